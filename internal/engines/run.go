@@ -1,0 +1,208 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+)
+
+// shared is what the tests of one binary have in common: the one DynamoDB
+// Local process and the count of tests. A test binary is a process, and this
+// is its state; there is no other way to reach it from every test.
+var shared = &session{ran: map[string]int{}, running: map[string]*running{}}
+
+type session struct {
+	startLocal sync.Once
+	local      *Local
+	localErr   error
+
+	mu      sync.Mutex
+	ran     map[string]int      // by engine
+	running map[string]*running // by full test name
+}
+
+// running is a subtest that Run started and that has not ended.
+type running struct {
+	test   string // name of the test that called Run
+	engine string
+	only   bool
+	why    string
+}
+
+// Main runs the tests of a binary, stops what Run started, prints how many
+// contract tests ran on each engine when tests are verbose, and returns the
+// exit code.
+func Main(m *testing.M) int {
+	code := m.Run()
+	shared.close()
+	if testing.Verbose() {
+		if counts := shared.counts(); counts != "" {
+			fmt.Println("contract tests:", counts)
+		}
+	}
+	return code
+}
+
+// Run runs f as a subtest on every selected engine. The in-process engine is
+// a fresh one for each call; the others are shared, so a test must take its
+// table names from Engine.TableName.
+func Run(t *testing.T, f func(t *testing.T, e *Engine)) {
+	t.Helper()
+	names, explicit, err := selection(os.Getenv("MORTISE_ENGINE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRun := explicit || os.Getenv("CI") != ""
+	for _, name := range names {
+		if name == DynamoDBLocal && !mustRun {
+			// Reported on the parent: the subtest did not run at all.
+			if _, _, err := installation(""); errors.Is(err, ErrNotInstalled) {
+				t.Logf("not run on %s: %v", name, err)
+				continue
+			}
+		}
+		parent := t.Name()
+		t.Run(name, func(t *testing.T) {
+			e, err := open(t, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shared.begin(t, parent, name)
+			t.Cleanup(func() { shared.end(t) })
+			f(t, e)
+		})
+	}
+}
+
+// Only skips the test on engines other than the named one. It is for what the
+// others cannot do, such as faults or a clock of one's own; why goes into the
+// test's log. Call it first in the function given to Run, with that
+// function's t.
+func Only(t *testing.T, engine, why string) {
+	t.Helper()
+	on, ok := shared.restrict(t, engine, why)
+	if !ok {
+		t.Fatal("engines: Only must be called with the t that Run passed")
+	}
+	if on != engine {
+		t.Skipf("only on %s: %s", engine, why)
+	}
+}
+
+// selection parses MORTISE_ENGINE.
+func selection(env string) (names []string, explicit bool, err error) {
+	if env == "" {
+		return []string{InProcess, DynamoDBLocal}, false, nil
+	}
+	for name := range strings.SplitSeq(env, ",") {
+		name = strings.TrimSpace(name)
+		switch name {
+		case InProcess, DynamoDBLocal, AWS:
+		default:
+			u, err := url.Parse(name)
+			if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+				return nil, false, fmt.Errorf("engines: MORTISE_ENGINE: %q is neither %s, %s, %s nor an endpoint URL",
+					name, InProcess, DynamoDBLocal, AWS)
+			}
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, true, nil
+}
+
+func open(t *testing.T, name string) (*Engine, error) {
+	switch name {
+	case InProcess:
+		return openInProcess(t)
+	case DynamoDBLocal:
+		local, err := shared.sharedLocal()
+		if err != nil {
+			return nil, err
+		}
+		return &Engine{Name: name, config: local.Config()}, nil
+	case AWS:
+		cfg, err := config.LoadDefaultConfig(t.Context())
+		if err != nil {
+			return nil, fmt.Errorf("engines: aws: %w", err)
+		}
+		return &Engine{Name: name, config: cfg}, nil
+	default:
+		return &Engine{Name: name, config: endpointConfig(name)}, nil
+	}
+}
+
+// sharedLocal starts the binary's DynamoDB Local on first use.
+func (s *session) sharedLocal() (*Local, error) {
+	s.startLocal.Do(func() { s.local, s.localErr = Start(context.Background(), "") })
+	return s.local, s.localErr
+}
+
+func (s *session) close() {
+	// Taking the Once makes sure that nothing is started afterwards.
+	s.startLocal.Do(func() { s.localErr = errors.New("engines: the tests have ended") })
+	if s.local != nil {
+		s.local.Stop()
+	}
+}
+
+func (s *session) begin(t *testing.T, test, engine string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[t.Name()] = &running{test: test, engine: engine}
+}
+
+func (s *session) restrict(t *testing.T, engine, why string) (on string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.running[t.Name()]
+	if !ok {
+		return "", false
+	}
+	r.only, r.why = true, why
+	return r.engine, engine != ""
+}
+
+// end counts a test that was not skipped and appends it to the file that
+// contractcount reads.
+func (s *session) end(t *testing.T) {
+	s.mu.Lock()
+	r := s.running[t.Name()]
+	delete(s.running, t.Name())
+	if !t.Skipped() {
+		s.ran[r.engine]++
+	}
+	s.mu.Unlock()
+
+	file := os.Getenv("MORTISE_CONTRACT_LOG")
+	if file == "" || t.Skipped() {
+		return
+	}
+	if err := appendLine(file, Line{Engine: r.engine, Package: testedPackage(), Test: r.test, Only: r.only, Why: r.why}); err != nil {
+		t.Errorf("engines: MORTISE_CONTRACT_LOG: %v", err)
+	}
+}
+
+func (s *session) counts() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return joinCounts(s.ran)
+}
+
+// testedPackage returns the import path of the package under test.
+func testedPackage() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Path != "" {
+		return strings.TrimSuffix(info.Path, ".test")
+	}
+	return os.Args[0]
+}
