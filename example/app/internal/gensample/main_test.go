@@ -1,0 +1,18 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSampleIsWhatTheGeneratorWrites(t *testing.T) {
+	want, err := os.ReadFile("../../sample.jsonl")
+	require.NoError(t, err)
+	var got bytes.Buffer
+	require.NoError(t, generate(&got))
+	assert.Equal(t, string(want), got.String(), "run go generate in example/app")
+}
