@@ -1,0 +1,134 @@
+package keys
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// escaper writes strings so that the delimiter does not occur in them and their order as bytes is kept.
+//
+// The escape byte is a neighbour of the delimiter: no other byte lies between the two, so an escape sequence
+// can stand for either without changing places with any third byte; the second byte of the sequence orders the two.
+type escaper struct {
+	delim, esc       byte
+	forDelim, forEsc byte
+}
+
+func newEscaper(delim byte) (escaper, error) {
+	if !delimiter(delim) {
+		return escaper{}, fmt.Errorf("%w: must be a printable ASCII character other than space, letters, digits and braces", ErrDelimiter)
+	}
+	esc := delim + 1
+	switch up, down := delim+1, delim-1; {
+	case delimiter(up):
+	case delimiter(down):
+		esc = down
+	case !brace(up): // '~', whose upper neighbour is a control character
+		esc = down
+	}
+	e := escaper{delim: delim, esc: esc, forDelim: '0', forEsc: '1'}
+	if esc < delim {
+		e.forDelim, e.forEsc = '1', '0'
+	}
+	return e, nil
+}
+
+func brace(c byte) bool { return c == '{' || c == '}' }
+
+// delimiter reports whether c may be a delimiter.
+func delimiter(c byte) bool {
+	switch {
+	case c <= ' ' || c > '~', brace(c):
+		return false
+	case '0' <= c && c <= '9', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z':
+		return false
+	}
+	return true
+}
+
+// append adds the escaped s; one pass decides whether anything has to be done at all.
+func (e escaper) append(dst []byte, s string) ([]byte, error) {
+	special, high := 0, byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		high |= c
+		if c == e.delim || c == e.esc {
+			special++
+		}
+	}
+	if high >= utf8.RuneSelf && !utf8.ValidString(s) {
+		return dst, ErrInvalidUTF8
+	}
+	if special == 0 {
+		return append(dst, s...), nil
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case e.delim:
+			dst = append(dst, e.esc, e.forDelim)
+		case e.esc:
+			dst = append(dst, e.esc, e.forEsc)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst, nil
+}
+
+// unescape reverses append. It returns false for anything that append does not write.
+func (e escaper) unescape(s string) (string, bool) {
+	if strings.IndexByte(s, e.esc) < 0 {
+		return s, strings.IndexByte(s, e.delim) < 0 && utf8.ValidString(s)
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case e.delim:
+			return "", false
+		case e.esc:
+			i++
+			if i == len(s) {
+				return "", false
+			}
+			switch s[i] {
+			case e.forDelim:
+				b = append(b, e.delim)
+			case e.forEsc:
+				b = append(b, e.esc)
+			default:
+				return "", false
+			}
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(b), utf8.Valid(b)
+}
+
+// units returns the length of the first n encoded bytes of s, or -1 if s is shorter.
+func (e escaper) units(s string, n int) int {
+	i := 0
+	for ; n > 0; n-- {
+		if i < len(s) && s[i] == e.esc {
+			i++
+		}
+		i++
+		if i > len(s) {
+			return -1
+		}
+	}
+	return i
+}
+
+// ordered reports whether the keys of values that are proper prefixes of v sort before the encoded v. Such a value is
+// followed by the delimiter in its key, and by some byte of v but its first in the encoded v.
+func (e escaper) ordered(v any) bool {
+	s, _ := stringOf(v)
+	for i := 1; i < len(s); i++ {
+		if s[i] < e.delim || s[i] == e.delim && e.esc < e.delim {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,198 @@
+package keys
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Range is a half-open range of keys in the order of their bytes: Lo is in it, Hi is not. An empty Hi means that there is no
+// upper bound. DynamoDB's BETWEEN includes both ends, so whoever uses it has to drop an item whose key equals Hi.
+//
+// Lo and Hi are valid UTF-8 but no keys of any template; Hi can be a byte longer than the limit.
+type Range struct {
+	Lo, Hi string
+}
+
+// Contains reports whether key lies in r.
+func (r Range) Contains(key string) bool {
+	return key >= r.Lo && (r.Hi == "" || key < r.Hi)
+}
+
+// PrefixRange returns the range of all valid UTF-8 strings that begin with prefix. With an empty prefix it is
+// unbounded. A prefix that is not valid UTF-8 gives the range of byte strings instead.
+func PrefixRange(prefix string) Range {
+	return Range{Lo: prefix, Hi: after(prefix)}
+}
+
+// after returns the least string that is greater than all strings with the prefix, or "". It counts in runes,
+// because an incremented byte could give a string that DynamoDB refuses; the orders of runes and of bytes are the same.
+func after(prefix string) string {
+	valid := utf8.ValidString(prefix)
+	for prefix != "" {
+		if !valid {
+			last := len(prefix) - 1
+			if c := prefix[last]; c < 0xff {
+				return prefix[:last] + string([]byte{c + 1})
+			}
+			prefix = prefix[:last]
+			continue
+		}
+		r, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		switch r {
+		case utf8.MaxRune:
+			continue
+		case 0xd7ff: // next come the surrogates, which UTF-8 does not encode
+			r = 0xdfff
+		}
+		return prefix + string(r+1)
+	}
+	return ""
+}
+
+// Range returns the range of all keys of t with the given values of the first fields. With all values it holds that
+// key and no other. It returns [ErrNoPrefix] where a shard of a later field comes before.
+func (t *Template) Range(values ...any) (Range, error) {
+	const op = "range"
+	if err := t.check(op); err != nil {
+		return Range{}, err
+	}
+	src := sourceOf(values)
+	n, err := t.leading(op, src)
+	if err != nil {
+		return Range{}, err
+	}
+	if n == len(t.fields) {
+		key, err := t.prefix(op, src, n, -1)
+		if err != nil {
+			return Range{}, err
+		}
+		return Range{Lo: key, Hi: key + "\x00"}, nil
+	}
+	head, _, err := t.head(op, src, n)
+	if err != nil {
+		return Range{}, err
+	}
+	return PrefixRange(string(head)), nil
+}
+
+// Between returns the range of all keys of t whose first fields have the leading values and whose next field has a value v
+// with lo <= v < hi. The bounds are in the order of values also for a descending field, where the keys run the other
+// way. lo = hi gives an empty range; lo > hi is [ErrRange].
+//
+// A bound for a string or raw field that is not the last thing in a key must not, after its first byte, contain one that
+// sorts before the delimiter: the keys would not be in the order of the values (see the package comment), and
+// [ErrNoPrefix] says so. The same error is returned for a computed field, and where a shard of a later field comes before.
+func (t *Template) Between(lo, hi any, leading ...any) (Range, error) {
+	s, err := t.span("between", leading)
+	if err != nil {
+		return Range{}, err
+	}
+	from, err := s.edge(lo)
+	if err != nil {
+		return Range{}, err
+	}
+	until, err := s.edge(hi)
+	if err != nil {
+		return Range{}, err
+	}
+	if s.part.codec.desc {
+		from, until = after(until), after(from)
+	}
+	if from > until {
+		return Range{}, t.fail(s.op, s.part.field, fmt.Errorf("%w: the lower bound is above the upper one", ErrRange))
+	}
+	return Range{Lo: from, Hi: until}, nil
+}
+
+// From is Between without an upper bound: the next field has a value v with lo <= v.
+func (t *Template) From(lo any, leading ...any) (Range, error) {
+	s, err := t.span("from", leading)
+	if err != nil {
+		return Range{}, err
+	}
+	edge, err := s.edge(lo)
+	if err != nil {
+		return Range{}, err
+	}
+	if s.part.codec.desc {
+		return Range{Lo: s.head, Hi: after(edge)}, nil
+	}
+	return Range{Lo: edge, Hi: after(s.head)}, nil
+}
+
+// Until is Between without a lower bound: the next field has a value v with v < hi.
+func (t *Template) Until(hi any, leading ...any) (Range, error) {
+	s, err := t.span("until", leading)
+	if err != nil {
+		return Range{}, err
+	}
+	edge, err := s.edge(hi)
+	if err != nil {
+		return Range{}, err
+	}
+	if s.part.codec.desc {
+		return Range{Lo: after(edge), Hi: after(s.head)}, nil
+	}
+	return Range{Lo: s.head, Hi: edge}, nil
+}
+
+// head returns the text of the first n fields and all literal text before the next one, which is returned too.
+func (t *Template) head(op string, src source, n int) ([]byte, *part, error) {
+	head, stop, err := t.appendParts(op, nil, src, n, -1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.reached(op, n, stop); err != nil {
+		return nil, nil, err
+	}
+	next := &t.parts[stop]
+	return append(head, next.literal...), next, nil
+}
+
+// span is a field to range over and the text before it.
+type span struct {
+	t    *Template
+	op   string
+	head string
+	part *part
+	last bool // nothing follows the field
+}
+
+func (t *Template) span(op string, leading []any) (span, error) {
+	if err := t.check(op); err != nil {
+		return span{}, err
+	}
+	src := sourceOf(leading)
+	n, err := t.leading(op, src)
+	if err != nil {
+		return span{}, err
+	}
+	if n == len(t.fields) {
+		return span{}, t.fail(op, -1, fmt.Errorf("%w: all %d fields have leading values, none is left", ErrCount, n))
+	}
+	head, next, err := t.head(op, src, n)
+	if err != nil {
+		return span{}, err
+	}
+	if next.codec.kind == kindShard {
+		return span{}, t.fail(op, next.field, fmt.Errorf("%w: a shard has no order", ErrNoPrefix))
+	}
+	last := next == &t.parts[len(t.parts)-1] && t.tail == ""
+	return span{t: t, op: op, head: string(head), part: next, last: last}, nil
+}
+
+// edge returns the text that separates the keys of values below v from those of v and above, or the reverse for desc.
+func (s span) edge(v any) (string, error) {
+	edge, err := s.part.codec.append([]byte(s.head), v, s.t.esc)
+	if err == nil && len(edge) > s.t.limit {
+		err = tooLong(len(edge), s.t.limit)
+	}
+	if err != nil {
+		return "", s.t.fail(s.op, s.part.field, err)
+	}
+	if s.part.codec.variable() && !s.last && !s.t.esc.ordered(v) {
+		return "", s.t.fail(s.op, s.part.field, fmt.Errorf("%w: the bound contains a byte that sorts before the delimiter %q", ErrNoPrefix, s.t.esc.delim))
+	}
+	return string(edge), nil
+}

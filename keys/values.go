@@ -1,0 +1,81 @@
+package keys
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Values holds values by the name of their field. As the only argument it replaces the list of values everywhere.
+type Values map[string]any
+
+// source gives values by the number of their field.
+type source struct {
+	list  []any
+	names Values // not nil if it is to be used
+}
+
+func sourceOf(values []any) source {
+	if len(values) == 1 {
+		if named, ok := values[0].(Values); ok {
+			if named == nil {
+				named = Values{}
+			}
+			return source{names: named}
+		}
+	}
+	return source{list: values}
+}
+
+func (s source) get(t *Template, field int) (any, bool) {
+	if s.names != nil {
+		v, ok := s.names[t.fields[field].Name]
+		return v, ok
+	}
+	if field >= len(s.list) {
+		return nil, false
+	}
+	return s.list[field], true
+}
+
+// leading returns how many of the first fields have values. Unlike Format it refuses names that the template does not
+// have and fields after a gap: both would silently widen what a prefix or a range covers.
+func (t *Template) leading(op string, src source) (int, error) {
+	if src.names == nil {
+		if len(src.list) > len(t.fields) {
+			return 0, t.countError(op, len(src.list), len(t.fields))
+		}
+		return len(src.list), nil
+	}
+	n := 0
+	for n < len(t.fields) {
+		if _, ok := src.names[t.fields[n].Name]; !ok {
+			break
+		}
+		n++
+	}
+	if n == len(src.names) {
+		return n, nil
+	}
+	if err := t.unknown(op, src.names); err != nil {
+		return 0, err
+	}
+	return 0, t.fail(op, n, fmt.Errorf("%w: a later field has one", ErrMissing))
+}
+
+// unknown reports the first name, in alphabetical order, that is not a field.
+func (t *Template) unknown(op string, names Values) error {
+	var strange []string
+	for name := range names {
+		if !slices.ContainsFunc(t.fields, func(f Field) bool { return f.Name == name }) {
+			strange = append(strange, name)
+		}
+	}
+	if strange == nil {
+		return nil
+	}
+	return &Error{Op: op, Template: t.text, Field: slices.Min(strange), Err: ErrUnknownField}
+}
+
+func (t *Template) countError(op string, got, want int) error {
+	return t.fail(op, -1, fmt.Errorf("%w: got %d, the template has %d fields", ErrCount, got, want))
+}
