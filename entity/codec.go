@@ -1,0 +1,256 @@
+package entity
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Key is the key of o's row: only the fields that the templates of PK and SK name count.
+// A key that cannot be made carries its error, which whatever uses it reports.
+func (e *Entity[T]) Key(o T) keys.Key {
+	v := reflect.ValueOf(&o).Elem()
+	pk, err := e.plan.pk.format(v)
+	if err != nil {
+		return keys.InvalidKey(e.fail("key of", err))
+	}
+	sk, err := e.plan.sk.format(v)
+	if err != nil {
+		return keys.InvalidKey(e.fail("key of", err))
+	}
+	return keys.NewKey(pk, sk)
+}
+
+// format makes the key; every field needs a value.
+func (k keyPlan) format(v reflect.Value) (string, error) {
+	values := make([]any, len(k.refs))
+	for i, f := range k.refs {
+		val, ok, err := keyValue(f.of(v))
+		if err != nil {
+			return "", fmt.Errorf("%w: field %q: %w", ErrInvalid, f.goName, err)
+		}
+		if !ok {
+			return "", fmt.Errorf("%w: field %q of the key is empty", ErrInvalid, f.goName)
+		}
+		values[i] = val
+	}
+	key, err := k.tpl.Format(values...)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return key, nil
+}
+
+// complete says whether every field of the key has a value.
+func (k keyPlan) complete(v reflect.Value) bool {
+	for _, f := range k.refs {
+		if _, ok, _ := keyValue(f.of(v)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// restore fills the fields from a key.
+func (k keyPlan) restore(v reflect.Value, key string) error {
+	parsed, err := k.tpl.ParseValues(key)
+	if err != nil {
+		return err
+	}
+	for i, tf := range k.tpl.Fields() {
+		if val, ok := parsed[tf.Name]; ok {
+			if err := setKeyValue(k.refs[i].of(v), val); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// encode is o as a row: T's attributes, the keys, the type, and what the entity maintains.
+func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
+	v := reflect.ValueOf(o).Elem()
+	item, err := dynamo.MarshalItem(o)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	key := e.Key(*o)
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	p := e.plan
+	if p.version != nil {
+		delete(item, p.version.attr)
+		item[p.scheme.Version] = number(version)
+	}
+	if p.ttl != nil {
+		delete(item, p.ttl.attr)
+		if at := p.ttl.of(v).Interface().(time.Time); !at.IsZero() {
+			item[p.scheme.TTL] = ttlValue(at)
+		}
+	}
+	item[p.scheme.PK] = &types.AttributeValueMemberS{Value: key.PK}
+	item[p.scheme.SK] = &types.AttributeValueMemberS{Value: key.SK}
+	item[p.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
+	for i := range p.indexes {
+		values, err := e.indexKeys(i, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range values {
+			if kv.value != "" {
+				item[kv.attr] = &types.AttributeValueMemberS{Value: kv.value}
+			}
+		}
+	}
+	return item, nil
+}
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// ttlValue rounds up: a row must not expire before it says.
+func ttlValue(at time.Time) types.AttributeValue {
+	s := at.Unix()
+	if at.Nanosecond() > 0 {
+		s++
+	}
+	return number(s)
+}
+
+type keyAttr struct{ attr, value string }
+
+// indexKeys are the key attributes of one index for o; with empty values where o is not in it.
+func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
+	x := &e.plan.indexes[i]
+	v := reflect.ValueOf(o).Elem()
+	in := x.pk.complete(v) && x.sk.complete(v) && (e.when[i] == nil || e.when[i](*o))
+	list := make([]keyAttr, 0, 2)
+	for _, k := range []*keyPlan{&x.pk, &x.sk} {
+		if k.tpl == nil {
+			continue
+		}
+		kv := keyAttr{attr: k.attr}
+		if in {
+			var err error
+			if kv.value, err = k.format(v); err != nil {
+				return nil, fmt.Errorf("index %s: %w", x.name, err)
+			}
+		}
+		list = append(list, kv)
+	}
+	return list, nil
+}
+
+// Owns says whether a row is one of this entity's: by its type attribute or, where it has
+// none, by its key.
+func (e *Entity[T]) Owns(item table.Item) bool {
+	switch typ := item[e.plan.scheme.Type].(type) {
+	case *types.AttributeValueMemberS:
+		return typ.Value == e.typ
+	case nil:
+		pk, _ := item[e.plan.scheme.PK].(*types.AttributeValueMemberS)
+		sk, _ := item[e.plan.scheme.SK].(*types.AttributeValueMemberS)
+		return pk != nil && sk != nil && e.plan.pk.tpl.Matches(pk.Value) && e.plan.sk.tpl.Matches(sk.Value)
+	}
+	return false
+}
+
+// Decode turns a row into a T. Rows of other types are refused with ErrType; it does not
+// look at expiry.
+func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
+	if err := e.decode(item, &o); err != nil {
+		var zero T
+		key, _ := e.table.KeyOf(item)
+		return zero, &DecodeError{Type: e.typ, Key: key, Err: err}
+	}
+	return o, nil
+}
+
+func (e *Entity[T]) decode(item table.Item, o *T) error {
+	if !e.Owns(item) {
+		return ErrType
+	}
+	p := e.plan
+	plain := item
+	if f := p.ttl; f != nil && item[f.attr] != nil {
+		// A number, which T's time.Time would not take unless tagged so.
+		plain = maps.Clone(item)
+		delete(plain, f.attr)
+	}
+	if err := dynamo.UnmarshalItem(plain, o); err != nil {
+		return err
+	}
+	v := reflect.ValueOf(o).Elem()
+	if p.version != nil {
+		n, err := integer(item[p.scheme.Version])
+		if err != nil {
+			return fmt.Errorf("version: %w", err)
+		}
+		p.version.of(v).SetInt(n)
+	}
+	if p.ttl != nil {
+		at, err := integer(item[p.scheme.TTL])
+		if err != nil {
+			return fmt.Errorf("time to live: %w", err)
+		}
+		if at != 0 {
+			p.ttl.of(v).Set(reflect.ValueOf(time.Unix(at, 0).UTC()))
+		}
+	}
+	return p.restoreKeys(item, v)
+}
+
+// restoreKeys fills the key's fields that the row does not hold as attributes of their own.
+func (p *plan) restoreKeys(item table.Item, v reflect.Value) error {
+	for _, k := range []*keyPlan{&p.pk, &p.sk} {
+		missing := false
+		for _, f := range k.refs {
+			missing = missing || f.attr == "" || item[f.attr] == nil
+		}
+		if !missing {
+			continue
+		}
+		key, ok := item[k.attr].(*types.AttributeValueMemberS)
+		if !ok {
+			return fmt.Errorf("%w: no key attribute %q", ErrInvalid, k.attr)
+		}
+		if err := k.restore(v, key.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// integer is a number attribute; 0 where there is none.
+func integer(av types.AttributeValue) (int64, error) {
+	switch n := av.(type) {
+	case nil:
+		return 0, nil
+	case *types.AttributeValueMemberN:
+		i, err := strconv.ParseInt(n.Value, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%w: not an integer", ErrInvalid)
+		}
+		return i, nil
+	}
+	return 0, fmt.Errorf("%w: not a number", ErrInvalid)
+}
+
+// expired says whether a row is past its time to live.
+func (p *plan) expired(item table.Item, now time.Time) bool {
+	if p.ttl == nil {
+		return false
+	}
+	at, err := integer(item[p.scheme.TTL])
+	return err == nil && at != 0 && at <= now.Unix()
+}

@@ -1,0 +1,230 @@
+package entity
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// plan is a specification, checked and compiled: what all operations work from.
+type plan struct {
+	scheme  keys.Scheme
+	fields  []*field
+	pk, sk  keyPlan
+	indexes []indexPlan
+	version *field
+	ttl     *field
+	created *field
+	updated *field
+}
+
+// keyPlan makes one key attribute of a value's fields.
+type keyPlan struct {
+	attr string
+	tpl  *keys.Template
+	refs []*field // by the template's fields
+}
+
+// indexPlan makes the keys of one index.
+type indexPlan struct {
+	name   string
+	pk, sk keyPlan // sk.tpl is nil for an index without a sort key
+	when   bool    // has a predicate
+}
+
+// definition is what two entities of a table are compared by.
+type definition struct {
+	goType reflect.Type
+	pk, sk *keys.Template
+}
+
+// Define checks spec against T and the table's schema, and compiles it. All problems are
+// reported at once, in a *SpecError. It sends nothing.
+//
+// Within one table (one *table.Table) types have to be unique, and templates must not be
+// able to produce the same key. Defining the same entity again is allowed.
+func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
+	if t == nil {
+		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
+	}
+	c := compiler{schema: t.Schema(), plan: &plan{scheme: t.Scheme()}}
+	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
+	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
+		c.problem("%s is not a struct", rt)
+	} else {
+		c.fields = fieldsOf(rt)
+		c.keys(spec.Type, spec.PK, spec.SK)
+		c.plan.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
+		c.plan.ttl = c.special("TTL", spec.TTL, timeType)
+		c.plan.created = c.special("Created", spec.Created, timeType)
+		c.plan.updated = c.special("Updated", spec.Updated, timeType)
+		for i, x := range spec.Indexes {
+			c.index(i, x.Name, x.PK, x.SK, x.When != nil)
+			e.when = append(e.when, x.When)
+		}
+		c.attributes()
+	}
+	if len(c.problems) == 0 {
+		def := definition{goType: reflect.TypeFor[T](), pk: c.plan.pk.tpl, sk: c.plan.sk.tpl}
+		if err := t.Register(spec.Type, def, func(name string, other any) error { return def.clash(spec.Type, name, other) }); err != nil {
+			c.problems = append(c.problems, err)
+		}
+	}
+	if len(c.problems) > 0 {
+		return nil, &SpecError{Type: spec.Type, Problems: c.problems}
+	}
+	return e, nil
+}
+
+func (d definition) clash(name, otherName string, other any) error {
+	o, ok := other.(definition)
+	switch {
+	case !ok:
+		return nil
+	case name == otherName:
+		if d.goType == o.goType && d.pk.String() == o.pk.String() && d.sk.String() == o.sk.String() {
+			return nil
+		}
+		return fmt.Errorf("Type %q is taken by another entity of this table", name)
+	case keys.Overlap(d.pk, o.pk) && keys.Overlap(d.sk, o.sk):
+		return fmt.Errorf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", d.pk, d.sk, otherName, o.pk, o.sk)
+	}
+	return nil
+}
+
+// compiler collects what is wrong while it compiles.
+type compiler struct {
+	schema   table.Schema
+	fields   []*field
+	plan     *plan
+	problems []error
+}
+
+func (c *compiler) problem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Errorf(format, args...))
+}
+
+func (c *compiler) keys(typ, pk, sk string) {
+	c.plan.fields = c.fields
+	switch {
+	case typ == "":
+		c.problem("Type: empty")
+	case len(typ) > 255:
+		c.problem("Type: longer than 255 bytes")
+	}
+	c.plan.pk = c.key("PK", c.plan.scheme.PK, pk, c.plan.scheme.PKTemplate)
+	c.plan.sk = c.key("SK", c.plan.scheme.SK, sk, c.plan.scheme.SKTemplate)
+}
+
+// key compiles one template and finds the fields that it names.
+func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Template, error)) keyPlan {
+	k := keyPlan{attr: attr}
+	tpl, err := compile(text)
+	if err != nil {
+		c.problem("%s: %w", where, err)
+		return k
+	}
+	k.tpl = tpl
+	for _, tf := range tpl.Fields() {
+		f := resolve(c.fields, tf.Name)
+		if f == nil {
+			c.problem("%s: template names %q, which is no field (or not an unambiguous one)", where, tf.Name)
+			f = &field{goName: tf.Name, typ: reflect.TypeFor[string]()}
+		}
+		k.refs = append(k.refs, f)
+	}
+	return k
+}
+
+// special finds a field that the entity itself maintains.
+func (c *compiler) special(where, name string, want reflect.Type) *field {
+	if name == "" {
+		return nil
+	}
+	f := resolve(c.fields, name)
+	switch {
+	case f == nil:
+		c.problem("%s: no field %q", where, name)
+	case f.typ != want:
+		c.problem("%s: field %q is %s, want %s", where, name, f.typ, want)
+	default:
+		for _, r := range append(c.plan.pk.refs, c.plan.sk.refs...) {
+			if r == f {
+				c.problem("%s: field %q is part of the key", where, name)
+			}
+		}
+		return f
+	}
+	return nil
+}
+
+func (c *compiler) index(i int, name, pk, sk string, when bool) {
+	where := fmt.Sprintf("Indexes[%d]", i)
+	x, ok := c.schema.Index(name)
+	if !ok {
+		c.problem("%s: the table has no index %q", where, name)
+		return
+	}
+	for _, have := range c.plan.indexes {
+		if have.name == name {
+			c.problem("%s: index %q is used twice", where, name)
+		}
+	}
+	if x.PKType != table.String || x.SK != "" && x.SKType != table.String {
+		c.problem("%s: index %q: keys made of templates are strings", where, name)
+		return
+	}
+	ip := indexPlan{name: name, when: when}
+	if x.Local {
+		if pk != "" {
+			c.problem("%s: a local index has the table's partition key: leave PK empty", where)
+		}
+	} else {
+		ip.pk = c.key(where+".PK", x.PK, pk, c.plan.scheme.PKTemplate)
+	}
+	switch {
+	case x.SK != "":
+		ip.sk = c.key(where+".SK", x.SK, sk, c.plan.scheme.SKTemplate)
+	case sk != "":
+		c.problem("%s.SK: index %q has no sort key", where, name)
+	}
+	if when && c.plan.version == nil {
+		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)
+	}
+	c.plan.indexes = append(c.plan.indexes, ip)
+}
+
+// attributes checks that no field of T takes a name that belongs to the table.
+func (c *compiler) attributes() {
+	s := c.plan.scheme
+	taken := map[string]string{s.PK: "partition key", s.SK: "sort key", s.Type: "type"}
+	if c.plan.version != nil {
+		taken[s.Version] = "version"
+	}
+	if !c.schema.NoTTL || c.plan.ttl != nil {
+		taken[s.TTL] = "time to live"
+	}
+	for _, x := range c.schema.Indexes {
+		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
+	}
+	delete(taken, "")
+	seen := map[string]string{}
+	for _, f := range c.fields {
+		if f.attr == "" {
+			continue
+		}
+		if other, ok := seen[f.attr]; ok {
+			c.problem("fields %s and %s are both attribute %q", other, f.goName, f.attr)
+		}
+		seen[f.attr] = f.goName
+		if f == c.plan.version && f.attr == s.Version || f == c.plan.ttl && f.attr == s.TTL {
+			continue
+		}
+		if what, ok := taken[f.attr]; ok {
+			c.problem("field %s: attribute %q is the table's %s", f.goName, f.attr, what)
+		}
+	}
+}

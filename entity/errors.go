@@ -1,0 +1,76 @@
+package entity
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+var (
+	// ErrNotFound says that there is no such row, or that it has expired.
+	ErrNotFound = table.ErrNotFound
+	// ErrExists says that Create found a row at the key.
+	ErrExists = errors.New("row exists already")
+	// ErrStale says that the row has changed since it was read.
+	ErrStale = errors.New("row was changed by somebody else")
+	// ErrType says that the row at the key belongs to something else.
+	ErrType = errors.New("row is of another type")
+	// ErrInvalid says that a specification, a value or a change is not acceptable.
+	ErrInvalid = table.ErrInvalid
+)
+
+// SpecError lists everything that is wrong with a specification. It matches ErrInvalid.
+type SpecError struct {
+	Type     string
+	Problems []error
+}
+
+func (e *SpecError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.Error()
+	}
+	return fmt.Sprintf("entity: define %q: %s", e.Type, strings.Join(texts, "; "))
+}
+
+// Is matches ErrInvalid.
+func (e *SpecError) Is(target error) bool { return target == ErrInvalid }
+
+// Unwrap returns the problems.
+func (e *SpecError) Unwrap() []error { return e.Problems }
+
+// DecodeError says that a row could not be decoded. Its text leaves the key out: keys are
+// the application's, and errors end in logs.
+type DecodeError struct {
+	Type string // the entity's
+	Key  keys.Key
+	Err  error
+}
+
+func (e *DecodeError) Error() string { return fmt.Sprintf("entity: decode %s: %v", e.Type, e.Err) }
+
+// Unwrap returns the cause.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// UnknownTypeError says that Collect met a row that none of its sinks takes. It matches ErrType.
+type UnknownTypeError struct {
+	Type string // the row's; empty when it has none
+	Key  keys.Key
+}
+
+func (e *UnknownTypeError) Error() string {
+	return fmt.Sprintf("entity: collect: no sink for a row of type %q", e.Type)
+}
+
+// Is matches ErrType.
+func (e *UnknownTypeError) Is(target error) bool { return target == ErrType }
+
+func (e *Entity[T]) fail(operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("entity: %s %s: %w", operation, e.typ, err)
+}

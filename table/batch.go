@@ -1,0 +1,222 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/keys"
+)
+
+// The number of items that one request of a batch carries.
+const (
+	batchGetSize   = 100
+	batchWriteSize = 25
+)
+
+// UnprocessedError says that DynamoDB left part of a batch undone, for lack of capacity,
+// until the retry policy ended. It matches ErrThrottled.
+type UnprocessedError struct {
+	Keys []keys.Key // what was not read
+	Ops  []Op       // what was not written
+	Err  error      // the last request's error, if it failed as a whole
+}
+
+func (e *UnprocessedError) Error() string {
+	text := fmt.Sprintf("table: batch: %d of its items were not processed", len(e.Keys)+len(e.Ops))
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns ErrThrottled and, where there is one, the cause.
+func (e *UnprocessedError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrThrottled}
+	}
+	return []error{e.Err}
+}
+
+// drain gives chunks of work to send until nothing is left. send returns what remains of
+// its chunk; where that is not less than before, the retry policy says how long to wait
+// and when to give up. What is left is returned with the error.
+func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([]T) ([]T, error)) ([]T, error) {
+	var wait backoff.BackOff
+	for len(work) > 0 {
+		n := min(size, len(work))
+		rest, err := send(work[:n])
+		if err != nil {
+			return work, err
+		}
+		if len(rest) == 0 {
+			work, wait = work[n:], nil
+			continue
+		}
+		work = append(append([]T(nil), rest...), work[n:]...)
+		if len(rest) < n {
+			wait = nil // progress: the policy starts anew
+		}
+		if wait == nil {
+			wait = t.retry.Backoff()
+		}
+		if err := pause(ctx, wait); err != nil {
+			return work, err
+		}
+		t.count(ctx, Totals{Retries: 1})
+	}
+	return nil, nil
+}
+
+// pause waits as long as b says; an error means that b or ctx ended.
+func pause(ctx context.Context, b backoff.BackOff) error {
+	d := b.NextBackOff()
+	if d == backoff.Stop {
+		return ErrThrottled
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// BatchGet reads many items, with as few requests as possible, and returns them in the
+// order of their keys: nil where there is none. A key may occur more than once; it is read
+// once. What could not be read is in an *UnprocessedError, beside what could.
+//
+// Cost: that of each item, like Get.
+func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) ([]Item, error) {
+	unique := make([]keys.Key, 0, len(list))
+	at := make(map[keys.Key][]int, len(list))
+	for i, key := range list {
+		if err := key.Validate(); err != nil {
+			return nil, fmt.Errorf("table: batch get: %w: key %d: %w", ErrInvalid, i, err)
+		}
+		if _, ok := at[key]; !ok {
+			unique = append(unique, key)
+		}
+		at[key] = append(at[key], i)
+	}
+	items := make([]Item, len(list))
+	left, err := drain(ctx, t, batchGetSize, unique, func(chunk []keys.Key) ([]keys.Key, error) {
+		got, rest, err := t.batchGet(ctx, chunk, consistent)
+		for _, item := range got {
+			key, err := t.KeyOf(item)
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range at[key] {
+				items[i] = item
+			}
+		}
+		return rest, err
+	})
+	if len(left) > 0 {
+		return items, &UnprocessedError{Keys: left, Err: err}
+	}
+	return items, err
+}
+
+func (t *Table) batchGet(ctx context.Context, chunk []keys.Key, consistent bool) (got []Item, rest []keys.Key, err error) {
+	request := types.KeysAndAttributes{ConsistentRead: &consistent, Keys: make([]Item, len(chunk))}
+	for i, key := range chunk {
+		request.Keys[i] = t.KeyItem(key)
+	}
+	in := &dynamodb.BatchGetItemInput{
+		RequestItems:           map[string]types.KeysAndAttributes{t.schema.Name: request},
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}
+	err = t.send(ctx, "BatchGetItem", false, func(ctx context.Context) (answer, error) {
+		out, err := t.client.BatchGetItem(ctx, in, once)
+		if err != nil {
+			return answer{}, err
+		}
+		got = out.Responses[t.schema.Name]
+		rest = rest[:0]
+		for _, at := range out.UnprocessedKeys[t.schema.Name].Keys {
+			key, err := t.KeyOf(at)
+			if err != nil {
+				return answer{}, err
+			}
+			rest = append(rest, key)
+		}
+		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
+	})
+	return got, rest, err
+}
+
+// BatchWrite applies puts and deletes, with as few requests as possible and no promise
+// about their order. Each is applied on its own: there is no transaction. Conditions,
+// updates and checks are refused, as are two operations on one item. What could not be
+// written is in an *UnprocessedError.
+//
+// Cost: that of each item, like Write.
+func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
+	list, err := t.actions(ops)
+	if err != nil {
+		return fmt.Errorf("table: batch write: %w", err)
+	}
+	for i := range list {
+		if op := list[i].op; !op.cond.IsZero() || (op.kind != putOp && op.kind != deleteOp) {
+			return fmt.Errorf("table: batch write: operation %d: %w: only puts and deletes without conditions", list[i].index, ErrInvalid)
+		}
+	}
+	left, err := drain(ctx, t, batchWriteSize, list, func(chunk []action) ([]action, error) {
+		return t.batchWrite(ctx, chunk)
+	})
+	if len(left) == 0 {
+		return err
+	}
+	undone := &UnprocessedError{Err: err}
+	for _, a := range left {
+		undone.Ops = append(undone.Ops, *a.op)
+	}
+	return undone
+}
+
+func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, err error) {
+	requests := make([]types.WriteRequest, len(chunk))
+	byKey := make(map[keys.Key]action, len(chunk))
+	for i, a := range chunk {
+		byKey[a.key] = a
+		if a.op.kind == putOp {
+			requests[i].PutRequest = &types.PutRequest{Item: a.op.item}
+		} else {
+			requests[i].DeleteRequest = &types.DeleteRequest{Key: a.at}
+		}
+	}
+	in := &dynamodb.BatchWriteItemInput{
+		RequestItems:           map[string][]types.WriteRequest{t.schema.Name: requests},
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}
+	err = t.send(ctx, "BatchWriteItem", true, func(ctx context.Context) (answer, error) {
+		out, err := t.client.BatchWriteItem(ctx, in, once)
+		if err != nil {
+			return answer{}, err
+		}
+		rest = rest[:0]
+		for _, r := range out.UnprocessedItems[t.schema.Name] {
+			at := Item(nil)
+			if r.PutRequest != nil {
+				at = r.PutRequest.Item
+			} else if r.DeleteRequest != nil {
+				at = r.DeleteRequest.Key
+			}
+			key, err := t.KeyOf(at)
+			if err != nil {
+				return answer{}, err
+			}
+			rest = append(rest, byKey[key])
+		}
+		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
+	})
+	return rest, err
+}

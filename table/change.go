@@ -1,0 +1,71 @@
+package table
+
+// Change is one change that an update makes to an item.
+type Change struct {
+	verb   changeVerb
+	target Operand
+	value  Operand
+}
+
+type changeVerb uint8
+
+const (
+	setVerb changeVerb = iota
+	removeVerb
+	addVerb
+	deleteVerb
+	changeVerbs // their number
+)
+
+var verbText = [changeVerbs]string{"SET ", "REMOVE ", "ADD ", "DELETE "}
+
+// Set makes the attribute equal to v, which may be computed: Attr("n").Set(Attr("n").OrElse(0).Plus(1)).
+func (o Operand) Set(v any) Change { return Change{verb: setVerb, target: o, value: operand(v)} }
+
+// Remove removes the attribute or the list element.
+func (o Operand) Remove() Change { return Change{verb: removeVerb, target: o} }
+
+// Add adds a number to a number attribute (missing counts as 0), or elements to a set.
+// Sending it twice adds twice: see Table.Write on retries.
+func (o Operand) Add(v any) Change { return Change{verb: addVerb, target: o, value: operand(v)} }
+
+// DeleteFrom removes elements, given as a set, from a set attribute.
+func (o Operand) DeleteFrom(set any) Change {
+	return Change{verb: deleteVerb, target: o, value: operand(set)}
+}
+
+// Target names the top-level attribute that the change touches.
+func (c Change) Target() string { return c.target.name }
+
+// writeChanges writes an update expression. Clauses come in a fixed order and changes in
+// the order given, so the same update gives the same bytes, which idempotency tokens need.
+func writeChanges(b *builder, changes []Change) {
+	for verb := range changeVerbs {
+		first := true
+		for i := range changes {
+			c := &changes[i]
+			if c.verb != verb {
+				continue
+			}
+			switch {
+			case !first:
+				b.text(", ")
+			case b.length() > 0:
+				b.text(" ")
+				fallthrough
+			default:
+				b.text(verbText[verb])
+			}
+			first = false
+			c.target.write(b)
+			switch verb {
+			case setVerb:
+				b.text(" = ")
+				c.value.write(b)
+			case addVerb, deleteVerb:
+				b.text(" ")
+				c.value.write(b)
+			}
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package table
+
+// Cond is a condition on an item. The zero value is no condition.
+type Cond struct {
+	kind condKind
+	op   string // comparator or function name
+	args []Operand
+	subs []Cond
+}
+
+type condKind uint8
+
+const (
+	noCond condKind = iota
+	compareCond
+	betweenCond
+	inCond
+	callCond
+	andCond
+	orCond
+	notCond
+)
+
+// IsZero says whether c is no condition at all.
+func (c Cond) IsZero() bool { return c.kind == noCond }
+
+func (o Operand) compare(op string, v any) Cond {
+	return Cond{kind: compareCond, op: op, args: []Operand{o, operand(v)}}
+}
+
+// Equal holds where both are of one type and equal.
+func (o Operand) Equal(v any) Cond { return o.compare(" = ", v) }
+
+// NotEqual holds where the types or the values differ, and where o is missing.
+func (o Operand) NotEqual(v any) Cond { return o.compare(" <> ", v) }
+
+// Less holds where both are of one type and o < v.
+func (o Operand) Less(v any) Cond { return o.compare(" < ", v) }
+
+// AtMost holds where both are of one type and o ≤ v.
+func (o Operand) AtMost(v any) Cond { return o.compare(" <= ", v) }
+
+// Greater holds where both are of one type and o > v.
+func (o Operand) Greater(v any) Cond { return o.compare(" > ", v) }
+
+// AtLeast holds where both are of one type and o ≥ v.
+func (o Operand) AtLeast(v any) Cond { return o.compare(" >= ", v) }
+
+// Between holds where all three are of one type and lo ≤ o ≤ hi.
+func (o Operand) Between(lo, hi any) Cond {
+	return Cond{kind: betweenCond, args: []Operand{o, operand(lo), operand(hi)}}
+}
+
+// In holds where o equals one of the values, of which there may be 1 to 100.
+func (o Operand) In(values ...any) Cond {
+	args := make([]Operand, 0, len(values)+1)
+	args = append(args, o)
+	for _, v := range values {
+		args = append(args, operand(v))
+	}
+	return Cond{kind: inCond, args: args}
+}
+
+func (o Operand) call(name string, args ...Operand) Cond {
+	return Cond{kind: callCond, op: name, args: append([]Operand{o}, args...)}
+}
+
+// Exists holds where the item has the attribute.
+func (o Operand) Exists() Cond { return o.call("attribute_exists") }
+
+// NotExists holds where the item is missing or has no such attribute.
+func (o Operand) NotExists() Cond { return o.call("attribute_not_exists") }
+
+// IsType holds where the attribute is of a type: S, N, B, BOOL, NULL, L, M, SS, NS or BS.
+func (o Operand) IsType(t string) Cond { return o.call("attribute_type", Value(t)) }
+
+// HasPrefix holds where the string or binary attribute begins with v.
+func (o Operand) HasPrefix(v any) Cond { return o.call("begins_with", operand(v)) }
+
+// Contains holds where the string has the substring, or the set or list the element, v.
+func (o Operand) Contains(v any) Cond { return o.call("contains", operand(v)) }
+
+// And holds where all conditions hold. Conditions that are none are left out.
+func And(conds ...Cond) Cond { return combine(andCond, conds) }
+
+// Or holds where at least one condition holds. Conditions that are none are left out.
+func Or(conds ...Cond) Cond { return combine(orCond, conds) }
+
+// Not holds where c does not.
+func Not(c Cond) Cond {
+	if c.IsZero() {
+		return c
+	}
+	return Cond{kind: notCond, subs: []Cond{c}}
+}
+
+func combine(kind condKind, conds []Cond) Cond {
+	subs := make([]Cond, 0, len(conds))
+	for _, c := range conds {
+		switch {
+		case c.IsZero():
+		case c.kind == kind:
+			subs = append(subs, c.subs...)
+		default:
+			subs = append(subs, c)
+		}
+	}
+	switch len(subs) {
+	case 0:
+		return Cond{}
+	case 1:
+		return subs[0]
+	}
+	return Cond{kind: kind, subs: subs}
+}
+
+func (c *Cond) write(b *builder) {
+	switch c.kind {
+	case noCond:
+	case compareCond:
+		c.args[0].write(b)
+		b.text(c.op)
+		c.args[1].write(b)
+	case betweenCond:
+		c.args[0].write(b)
+		b.text(" BETWEEN ")
+		c.args[1].write(b)
+		b.text(" AND ")
+		c.args[2].write(b)
+	case inCond:
+		c.args[0].write(b)
+		b.text(" IN (")
+		for i := range c.args[1:] {
+			if i > 0 {
+				b.text(", ")
+			}
+			c.args[i+1].write(b)
+		}
+		b.text(")")
+	case callCond:
+		b.text(c.op)
+		b.text("(")
+		for i := range c.args {
+			if i > 0 {
+				b.text(", ")
+			}
+			c.args[i].write(b)
+		}
+		b.text(")")
+	case notCond:
+		b.text("NOT ")
+		c.writeSub(b, 0)
+	case andCond, orCond:
+		word := " AND "
+		if c.kind == orCond {
+			word = " OR "
+		}
+		for i := range c.subs {
+			if i > 0 {
+				b.text(word)
+			}
+			c.writeSub(b, i)
+		}
+	}
+}
+
+// writeSub puts a combined condition into parentheses, so that nobody has to know
+// which word binds tighter.
+func (c *Cond) writeSub(b *builder, i int) {
+	sub := &c.subs[i]
+	if sub.kind != andCond && sub.kind != orCond && sub.kind != notCond && sub.kind != betweenCond {
+		sub.write(b)
+		return
+	}
+	b.text("(")
+	sub.write(b)
+	b.text(")")
+}

@@ -1,0 +1,267 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Ensure makes the live table what the schema wants: it creates the table, or adds what is
+// missing, and waits until all of it is active. It never drops or replaces anything: where
+// only that would help it returns a *SchemaError and has done nothing. A second run
+// changes nothing. Several instances may run it at once.
+//
+// Creating takes seconds, adding an index to a large table hours; ctx bounds it.
+func (t *Table) Ensure(ctx context.Context) error {
+	var last Step
+	for repeats := 0; ; {
+		l, err := t.describe(ctx)
+		if err != nil {
+			return err
+		}
+		p := t.compare(l)
+		if len(p.Refused) > 0 {
+			return &SchemaError{Table: t.schema.Name, Differences: p.Refused}
+		}
+		if len(p.Steps) == 0 {
+			return t.settle(ctx)
+		}
+		// One step, then another look: steps depend on each other, and other
+		// instances may be at it as well.
+		step := p.Steps[0]
+		if step == last {
+			if repeats++; repeats == 10 {
+				return fmt.Errorf("table: ensure: %w: %s has no effect", ErrSchema, step.Kind)
+			}
+		} else {
+			last, repeats = step, 0
+		}
+		if err := t.settle(ctx); err != nil {
+			return err
+		}
+		if err := t.apply(ctx, step, l); err != nil && !inUse(err) {
+			return err
+		}
+		if err := t.settle(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// inUse says that somebody else is changing the table: look again.
+func inUse(err error) bool {
+	var busy *types.ResourceInUseException
+	var limit *types.LimitExceededException
+	return errors.As(err, &busy) || errors.As(err, &limit)
+}
+
+// settle waits until the table and all its indexes are active. A table that does not exist
+// is settled too.
+func (t *Table) settle(ctx context.Context) error {
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(10*time.Second),
+		backoff.WithMaxElapsedTime(0), // as long as ctx allows: filling an index may take hours
+	)
+	for {
+		d, err := t.describeTable(ctx)
+		if err != nil || d == nil || isActive(d) {
+			return err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return fmt.Errorf("table: wait until %s is active: %w", t.schema.Name, err)
+		}
+	}
+}
+
+func isActive(d *types.TableDescription) bool {
+	if d.TableStatus != types.TableStatusActive {
+		return false
+	}
+	for _, g := range d.GlobalSecondaryIndexes {
+		if g.IndexStatus != types.IndexStatusActive {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Table) apply(ctx context.Context, step Step, l live) error {
+	s := t.schema
+	switch step.Kind {
+	case CreateTable:
+		return t.create(ctx)
+	case AddIndex:
+		x, _ := s.Index(step.name)
+		return t.update(ctx, &dynamodb.UpdateTableInput{
+			AttributeDefinitions: s.definitions(x),
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+				IndexName: &x.Name, KeySchema: x.keySchema(), Projection: x.projection(), ProvisionedThroughput: throughput(liveCapacity(l.table)),
+			}}},
+		})
+	case ChangeCapacity:
+		return t.update(ctx, &dynamodb.UpdateTableInput{BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: throughput(s.Capacity)})
+	case EnableStream:
+		return t.update(ctx, &dynamodb.UpdateTableInput{StreamSpecification: s.stream()})
+	case EnableDeletionProtection:
+		return t.update(ctx, &dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(true)})
+	case EnableTTL:
+		return t.enableTTL(ctx)
+	case EnableRecovery:
+		return t.send(ctx, "UpdateContinuousBackups", true, func(ctx context.Context) (answer, error) {
+			out, err := t.client.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+				TableName:                        &s.Name,
+				PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+			}, once)
+			if err != nil {
+				return answer{}, err
+			}
+			return answer{metadata: out.ResultMetadata}, nil
+		})
+	case AddTags:
+		in := &dynamodb.TagResourceInput{ResourceArn: l.table.TableArn}
+		for _, name := range s.missingTags(l.tags) {
+			in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(s.Tags[name])})
+		}
+		return t.send(ctx, "TagResource", true, func(ctx context.Context) (answer, error) {
+			out, err := t.client.TagResource(ctx, in, once)
+			if err != nil {
+				return answer{}, err
+			}
+			return answer{metadata: out.ResultMetadata}, nil
+		})
+	}
+	return fmt.Errorf("table: ensure: %w: unknown step %q", ErrInvalid, step.Kind)
+}
+
+func (t *Table) create(ctx context.Context) error {
+	s := t.schema
+	in := &dynamodb.CreateTableInput{
+		TableName:            &s.Name,
+		AttributeDefinitions: s.definitions(s.Indexes...),
+		KeySchema:            Index{PK: s.Keys.PK, SK: s.Keys.SK}.keySchema(),
+		BillingMode:          types.BillingModePayPerRequest,
+		StreamSpecification:  s.stream(),
+	}
+	if s.Capacity != nil {
+		in.BillingMode, in.ProvisionedThroughput = types.BillingModeProvisioned, throughput(s.Capacity)
+	}
+	if s.DeletionProtection {
+		in.DeletionProtectionEnabled = aws.Bool(true)
+	}
+	for _, x := range s.Indexes {
+		if x.Local {
+			in.LocalSecondaryIndexes = append(in.LocalSecondaryIndexes, types.LocalSecondaryIndex{
+				IndexName: aws.String(x.Name), KeySchema: x.keySchema(), Projection: x.projection(),
+			})
+			continue
+		}
+		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: aws.String(x.Name), KeySchema: x.keySchema(), Projection: x.projection(), ProvisionedThroughput: throughput(s.Capacity),
+		})
+	}
+	for name, value := range s.Tags {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(value)})
+	}
+	return t.send(ctx, "CreateTable", true, func(ctx context.Context) (answer, error) {
+		out, err := t.client.CreateTable(ctx, in, once)
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{metadata: out.ResultMetadata}, nil
+	})
+}
+
+func (t *Table) update(ctx context.Context, in *dynamodb.UpdateTableInput) error {
+	in.TableName = &t.schema.Name
+	return t.send(ctx, "UpdateTable", true, func(ctx context.Context) (answer, error) {
+		out, err := t.client.UpdateTable(ctx, in, once)
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{metadata: out.ResultMetadata}, nil
+	})
+}
+
+func (t *Table) enableTTL(ctx context.Context) error {
+	in := &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &t.schema.Name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.scheme.TTL, Enabled: aws.Bool(true)},
+	}
+	err := t.send(ctx, "UpdateTimeToLive", true, func(ctx context.Context) (answer, error) {
+		out, err := t.client.UpdateTimeToLive(ctx, in, once)
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{metadata: out.ResultMetadata}, nil
+	})
+	if err == nil {
+		return nil
+	}
+	// Another instance may have been faster, which DynamoDB calls invalid.
+	d, look := t.describeTTL(ctx)
+	if look != nil {
+		return errors.Join(err, look)
+	}
+	if on, name := ttlState(d); on && name == t.scheme.TTL {
+		return nil
+	}
+	return err
+}
+
+func throughput(c *Capacity) *types.ProvisionedThroughput {
+	if c == nil {
+		return nil
+	}
+	return &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(c.Read), WriteCapacityUnits: aws.Int64(c.Write)}
+}
+
+func (s Schema) stream() *types.StreamSpecification {
+	if s.Stream == "" {
+		return nil
+	}
+	return &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewType(s.Stream)}
+}
+
+// definitions lists the key attributes of the table and of indexes, each once.
+func (s Schema) definitions(indexes ...Index) []types.AttributeDefinition {
+	var list []types.AttributeDefinition
+	seen := map[string]bool{"": true}
+	add := func(name string, kind AttributeType) {
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeType(kind)})
+		}
+	}
+	add(s.Keys.PK, String)
+	add(s.Keys.SK, String)
+	for _, x := range indexes {
+		add(x.PK, x.PKType)
+		add(x.SK, x.SKType)
+	}
+	return list
+}
+
+func (x Index) keySchema() []types.KeySchemaElement {
+	list := []types.KeySchemaElement{{AttributeName: aws.String(x.PK), KeyType: types.KeyTypeHash}}
+	if x.SK != "" {
+		list = append(list, types.KeySchemaElement{AttributeName: aws.String(x.SK), KeyType: types.KeyTypeRange})
+	}
+	return list
+}
+
+func (x Index) projection() *types.Projection {
+	switch {
+	case x.Include == nil:
+		return &types.Projection{ProjectionType: types.ProjectionTypeAll}
+	case len(x.Include) == 0:
+		return &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
+	}
+	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: x.Include}
+}

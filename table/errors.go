@@ -1,0 +1,221 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// What an error of this package is about, for errors.Is. The cause, with the SDK's own
+// types, stays in the chain for errors.As.
+var (
+	// ErrNotFound says that there is no such item.
+	ErrNotFound = errors.New("item not found")
+	// ErrCondition says that a condition of a write did not hold; the error is a *ConditionError.
+	ErrCondition = errors.New("condition does not hold")
+	// ErrConflict says that transactions kept meeting each other on an item until the retry policy ended.
+	ErrConflict = errors.New("transaction conflict")
+	// ErrThrottled says that DynamoDB refused for lack of capacity until the retry policy ended.
+	ErrThrottled = errors.New("throttled")
+	// ErrUnreachable says that no answer came. A write may have been applied.
+	ErrUnreachable = errors.New("endpoint unreachable")
+	// ErrCredentials says that credentials are missing, expired or not accepted.
+	ErrCredentials = errors.New("credentials missing or refused")
+	// ErrDenied says that the credentials lack a permission.
+	ErrDenied = errors.New("access denied")
+	// ErrNoTable says that the table or the index does not exist.
+	ErrNoTable = errors.New("no such table or index")
+	// ErrInvalid says that a request cannot be sent as it is, or that DynamoDB refused it as invalid.
+	ErrInvalid = errors.New("invalid request")
+	// ErrSchema says that the live table is not as the schema wants it; the error is a *SchemaError.
+	ErrSchema = errors.New("table differs from its schema")
+)
+
+// Error is an error of a request.
+type Error struct {
+	Operation string // "PutItem", "TransactWriteItems", …
+	Table     string
+	Kind      error // one of the package's sentinels; nil when none fits
+	Err       error // the cause
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("table: ")
+	b.WriteString(e.Operation)
+	if e.Kind != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Kind.Error())
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	list := make([]error, 0, 2)
+	if e.Kind != nil {
+		list = append(list, e.Kind)
+	}
+	if e.Err != nil {
+		list = append(list, e.Err)
+	}
+	return list
+}
+
+// ConditionError says which operation's condition did not hold, and what stood there.
+// It matches ErrCondition.
+type ConditionError struct {
+	Index int   // of the operation among those given to Write
+	Op    Op    // the operation
+	Item  Item  // the item that stood in its way; nil when there was none
+	Err   error // what it means, where the operation explains it (Op.Explain); otherwise nil
+
+	// Repeated says that an earlier attempt of the same request got no clear answer: it may
+	// have been applied, and Item may be its own effect.
+	Repeated bool
+}
+
+func (e *ConditionError) Error() string {
+	cause := e.Err
+	if cause == nil {
+		cause = ErrCondition
+	}
+	return fmt.Sprintf("table: write: operation %d (%s): %v", e.Index, e.Op.kind, cause)
+}
+
+// Unwrap returns ErrCondition and the explanation.
+func (e *ConditionError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrCondition}
+	}
+	return []error{ErrCondition, e.Err}
+}
+
+// ConditionErrors says that the conditions of several operations of one transaction did
+// not hold, in their order. errors.As finds the first.
+type ConditionErrors []*ConditionError
+
+func (e ConditionErrors) Error() string {
+	texts := make([]string, len(e))
+	for i, c := range e {
+		texts[i] = c.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the errors of the operations.
+func (e ConditionErrors) Unwrap() []error {
+	list := make([]error, len(e))
+	for i, c := range e {
+		list[i] = c
+	}
+	return list
+}
+
+// Conditions returns every condition error in err, in the order of the operations.
+func Conditions(err error) []*ConditionError {
+	var several ConditionErrors
+	if errors.As(err, &several) {
+		return several
+	}
+	var one *ConditionError
+	if errors.As(err, &one) {
+		return []*ConditionError{one}
+	}
+	return nil
+}
+
+// wrap gives err its kind and says which operation failed.
+func wrap(operation, table string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Operation: operation, Table: table, Kind: kindOf(err), Err: err}
+}
+
+func kindOf(err error) error {
+	for _, kind := range []error{ErrInvalid, ErrNotFound, ErrSchema} {
+		if errors.Is(err, kind) {
+			return nil // it says so itself
+		}
+	}
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		return kindOfReasons(canceled.CancellationReasons)
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return kindOfCode(api.ErrorCode())
+	}
+	var send *smithyhttp.RequestSendError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil
+	case errors.As(err, &send), errors.Is(err, context.DeadlineExceeded):
+		return ErrUnreachable
+	case isIdentityError(err):
+		return ErrCredentials
+	}
+	return nil
+}
+
+func kindOfCode(code string) error {
+	switch code {
+	case "ConditionalCheckFailedException", "ConditionalCheckFailed":
+		return ErrCondition
+	case "TransactionConflictException", "TransactionConflict", "TransactionInProgressException":
+		return ErrConflict
+	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingException",
+		"ThrottlingError", "RequestLimitExceeded", "LimitExceededException":
+		return ErrThrottled
+	case "ResourceNotFoundException":
+		return ErrNoTable
+	case "ValidationException", "ValidationError", "ItemCollectionSizeLimitExceededException",
+		"ItemCollectionSizeLimitExceeded", "IdempotentParameterMismatchException", "SerializationException":
+		return ErrInvalid
+	case "AccessDeniedException":
+		return ErrDenied
+	case "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException",
+		"MissingAuthenticationTokenException", "MissingAuthenticationToken", "IncompleteSignatureException":
+		return ErrCredentials
+	}
+	return nil
+}
+
+// kindOfReasons is the kind of the most telling reason: one that a retry cannot mend
+// before one that it can.
+func kindOfReasons(reasons []types.CancellationReason) error {
+	var found error
+	for _, r := range reasons {
+		switch kind := kindOfCode(deref(r.Code)); kind {
+		case nil:
+		case ErrCondition, ErrInvalid:
+			return kind
+		default:
+			found = kind
+		}
+	}
+	return found
+}
+
+// isIdentityError recognises the SDK's failure to find credentials, for which it has no
+// type: its middleware says "get identity" before anything is sent.
+func isIdentityError(err error) bool {
+	return strings.Contains(err.Error(), "get identity: ")
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

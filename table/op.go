@@ -1,0 +1,188 @@
+package table
+
+import (
+	"fmt"
+
+	"github.com/mortise-go/mortise/keys"
+)
+
+// Op is one write: put, update, delete or check. Ops are values; their methods return new
+// ones. An Op that could not be made carries its error, which Write reports before
+// anything is sent.
+type Op struct {
+	kind    opKind
+	key     keys.Key
+	item    Item
+	changes []Change
+	cond    Cond
+	explain func(Item) error
+	with    []Op
+	err     error
+}
+
+type opKind uint8
+
+const (
+	noOp opKind = iota
+	putOp
+	updateOp
+	deleteOp
+	checkOp
+)
+
+func (k opKind) String() string {
+	return [...]string{"nothing", "put", "update", "delete", "check"}[k]
+}
+
+// Put writes a whole item, replacing what stands at its key. The key attributes are among
+// the item's.
+func Put(item Item) Op { return Op{kind: putOp, item: item} }
+
+// Update changes the item at key, or makes it where there is none: add a condition to
+// prevent that.
+func Update(key keys.Key, changes ...Change) Op {
+	return Op{kind: updateOp, key: key, changes: changes}
+}
+
+// Delete deletes the item at key; that there is none is no error.
+func Delete(key keys.Key) Op { return Op{kind: deleteOp, key: key} }
+
+// Check writes nothing: it makes the other operations of its transaction depend on a
+// condition on the item at key.
+func Check(key keys.Key, cond Cond) Op { return Op{kind: checkOp, key: key, cond: cond} }
+
+// Invalid is an operation that cannot be made; Write returns err.
+func Invalid(err error) Op { return Op{err: err} }
+
+// If adds a condition; all conditions of an operation have to hold.
+func (o Op) If(conds ...Cond) Op {
+	o.cond = And(append([]Cond{o.cond}, conds...)...)
+	return o
+}
+
+// Changing adds changes to an update.
+func (o Op) Changing(changes ...Change) Op {
+	if o.kind != updateOp && o.err == nil {
+		o.err = fmt.Errorf("%w: changes on a %s", ErrInvalid, o.kind)
+	}
+	o.changes = append(o.changes[:len(o.changes):len(o.changes)], changes...)
+	return o
+}
+
+// With adds operations that are written together with o, in one transaction, and count
+// as part of it: an error in one of them carries the index of o.
+func (o Op) With(ops ...Op) Op {
+	o.with = append(o.with[:len(o.with):len(o.with)], ops...)
+	return o
+}
+
+// Explain sets what a failed condition means. f gets the item that stood in the way, nil
+// where there was none, and returns the error that ConditionError carries, or nil to leave
+// it to an earlier explanation.
+func (o Op) Explain(f func(Item) error) Op {
+	earlier := o.explain
+	if earlier == nil {
+		o.explain = f
+		return o
+	}
+	o.explain = func(item Item) error {
+		if err := f(item); err != nil {
+			return err
+		}
+		return earlier(item)
+	}
+	return o
+}
+
+// Item is what a put writes; nil for other operations.
+func (o Op) Item() Item { return o.item }
+
+// Err is the error of an operation that could not be made.
+func (o Op) Err() error { return o.err }
+
+// action is an operation that is ready to be sent: checked, with its key, and with the
+// index under which its caller knows it.
+type action struct {
+	op    *Op
+	index int
+	key   keys.Key
+	at    Item // the key as attributes; nil for a put
+}
+
+// actions flattens ops into what a request carries, and checks all that can be checked
+// before sending.
+func (t *Table) actions(ops []Op) ([]action, error) {
+	list := make([]action, 0, len(ops))
+	for i := range ops {
+		var err error
+		if list, err = t.appendActions(list, &ops[i], i); err != nil {
+			return nil, fmt.Errorf("operation %d: %w", i, err)
+		}
+	}
+	if len(list) > 1 {
+		seen := make(map[keys.Key]int, len(list))
+		for _, a := range list {
+			if first, ok := seen[a.key]; ok {
+				return nil, fmt.Errorf("%w: operations %d and %d are on one item", ErrInvalid, first, a.index)
+			}
+			seen[a.key] = a.index
+		}
+	}
+	return list, nil
+}
+
+func (t *Table) appendActions(list []action, op *Op, index int) ([]action, error) {
+	a, err := t.action(op, index)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, a)
+	for i := range op.with {
+		if list, err = t.appendActions(list, &op.with[i], index); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (t *Table) action(op *Op, index int) (action, error) {
+	a := action{op: op, index: index, key: op.key}
+	if op.err != nil {
+		return a, op.err
+	}
+	switch op.kind {
+	case noOp:
+		return a, fmt.Errorf("%w: empty operation", ErrInvalid)
+	case putOp:
+		key, err := t.KeyOf(op.item)
+		if err != nil {
+			return a, err
+		}
+		a.key = key
+		return a, nil
+	case checkOp:
+		if op.cond.IsZero() {
+			return a, fmt.Errorf("%w: check without a condition", ErrInvalid)
+		}
+	case updateOp:
+		if err := t.checkTargets(op.changes); err != nil {
+			return a, err
+		}
+	}
+	if err := op.key.Validate(); err != nil {
+		return a, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	a.at = t.KeyItem(op.key)
+	return a, nil
+}
+
+// checkTargets refuses to change a key, which DynamoDB would refuse too, but after the
+// request was paid for.
+func (t *Table) checkTargets(changes []Change) error {
+	for i := range changes {
+		if name := changes[i].Target(); name == t.scheme.PK || name == t.scheme.SK {
+			return fmt.Errorf("%w: update of the key attribute %q", ErrInvalid, name)
+		}
+	}
+	return nil
+}

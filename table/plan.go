@@ -1,0 +1,370 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Plan is the difference between a schema and the live table.
+type Plan struct {
+	Table   string
+	Steps   []Step   // what Ensure would do, in its order
+	Refused []string // what Ensure cannot mend without destroying something
+}
+
+// Step is one thing that Ensure would do.
+type Step struct {
+	Kind StepKind
+	Text string // for people
+	name string // of the index
+}
+
+// StepKind tells steps apart.
+type StepKind string
+
+// The steps there are.
+const (
+	CreateTable              StepKind = "create table"
+	AddIndex                 StepKind = "add index"
+	ChangeCapacity           StepKind = "change capacity"
+	EnableTTL                StepKind = "enable time to live"
+	EnableStream             StepKind = "enable stream"
+	EnableRecovery           StepKind = "enable point-in-time recovery"
+	EnableDeletionProtection StepKind = "enable deletion protection"
+	AddTags                  StepKind = "add tags"
+)
+
+// IsEmpty says that the live table is as the schema wants it.
+func (p Plan) IsEmpty() bool { return len(p.Steps) == 0 && len(p.Refused) == 0 }
+
+// String lists the plan, one line a difference: "+" what Ensure adds, "~" what it changes,
+// "!" what it refuses.
+func (p Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "table %s", p.Table)
+	if p.IsEmpty() {
+		b.WriteString(": nothing to do\n")
+		return b.String()
+	}
+	b.WriteByte('\n')
+	for _, s := range p.Steps {
+		mark := "+"
+		if s.Kind == ChangeCapacity {
+			mark = "~"
+		}
+		fmt.Fprintf(&b, "  %s %s\n", mark, s.Text)
+	}
+	for _, r := range p.Refused {
+		fmt.Fprintf(&b, "  ! %s\n", r)
+	}
+	return b.String()
+}
+
+// SchemaError lists every difference between a schema and the live table. It matches ErrSchema.
+type SchemaError struct {
+	Table       string
+	Differences []string
+}
+
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("table: %s %v: %s", e.Table, ErrSchema, strings.Join(e.Differences, "; "))
+}
+
+// Is matches ErrSchema.
+func (e *SchemaError) Is(target error) bool { return target == ErrSchema }
+
+// live is what DynamoDB says of a table.
+type live struct {
+	table    *types.TableDescription // nil where there is none
+	ttl      *types.TimeToLiveDescription
+	recovery bool
+	tags     map[string]string
+}
+
+// Plan compares the live table with the schema and changes nothing. It describes the
+// table and its time to live, and backups and tags only where the schema wants some.
+func (t *Table) Plan(ctx context.Context) (Plan, error) {
+	l, err := t.describe(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	return t.compare(l), nil
+}
+
+// Verify returns a *SchemaError that lists every difference, nil where there is none.
+func (t *Table) Verify(ctx context.Context) error {
+	p, err := t.Plan(ctx)
+	if err != nil || p.IsEmpty() {
+		return err
+	}
+	e := &SchemaError{Table: t.schema.Name, Differences: p.Refused}
+	for _, s := range p.Steps {
+		e.Differences = append(e.Differences, "missing: "+s.Text)
+	}
+	return e
+}
+
+func (t *Table) describe(ctx context.Context) (l live, err error) {
+	if l.table, err = t.describeTable(ctx); err != nil || l.table == nil {
+		return l, err
+	}
+	if !t.schema.NoTTL {
+		if l.ttl, err = t.describeTTL(ctx); err != nil {
+			return l, err
+		}
+	}
+	if t.schema.PointInTimeRecovery {
+		err = t.send(ctx, "DescribeContinuousBackups", false, func(ctx context.Context) (answer, error) {
+			out, err := t.client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &t.schema.Name}, once)
+			if err != nil {
+				return answer{}, err
+			}
+			if d := out.ContinuousBackupsDescription; d != nil && d.PointInTimeRecoveryDescription != nil {
+				l.recovery = d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled
+			}
+			return answer{metadata: out.ResultMetadata}, nil
+		})
+		if err != nil {
+			return l, err
+		}
+	}
+	if len(t.schema.Tags) > 0 {
+		l.tags, err = t.describeTags(ctx, l.table.TableArn)
+	}
+	return l, err
+}
+
+// describeTable returns nil, nil where there is no such table.
+func (t *Table) describeTable(ctx context.Context) (table *types.TableDescription, err error) {
+	err = t.send(ctx, "DescribeTable", false, func(ctx context.Context) (answer, error) {
+		out, err := t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.schema.Name}, once)
+		if err != nil {
+			return answer{}, err
+		}
+		table = out.Table
+		return answer{metadata: out.ResultMetadata}, nil
+	})
+	if errors.Is(err, ErrNoTable) {
+		return nil, nil
+	}
+	return table, err
+}
+
+func (t *Table) describeTTL(ctx context.Context) (ttl *types.TimeToLiveDescription, err error) {
+	err = t.send(ctx, "DescribeTimeToLive", false, func(ctx context.Context) (answer, error) {
+		out, err := t.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.schema.Name}, once)
+		if err != nil {
+			return answer{}, err
+		}
+		ttl = out.TimeToLiveDescription
+		return answer{metadata: out.ResultMetadata}, nil
+	})
+	return ttl, err
+}
+
+func (t *Table) describeTags(ctx context.Context, arn *string) (map[string]string, error) {
+	tags := map[string]string{}
+	in := &dynamodb.ListTagsOfResourceInput{ResourceArn: arn}
+	for {
+		err := t.send(ctx, "ListTagsOfResource", false, func(ctx context.Context) (answer, error) {
+			out, err := t.client.ListTagsOfResource(ctx, in, once)
+			if err != nil {
+				return answer{}, err
+			}
+			for _, tag := range out.Tags {
+				tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+			}
+			in.NextToken = out.NextToken
+			return answer{metadata: out.ResultMetadata}, nil
+		})
+		if err != nil || in.NextToken == nil {
+			return tags, err
+		}
+	}
+}
+
+// compare is the one place that knows what a difference is.
+func (t *Table) compare(l live) Plan {
+	p := Plan{Table: t.schema.Name}
+	step := func(kind StepKind, name, format string, args ...any) {
+		p.Steps = append(p.Steps, Step{Kind: kind, Text: fmt.Sprintf(format, args...), name: name})
+	}
+	refuse := func(format string, args ...any) { p.Refused = append(p.Refused, fmt.Sprintf(format, args...)) }
+	s := t.schema
+	if l.table == nil {
+		step(CreateTable, "", "table with keys %s, %s", s.Keys.PK, s.Keys.SK)
+		for _, x := range s.Indexes {
+			step(AddIndex, "", "index %s", x.describe())
+		}
+		t.compareSettings(step, refuse, l)
+		return p
+	}
+	kinds := attributeTypes(l.table.AttributeDefinitions)
+	if want, have := keyText(s.Keys.PK, String, s.Keys.SK, String), liveKeyText(l.table.KeySchema, kinds); want != have {
+		refuse("keys are %s, the schema wants %s: a table's keys cannot be changed", have, want)
+	}
+	found := map[string]Index{}
+	for _, g := range l.table.GlobalSecondaryIndexes {
+		x := liveIndex(g.IndexName, g.KeySchema, g.Projection, kinds)
+		found[x.Name] = x
+	}
+	for _, g := range l.table.LocalSecondaryIndexes {
+		x := liveIndex(g.IndexName, g.KeySchema, g.Projection, kinds)
+		x.Local = true
+		found[x.Name] = x
+	}
+	for _, x := range s.Indexes {
+		have, ok := found[x.Name]
+		switch {
+		case !ok && x.Local:
+			refuse("local index %s is missing: it can only be made with the table", x.describe())
+		case !ok:
+			step(AddIndex, x.Name, "index %s", x.describe())
+		case have.describe() != x.describe():
+			refuse("index is %s, the schema wants %s: an index cannot be changed, only dropped and made anew", have.describe(), x.describe())
+		}
+	}
+	t.compareSettings(step, refuse, l)
+	return p
+}
+
+// compareSettings compares what a table has besides its keys and indexes. A table that is
+// yet to be made gets them after its creation, with the exception of what CreateTable sets.
+func (t *Table) compareSettings(step func(StepKind, string, string, ...any), refuse func(string, ...any), l live) {
+	s := t.schema
+	if l.table != nil {
+		if have := liveCapacity(l.table); s.Capacity != nil && (have == nil || *have != *s.Capacity) {
+			step(ChangeCapacity, "", "capacity %s, now %s", s.Capacity.describe(), have.describe())
+		}
+	}
+	if s.Stream != "" {
+		var have StreamView
+		if l.table != nil && l.table.StreamSpecification != nil && aws.ToBool(l.table.StreamSpecification.StreamEnabled) {
+			have = StreamView(l.table.StreamSpecification.StreamViewType)
+		}
+		switch have {
+		case s.Stream:
+		case "":
+			step(EnableStream, "", "stream of %s", s.Stream)
+		default:
+			refuse("stream is of %s, the schema wants %s: its readers would lose their place", have, s.Stream)
+		}
+	}
+	if s.DeletionProtection && (l.table == nil || !aws.ToBool(l.table.DeletionProtectionEnabled)) {
+		step(EnableDeletionProtection, "", "deletion protection")
+	}
+	if !s.NoTTL {
+		switch on, name := ttlState(l.ttl); {
+		case on && name != s.Keys.TTL:
+			refuse("time to live is on attribute %s, the schema wants %s", name, s.Keys.TTL)
+		case !on:
+			step(EnableTTL, "", "time to live on attribute %s", s.Keys.TTL)
+		}
+	}
+	if s.PointInTimeRecovery && !l.recovery {
+		step(EnableRecovery, "", "point-in-time recovery")
+	}
+	if missing := s.missingTags(l.tags); len(missing) > 0 {
+		step(AddTags, "", "tags %s", strings.Join(missing, ", "))
+	}
+}
+
+func (s Schema) missingTags(have map[string]string) (names []string) {
+	for name, value := range s.Tags {
+		if v, ok := have[name]; !ok || v != value {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+func ttlState(d *types.TimeToLiveDescription) (on bool, name string) {
+	if d == nil {
+		return false, ""
+	}
+	on = d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling
+	return on, aws.ToString(d.AttributeName)
+}
+
+func (c *Capacity) describe() string {
+	if c == nil {
+		return "on demand"
+	}
+	return fmt.Sprintf("%d read and %d write units", c.Read, c.Write)
+}
+
+func liveCapacity(d *types.TableDescription) *Capacity {
+	if d.BillingModeSummary != nil && d.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
+		return nil
+	}
+	if p := d.ProvisionedThroughput; p != nil && aws.ToInt64(p.ReadCapacityUnits) > 0 {
+		return &Capacity{Read: aws.ToInt64(p.ReadCapacityUnits), Write: aws.ToInt64(p.WriteCapacityUnits)}
+	}
+	return nil
+}
+
+// describe is an index in words; two are the same when their words are.
+func (x Index) describe() string {
+	kind := ""
+	if x.Local {
+		kind = "local "
+	}
+	holds := "all"
+	if x.Include != nil {
+		list := slices.Clone(x.Include)
+		sort.Strings(list)
+		holds = strings.TrimSuffix("keys "+strings.Join(list, " "), " ")
+	}
+	return fmt.Sprintf("%s%s (%s; %s)", kind, x.Name, keyText(x.PK, x.PKType, x.SK, x.SKType), holds)
+}
+
+func keyText(pk string, pkType AttributeType, sk string, skType AttributeType) string {
+	text := pk + ":" + string(pkType)
+	if sk != "" {
+		text += ", " + sk + ":" + string(skType)
+	}
+	return text
+}
+
+func attributeTypes(defs []types.AttributeDefinition) map[string]AttributeType {
+	m := make(map[string]AttributeType, len(defs))
+	for _, d := range defs {
+		m[aws.ToString(d.AttributeName)] = AttributeType(d.AttributeType)
+	}
+	return m
+}
+
+func liveKeys(schema []types.KeySchemaElement) (pk, sk string) {
+	for _, k := range schema {
+		if k.KeyType == types.KeyTypeHash {
+			pk = aws.ToString(k.AttributeName)
+		} else {
+			sk = aws.ToString(k.AttributeName)
+		}
+	}
+	return pk, sk
+}
+
+func liveKeyText(schema []types.KeySchemaElement, kinds map[string]AttributeType) string {
+	pk, sk := liveKeys(schema)
+	return keyText(pk, kinds[pk], sk, kinds[sk])
+}
+
+func liveIndex(name *string, schema []types.KeySchemaElement, p *types.Projection, kinds map[string]AttributeType) Index {
+	x := Index{Name: aws.ToString(name)}
+	x.PK, x.SK = liveKeys(schema)
+	x.PKType, x.SKType = kinds[x.PK], kinds[x.SK]
+	if p != nil && p.ProjectionType != types.ProjectionTypeAll {
+		x.Include = append([]string{}, p.NonKeyAttributes...)
+	}
+	return x
+}

@@ -1,0 +1,118 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Retry is the one policy by which a Table repeats requests. The SDK's own retries are
+// switched off for them: two nested policies multiply, and a write that may have been
+// applied has to be judged by somebody who knows how often it was sent.
+type Retry struct {
+	// Backoff makes the waiting times of one call. It is a function because instances
+	// are not safe for concurrent use. Defaults to an exponential backoff from 25 ms to
+	// 1 s, jittered by half, that gives up after 10 s.
+	Backoff func() backoff.BackOff
+
+	// Retryable says whether a request that failed with err is worth sending again.
+	// Defaults to Retryable.
+	Retryable func(err error) bool
+}
+
+func (r Retry) withDefaults() Retry {
+	if r.Backoff == nil {
+		r.Backoff = defaultBackoff
+	}
+	if r.Retryable == nil {
+		r.Retryable = Retryable
+	}
+	return r
+}
+
+func defaultBackoff() backoff.BackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(25*time.Millisecond),
+		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(10*time.Second),
+	)
+}
+
+// Retryable is the default classification: throttling, internal errors, lost
+// connections and transaction conflicts are worth another try. A failed condition is a
+// result, not an error to retry.
+func Retryable(err error) bool {
+	if errors.Is(err, context.Canceled) {
+		return false
+	}
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		kind := kindOfReasons(canceled.CancellationReasons)
+		return kind == ErrConflict || kind == ErrThrottled
+	}
+	switch kindOf(err) {
+	case ErrConflict, ErrThrottled:
+		return true
+	}
+	for _, check := range retry.DefaultRetryables {
+		if verdict := check.IsErrorRetryable(err); verdict != aws.UnknownTernary {
+			return verdict.Bool()
+		}
+	}
+	return false
+}
+
+// do runs attempt until it succeeds, fails for good, or the policy or ctx ends. The
+// returned error is the last attempt's; ctx's is joined when it was ctx that ended it.
+func (r Retry) do(ctx context.Context, again func(), attempt func() error) error {
+	if ctx.Err() != nil { // backoff would run the attempt once
+		return context.Cause(ctx)
+	}
+	last := attempt()
+	if last == nil || ctx.Err() != nil || !r.Retryable(last) {
+		return withCause(ctx, last)
+	}
+	first := true
+	err := backoff.Retry(func() error {
+		if !first {
+			again()
+			last = attempt()
+		}
+		first = false
+		if last != nil && (ctx.Err() != nil || !r.Retryable(last)) {
+			return backoff.Permanent(last)
+		}
+		return last
+	}, backoff.WithContext(r.Backoff(), ctx))
+	if err == nil {
+		return nil
+	}
+	return withCause(ctx, last) // backoff drops the last error when ctx ends
+}
+
+// withCause keeps both visible: why the context ended, and what the last attempt met.
+func withCause(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	causes := []error{err}
+	if !errors.Is(err, ctx.Err()) {
+		causes = append([]error{ctx.Err()}, causes...)
+	}
+	if cause := context.Cause(ctx); !errors.Is(err, cause) && !errors.Is(ctx.Err(), cause) {
+		causes = append([]error{cause}, causes...)
+	}
+	if len(causes) == 1 {
+		return err
+	}
+	return errors.Join(causes...)
+}
+
+// Backoff makes the waiting times of one operation, by the table's retry policy, for
+// packages that repeat more than a request.
+func (t *Table) Backoff() backoff.BackOff { return t.retry.Backoff() }
