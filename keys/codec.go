@@ -12,6 +12,7 @@ type kind uint8
 const (
 	kindString kind = iota
 	kindRaw
+	kindKey
 	kindID
 	kindUint
 	kindInt
@@ -48,7 +49,7 @@ func parseCodec(text string) (codec, error) {
 		return codec{}, fmt.Errorf("%w: unknown variant %q of a codec, want desc", ErrSyntax, variant)
 	}
 	switch c.kind {
-	case kindString, kindRaw, kindID, kindShard:
+	case kindString, kindRaw, kindKey, kindID, kindShard:
 		return codec{}, fmt.Errorf("%w: codec %s has no descending variant", ErrSyntax, name)
 	}
 	c.desc = true
@@ -61,6 +62,8 @@ func codecByName(name string) (codec, error) {
 		return codec{kind: kindString}, nil
 	case "raw":
 		return codec{kind: kindRaw}, nil
+	case "key":
+		return codec{kind: kindKey}, nil
 	case "float":
 		return codec{kind: kindFloat, width: 16}, nil
 	case "bool":
@@ -119,7 +122,7 @@ func pow10(n int) uint64 {
 // append adds the text of v to dst. A failure can leave a part of it there. Shards are not its business.
 func (c codec) append(dst []byte, v any, esc escaper) ([]byte, error) {
 	switch c.kind {
-	case kindString, kindRaw, kindID:
+	case kindString, kindRaw, kindKey, kindID:
 		s, ok := stringOf(v)
 		if !ok {
 			return dst, typeError("a string", v)
@@ -167,8 +170,8 @@ func (c codec) appendString(dst []byte, s string, esc escaper) ([]byte, error) {
 		return dst, fmt.Errorf("%w: %d bytes, want exactly %d", ErrRange, len(s), c.width)
 	case len(s) > MaxPK: // over any limit of DynamoDB; do not copy it first
 		return dst, tooLong(len(s), MaxPK)
-	case c.kind == kindRaw:
-		if strings.IndexByte(s, esc.delim) >= 0 {
+	case c.kind == kindRaw, c.kind == kindKey:
+		if c.kind == kindRaw && strings.IndexByte(s, esc.delim) >= 0 {
 			return dst, fmt.Errorf("%w: a raw value contains %q", ErrDelimiter, esc.delim)
 		}
 		if err := checkText(s, MaxPK); err != nil {
@@ -192,6 +195,8 @@ func (c codec) decode(s string, esc escaper) (scalar, int, bool) {
 		if n = strings.IndexByte(s, esc.delim); n < 0 {
 			n = len(s)
 		}
+	case kindKey:
+		n = len(s)
 	case kindID:
 		n = esc.units(s, c.width)
 	}
@@ -204,7 +209,7 @@ func (c codec) decode(s string, esc escaper) (scalar, int, bool) {
 	case kindString, kindID:
 		v.kind = kindString
 		v.text, ok = esc.unescape(s)
-	case kindRaw:
+	case kindRaw, kindKey:
 		v.kind = kindString
 		v.text, ok = s, checkText(s, MaxPK) == nil
 	case kindUint:

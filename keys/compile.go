@@ -3,6 +3,7 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,7 +39,12 @@ func NewTemplate(text string, opts ...Option) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.lead(o.prefix)
+	switch i := slices.IndexFunc(t.parts, func(p part) bool { return p.codec.kind == kindKey }); {
+	case i < 0:
+		t.lead(o.prefix)
+	case len(t.parts) > 1 || t.parts[0].literal != "" || t.tail != "":
+		return fail(names[i], fmt.Errorf("%w: a field that is a whole key has to stand alone", ErrSyntax))
+	}
 	if err := t.link(names); err != nil {
 		return nil, err
 	}

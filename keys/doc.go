@@ -15,6 +15,7 @@
 //	codec         value                     text in the key                          width
 //	string        non-empty string          the string, escaped (the default)        varies
 //	raw           non-empty string          the string; a delimiter in it is refused varies
+//	key           a whole key               as it is, without a prefix; stands alone         varies
 //	idN           string of N bytes         the string, escaped                      N (1..2048) before escaping
 //	uintN         unsigned, below 10^N      N decimal digits                         N (1..20)
 //	intN          -10^N < v < 10^N          v + 10^N as N+1 decimal digits           N+1 (N is 1..19)

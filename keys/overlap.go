@@ -112,6 +112,10 @@ func (t *Template) automaton() *automaton {
 			free := bytesOf(string(rune(t.esc.delim))).not()
 			m.then(free)
 			m.edge(m.accept, free, m.accept)
+		case kindKey:
+			any := byteSet{}.not()
+			m.then(any)
+			m.edge(m.accept, any, m.accept)
 		case kindID:
 			for range p.codec.width {
 				m.escaped(t.esc)
