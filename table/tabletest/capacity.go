@@ -1,0 +1,129 @@
+package tabletest
+
+import (
+	"slices"
+)
+
+// The sizes that one unit covers (Developer Guide, "Read and write operations").
+const (
+	readBlock  = 4096
+	writeBlock = 1024
+)
+
+// writeUnits returns what writing an item of that many bytes costs; at least one unit.
+func writeUnits(size int) float64 {
+	return float64(max(1, (size+writeBlock-1)/writeBlock))
+}
+
+// readUnits returns what reading that many bytes costs: at least one block, and half as much if the read may be stale.
+func readUnits(size int, consistent bool) float64 {
+	blocks := float64(max(1, (size+readBlock-1)/readBlock))
+	if consistent {
+		return blocks
+	}
+	return blocks / 2
+}
+
+// usage is what a request consumed on one table.
+type usage struct {
+	table  float64
+	global map[string]float64
+	local  map[string]float64
+	read   bool // of a transaction: which of the two units it was
+}
+
+func (u *usage) total() float64 {
+	sum := u.table
+	for _, v := range u.global {
+		sum += v
+	}
+	for _, v := range u.local {
+		sum += v
+	}
+	return sum
+}
+
+func (u *usage) addIndex(x *index, units float64) {
+	m := &u.local
+	if x.global {
+		m = &u.global
+	}
+	if *m == nil {
+		*m = map[string]float64{}
+	}
+	(*m)[x.name] += units
+}
+
+func (u *usage) add(o *usage, factor float64) {
+	u.table += o.table * factor
+	for _, side := range []struct{ to, from *map[string]float64 }{{&u.global, &o.global}, {&u.local, &o.local}} {
+		for name, v := range *side.from {
+			if *side.to == nil {
+				*side.to = map[string]float64{}
+			}
+			(*side.to)[name] += v * factor
+		}
+	}
+}
+
+// How much of the consumed capacity a request wants to know.
+const (
+	capacityTotal   = "TOTAL"
+	capacityIndexes = "INDEXES"
+)
+
+// write writes the members of a ConsumedCapacity.
+func (u *usage) write(o *object, table, level string) {
+	o.text("TableName", table)
+	o.number("CapacityUnits", u.total())
+	if level != capacityIndexes {
+		return
+	}
+	o.object("Table", func(o *object) { o.number("CapacityUnits", u.table) })
+	writeIndexUnits(o, "GlobalSecondaryIndexes", u.global)
+	writeIndexUnits(o, "LocalSecondaryIndexes", u.local)
+}
+
+func writeIndexUnits(o *object, name string, units map[string]float64) {
+	var names []string
+	for n, v := range units {
+		if v > 0 {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	o.object(name, func(o *object) {
+		for _, n := range names {
+			o.object(n, func(o *object) { o.number("CapacityUnits", units[n]) })
+		}
+	})
+}
+
+func wantsCapacity(level string) bool { return level == capacityTotal || level == capacityIndexes }
+
+// consumed writes a request's ConsumedCapacity if it was asked for.
+func (c *call) consumed(o *object, t *table, u *usage) {
+	c.spent(t, u)
+	if level := c.capacityLevel(); wantsCapacity(level) {
+		o.object("ConsumedCapacity", func(o *object) { u.write(o, t.name, level) })
+	}
+}
+
+func (c *call) capacityLevel() string { return c.in.text("ReturnConsumedCapacity") }
+
+// consumedByTable writes the list form of batches and transactions.
+func (c *call) consumedByTable(o *object, order []*table, by map[*table]*usage) {
+	for _, t := range order {
+		c.spent(t, by[t])
+	}
+	if level := c.capacityLevel(); wantsCapacity(level) {
+		o.list("ConsumedCapacity", len(order), func(b []byte, i int) []byte {
+			inner := object{b: append(b, '{')}
+			by[order[i]].write(&inner, order[i].name, level)
+			return inner.end()
+		})
+	}
+}

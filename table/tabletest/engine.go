@@ -1,0 +1,230 @@
+package tabletest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
+)
+
+// Engine is one in-process DynamoDB: tables, a clock, a request log and faults. Its methods may be called from many
+// goroutines; each request is atomic.
+type Engine struct {
+	now func() time.Time
+
+	mu     sync.Mutex // short critical sections only: never held across a delay or I/O
+	tables map[string]*table
+	tokens map[string]*pastTransaction
+	log    requestLog
+	ids    uint64
+
+	inflight map[placed]int // items of transactions that a fault holds
+
+	serverMu sync.Mutex
+	servers  []*http.Server
+	serving  sync.WaitGroup
+	closed   bool
+}
+
+// Option configures an Engine.
+type Option func(*Engine)
+
+// WithClock sets the engine's clock: creation times, idempotency tokens, TTL and the Date header follow it. Defaults to
+// time.Now, which is the virtual clock inside a testing/synctest bubble.
+func WithClock(now func() time.Time) Option {
+	return func(e *Engine) { e.now = now }
+}
+
+// New returns an engine that t.Cleanup closes.
+func New(t testing.TB, opts ...Option) *Engine {
+	t.Helper()
+	e := NewEngine(opts...)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("tabletest: close: %v", err)
+		}
+	})
+	return e
+}
+
+// NewEngine returns an engine for use outside tests. Close it if Listen was called.
+func NewEngine(opts ...Option) *Engine {
+	e := &Engine{now: time.Now, tables: map[string]*table{}, tokens: map[string]*pastTransaction{}}
+	for _, o := range opts {
+		o(e)
+	}
+	return e
+}
+
+// call is one request on its way through the engine.
+type call struct {
+	e   *Engine
+	op  string
+	in  fields
+	now time.Time
+
+	tables []string
+	keys   []touchedKey
+	units  float64
+
+	stale       int  // writes that eventually consistent reads miss
+	unprocessed int  // requests of a batch that are taken; 0 for all
+	conflict    bool // writes meet a transaction in flight
+}
+
+// touch notes a table and a primary key for the request log.
+func (c *call) touch(t *table, key touchedKey) {
+	c.noteTable(t.name)
+	c.keys = append(c.keys, key)
+}
+
+func (c *call) noteTable(name string) {
+	for _, n := range c.tables {
+		if n == name {
+			return
+		}
+	}
+	c.tables = append(c.tables, name)
+}
+
+func (c *call) spent(t *table, u *usage) {
+	c.noteTable(t.name)
+	c.units += u.total()
+}
+
+// handler answers one operation with the JSON of its output.
+type handler func(*call) ([]byte, error)
+
+func handlerOf(op string) handler {
+	switch op {
+	case "CreateTable":
+		return createTable
+	case "DescribeTable":
+		return describeTable
+	case "UpdateTable":
+		return updateTable
+	case "DeleteTable":
+		return deleteTable
+	case "ListTables":
+		return listTables
+	case "UpdateTimeToLive":
+		return updateTimeToLive
+	case "DescribeTimeToLive":
+		return describeTimeToLive
+	case "PutItem":
+		return putItem
+	case "GetItem":
+		return getItem
+	case "UpdateItem":
+		return updateItem
+	case "DeleteItem":
+		return deleteItem
+	case "Query":
+		return query
+	case "Scan":
+		return scan
+	case "BatchGetItem":
+		return batchGetItem
+	case "BatchWriteItem":
+		return batchWriteItem
+	case "TransactGetItems":
+		return transactGetItems
+	case "TransactWriteItems":
+		return transactWriteItems
+	case "ListTagsOfResource":
+		return listTagsOfResource
+	case "TagResource":
+		return tagResource
+	case "UntagResource":
+		return untagResource
+	case "DescribeContinuousBackups":
+		return describeContinuousBackups
+	case "UpdateContinuousBackups":
+		return updateContinuousBackups
+	}
+	return nil
+}
+
+// answer is what a request gets back.
+type answer struct {
+	status int
+	body   []byte
+	date   time.Time
+	id     uint64
+}
+
+// serve runs one request. An error is a failure of the transport, not of the request.
+func (e *Engine) serve(_ context.Context, op string, body []byte) (*answer, error) {
+	root, parseErr := jsontree.Parse(body)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.execute(op, root, parseErr), nil
+}
+
+// execute applies one request. The caller holds e.mu.
+func (e *Engine) execute(op string, root *jsontree.Node, parseErr error) *answer {
+	e.ids++
+	c := &call{e: e, op: op, in: fields{n: root}, now: e.now()}
+	a := &answer{status: http.StatusOK, date: c.now, id: e.ids}
+	var err error
+	h := handlerOf(op)
+	switch {
+	case h == nil:
+		err = fail(codeUnknown, "An unknown operation was requested.")
+	case parseErr != nil || root.Kind != jsontree.Object:
+		err = fail(codeSerialization, "The request body could not be read as a JSON object.")
+	default:
+		a.body, err = h(c)
+	}
+	code := ""
+	if err != nil {
+		api := asAPI(err)
+		a.status, a.body, code = api.status, api.body(), api.code
+	}
+	e.log.add(c, code)
+	return a
+}
+
+// Close stops every listener and waits for its requests to end. It may be called more than once; the in-process client
+// keeps working.
+func (e *Engine) Close() error {
+	e.serverMu.Lock()
+	servers := e.servers
+	e.servers = nil
+	e.closed = true
+	e.serverMu.Unlock()
+	var first error
+	for _, s := range servers {
+		if err := s.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	e.serving.Wait()
+	return first
+}
+
+// Listen serves the engine on addr, which should be a loopback address such as "127.0.0.1:0", and returns the endpoint's
+// URL. Requests are not authenticated.
+func (e *Engine) Listen(addr string) (string, error) {
+	e.serverMu.Lock()
+	defer e.serverMu.Unlock()
+	if e.closed {
+		return "", errClosed
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", listenError(addr, err)
+	}
+	s := &http.Server{Handler: e, ReadHeaderTimeout: readHeaderTimeout}
+	e.servers = append(e.servers, s)
+	e.serving.Add(1)
+	go func() {
+		defer e.serving.Done()
+		_ = s.Serve(l) // always returns http.ErrServerClosed after Close
+	}()
+	return "http://" + l.Addr().String(), nil
+}

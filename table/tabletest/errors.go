@@ -1,0 +1,182 @@
+package tabletest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
+)
+
+// The error codes that the engine answers with.
+const (
+	codeValidation     = "ValidationException"
+	codeSerialization  = "SerializationException"
+	codeUnknown        = "UnknownOperationException"
+	codeNotFound       = "ResourceNotFoundException"
+	codeInUse          = "ResourceInUseException"
+	codeLimit          = "LimitExceededException"
+	codeCondition      = "ConditionalCheckFailedException"
+	codeCanceled       = "TransactionCanceledException"
+	codeConflict       = "TransactionConflictException"
+	codeMismatch       = "IdempotentParameterMismatchException"
+	codeThrottled      = "ProvisionedThroughputExceededException"
+	codeInternal       = "InternalServerError"
+	serviceNamespace   = "com.amazonaws.dynamodb.v20120810#"
+	validateNamespace  = "com.amazon.coral.validate#"
+	transportNamespace = "com.amazon.coral.service#"
+)
+
+// apiError is an answer that reports a failure.
+type apiError struct {
+	status  int
+	code    string
+	message string
+	item    attr.Item // ConditionalCheckFailedException, if the request asked for it
+	reasons []reason  // TransactionCanceledException
+}
+
+// reason says why one action of a transaction failed, or that it did not.
+type reason struct {
+	code    string
+	message string
+	item    attr.Item
+}
+
+func (e *apiError) Error() string { return e.code + ": " + e.message }
+
+func fail(code, format string, args ...any) *apiError {
+	return &apiError{status: http.StatusBadRequest, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+func invalid(format string, args ...any) *apiError { return fail(codeValidation, format, args...) }
+
+// parameter formats the errors that the service begins in this way.
+func parameter(format string, args ...any) *apiError {
+	return invalid("One or more parameter values were invalid: "+format, args...)
+}
+
+func errMissingTable() *apiError {
+	return fail(codeNotFound, "Cannot do operations on a non-existent table")
+}
+
+func errInternal() *apiError {
+	e := fail(codeInternal, "The request processing has failed because of an unknown error, exception or failure.")
+	e.status = http.StatusInternalServerError
+	return e
+}
+
+// asAPI turns the errors of the packages below into answers.
+func asAPI(err error) *apiError {
+	var api *apiError
+	if errors.As(err, &api) {
+		return api
+	}
+	var bad attr.Invalid
+	if errors.As(err, &bad) {
+		return fail(codeValidation, "%s", string(bad))
+	}
+	var shape attr.Malformed
+	if errors.As(err, &shape) {
+		return fail(codeSerialization, "%s", string(shape))
+	}
+	return errInternal()
+}
+
+// within puts the name of an expression parameter in front of an expression's error.
+func within(name string, err error) error {
+	var bad attr.Invalid
+	if errors.As(err, &bad) {
+		return attr.Invalid("Invalid " + name + ": " + string(bad))
+	}
+	return err
+}
+
+func (e *apiError) namespace() string {
+	switch e.code {
+	case codeValidation:
+		return validateNamespace
+	case codeSerialization, codeUnknown:
+		return transportNamespace
+	}
+	return serviceNamespace
+}
+
+// body returns the JSON form of the error.
+func (e *apiError) body() []byte {
+	o := newObject()
+	o.text("__type", e.namespace()+e.code)
+	if e.code == codeCanceled {
+		o.text("Message", e.message)
+	} else {
+		o.text("message", e.message)
+	}
+	if e.item != nil {
+		o.item("Item", e.item)
+	}
+	if e.reasons != nil {
+		o.list("CancellationReasons", len(e.reasons), func(b []byte, i int) []byte {
+			r := e.reasons[i]
+			inner := object{b: append(b, '{')}
+			inner.text("Code", r.code)
+			if r.message != "" {
+				inner.text("Message", r.message)
+			}
+			if r.item != nil {
+				inner.item("Item", r.item)
+			}
+			return inner.end()
+		})
+	}
+	return o.end()
+}
+
+// object builds one JSON object.
+type object struct {
+	b []byte
+	n int
+}
+
+func newObject() *object { return &object{b: append(make([]byte, 0, 512), '{')} }
+
+func (o *object) name(name string) {
+	if o.n > 0 {
+		o.b = append(o.b, ',')
+	}
+	o.n++
+	o.b = append(o.b, '"')
+	o.b = append(o.b, name...)
+	o.b = append(o.b, '"', ':')
+}
+
+func (o *object) text(name, value string) {
+	o.name(name)
+	o.b = jsontree.AppendString(o.b, value)
+}
+
+func (o *object) item(name string, it attr.Item) {
+	o.name(name)
+	o.b = it.Append(o.b)
+}
+
+func (o *object) list(name string, n int, f func(b []byte, i int) []byte) {
+	o.name(name)
+	o.b = append(o.b, '[')
+	for i := range n {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = f(o.b, i)
+	}
+	o.b = append(o.b, ']')
+}
+
+func (o *object) object(name string, f func(*object)) {
+	o.name(name)
+	inner := object{b: append(o.b, '{')}
+	f(&inner)
+	o.b = inner.end()
+}
+
+func (o *object) end() []byte { return append(o.b, '}') }

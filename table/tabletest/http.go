@@ -1,0 +1,142 @@
+package tabletest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+const (
+	targetPrefix      = "DynamoDB_20120810."
+	contentType       = "application/x-amz-json-1.0"
+	readHeaderTimeout = 10 * time.Second
+	// maxBody bounds a request: a full BatchWriteItem has 16 MB of data, more in base64 and JSON.
+	maxBody = 64 << 20
+
+	// Region is the region of Config, and of the ARNs that the engine gives out.
+	Region = "us-east-1"
+)
+
+var (
+	errClosed = errors.New("tabletest: engine is closed")
+	errTooBig = errors.New("tabletest: request is too large")
+)
+
+func listenError(addr string, err error) error {
+	return fmt.Errorf("tabletest: listen on %q: %w", addr, err)
+}
+
+func operation(h http.Header) string {
+	op, ok := strings.CutPrefix(h.Get("X-Amz-Target"), targetPrefix)
+	if !ok {
+		return ""
+	}
+	return op
+}
+
+// ServeHTTP speaks DynamoDB's JSON protocol (DynamoDB_20120810, JSON 1.0). A request or reply that a fault drops closes
+// the connection.
+func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := readBody(r.Body, r.ContentLength)
+	if err != nil {
+		http.Error(w, "request body could not be read", http.StatusBadRequest)
+		return
+	}
+	a, err := e.serve(r.Context(), operation(r.Header), body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // net/http's way to close the connection without an answer
+	}
+	for k, v := range a.header() {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // a client that is gone needs no answer
+}
+
+func readBody(r io.Reader, length int64) ([]byte, error) {
+	if length > maxBody {
+		return nil, errTooBig
+	}
+	var b bytes.Buffer
+	if length > 0 {
+		b.Grow(int(length) + bytes.MinRead)
+	}
+	n, err := b.ReadFrom(io.LimitReader(r, maxBody+1))
+	if err != nil {
+		return nil, err
+	}
+	if n > maxBody {
+		return nil, errTooBig
+	}
+	return b.Bytes(), nil
+}
+
+func (a *answer) header() http.Header {
+	return http.Header{
+		"Content-Type":     {contentType},
+		"Content-Length":   {strconv.Itoa(len(a.body))},
+		"Date":             {a.date.UTC().Format(http.TimeFormat)},
+		"X-Amzn-Requestid": {fmt.Sprintf("%032X", a.id)},
+	}
+}
+
+// client calls the engine without sockets or goroutines.
+type client struct{ e *Engine }
+
+// Do implements aws.HTTPClient.
+func (c client) Do(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		body, err = readBody(r.Body, r.ContentLength)
+		closeErr := r.Body.Close()
+		if err = errors.Join(err, closeErr); err != nil {
+			return nil, err
+		}
+	}
+	a, err := c.e.serve(r.Context(), operation(r.Header), body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status:        strconv.Itoa(a.status) + " " + http.StatusText(a.status),
+		StatusCode:    a.status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        a.header(),
+		Body:          io.NopCloser(bytes.NewReader(a.body)),
+		ContentLength: int64(len(a.body)),
+		Request:       r,
+	}, nil
+}
+
+// HTTPClient returns a client that calls the engine directly. It opens no socket, starts no goroutine, and honours the
+// request's context, so it works inside a testing/synctest bubble.
+func (e *Engine) HTTPClient() aws.HTTPClient { return client{e} }
+
+// Config returns a configuration for the SDK that reaches this engine: region, dummy credentials, in-process client.
+func (e *Engine) Config() aws.Config {
+	return aws.Config{
+		Region:       Region,
+		Credentials:  dummyCredentials(),
+		HTTPClient:   e.HTTPClient(),
+		BaseEndpoint: aws.String("http://dynamodb.invalid"),
+	}
+}
+
+// Client returns an SDK client over Config.
+func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
+	return dynamodb.NewFromConfig(e.Config(), optFns...)
+}

@@ -1,0 +1,109 @@
+package tabletest
+
+import (
+	"slices"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
+
+// The projection types of an index.
+const (
+	projectAll     = "ALL"
+	projectKeys    = "KEYS_ONLY"
+	projectInclude = "INCLUDE"
+)
+
+// index is a secondary index. It is sparse: only items that have its key attributes are in it.
+type index struct {
+	name       string
+	global     bool
+	keys       keySchema
+	projection string
+	include    []string // as given: the order is reported back
+	throughput throughput
+	rows       rows
+}
+
+// covers reports whether the index holds the attribute.
+func (x *index) covers(base keySchema, name string) bool {
+	return x.projection == projectAll || base.has(name) || x.keys.has(name) || slices.Contains(x.include, name)
+}
+
+// entry returns the row that the index holds for an item, or nil.
+func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
+	for _, a := range x.keys.attrs() {
+		v, ok := item[a.name]
+		if !ok || v.Kind != a.kind {
+			return nil
+		}
+	}
+	k := x.keys.place(item)
+	k.tie = primary.asTie()
+	held := item
+	if x.projection != projectAll {
+		held = make(attr.Item, len(item))
+		for name, v := range item {
+			if x.covers(base, name) {
+				held[name] = v
+			}
+		}
+	}
+	return &row{rowKey: k, item: held, size: held.Size()}
+}
+
+// update brings the index from one state of an item to the next, nil meaning that there is none, and returns the
+// write units that this costs: none if what the index holds did not change, two writes if its key did.
+func (x *index) update(base keySchema, primary rowKey, before, after attr.Item) float64 {
+	var old, now *row
+	if before != nil {
+		old = x.entry(base, primary, before)
+	}
+	if after != nil {
+		now = x.entry(base, primary, after)
+	}
+	switch {
+	case old == nil && now == nil:
+		return 0
+	case old == nil:
+		x.rows.put(now)
+		return writeUnits(now.size)
+	case now == nil:
+		x.rows.remove(old.rowKey)
+		return writeUnits(old.size)
+	case old.rowKey != now.rowKey:
+		x.rows.remove(old.rowKey)
+		x.rows.put(now)
+		return writeUnits(old.size) + writeUnits(now.size)
+	case attr.EqualItems(old.item, now.item):
+		return 0
+	}
+	x.rows.put(now)
+	return writeUnits(max(old.size, now.size))
+}
+
+// checkItem validates the index's key attributes where an item has them.
+func (x *index) checkItem(item attr.Item) error {
+	for i, a := range x.keys.attrs() {
+		v, ok := item[a.name]
+		if !ok {
+			continue
+		}
+		if v.Kind != a.kind {
+			if !v.Kind.Comparable() {
+				return invalid("Invalid attribute value type")
+			}
+			return parameter("Type mismatch for Index Key")
+		}
+		if noun := emptyNoun(v); noun != "" {
+			return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", noun, x.name, a.name)
+		}
+		limit := maxHashKey
+		if i > 0 {
+			limit = maxSortKey
+		}
+		if v.Size() > limit {
+			return parameter("Size limit exceeded")
+		}
+	}
+	return nil
+}

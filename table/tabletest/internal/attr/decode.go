@@ -1,0 +1,218 @@
+package attr
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
+)
+
+// MaxDepth is how many levels of values DynamoDB nests, the attribute itself included.
+const MaxDepth = 32
+
+const (
+	errEmptyValue = Invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
+	errManyTypes  = Invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+	errNesting    = Invalid("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
+	errBase64     = Malformed("Invalid binary value")
+	prefix        = "One or more parameter values were invalid: "
+)
+
+// DecodeItem reads a JSON object as an item.
+func DecodeItem(n *jsontree.Node) (Item, error) {
+	if n.Kind != jsontree.Object {
+		return nil, unexpected(n)
+	}
+	it := make(Item, len(n.Members))
+	for i := range n.Members {
+		m := &n.Members[i]
+		if m.Value.IsNull() {
+			return nil, Invalid("The supplied Item contains a null AttributeValue")
+		}
+		v, err := decode(&m.Value, 1)
+		if err != nil {
+			return nil, err
+		}
+		if m.Name == "" {
+			return nil, Invalid("Empty attribute name")
+		}
+		it[m.Name] = v
+	}
+	return it, nil
+}
+
+// Decode reads one value in its wire form, {"S": "…"}.
+func Decode(n *jsontree.Node) (*Value, error) { return decode(n, 1) }
+
+func unexpected(n *jsontree.Node) error {
+	if n.Kind == jsontree.Array || n.Kind == jsontree.Object {
+		return Malformed("Unexpected field type")
+	}
+	return Malformed(n.Kind.String() + " cannot be converted to the expected type")
+}
+
+func decode(n *jsontree.Node, depth int) (*Value, error) {
+	if n.Kind == jsontree.Null {
+		return nil, errEmptyValue
+	}
+	if n.Kind != jsontree.Object {
+		return nil, unexpected(n)
+	}
+	var found *jsontree.Member
+	var kind Kind
+	for i := range n.Members {
+		m := &n.Members[i]
+		k := KindOf(m.Name)
+		if k == 0 || m.Value.IsNull() {
+			continue
+		}
+		if found != nil {
+			return nil, errManyTypes
+		}
+		found, kind = m, k
+	}
+	if found == nil {
+		return nil, errEmptyValue
+	}
+	if depth > MaxDepth {
+		return nil, errNesting
+	}
+	return decodeKind(kind, &found.Value, depth)
+}
+
+func decodeKind(kind Kind, n *jsontree.Node, depth int) (*Value, error) {
+	switch kind {
+	case S, N, B:
+		return decodeScalar(kind, n)
+	case BOOL:
+		if n.Kind != jsontree.Bool {
+			return nil, unexpected(n)
+		}
+		return &Value{Kind: BOOL, Bool: n.Bool}, nil
+	case NULL:
+		if n.Kind != jsontree.Bool {
+			return nil, unexpected(n)
+		}
+		if !n.Bool {
+			return nil, Invalid(prefix + "Null attribute value types must have the value of true")
+		}
+		return &Value{Kind: NULL}, nil
+	case M:
+		return decodeMap(n, depth)
+	case L:
+		return decodeList(n, depth)
+	}
+	return decodeSet(kind, n)
+}
+
+func decodeScalar(kind Kind, n *jsontree.Node) (*Value, error) {
+	if n.Kind != jsontree.String {
+		return nil, unexpected(n)
+	}
+	switch kind {
+	case N:
+		num, err := ParseNumber(n.Text)
+		if err != nil {
+			return nil, err
+		}
+		return Numeric(num), nil
+	case B:
+		raw, err := base64.StdEncoding.DecodeString(n.Text)
+		if err != nil {
+			return nil, errBase64
+		}
+		return Binary(string(raw)), nil
+	}
+	return String(n.Text), nil
+}
+
+func decodeMap(n *jsontree.Node, depth int) (*Value, error) {
+	if n.Kind != jsontree.Object {
+		return nil, unexpected(n)
+	}
+	m := make(Item, len(n.Members))
+	for i := range n.Members {
+		v, err := decode(&n.Members[i].Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if n.Members[i].Name == "" {
+			return nil, Invalid("Empty attribute name")
+		}
+		m[n.Members[i].Name] = v
+	}
+	return Document(m), nil
+}
+
+func decodeList(n *jsontree.Node, depth int) (*Value, error) {
+	if n.Kind != jsontree.Array {
+		return nil, unexpected(n)
+	}
+	list := make([]*Value, len(n.Items))
+	for i := range n.Items {
+		if n.Items[i].IsNull() {
+			return nil, Invalid("The supplied Item contains a null AttributeValue")
+		}
+		v, err := decode(&n.Items[i], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = v
+	}
+	return Sequence(list), nil
+}
+
+func decodeSet(kind Kind, n *jsontree.Node) (*Value, error) {
+	if n.Kind != jsontree.Array {
+		return nil, unexpected(n)
+	}
+	noun := setNoun(kind)
+	if len(n.Items) == 0 {
+		if kind == BS {
+			return nil, Invalid(prefix + "Binary sets should not be empty")
+		}
+		return nil, Invalid(prefix + "An " + noun + " set  may not be empty")
+	}
+	list := make([]*Value, len(n.Items))
+	for i := range n.Items {
+		if n.Items[i].IsNull() {
+			return nil, Invalid(prefix + "An " + noun + " set may not have a null " + noun + " as a member")
+		}
+		v, err := decodeScalar(kind.Element(), &n.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		list[i] = v
+	}
+	sortSet(list)
+	for i := 1; i < len(list); i++ {
+		if Equal(list[i-1], list[i]) {
+			return nil, duplicates(kind, n)
+		}
+	}
+	return &Value{Kind: kind, List: list}, nil
+}
+
+func setNoun(kind Kind) string {
+	switch kind {
+	case NS:
+		return "number"
+	case BS:
+		return "binary"
+	}
+	return "string"
+}
+
+func duplicates(kind Kind, n *jsontree.Node) error {
+	switch kind {
+	case NS:
+		return Invalid("Input collection contains duplicates")
+	case BS:
+		return Invalid(prefix + "Input collection of type BS contains duplicates.")
+	}
+	texts := make([]string, len(n.Items))
+	for i := range n.Items {
+		texts[i] = n.Items[i].Text
+	}
+	return Invalid(prefix + "Input collection [" + strings.Join(texts, ", ") + "] contains duplicates")
+}

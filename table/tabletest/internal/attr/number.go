@@ -1,0 +1,298 @@
+package attr
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/apd/v3"
+)
+
+// Limits of DynamoDB's number type (Developer Guide, "Supported data types": 38 digits, 1E-130 to 9.99…E+125).
+const (
+	maxDigits   = 38
+	maxExponent = 125
+	minExponent = -130
+)
+
+const (
+	errNotNumber  = Invalid("A value provided cannot be converted into a number")
+	errOverflow   = Invalid("Number overflow. Attempting to store a number with magnitude larger than supported range")
+	errUnderflow  = Invalid("Number underflow. Attempting to store a number with magnitude smaller than supported range")
+	errDigits     = Invalid("DynamoDB only supports precision up to 38 digits")
+	maxIntDigits  = 18 // what always fits into an int64
+	exponentLimit = math.MaxInt32
+)
+
+// Number is a decimal in canonical form: 0.digits × 10^exp, digits without zeros at either end. The zero value is 0, and
+// two numbers are equal exactly if they are ==.
+type Number struct {
+	digits string
+	exp    int32
+	neg    bool
+}
+
+// ParseNumber reads a decimal literal and checks DynamoDB's limits.
+func ParseNumber(s string) (Number, error) {
+	if n, ok := parseShort(s); ok {
+		return n, nil
+	}
+	neg, mantissa, exp, ok := splitNumber(s)
+	if !ok {
+		return Number{}, errNotNumber
+	}
+	whole, frac, _ := strings.Cut(mantissa, ".")
+	return newNumber(neg, whole+frac, int64(len(whole))+exp)
+}
+
+// parseShort is the path of almost every number: a plain integer that needs no big arithmetic.
+func parseShort(s string) (Number, bool) {
+	rest := s
+	neg := strings.HasPrefix(s, "-")
+	if neg {
+		rest = s[1:]
+	}
+	if rest == "" || len(rest) > maxIntDigits || rest[0] == '0' {
+		return Number{}, s == "0"
+	}
+	for i := range len(rest) {
+		if rest[i] < '0' || rest[i] > '9' {
+			return Number{}, false
+		}
+	}
+	return Number{digits: strings.TrimRight(rest, "0"), exp: int32(len(rest)), neg: neg}, true
+}
+
+// splitNumber takes a literal apart without judging its size.
+func splitNumber(s string) (neg bool, mantissa string, exp int64, ok bool) {
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		neg = s[0] == '-'
+		s = s[1:]
+	}
+	i, digits, dots := 0, 0, 0
+	for ; i < len(s); i++ {
+		switch {
+		case s[i] >= '0' && s[i] <= '9':
+			digits++
+			continue
+		case s[i] == '.' && dots == 0:
+			dots++
+			continue
+		}
+		break
+	}
+	mantissa = s[:i]
+	if digits == 0 {
+		return false, "", 0, false
+	}
+	if i == len(s) {
+		return neg, mantissa, 0, true
+	}
+	if s[i] != 'e' && s[i] != 'E' {
+		return false, "", 0, false
+	}
+	text := s[i+1:]
+	if len(text) > 1 && text[0] == '+' && text[1] != '-' && text[1] != '+' {
+		text = text[1:]
+	}
+	exp, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || exp > exponentLimit || exp < -exponentLimit || strings.ContainsAny(text, "_") {
+		return false, "", 0, false
+	}
+	return neg, mantissa, exp, true
+}
+
+// newNumber makes 0.digits × 10^exp canonical and checks the limits.
+func newNumber(neg bool, digits string, exp int64) (Number, error) {
+	trimmed := strings.TrimLeft(digits, "0")
+	exp -= int64(len(digits) - len(trimmed))
+	trimmed = strings.TrimRight(trimmed, "0")
+	if trimmed == "" {
+		return Number{}, nil
+	}
+	switch {
+	case exp-1 > maxExponent:
+		return Number{}, errOverflow
+	case exp-1 < minExponent:
+		return Number{}, errUnderflow
+	case len(trimmed) > maxDigits:
+		return Number{}, errDigits
+	}
+	return Number{digits: trimmed, exp: int32(exp), neg: neg}, nil
+}
+
+// NumberOf returns the number of a small integer.
+func NumberOf(i int) Number {
+	n, _ := ParseNumber(strconv.Itoa(i)) // every int is within the limits
+	return n
+}
+
+// String returns the plain decimal text, without an exponent, as the service does.
+func (n Number) String() string { return string(n.append(nil)) }
+
+func (n Number) append(dst []byte) []byte {
+	if n.digits == "" {
+		return append(dst, '0')
+	}
+	if n.neg {
+		dst = append(dst, '-')
+	}
+	exp := int(n.exp)
+	switch {
+	case exp <= 0:
+		dst = append(dst, '0', '.')
+		dst = appendZeros(dst, -exp)
+		return append(dst, n.digits...)
+	case exp >= len(n.digits):
+		dst = append(dst, n.digits...)
+		return appendZeros(dst, exp-len(n.digits))
+	}
+	dst = append(dst, n.digits[:exp]...)
+	dst = append(dst, '.')
+	return append(dst, n.digits[exp:]...)
+}
+
+func appendZeros(dst []byte, count int) []byte {
+	for range count {
+		dst = append(dst, '0')
+	}
+	return dst
+}
+
+func (n Number) sign() int {
+	switch {
+	case n.digits == "":
+		return 0
+	case n.neg:
+		return -1
+	}
+	return 1
+}
+
+// Compare returns -1, 0 or 1.
+func (n Number) Compare(m Number) int {
+	sn, sm := n.sign(), m.sign()
+	if sn != sm {
+		return compareInt(sn, sm)
+	}
+	if n.exp != m.exp {
+		return sn * compareInt(int(n.exp), int(m.exp))
+	}
+	return sn * strings.Compare(n.digits, m.digits)
+}
+
+func compareInt(a, b int) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Negate returns -n.
+func (n Number) Negate() Number {
+	if n.digits != "" {
+		n.neg = !n.neg
+	}
+	return n
+}
+
+// Add returns the exact sum, or an error if it does not fit into DynamoDB's limits.
+func (n Number) Add(m Number) (Number, error) {
+	if a, ok := n.int64(); ok {
+		if b, ok := m.int64(); ok {
+			return ParseNumber(strconv.FormatInt(a+b, 10))
+		}
+	}
+	var sum apd.Decimal
+	// BaseContext has precision 0: additions are exact, at most 256 digits within the range of the operands.
+	if _, err := apd.BaseContext.Add(&sum, n.decimal(), m.decimal()); err != nil {
+		return Number{}, errNotNumber
+	}
+	digits := sum.Coeff.String()
+	return newNumber(sum.Negative, digits, int64(len(digits))+int64(sum.Exponent))
+}
+
+// int64 returns the value if it is an integer of at most 18 digits, so that a sum of two cannot overflow.
+func (n Number) int64() (int64, bool) {
+	if n.digits == "" {
+		return 0, true
+	}
+	if n.exp > maxIntDigits || int(n.exp) < len(n.digits) {
+		return 0, false
+	}
+	var v int64
+	for i := range int(n.exp) {
+		v *= 10
+		if i < len(n.digits) {
+			v += int64(n.digits[i] - '0')
+		}
+	}
+	if n.neg {
+		v = -v
+	}
+	return v, true
+}
+
+func (n Number) decimal() *apd.Decimal {
+	d := new(apd.Decimal)
+	if n.digits == "" {
+		return d
+	}
+	d.Coeff.SetString(n.digits, 10)
+	d.Negative = n.neg
+	d.Exponent = n.exp - int32(len(n.digits))
+	return d
+}
+
+// Int returns the value if it is an integer of at most 18 digits.
+func (n Number) Int() (int64, bool) { return n.int64() }
+
+// Floor returns the value's integer part as seconds for TTL, if it fits.
+func (n Number) Floor() (int64, bool) {
+	if n.exp <= 0 {
+		return 0, true
+	}
+	if int(n.exp) < len(n.digits) {
+		n.digits = strings.TrimRight(n.digits[:n.exp], "0")
+		if n.digits == "" {
+			return 0, true
+		}
+	}
+	return n.int64()
+}
+
+// size is the number of bytes DynamoDB counts: one for each pair of digits around the decimal point, one more, and
+// one for a sign.
+func (n Number) size() int {
+	if n.digits == "" {
+		return 1
+	}
+	length := len(n.digits)
+	if n.exp&1 != 0 { // the first pair is then half empty
+		length++
+	}
+	size := (length+1)/2 + 1
+	if n.neg {
+		size++
+	}
+	return size
+}
+
+// sortable encodes the number so that bytewise order is numeric order.
+func (n Number) sortable() string {
+	switch n.sign() {
+	case 0:
+		return "\x80"
+	case 1:
+		return "\x81" + string([]byte{byte(int(n.exp) + 128 + 2)}) + n.digits
+	}
+	b := make([]byte, 0, len(n.digits)+3)
+	b = append(b, 0x7F, ^byte(int(n.exp)+128+2))
+	for i := range len(n.digits) {
+		b = append(b, ^n.digits[i])
+	}
+	return string(append(b, 0xFF))
+}

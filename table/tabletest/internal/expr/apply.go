@@ -1,0 +1,240 @@
+package expr
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
+
+const (
+	errNoAttribute = attr.Invalid("The provided expression refers to an attribute that does not exist in the item")
+	errOperandType = attr.Invalid("An operand in the update expression has an incorrect data type")
+	errPath        = attr.Invalid("The document path provided in the update expression is invalid for update")
+)
+
+// change is what an action does to one place: a new value, or nil to remove it.
+type change struct {
+	path  Path
+	value *attr.Value
+}
+
+// Apply returns the item after the update. Every operand is read from the item as it was; item itself is not touched.
+func (u *Update) Apply(item attr.Item) (attr.Item, error) {
+	var puts, removes []change
+	for _, a := range u.sets {
+		v, err := a.operand.compute(item)
+		if err != nil {
+			return nil, err
+		}
+		puts = append(puts, change{a.target.path, v})
+	}
+	for _, a := range u.removes {
+		removes = append(removes, change{path: a.target.path})
+	}
+	for _, a := range u.adds {
+		v, err := added(a.target.path.Get(item), a.operand.value)
+		if err != nil {
+			return nil, err
+		}
+		puts = append(puts, change{a.target.path, v})
+	}
+	for _, a := range u.deletes {
+		old := a.target.path.Get(item)
+		if old == nil {
+			if err := checkParent(item, a.target.path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if old.Kind != a.operand.value.Kind {
+			return nil, errOperandType
+		}
+		if left := attr.Subtract(old, a.operand.value); left != nil {
+			puts = append(puts, change{a.target.path, left})
+		} else {
+			removes = append(removes, change{path: a.target.path})
+		}
+	}
+	return commit(item, puts, removes)
+}
+
+// commit writes the new values first and removes afterwards. Elements of one list are set in ascending order, so that
+// those beyond its end are appended in that order, and removed in descending order, so that indexes stay valid.
+func commit(item attr.Item, puts, removes []change) (attr.Item, error) {
+	byIndex := func(list []change, descending bool) {
+		sort.SliceStable(list, func(i, j int) bool {
+			c := slices.CompareFunc(list[i].path, list[j].path, func(a, b Elem) int { return a.Index - b.Index })
+			return descending && c > 0 || !descending && c < 0
+		})
+	}
+	byIndex(puts, false)
+	byIndex(removes, true)
+	out := item.Clone()
+	for _, list := range [][]change{puts, removes} {
+		for _, c := range list {
+			if err := write(out, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func write(item attr.Item, c change) error {
+	name := c.path[0].Name
+	if len(c.path) == 1 {
+		if c.value == nil {
+			delete(item, name)
+		} else {
+			item[name] = c.value
+		}
+		return nil
+	}
+	root, ok := item[name]
+	if !ok {
+		return errPath
+	}
+	changed, err := replace(root, c.path[1:], c.value)
+	if err != nil {
+		return err
+	}
+	item[name] = changed
+	return nil
+}
+
+// replace returns a copy of v in which the place at rest has the new value, or is gone if that is nil.
+func replace(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, error) {
+	e := rest[0]
+	if e.Index < 0 {
+		return replaceMember(v, rest, value)
+	}
+	if v.Kind != attr.L {
+		return nil, errPath
+	}
+	if len(rest) > 1 {
+		if e.Index >= len(v.List) {
+			return nil, errPath
+		}
+		inner, err := replace(v.List[e.Index], rest[1:], value)
+		if err != nil {
+			return nil, err
+		}
+		value = inner
+	}
+	list := slices.Clone(v.List)
+	switch {
+	case value == nil && e.Index < len(list):
+		list = slices.Delete(list, e.Index, e.Index+1)
+	case value == nil:
+	case e.Index < len(list):
+		list[e.Index] = value
+	default:
+		list = append(list, value)
+	}
+	return attr.Sequence(list), nil
+}
+
+func replaceMember(v *attr.Value, rest Path, value *attr.Value) (*attr.Value, error) {
+	if v.Kind != attr.M {
+		return nil, errPath
+	}
+	name := rest[0].Name
+	if len(rest) > 1 {
+		old, ok := v.Map[name]
+		if !ok {
+			return nil, errPath
+		}
+		inner, err := replace(old, rest[1:], value)
+		if err != nil {
+			return nil, err
+		}
+		value = inner
+	}
+	m := v.Map.Clone()
+	if value == nil {
+		delete(m, name)
+	} else {
+		m[name] = value
+	}
+	return attr.Document(m), nil
+}
+
+// checkParent refuses a path whose last step has no map or list to be in.
+func checkParent(item attr.Item, p Path) error {
+	if len(p) == 1 {
+		return nil
+	}
+	parent := p[:len(p)-1].Get(item)
+	last := p[len(p)-1]
+	if parent == nil || last.Index < 0 && parent.Kind != attr.M || last.Index >= 0 && parent.Kind != attr.L {
+		return errPath
+	}
+	return nil
+}
+
+// added is the result of ADD: a sum, a union, or the operand itself where nothing was.
+func added(old, operand *attr.Value) (*attr.Value, error) {
+	switch {
+	case old == nil:
+		return operand, nil
+	case old.Kind != operand.Kind:
+		return nil, errOperandType
+	case old.Kind.IsSet():
+		return attr.Union(old, operand), nil
+	}
+	sum, err := old.Num.Add(operand.Num)
+	if err != nil {
+		return nil, err
+	}
+	return attr.Numeric(sum), nil
+}
+
+// compute evaluates the right side of a SET action.
+func (n *node) compute(item attr.Item) (*attr.Value, error) {
+	switch n.op {
+	case opParen:
+		return n.args[0].compute(item)
+	case opPath:
+		v := n.path.Get(item)
+		if v == nil {
+			return nil, errNoAttribute
+		}
+		return v, nil
+	case opValue:
+		return n.value, nil
+	case opFunc:
+		if n.fn == fnIfNotExists {
+			if v := n.args[0].eval(item); v != nil {
+				return v, nil
+			}
+			return n.args[1].compute(item)
+		}
+	}
+	left, err := n.args[0].compute(item)
+	if err != nil {
+		return nil, err
+	}
+	right, err := n.args[1].compute(item)
+	if err != nil {
+		return nil, err
+	}
+	if n.op == opFunc {
+		if left.Kind != attr.L || right.Kind != attr.L {
+			return nil, errOperandType
+		}
+		return attr.Sequence(slices.Concat(left.List, right.List)), nil
+	}
+	if left.Kind != attr.N || right.Kind != attr.N {
+		return nil, errOperandType
+	}
+	num := right.Num
+	if n.op == opMinus {
+		num = num.Negate()
+	}
+	sum, err := left.Num.Add(num)
+	if err != nil {
+		return nil, err
+	}
+	return attr.Numeric(sum), nil
+}

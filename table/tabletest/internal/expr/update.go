@@ -1,0 +1,207 @@
+package expr
+
+import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
+
+// Update is a bound UpdateExpression.
+type Update struct {
+	sets, removes, adds, deletes []action
+	paths                        []Path
+}
+
+// action is one change. REMOVE has no operand.
+type action struct {
+	target  *node
+	operand *node
+}
+
+// sections of an update expression, in the order in which they are applied.
+const (
+	sectionSet = iota
+	sectionRemove
+	sectionAdd
+	sectionDelete
+	sectionCount
+)
+
+func sectionName(s int) string {
+	switch s {
+	case sectionSet:
+		return "SET"
+	case sectionRemove:
+		return "REMOVE"
+	case sectionAdd:
+		return "ADD"
+	}
+	return "DELETE"
+}
+
+// ParseUpdate parses and binds an UpdateExpression.
+func ParseUpdate(src string, env *Env) (*Update, error) {
+	p, err := newParser(src)
+	if err != nil {
+		return nil, err
+	}
+	var u Update
+	var order []*node // every node in the order of the text, for binding
+	var targets []*node
+	seen := [sectionCount]bool{}
+	for {
+		section, ok := sectionOf(p.cur.kind)
+		if !ok {
+			return nil, p.syntaxError()
+		}
+		if seen[section] {
+			return nil, attr.Invalidf("The \"%s\" section can only be used once in an update expression;", sectionName(section))
+		}
+		seen[section] = true
+		p.next()
+		actions, err := p.actions(section)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range actions {
+			order = append(order, a.target)
+			targets = append(targets, a.target)
+			if a.operand != nil {
+				order = append(order, a.operand)
+			}
+		}
+		*u.section(section) = actions
+		if p.cur.kind == tokEOF {
+			break
+		}
+	}
+	b := binder{env: env, update: true}
+	if err := b.bind(order...); err != nil {
+		return nil, err
+	}
+	if err := u.operandTypes(); err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		u.paths = append(u.paths, t.path)
+	}
+	if err := checkOverlap(u.paths); err != nil {
+		return nil, err
+	}
+	return &u, nil
+}
+
+func (u *Update) section(s int) *[]action {
+	switch s {
+	case sectionSet:
+		return &u.sets
+	case sectionRemove:
+		return &u.removes
+	case sectionAdd:
+		return &u.adds
+	}
+	return &u.deletes
+}
+
+func sectionOf(k tokenKind) (int, bool) {
+	switch k {
+	case tokSet:
+		return sectionSet, true
+	case tokRemove:
+		return sectionRemove, true
+	case tokAdd:
+		return sectionAdd, true
+	case tokDelete:
+		return sectionDelete, true
+	}
+	return 0, false
+}
+
+func (p *parser) actions(section int) ([]action, error) {
+	var out []action
+	for {
+		target, err := p.path()
+		if err != nil {
+			return nil, err
+		}
+		a := action{target: target}
+		switch section {
+		case sectionSet:
+			if _, err := p.expect(tokEq); err != nil {
+				return nil, err
+			}
+			if a.operand, err = p.setValue(); err != nil {
+				return nil, err
+			}
+		case sectionAdd, sectionDelete:
+			t, err := p.expect(tokValueRef)
+			if err != nil {
+				return nil, err
+			}
+			a.operand = &node{op: opValue, name: p.text(t)}
+		}
+		out = append(out, a)
+		if p.cur.kind != tokComma {
+			return out, nil
+		}
+		p.next()
+	}
+}
+
+// setValue parses an operand, or the sum or difference of two, all of it possibly in parentheses.
+func (p *parser) setValue() (*node, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { p.depth-- }()
+	var left *node
+	var err error
+	if p.cur.kind == tokOpen {
+		p.next()
+		inner, err := p.setValue()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := p.expect(tokClose); err != nil {
+			return nil, err
+		}
+		left = &node{op: opParen, args: []*node{inner}}
+		if b := left.bare().op; b == opPlus || b == opMinus {
+			return left, nil
+		}
+	} else if left, err = p.operand(); err != nil {
+		return nil, err
+	}
+	o := opPlus
+	switch p.cur.kind {
+	case tokPlus:
+	case tokMinus:
+		o = opMinus
+	default:
+		return left, nil
+	}
+	p.next()
+	right, err := p.operand()
+	if err != nil {
+		return nil, err
+	}
+	return &node{op: o, args: []*node{left, right}}, nil
+}
+
+// operandTypes checks the constants of ADD and DELETE.
+func (u *Update) operandTypes() error {
+	for _, a := range u.adds {
+		if k := a.operand.value.Kind; k != attr.N && !k.IsSet() {
+			return wrongUpdateType("ADD", k)
+		}
+	}
+	for _, a := range u.deletes {
+		if k := a.operand.value.Kind; !k.IsSet() {
+			return wrongUpdateType("DELETE", k)
+		}
+	}
+	return nil
+}
+
+func wrongUpdateType(name string, k attr.Kind) error {
+	return attr.Invalidf("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", name, k.Long(), name)
+}
+
+// Targets returns the paths that the update changes, in the order of the text.
+func (u *Update) Targets() []Path { return u.paths }

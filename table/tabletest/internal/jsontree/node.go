@@ -1,0 +1,65 @@
+package jsontree
+
+// Kind says what a Node is.
+type Kind uint8
+
+// The kinds of JSON values. Null is the zero value, so a missing member reads like an explicit null.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// String returns the name that DynamoDB's serialization errors give to the kind.
+func (k Kind) String() string {
+	switch k {
+	case Null:
+		return "NULL_VALUE"
+	case Bool:
+		return "TRUE_VALUE"
+	case Number:
+		return "NUMBER_VALUE"
+	case String:
+		return "STRING_VALUE"
+	case Array:
+		return "START_ARRAY"
+	case Object:
+		return "START_OBJECT"
+	default:
+		return "UNKNOWN"
+	}
+}
+
+// Node is one value of a document. Which fields are set depends on Kind.
+type Node struct {
+	Kind    Kind
+	Bool    bool
+	Text    string // String: unescaped text. Number: the literal as it was written
+	Items   []Node
+	Members []Member
+}
+
+// Member is one name and value of an object.
+type Member struct {
+	Name  string
+	Value Node
+}
+
+// absent is what Get returns for a missing member; it is never written to.
+var absent = &Node{}
+
+// Get returns the last member of that name, or a Null node. It is linear in the number of members.
+func (n *Node) Get(name string) *Node {
+	for i := len(n.Members) - 1; i >= 0; i-- {
+		if n.Members[i].Name == name {
+			return &n.Members[i].Value
+		}
+	}
+	return absent
+}
+
+// IsNull reports whether the value is missing or null.
+func (n *Node) IsNull() bool { return n.Kind == Null }

@@ -1,0 +1,140 @@
+package tabletest
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
+
+// Key limits in bytes (Developer Guide, "Service, account, and table quotas").
+const (
+	maxHashKey = 2048
+	maxSortKey = 1024
+)
+
+// keyAttr is one key attribute of a table or an index.
+type keyAttr struct {
+	name string
+	kind attr.Kind
+}
+
+// keySchema is a partition key and, if its name is set, a sort key.
+type keySchema struct{ hash, sort keyAttr }
+
+func (s keySchema) hasSort() bool { return s.sort.name != "" }
+
+func (s keySchema) attrs() []keyAttr {
+	if s.hasSort() {
+		return []keyAttr{s.hash, s.sort}
+	}
+	return []keyAttr{s.hash}
+}
+
+func (s keySchema) size() int {
+	if s.hasSort() {
+		return 2
+	}
+	return 1
+}
+
+func (s keySchema) has(name string) bool {
+	return name == s.hash.name || s.hasSort() && name == s.sort.name
+}
+
+// partition encodes a partition key: a hash that orders the partitions as good as at random, then the key.
+func partition(v *attr.Value) string {
+	text := v.Sortable()
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // never fails
+	x := h.Sum64()
+	x ^= x >> 32 // FNV leaves the upper bits of short keys alike
+	x *= 0x9E3779B97F4A7C15
+	b := make([]byte, 0, 8+len(text))
+	b = binary.BigEndian.AppendUint64(b, x)
+	return string(append(b, text...))
+}
+
+// place returns the row key of an item that has all key attributes.
+func (s keySchema) place(item attr.Item) rowKey {
+	k := rowKey{part: partition(item[s.hash.name])}
+	if s.hasSort() {
+		k.sort = item[s.sort.name].Sortable()
+	}
+	return k
+}
+
+// tie encodes a primary key for index rows.
+func (k rowKey) asTie() string {
+	var n [4]byte
+	binary.BigEndian.PutUint32(n[:], uint32(len(k.part)))
+	return string(n[:]) + k.part + k.sort
+}
+
+// extract returns the key attributes of an item.
+func (s keySchema) extract(item attr.Item) attr.Item {
+	out := make(attr.Item, 4)
+	for _, a := range s.attrs() {
+		if v, ok := item[a.name]; ok {
+			out[a.name] = v
+		}
+	}
+	return out
+}
+
+// checkKey validates a Key parameter: exactly the key attributes, of the right types and sizes.
+func (s keySchema) checkKey(key attr.Item) error {
+	if len(key) != s.size() {
+		return invalid("The number of conditions on the keys is invalid")
+	}
+	return s.checkItem(key)
+}
+
+// checkItem validates the key attributes of an item.
+func (s keySchema) checkItem(item attr.Item) error {
+	for _, a := range s.attrs() {
+		v, ok := item[a.name]
+		if !ok {
+			return invalid("One of the required keys was not given a value")
+		}
+		if err := a.check(v); err != nil {
+			return err
+		}
+	}
+	return s.checkSize(item)
+}
+
+func (a keyAttr) check(v *attr.Value) error {
+	if v.Kind != a.kind {
+		if !v.Kind.Comparable() {
+			return invalid("Invalid attribute value type")
+		}
+		return parameter("Type mismatch for key")
+	}
+	return a.checkEmpty(v)
+}
+
+func (a keyAttr) checkEmpty(v *attr.Value) error {
+	if noun := emptyNoun(v); noun != "" {
+		return invalid("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", noun, a.name)
+	}
+	return nil
+}
+
+// emptyNoun names the type of an empty string or binary value; other values give "".
+func emptyNoun(v *attr.Value) string {
+	switch {
+	case v.Kind == attr.S && v.Str == "":
+		return "string"
+	case v.Kind == attr.B && v.Str == "":
+		return "binary"
+	}
+	return ""
+}
+
+func (s keySchema) checkSize(item attr.Item) error {
+	if item[s.hash.name].Size() > maxHashKey || s.hasSort() && item[s.sort.name].Size() > maxSortKey {
+		return invalid("Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes")
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package tabletest
+
+import (
+	"strings"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
+)
+
+// maxPlaceholder is the longest placeholder, its # or : included.
+const maxPlaceholder = 255
+
+// table returns the table that the request names.
+func (c *call) table(in *fields) (*table, error) {
+	if !in.has("TableName") {
+		return nil, errNull("tableName")
+	}
+	name := in.text("TableName")
+	if in.err != nil {
+		return nil, in.err
+	}
+	return c.lookup(name)
+}
+
+func (c *call) lookup(name string) (*table, error) {
+	name = tableOfARN(name)
+	if !validName(name) {
+		return nil, errBadName()
+	}
+	t, ok := c.e.tables[name]
+	if !ok {
+		c.noteTable(name)
+		return nil, errMissingTable()
+	}
+	c.noteTable(name)
+	return t, nil
+}
+
+func errNull(member string) error {
+	return invalid("Value null at '%s' failed to satisfy constraint: Member must not be null", member)
+}
+
+func errBadName() error {
+	return invalid("Invalid table/index name.  Table/index names must be between 3 and 255 characters long, and may contain only the characters a-z, A-Z, 0-9, '_', '-', and '.'")
+}
+
+func validName(name string) bool {
+	if len(name) < 3 || len(name) > 255 {
+		return false
+	}
+	for _, r := range name {
+		ok := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that could use
+// them; without any, names and values are refused.
+func expressions(in *fields, params ...string) (*expr.Env, error) {
+	given := 0
+	for _, p := range params {
+		if in.has(p) {
+			given++
+		}
+	}
+	if given == 0 {
+		if in.has("ExpressionAttributeNames") {
+			return nil, invalid("ExpressionAttributeNames can only be specified when using expressions")
+		}
+		if in.has("ExpressionAttributeValues") {
+			return nil, invalid("ExpressionAttributeValues can only be specified when using expressions: %s", missingExpressions(params))
+		}
+	}
+	env := &expr.Env{}
+	if err := readNames(in, env); err != nil {
+		return nil, err
+	}
+	if err := readValues(in, env); err != nil {
+		return nil, err
+	}
+	return env, in.err
+}
+
+func missingExpressions(params []string) string {
+	var users []string
+	for _, p := range params {
+		if p != "ProjectionExpression" {
+			users = append(users, p)
+		}
+	}
+	if len(users) == 1 {
+		return users[0] + " is null"
+	}
+	return strings.Join(users, " and ") + " are null"
+}
+
+func readNames(in *fields, env *expr.Env) error {
+	members := in.members("ExpressionAttributeNames")
+	if members == nil {
+		return nil
+	}
+	if len(members) == 0 {
+		return invalid("ExpressionAttributeNames must not be empty")
+	}
+	env.Names = make(map[string]string, len(members))
+	for i := range members {
+		m := &members[i]
+		if err := checkPlaceholder("ExpressionAttributeNames", m.Name, '#'); err != nil {
+			return err
+		}
+		if m.Value.Kind != jsontree.String {
+			in.wrong(&m.Value)
+			return in.err
+		}
+		if m.Value.Text == "" {
+			return invalid("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", m.Name)
+		}
+		env.Names[m.Name] = m.Value.Text
+	}
+	return nil
+}
+
+func readValues(in *fields, env *expr.Env) error {
+	members := in.members("ExpressionAttributeValues")
+	if members == nil {
+		return nil
+	}
+	if len(members) == 0 {
+		return invalid("ExpressionAttributeValues must not be empty")
+	}
+	env.Values = make(map[string]*attr.Value, len(members))
+	for i := range members {
+		m := &members[i]
+		if err := checkPlaceholder("ExpressionAttributeValues", m.Name, ':'); err != nil {
+			return err
+		}
+		v, err := attr.Decode(&m.Value)
+		if err != nil {
+			if api := asAPI(err); api.code == codeValidation {
+				return invalid("ExpressionAttributeValues contains invalid value: %s for key %s", api.message, m.Name)
+			}
+			return err
+		}
+		env.Values[m.Name] = v
+	}
+	return nil
+}
+
+func checkPlaceholder(param, name string, first byte) error {
+	if len(name) > maxPlaceholder {
+		return invalid("%s contains invalid key: The expression attribute map contains a key that is too long;", param)
+	}
+	ok := len(name) > 1 && name[0] == first
+	for i := 1; ok && i < len(name); i++ {
+		c := name[i]
+		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+	}
+	if !ok {
+		return invalid("%s contains invalid key: Syntax error; key: \"%s\"", param, name)
+	}
+	return nil
+}
+
+// refuseMixed refuses a request that uses expressions and their older forms together.
+func refuseMixed(in *fields, legacy, modern []string) error {
+	old, now := given(in, legacy), given(in, modern)
+	if len(old) == 0 || len(now) == 0 {
+		return nil
+	}
+	return invalid("Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}",
+		strings.Join(old, ", "), strings.Join(now, ", "))
+}
+
+func given(in *fields, names []string) []string {
+	var out []string
+	for _, n := range names {
+		if in.has(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// oneOf checks a parameter with a fixed set of values; an absent one gives the first.
+func oneOf(value string, allowed ...string) (string, bool) {
+	if value == "" {
+		return allowed[0], true
+	}
+	for _, a := range allowed {
+		if a == value {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// readKey reads and validates a Key parameter.
+func readKey(in *fields, t *table) (attr.Item, error) {
+	n := in.n.Get("Key")
+	if n.IsNull() {
+		return nil, invalid("Cannot have null key for GetItem, DeleteItem, or UpdateItem")
+	}
+	key, err := attr.DecodeItem(n)
+	if err != nil {
+		return nil, err
+	}
+	return key, t.keys.checkKey(key)
+}
+
+// projection reads ProjectionExpression or AttributesToGet; nil means the whole item.
+func readProjection(in *fields, env *expr.Env) (*expr.Projection, error) {
+	if n := in.n.Get("ProjectionExpression"); !n.IsNull() {
+		p, err := expr.ParseProjection(in.text("ProjectionExpression"), env)
+		if in.err != nil {
+			return nil, in.err
+		}
+		return p, within("ProjectionExpression", err)
+	}
+	names := in.texts("AttributesToGet")
+	if in.err != nil || !in.has("AttributesToGet") {
+		return nil, in.err
+	}
+	if len(names) == 0 {
+		return nil, invalid("1 validation error detected: Value '[]' at 'attributesToGet' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	}
+	paths := make([]expr.Path, 0, len(names))
+	for i, name := range names {
+		for _, other := range names[:i] {
+			if other == name {
+				return nil, parameter("Duplicate value in attribute name: %s", name)
+			}
+		}
+		paths = append(paths, expr.Root(name))
+	}
+	return expr.ProjectPaths(paths), nil
+}

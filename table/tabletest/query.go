@@ -1,0 +1,203 @@
+package tabletest
+
+import (
+	"strings"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
+)
+
+func query(c *call) ([]byte, error) {
+	p, err := c.readPage()
+	if err != nil {
+		return nil, err
+	}
+	in := &c.in
+	if err := refuseMixed(in,
+		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
+		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
+		return nil, err
+	}
+	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
+		return nil, err
+	}
+	var keyCondition *expr.KeyCondition
+	if in.has("KeyConditionExpression") {
+		keyCondition, err = expr.ParseKeyCondition(in.text("KeyConditionExpression"), p.env)
+		if in.err != nil {
+			return nil, in.err
+		}
+		if err != nil {
+			return nil, within("KeyConditionExpression", err)
+		}
+	}
+	if err := p.readFilter("QueryFilter"); err != nil {
+		return nil, err
+	}
+	if err := p.readSelect("Querying"); err != nil {
+		return nil, err
+	}
+	if err := p.env.Unused(); err != nil {
+		return nil, err
+	}
+	var terms []expr.KeyTerm
+	switch {
+	case keyCondition != nil:
+		terms, err = keyCondition.Terms()
+	case in.has("KeyConditions"):
+		terms, err = readKeyConditions(in)
+	default:
+		err = invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	hash, sort, err := p.keyTerms(terms)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkFilterKeys(); err != nil {
+		return nil, err
+	}
+	if err := p.checkGlobal(); err != nil {
+		return nil, err
+	}
+	if err := p.readStart(); err != nil {
+		return nil, err
+	}
+	forward := !in.has("ScanIndexForward") || in.flag("ScanIndexForward")
+	if in.err != nil {
+		return nil, in.err
+	}
+	return p.query(hash, sort, forward)
+}
+
+// onlyKeyConditions allows KeyConditions beside a filter or projection expression, which the service accepts.
+func onlyKeyConditions(in *fields) bool {
+	return in.has("KeyConditions") && !in.has("KeyConditionExpression") &&
+		len(given(in, []string{"AttributesToGet", "QueryFilter", "ConditionalOperator"})) == 0
+}
+
+// keyTerms checks the terms against the key schema and returns the partition's value and the sort key's range.
+func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
+	if len(terms) == 0 {
+		return nil, nil, invalid("Conditions must be at least length 1")
+	}
+	if len(terms) > 2 {
+		return nil, nil, invalid("Conditions can be of length 1 or 2 only")
+	}
+	keys := p.keys()
+	var hash *attr.Value
+	rng := &sortRange{}
+	for _, t := range terms {
+		switch {
+		case t.Name == keys.hash.name:
+			if t.Op != expr.KeyEq {
+				return nil, nil, invalid("Query key condition not supported")
+			}
+			hash = t.Values[0]
+		case keys.hasSort() && t.Name == keys.sort.name:
+			rng.term = t
+		default:
+			return nil, nil, errKeyElement()
+		}
+	}
+	if hash == nil {
+		return nil, nil, errKeyElement()
+	}
+	for _, t := range terms {
+		a := keys.hash
+		if t.Name != a.name {
+			a = keys.sort
+		}
+		for _, v := range t.Values {
+			if v.Kind != a.kind || t.Op == expr.KeyBeginsWith && v.Kind == attr.N {
+				return nil, nil, parameter("Condition parameter type does not match schema type")
+			}
+			if err := a.checkEmpty(v); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return hash, rng, nil
+}
+
+func errKeyElement() error { return invalid("Query condition missed key schema element") }
+
+// checkFilterKeys refuses filters on the key that the query already restricts.
+func (p *page) checkFilterKeys() error {
+	name := "Filter Expression"
+	if _, legacy := p.filter.(*legacyConditions); legacy {
+		name = "QueryFilter"
+	}
+	for _, root := range filterRoots(p.filter) {
+		if p.keys().has(root) {
+			return invalid("%s can only contain non-primary key attributes: Primary key attribute: %s", name, root)
+		}
+	}
+	return nil
+}
+
+// sortRange restricts a sort key; without a term it is everything.
+type sortRange struct{ term expr.KeyTerm }
+
+// below reports whether an encoded sort key lies before the range, above whether it lies behind it.
+func (s *sortRange) below(key string) bool {
+	switch s.term.Op {
+	case expr.KeyEq, expr.KeyGe, expr.KeyBetween, expr.KeyBeginsWith:
+		return key < s.term.Values[0].Sortable()
+	case expr.KeyGt:
+		return key <= s.term.Values[0].Sortable()
+	}
+	return false
+}
+
+func (s *sortRange) above(key string) bool {
+	switch s.term.Op {
+	case expr.KeyEq, expr.KeyLe:
+		return key > s.term.Values[0].Sortable()
+	case expr.KeyLt:
+		return key >= s.term.Values[0].Sortable()
+	case expr.KeyBetween:
+		return key > s.term.Values[1].Sortable()
+	case expr.KeyBeginsWith:
+		prefix := s.term.Values[0].Sortable()
+		return key > prefix && !strings.HasPrefix(key, prefix)
+	}
+	return false
+}
+
+func (p *page) query(hash *attr.Value, rng *sortRange, forward bool) ([]byte, error) {
+	part := partition(hash)
+	var start rowKey
+	if p.start != nil {
+		start = p.startKey()
+		if start.part != part || rng.below(start.sort) || rng.above(start.sort) {
+			return nil, invalid("The provided starting key does not match the range key predicate")
+		}
+	}
+	source := p.c.source(p.t, p.x, p.consistent)
+	fetch := p.fetches()
+	if forward {
+		at := source.seek(func(r *row) bool {
+			if p.start != nil {
+				return r.compare(start) > 0
+			}
+			return r.part > part || r.part == part && !rng.below(r.sort)
+		})
+		source.ascend(at, func(r *row) bool {
+			return r.part == part && !rng.above(r.sort) && p.visit(r, fetch)
+		})
+		return p.output(), nil
+	}
+	at := source.seek(func(r *row) bool {
+		if p.start != nil {
+			return r.compare(start) >= 0
+		}
+		return r.part > part || r.part == part && rng.above(r.sort)
+	})
+	source.descend(at, func(r *row) bool {
+		return r.part == part && !rng.below(r.sort) && p.visit(r, fetch)
+	})
+	return p.output(), nil
+}

@@ -1,0 +1,102 @@
+package tabletest
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
+
+// Request is one entry of the request log.
+type Request struct {
+	Index     int       // 1 for the first request since the start or ResetRequests
+	Operation string    // "UpdateItem"
+	Tables    []string  // in the order in which the request used them
+	Keys      []Key     // primary keys of the items that the request named; none for Query and Scan
+	Consumed  float64   // capacity units, whether or not the request asked for them
+	Code      string    // error code of the answer; empty if it succeeded
+	Time      time.Time // by the engine's clock
+}
+
+// Key names an item.
+type Key struct {
+	Table string
+	Attrs map[string]types.AttributeValue
+}
+
+// touchedKey is a Key before it is converted for a reader.
+type touchedKey struct {
+	table string
+	attrs attr.Item
+}
+
+// logLimit bounds the log; older entries are dropped.
+const logLimit = 1 << 20
+
+type logEntry struct {
+	index  int
+	op     string
+	tables []string
+	keys   []touchedKey
+	units  float64
+	code   string
+	time   time.Time
+}
+
+type requestLog struct {
+	count   int
+	entries []logEntry
+}
+
+func (l *requestLog) add(c *call, code string) {
+	l.count++
+	if len(l.entries) >= logLimit {
+		l.entries = append(l.entries[:0], l.entries[logLimit/2:]...)
+	}
+	l.entries = append(l.entries, logEntry{l.count, c.op, c.tables, c.keys, c.units, code, c.now})
+}
+
+// Requests returns the log since the start or the last ResetRequests, oldest first. At most the last million entries
+// are kept; Index counts on.
+func (e *Engine) Requests() []Request {
+	e.mu.Lock()
+	entries := append([]logEntry(nil), e.log.entries...)
+	e.mu.Unlock()
+	out := make([]Request, len(entries))
+	for i, l := range entries {
+		out[i] = l.request()
+	}
+	return out
+}
+
+func (l *logEntry) request() Request {
+	r := Request{Index: l.index, Operation: l.op, Tables: l.tables, Consumed: l.units, Code: l.code, Time: l.time}
+	for _, k := range l.keys {
+		r.Keys = append(r.Keys, Key{Table: k.table, Attrs: sdkItem(k.attrs)})
+	}
+	return r
+}
+
+// ResetRequests empties the log and starts counting at 1 again.
+func (e *Engine) ResetRequests() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.log = requestLog{}
+}
+
+// sdkItem converts an item of scalars for readers of the log.
+func sdkItem(it attr.Item) map[string]types.AttributeValue {
+	out := make(map[string]types.AttributeValue, len(it))
+	for name, v := range it {
+		switch v.Kind {
+		case attr.N:
+			out[name] = &types.AttributeValueMemberN{Value: v.Num.String()}
+		case attr.B:
+			out[name] = &types.AttributeValueMemberB{Value: []byte(v.Str)}
+		default:
+			out[name] = &types.AttributeValueMemberS{Value: v.Str}
+		}
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package tabletest
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+const maxSegments = 1000000
+
+// segment is a worker's share of a parallel scan: a range of partition hashes.
+type segment struct{ number, total int }
+
+func (s segment) of(k rowKey) int {
+	hi, _ := bits.Mul64(binary.BigEndian.Uint64([]byte(k.part)), uint64(s.total))
+	return int(hi)
+}
+
+func scan(c *call) ([]byte, error) {
+	p, err := c.readPage()
+	if err != nil {
+		return nil, err
+	}
+	in := &c.in
+	if err := refuseMixed(in,
+		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"},
+		[]string{"ProjectionExpression", "FilterExpression"}); err != nil {
+		return nil, err
+	}
+	if p.env, err = expressions(in, "FilterExpression", "ProjectionExpression"); err != nil {
+		return nil, err
+	}
+	if err := p.readFilter("ScanFilter"); err != nil {
+		return nil, err
+	}
+	if err := p.readSelect("Scanning"); err != nil {
+		return nil, err
+	}
+	if err := p.env.Unused(); err != nil {
+		return nil, err
+	}
+	if err := p.checkGlobal(); err != nil {
+		return nil, err
+	}
+	seg, err := readSegment(in)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.readStart(); err != nil {
+		return nil, err
+	}
+	if p.start != nil && seg.of(p.startKey()) != seg.number {
+		return nil, invalid("Exclusive start key must lie within the segment")
+	}
+	return p.scan(seg), nil
+}
+
+func readSegment(in *fields) (segment, error) {
+	number, hasNumber := in.number("Segment")
+	total, hasTotal := in.number("TotalSegments")
+	switch {
+	case in.err != nil:
+		return segment{}, in.err
+	case !hasNumber && !hasTotal:
+		return segment{total: 1}, nil
+	case !hasTotal:
+		return segment{}, invalid("If segment is specified, total segment must also be specified")
+	case !hasNumber:
+		return segment{}, invalid("If total segments is specified, a particular segment must also be specified for this request")
+	case total > maxSegments:
+		return segment{}, invalid("1 validation error detected: Value '%d' at 'totalSegments' failed to satisfy constraint: Member must have value less than or equal to %d", total, maxSegments)
+	case total < 1:
+		return segment{}, invalid("1 validation error detected: Value '%d' at 'totalSegments' failed to satisfy constraint: Member must have value greater than or equal to 1", total)
+	case number < 0 || number >= total:
+		return segment{}, invalid("1 validation error detected: Value '%d' at 'segment' failed to satisfy constraint: Member must have value less than or equal to %d", number, total-1)
+	}
+	return segment{number, total}, nil
+}
+
+func (p *page) scan(seg segment) []byte {
+	source := p.c.source(p.t, p.x, p.consistent)
+	fetch := p.fetches()
+	var start rowKey
+	if p.start != nil {
+		start = p.startKey()
+	}
+	at := source.seek(func(r *row) bool {
+		if p.start != nil {
+			return r.compare(start) > 0
+		}
+		return seg.of(r.rowKey) >= seg.number
+	})
+	source.ascend(at, func(r *row) bool {
+		return seg.of(r.rowKey) == seg.number && p.visit(r, fetch)
+	})
+	return p.output()
+}

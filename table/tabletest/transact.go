@@ -1,0 +1,308 @@
+package tabletest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
+)
+
+// Limits of transactions.
+const (
+	maxActions          = 100
+	maxTransactionBytes = 4 << 20
+	maxToken            = 36
+	// tokenWindow is how long a ClientRequestToken is remembered after the transaction has finished.
+	tokenWindow = 10 * time.Minute
+	// transactionFactor is what a transaction costs compared to the same reads or writes on their own: it prepares
+	// and it commits.
+	transactionFactor = 2
+)
+
+// The codes of cancellation reasons.
+const (
+	reasonNone       = "None"
+	reasonCondition  = "ConditionalCheckFailed"
+	reasonValidation = "ValidationError"
+	reasonConflict   = "TransactionConflict"
+)
+
+// pastTransaction is a finished TransactWriteItems that a token can repeat.
+type pastTransaction struct {
+	request string // canonical form
+	at      time.Time
+	used    map[*table]*usage
+	order   []*table
+}
+
+func canceled(reasons []reason) error {
+	codes := make([]string, len(reasons))
+	for i, r := range reasons {
+		codes[i] = r.code
+	}
+	e := fail(codeCanceled, "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]", strings.Join(codes, ", "))
+	e.reasons = reasons
+	return e
+}
+
+// actions reads and counts TransactItems.
+func (c *call) actions() ([]jsontree.Node, error) {
+	if !c.in.has("TransactItems") {
+		return nil, errNull("transactItems")
+	}
+	items := c.in.items("TransactItems")
+	switch {
+	case c.in.err != nil:
+		return nil, c.in.err
+	case len(items) == 0:
+		return nil, invalid("Value [] at 'transactItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
+	case len(items) > maxActions:
+		return nil, invalid("Member must have length less than or equal to %d", maxActions)
+	}
+	return items, nil
+}
+
+func transactWriteItems(c *call) ([]byte, error) {
+	items, err := c.actions()
+	if err != nil {
+		return nil, err
+	}
+	token := c.in.text("ClientRequestToken")
+	if len(token) > maxToken {
+		return nil, invalid("Value %s at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", token, maxToken)
+	}
+	past, err := c.repeated(token)
+	if err != nil {
+		return nil, err
+	}
+	if past != nil {
+		return c.transactOutput(past.order, past.used), nil
+	}
+	writes := make([]*write, len(items))
+	seen := map[placed]bool{}
+	for i := range items {
+		if writes[i], err = c.readAction(&items[i], i); err != nil {
+			return nil, err
+		}
+		p := placed{writes[i].t, writes[i].place}
+		if seen[p] {
+			return nil, invalid("Transaction request cannot include multiple operations on one item")
+		}
+		seen[p] = true
+	}
+	if err := c.runTransaction(writes); err != nil {
+		return nil, err
+	}
+	used, order := map[*table]*usage{}, []*table(nil)
+	for _, w := range writes {
+		u := used[w.t]
+		if u == nil {
+			u = &usage{}
+			used[w.t] = u
+			order = append(order, w.t)
+		}
+		u.add(w.commit(), transactionFactor)
+	}
+	c.remember(token, order, used, writes)
+	return c.transactOutput(order, used), c.in.err
+}
+
+func (c *call) transactOutput(order []*table, used map[*table]*usage) []byte {
+	o := newObject()
+	c.consumedByTable(o, order, used)
+	return o.end()
+}
+
+func (c *call) readAction(n *jsontree.Node, i int) (*write, error) {
+	f := fields{n: n}
+	var found *write
+	count := 0
+	for _, name := range []string{"ConditionCheck", "Put", "Delete", "Update"} {
+		if f.has(name) {
+			count++
+		}
+	}
+	switch {
+	case count == 0:
+		return nil, invalid("Invalid Request: TransactWriteRequest should contain Delete or Put or Update request")
+	case count > 1:
+		return nil, invalid("TransactItems can only contain one of Check, Put, Update or Delete")
+	}
+	var err error
+	switch {
+	case f.has("ConditionCheck"):
+		in := f.sub("ConditionCheck")
+		if !in.has("ConditionExpression") {
+			return nil, errNull("transactItems." + itoa(i+1) + ".member.conditionCheck.conditionExpression")
+		}
+		found, err = c.readCheck(&in)
+	case f.has("Put"):
+		in := f.sub("Put")
+		found, err = c.readPut(&in)
+	case f.has("Delete"):
+		in := f.sub("Delete")
+		found, err = c.readDelete(&in)
+	default:
+		in := f.sub("Update")
+		found, err = c.readUpdate(&in)
+	}
+	return found, firstError(err, f.err)
+}
+
+// runTransaction evaluates every action against the state before the transaction. If any fails, it reports one reason
+// for each action, in their order.
+func (c *call) runTransaction(writes []*write) error {
+	reasons := make([]reason, len(writes))
+	failed := false
+	size := 0
+	for i, w := range writes {
+		reasons[i] = reason{code: reasonNone}
+		if c.conflicting(w) {
+			reasons[i] = reason{code: reasonConflict, message: "Transaction is ongoing for the item"}
+			failed = true
+			continue
+		}
+		if err := w.run(); err != nil {
+			api := asAPI(err)
+			failed = true
+			if api.code == codeCondition {
+				reasons[i] = reason{code: reasonCondition, message: api.message, item: api.item}
+			} else {
+				reasons[i] = reason{code: reasonValidation, message: api.message}
+			}
+		}
+		size += w.payload()
+	}
+	if failed {
+		used := &usage{}
+		for _, w := range writes {
+			bytes := 0
+			if w.before != nil {
+				bytes = w.before.size
+			}
+			used.table += transactionFactor * writeUnits(bytes)
+		}
+		c.spent(writes[0].t, used)
+		return canceled(reasons)
+	}
+	if size > maxTransactionBytes {
+		return invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
+	}
+	return nil
+}
+
+// payload is what a write counts towards the size of its transaction.
+func (w *write) payload() int {
+	if w.change == nil || w.after == nil {
+		return w.key.Size()
+	}
+	return w.after.Size()
+}
+
+// repeated returns the transaction that the token names, if it is still remembered.
+func (c *call) repeated(token string) (*pastTransaction, error) {
+	if token == "" {
+		return nil, nil
+	}
+	for k, p := range c.e.tokens {
+		if c.now.Sub(p.at) >= tokenWindow {
+			delete(c.e.tokens, k)
+		}
+	}
+	past := c.e.tokens[token]
+	if past == nil {
+		return nil, nil
+	}
+	if past.request != c.canonical() {
+		return nil, fail(codeMismatch, "")
+	}
+	return past, nil
+}
+
+// remember keeps a finished transaction for its token. A repetition is answered from reads, so it costs read units.
+func (c *call) remember(token string, order []*table, used map[*table]*usage, writes []*write) {
+	if token == "" {
+		return
+	}
+	reads := make(map[*table]*usage, len(used))
+	for _, w := range writes {
+		u := reads[w.t]
+		if u == nil {
+			u = &usage{read: true}
+			reads[w.t] = u
+		}
+		u.table += transactionFactor * readUnits(w.after.Size(), true)
+	}
+	c.e.tokens[token] = &pastTransaction{request: c.canonical(), at: c.now, used: reads, order: order}
+}
+
+// canonical is the part of a request that must not change under one token, independent of the order of members.
+func (c *call) canonical() string {
+	return string(c.in.n.Get("TransactItems").AppendSorted(nil))
+}
+
+func transactGetItems(c *call) ([]byte, error) {
+	items, err := c.actions()
+	if err != nil {
+		return nil, err
+	}
+	type action struct {
+		t *table
+		g *get
+	}
+	actions := make([]action, len(items))
+	seen := map[placed]bool{}
+	for i := range items {
+		f := fields{n: &items[i]}
+		if !f.has("Get") {
+			return nil, errNull("transactItems." + itoa(i+1) + ".member.get")
+		}
+		in := f.sub("Get")
+		t, err := c.table(&in)
+		if err != nil {
+			return nil, err
+		}
+		g, err := c.readGet(&in, t)
+		if err != nil {
+			return nil, err
+		}
+		p := placed{t, g.place}
+		if seen[p] {
+			return nil, invalid("Transaction request cannot include multiple operations on one item")
+		}
+		seen[p] = true
+		actions[i] = action{t, g}
+	}
+	used, order := map[*table]*usage{}, []*table(nil)
+	answers := make([]attr.Item, len(actions))
+	size := 0
+	for i, a := range actions {
+		u := used[a.t]
+		if u == nil {
+			u = &usage{read: true}
+			used[a.t] = u
+			order = append(order, a.t)
+		}
+		bytes := 0
+		if r := a.t.rows.get(a.g.place); r != nil {
+			bytes = r.size
+			answers[i] = a.g.pick(r.item)
+		}
+		size += bytes
+		u.table += transactionFactor * readUnits(bytes, true)
+	}
+	if size > maxTransactionBytes {
+		return nil, invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
+	}
+	o := newObject()
+	c.consumedByTable(o, order, used)
+	o.list("Responses", len(answers), func(b []byte, i int) []byte {
+		inner := object{b: append(b, '{')}
+		if answers[i] != nil {
+			inner.item("Item", answers[i])
+		}
+		return inner.end()
+	})
+	return o.end(), c.in.err
+}

@@ -1,0 +1,329 @@
+package tabletest
+
+import (
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
+)
+
+// maxItem is the size limit of an item in bytes, names included.
+const maxItem = 400 * 1024
+
+// condition is what a write may depend on.
+type condition interface{ Holds(item attr.Item) bool }
+
+// mutation computes an item's next state; before is nil if the item does not exist.
+type mutation interface {
+	next(before, key attr.Item) (attr.Item, error)
+	// targets returns the paths that the mutation writes, for the UPDATED_… return values; nil if it writes all.
+	targets() []expr.Path
+}
+
+// write is a validated write of one item.
+type write struct {
+	t         *table
+	key       attr.Item
+	place     rowKey
+	cond      condition
+	change    mutation // nil for a check
+	returnOld bool     // hand out the item if the condition fails
+
+	before *row
+	after  attr.Item
+}
+
+// run evaluates the write against the table and leaves it in before and after; nothing is stored yet.
+func (w *write) run() error {
+	w.before = w.t.rows.get(w.place)
+	item := w.beforeItem()
+	if w.cond != nil && !w.cond.Holds(item) {
+		e := fail(codeCondition, "The conditional request failed")
+		if w.returnOld {
+			e.item = item
+		}
+		return e
+	}
+	if w.change == nil {
+		w.after = item
+		return nil
+	}
+	after, err := w.change.next(item, w.key)
+	w.after = after
+	return err
+}
+
+func (w *write) beforeItem() attr.Item {
+	if w.before == nil {
+		return nil
+	}
+	return w.before.item
+}
+
+// commit stores what run computed and returns what that costs.
+func (w *write) commit() *usage {
+	u := &usage{}
+	size := 0
+	before := w.beforeItem()
+	if w.before != nil {
+		size = w.before.size
+	}
+	if w.change == nil {
+		u.table = writeUnits(size)
+		return u
+	}
+	if w.after == nil {
+		w.t.remove(w.place)
+	} else {
+		now := &row{rowKey: w.place, item: w.after, size: w.after.Size()}
+		size = max(size, now.size)
+		w.t.store(now)
+	}
+	u.table = writeUnits(size)
+	for _, x := range w.t.indexes {
+		if units := x.update(w.t.keys, w.place, before, w.after); units > 0 {
+			u.addIndex(x, units)
+		}
+	}
+	return u
+}
+
+// putting replaces the whole item.
+type putting struct{ item attr.Item }
+
+func (p putting) next(_, _ attr.Item) (attr.Item, error) { return p.item, nil }
+func (putting) targets() []expr.Path                     { return nil }
+
+// deleting removes the item.
+type deleting struct{}
+
+func (deleting) next(_, _ attr.Item) (attr.Item, error) { return nil, nil }
+func (deleting) targets() []expr.Path                   { return nil }
+
+// updating applies an update expression, or nothing but the key if there is none.
+type updating struct {
+	t *table
+	u *expr.Update
+}
+
+func (p updating) next(before, key attr.Item) (attr.Item, error) {
+	if before == nil {
+		before = key
+	}
+	if p.u == nil {
+		return before, nil
+	}
+	after, err := p.u.Apply(before)
+	if err != nil {
+		return nil, err
+	}
+	return after, p.t.checkUpdated(after)
+}
+
+func (p updating) targets() []expr.Path {
+	if p.u == nil {
+		return nil
+	}
+	return p.u.Targets()
+}
+
+// checkUpdated validates an item that an update has made.
+func (t *table) checkUpdated(item attr.Item) error {
+	for _, x := range t.indexes {
+		for _, a := range x.keys.attrs() {
+			v, ok := item[a.name]
+			if ok && v.Kind == a.kind && emptyNoun(v) != "" {
+				return invalid("One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value.", emptyNoun(v))
+			}
+		}
+		if err := x.checkItem(item); err != nil {
+			return err
+		}
+	}
+	if item.Size() > maxItem {
+		return invalid("Item size to update has exceeded the maximum allowed size")
+	}
+	return item.CheckDepth()
+}
+
+// checkTargets refuses an update of key attributes.
+func (t *table) checkTargets(paths []expr.Path) error {
+	for _, p := range paths {
+		name := p[0].Name
+		if t.keys.has(name) {
+			return parameter("Cannot update attribute %s. This attribute is part of the key", name)
+		}
+		if len(p) == 1 {
+			continue
+		}
+		for _, x := range t.indexes {
+			if x.keys.has(name) {
+				return invalid("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: %s", name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPut validates an item that is to be stored as it is.
+func (t *table) checkPut(item attr.Item) error {
+	if err := t.keys.checkItem(item); err != nil {
+		return err
+	}
+	for _, x := range t.indexes {
+		if err := x.checkItem(item); err != nil {
+			return err
+		}
+	}
+	if item.Size() > maxItem {
+		return invalid("Item size has exceeded the maximum allowed size")
+	}
+	return nil
+}
+
+// readCondition reads ConditionExpression or Expected.
+func readCondition(in *fields, env *expr.Env) (condition, error) {
+	if in.has("ConditionExpression") {
+		c, err := expr.ParseCondition(in.text("ConditionExpression"), env)
+		if in.err != nil {
+			return nil, in.err
+		}
+		if err != nil {
+			return nil, within("ConditionExpression", err)
+		}
+		return c, nil
+	}
+	return readExpected(in)
+}
+
+// readReturnOnFailure reads ReturnValuesOnConditionCheckFailure.
+func readReturnOnFailure(in *fields) (bool, error) {
+	value := in.text("ReturnValuesOnConditionCheckFailure")
+	got, ok := oneOf(value, "NONE", "ALL_OLD")
+	if !ok {
+		return false, invalid("1 validation error detected: Value '%s' at 'returnValuesOnConditionCheckFailure' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]", value)
+	}
+	return got == "ALL_OLD", in.err
+}
+
+// legacyWrites are the older parameters of writes, and modernWrites the expressions that replaced them.
+func refuseMixedWrite(in *fields) error {
+	return refuseMixed(in, []string{"AttributeUpdates", "Expected", "ConditionalOperator"}, []string{"UpdateExpression", "ConditionExpression"})
+}
+
+// readPut, readDelete, readUpdate and readCheck validate one write, of a request of its own or within a transaction.
+
+func (c *call) readPut(in *fields) (*write, error) {
+	t, err := c.table(in)
+	if err != nil {
+		return nil, err
+	}
+	if !in.has("Item") {
+		return nil, invalid("Item to put in PutItem cannot be null")
+	}
+	item, err := attr.DecodeItem(in.n.Get("Item"))
+	if err != nil {
+		return nil, err
+	}
+	w := &write{t: t, change: putting{item}}
+	if err := w.readOptions(in, "ConditionExpression"); err != nil {
+		return nil, err
+	}
+	if err := t.checkPut(item); err != nil {
+		return nil, err
+	}
+	w.key = t.keys.extract(item)
+	w.place = t.keys.place(item)
+	c.touch(t, touchedKey{t.name, w.key})
+	return w, nil
+}
+
+func (c *call) readDelete(in *fields) (*write, error) {
+	t, err := c.table(in)
+	if err != nil {
+		return nil, err
+	}
+	w := &write{t: t, change: deleting{}}
+	if err := w.readOptions(in, "ConditionExpression"); err != nil {
+		return nil, err
+	}
+	return w, w.readPlace(c, in)
+}
+
+func (c *call) readCheck(in *fields) (*write, error) {
+	t, err := c.table(in)
+	if err != nil {
+		return nil, err
+	}
+	w := &write{t: t}
+	if err := w.readOptions(in, "ConditionExpression"); err != nil {
+		return nil, err
+	}
+	return w, w.readPlace(c, in)
+}
+
+func (c *call) readUpdate(in *fields) (*write, error) {
+	t, err := c.table(in)
+	if err != nil {
+		return nil, err
+	}
+	w := &write{t: t}
+	if err := w.readOptions(in, "UpdateExpression", "ConditionExpression"); err != nil {
+		return nil, err
+	}
+	if err := w.readPlace(c, in); err != nil {
+		return nil, err
+	}
+	return w, t.checkTargets(w.change.targets())
+}
+
+func (w *write) readPlace(c *call, in *fields) error {
+	key, err := readKey(in, w.t)
+	if err != nil {
+		return err
+	}
+	w.key, w.place = key, w.t.keys.place(key)
+	c.touch(w.t, touchedKey{w.t.name, key})
+	return nil
+}
+
+// readOptions reads everything about a write but its item or key.
+func (w *write) readOptions(in *fields, params ...string) error {
+	if err := refuseMixedWrite(in); err != nil {
+		return err
+	}
+	env, err := expressions(in, params...)
+	if err != nil {
+		return err
+	}
+	if params[0] == "UpdateExpression" {
+		if w.change, err = readUpdating(in, w.t, env); err != nil {
+			return err
+		}
+	}
+	if w.cond, err = readCondition(in, env); err != nil {
+		return err
+	}
+	if w.returnOld, err = readReturnOnFailure(in); err != nil {
+		return err
+	}
+	if err := env.Unused(); err != nil {
+		return err
+	}
+	return in.err
+}
+
+func readUpdating(in *fields, t *table, env *expr.Env) (mutation, error) {
+	if in.has("AttributeUpdates") {
+		return readAttributeUpdates(in, t)
+	}
+	if !in.has("UpdateExpression") {
+		return updating{t: t}, nil
+	}
+	u, err := expr.ParseUpdate(in.text("UpdateExpression"), env)
+	if in.err != nil {
+		return nil, in.err
+	}
+	if err != nil {
+		return nil, within("UpdateExpression", err)
+	}
+	return updating{t: t, u: u}, nil
+}
