@@ -48,11 +48,12 @@
 // # Order of composite keys
 //
 // Keys of one template have the order of their tuples of values when no string or raw value contains a byte below the
-// delimiter. For '#' those bytes are the control characters, space, '!' and '"'. The reason is that a value which is a prefix of
-// another one is followed by the delimiter: "a#" sorts after "a b#" because the space sorts before '#'. The last field of
-// a template is exempt if no text follows it, and so are all fixed-width codecs. With the few delimiters whose escape
-// byte lies below them (see below) values must be free of the delimiter and the escape byte too. The
-// per-value order above holds without any of these conditions.
+// delimiter. For '#' those bytes are the control characters, space, '!' and '"'; for '|' and '~' they include all letters
+// and digits, so a low delimiter is the better choice. The reason is that a value which is a prefix of another one is
+// followed by the delimiter: "a#" sorts after "a b#" because the space sorts before '#'. The last field of a template is
+// exempt if no text follows it, and so are all fixed-width codecs. With the few delimiters whose escape byte lies below
+// them (see below) values must be free of the delimiter too. The order of single values, above, holds without any of
+// these conditions.
 //
 // # Escaping
 //

@@ -50,6 +50,10 @@ func (t *Template) prefix(op string, src source, n, shard int) (string, error) {
 		}
 		literal = literal[:end]
 	}
+	// No key can begin with a prefix over the limit, and DynamoDB would refuse to look for it.
+	if n := len(head) + len(literal); n > t.limit {
+		return "", t.fail(op, t.parts[stop].field, tooLong(n, t.limit))
+	}
 	return string(append(head, literal...)), nil
 }
 

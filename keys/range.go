@@ -147,7 +147,10 @@ func (t *Template) head(op string, src source, n int) ([]byte, *part, error) {
 		return nil, nil, err
 	}
 	next := &t.parts[stop]
-	return append(head, next.literal...), next, nil
+	if head = append(head, next.literal...); len(head) > t.limit {
+		return nil, nil, t.fail(op, next.field, tooLong(len(head), t.limit))
+	}
+	return head, next, nil
 }
 
 // span is a field to range over and the text before it.
