@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // Names of the engines that MORTISE_ENGINE can select, besides endpoint URLs.
@@ -27,7 +29,7 @@ type Engine struct {
 	Name string
 
 	config    aws.Config
-	inProcess *inProcess
+	inProcess *tabletest.Engine
 }
 
 // Client returns an SDK client for the engine. optFns are applied last.

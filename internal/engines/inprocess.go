@@ -1,17 +1,16 @@
 package engines
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// inProcess is a seam until package tabletest can be imported.
-type inProcess struct{}
+// InProcess returns the in-process engine, for its clock, faults and request
+// log, or nil where the engine is another program.
+func (e *Engine) InProcess() *tabletest.Engine { return e.inProcess }
 
-func (*inProcess) Client(...func(*dynamodb.Options)) *dynamodb.Client { return nil }
-
-func openInProcess(*testing.T) (*Engine, error) {
-	return nil, errors.New("engines: the in-process engine cannot be had yet")
+// openInProcess returns an engine of the test's own.
+func openInProcess(t *testing.T) (*Engine, error) {
+	return &Engine{Name: InProcess, inProcess: tabletest.New(t)}, nil
 }
