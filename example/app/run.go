@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Exit codes.
+const (
+	exitFailure     = 1 // bad input, no table, an invariant does not hold
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// run is the program. It ends early when ctx does.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args, stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "app: %s\n", oneLine(err))
+		return exitUsage
+	}
+	in, err := openInput(o.orders, stdin)
+	if err == nil {
+		err = newApp(o, in, stdout, stderr).run(ctx)
+	}
+	var refused *InputError
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "app: interrupted; the next start with the same orders goes on")
+		return exitInterrupted
+	case errors.As(err, &refused):
+		fmt.Fprintln(stderr, oneLine(err))
+	default:
+		fmt.Fprintf(stderr, "app: %s\n", oneLine(err))
+	}
+	return exitFailure
+}
+
+// oneLine returns the text of an error without line breaks.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// app is one run.
+type app struct {
+	options
+	input    *Input
+	stdout   io.Writer
+	progress *progress
+	started  time.Time
+
+	// watch is the foreman's. Nil but in tests.
+	watch func(*foreman, event)
+}
+
+func newApp(o options, in *Input, stdout, stderr io.Writer) *app {
+	return &app{options: o, input: in, stdout: stdout, progress: newProgress(stderr), started: time.Now()}
+}
+
+func (a *app) run(ctx context.Context) (err error) {
+	defer a.progress.endBar()
+	var client *dynamodb.Client
+	if a.target == (target{}) {
+		engine := tabletest.NewEngine()
+		defer func() { err = errors.Join(err, engine.Close()) }()
+		client = engine.Client()
+		if a.processes > 0 {
+			a.target.Dummy = true
+			if a.target.Endpoint, err = engine.Listen("127.0.0.1:0"); err != nil {
+				return err
+			}
+		}
+	} else if client, err = a.target.client(ctx); err != nil {
+		return err
+	}
+	s, err := openStore(client, a.table, a.scheme)
+	if err != nil {
+		return err
+	}
+	if err := s.table.Ensure(ctx); err != nil {
+		return err
+	}
+	locks, err := newLocks(s, fmt.Sprintf("app (pid %d)", os.Getpid()))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		err = errors.Join(err, locks.Close(closing))
+	}()
+	return a.settle(ctx, s, locks)
+}
+
+// settle does the whole job on a table that is ready.
+func (a *app) settle(ctx context.Context, s *store, locks *lock.Client) error {
+	b, resumed, err := openBatch(ctx, s, locks, a.input)
+	if err != nil {
+		return err
+	}
+	total := len(a.input.Orders)
+	if err := b.load(ctx, s, a.input, func(n int) { a.progress.update("loading", n, total, "") }); err != nil {
+		return err
+	}
+	f := newForeman(s, b.ID, a.progress)
+	f.watch, f.total = a.watch, total
+	for _, o := range a.input.Orders {
+		f.remaining[o.ID] = true
+	}
+	if err := f.check(ctx); err != nil {
+		return err
+	}
+	if len(f.remaining) > 0 {
+		if err := a.employ(ctx, f, locks); err != nil {
+			return err
+		}
+	}
+	sum := &summary{target: a.target, table: a.table, batch: b, resumed: resumed}
+	if sum.audit, err = newAudit(ctx, s, b, a.input); err != nil {
+		return err
+	}
+	if len(sum.audit.broken) == 0 {
+		if err := b.finish(ctx, s, time.Now()); err != nil {
+			return err
+		}
+	}
+	if sum.partition, sum.rows, err = show(ctx, s, locks, b, f.stalled, a.input); err != nil {
+		return err
+	}
+	sum.stats = f.stats().plus(stats{Usage: s.table.Usage()})
+	sum.took = time.Since(a.started)
+	a.progress.endBar()
+	if err := sum.write(a.stdout); err != nil {
+		return err
+	}
+	if a.json {
+		if err := sum.writeJSON(a.stdout); err != nil {
+			return err
+		}
+	}
+	if len(sum.audit.broken) > 0 {
+		return fmt.Errorf("an invariant is broken: %s", strings.Join(sum.audit.broken, "; "))
+	}
+	return nil
+}
+
+// employ starts the crews and waits until they have settled everything.
+func (a *app) employ(ctx context.Context, f *foreman, locks *lock.Client) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if a.processes == 0 {
+		f.startLocal(ctx, locks, a.workers, a.stall)
+		return f.run(ctx)
+	}
+	for i := range a.processes {
+		err := f.startProcess(ctx, workerConfig{
+			Target: a.target, Table: a.table, Scheme: a.scheme, Batch: f.batch, Name: fmt.Sprintf("p%d", i+1), Workers: a.workers,
+			// Dealt out like cards.
+			Stalls: a.stall/a.processes + min(1, max(0, a.stall%a.processes-i)),
+		})
+		if err != nil {
+			cancel(err) // ends the ones that were started
+			break
+		}
+	}
+	return f.run(ctx)
+}

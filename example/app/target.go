@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// defaultRegion is what requests to an endpoint are signed for when nothing
+// else is configured; DynamoDB Local takes any.
+const defaultRegion = "us-east-1"
+
+// dialTimeout bounds how long an address that swallows packets is waited for.
+const dialTimeout = 3 * time.Second
+
+// target says which DynamoDB to talk to. The zero value is the in-process
+// engine.
+type target struct {
+	Endpoint string `json:"endpoint,omitempty"`
+	AWS      bool   `json:"aws,omitempty"`
+
+	// Dummy says that the endpoint is this program's own engine, which must
+	// not see real credentials.
+	Dummy bool `json:"dummy,omitempty"`
+}
+
+// String names the target as the result does.
+func (t target) String() string {
+	switch {
+	case t.AWS:
+		return "aws"
+	case t.Endpoint == "" || t.Dummy:
+		return "inprocess"
+	}
+	return t.Endpoint
+}
+
+// client returns an SDK client for an endpoint or AWS. It sends nothing to
+// DynamoDB; looking for credentials may take as long as ctx allows.
+func (t target) client(ctx context.Context) (*dynamodb.Client, error) {
+	static := credentials.NewStaticCredentialsProvider("mortise", "mortise", "")
+	httpClient := awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = maxWorkers })
+	if t.Dummy {
+		return dynamodb.NewFromConfig(aws.Config{
+			Region: defaultRegion, Credentials: static, HTTPClient: httpClient, BaseEndpoint: &t.Endpoint,
+		}), nil
+	}
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(httpClient)}
+	local := t.Endpoint != "" && isLoopback(t.Endpoint)
+	if local {
+		// A machine without an instance metadata service would be waited for.
+		load = append(load, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("configuration of the AWS SDK: %w", err)
+	}
+	if t.Endpoint != "" {
+		cfg.BaseEndpoint = &t.Endpoint
+		if cfg.Region == "" {
+			cfg.Region = defaultRegion
+		}
+		if local {
+			if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+				cfg.Credentials = static
+			}
+		}
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("no AWS region is configured: set AWS_REGION")
+	}
+	return dynamodb.NewFromConfig(cfg), nil
+}
+
+// isLoopback reports whether the URL's host can only be this machine.
+func isLoopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	if u.Hostname() == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip != nil && ip.IsLoopback()
+}
