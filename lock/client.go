@@ -1,0 +1,224 @@
+package lock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// detachedTimeout bounds what has to be sent although the caller's context has ended.
+const detachedTimeout = 5 * time.Second
+
+// Client acquires locks in one table. It is safe for concurrent use; a process needs one
+// per table. Close it.
+type Client struct {
+	table      *table.Table
+	scheme     keys.Scheme
+	config     Config
+	clock      clock
+	records    *entity.Entity[Record]
+	standalone *keys.Template
+
+	closing context.Context // ends when Close begins: waiters listen
+	close   context.CancelFunc
+	work    sync.WaitGroup // goroutines
+
+	mu     sync.Mutex // guards the following; never held across I/O
+	leases map[*Lease]struct{}
+	closed bool
+	warned bool // of the clock
+}
+
+// New makes a Client. It sends nothing.
+func New(t *table.Table, config Config) (*Client, error) {
+	if t == nil {
+		return nil, wrap("new", fmt.Errorf("%w: nil table", ErrInvalid))
+	}
+	scheme := t.Scheme()
+	config = config.WithDefaults(scheme.Delimiter)
+	if err := config.validate(); err != nil {
+		return nil, wrap("new", err)
+	}
+	standalone, err := scheme.PKTemplate(config.StandaloneKey)
+	if err == nil && (len(standalone.Fields()) != 1 || standalone.Fields()[0].Name != "name") {
+		err = errors.New("want the one field name")
+	}
+	if err != nil {
+		return nil, wrap("new", fmt.Errorf("%w: Config.StandaloneKey: %w", ErrInvalid, err))
+	}
+	records, err := entity.Define(t, entity.Spec[Record]{
+		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter",
+	})
+	if err != nil {
+		return nil, wrap("new", fmt.Errorf("Config.RowKey: %w", err))
+	}
+	c := &Client{
+		table: t, scheme: scheme, config: config, clock: clock{t}, records: records, standalone: standalone,
+		leases: map[*Lease]struct{}{},
+	}
+	c.closing, c.close = context.WithCancel(context.Background())
+	return c, nil
+}
+
+func (c *Client) isLock(item table.Item) bool {
+	typ, ok := item[c.scheme.Type].(*types.AttributeValueMemberS)
+	return ok && typ.Value == recordType
+}
+
+// Inspect reads a lock without acquiring it, consistently. A lock that was never acquired,
+// or whose row has been deleted, is table.ErrNotFound.
+//
+// Cost: one consistent read.
+func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
+	key, err := c.key(target)
+	if err != nil {
+		return Record{}, wrap("inspect", err)
+	}
+	item, err := c.table.Get(ctx, key, true)
+	if err != nil {
+		return Record{}, wrap("inspect", err)
+	}
+	r, err := c.recordOf(item)
+	return r, wrap("inspect", err)
+}
+
+// Do acquires a lock, runs f under it, and releases it, also when f panics. f's context
+// ends with ctx and with the lease, whose cause it then has. The error joins f's with that
+// of the release; if the lock was lost on the way, it matches ErrLost even where f
+// returned nil. f may end the lease itself with Commit.
+func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error) (err error) {
+	lease, err := c.Acquire(ctx, target)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })
+	defer stop()
+	defer func() {
+		lost := lease.term.cause()
+		released := lease.Release(ctx)
+		if released == nil && errors.Is(lost, ErrLost) {
+			released = wrap("do", lost)
+		}
+		switch {
+		case err == nil:
+			err = released
+		case released != nil && !(errors.Is(err, ErrLost) && errors.Is(released, ErrLost)):
+			err = errors.Join(err, released)
+		}
+	}()
+	return f(ctx, lease)
+}
+
+// Close ends all waiting, which gets ErrClosed, and releases every lock, going on past
+// errors until ctx ends (or, where it has ended before, for 5 s). It waits for no waiter. Leases are renewed until they are
+// released. A second call releases what the first could not.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	list := make([]*Lease, 0, len(c.leases))
+	for l := range c.leases {
+		list = append(list, l)
+	}
+	c.mu.Unlock()
+	c.close()
+	ctx, cancel := detach(ctx)
+	defer cancel()
+
+	// A few at a time: enough to hide latency, not so many as to be throttled.
+	slots := make(chan struct{}, 16)
+	errs := make(chan error, len(list))
+	for _, l := range list {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			errs <- l.release(ctx)
+		}()
+	}
+	var failed []error
+	for range list {
+		if err := <-errs; err != nil && !errors.Is(err, ErrLost) {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) > 0 {
+		return wrap("close", errors.Join(failed...))
+	}
+	done := make(chan struct{})
+	go func() {
+		c.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return wrap("close", context.Cause(ctx))
+	}
+}
+
+// adopt makes the client own a lease; false when it has been closed meanwhile.
+func (c *Client) adopt(l *Lease) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.leases[l] = struct{}{}
+	return true
+}
+
+func (c *Client) forget(l *Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.leases, l)
+}
+
+// run starts a goroutine that Close waits for; false when the client is closed.
+func (c *Client) run(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.work.Add(1)
+	go func() {
+		defer c.work.Done()
+		f()
+	}()
+	return true
+}
+
+// detach returns ctx, or a context with a bound of its own where ctx has ended already:
+// giving a lock back must not depend on it.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+}
+
+// newNonce is 128 random bits and a little more: 26 characters of base32.
+func newNonce() string { return rand.Text() }
+
+// clockIsOff warns once that the local clock is beyond the skew bound.
+func (c *Client) clockIsOff(by time.Duration) {
+	c.mu.Lock()
+	first := !c.warned
+	c.warned = true
+	c.mu.Unlock()
+	if first {
+		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are neither used nor written",
+			"by", by, "bound", c.config.Skew)
+	}
+}

@@ -1,0 +1,165 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Bounds of what a Config and Fixed accept.
+const (
+	MinLease = time.Second
+	MaxLease = time.Hour
+
+	MinFixed = 100 * time.Millisecond
+	MaxFixed = 24 * time.Hour
+
+	MaxOwner = 256 // bytes
+	MaxName  = 512 // bytes
+)
+
+// Config sets a Client up. The zero value is useful.
+type Config struct {
+	// Lease is how long a lock stays held without a renewal: 1 s to 1 h. Renewals go out
+	// every quarter of it. Shorter leases are taken over sooner after a crash, longer ones
+	// survive longer outages and pauses. Defaults to 20 s.
+	Lease time.Duration
+
+	// Owner is who holds the locks, for people to read, at most 256 bytes. It is never
+	// compared. Defaults to the host's name and the process ID.
+	Owner string
+
+	// Retention is how long the row of a released lock is kept, for its fence, at least
+	// 1 h. Then DynamoDB's time to live may delete it. Defaults to 7 days.
+	Retention time.Duration
+
+	// Skew is how far clocks are trusted to agree: a lease that its holder recorded is
+	// taken for ended this long after it says, at least 1 s since that is what DynamoDB's
+	// own time resolves to. A client whose clock is measured to be further off neither
+	// uses nor records such times. Defaults to 2 s.
+	Skew time.Duration
+
+	// Expiry says how the death of a holder may be known. Defaults to RecordedOrObserved.
+	Expiry Expiry
+
+	// Margin is taken off the holder's side of each lease, for clocks that run at
+	// different rates. Defaults to 1 % of the lease, at least 10 ms.
+	Margin time.Duration
+
+	// Backoff makes the times between looks at a lock that somebody else holds. A wait is
+	// cut short when the lock can be taken earlier; Stop ends the waiting with the
+	// *HeldError. Defaults to an exponential backoff from 50 ms to 1 s, jittered by half,
+	// that never stops.
+	Backoff func() backoff.BackOff
+
+	// StandaloneKey is the template of the partition key of locks that stand for
+	// themselves; it has the one field name. Defaults to "LOCK#{name}" (with the scheme's
+	// prefix and delimiter).
+	StandaloneKey string
+
+	// RowKey is the template of the sort key of all lock rows; it has the one field of,
+	// which is what the lock is for: the sort key of the row that it stands beside, or its
+	// own name. Defaults to "LOCK#{of}" (with the scheme's delimiter).
+	RowKey string
+
+	// OnLost is called, in a goroutine of its own, when a lease is lost, with the cause.
+	// Defaults to nil: the lease's context tells.
+	OnLost func(lease *Lease, cause error)
+
+	// Logger gets what people should know: a clock that is off, a lock that was lost.
+	// Nothing above debug level carries a name or a key. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// Expiry says how the death of a holder may be known.
+type Expiry int
+
+const (
+	// RecordedOrObserved takes a lock when its recorded end lies further back than the
+	// skew bound, or when it was seen without a renewal for a whole lease.
+	RecordedOrObserved Expiry = iota
+	// ObservedOnly never compares clocks: a lock is taken only after it was seen without a
+	// renewal for a whole lease.
+	ObservedOnly
+)
+
+// WithDefaults fills in what is not set, for locks in tables with the given delimiter.
+func (c Config) WithDefaults(delimiter byte) Config {
+	if c.Lease == 0 {
+		c.Lease = 20 * time.Second
+	}
+	if c.Owner == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown-host"
+		}
+		c.Owner = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	if c.Retention == 0 {
+		c.Retention = 7 * 24 * time.Hour
+	}
+	if c.Skew == 0 {
+		c.Skew = 2 * time.Second
+	}
+	if c.Backoff == nil {
+		c.Backoff = waiting
+	}
+	if c.StandaloneKey == "" {
+		c.StandaloneKey = "LOCK" + string(rune(delimiter)) + "{name}"
+	}
+	if c.RowKey == "" {
+		c.RowKey = "LOCK" + string(rune(delimiter)) + "{of}"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func waiting() backoff.BackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond),
+		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(0),
+	)
+}
+
+// margin is Margin, or its default for a lease.
+func (c *Config) margin(lease time.Duration) time.Duration {
+	if c.Margin > 0 {
+		return min(c.Margin, lease/2)
+	}
+	return min(max(lease/100, 10*time.Millisecond), lease/2)
+}
+
+// validate says everything that is wrong, each with the field's name.
+func (c *Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: Config."+format, append([]any{ErrInvalid}, args...)...))
+	}
+	if c.Lease < MinLease || c.Lease > MaxLease {
+		bad("Lease %v: want %v to %v", c.Lease, MinLease, MaxLease)
+	}
+	if len(c.Owner) > MaxOwner || !utf8.ValidString(c.Owner) {
+		bad("Owner: want at most %d bytes of UTF-8", MaxOwner)
+	}
+	if c.Retention < time.Hour {
+		bad("Retention %v: want at least 1h", c.Retention)
+	}
+	if c.Skew < time.Second || c.Skew > time.Hour {
+		bad("Skew %v: want 1s to 1h", c.Skew)
+	}
+	if c.Expiry != RecordedOrObserved && c.Expiry != ObservedOnly {
+		bad("Expiry %d: unknown", c.Expiry)
+	}
+	if c.Margin < 0 || c.Margin > c.Lease/2 {
+		bad("Margin %v: want 0 to half the lease", c.Margin)
+	}
+	return errors.Join(errs...)
+}

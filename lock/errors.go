@@ -1,0 +1,72 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+var (
+	// ErrLost says that the lock is not held any more; ErrExpired and ErrStolen match it.
+	ErrLost = errors.New("lock lost")
+
+	// ErrExpired is the cause of a lease's context when the lease ended without a renewal.
+	// Until somebody else acquires, guarded writes still go through.
+	ErrExpired = fmt.Errorf("%w: the lease ended without a renewal", ErrLost)
+
+	// ErrStolen is the cause when the lock row was found to be somebody else's, or gone.
+	ErrStolen = fmt.Errorf("%w: the row does not name this holder any more", ErrLost)
+
+	// ErrReleased is the cause after Release, Commit or Close, and the error of writing
+	// under a lease that was released. It is no loss and does not match ErrLost.
+	ErrReleased = errors.New("lock released")
+
+	// ErrHeld says that somebody else holds the lock; the error is a *HeldError.
+	ErrHeld = errors.New("lock is held")
+
+	// ErrNotLock says that the row at the lock's key is not a lock. It was not touched.
+	ErrNotLock = errors.New("the row at the lock's key is not a lock")
+
+	// ErrMalformed says that the lock row lacks an attribute or has one of a wrong type.
+	// It was not touched.
+	ErrMalformed = errors.New("malformed lock row")
+
+	// ErrClosed says that the client was closed.
+	ErrClosed = errors.New("lock client closed")
+
+	// ErrInvalid says that an argument or a setting is not acceptable; nothing was sent.
+	ErrInvalid = table.ErrInvalid
+)
+
+// HeldError says who holds a lock. It matches ErrHeld. Its text leaves the target out:
+// names and keys are the application's, and errors end in logs.
+type HeldError struct {
+	Target Target
+	Owner  string    // what the holder's Config.Owner says
+	Fence  int64     // the holder's
+	Since  time.Time // when it acquired, by its clock
+	Until  time.Time // when it says its lease ends unless renewed; zero if it does not say
+	Nonce  string    // of the acquisition
+}
+
+func (e *HeldError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v by %s since %s (fence %d)", ErrHeld, e.Owner, e.Since.UTC().Format(time.RFC3339), e.Fence)
+	if !e.Until.IsZero() {
+		fmt.Fprintf(&b, ", until %s unless renewed", e.Until.UTC().Format(time.RFC3339))
+	}
+	return b.String()
+}
+
+// Is matches ErrHeld.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+func wrap(operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("lock: %s: %w", operation, err)
+}
