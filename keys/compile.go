@@ -180,7 +180,8 @@ func (t *Template) link(names []string) error {
 			continue
 		}
 		if following == "" || following[0] != t.esc.delim {
-			return fail(name, fmt.Errorf("%w: its width varies, so the delimiter %q has to stand between it and %s", ErrAmbiguous, t.esc.delim, neighbor))
+			return fail(name, fmt.Errorf("%w: its width varies, so the delimiter %q has to stand between it and %s",
+				ErrAmbiguous, t.esc.delim, neighbor))
 		}
 	}
 	if least > t.limit {

@@ -195,7 +195,8 @@ func (s span) edge(v any) (string, error) {
 		return "", s.t.fail(s.op, s.part.field, err)
 	}
 	if s.part.codec.variable() && !s.last && !s.t.esc.ordered(v) {
-		return "", s.t.fail(s.op, s.part.field, fmt.Errorf("%w: the bound contains a byte that sorts before the delimiter %q", ErrNoPrefix, s.t.esc.delim))
+		return "", s.t.fail(s.op, s.part.field, fmt.Errorf("%w: the bound contains a byte that sorts before the delimiter %q",
+			ErrNoPrefix, s.t.esc.delim))
 	}
 	return string(edge), nil
 }

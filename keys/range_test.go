@@ -2,6 +2,7 @@ package keys_test
 
 import (
 	"cmp"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -114,7 +115,7 @@ func TestPrefixRefuses(t *testing.T) {
 		var ke *keys.Error
 		require.ErrorAs(t, err, &ke)
 		assert.Equal(t, tc.field, ke.Field)
-		if tc.cause != keys.ErrNoPrefix {
+		if !errors.Is(tc.cause, keys.ErrNoPrefix) {
 			_, err = tpl.Range(tc.values...)
 			require.ErrorIs(t, err, tc.cause)
 		}
