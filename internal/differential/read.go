@@ -1,0 +1,236 @@
+package differential
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+func (g *Generator) query() any {
+	t := g.table()
+	hash, rang := t.Hash, t.Range
+	in := &dynamodb.QueryInput{
+		TableName:              aws.String(t.Name),
+		ReturnConsumedCapacity: g.capacity(),
+	}
+	index := Index{Local: true}
+	if len(t.Indexes) > 0 && g.chance(0.55) {
+		index = pick(g.source, t.Indexes)
+		hash, rang = index.Hash, index.Range
+		in.IndexName = aws.String(index.Name)
+	}
+	b := g.builder(t)
+	if g.chance(0.25) {
+		in.KeyConditions = g.legacyConditions(hash, rang)
+	} else {
+		in.KeyConditionExpression = aws.String(b.keyCondition(hash, rang))
+	}
+	if g.chance(0.35) {
+		in.FilterExpression = aws.String(g.withoutKeys(b, hash, rang))
+	}
+	g.selection(b, index, func(s types.Select, projection *string) { in.Select, in.ProjectionExpression = s, projection })
+	if g.chance(0.4) {
+		in.Limit = aws.Int32(int32(g.between(1, 4)))
+	}
+	if g.chance(0.5) {
+		in.ScanIndexForward = aws.Bool(g.chance(0.3))
+	}
+	if g.chance(0.3) && index.Local {
+		in.ConsistentRead = aws.Bool(true)
+	}
+	if g.chance(0.06) {
+		in.ExclusiveStartKey = g.startKey(t, index)
+	}
+	in.ExpressionAttributeNames, in.ExpressionAttributeValues = b.names, b.values
+	return in
+}
+
+// withoutKeys returns a filter; one on key attributes is refused, so most
+// avoid them.
+func (g *Generator) withoutKeys(b *builder, hash, rang Key) string {
+	t := *b.table
+	t.Hash, t.Range = Key{"s", "S"}, Key{}
+	if g.chance(0.05) {
+		t.Hash, t.Range = hash, rang
+	}
+	saved := b.table
+	b.table = &t
+	f := b.condition(2)
+	b.table = saved
+	return f
+}
+
+func (g *Generator) startKey(t *Table, index Index) map[string]types.AttributeValue {
+	start := g.key(t)
+	for _, k := range []Key{index.Hash, index.Range} {
+		if k.Name != "" && !g.chance(0.05) {
+			if _, have := start[k.Name]; !have {
+				start[k.Name] = g.keyValue(k.Type, false)
+			}
+		}
+	}
+	return start
+}
+
+// selection sets Select and ProjectionExpression, alone or together.
+func (g *Generator) selection(b *builder, index Index, set func(types.Select, *string)) {
+	switch n := g.IntN(20); {
+	case n < 10:
+		set("", nil)
+	case n < 15:
+		set("", aws.String(b.projection()))
+	case n < 17:
+		set(types.SelectCount, nil)
+	case n < 18:
+		set(types.SelectSpecificAttributes, aws.String(b.projection()))
+	case n < 19:
+		set(types.SelectAllAttributes, nil)
+	default:
+		if index.Name == "" {
+			set("", nil)
+			return
+		}
+		set(types.SelectAllProjectedAttributes, nil)
+	}
+}
+
+// keyCondition returns a key condition expression for a table or an index.
+func (b *builder) keyCondition(hash, rang Key) string {
+	g := b.g
+	first := b.name(hash.Name) + pick(g.source, []string{" = ", "="}) + b.value(g.keyValue(hash.Type, true))
+	if g.chance(0.05) {
+		first = "(" + first + ")"
+	}
+	if rang.Name == "" || g.chance(0.35) {
+		return first
+	}
+	value := func() string { return b.value(g.keyValue(rang.Type, false)) }
+	name := b.name(rang.Name)
+	var second string
+	switch n := g.IntN(10); {
+	case n < 6:
+		second = name + pick(g.source, []string{" = ", " < ", " <= ", " > ", " >= "}) + value()
+	case n < 8:
+		second = name + " " + b.spell("BETWEEN") + " " + value() + " " + b.spell("AND") + " " + value()
+	default:
+		second = "begins_with(" + name + ", " + value() + ")"
+	}
+	if g.chance(0.1) {
+		second = "(" + second + ")"
+	}
+	if g.chance(0.1) {
+		first, second = second, first
+	}
+	whole := first + " " + b.spell("AND") + " " + second
+	if g.chance(0.05) {
+		whole = "(" + whole + ")"
+	}
+	return whole
+}
+
+// legacyConditions returns the older form of a key condition, which
+// guregu/dynamo sends.
+func (g *Generator) legacyConditions(hash, rang Key) map[string]types.Condition {
+	c := map[string]types.Condition{hash.Name: {
+		ComparisonOperator: types.ComparisonOperatorEq,
+		AttributeValueList: []types.AttributeValue{g.keyValue(hash.Type, true)},
+	}}
+	if rang.Name == "" || g.chance(0.35) {
+		return c
+	}
+	op := pick(g.source, []types.ComparisonOperator{
+		types.ComparisonOperatorEq, types.ComparisonOperatorLt, types.ComparisonOperatorLe, types.ComparisonOperatorGt,
+		types.ComparisonOperatorGe, types.ComparisonOperatorBetween, types.ComparisonOperatorBeginsWith,
+	})
+	values := []types.AttributeValue{g.keyValue(rang.Type, false)}
+	if op == types.ComparisonOperatorBetween {
+		values = append(values, g.keyValue(rang.Type, false))
+	}
+	c[rang.Name] = types.Condition{ComparisonOperator: op, AttributeValueList: values}
+	return c
+}
+
+func (g *Generator) scan() any {
+	t := g.table()
+	in := &dynamodb.ScanInput{
+		TableName:              aws.String(t.Name),
+		ReturnConsumedCapacity: g.capacity(),
+	}
+	index := Index{Local: true}
+	if len(t.Indexes) > 0 && g.chance(0.4) {
+		index = pick(g.source, t.Indexes)
+		in.IndexName = aws.String(index.Name)
+	}
+	b := g.builder(t)
+	if g.chance(0.4) {
+		in.FilterExpression = aws.String(b.condition(2))
+	}
+	g.selection(b, index, func(s types.Select, projection *string) { in.Select, in.ProjectionExpression = s, projection })
+	if g.chance(0.3) {
+		in.Limit = aws.Int32(int32(g.between(1, 6)))
+	}
+	if g.chance(0.3) && index.Local {
+		in.ConsistentRead = aws.Bool(true)
+	}
+	if g.chance(0.25) {
+		n := g.between(1, 4)
+		in.TotalSegments, in.Segment = aws.Int32(int32(n)), aws.Int32(int32(g.IntN(n)))
+	}
+	in.ExpressionAttributeNames, in.ExpressionAttributeValues = b.names, b.values
+	return in
+}
+
+func (g *Generator) batchGet() any {
+	in := &dynamodb.BatchGetItemInput{
+		RequestItems:           map[string]types.KeysAndAttributes{},
+		ReturnConsumedCapacity: g.capacity(),
+	}
+	for _, t := range subset(g.source, g.tables, 2) {
+		ka := types.KeysAndAttributes{}
+		seen := map[string]bool{}
+		for range g.between(1, 6) {
+			key := g.key(t)
+			if id := identity(key); !seen[id] || g.chance(0.03) {
+				seen[id] = true
+				ka.Keys = append(ka.Keys, key)
+			}
+		}
+		if g.chance(0.3) {
+			ka.ConsistentRead = aws.Bool(true)
+		}
+		if g.chance(0.4) {
+			b := g.builder(t)
+			ka.ProjectionExpression = aws.String(b.projection())
+			ka.ExpressionAttributeNames = b.names
+		}
+		in.RequestItems[t.Name] = ka
+	}
+	return in
+}
+
+func (g *Generator) transactGet() any {
+	in := &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: g.capacity()}
+	seen := map[string]bool{}
+	for range g.between(1, 6) {
+		t := g.table()
+		get := &types.Get{TableName: aws.String(t.Name), Key: g.key(t)}
+		if id := t.Name + identity(get.Key); seen[id] && !g.chance(0.05) {
+			continue
+		} else {
+			seen[id] = true
+		}
+		if g.chance(0.4) {
+			b := g.builder(t)
+			get.ProjectionExpression = aws.String(b.projection())
+			get.ExpressionAttributeNames = b.names
+		}
+		in.TransactItems = append(in.TransactItems, types.TransactGetItem{Get: get})
+	}
+	return in
+}
+
+// identity returns a text that is the same for equal keys; numbers that are
+// spelled differently count as different, which only makes duplicates.
+func identity(key map[string]types.AttributeValue) string {
+	return render(Canonical(key))
+}
