@@ -10,6 +10,7 @@ import (
 type kind uint8
 
 const (
+	// Text comes first; parseCodec relies on kindID being the last of it.
 	kindString kind = iota
 	kindRaw
 	kindKey
@@ -48,8 +49,7 @@ func parseCodec(text string) (codec, error) {
 	if variant != "desc" {
 		return codec{}, fmt.Errorf("%w: unknown variant %q of a codec, want desc", ErrSyntax, variant)
 	}
-	switch c.kind {
-	case kindString, kindRaw, kindKey, kindID, kindShard:
+	if c.kind <= kindID || c.kind == kindShard {
 		return codec{}, fmt.Errorf("%w: codec %s has no descending variant", ErrSyntax, name)
 	}
 	c.desc = true

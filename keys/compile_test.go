@@ -103,7 +103,7 @@ func TestFieldsAreInTheOrderOfTheirValues(t *testing.T) {
 
 func TestFieldAcceptsTypesThatFormatTakes(t *testing.T) {
 	samples := []any{"1", named("1"), 1, int8(1), uint64(1), code(1), 1.5, celsius(1), true, flag(true), time.Unix(0, 0), []byte("1"), new(string), struct{}{}}
-	for _, codec := range []string{"string", "raw", "id1", "uint4", "int4", "float", "bool", "time", "time-ms", "time-s", "date", "shard4", "uint4:desc", "date:desc"} {
+	for _, codec := range []string{"string", "raw", "key", "id1", "uint4", "int4", "float", "bool", "time", "time-ms", "time-s", "date", "shard4", "uint4:desc", "date:desc"} {
 		tpl := keys.MustTemplate("{a:" + codec + "}")
 		field := tpl.Fields()[0]
 		accepted := 0

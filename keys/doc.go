@@ -15,7 +15,7 @@
 //	codec         value                     text in the key                          width
 //	string        non-empty string          the string, escaped (the default)        varies
 //	raw           non-empty string          the string; a delimiter in it is refused varies
-//	key           a whole key               as it is, without a prefix; stands alone         varies
+//	key           a whole key               the key as it is; stands alone, no prefix varies
 //	idN           string of N bytes         the string, escaped                      N (1..2048) before escaping
 //	uintN         unsigned, below 10^N      N decimal digits                         N (1..20)
 //	intN          -10^N < v < 10^N          v + 10^N as N+1 decimal digits           N+1 (N is 1..19)
@@ -37,7 +37,8 @@
 //     Parse accepts only keys that Format produces.
 //   - Injective: two different lists of values never give one key (but see shards below). The delimiter and an escape byte
 //     next to it are escaped inside values, so a value cannot forge structure: a tenant "a#ORDER#1" stays a tenant.
-//     [NewTemplate] refuses text in which the end of a field could not be told.
+//     [NewTemplate] refuses text in which the end of a field could not be told. The key codec is the exception: it takes
+//     over any key, structure included, so only give it keys that a template or the table produced, never input.
 //   - Ordered: for each codec, comparing encoded values as bytes gives the order of the values (the reverse for desc);
 //     strings, raw values and ids compare as bytes. Number and time values that do not fit are errors; nothing is
 //     widened, rounded or cut off.

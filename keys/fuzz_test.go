@@ -125,7 +125,7 @@ func FuzzTemplate(f *testing.F) {
 		for _, field := range tpl.Fields() {
 			var v any
 			switch name, _, _ := strings.Cut(field.Codec, ":"); {
-			case name == "string", strings.HasPrefix(name, "shard"):
+			case name == "string", name == "key", strings.HasPrefix(name, "shard"):
 				v = value
 			case name == "raw":
 				v = strings.ReplaceAll(value, "#", "")

@@ -113,9 +113,9 @@ func (t *Template) automaton() *automaton {
 			m.then(free)
 			m.edge(m.accept, free, m.accept)
 		case kindKey:
-			any := byteSet{}.not()
-			m.then(any)
-			m.edge(m.accept, any, m.accept)
+			free := byteSet{}.not()
+			m.then(free)
+			m.edge(m.accept, free, m.accept)
 		case kindID:
 			for range p.codec.width {
 				m.escaped(t.esc)

@@ -69,6 +69,7 @@ func TestOverlap(t *testing.T) {
 	colon := keys.WithDelimiter(':')
 	assert.True(t, keys.Overlap(keys.MustTemplate("{t:time-s}", colon), keys.MustTemplate("{a}:{b}:{c}", colon)))
 	assert.False(t, keys.Overlap(keys.MustTemplate("{t:time-s}", colon), keys.MustTemplate("{a}:{b}", colon)))
+	assert.True(t, keys.Overlap(keys.MustTemplate("{at:key}"), mine), "a whole key can be any")
 	assert.True(t, keys.Overlap(nil, mine))
 }
 
