@@ -1,0 +1,67 @@
+# `make help` lists what there is.
+
+GO      ?= go
+BIN     := $(CURDIR)/bin
+LINT    := $(BIN)/golangci-lint
+ENGINES := internal/engines
+COUNT   := $(BIN)/contract-tests.jsonl
+TIMEOUT ?= 12m
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: tools format-check vet lint race ## everything that has to pass: format, vet, lint, all tests with -race on both engines
+
+.PHONY: tools
+tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)
+
+$(LINT): internal/tools/go.mod internal/tools/go.sum
+	cd internal/tools && $(GO) build -o $(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: engine
+engine: $(ENGINES)/node_modules/.package-lock.json ## install DynamoDB Local at its pinned version
+
+$(ENGINES)/node_modules/.package-lock.json: $(ENGINES)/package-lock.json
+	cd $(ENGINES) && npm ci --no-fund --no-audit
+	@touch $@
+
+.PHONY: format
+format: $(LINT) ## format all code
+	$(LINT) fmt
+
+.PHONY: format-check
+format-check: $(LINT)
+	$(LINT) fmt --diff
+
+.PHONY: vet
+vet:
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## run the linters
+	$(LINT) run
+
+.PHONY: race
+race: engine ## all tests with -race, the contract tests on both engines
+	@mkdir -p $(BIN) && rm -f $(COUNT)
+	MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(COUNT) $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
+	@$(GO) run ./internal/engines/cmd/contractcount $(COUNT)
+
+.PHONY: quick
+quick: ## all tests on the in-process engine only, without -race
+	MORTISE_ENGINE=inprocess $(GO) test ./...
+
+.PHONY: differential
+differential: engine ## compare 100,000 generated operations with DynamoDB Local
+	MORTISE_ENGINE=inprocess,dynamodb-local $(GO) test ./table/tabletest -run TestDifferential -count=1 -v -timeout 30m -differential.ops=100000
+
+.PHONY: bench
+bench: ## run the benchmarks
+	MORTISE_ENGINE=inprocess $(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: clean
+clean: ## remove what the commands above have installed and written
+	rm -rf $(BIN) $(ENGINES)/node_modules

@@ -1,0 +1,164 @@
+// Package archtest holds the direction of imports:
+//
+//	keys <- table <- entity <- lock <- migrations <- example/app
+//	          ^
+//	          table/tabletest
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/mortise-go/mortise"
+
+// layers are the packages from the bottom up: each may import those before it, and the
+// module's internal packages that have a rule below.
+var layers = []string{"keys", "table", "entity", "lock", "migrations", "example/app"}
+
+// testSupport are packages outside _test files that exist for tests.
+var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential"}
+
+// owners says which packages may use a module directly; the others get it through them.
+var owners = map[string][]string{
+	"github.com/guregu/dynamo/v2":                          {"table", "entity", "lock", "example/app"},
+	"github.com/cenkalti/backoff/v4":                       {"table", "entity", "lock", "migrations", "example/app", "internal/engines"},
+	"go.opentelemetry.io/otel":                             {"lock"},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"table", "entity", "lock", "migrations", "example/app"},
+	"github.com/aws/aws-sdk-go-v2/config":                  {"example/app", "internal/engines"},
+	"github.com/stretchr/testify":                          {},
+	"pgregory.net/rapid":                                   {},
+	"go.uber.org/goleak":                                   {},
+	"github.com/anishathalye/porcupine":                    {},
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb":        {},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams": {},
+}
+
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+}
+
+func load(t *testing.T) map[string]pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Deps", module+"/...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	packages := map[string]pkg{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			require.NoError(t, err)
+		}
+		packages[p.ImportPath] = p
+	}
+}
+
+// ours are the module's packages, by path within the module.
+func ours(packages map[string]pkg) map[string]pkg {
+	list := map[string]pkg{}
+	for path, p := range packages {
+		if name, ok := strings.CutPrefix(path, module+"/"); ok {
+			list[name] = p
+		}
+	}
+	return list
+}
+
+// within says whether a package is one of list, or below one.
+func within(name string, list []string) bool {
+	return slices.ContainsFunc(list, func(dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
+}
+
+func layer(name string) int {
+	for i := len(layers) - 1; i >= 0; i-- {
+		if within(name, layers[i:i+1]) {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestImportsPointDown(t *testing.T) {
+	packages := ours(load(t))
+	require.Contains(t, packages, "lock", "the packages were not found")
+	for name, p := range packages {
+		if within(name, testSupport) {
+			continue
+		}
+		for _, imported := range p.Imports {
+			target, ok := strings.CutPrefix(imported, module+"/")
+			if !ok || within(target, []string{"table/tabletest/internal"}) {
+				continue
+			}
+			if within(target, testSupport) {
+				assert.True(t, within(name, append([]string{"example/app"}, testSupport...)), "%s imports %s, which is for tests", name, target)
+				continue
+			}
+			if from, to := layer(name), layer(target); from >= 0 && to >= 0 {
+				assert.LessOrEqual(t, to, from, "%s imports %s, which is above it", name, target)
+			}
+		}
+	}
+}
+
+func TestEngineStandsOnTableAtMost(t *testing.T) {
+	for name, p := range ours(load(t)) {
+		if !within(name, []string{"table/tabletest"}) {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if target, ok := strings.CutPrefix(dep, module+"/"); ok && layer(target) >= 0 {
+				assert.LessOrEqual(t, layer(target), 1, "%s depends on %s", name, target)
+			}
+		}
+	}
+}
+
+func TestKeysIsPure(t *testing.T) {
+	packages := load(t)
+	for _, dep := range packages[module+"/keys"].Deps {
+		assert.True(t, packages[dep].Standard, "keys depends on %s", dep)
+	}
+}
+
+func TestTestingStaysInTests(t *testing.T) {
+	for name, p := range ours(load(t)) {
+		if within(name, testSupport) {
+			continue
+		}
+		for _, imported := range p.Imports {
+			assert.False(t, imported == "testing" || strings.HasPrefix(imported, "testing/"), "%s imports %s", name, imported)
+		}
+	}
+}
+
+func TestModulesHaveOwners(t *testing.T) {
+	for name, p := range ours(load(t)) {
+		if within(name, testSupport) {
+			continue
+		}
+		for _, imported := range p.Imports {
+			for dependency, allowed := range owners {
+				if imported == dependency || strings.HasPrefix(imported, dependency+"/") {
+					assert.True(t, within(name, allowed), "%s imports %s", name, imported)
+				}
+			}
+		}
+	}
+}
