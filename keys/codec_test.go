@@ -52,8 +52,10 @@ func TestByteOrderIsValueOrder(t *testing.T) {
 	})
 	t.Run("float", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
-			special := rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, math.Inf(1), math.Inf(-1), math.MaxFloat64,
-				-math.MaxFloat64, math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64})
+			special := rapid.SampledFrom([]float64{
+				0, math.Copysign(0, -1), 1, -1, math.Inf(1), math.Inf(-1), math.MaxFloat64,
+				-math.MaxFloat64, math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64,
+			})
 			any := rapid.OneOf(special, rapid.Float64())
 			checkOrder(t, "float", any.Draw(t, "a"), any.Draw(t, "b"), cmp.Compare[float64])
 		})

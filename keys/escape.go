@@ -50,7 +50,7 @@ func delimiter(c byte) bool {
 // append adds the escaped s; one pass decides whether anything has to be done at all.
 func (e escaper) append(dst []byte, s string) ([]byte, error) {
 	special, high := 0, byte(0)
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		high |= c
 		if c == e.delim || c == e.esc {
@@ -63,7 +63,7 @@ func (e escaper) append(dst []byte, s string) ([]byte, error) {
 	if special == 0 {
 		return append(dst, s...), nil
 	}
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		switch c := s[i]; c {
 		case e.delim:
 			dst = append(dst, e.esc, e.forDelim)

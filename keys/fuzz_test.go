@@ -76,8 +76,10 @@ var parseTemplates = []string{
 
 // FuzzParse: Parse never accepts what Format would not write.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"a#b", "A#x$#y", "a$0b007#x", "81553255926290448384", "100000000000000000421", "400fffffffffffff",
-		"2024-02-29T23:59:58.123456789Z", "7975-97-70T76:40:41.876Z", "2024-02-29T23:59:58Z2024-02-30", "10#e-1"} {
+	for _, seed := range []string{
+		"a#b", "A#x$#y", "a$0b007#x", "81553255926290448384", "100000000000000000421", "400fffffffffffff",
+		"2024-02-29T23:59:58.123456789Z", "7975-97-70T76:40:41.876Z", "2024-02-29T23:59:58Z2024-02-30", "10#e-1",
+	} {
 		for i := range parseTemplates {
 			f.Add(seed, uint8(i))
 		}

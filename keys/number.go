@@ -37,7 +37,7 @@ func complement(text []byte) {
 // parseDigits is false for anything but digits and for numbers over 64 bits.
 func parseDigits(s string, desc bool) (uint64, bool) {
 	var n uint64
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		d := uint64(s[i] - '0')
 		if d > 9 {
 			return 0, false
@@ -63,7 +63,7 @@ func (c codec) appendUint(dst []byte, n uint64, negative bool) ([]byte, error) {
 
 // appendInt writes 1 and the digits of a number from zero up, or 0 and the digits of the number plus 10^N.
 func (c codec) appendInt(dst []byte, n uint64, negative bool) ([]byte, error) {
-	if n > c.max || n > math.MaxInt64 && !(negative && n == 1<<63) {
+	if n > c.max || n > math.MaxInt64 && (!negative || n != 1<<63) {
 		return dst, fmt.Errorf("%w: want %d digits or fewer and a number that fits int64", ErrRange, c.width-1)
 	}
 	sign := uint64(1)
@@ -114,7 +114,7 @@ func (c codec) appendFloat(dst []byte, f float64) ([]byte, error) {
 
 func (c codec) decodeFloat(s string) (scalar, bool) {
 	var bits uint64
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		switch d := s[i]; {
 		case '0' <= d && d <= '9':
 			bits = bits<<4 | uint64(d-'0')

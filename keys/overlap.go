@@ -50,7 +50,7 @@ type edge struct {
 type byteSet [4]uint64
 
 func bytesOf(s string) (set byteSet) {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		set[s[i]/64] |= 1 << (s[i] % 64)
 	}
 	return set

@@ -12,8 +12,8 @@ import (
 //   - with some: through the last delimiter before the next field. [ErrNoPrefix] is returned if there is none, which
 //     takes a fixed-width field ([Template.Between] can do that), or if a shard of a later field comes before
 //     ([Template.Shards]);
-//   - with all: the key itself. That is to be compared with, not to be searched by: as a prefix, order 1 would match
-//     order 10. [Template.Range] does the right thing in every case.
+//   - with all: the key and a delimiter, which is what keys below it in a hierarchy begin with. The key itself does not,
+//     since as a prefix order 1 would match order 10. [Template.Range] selects the key itself.
 //
 // A [Values] has to hold the first fields without a gap and nothing else.
 func (t *Template) Prefix(values ...any) (string, error) {
@@ -26,7 +26,11 @@ func (t *Template) Prefix(values ...any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return t.prefix(op, src, n, -1)
+	prefix, err := t.prefix(op, src, n, -1)
+	if err == nil && n > 0 && n == len(t.fields) && prefix[len(prefix)-1] != t.esc.delim {
+		prefix += string(rune(t.esc.delim))
+	}
+	return prefix, err
 }
 
 func (t *Template) prefix(op string, src source, n, shard int) (string, error) {

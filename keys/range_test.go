@@ -24,10 +24,10 @@ func TestPrefixEndsAtADelimiter(t *testing.T) {
 	}{
 		{"ORDER#{id}#LINE#{no:uint4}", nil, "ORDER#"},
 		{"ORDER#{id}#LINE#{no:uint4}", []any{"1"}, "ORDER#1#LINE#"},
-		{"ORDER#{id}#LINE#{no:uint4}", []any{"1", 2}, "ORDER#1#LINE#0002"},
+		{"ORDER#{id}#LINE#{no:uint4}", []any{"1", 2}, "ORDER#1#LINE#0002#"},
 		{"ORDER#{id}#L{no:uint4}", []any{"1"}, "ORDER#1#"},
 		{"ORDER#{id}#{x}#END", []any{"1#"}, "ORDER#1$0#"},
-		{"ORDER#{id}#{x}#END", []any{"1", "2"}, "ORDER#1#2#END"},
+		{"ORDER#{id}#{x}#END", []any{"1", "2"}, "ORDER#1#2#END#"},
 		{"ORDER-{id}", nil, "ORDER-"},
 		{"{id}", nil, ""},
 		{"{id}#{x}", []any{keys.Values{"id": "7"}}, "7#"},
@@ -54,6 +54,9 @@ func TestPrefixOfOrder1DoesNotMatchOrder10(t *testing.T) {
 	assert.False(t, keys.PrefixRange(prefix).Contains(ten))
 
 	order := keys.MustTemplate("ORDER#{id}")
+	prefix, err = order.Prefix("1")
+	require.NoError(t, err)
+	assert.Equal(t, "ORDER#1#", prefix, "also where nothing follows")
 	r, err := order.Range("1")
 	require.NoError(t, err)
 	assert.True(t, r.Contains("ORDER#1"))

@@ -90,7 +90,7 @@ func (s scalar) shard(n uint64) (uint64, error) {
 	}
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
-	for i := 0; i < len(s.text); i++ {
+	for i := range len(s.text) {
 		h = (h ^ uint64(s.text[i])) * prime
 	}
 	for _, b := range text {

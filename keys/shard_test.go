@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +21,28 @@ func TestShardIsFNV1a(t *testing.T) {
 		h := fnv.New64a()
 		h.Write([]byte(text))
 		sum := h.Sum64()
-		return fmt.Sprintf("%0*d", len(fmt.Sprint(n-1)), uint64(uint32(sum>>32)^uint32(sum))%n)
+		return fmt.Sprintf("%0*d", len(strconv.FormatUint(n-1, 10)), uint64(uint32(sum>>32)^uint32(sum))%n)
 	}
 	at := time.Date(2024, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	for _, tc := range []struct {
 		value any
 		text  string
 	}{
-		{"e-1", "e-1"}, {named("a#b$"), "a#b$"}, {"é\x00", "é\x00"},
-		{42, "42"}, {uint8(42), "42"}, {int64(-42), "-42"}, {int64(math.MinInt64), "-9223372036854775808"}, {uint64(math.MaxUint64), "18446744073709551615"},
-		{1.5, "1.5"}, {celsius(0.1), "0.10000000149011612"}, {math.Copysign(0, -1), "0"}, {1e300, "1e+300"},
-		{true, "true"}, {flag(false), "false"}, {at, "2024-01-02T02:04:05.000000006Z"},
+		{"e-1", "e-1"},
+		{named("a#b$"), "a#b$"},
+		{"é\x00", "é\x00"},
+		{42, "42"},
+		{uint8(42), "42"},
+		{int64(-42), "-42"},
+		{int64(math.MinInt64), "-9223372036854775808"},
+		{uint64(math.MaxUint64), "18446744073709551615"},
+		{1.5, "1.5"},
+		{celsius(0.1), "0.10000000149011612"},
+		{math.Copysign(0, -1), "0"},
+		{1e300, "1e+300"},
+		{true, "true"},
+		{flag(false), "false"},
+		{at, "2024-01-02T02:04:05.000000006Z"},
 	} {
 		for _, n := range []uint64{2, 10, 11, 16, 100, 1000} {
 			tpl := keys.MustTemplate(fmt.Sprintf("{v:shard%d}", n))
@@ -49,8 +61,16 @@ func TestShardIsVerifiedWhenItsFieldIsThere(t *testing.T) {
 		codec string
 		value any
 	}{
-		{"string", "x#y"}, {"raw", "x"}, {"id2", "$#"}, {"uint9", 42}, {"int9", -42}, {"int9:desc", uint16(42)}, {"float", celsius(0.1)},
-		{"bool", true}, {"date:desc", time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}, {"time", time.Unix(1, 5)},
+		{"string", "x#y"},
+		{"raw", "x"},
+		{"id2", "$#"},
+		{"uint9", 42},
+		{"int9", -42},
+		{"int9:desc", uint16(42)},
+		{"float", celsius(0.1)},
+		{"bool", true},
+		{"date:desc", time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{"time", time.Unix(1, 5)},
 	} {
 		for _, text := range []string{"{v:shard10}#{v:" + tc.codec + "}", "{v:" + tc.codec + "}#{v:shard10}"} {
 			tpl := keys.MustTemplate(text)
@@ -115,7 +135,7 @@ func TestShardsCoverAllKeys(t *testing.T) {
 	require.Len(t, all, 16)
 	hits := make([]int, 16)
 	for i := range 16000 {
-		key, err := tpl.Format("acme", fmt.Sprint(i))
+		key, err := tpl.Format("acme", strconv.Itoa(i))
 		require.NoError(t, err)
 		found := 0
 		for s, prefix := range all {

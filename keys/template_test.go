@@ -1,7 +1,6 @@
 package keys_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -300,7 +299,7 @@ func TestErrorsNeverContainValues(t *testing.T) {
 		assert.NotContains(t, err.Error(), canary)
 		assert.NotContains(t, err.Error(), "7777")
 		assert.True(t, strings.HasPrefix(err.Error(), "keys: "), err.Error())
-		assert.True(t, errors.Is(err, ke.Err))
+		assert.ErrorIs(t, err, ke.Err)
 	}
 }
 
