@@ -20,8 +20,9 @@ const (
 	// work takes milliseconds.
 	leaseTime = 2 * time.Second
 
-	// closeTimeout bounds the release of what is still held at the end.
-	closeTimeout = 5 * time.Second
+	// closeTimeout bounds the release of what is still held at the end: later
+	// it is free anyway.
+	closeTimeout = leaseTime
 
 	// A worker reads this many pending orders of a shard and tries some of
 	// them in random order, so that workers seldom meet.
@@ -200,20 +201,23 @@ func (w *worker) round(ctx context.Context) (worked bool, held []Order, err erro
 	return worked, held, nil
 }
 
-// try settles an order unless somebody else holds its lock.
+// try settles an order unless somebody else holds its lock, or was found
+// holding it.
 func (w *worker) try(ctx context.Context, o Order) (took bool, err error) {
+	if !w.seen[o.Order].IsZero() {
+		// A try is a write. The index will tell when somebody has settled the
+		// order; if nobody does, this worker queues for the lock.
+		return false, nil
+	}
 	lease, err := w.locks.TryAcquire(ctx, lock.Beside(w.store.orders.Key(o)))
 	if errors.Is(err, lock.ErrHeld) {
 		w.waits.Add(1)
-		if w.seen[o.Order].IsZero() {
-			w.seen[o.Order] = time.Now()
-		}
+		w.seen[o.Order] = time.Now()
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	delete(w.seen, o.Order)
 	return true, w.settle(ctx, lease, o)
 }
 

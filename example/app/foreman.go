@@ -45,8 +45,9 @@ type foreman struct {
 	remaining map[string]bool // orders that are not known to be settled
 	stalled   []string        // orders on which a worker froze
 
-	started, finishing bool
-	heard              time.Time
+	started, finishing, aborted bool
+
+	heard time.Time // the last event, or look into the table
 
 	// watch sees every event first. Nil but in tests.
 	watch func(*foreman, event)
@@ -79,12 +80,12 @@ func (f *foreman) run(ctx context.Context) error {
 			f.show()
 			if f.started && len(f.remaining) > 0 && broken == nil && time.Since(f.heard) >= quiet {
 				if broken = f.check(ctx); broken != nil {
-					f.each(hand.abort)
+					f.abort()
 				}
 			}
 		case <-cancelled:
 			cancelled = nil
-			f.each(hand.abort)
+			f.abort()
 		}
 		f.command()
 	}
@@ -114,6 +115,11 @@ func (f *foreman) command() {
 		f.finishing = true
 		f.each(hand.finish)
 	}
+}
+
+func (f *foreman) abort() {
+	f.aborted = true
+	f.each(hand.abort)
 }
 
 func (f *foreman) each(do func(hand)) {
@@ -171,7 +177,7 @@ func (f *foreman) handle(e event) {
 		if m.err == nil {
 			m.err = e.err
 		}
-		if m.err != nil && m.name != "" {
+		if m.err != nil && m.name != "" && !f.aborted {
 			f.progress.note("worker process %s has ended early: %v; the others settle its orders when its leases end", m.name, m.err)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 const workerEnv = "MORTISE_EXAMPLE_WORKER"
 
 // killTimeout is how long a worker process may take to end when told to.
-const killTimeout = 2 * closeTimeout
+const killTimeout = 5 * closeTimeout
 
 // workerConfig is the first line that a worker process reads.
 type workerConfig struct {

@@ -37,12 +37,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		err = newApp(o, in, stdout, stderr).run(ctx)
 	}
+	return exitCode(ctx, err, stderr)
+}
+
+// exitCode says on stderr what err is, in one line, and which code it gives.
+func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	var refused *InputError
 	switch {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "app: interrupted; the next start with the same orders goes on")
+		fmt.Fprintln(stderr, "app: interrupted")
 		return exitInterrupted
 	case errors.As(err, &refused):
 		fmt.Fprintln(stderr, oneLine(err))
@@ -72,7 +77,6 @@ func newApp(o options, in *Input, stdout, stderr io.Writer) *app {
 }
 
 func (a *app) run(ctx context.Context) (err error) {
-	defer a.progress.endBar()
 	var client *dynamodb.Client
 	if a.target == (target{}) {
 		engine := tabletest.NewEngine()
@@ -87,8 +91,17 @@ func (a *app) run(ctx context.Context) (err error) {
 	} else if client, err = a.target.client(ctx); err != nil {
 		return err
 	}
+	return a.on(ctx, client)
+}
+
+// on is the run on a DynamoDB.
+func (a *app) on(ctx context.Context, client *dynamodb.Client) (err error) {
+	defer a.progress.endBar()
 	s, err := openStore(client, a.table, a.scheme)
 	if err != nil {
+		return err
+	}
+	if err := reach(ctx, s.table); err != nil {
 		return err
 	}
 	if err := s.table.Ensure(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 )
 
 // errIncomplete says that an order's collection lacks rows. Orders are written
@@ -71,17 +72,21 @@ func (c *crew) prepare(ctx context.Context, lease *lock.Lease, o Order, by strin
 	}}, nil
 }
 
-// commit writes the settlement and releases the lock, in one transaction that
-// commits only while the lock is held; otherwise the error is lock.ErrLost.
-func (s *settlement) commit(ctx context.Context) error {
+// ops are the writes of the settlement.
+func (s *settlement) ops() []table.Op {
 	e := s.entry
-	err := s.lease.Commit(ctx,
+	return []table.Op{
 		s.store.orders.UpdateOp(s.order,
 			entity.Set("status", Settled), entity.Set("total", e.Amount), entity.Set("settled_by", e.By)),
 		s.store.customers.UpdateOp(Customer{Batch: e.Batch, Customer: e.Customer}, entity.Add("balance", e.Amount)),
 		s.store.ledger.CreateOp(e),
-	)
-	if err != nil {
+	}
+}
+
+// commit writes the settlement and releases the lock, in one transaction that
+// commits only while the lock is held; otherwise the error is lock.ErrLost.
+func (s *settlement) commit(ctx context.Context) error {
+	if err := s.lease.Commit(ctx, s.ops()...); err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
 	return nil

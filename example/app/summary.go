@@ -67,7 +67,7 @@ func (s *summary) write(w io.Writer) error {
 	line("engine", "%s, table %s", s.target, s.table)
 	line("batch", "%s (%s)", s.batch.ID, kind)
 	line("orders", "%d", s.audit.orders)
-	line("settled", "%d, of them more than once: %d", s.audit.settled, s.audit.settledTwice)
+	line("settled", "%d (more than once: %d)", s.audit.settled, s.audit.settledTwice)
 	for i, by := range s.workers() {
 		name := ""
 		if i == 0 {
@@ -77,12 +77,12 @@ func (s *summary) write(w io.Writer) error {
 	}
 	line("waits", "%d times an order was locked by somebody else", s.stats.Waits)
 	line("in vain", "%d times an order turned out to be settled under its lock", s.stats.Vain)
-	line("stale writes refused", "%d, %d workers were frozen", s.stats.Refused, s.stats.Frozen)
+	line("stale writes refused", "%d (workers that were frozen: %d)", s.stats.Refused, s.stats.Frozen)
 	line("total of the orders", "%s", s.audit.total.Display())
 	line("total of the ledger", "%s", s.audit.ledgerTotal.Display())
 	line("total of the balances", "%s", s.audit.balanceTotal.Display())
 	u := s.stats.Usage
-	line("requests", "%d, of them repeated: %d", u.Requests, u.Retries)
+	line("requests", "%d (repeated: %d)", u.Requests, u.Retries)
 	line("capacity", "%.1f read units, %.1f write units", u.ReadUnits, u.WriteUnits)
 	line("time", "%.2f s", s.took.Seconds())
 	if err := t.Flush(); err != nil {

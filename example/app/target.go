@@ -15,6 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/table"
 )
 
 // defaultRegion is what requests to an endpoint are signed for when nothing
@@ -58,7 +62,10 @@ func (t target) client(ctx context.Context) (*dynamodb.Client, error) {
 			Region: defaultRegion, Credentials: static, HTTPClient: httpClient, BaseEndpoint: &t.Endpoint,
 		}), nil
 	}
-	load := []func(*config.LoadOptions) error{config.WithHTTPClient(httpClient)}
+	// What matters comes back as an error. Among what the SDK would log is a
+	// warning for every refusal by DynamoDB Local, whose error responses lack a
+	// checksum (aws-sdk-go-v2, issue 3545).
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(httpClient), config.WithLogger(logging.Nop{})}
 	local := t.Endpoint != "" && isLoopback(t.Endpoint)
 	if local {
 		// A machine without an instance metadata service would be waited for.
@@ -96,4 +103,20 @@ func isLoopback(endpoint string) bool {
 	}
 	ip := net.ParseIP(u.Hostname())
 	return ip != nil && ip.IsLoopback()
+}
+
+// reach finds out whether there is anybody at the other end, which a user who
+// has mistyped an endpoint wants to know sooner than a table's patient retry
+// policy says it.
+func reach(ctx context.Context, t *table.Table) error {
+	try := func() error {
+		_, err := t.Plan(table.WithoutRetry(ctx))
+		if err != nil && !errors.Is(err, table.ErrUnreachable) {
+			// Ensure will say it, or get over it.
+			return nil
+		}
+		return err
+	}
+	const tries = 3
+	return backoff.Retry(try, backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(), tries-1), ctx))
 }

@@ -1,0 +1,433 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// The test binary is the worker process of the tests that need one.
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		os.Exit(runWorker(context.Background(), os.Stdin, os.Stdout))
+	}
+	os.Exit(engines.Main(m))
+}
+
+// outcome is what a run left behind.
+type outcome struct {
+	code           int
+	stdout, stderr string
+	result         result
+}
+
+// start runs the program in this process. watch may be nil.
+func start(ctx context.Context, t *testing.T, args string, watch func(*foreman, event)) outcome {
+	t.Helper()
+	o, err := parseOptions(strings.Fields(args), nil)
+	require.NoError(t, err)
+	in, err := openInput(o.orders, strings.NewReader(""))
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	a := newApp(o, in, &stdout, &stderr)
+	a.watch = watch
+	return finished(t, exitCode(ctx, a.run(ctx), &stderr), &stdout, &stderr)
+}
+
+func finished(t *testing.T, code int, stdout, stderr *bytes.Buffer) outcome {
+	t.Helper()
+	out := outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+	lines := strings.Split(strings.TrimSpace(out.stdout), "\n")
+	if last := lines[len(lines)-1]; strings.HasPrefix(last, "{") {
+		require.NoError(t, json.Unmarshal([]byte(last), &out.result))
+	}
+	return out
+}
+
+// requireSound checks that a run settled every order of its input once.
+func requireSound(t *testing.T, out outcome, orders int, total Decimal) {
+	t.Helper()
+	require.Zero(t, out.code, out.stderr)
+	r := out.result
+	assert.Equal(t, []int{orders, orders, 0}, []int{r.Orders, r.Settled, r.SettledTwice})
+	for _, sum := range []Decimal{r.Total, r.LedgerTotal, r.BalanceTotal} {
+		assert.Equal(t, total.String(), sum.String())
+	}
+	assert.Positive(t, r.Requests)
+	assert.Positive(t, r.Seconds)
+}
+
+func sampleInput(t *testing.T) *Input {
+	t.Helper()
+	in, err := openInput("", nil)
+	require.NoError(t, err)
+	return in
+}
+
+// writeOrders writes a file of n small orders of three customers and returns
+// its name and their total.
+func writeOrders(t *testing.T, n int) (string, Decimal) {
+	t.Helper()
+	var b strings.Builder
+	total := 0
+	for i := range n {
+		fmt.Fprintf(&b, `{"id":"o#%d","customer":"c%d","placed":"2024-01-%02d","lines":[{"product":"p","price":"%d","quantity":2,"discount":"0"}]}`+"\n",
+			i, i%3, 1+i%28, i+1)
+		total += 2 * (i + 1)
+	}
+	name := filepath.Join(t.TempDir(), "orders.jsonl")
+	require.NoError(t, os.WriteFile(name, []byte(b.String()), 0o600))
+	return name, dec(t, fmt.Sprint(total))
+}
+
+// listen starts an engine that other processes can reach.
+func listen(t *testing.T) (*tabletest.Engine, string) {
+	t.Helper()
+	e := tabletest.New(t)
+	url, err := e.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	return e, url
+}
+
+func TestSettlesTheSample(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	in := sampleInput(t)
+	out := start(t.Context(), t, "-json", nil)
+	requireSound(t, out, len(in.Orders), in.Total)
+	assert.Equal(t, "inprocess", out.result.Engine)
+	assert.Zero(t, out.result.StaleWritesRefused)
+
+	// The last line has exactly these members, in this order.
+	lines := strings.Split(strings.TrimSpace(out.stdout), "\n")
+	d := json.NewDecoder(strings.NewReader(lines[len(lines)-1]))
+	var names []string
+	for i := 0; ; i++ {
+		token, err := d.Token()
+		if err != nil {
+			break
+		}
+		if name, ok := token.(string); ok && i%2 == 1 {
+			names = append(names, name)
+		}
+	}
+	assert.Equal(t, strings.Fields("engine orders settled settled_twice total ledger_total balance_total stale_writes_refused requests seconds"), names)
+
+	// An order's rows, its lock among them.
+	for _, text := range []string{"LINE#0001", "LOCK#ORDER", "settled by", "capacity", "waits"} {
+		assert.Contains(t, out.stdout, text)
+	}
+}
+
+// In virtual time: the leases of the frozen workers end at once.
+func TestFrozenWorkersAreRefused(t *testing.T) {
+	for _, args := range []string{"-workers 4 -stall 4", "-workers 1 -stall 1", "-workers 16 -stall 3"} {
+		t.Run(args, func(t *testing.T) {
+			in := sampleInput(t)
+			synctest.Test(t, func(t *testing.T) {
+				out := start(t.Context(), t, "-json "+args, nil)
+				requireSound(t, out, len(in.Orders), in.Total)
+				var stalls int64
+				_, err := fmt.Sscan(args[strings.LastIndex(args, " "):], &stalls)
+				require.NoError(t, err)
+				assert.Equal(t, stalls, out.result.StaleWritesRefused)
+			})
+		})
+	}
+}
+
+// There may be fewer orders than workers that are to freeze.
+func TestMoreFrozenWorkersThanOrders(t *testing.T) {
+	file, total := writeOrders(t, 2)
+	synctest.Test(t, func(t *testing.T) {
+		out := start(t.Context(), t, "-json -workers 5 -stall 5 -orders "+file, nil)
+		requireSound(t, out, 2, total)
+		assert.EqualValues(t, 2, out.result.StaleWritesRefused)
+	})
+}
+
+func TestProcessesWithFrozenWorkers(t *testing.T) {
+	t.Parallel()
+	in := sampleInput(t)
+	out := start(t.Context(), t, "-json -processes 4 -stall 2", nil)
+	requireSound(t, out, len(in.Orders), in.Total)
+	assert.Equal(t, "inprocess", out.result.Engine)
+	assert.GreaterOrEqual(t, out.result.StaleWritesRefused, int64(2))
+	for p := 1; p <= 4; p++ {
+		assert.Contains(t, out.stdout, fmt.Sprintf("p%d/", p))
+	}
+}
+
+func TestNamingOfAnExistingTable(t *testing.T) {
+	t.Parallel()
+	e, url := listen(t)
+	in := sampleInput(t)
+	out := start(t.Context(), t, "-json -processes 2 -stall 1 -table shop -pk PartKey -sk SortKey -prefix shop/ -endpoint "+url, nil)
+	requireSound(t, out, len(in.Orders), in.Total)
+	assert.Equal(t, url, out.result.Engine)
+	assert.Contains(t, out.stdout, "PartKey = shop/BATCH#")
+	assert.Contains(t, out.stdout, "SortKey = LOCK#ORDER")
+	pages := dynamodb.NewScanPaginator(e.Client(), &dynamodb.ScanInput{TableName: aws.String("shop")})
+	rows := 0
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		require.NoError(t, err)
+		for _, item := range page.Items {
+			pk, ok := item["PartKey"].(*types.AttributeValueMemberS)
+			require.True(t, ok)
+			assert.True(t, strings.HasPrefix(pk.Value, "shop/"))
+			rows++
+		}
+	}
+	assert.Greater(t, rows, 3*len(in.Orders))
+}
+
+func TestRefusedInputWritesNothing(t *testing.T) {
+	e, url := listen(t)
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(goodOrder+"\n\n"+with("10248", "1")+"\n"+with("14.00", "-1")+"\n"), 0o600))
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitFailure, run(t.Context(), []string{"-json", "-orders", file, "-endpoint", url}, nil, &stdout, &stderr))
+	assert.Equal(t, file+":4: lines[0].price: negative\n", stderr.String())
+	assert.Empty(t, stdout.String())
+	assert.Empty(t, e.Requests())
+}
+
+func TestOrdersFromStandardInput(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"-json", "-orders", "-"}, strings.NewReader(goodOrder), &stdout, &stderr)
+	requireSound(t, finished(t, code, &stdout, &stderr), 1, dec(t, "168"))
+}
+
+func TestMissingFile(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitFailure, run(t.Context(), []string{"-orders", "/no/such/file"}, nil, &stdout, &stderr))
+	assert.Equal(t, "app: open /no/such/file: no such file or directory\n", stderr.String())
+}
+
+func TestTableWithOtherKeysIsRefused(t *testing.T) {
+	e, url := listen(t)
+	file, total := writeOrders(t, 3)
+	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
+	e.ResetRequests()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), strings.Fields("-pk PartKey -sk SortKey -orders "+file+" -endpoint "+url), nil, &stdout, &stderr)
+	assert.Equal(t, exitFailure, code)
+	assert.Contains(t, stderr.String(), "the schema wants PartKey:S, SortKey:S")
+	assert.Equal(t, 1, strings.Count(stderr.String(), "\n"))
+	for _, r := range e.Requests() {
+		assert.True(t, strings.HasPrefix(r.Operation, "Describe"), r.Operation)
+	}
+}
+
+// A key attribute that is an attribute of the application too.
+func TestNameThatIsTakenIsRefused(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitFailure, run(t.Context(), []string{"-pk", "order"}, nil, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), `attribute "order" is the table's partition key`)
+	assert.Equal(t, 1, strings.Count(stderr.String(), "\n"))
+}
+
+func TestUnreachableEndpoint(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"-endpoint", "http://" + l.Addr().String()}, nil, &stdout, &stderr)
+	assert.Equal(t, exitFailure, code)
+	assert.Contains(t, stderr.String(), table.ErrUnreachable.Error())
+	assert.Equal(t, 1, strings.Count(stderr.String(), "\n"))
+	assert.Empty(t, stdout.String())
+}
+
+func TestMissingCredentials(t *testing.T) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+		t.Setenv(name, "")
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	t.Setenv("AWS_CONFIG_FILE", none)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitFailure, run(t.Context(), []string{"-aws"}, nil, &stdout, &stderr))
+	assert.Equal(t, "app: no AWS region is configured: set AWS_REGION\n", stderr.String())
+
+	stderr.Reset()
+	t.Setenv("AWS_REGION", "eu-central-1")
+	assert.Equal(t, exitFailure, run(t.Context(), []string{"-aws"}, nil, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), table.ErrCredentials.Error())
+	assert.Equal(t, 1, strings.Count(stderr.String(), "\n"))
+
+	// An endpoint on this machine needs none.
+	file, total := writeOrders(t, 3)
+	_, url := listen(t)
+	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
+}
+
+// pidOf finds the process that an event came from.
+func pidOf(t *testing.T, f *foreman, e event) int {
+	var pid int
+	name := f.members[e.crew].name
+	_, err := fmt.Sscanf(name[strings.Index(name, "("):], "(pid %d)", &pid)
+	require.NoError(t, err)
+	return pid
+}
+
+func TestKilledWorkerLosesNothing(t *testing.T) {
+	t.Parallel()
+	in := sampleInput(t)
+	var once sync.Once
+	out := start(t.Context(), t, "-json -processes 3 -stall 1", func(f *foreman, e event) {
+		if e.Kind == workerFroze {
+			// It holds an order's lock.
+			once.Do(func() { require.NoError(t, syscall.Kill(pidOf(t, f, e), syscall.SIGKILL)) })
+		}
+	})
+	requireSound(t, out, len(in.Orders), in.Total)
+	assert.Contains(t, out.stderr, "has ended early: signal: killed")
+}
+
+// Killed at work, so that commits go unreported.
+func TestWorkerKilledAtWorkLosesNothing(t *testing.T) {
+	t.Parallel()
+	in := sampleInput(t)
+	var once sync.Once
+	out := start(t.Context(), t, "-json -processes 2", func(f *foreman, e event) {
+		if e.Kind == orderSettled && len(f.remaining) < len(in.Orders)/2 {
+			once.Do(func() { require.NoError(t, syscall.Kill(pidOf(t, f, e), syscall.SIGKILL)) })
+		}
+	})
+	requireSound(t, out, len(in.Orders), in.Total)
+	assert.Contains(t, out.stderr, "has ended early: signal: killed")
+}
+
+func TestAllWorkersKilled(t *testing.T) {
+	t.Parallel()
+	out := start(t.Context(), t, "-json -processes 2 -stall 2", func(f *foreman, e event) {
+		if e.Kind == workerFroze {
+			require.NoError(t, syscall.Kill(pidOf(t, f, e), syscall.SIGKILL))
+		}
+	})
+	assert.Equal(t, exitFailure, out.code)
+	assert.Contains(t, out.stderr, "all worker processes have ended, and 360 of 360 orders are not settled")
+	assert.Empty(t, out.stdout)
+}
+
+// A worker process whose parent is gone reads the end of its input.
+func TestOrphanedWorkerEnds(t *testing.T) {
+	_, url := listen(t)
+	client, err := target{Endpoint: url, Dummy: true}.client(t.Context())
+	require.NoError(t, err)
+	s, err := openStore(client, "orphan", keys.Scheme{})
+	require.NoError(t, err)
+	require.NoError(t, s.table.Ensure(t.Context()))
+	config, err := json.Marshal(workerConfig{Target: target{Endpoint: url, Dummy: true}, Table: "orphan", Scheme: keys.Scheme{}, Batch: "b", Name: "p1", Workers: 2})
+	require.NoError(t, err)
+	var stdout bytes.Buffer
+	code := runWorker(t.Context(), strings.NewReader(string(config)+"\nstart\n"), &stdout)
+	assert.Equal(t, exitFailure, code)
+	assert.Contains(t, stdout.String(), `"kind":"ready"`)
+	assert.Contains(t, stdout.String(), errOrphaned.Error())
+
+	stdout.Reset()
+	assert.Equal(t, exitFailure, runWorker(t.Context(), strings.NewReader("garbage\n"), &stdout))
+	assert.Contains(t, stdout.String(), "read configuration")
+}
+
+func TestInterruptedRunIsResumed(t *testing.T) {
+	for _, args := range []string{"", "-processes 2 "} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			_, url := listen(t)
+			file, total := writeOrders(t, 20)
+			args := "-json -workers 2 " + args + "-orders " + file + " -endpoint " + url
+			ctx, cancel := context.WithCancel(t.Context())
+			out := start(ctx, t, args+" -stall 2", func(_ *foreman, e event) {
+				if e.Kind == workerFroze {
+					cancel()
+				}
+			})
+			assert.Equal(t, exitInterrupted, out.code)
+			assert.True(t, strings.HasSuffix(out.stderr, "app: interrupted\n"), out.stderr)
+			assert.NotContains(t, out.stderr, "has ended early")
+			assert.Empty(t, out.stdout)
+
+			out = start(t.Context(), t, args, nil)
+			requireSound(t, out, 20, total)
+			assert.Contains(t, out.stdout, "-1 (resumed")
+
+			// What is finished is not resumed.
+			out = start(t.Context(), t, args, nil)
+			requireSound(t, out, 20, total)
+			assert.Contains(t, out.stdout, "-2 (new)")
+		})
+	}
+}
+
+// Two programs that start at once with the same input share one batch.
+func TestTwoProgramsShareABatch(t *testing.T) {
+	t.Parallel()
+	_, url := listen(t)
+	file, total := writeOrders(t, 40)
+	args := "-json -workers 2 -orders " + file + " -endpoint " + url
+	var outs [2]outcome
+	var both sync.WaitGroup
+	begun, joined := make(chan struct{}), make(chan struct{})
+	var begin, join sync.Once
+	both.Go(func() {
+		outs[0] = start(t.Context(), t, args, func(*foreman, event) {
+			begin.Do(func() {
+				close(begun)
+				<-joined // its workers have not started
+			})
+		})
+	})
+	<-begun
+	outs[1] = start(t.Context(), t, args, func(*foreman, event) { join.Do(func() { close(joined) }) })
+	both.Wait()
+	for i, kind := range []string{"-1 (new)", "-1 (resumed"} {
+		requireSound(t, outs[i], 40, total)
+		assert.Contains(t, outs[i].stdout, kind)
+	}
+}
+
+// Somebody who writes past the locks is found out.
+func TestBrokenInvariantIsReported(t *testing.T) {
+	var once sync.Once
+	out := start(t.Context(), t, "-json", func(f *foreman, e event) {
+		if e.Kind != orderSettled {
+			return
+		}
+		once.Do(func() {
+			again := LedgerEntry{Batch: f.batch, Order: e.Order, Fence: 1, Customer: "nobody", Amount: dec(t, "0.01")}
+			_, err := f.store.ledger.Create(t.Context(), again)
+			require.NoError(t, err)
+		})
+	})
+	assert.Equal(t, exitFailure, out.code)
+	assert.Equal(t, 1, out.result.SettledTwice)
+	assert.Contains(t, out.stderr, "an invariant is broken: 1 orders are settled more than once; ")
+	assert.Contains(t, out.stderr, "the balances' total is")
+}
