@@ -1,7 +1,9 @@
 package entity
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -65,8 +67,9 @@ func (u *update) find(f *field) *resolved {
 	return nil
 }
 
+// resolveChanges checks the changes, and adds the one that the entity makes itself.
 func (e *Entity[T]) resolveChanges(changes []Change) (*update, error) {
-	u := &update{list: make([]resolved, 0, len(changes))}
+	u := &update{list: make([]resolved, 0, len(changes)+1)}
 	for _, c := range changes {
 		r, err := e.plan.resolveChange(c)
 		if err != nil {
@@ -74,6 +77,14 @@ func (e *Entity[T]) resolveChanges(changes []Change) (*update, error) {
 		}
 		if u.find(r.field) != nil {
 			return nil, fmt.Errorf("%w: two changes of %q", ErrInvalid, c.name)
+		}
+		u.list = append(u.list, r)
+	}
+	if f := e.plan.updated; f != nil {
+		r := resolved{field: f, verb: setVerb, value: reflect.ValueOf(f.stamp(e.table.Now())), attr: f.attr}
+		var err error
+		if r.av, err = f.encode(r.value); err != nil {
+			return nil, err
 		}
 		u.list = append(u.list, r)
 	}
@@ -88,45 +99,39 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 	if f == p.version || f == p.created || f == p.updated {
 		return r, fmt.Errorf("%w: %q is maintained by the entity", ErrInvalid, c.name)
 	}
-	for _, k := range append(p.pk.refs[:len(p.pk.refs):len(p.pk.refs)], p.sk.refs...) {
-		if k == f {
-			return r, fmt.Errorf("%w: %q is part of the key", ErrInvalid, c.name)
-		}
+	if p.inKey(f) {
+		return r, fmt.Errorf("%w: %q is part of the key", ErrInvalid, c.name)
 	}
-	if f.attr == "" {
+	if f.attr == "" && f != p.ttl {
 		return r, fmt.Errorf("%w: %q is not kept in the row", ErrInvalid, c.name)
 	}
 	r = resolved{field: f, verb: c.verb, attr: f.attr}
-	switch c.verb {
-	case setVerb:
+	if f == p.ttl {
+		r.attr = p.scheme.TTL
+	}
+	switch {
+	case c.verb == removeVerb:
+		r.value = reflect.Zero(f.typ)
+		return r, nil
+	case c.verb == setVerb:
 		if r.value, err = f.convert(c.value); err != nil {
 			return r, err
 		}
-		if f == p.ttl {
-			r.attr = p.scheme.TTL
-			if at := r.value.Interface().(time.Time); !at.IsZero() {
-				r.av = ttlValue(at)
-			}
-			return r, nil
+		if f != p.ttl {
+			r.av, err = f.encode(r.value)
+		} else if at := r.value.Interface().(time.Time); !at.IsZero() {
+			r.value, r.av = reflect.ValueOf(ttlTime(at)), ttlValue(at)
 		}
-		r.av, err = f.encode(r.value)
 		return r, err
-	case removeVerb:
-		if f == p.ttl {
-			r.attr = p.scheme.TTL
-		}
-		r.value = reflect.Zero(f.typ)
-		return r, nil
-	}
-	if f == p.ttl {
+	case f == p.ttl:
 		return r, fmt.Errorf("%w: %q can only be set or removed", ErrInvalid, c.name)
 	}
-	if r.av, err = f.encodeElements(c.value); err != nil {
+	if r.av, err = f.encodeElements(c); err != nil {
 		return r, err
 	}
 	switch r.av.(type) {
 	case *types.AttributeValueMemberN, *types.AttributeValueMemberNS, *types.AttributeValueMemberSS, *types.AttributeValueMemberBS:
-		if c.verb == addVerb {
+		if c.verb == addVerb && keyType(f.typ) != timeType {
 			return r, nil
 		}
 	case *types.AttributeValueMemberL:
@@ -134,19 +139,68 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 			return r, nil
 		}
 	}
-	return r, fmt.Errorf("%w: %q cannot be added or appended to with a %T", ErrInvalid, c.name, c.value)
+	return r, fmt.Errorf("%w: %q is %s and cannot be added or appended to with a %T", ErrInvalid, c.name, f.typ, c.value)
 }
 
-// encodeElements encodes what is added to a field: by the field's own tag where v has its
-// type, so that a set stays a set, and by v's type otherwise (a delta of another integer type).
-func (f *field) encodeElements(v any) (types.AttributeValue, error) {
-	if rv, err := f.convert(v); err == nil {
-		av, err := f.encode(rv)
-		if av != nil || err != nil {
-			return av, err
+// encodeElements encodes what is added to a field: by the field's own tag, so that a set
+// stays a set. A delta of another numeric type is taken where the sum stays of the field's.
+func (f *field) encodeElements(c Change) (types.AttributeValue, error) {
+	rv, err := f.convert(c.value)
+	if err != nil {
+		if c.verb == addVerb && f.isNumber() {
+			return f.delta(c.value)
+		}
+		return nil, err
+	}
+	av, err := f.encode(rv)
+	switch {
+	case av != nil || err != nil:
+		return av, err
+	case c.verb == addVerb && f.isNumber():
+		return table.Encode(rv.Interface()) // zero, which a tag leaves out
+	case c.verb == appendVerb && rv.Kind() == reflect.Slice:
+		return &types.AttributeValueMemberL{}, nil
+	}
+	return nil, fmt.Errorf("%w: nothing to add to %q", ErrInvalid, f.goName)
+}
+
+// isNumber says whether the encoder makes a number of the field by itself.
+func (f *field) isNumber() bool {
+	t := f.typ
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, custom := range []reflect.Type{marshalerType, awsMarshalerType, textMarshalerType} {
+		if t.Implements(custom) || f.typ.Implements(custom) {
+			return false
 		}
 	}
-	return table.Encode(v)
+	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64 && t.Kind() != reflect.Uintptr
+}
+
+// delta encodes a number of another type than the field's.
+func (f *field) delta(v any) (types.AttributeValue, error) {
+	target := f.typ
+	if target.Kind() == reflect.Pointer {
+		target = target.Elem()
+	}
+	rv := reflect.ValueOf(v)
+	if !rv.IsValid() || !sameClass(rv.Kind(), reflect.Int) {
+		return nil, fmt.Errorf("%w: %q is %s, not %T", ErrInvalid, f.goName, f.typ, v)
+	}
+	switch {
+	case target.Kind() == reflect.Float32 || target.Kind() == reflect.Float64:
+		return table.Encode(v)
+	case target.Kind() >= reflect.Uint && negative(rv) && rv.CanInt() && rv.Int() != math.MinInt64:
+		if _, err := (&field{goName: f.goName, typ: target}).convert(-rv.Int()); err == nil {
+			return table.Encode(v)
+		}
+	}
+	c, err := (&field{goName: f.goName, typ: target}).convert(v)
+	if err != nil {
+		return nil, err
+	}
+	return table.Encode(c.Interface())
 }
 
 // table is the update in terms of attributes.
@@ -174,11 +228,9 @@ func (p *plan) touches(x *indexPlan, u *update) bool {
 	if x.when {
 		return len(u.list) > 0
 	}
-	for i := range u.list {
-		for _, f := range append(x.pk.refs[:len(x.pk.refs):len(x.pk.refs)], x.sk.refs...) {
-			if u.list[i].field == f {
-				return true
-			}
+	for f := range x.refs() {
+		if u.find(f) != nil {
+			return true
 		}
 	}
 	return false
@@ -198,7 +250,7 @@ func (e *Entity[T]) needsRow(u *update) bool {
 // unsupplied are the fields that an index's keys depend on and that neither the update
 // nor the row's key supplies.
 func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
-	for _, f := range append(x.pk.refs[:len(x.pk.refs):len(x.pk.refs)], x.sk.refs...) {
+	for f := range x.refs() {
 		if r := u.find(f); r != nil && (r.verb == setVerb || r.verb == removeVerb) || p.inKey(f) {
 			continue
 		}
@@ -207,22 +259,20 @@ func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	return list
 }
 
-func (p *plan) inKey(f *field) bool {
-	for _, k := range append(p.pk.refs[:len(p.pk.refs):len(p.pk.refs)], p.sk.refs...) {
-		if k == f {
-			return true
-		}
-	}
-	return false
+// basis is what an update starts from.
+type basis[T any] struct {
+	row     T
+	item    table.Item // the row as it was read just now; nil where row is the caller's
+	guarded bool       // the update is under a condition on the row's version
 }
 
-// indexChanges are the changes of index keys that an update entails, computed from o with
-// the update applied, and the condition under which they are right: that the fields taken
-// from o are still what they are in o. Under a version that goes without saying.
-func (e *Entity[T]) indexChanges(o T, u *update) (changes []table.Change, seen table.Cond, err error) {
+// indexChanges are the changes of index keys that an update entails, computed from the
+// basis with the update applied, and the condition under which they are right: that the fields
+// taken from the basis are still what they were. Under a version that goes without saying,
+// unless a caller's row lacks them: then it may not be the whole row.
+func (e *Entity[T]) indexChanges(from basis[T], u *update) (changes []table.Change, seen table.Cond, err error) {
 	p := e.plan
-	versioned := e.versionOf(&o) > 0
-	after, applied := o, false
+	after, applied := from.row, false
 	var conds []table.Cond
 	asked := map[*field]bool{}
 	for i := range p.indexes {
@@ -230,7 +280,7 @@ func (e *Entity[T]) indexChanges(o T, u *update) (changes []table.Change, seen t
 		if !p.touches(x, u) {
 			continue
 		}
-		if x.when && !versioned {
+		if x.when && !from.guarded {
 			return nil, seen, fmt.Errorf("%w: index %s has a predicate: the row as it was read is needed, with its version", ErrInvalid, x.name)
 		}
 		if !applied {
@@ -250,15 +300,12 @@ func (e *Entity[T]) indexChanges(o T, u *update) (changes []table.Change, seen t
 				changes = append(changes, table.Attr(kv.attr).Set(kv.value))
 			}
 		}
-		if versioned {
-			continue
-		}
 		for _, f := range p.unsupplied(x, u) {
 			if asked[f] {
 				continue
 			}
 			asked[f] = true
-			cond, err := f.unchanged(reflect.ValueOf(&o).Elem())
+			cond, err := from.unchanged(p, f)
 			if err != nil {
 				return nil, seen, err
 			}
@@ -268,16 +315,36 @@ func (e *Entity[T]) indexChanges(o T, u *update) (changes []table.Change, seen t
 	return changes, table.And(conds...), nil
 }
 
-// unchanged is the condition that the row has for this field what v has.
-func (f *field) unchanged(v reflect.Value) (table.Cond, error) {
-	av, err := f.encode(f.of(v))
-	if err != nil {
-		return table.Cond{}, err
+// unchanged is the condition that the row has for a field what the basis has.
+func (from *basis[T]) unchanged(p *plan, f *field) (cond table.Cond, err error) {
+	v := f.of(reflect.ValueOf(&from.row).Elem())
+	attr := f.attr
+	if f == p.ttl {
+		attr = p.scheme.TTL
 	}
-	if av == nil {
-		return table.Attr(f.attr).NotExists(), nil
+	switch {
+	case from.guarded && (from.item != nil || !v.IsZero()):
+		return cond, nil
+	case from.item != nil:
+		if av := from.item[attr]; av != nil { // in whatever form an older program wrote it
+			return table.Attr(attr).Equal(av), nil
+		}
+		return table.Attr(attr).NotExists(), nil
+	case v.IsZero():
+		// Programs differ in how they write nothing.
+		cond = table.Or(table.Attr(attr).NotExists(), table.Attr(attr).IsType("NULL"))
+		if zero, err := table.Encode(v.Interface()); err == nil {
+			cond = table.Or(cond, table.Attr(attr).Equal(zero))
+		}
+		return cond, nil
+	case f == p.ttl:
+		return table.Attr(attr).Equal(ttlValue(v.Interface().(time.Time))), nil
 	}
-	return table.Attr(f.attr).Equal(av), nil
+	av, err := f.encode(v)
+	if err != nil || av == nil {
+		return table.Attr(attr).NotExists(), err
+	}
+	return table.Attr(attr).Equal(av), nil
 }
 
 // applyTo makes the changes to a value of T, as DynamoDB makes them to the row.
@@ -298,7 +365,8 @@ func (u *update) applyTo(v reflect.Value) error {
 				err = r.field.decode(target, sum)
 			}
 			if err != nil {
-				return fmt.Errorf("%w: add to %q: %w", ErrInvalid, r.field.goName, err)
+				// Not with the cause, which may quote the values.
+				return fmt.Errorf("%w: the sum does not fit %q, which is %s", ErrInvalid, r.field.goName, r.field.typ)
 			}
 		}
 	}
@@ -329,7 +397,8 @@ func combine(have, delta types.AttributeValue) (types.AttributeValue, error) {
 		}
 	case *types.AttributeValueMemberBS:
 		if h, ok := have.(*types.AttributeValueMemberBS); ok {
-			return &types.AttributeValueMemberBS{Value: slices.Concat(h.Value, d.Value)}, nil
+			all := slices.SortedFunc(slices.Values(slices.Concat(h.Value, d.Value)), bytes.Compare)
+			return &types.AttributeValueMemberBS{Value: slices.CompactFunc(all, bytes.Equal)}, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: types differ", ErrInvalid)

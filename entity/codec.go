@@ -35,7 +35,7 @@ func (k keyPlan) format(v reflect.Value) (string, error) {
 	for i, f := range k.refs {
 		val, ok, err := keyValue(f.of(v))
 		if err != nil {
-			return "", fmt.Errorf("%w: field %q: %w", ErrInvalid, f.goName, err)
+			return "", fmt.Errorf("field %q: %w", f.goName, err)
 		}
 		if !ok {
 			return "", fmt.Errorf("%w: field %q of the key is empty", ErrInvalid, f.goName)
@@ -80,7 +80,7 @@ func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 	v := reflect.ValueOf(o).Elem()
 	item, err := dynamo.MarshalItem(o)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
 	}
 	key := e.Key(*o)
 	if err := key.Validate(); err != nil {
@@ -118,14 +118,16 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// ttlValue rounds up: a row must not expire before it says.
-func ttlValue(at time.Time) types.AttributeValue {
+// ttlTime rounds up to what is kept of a TTL: a row must not expire before it says.
+func ttlTime(at time.Time) time.Time {
 	s := at.Unix()
 	if at.Nanosecond() > 0 {
 		s++
 	}
-	return number(s)
+	return time.Unix(s, 0).UTC()
 }
+
+func ttlValue(at time.Time) types.AttributeValue { return number(ttlTime(at).Unix()) }
 
 type keyAttr struct{ attr, value string }
 
@@ -136,7 +138,7 @@ func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 	in := x.pk.complete(v) && x.sk.complete(v) && (e.when[i] == nil || e.when[i](*o))
 	list := make([]keyAttr, 0, 2)
 	for _, k := range []*keyPlan{&x.pk, &x.sk} {
-		if k.tpl == nil {
+		if k.tpl == nil || k.inherited {
 			continue
 		}
 		kv := keyAttr{attr: k.attr}
@@ -166,19 +168,20 @@ func (e *Entity[T]) Owns(item table.Item) bool {
 }
 
 // Decode turns a row into a T. Rows of other types are refused with ErrType; it does not
-// look at expiry.
+// look at expiry. Errors are *DecodeError.
 func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
-	if err := e.decode(item, &o); err != nil {
+	if attribute, err := e.decode(item, &o); err != nil {
 		var zero T
 		key, _ := e.table.KeyOf(item)
-		return zero, &DecodeError{Type: e.typ, Key: key, Err: err}
+		return zero, &DecodeError{Type: e.typ, Key: key, Attribute: attribute, Err: err}
 	}
 	return o, nil
 }
 
-func (e *Entity[T]) decode(item table.Item, o *T) error {
+// decode also returns the attribute that is at fault, where it is known.
+func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) {
 	if !e.Owns(item) {
-		return ErrType
+		return "", ErrType
 	}
 	p := e.plan
 	plain := item
@@ -188,20 +191,20 @@ func (e *Entity[T]) decode(item table.Item, o *T) error {
 		delete(plain, f.attr)
 	}
 	if err := dynamo.UnmarshalItem(plain, o); err != nil {
-		return err
+		return p.culprit(plain), err
 	}
 	v := reflect.ValueOf(o).Elem()
 	if p.version != nil {
 		n, err := integer(item[p.scheme.Version])
 		if err != nil {
-			return fmt.Errorf("version: %w", err)
+			return p.scheme.Version, err
 		}
 		p.version.of(v).SetInt(n)
 	}
 	if p.ttl != nil {
 		at, err := integer(item[p.scheme.TTL])
 		if err != nil {
-			return fmt.Errorf("time to live: %w", err)
+			return p.scheme.TTL, err
 		}
 		if at != 0 {
 			p.ttl.of(v).Set(reflect.ValueOf(time.Unix(at, 0).UTC()))
@@ -210,8 +213,18 @@ func (e *Entity[T]) decode(item table.Item, o *T) error {
 	return p.restoreKeys(item, v)
 }
 
+// culprit finds the attribute that does not decode, by trying each; "" when all do.
+func (p *plan) culprit(item table.Item) string {
+	for _, f := range p.fields {
+		if av := item[f.attr]; f.attr != "" && av != nil && f.decode(reflect.New(f.typ).Elem(), av) != nil {
+			return f.attr
+		}
+	}
+	return ""
+}
+
 // restoreKeys fills the key's fields that the row does not hold as attributes of their own.
-func (p *plan) restoreKeys(item table.Item, v reflect.Value) error {
+func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, err error) {
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
 		missing := false
 		for _, f := range k.refs {
@@ -222,13 +235,13 @@ func (p *plan) restoreKeys(item table.Item, v reflect.Value) error {
 		}
 		key, ok := item[k.attr].(*types.AttributeValueMemberS)
 		if !ok {
-			return fmt.Errorf("%w: no key attribute %q", ErrInvalid, k.attr)
+			return k.attr, fmt.Errorf("%w: no such key attribute", ErrInvalid)
 		}
 		if err := k.restore(v, key.Value); err != nil {
-			return err
+			return k.attr, err
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // integer is a number attribute; 0 where there is none.
@@ -252,5 +265,5 @@ func (p *plan) expired(item table.Item, now time.Time) bool {
 		return false
 	}
 	at, err := integer(item[p.scheme.TTL])
-	return err == nil && at != 0 && at <= now.Unix()
+	return err == nil && at > 0 && at <= now.Unix()
 }

@@ -23,6 +23,9 @@ func (f sinkFunc) take(item table.Item) (bool, error) { return f(item) }
 // rows are left out.
 func Into[T any](e *Entity[T], dst *[]T) Sink {
 	return sinkFunc(func(item table.Item) (bool, error) {
+		if e == nil || dst == nil {
+			return false, fmt.Errorf("entity: collect: %w: Into: nil entity or slice", ErrInvalid)
+		}
 		if !e.Owns(item) {
 			return false, nil
 		}
@@ -40,6 +43,9 @@ func Into[T any](e *Entity[T], dst *[]T) Sink {
 // Raw appends every row that no sink before it took to dst, as it is.
 func Raw(dst *[]table.Item) Sink {
 	return sinkFunc(func(item table.Item) (bool, error) {
+		if dst == nil {
+			return false, fmt.Errorf("entity: collect: %w: Raw: nil slice", ErrInvalid)
+		}
 		*dst = append(*dst, item)
 		return true, nil
 	})
@@ -69,6 +75,9 @@ func Collect(ctx context.Context, t *table.Table, pk string, sinks ...Sink) erro
 
 func sort(t *table.Table, item table.Item, sinks []Sink) error {
 	for _, s := range sinks {
+		if s == nil {
+			return fmt.Errorf("entity: collect: %w: nil sink", ErrInvalid)
+		}
 		if took, err := s.take(item); took || err != nil {
 			return err
 		}

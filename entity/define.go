@@ -3,7 +3,11 @@ package entity
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
+	"slices"
+
+	"github.com/guregu/dynamo/v2"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -23,9 +27,10 @@ type plan struct {
 
 // keyPlan makes one key attribute of a value's fields.
 type keyPlan struct {
-	attr string
-	tpl  *keys.Template
-	refs []*field // by the template's fields
+	attr      string
+	tpl       *keys.Template
+	refs      []*field // by the template's fields
+	inherited bool     // of an index: the attribute is one of the table's own keys
 }
 
 // indexPlan makes the keys of one index.
@@ -33,6 +38,24 @@ type indexPlan struct {
 	name   string
 	pk, sk keyPlan // sk.tpl is nil for an index without a sort key
 	when   bool    // has a predicate
+}
+
+// refs are the fields that the index's keys are made of.
+func (x *indexPlan) refs() iter.Seq[*field] {
+	return func(yield func(*field) bool) {
+		for _, k := range []*keyPlan{&x.pk, &x.sk} {
+			for _, f := range k.refs {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inKey says whether a row's own key supplies the field.
+func (p *plan) inKey(f *field) bool {
+	return slices.Contains(p.pk.refs, f) || slices.Contains(p.sk.refs, f)
 }
 
 // definition is what two entities of a table are compared by.
@@ -55,7 +78,15 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
 	} else {
-		c.fields = fieldsOf(rt)
+		var problems []string
+		c.fields, problems = fieldsOf(rt)
+		for _, p := range problems {
+			c.problem("%s", p)
+		}
+		// A nil pointer: what cannot be encoded shows without a value.
+		if _, err := dynamo.Marshal((*T)(nil)); err != nil {
+			c.problem("%s: %w", rt, err)
+		}
 		c.keys(spec.Type, spec.PK, spec.SK)
 		c.plan.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
 		c.plan.ttl = c.special("TTL", spec.TTL, timeType)
@@ -65,6 +96,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 			c.index(i, x.Name, x.PK, x.SK, x.When != nil)
 			e.when = append(e.when, x.When)
 		}
+		c.specials()
 		c.attributes()
 	}
 	if len(c.problems) == 0 {
@@ -130,13 +162,80 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 	k.tpl = tpl
 	for _, tf := range tpl.Fields() {
 		f := resolve(c.fields, tf.Name)
-		if f == nil {
+		switch {
+		case f == nil:
 			c.problem("%s: template names %q, which is no field (or not an unambiguous one)", where, tf.Name)
 			f = &field{goName: tf.Name, typ: reflect.TypeFor[string]()}
+		case !tf.Accepts(keyType(f.typ)):
+			c.problem("%s: codec %s does not take field %q, which is %s", where, tf.Codec, f.goName, f.typ)
+		case f.attr == "" && tf.Computed:
+			c.problem("%s: field %q has no attribute and cannot be read back from a shard", where, f.goName)
+		case f.attr == "" && !restorable(f.typ):
+			c.problem("%s: field %q has no attribute and its %s cannot be read back from a key: it has no UnmarshalText", where, f.goName, f.typ)
 		}
 		k.refs = append(k.refs, f)
 	}
 	return k
+}
+
+// indexKey compiles one key of an index. One that is the table's own key takes its template
+// from there.
+func (c *compiler) indexKey(where, attr, text string, compile func(string) (*keys.Template, error)) keyPlan {
+	for _, own := range []keyPlan{c.plan.pk, c.plan.sk} {
+		if attr != own.attr {
+			continue
+		}
+		if text != "" {
+			c.problem("%s: attribute %q is a key of the table: leave this empty", where, attr)
+		}
+		own.inherited = true
+		return own
+	}
+	k := c.key(where, attr, text, compile)
+	for _, f := range k.refs {
+		if f.attr == "" && f.index != nil && !c.plan.inKey(f) {
+			c.problem("%s: field %q has no attribute and is not part of the key: it could not be read back", where, f.goName)
+		}
+	}
+	s := c.plan.scheme
+	if attr == s.Type || attr == s.TTL || attr == s.Version {
+		c.problem("%s: attribute %q is the scheme's", where, attr)
+	}
+	for _, x := range c.plan.indexes {
+		if x.pk.attr == attr || x.sk.attr == attr {
+			c.problem("%s: attribute %q is a key of index %q too: this entity can be in one of them", where, attr, x.name)
+		}
+	}
+	return k
+}
+
+// specials checks the fields that the entity maintains against each other and the indexes.
+func (c *compiler) specials() {
+	p := c.plan
+	seen := map[*field]string{}
+	for _, s := range []struct {
+		where string
+		f     *field
+		kept  bool // in an attribute of its own
+	}{{"Version", p.version, false}, {"TTL", p.ttl, false}, {"Created", p.created, true}, {"Updated", p.updated, true}} {
+		if s.f == nil {
+			continue
+		}
+		if other, ok := seen[s.f]; ok {
+			c.problem("%s: field %q is %s already", s.where, s.f.goName, other)
+		}
+		seen[s.f] = s.where
+		if s.kept && s.f.attr == "" {
+			c.problem("%s: field %q has no attribute", s.where, s.f.goName)
+		}
+	}
+	for _, x := range p.indexes {
+		for f := range x.refs() {
+			if f == p.version && f != nil {
+				c.problem("Indexes: index %q: the version cannot be part of a key", x.name)
+			}
+		}
+	}
 }
 
 // special finds a field that the entity itself maintains.
@@ -178,16 +277,10 @@ func (c *compiler) index(i int, name, pk, sk string, when bool) {
 		return
 	}
 	ip := indexPlan{name: name, when: when}
-	if x.Local {
-		if pk != "" {
-			c.problem("%s: a local index has the table's partition key: leave PK empty", where)
-		}
-	} else {
-		ip.pk = c.key(where+".PK", x.PK, pk, c.plan.scheme.PKTemplate)
-	}
+	ip.pk = c.indexKey(where+".PK", x.PK, pk, c.plan.scheme.PKTemplate)
 	switch {
 	case x.SK != "":
-		ip.sk = c.key(where+".SK", x.SK, sk, c.plan.scheme.SKTemplate)
+		ip.sk = c.indexKey(where+".SK", x.SK, sk, c.plan.scheme.SKTemplate)
 	case sk != "":
 		c.problem("%s.SK: index %q has no sort key", where, name)
 	}
@@ -211,15 +304,10 @@ func (c *compiler) attributes() {
 		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
 	}
 	delete(taken, "")
-	seen := map[string]string{}
 	for _, f := range c.fields {
 		if f.attr == "" {
 			continue
 		}
-		if other, ok := seen[f.attr]; ok {
-			c.problem("fields %s and %s are both attribute %q", other, f.goName, f.attr)
-		}
-		seen[f.attr] = f.goName
 		if f == c.plan.version && f.attr == s.Version || f == c.plan.ttl && f.attr == s.TTL {
 			continue
 		}

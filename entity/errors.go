@@ -42,15 +42,24 @@ func (e *SpecError) Is(target error) bool { return target == ErrInvalid }
 // Unwrap returns the problems.
 func (e *SpecError) Unwrap() []error { return e.Problems }
 
-// DecodeError says that a row could not be decoded. Its text leaves the key out: keys are
-// the application's, and errors end in logs.
+// DecodeError says that a row could not be decoded. Its text leaves out the key and the
+// cause, which may quote the row: both are the application's, and errors end in logs.
 type DecodeError struct {
-	Type string // the entity's
-	Key  keys.Key
-	Err  error
+	Type      string // the entity's
+	Key       keys.Key
+	Attribute string // that does not fit its field; empty where it is not known or not one alone
+	Err       error
 }
 
-func (e *DecodeError) Error() string { return fmt.Sprintf("entity: decode %s: %v", e.Type, e.Err) }
+func (e *DecodeError) Error() string {
+	switch {
+	case errors.Is(e.Err, ErrType):
+		return fmt.Sprintf("entity: decode %s: %v", e.Type, ErrType)
+	case e.Attribute != "":
+		return fmt.Sprintf("entity: decode %s: attribute %q does not fit", e.Type, e.Attribute)
+	}
+	return fmt.Sprintf("entity: decode %s: row does not fit", e.Type)
+}
 
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }

@@ -4,11 +4,15 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/guregu/dynamo/v2"
+
+	"github.com/mortise-go/mortise/table"
 )
 
 // field is a field of T, by the rules of guregu/dynamo's tags.
@@ -18,21 +22,25 @@ type field struct {
 	index  []int
 	typ    reflect.Type
 	alone  reflect.Type // a struct of only this field, to encode it by its own tag
+	unix   bool         // a time that is kept in whole seconds
 }
 
 var (
 	timeType            = reflect.TypeFor[time.Time]()
+	marshalerType       = reflect.TypeFor[dynamo.Marshaler]()
+	awsMarshalerType    = reflect.TypeFor[attributevalue.Marshaler]()
 	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// fieldsOf lists the fields of a struct, those of embedded structs in their place.
-func fieldsOf(t reflect.Type) []*field {
-	var list []*field
-	seen := map[string]bool{}
+// fieldsOf lists the fields of a struct that can be named, those nearer to its surface
+// first, and says what is wrong with them. It goes by the same rules as the encoder: fields
+// in the order of declaration, embedded structs in their place, the first of an
+// attribute's name wins. Fields of embedded pointers are encoded but cannot be named.
+func fieldsOf(t reflect.Type) (list []*field, problems []string) {
+	seen := map[string]*field{}
 	var walk func(t reflect.Type, trail []int)
 	walk = func(t reflect.Type, trail []int) {
-		var embedded []reflect.StructField
 		for i := range t.NumField() {
 			f := t.Field(i)
 			f.Index = append(append([]int(nil), trail...), f.Index...)
@@ -40,35 +48,43 @@ func fieldsOf(t reflect.Type) []*field {
 			if ft.Kind() == reflect.Pointer {
 				ft = ft.Elem()
 			}
-			if f.Anonymous && ft.Kind() == reflect.Struct && f.Tag.Get("dynamo") != "-" {
-				if f.Type.Kind() == reflect.Struct {
-					embedded = append(embedded, f)
+			skip := f.Tag.Get("dynamo") == "-" || strings.HasPrefix(f.Tag.Get("dynamo"), "-,")
+			if f.Anonymous && ft.Kind() == reflect.Struct {
+				if !skip && f.Type.Kind() == reflect.Struct {
+					walk(f.Type, f.Index)
 				}
 				continue
 			}
-			if !f.IsExported() || seen[f.Name] {
+			if !f.IsExported() {
 				continue
 			}
-			seen[f.Name] = true
-			list = append(list, newField(f))
-		}
-		for _, f := range embedded { // outer fields win over embedded ones
-			walk(f.Type, f.Index)
+			fd := newField(f)
+			first, ok := seen[fd.attr]
+			switch {
+			case skip, !ok:
+				if !skip {
+					seen[fd.attr] = fd
+				}
+				list = append(list, fd)
+			case len(first.index) >= len(fd.index):
+				problems = append(problems, fmt.Sprintf("fields %s and %s are both attribute %q", first.goName, fd.goName, fd.attr))
+			}
 		}
 	}
 	walk(t, nil)
-	return list
+	slices.SortStableFunc(list, func(a, b *field) int { return len(a.index) - len(b.index) })
+	return list, problems
 }
 
 func newField(f reflect.StructField) *field {
-	name, _, _ := strings.Cut(f.Tag.Get("dynamo"), ",")
+	name, flags, _ := strings.Cut(f.Tag.Get("dynamo"), ",")
 	switch name {
 	case "":
 		name = f.Name
 	case "-":
 		name = ""
 	}
-	fd := &field{goName: f.Name, attr: name, index: f.Index, typ: f.Type}
+	fd := &field{goName: f.Name, attr: name, index: f.Index, typ: f.Type, unix: slices.Contains(strings.Split(flags, ","), "unixtime")}
 	if name != "" {
 		fd.alone = reflect.StructOf([]reflect.StructField{{Name: "F", Type: f.Type, Tag: f.Tag}})
 		if tag := f.Tag.Get("dynamo"); tag == "" || tag[0] == ',' {
@@ -76,6 +92,15 @@ func newField(f reflect.StructField) *field {
 		}
 	}
 	return fd
+}
+
+// stamp is a time as the field keeps it.
+func (f *field) stamp(now time.Time) time.Time {
+	now = now.UTC().Round(0) // without the monotonic reading, which a row cannot hold
+	if f.unix {
+		now = now.Truncate(time.Second)
+	}
+	return now
 }
 
 func (f *field) of(v reflect.Value) reflect.Value { return v.FieldByIndex(f.index) }
@@ -87,7 +112,7 @@ func (f *field) encode(v reflect.Value) (types.AttributeValue, error) {
 	alone.Field(0).Set(v)
 	item, err := dynamo.MarshalItem(alone.Interface())
 	if err != nil {
-		return nil, fmt.Errorf("%w: attribute %q: %w", ErrInvalid, f.attr, err)
+		return nil, &table.EncodeError{What: fmt.Sprintf("attribute %q", f.attr), Err: err}
 	}
 	return item[f.attr], nil
 }
@@ -106,7 +131,11 @@ func (f *field) decode(target reflect.Value, av types.AttributeValue) error {
 func (f *field) convert(v any) (reflect.Value, error) {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() {
-		return reflect.Zero(f.typ), nil
+		switch f.typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+			return reflect.Zero(f.typ), nil
+		}
+		return reflect.Value{}, fmt.Errorf("%w: %q is %s, not nil: use Remove", ErrInvalid, f.goName, f.typ)
 	}
 	if rv.Type().AssignableTo(f.typ) {
 		return rv, nil
@@ -169,7 +198,7 @@ func resolve(fields []*field, name string) *field {
 
 // keyValue is a field's value as key templates take it; false means that it has none.
 func keyValue(v reflect.Value) (any, bool, error) {
-	if v.Kind() == reflect.Pointer {
+	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return nil, false, nil
 		}
@@ -179,14 +208,41 @@ func keyValue(v reflect.Value) (any, bool, error) {
 		t := v.Interface().(time.Time)
 		return t, !t.IsZero(), nil
 	}
-	if v.Type().Implements(textMarshalerType) {
-		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
-		return string(text), len(text) > 0, err
+	if reflect.PointerTo(v.Type()).Implements(textMarshalerType) {
+		if !v.CanAddr() {
+			p := reflect.New(v.Type()).Elem()
+			p.Set(v)
+			v = p
+		}
+		text, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
+		if err != nil {
+			return nil, false, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
+		}
+		return string(text), len(text) > 0, nil
 	}
 	if v.Kind() == reflect.String {
 		return v.String(), v.Len() > 0, nil
 	}
 	return v.Interface(), true, nil
+}
+
+// keyType is the type of what keyValue returns for a field.
+func keyType(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t != timeType && reflect.PointerTo(t).Implements(textMarshalerType) {
+		return reflect.TypeFor[string]()
+	}
+	return t
+}
+
+// restorable says whether setKeyValue can undo keyValue.
+func restorable(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t == timeType || !reflect.PointerTo(t).Implements(textMarshalerType) || reflect.PointerTo(t).Implements(textUnmarshalerType)
 }
 
 // plainValue is a value of a caller's as key templates take it; what they cannot take is
@@ -214,7 +270,10 @@ func setKeyValue(v reflect.Value, parsed any) error {
 	}
 	rv := reflect.ValueOf(parsed)
 	if rv.Kind() == reflect.String && v.Type() != timeType && reflect.PointerTo(v.Type()).Implements(textUnmarshalerType) {
-		return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(rv.String()))
+		if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(rv.String())); err != nil {
+			return fmt.Errorf("%w: a %s cannot be read from the key", ErrInvalid, v.Type())
+		}
+		return nil
 	}
 	f := field{goName: "key field", typ: v.Type()}
 	c, err := f.convert(parsed)

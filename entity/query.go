@@ -45,7 +45,8 @@ func WithExpired() ReadOption {
 	}
 }
 
-// On queries an index of the table instead of the table itself.
+// On queries an index of the table instead of the table itself. An index that does not hold
+// all attributes gives rows with those fields empty that it lacks: do not write them back.
 func On(index string) ReadOption {
 	return func(r *reading) error {
 		r.index = index
@@ -140,19 +141,23 @@ func (e *Entity[T]) Get(ctx context.Context, o T, opts ...ReadOption) (T, error)
 	return row, nil
 }
 
-func (e *Entity[T]) get(ctx context.Context, o T, consistent bool) (T, error) {
-	return e.read(ctx, o, reading{consistent: consistent})
-}
-
 func (e *Entity[T]) read(ctx context.Context, o T, r reading) (row T, err error) {
-	item, err := e.table.Get(ctx, e.Key(o), r.consistent)
+	item, err := e.readItem(ctx, o, r)
 	if err != nil {
 		return row, err
 	}
-	if !r.expired && e.Owns(item) && e.plan.expired(item, e.table.Now()) {
-		return row, ErrNotFound
-	}
 	return e.Decode(item)
+}
+
+func (e *Entity[T]) readItem(ctx context.Context, o T, r reading) (table.Item, error) {
+	item, err := e.table.Get(ctx, e.Key(o), r.consistent)
+	if err != nil {
+		return nil, err
+	}
+	if !r.expired && e.Owns(item) && e.plan.expired(item, e.table.Now()) {
+		return nil, ErrNotFound
+	}
+	return item, nil
 }
 
 // Query yields rows of one partition key in the order of their sort keys, until the end,
@@ -227,9 +232,6 @@ func (e *Entity[T]) keysOf(index string) (pk, sk *keyPlan, err error) {
 	}
 	for i := range p.indexes {
 		if x := &p.indexes[i]; x.name == index {
-			if x.pk.tpl == nil { // local: the table's partition key
-				return &p.pk, &x.sk, nil
-			}
 			return &x.pk, &x.sk, nil
 		}
 	}
@@ -248,6 +250,9 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 		for j, tf := range k.tpl.Fields() {
 			for name, v := range match {
 				if name == tf.Name || resolve([]*field{k.refs[j]}, name) != nil {
+					if _, twice := list[i][tf.Name]; twice {
+						return nil, fmt.Errorf("%w: %q is given twice", ErrInvalid, tf.Name)
+					}
 					list[i][tf.Name] = plainValue(v)
 					used[name] = true
 				}

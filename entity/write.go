@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
@@ -51,12 +52,17 @@ func (e *Entity[T]) PutOp(o T) table.Op { return e.putOp(e.stamp(o, false), fals
 func (e *Entity[T]) stamp(o T, create bool) T {
 	v := reflect.ValueOf(&o).Elem()
 	p := e.plan
-	now := reflect.ValueOf(e.table.Now().UTC())
+	now := e.table.Now()
 	if p.created != nil && (create || p.created.of(v).IsZero()) {
-		p.created.of(v).Set(now)
+		p.created.of(v).Set(reflect.ValueOf(p.created.stamp(now)))
 	}
 	if p.updated != nil {
-		p.updated.of(v).Set(now)
+		p.updated.of(v).Set(reflect.ValueOf(p.updated.stamp(now)))
+	}
+	if p.ttl != nil {
+		if at := p.ttl.of(v); !at.IsZero() {
+			at.Set(reflect.ValueOf(ttlTime(at.Interface().(time.Time))))
+		}
 	}
 	if p.version != nil {
 		version := p.version.of(v)
@@ -92,7 +98,11 @@ func (e *Entity[T]) putOp(stamped T, create bool) table.Op {
 	case version > 1:
 		return op.If(e.isVersion(version - 1)).Explain(e.explainStale)
 	case version == 1:
-		return op.If(table.Attr(p.scheme.Version).NotExists(), e.isOursOrNone()).Explain(e.explainStale)
+		free := table.And(table.Attr(p.scheme.Version).NotExists(), e.isOursOrNone())
+		if p.ttl != nil { // what nobody can see cannot be stale
+			free = table.Or(free, table.And(e.isType(), e.hasExpired()))
+		}
+		return op.If(free).Explain(e.explainStale)
 	}
 	return op.If(e.isOursOrNone()).Explain(e.explainStale)
 }
@@ -120,6 +130,8 @@ func (e *Entity[T]) explainStale(item table.Item) error {
 		return ErrNotFound
 	case !e.Owns(item):
 		return ErrType
+	case e.plan.expired(item, e.table.Now()):
+		return ErrNotFound
 	}
 	return ErrStale
 }
@@ -146,61 +158,78 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 	if err != nil {
 		return o, err
 	}
-	if e.versionOf(&o) > 0 || !e.needsRow(u) {
-		updated, err = e.apply(ctx, e.updateOp(o, u))
-		if row, ok := e.ownUpdate(err, e.versionOf(&o), u); ok {
-			return row, nil
-		}
-		return updated, err
+	if version := e.versionOf(&o); version > 0 || !e.needsRow(u) {
+		return e.apply(ctx, basis[T]{row: o, guarded: version > 0}, u)
 	}
 	// The caller names no version, so losing a race for the read row is not its business.
+	var last error
 	err = backoff.Retry(func() error {
 		if ctx.Err() != nil {
-			return backoff.Permanent(context.Cause(ctx))
+			return backoff.Permanent(ctx.Err())
 		}
-		row, err := e.get(ctx, o, true)
+		item, err := e.readItem(ctx, o, reading{consistent: true})
 		if err != nil {
 			return backoff.Permanent(err)
 		}
-		updated, err = e.apply(ctx, e.updateOp(row, u))
-		if err != nil && !errors.Is(err, ErrStale) {
+		row, err := e.Decode(item)
+		if err != nil {
 			return backoff.Permanent(err)
 		}
-		return err
+		updated, last = e.apply(ctx, basis[T]{row: row, item: item, guarded: e.plan.version != nil}, u)
+		if last != nil && !errors.Is(last, ErrStale) {
+			return backoff.Permanent(last)
+		}
+		return last
 	}, backoff.WithContext(e.table.Backoff(), ctx))
+	if err != nil && last != nil && !errors.Is(err, last) { // backoff drops it when ctx ends
+		err = fmt.Errorf("%w; last attempt: %w", err, last)
+	}
 	return updated, err
 }
 
-func (e *Entity[T]) apply(ctx context.Context, op table.Op) (o T, err error) {
-	item, err := e.table.Apply(ctx, op, table.ReturnNew)
+func (e *Entity[T]) apply(ctx context.Context, from basis[T], u *update) (o T, err error) {
+	item, err := e.table.Apply(ctx, e.updateOp(from, u), table.ReturnNew)
 	if err != nil {
+		if row, ok := e.ownUpdate(err, from, u); ok {
+			return row, nil
+		}
 		return o, err
 	}
-	err = e.decode(item, &o)
-	return o, err
+	return e.Decode(item)
 }
 
-// ownUpdate recognises, like ownEffect, the row that an update with a version has made:
-// it has the next version and every value that was set.
-func (e *Entity[T]) ownUpdate(err error, version int64, u *update) (row T, ok bool) {
+// ownUpdate recognises, like ownEffect, the row that an update has made: it has the next
+// version and every value that the update gave it.
+func (e *Entity[T]) ownUpdate(err error, from basis[T], u *update) (row T, ok bool) {
+	p := e.plan
 	var failed *table.ConditionError
-	if version == 0 || !errors.As(err, &failed) || !failed.Repeated {
+	if !errors.As(err, &failed) || !failed.Repeated || len(failed.Item) == 0 {
 		return row, false
 	}
-	if n, err := integer(failed.Item[e.plan.scheme.Version]); err != nil || n != version+1 {
+	switch n, err := integer(failed.Item[p.scheme.Version]); {
+	case from.guarded && err == nil && n == e.versionOf(&from.row)+1:
+	case p.version == nil && p.updated != nil: // which tells as much
+	default:
 		return row, false
 	}
-	sets := 0
+	after := from.row
+	if u.applyTo(reflect.ValueOf(&after).Elem()) != nil {
+		return row, false
+	}
 	for _, r := range u.list {
-		switch have := failed.Item[r.attr]; {
-		case r.verb != setVerb && r.verb != removeVerb:
-			continue
-		case r.av == nil && have != nil, r.av != nil && (have == nil || !table.SameValue(have, r.av)):
+		want := r.av
+		if r.verb == addVerb || r.verb == appendVerb {
+			if want, err = r.field.encode(r.field.of(reflect.ValueOf(&after).Elem())); err != nil {
+				return row, false
+			}
+		}
+		have := failed.Item[r.attr]
+		if (want == nil) != (have == nil) || want != nil && !table.SameValue(have, want) {
 			return row, false
 		}
-		sets++
 	}
-	return row, sets > 0 && e.decode(failed.Item, &row) == nil
+	_, err = e.decode(failed.Item, &row)
+	return row, err == nil
 }
 
 // UpdateOp is Update as part of a transaction. It cannot read: where index keys depend on
@@ -210,7 +239,7 @@ func (e *Entity[T]) UpdateOp(o T, changes ...Change) table.Op {
 	if err != nil {
 		return table.Invalid(e.fail("update", err))
 	}
-	return e.updateOp(o, u)
+	return e.updateOp(basis[T]{row: o, guarded: e.versionOf(&o) > 0}, u)
 }
 
 func (e *Entity[T]) versionOf(o *T) int64 {
@@ -220,40 +249,34 @@ func (e *Entity[T]) versionOf(o *T) int64 {
 	return e.plan.version.of(reflect.ValueOf(o).Elem()).Int()
 }
 
-func (e *Entity[T]) updateOp(o T, u *update) table.Op {
+func (e *Entity[T]) updateOp(from basis[T], u *update) table.Op {
 	p := e.plan
-	key := e.Key(o)
+	key := e.Key(from.row)
 	if err := key.Validate(); err != nil {
-		return table.Invalid(err)
+		return table.Invalid(e.fail("update", err))
 	}
-	changes, seen, err := e.indexChanges(o, u)
+	changes, seen, err := e.indexChanges(from, u)
 	if err != nil {
 		return table.Invalid(e.fail("update", err))
 	}
 	changes = append(u.table(), changes...)
-	conds := []table.Cond{table.Attr(p.scheme.PK).Exists(), e.isOursOrNone(), seen}
+	exists := table.Attr(p.scheme.PK).Exists()
 	if p.version != nil {
-		if version := e.versionOf(&o); version > 0 {
-			conds[0] = table.Attr(p.scheme.Version).Equal(version)
+		switch version := e.versionOf(&from.row); {
+		case version < 0:
+			return table.Invalid(e.fail("update", fmt.Errorf("%w: negative version", ErrInvalid)))
+		case version > 0:
+			exists = table.Attr(p.scheme.Version).Equal(version)
+		case from.guarded: // a row that was read without a version has none still
+			exists = table.And(exists, table.Attr(p.scheme.Version).NotExists())
 		}
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
+	conds := []table.Cond{exists, e.isOursOrNone(), seen}
 	if p.ttl != nil {
 		conds = append(conds, table.Not(e.hasExpired()))
 	}
-	if p.updated != nil {
-		av, err := p.updated.encode(reflect.ValueOf(e.table.Now().UTC()))
-		if err != nil {
-			return table.Invalid(e.fail("update", err))
-		}
-		changes = append(changes, table.Attr(p.updated.attr).Set(av))
-	}
-	return table.Update(key, changes...).If(conds...).Explain(func(item table.Item) error {
-		if p.expired(item, e.table.Now()) {
-			return ErrNotFound
-		}
-		return e.explainStale(item)
-	})
+	return table.Update(key, changes...).If(conds...).Explain(e.explainStale)
 }
 
 // Delete deletes the row of o. Where o has a version, a row of another version is
@@ -262,15 +285,26 @@ func (e *Entity[T]) updateOp(o T, u *update) table.Op {
 //
 // Cost: one delete.
 func (e *Entity[T]) Delete(ctx context.Context, o T) error {
-	return e.fail("delete", e.table.Write(ctx, e.DeleteOp(o)))
+	err := e.table.Write(ctx, e.DeleteOp(o))
+	var failed *table.ConditionError
+	if errors.As(err, &failed) && failed.Repeated && len(failed.Item) == 0 {
+		return nil // gone: the attempt whose answer was lost deleted it
+	}
+	return e.fail("delete", err)
 }
 
 // DeleteOp is Delete as part of a transaction.
 func (e *Entity[T]) DeleteOp(o T) table.Op {
-	op := table.Delete(e.Key(o)).Explain(e.explainStale)
-	if version := e.versionOf(&o); version > 0 {
+	key := e.Key(o)
+	if err := key.Validate(); err != nil {
+		return table.Invalid(e.fail("delete", err))
+	}
+	op := table.Delete(key).Explain(e.explainStale)
+	switch version := e.versionOf(&o); {
+	case version > 0:
 		return op.If(e.isVersion(version))
+	case version < 0:
+		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
 	}
 	return op.If(e.isOursOrNone())
 }
-

@@ -24,8 +24,9 @@ const (
 )
 
 type step struct {
-	field string // of a map, when not empty
-	index int    // of a list, otherwise
+	field string // of a map, unless list
+	list  bool
+	index int // of a list
 }
 
 // Attr names a top-level attribute, verbatim: dots and brackets in name are part of
@@ -43,9 +44,10 @@ func (o Operand) Field(name string) Operand {
 	return o
 }
 
-// At addresses an element of a list attribute, counted from 0.
+// At addresses an element of a list attribute, counted from 0. A negative index is refused
+// when the operation is sent.
 func (o Operand) At(index int) Operand {
-	o.steps = append(o.steps[:len(o.steps):len(o.steps)], step{index: index})
+	o.steps = append(o.steps[:len(o.steps):len(o.steps)], step{list: true, index: index})
 	return o
 }
 
@@ -82,6 +84,10 @@ func (o Operand) Minus(v any) Operand { return function(minusOperand, o, operand
 func (o Operand) Append(v any) Operand { return function(appendOperand, o, operand(v)) }
 
 func (o *Operand) write(b *builder) {
+	if !b.allows(o.kind) {
+		b.fail("%s does not belong there", o.kind)
+		return
+	}
 	switch o.kind {
 	case pathOperand:
 		b.path(o)
@@ -98,8 +104,14 @@ func (o *Operand) write(b *builder) {
 		if o.kind == minusOperand {
 			sign = " - "
 		}
+		b.depth++
 		o.args[0].write(b)
 		b.text(sign)
 		o.args[1].write(b)
+		b.depth--
 	}
+}
+
+func (k operandKind) String() string {
+	return [...]string{"an attribute", "a value", "Size", "OrElse", "Plus", "Minus", "Append"}[k]
 }

@@ -2,7 +2,9 @@ package table
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,28 +21,19 @@ const (
 )
 
 // UnprocessedError says that DynamoDB left part of a batch undone, for lack of capacity,
-// until the retry policy ended. It matches ErrThrottled.
+// until the retry policy or the context ended. It matches ErrThrottled or what Err is.
 type UnprocessedError struct {
 	Keys []keys.Key // what was not read
 	Ops  []Op       // what was not written
-	Err  error      // the last request's error, if it failed as a whole
+	Err  error      // why it was not tried again: ErrThrottled, the last request's error, or the context's
 }
 
 func (e *UnprocessedError) Error() string {
-	text := fmt.Sprintf("table: batch: %d of its items were not processed", len(e.Keys)+len(e.Ops))
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
+	return fmt.Sprintf("table: batch: %d of its items were not processed: %v", len(e.Keys)+len(e.Ops), e.Err)
 }
 
-// Unwrap returns ErrThrottled and, where there is one, the cause.
-func (e *UnprocessedError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{ErrThrottled}
-	}
-	return []error{e.Err}
-}
+// Unwrap returns the cause.
+func (e *UnprocessedError) Unwrap() error { return e.Err }
 
 // drain gives chunks of work to send until nothing is left. send returns what remains of
 // its chunk; where that is not less than before, the retry policy says how long to wait
@@ -62,7 +55,7 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 			wait = nil // progress: the policy starts anew
 		}
 		if wait == nil {
-			wait = t.retry.Backoff()
+			wait = t.retry.backoff()
 		}
 		if err := pause(ctx, wait); err != nil {
 			return work, err
@@ -84,7 +77,7 @@ func pause(ctx context.Context, b backoff.BackOff) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
 }
 
@@ -113,7 +106,10 @@ func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) 
 			if err != nil {
 				return nil, err
 			}
-			for _, i := range at[key] {
+			for n, i := range at[key] {
+				if n > 0 {
+					item = maps.Clone(item) // the caller's to change
+				}
 				items[i] = item
 			}
 		}
@@ -177,7 +173,9 @@ func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 	}
 	undone := &UnprocessedError{Err: err}
 	for _, a := range left {
-		undone.Ops = append(undone.Ops, *a.op)
+		op := *a.op
+		op.with = nil // each is in the list of its own
+		undone.Ops = append(undone.Ops, op)
 	}
 	return undone
 }
@@ -214,7 +212,11 @@ func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, 
 			if err != nil {
 				return answer{}, err
 			}
-			rest = append(rest, byKey[key])
+			a, ok := byKey[key]
+			if !ok {
+				return answer{}, errors.New("an unprocessed item that was not sent")
+			}
+			rest = append(rest, a)
 		}
 		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
 	})

@@ -20,6 +20,23 @@ type builder struct {
 	holder map[string]string // attribute name to placeholder
 	values Item
 	err    error
+
+	changing bool // writes an update, not a condition
+	depth    int  // of functions around what is being written
+}
+
+// allows says whether an operand of that kind may stand at this place. DynamoDB would refuse
+// it too, with a message about its own syntax.
+func (b *builder) allows(k operandKind) bool {
+	switch k {
+	case sizeOperand:
+		return !b.changing
+	case orElseOperand, appendOperand:
+		return b.changing
+	case plusOperand, minusOperand:
+		return b.changing && b.depth == 0
+	}
+	return true
 }
 
 // The placeholders of all but huge requests, so that they cost no allocation.
@@ -86,10 +103,13 @@ func (b *builder) path(o *Operand) {
 	}
 	b.name(o.name)
 	for _, s := range o.steps {
-		if s.field != "" {
+		if !s.list {
 			b.text(".")
 			b.name(s.field)
 			continue
+		}
+		if s.index < 0 {
+			b.fail("negative index into a list")
 		}
 		b.text("[")
 		b.buf = strconv.AppendInt(b.buf, int64(s.index), 10)
@@ -116,21 +136,41 @@ func (b *builder) value(v any) {
 func (b *builder) call(name string, args []*Operand) {
 	b.text(name)
 	b.text("(")
+	b.depth++
 	for i, a := range args {
 		if i > 0 {
 			b.text(", ")
 		}
 		a.write(b)
 	}
+	b.depth--
 	b.text(")")
 }
 
+// EncodeError says that a value could not be turned into an attribute value. It matches
+// ErrInvalid. Its text leaves the cause out: that comes from a type of the application's and
+// may quote the value. Err has it.
+type EncodeError struct {
+	What string // what could not be encoded: a Go type, an attribute's name
+	Err  error
+}
+
+func (e *EncodeError) Error() string {
+	return fmt.Sprintf("%v: %s cannot be encoded", ErrInvalid, e.What)
+}
+
+// Unwrap returns ErrInvalid and the cause.
+func (e *EncodeError) Unwrap() []error { return []error{ErrInvalid, e.Err} }
+
 // Encode turns a Go value into an attribute value, the way guregu/dynamo does, with one
 // difference: where an expression needs a value, an empty string is an empty string. A
-// value that encodes to nothing, such as a nil pointer, is refused.
+// value that encodes to nothing, such as a nil pointer or an empty set, is refused.
 func Encode(v any) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case types.AttributeValue:
+		if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
+			return nil, fmt.Errorf("%w: %T is nil", ErrInvalid, v)
+		}
 		return v, nil
 	case string:
 		return &types.AttributeValueMemberS{Value: v}, nil
@@ -143,7 +183,7 @@ func Encode(v any) (types.AttributeValue, error) {
 	}
 	av, err := dynamo.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("%w: encode %T: %w", ErrInvalid, v, err)
+		return nil, &EncodeError{What: fmt.Sprintf("a %T", v), Err: err}
 	}
 	if av == nil {
 		if reflect.ValueOf(v).Kind() == reflect.String {

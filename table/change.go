@@ -1,6 +1,6 @@
 package table
 
-// Change is one change that an update makes to an item.
+// Change is one change that an update makes to an item. The zero Change is refused.
 type Change struct {
 	verb   changeVerb
 	target Operand
@@ -40,6 +40,8 @@ func (c Change) Target() string { return c.target.name }
 // writeChanges writes an update expression. Clauses come in a fixed order and changes in
 // the order given, so the same update gives the same bytes, which idempotency tokens need.
 func writeChanges(b *builder, changes []Change) {
+	b.changing = true
+	defer func() { b.changing = false }()
 	for verb := range changeVerbs {
 		first := true
 		for i := range changes {
@@ -57,13 +59,16 @@ func writeChanges(b *builder, changes []Change) {
 				b.text(verbText[verb])
 			}
 			first = false
-			c.target.write(b)
+			b.path(&c.target)
 			switch verb {
 			case setVerb:
 				b.text(" = ")
 				c.value.write(b)
 			case addVerb, deleteVerb:
 				b.text(" ")
+				if c.value.kind != valueOperand {
+					b.fail("Add and DeleteFrom take values only")
+				}
 				c.value.write(b)
 			}
 		}

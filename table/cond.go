@@ -51,6 +51,9 @@ func (o Operand) Between(lo, hi any) Cond {
 	return Cond{kind: betweenCond, args: []Operand{o, operand(lo), operand(hi)}}
 }
 
+// maxIn is the number of values that DynamoDB compares with.
+const maxIn = 100
+
 // In holds where o equals one of the values, of which there may be 1 to 100.
 func (o Operand) In(values ...any) Cond {
 	args := make([]Operand, 0, len(values)+1)
@@ -128,6 +131,9 @@ func (c *Cond) write(b *builder) {
 		b.text(" AND ")
 		c.args[2].write(b)
 	case inCond:
+		if n := len(c.args) - 1; n < 1 || n > maxIn {
+			b.fail("In takes 1 to %d values, not %d", maxIn, n)
+		}
 		c.args[0].write(b)
 		b.text(" IN (")
 		for i := range c.args[1:] {
@@ -138,6 +144,11 @@ func (c *Cond) write(b *builder) {
 		}
 		b.text(")")
 	case callCond:
+		if c.op == "attribute_exists" || c.op == "attribute_not_exists" || c.op == "attribute_type" {
+			if c.args[0].kind != pathOperand {
+				b.fail("%s is asked of an attribute, not of %s", c.op, c.args[0].kind)
+			}
+		}
 		b.text(c.op)
 		b.text("(")
 		for i := range c.args {

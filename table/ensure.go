@@ -20,6 +20,7 @@ import (
 // Creating takes seconds, adding an index to a large table hours; ctx bounds it.
 func (t *Table) Ensure(ctx context.Context) error {
 	var last Step
+	var lastErr error
 	for repeats := 0; ; {
 		l, err := t.describe(ctx)
 		if err != nil {
@@ -35,18 +36,24 @@ func (t *Table) Ensure(ctx context.Context) error {
 		// One step, then another look: steps depend on each other, and other
 		// instances may be at it as well.
 		step := p.Steps[0]
-		if step == last {
-			if repeats++; repeats == 10 {
-				return fmt.Errorf("table: ensure: %w: %s has no effect", ErrSchema, step.Kind)
+		switch {
+		case step != last:
+			last, lastErr, repeats = step, nil, 0
+		case lastErr != nil && !inUse(lastErr):
+			return lastErr // which was no other instance's doing: the step is still to be done
+		case repeats == 10:
+			if lastErr == nil {
+				lastErr = errors.New("no effect")
 			}
-		} else {
-			last, repeats = step, 0
+			return fmt.Errorf("table: ensure: %w: %s: %w", ErrSchema, step.Kind, lastErr)
+		default:
+			repeats++
 		}
 		if err := t.settle(ctx); err != nil {
 			return err
 		}
-		if err := t.apply(ctx, step, l); err != nil && !inUse(err) {
-			return err
+		if lastErr = t.apply(ctx, step, l); ctx.Err() != nil && lastErr != nil {
+			return lastErr
 		}
 		if err := t.settle(ctx); err != nil {
 			return err
@@ -54,7 +61,7 @@ func (t *Table) Ensure(ctx context.Context) error {
 	}
 }
 
-// inUse says that somebody else is changing the table: look again.
+// inUse says that somebody is changing the table at this moment.
 func inUse(err error) bool {
 	var busy *types.ResourceInUseException
 	var limit *types.LimitExceededException
@@ -74,8 +81,12 @@ func (t *Table) settle(ctx context.Context) error {
 		if err != nil || d == nil || isActive(d) {
 			return err
 		}
+		switch d.TableStatus {
+		case types.TableStatusArchiving, types.TableStatusArchived, types.TableStatusInaccessibleEncryptionCredentials:
+			return fmt.Errorf("table: ensure: %w: table %s is %s", ErrSchema, t.schema.Name, d.TableStatus)
+		}
 		if err := pause(ctx, wait); err != nil {
-			return fmt.Errorf("table: wait until %s is active: %w", t.schema.Name, err)
+			return fmt.Errorf("table: ensure: wait until %s is active: %w", t.schema.Name, err)
 		}
 	}
 }
@@ -106,7 +117,7 @@ func (t *Table) apply(ctx context.Context, step Step, l live) error {
 			}}},
 		})
 	case ChangeCapacity:
-		return t.update(ctx, &dynamodb.UpdateTableInput{BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: throughput(s.Capacity)})
+		return t.changeCapacity(ctx, l.table)
 	case EnableStream:
 		return t.update(ctx, &dynamodb.UpdateTableInput{StreamSpecification: s.stream()})
 	case EnableDeletionProtection:
@@ -166,8 +177,8 @@ func (t *Table) create(ctx context.Context) error {
 			IndexName: aws.String(x.Name), KeySchema: x.keySchema(), Projection: x.projection(), ProvisionedThroughput: throughput(s.Capacity),
 		})
 	}
-	for name, value := range s.Tags {
-		in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(value)})
+	for _, name := range s.missingTags(nil) {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(name), Value: aws.String(s.Tags[name])})
 	}
 	return t.send(ctx, "CreateTable", true, func(ctx context.Context) (answer, error) {
 		out, err := t.client.CreateTable(ctx, in, once)
@@ -189,30 +200,32 @@ func (t *Table) update(ctx context.Context, in *dynamodb.UpdateTableInput) error
 	})
 }
 
+// changeCapacity sets the throughput of the table and, when it was on demand, of its
+// indexes, which need one from then on.
+func (t *Table) changeCapacity(ctx context.Context, have *types.TableDescription) error {
+	in := &dynamodb.UpdateTableInput{BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: throughput(t.schema.Capacity)}
+	if liveCapacity(have) == nil {
+		for _, g := range have.GlobalSecondaryIndexes {
+			in.GlobalSecondaryIndexUpdates = append(in.GlobalSecondaryIndexUpdates, types.GlobalSecondaryIndexUpdate{
+				Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: g.IndexName, ProvisionedThroughput: throughput(t.schema.Capacity)},
+			})
+		}
+	}
+	return t.update(ctx, in)
+}
+
 func (t *Table) enableTTL(ctx context.Context) error {
 	in := &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &t.schema.Name,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.scheme.TTL, Enabled: aws.Bool(true)},
 	}
-	err := t.send(ctx, "UpdateTimeToLive", true, func(ctx context.Context) (answer, error) {
+	return t.send(ctx, "UpdateTimeToLive", true, func(ctx context.Context) (answer, error) {
 		out, err := t.client.UpdateTimeToLive(ctx, in, once)
 		if err != nil {
 			return answer{}, err
 		}
 		return answer{metadata: out.ResultMetadata}, nil
 	})
-	if err == nil {
-		return nil
-	}
-	// Another instance may have been faster, which DynamoDB calls invalid.
-	d, look := t.describeTTL(ctx)
-	if look != nil {
-		return errors.Join(err, look)
-	}
-	if on, name := ttlState(d); on && name == t.scheme.TTL {
-		return nil
-	}
-	return err
 }
 
 func throughput(c *Capacity) *types.ProvisionedThroughput {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -54,9 +55,20 @@ func (e *Error) Error() string {
 	}
 	if e.Err != nil {
 		b.WriteString(": ")
-		b.WriteString(e.Err.Error())
+		b.WriteString(withoutValues(e.Err.Error()))
 	}
 	return b.String()
+}
+
+// withoutValues cuts off what DynamoDB quotes of a request: two of its messages end with
+// the values they complain about, and errors end in logs.
+func withoutValues(text string) string {
+	for _, quote := range []string{"Input collection [", "converted to a numeric value: "} {
+		if before, _, ok := strings.Cut(text, quote); ok {
+			return before + strings.TrimSuffix(quote, "[") + "…"
+		}
+	}
+	return text
 }
 
 // Unwrap returns the kind and the cause.
@@ -80,8 +92,11 @@ type ConditionError struct {
 	Err   error // what it means, where the operation explains it (Op.Explain); otherwise nil
 
 	// Repeated says that an earlier attempt of the same request got no clear answer: it may
-	// have been applied, and Item may be its own effect.
+	// have been applied, and Item may be its own effect. A transaction never sets it, since
+	// its token makes DynamoDB recognise a repeated attempt.
 	Repeated bool
+
+	cause error // the SDK's
 }
 
 func (e *ConditionError) Error() string {
@@ -92,12 +107,16 @@ func (e *ConditionError) Error() string {
 	return fmt.Sprintf("table: write: operation %d (%s): %v", e.Index, e.Op.kind, cause)
 }
 
-// Unwrap returns ErrCondition and the explanation.
+// Unwrap returns ErrCondition, the explanation, and the SDK's error.
 func (e *ConditionError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{ErrCondition}
+	list := []error{ErrCondition}
+	if e.Err != nil {
+		list = append(list, e.Err)
 	}
-	return []error{ErrCondition, e.Err}
+	if e.cause != nil {
+		list = append(list, e.cause)
+	}
+	return list
 }
 
 // ConditionErrors says that the conditions of several operations of one transaction did
@@ -143,10 +162,16 @@ func wrap(operation, table string, err error) error {
 }
 
 func kindOf(err error) error {
-	for _, kind := range []error{ErrInvalid, ErrNotFound, ErrSchema} {
+	for _, kind := range []error{ErrInvalid, ErrNotFound, ErrSchema, ErrUnreachable} {
 		if errors.Is(err, kind) {
 			return nil // it says so itself
 		}
+	}
+	if isIdentityError(err) { // whose causes are answers of other services
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return ErrCredentials
 	}
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
@@ -156,36 +181,72 @@ func kindOf(err error) error {
 	if errors.As(err, &api) {
 		return kindOfCode(api.ErrorCode())
 	}
-	var send *smithyhttp.RequestSendError
+	var sending *smithyhttp.RequestSendError
+	var cut *smithy.CanceledError // while the answer was awaited
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
-	case errors.As(err, &send), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &sending), errors.As(err, &cut):
 		return ErrUnreachable
-	case isIdentityError(err):
-		return ErrCredentials
 	}
 	return nil
+}
+
+// MayHaveApplied says whether a single request that failed with err may have been applied
+// all the same: the request went out, and what came back, if anything, was no refusal.
+func MayHaveApplied(err error) bool {
+	if err == nil || unsent(err) {
+		return false
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return false
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return true
+	}
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) && response.HTTPStatusCode() != 0 {
+		return response.HTTPStatusCode() >= 500
+	}
+	return api.ErrorFault() == smithy.FaultServer
+}
+
+// unsent says that the SDK failed before it sent anything.
+func unsent(err error) bool {
+	if isIdentityError(err) {
+		return true
+	}
+	var operation *smithy.OperationError
+	var sending *smithyhttp.RequestSendError
+	var response *smithyhttp.ResponseError
+	var cut *smithy.CanceledError
+	var api smithy.APIError
+	return errors.As(err, &operation) && !errors.As(err, &sending) && !errors.As(err, &response) &&
+		!errors.As(err, &cut) && !errors.As(err, &api)
 }
 
 func kindOfCode(code string) error {
 	switch code {
 	case "ConditionalCheckFailedException", "ConditionalCheckFailed":
 		return ErrCondition
-	case "TransactionConflictException", "TransactionConflict", "TransactionInProgressException":
+	case "TransactionConflictException", "TransactionConflict", "TransactionInProgressException",
+		"ReplicatedWriteConflictException":
 		return ErrConflict
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingException",
-		"ThrottlingError", "RequestLimitExceeded", "LimitExceededException":
+		"ThrottlingError", "Throttling", "RequestLimitExceeded", "LimitExceededException":
 		return ErrThrottled
-	case "ResourceNotFoundException":
+	case "ResourceNotFoundException", "TableNotFoundException", "IndexNotFoundException":
 		return ErrNoTable
 	case "ValidationException", "ValidationError", "ItemCollectionSizeLimitExceededException",
 		"ItemCollectionSizeLimitExceeded", "IdempotentParameterMismatchException", "SerializationException":
 		return ErrInvalid
-	case "AccessDeniedException":
+	case "AccessDeniedException", "AccessDenied":
 		return ErrDenied
 	case "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException",
-		"MissingAuthenticationTokenException", "MissingAuthenticationToken", "IncompleteSignatureException":
+		"MissingAuthenticationTokenException", "MissingAuthenticationToken", "IncompleteSignatureException",
+		"InvalidClientTokenId", "SignatureDoesNotMatch", "ExpiredToken", "NotAuthorized":
 		return ErrCredentials
 	}
 	return nil
@@ -210,7 +271,8 @@ func kindOfReasons(reasons []types.CancellationReason) error {
 // isIdentityError recognises the SDK's failure to find credentials, for which it has no
 // type: its middleware says "get identity" before anything is sent.
 func isIdentityError(err error) bool {
-	return strings.Contains(err.Error(), "get identity: ")
+	var operation *smithy.OperationError
+	return errors.As(err, &operation) && operation.Err != nil && strings.HasPrefix(operation.Err.Error(), "get identity: ")
 }
 
 func deref[T any](p *T) (v T) {

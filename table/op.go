@@ -7,8 +7,9 @@ import (
 )
 
 // Op is one write: put, update, delete or check. Ops are values; their methods return new
-// ones. An Op that could not be made carries its error, which Write reports before
-// anything is sent.
+// ones and leave the old one as it is. An Op that could not be made carries its error, which
+// Write reports before anything is sent. Maps and slices given to an Op are not copied:
+// leave them unchanged until it has been written.
 type Op struct {
 	kind    opKind
 	key     keys.Key
@@ -39,7 +40,7 @@ func (k opKind) String() string {
 func Put(item Item) Op { return Op{kind: putOp, item: item} }
 
 // Update changes the item at key, or makes it where there is none: add a condition to
-// prevent that.
+// prevent that. It needs at least one change, here or by Changing.
 func Update(key keys.Key, changes ...Change) Op {
 	return Op{kind: updateOp, key: key, changes: changes}
 }
@@ -165,6 +166,9 @@ func (t *Table) action(op *Op, index int) (action, error) {
 			return a, fmt.Errorf("%w: check without a condition", ErrInvalid)
 		}
 	case updateOp:
+		if len(op.changes) == 0 {
+			return a, fmt.Errorf("%w: update without changes", ErrInvalid)
+		}
 		if err := t.checkTargets(op.changes); err != nil {
 			return a, err
 		}

@@ -113,7 +113,7 @@ func (t *Table) Verify(ctx context.Context) error {
 }
 
 func (t *Table) describe(ctx context.Context) (l live, err error) {
-	if l.table, err = t.describeTable(ctx); err != nil || l.table == nil {
+	if l.table, err = t.describeTable(ctx); err != nil || l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
 		return l, err
 	}
 	if !t.schema.NoTTL {
@@ -158,6 +158,19 @@ func (t *Table) describeTable(ctx context.Context) (table *types.TableDescriptio
 	return table, err
 }
 
+// present is l without what is being deleted.
+func (l live) present() live {
+	if l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
+		return live{}
+	}
+	table := *l.table
+	table.GlobalSecondaryIndexes = slices.DeleteFunc(slices.Clone(table.GlobalSecondaryIndexes), func(g types.GlobalSecondaryIndexDescription) bool {
+		return g.IndexStatus == types.IndexStatusDeleting
+	})
+	l.table = &table
+	return l
+}
+
 func (t *Table) describeTTL(ctx context.Context) (ttl *types.TimeToLiveDescription, err error) {
 	err = t.send(ctx, "DescribeTimeToLive", false, func(ctx context.Context) (answer, error) {
 		out, err := t.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.schema.Name}, once)
@@ -194,6 +207,7 @@ func (t *Table) describeTags(ctx context.Context, arn *string) (map[string]strin
 // compare is the one place that knows what a difference is.
 func (t *Table) compare(l live) Plan {
 	p := Plan{Table: t.schema.Name}
+	l = l.present()
 	step := func(kind StepKind, name, format string, args ...any) {
 		p.Steps = append(p.Steps, Step{Kind: kind, Text: fmt.Sprintf(format, args...), name: name})
 	}

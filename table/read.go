@@ -2,8 +2,10 @@ package table
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -72,7 +74,8 @@ func (t *Table) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
 // pages turns a function that reads one page into a sequence of items.
 func pages(limit int, start Item, page func(start Item, left int) (Page, error)) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		for start, left := start, limit; ; {
+		left := limit
+		for start := start; ; {
 			p, err := page(start, left)
 			if err != nil {
 				yield(nil, err)
@@ -82,8 +85,10 @@ func pages(limit int, start Item, page func(start Item, left int) (Page, error))
 				if !yield(item, nil) {
 					return
 				}
-				if left--; left == 0 {
-					return
+				if limit > 0 {
+					if left--; left == 0 {
+						return
+					}
 				}
 			}
 			if start = p.Next; start == nil {
@@ -99,13 +104,13 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
-	if q.PK == "" {
-		return Page{}, fmt.Errorf("table: query: %w: empty partition key", ErrInvalid)
-	}
-	if q.SK.Lo == q.SK.Hi && q.SK.Lo != "" {
-		return Page{}, nil // a half-open range of nothing
+	if err := q.check(t.schema); err != nil {
+		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
 	cond, drop, err := rangeCond(q.SK, sk)
+	if errors.Is(err, errEmptyRange) {
+		return Page{}, nil
+	}
 	if err != nil {
 		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
@@ -118,7 +123,7 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		TableName: &t.schema.Name, KeyConditionExpression: keyCondition, FilterExpression: b.take(),
 		ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
 		ScanIndexForward: aws.Bool(!q.Descending), ConsistentRead: &q.Consistent, ExclusiveStartKey: q.Start,
-		Limit: pageLimit(q.Limit, q.PageSize, !q.Filter.IsZero() || drop != ""), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		Limit: pageLimit(q.Limit, q.PageSize, !q.Filter.IsZero(), drop != "" && q.Descending), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
 	if q.Index != "" {
 		in.IndexName = &q.Index
@@ -132,17 +137,49 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		page = Page{Items: dropAt(out.Items, sk, drop, q.Descending), Next: next(out.LastEvaluatedKey)}
+		page = t.page(dropAt(out.Items, sk, drop, q.Descending), out.LastEvaluatedKey, q.Limit, q.Index)
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
 	return page, err
 }
 
-// pageLimit is how many items a request should examine: no more than are wanted, unless
-// some of those examined may be dropped.
-func pageLimit(limit, size int, drops bool) *int32 {
-	if limit > 0 && !drops && (size == 0 || limit < size) {
-		size = limit
+// check refuses what DynamoDB would refuse, before anything is sent.
+func (q *Query) check(s Schema) error {
+	if err := keys.NewKey(q.PK, "-").Validate(); err != nil {
+		return fmt.Errorf("%w: PK: %w", ErrInvalid, err)
+	}
+	return checkRead(s, q.Index, q.Consistent, q.Limit, q.PageSize)
+}
+
+func checkRead(s Schema, index string, consistent bool, limit, pageSize int) error {
+	switch {
+	case limit < 0:
+		return fmt.Errorf("%w: Limit: negative", ErrInvalid)
+	case pageSize < 0:
+		return fmt.Errorf("%w: PageSize: negative", ErrInvalid)
+	case index == "":
+		return nil
+	}
+	x, ok := s.Index(index)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
+	case consistent && !x.Local:
+		return fmt.Errorf("%w: Consistent: index %q is global and cannot be read so", ErrInvalid, index)
+	}
+	return nil
+}
+
+// pageLimit is how many items a request should examine: no more than are wanted, unless a
+// filter may drop most of them, and one more where that one will be.
+func pageLimit(limit, size int, filter, oneMore bool) *int32 {
+	if limit > 0 && !filter {
+		if oneMore {
+			limit++
+		}
+		if size == 0 || limit < size {
+			size = limit
+		}
 	}
 	if size <= 0 {
 		return nil
@@ -150,11 +187,32 @@ func pageLimit(limit, size int, drops bool) *int32 {
 	return aws.Int32(int32(min(size, 1<<30)))
 }
 
-func next(key Item) Item {
-	if len(key) == 0 {
-		return nil
+// page is what a request brought, cut off at limit: a filtered request is not limited in
+// what it examines.
+func (t *Table) page(items []Item, last Item, limit int, index string) Page {
+	if limit > 0 && len(items) > limit {
+		items = items[:limit]
+		last = t.startAfter(items[limit-1], index)
 	}
-	return key
+	if len(last) == 0 {
+		last = nil
+	}
+	return Page{Items: items, Next: last}
+}
+
+// startAfter is the key from which a read goes on after item.
+func (t *Table) startAfter(item Item, index string) Item {
+	names := []string{t.scheme.PK, t.scheme.SK}
+	if x, ok := t.schema.Index(index); ok {
+		names = append(names, x.PK, x.SK)
+	}
+	start := make(Item, len(names))
+	for _, name := range names {
+		if av, ok := item[name]; ok {
+			start[name] = av
+		}
+	}
+	return start
 }
 
 func (t *Table) keyNames(index string) (pk, sk string, err error) {
@@ -179,18 +237,44 @@ func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
 		return Cond{}, "", nil
 	case sk == "":
 		return Cond{}, "", fmt.Errorf("%w: a range on an index without a sort key", ErrInvalid)
+	case r.Hi != "" && r.Lo > r.Hi:
+		return Cond{}, "", fmt.Errorf("%w: the range of sort keys ends before it begins", ErrInvalid)
+	case r.Lo == r.Hi:
+		return Cond{}, "", errEmptyRange
+	case r.Hi == r.Lo+"\x00" && len(r.Lo) <= keys.MaxSK:
+		return Attr(sk).Equal(r.Lo), "", nil
+	}
+	lo, hi := possible(r.Lo), possible(r.Hi)
+	if lo == "" && r.Lo != "" {
+		return Cond{}, "", errEmptyRange
+	}
+	r = keys.Range{Lo: lo, Hi: hi}
+	switch {
+	case r == keys.Range{}:
+		return Cond{}, "", nil
+	case lo == hi:
+		return Cond{}, "", errEmptyRange
 	case r.Hi == "":
 		return Attr(sk).AtLeast(r.Lo), "", nil
 	case r.Lo == "":
 		return Attr(sk).Less(r.Hi), "", nil
-	case r.Lo > r.Hi:
-		return Cond{}, "", fmt.Errorf("%w: the range of sort keys ends before it begins", ErrInvalid)
-	case r.Hi == r.Lo+"\x00":
-		return Attr(sk).Equal(r.Lo), "", nil
 	case r == keys.PrefixRange(r.Lo):
 		return Attr(sk).HasPrefix(r.Lo), "", nil
 	}
 	return Attr(sk).Between(r.Lo, r.Hi), r.Hi, nil
+}
+
+// errEmptyRange is the answer to a half-open range of nothing.
+var errEmptyRange = errors.New("empty range")
+
+// possible replaces a bound that is too long for a sort key, which DynamoDB would refuse, by
+// the least possible one above it: no key lies between them. "" is above all keys.
+func possible(bound string) string {
+	for len(bound) > keys.MaxSK {
+		_, size := utf8.DecodeLastRuneInString(bound)
+		bound = keys.PrefixRange(bound[:len(bound)-size]).Hi
+	}
+	return bound
 }
 
 // dropAt removes the items whose sort key is at: they can only stand at the end of an
@@ -246,12 +330,12 @@ func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 		TableName: &t.schema.Name, FilterExpression: b.take(),
 		ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
 		ConsistentRead: &s.Consistent, ExclusiveStartKey: s.Start,
-		Limit: pageLimit(s.Limit, s.PageSize, !s.Filter.IsZero()), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		Limit: pageLimit(s.Limit, s.PageSize, !s.Filter.IsZero(), false), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}
+	if err := checkRead(t.schema, s.Index, s.Consistent, s.Limit, s.PageSize); err != nil {
+		return Page{}, fmt.Errorf("table: scan: %w", err)
 	}
 	if s.Index != "" {
-		if _, ok := t.schema.Index(s.Index); !ok {
-			return Page{}, fmt.Errorf("table: scan: %w: the schema has no index %q", ErrInvalid, s.Index)
-		}
 		in.IndexName = &s.Index
 	}
 	switch {
@@ -268,7 +352,7 @@ func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		page = Page{Items: out.Items, Next: next(out.LastEvaluatedKey)}
+		page = t.page(out.Items, out.LastEvaluatedKey, s.Limit, s.Index)
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
 	return page, err

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,7 +48,7 @@ func defaultBackoff() backoff.BackOff {
 // connections and transaction conflicts are worth another try. A failed condition is a
 // result, not an error to retry.
 func Retryable(err error) bool {
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || isIdentityError(err) {
 		return false
 	}
 	var canceled *types.TransactionCanceledException
@@ -67,14 +68,22 @@ func Retryable(err error) bool {
 	return false
 }
 
+type onceKey struct{}
+
+// WithoutRetry returns a context under which requests are sent once, for callers that have
+// to know about every attempt.
+func WithoutRetry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, onceKey{}, true)
+}
+
 // do runs attempt until it succeeds, fails for good, or the policy or ctx ends. The
 // returned error is the last attempt's; ctx's is joined when it was ctx that ended it.
 func (r Retry) do(ctx context.Context, again func(), attempt func() error) error {
 	if ctx.Err() != nil { // backoff would run the attempt once
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
 	last := attempt()
-	if last == nil || ctx.Err() != nil || !r.Retryable(last) {
+	if last == nil || ctx.Err() != nil || ctx.Value(onceKey{}) != nil || !r.Retryable(last) {
 		return withCause(ctx, last)
 	}
 	first := true
@@ -88,31 +97,41 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 			return backoff.Permanent(last)
 		}
 		return last
-	}, backoff.WithContext(r.Backoff(), ctx))
+	}, backoff.WithContext(r.backoff(), ctx))
 	if err == nil {
 		return nil
 	}
 	return withCause(ctx, last) // backoff drops the last error when ctx ends
 }
 
+// ended is why a context ended: its error and, where that is another one, its cause.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) || errors.Is(err, cause) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
 // withCause keeps both visible: why the context ended, and what the last attempt met.
 func withCause(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
-	causes := []error{err}
-	if !errors.Is(err, ctx.Err()) {
-		causes = append([]error{ctx.Err()}, causes...)
+	return fmt.Errorf("%w; last attempt: %w", ended(ctx), err)
+}
+
+// backoff takes a function that returns nil for one that never waits.
+func (r Retry) backoff() backoff.BackOff {
+	if b := r.Backoff(); b != nil {
+		return b
 	}
-	if cause := context.Cause(ctx); !errors.Is(err, cause) && !errors.Is(ctx.Err(), cause) {
-		causes = append([]error{cause}, causes...)
-	}
-	if len(causes) == 1 {
-		return err
-	}
-	return errors.Join(causes...)
+	return &backoff.StopBackOff{}
 }
 
 // Backoff makes the waiting times of one operation, by the table's retry policy, for
 // packages that repeat more than a request.
-func (t *Table) Backoff() backoff.BackOff { return t.retry.Backoff() }
+func (t *Table) Backoff() backoff.BackOff { return t.retry.backoff() }
+
+// Retryable says whether the table's retry policy would repeat a request that failed with err.
+func (t *Table) Retryable(err error) bool { return t.retry.Retryable(err) }

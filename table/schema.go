@@ -3,6 +3,8 @@ package table
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -24,7 +26,9 @@ type Schema struct {
 	// NoTTL leaves time to live as it is. Defaults to false: Ensure enables it on Keys.TTL.
 	NoTTL bool
 
-	// Capacity is the provisioned throughput. Defaults to nil: on demand.
+	// Capacity is the provisioned throughput of the table and of each global index. Defaults to
+	// nil: a new table is on demand, an existing one stays as it is. Leave it nil
+	// where auto scaling is at work, which Ensure would undo.
 	Capacity *Capacity
 
 	// Stream is the view type of the table's stream. Defaults to "": Ensure leaves the
@@ -87,9 +91,15 @@ type Index struct {
 
 func (s Schema) withDefaults() Schema {
 	s.Keys = s.Keys.WithDefaults()
-	s.Indexes = append([]Index(nil), s.Indexes...)
+	s.Indexes = slices.Clone(s.Indexes)
+	s.Tags = maps.Clone(s.Tags)
+	if s.Capacity != nil {
+		c := *s.Capacity
+		s.Capacity = &c
+	}
 	for i := range s.Indexes {
 		x := &s.Indexes[i]
+		x.Include = slices.Clone(x.Include)
 		if x.Local && x.PK == "" {
 			x.PK = s.Keys.PK
 		}
@@ -135,6 +145,10 @@ func (s Schema) Validate() error {
 		bad("Stream: unknown view %q", s.Stream)
 	}
 	kinds := map[string]AttributeType{s.Keys.PK: String, s.Keys.SK: String}
+	if !s.NoTTL {
+		kinds[s.Keys.TTL] = Number // an index could not hold rows that expire otherwise
+	}
+	locals := 0
 	seen := map[string]bool{}
 	for i, x := range s.Indexes {
 		field := func(name string) string { return fmt.Sprintf("Indexes[%d].%s", i, name) }
@@ -145,6 +159,12 @@ func (s Schema) Validate() error {
 			bad("%s %q: used twice", field("Name"), x.Name)
 		}
 		seen[x.Name] = true
+		if x.Local {
+			locals++
+		}
+		if slices.Contains(x.Include, "") {
+			bad("%s: empty attribute name", field("Include"))
+		}
 		switch {
 		case x.PK == "":
 			bad("%s: empty", field("PK"))
@@ -174,8 +194,15 @@ func (s Schema) Validate() error {
 			}
 		}
 	}
+	if locals > maxLocalIndexes {
+		bad("Indexes: %d are local, at most %d can be", locals, maxLocalIndexes)
+	}
 	return errors.Join(errs...)
 }
+
+// maxLocalIndexes is DynamoDB's limit, which cannot be raised, unlike that of global ones.
+// Source: "Quotas in Amazon DynamoDB", Secondary indexes per table.
+const maxLocalIndexes = 5
 
 func validName(name string) bool {
 	if len(name) < 3 || len(name) > 255 {

@@ -77,8 +77,8 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 // Name is the table's name.
 func (t *Table) Name() string { return t.schema.Name }
 
-// Schema is the schema that the table was opened with, defaults filled in.
-func (t *Table) Schema() Schema { return t.schema }
+// Schema is the schema that the table was opened with, defaults filled in. It is a copy.
+func (t *Table) Schema() Schema { return t.schema.withDefaults() }
 
 // Scheme names the attributes, defaults filled in.
 func (t *Table) Scheme() keys.Scheme { return t.scheme }
@@ -142,6 +142,7 @@ func keyAttribute(item Item, name string) (string, error) {
 type ServerTime struct {
 	Server time.Time     // as the answer says, in whole seconds, rounded down
 	Local  time.Time     // this table's clock when the answer came
+	At     time.Time     // the process's clock then, with its monotonic reading
 	Trip   time.Duration // from sending to receiving
 }
 
@@ -159,7 +160,7 @@ func (t *Table) see(server time.Time, start time.Time) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sighting = ServerTime{Server: server, Local: now, Trip: now.Sub(start)}
+	t.sighting = ServerTime{Server: server, Local: now, At: time.Now(), Trip: now.Sub(start)}
 }
 
 // answer is what every output of the SDK has.
@@ -178,7 +179,9 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 		start := t.now()
 		ans, err := request(ctx)
 		cost := units(write, ans.capacity...)
-		cost.Requests = 1
+		if err == nil || !unsent(err) {
+			cost.Requests = 1
+		}
 		t.count(ctx, cost)
 		if err == nil {
 			if at, ok := awsmiddleware.GetServerTime(ans.metadata); ok {

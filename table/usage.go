@@ -7,9 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Totals says what requests cost.
+// Totals says what requests cost. DynamoDB reports no units for requests that it refuses, so
+// what a failed condition costs is not in the sums.
 type Totals struct {
-	Requests   int64   // sent, repeated ones included
+	Requests   int64   // sent, repeated and refused ones included
 	Retries    int64   // of them, how many repeated an earlier one
 	ReadUnits  float64 // consumed, as DynamoDB reports them
 	WriteUnits float64

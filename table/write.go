@@ -77,6 +77,11 @@ func (t *Table) Apply(ctx context.Context, op Op, returned Returned) (Item, erro
 	if len(list) > 1 || op.kind == checkOp {
 		return nil, fmt.Errorf("table: write: %w: a transaction returns no items", ErrInvalid)
 	}
+	switch {
+	case returned == ReturnNone, returned == ReturnOld, returned == ReturnNew && op.kind == updateOp:
+	default:
+		return nil, fmt.Errorf("table: write: %w: a %s cannot return %q", ErrInvalid, op.kind, string(returned))
+	}
 	return t.single(ctx, list[0], returned)
 }
 
@@ -165,22 +170,23 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 	if b.err != nil {
 		return nil, fmt.Errorf("table: write: operation %d: %w", a.index, b.err)
 	}
-	attempts := 0
+	unclear := false // whether an attempt may have been applied, although it failed
 	err := t.send(ctx, operation, true, func(ctx context.Context) (answer, error) {
-		attempts++
-		return request(ctx)
+		ans, err := request(ctx)
+		unclear = unclear || MayHaveApplied(err)
+		return ans, err
 	})
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
-		e := a.conditionError(failed.Item)
-		e.Repeated = attempts > 1
+		e := a.conditionError(failed.Item, err)
+		e.Repeated = unclear
 		return nil, e
 	}
 	return item, err
 }
 
-func (a *action) conditionError(item Item) *ConditionError {
-	e := &ConditionError{Index: a.index, Op: *a.op, Item: item}
+func (a *action) conditionError(item Item, cause error) *ConditionError {
+	e := &ConditionError{Index: a.index, Op: *a.op, Item: item, cause: cause}
 	if a.op.explain != nil {
 		e.Err = a.op.explain(item)
 	}
@@ -201,14 +207,16 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 		in.TransactItems[i] = item
 	}
 	deadline := t.now().Add(tokenWindow)
+	var last error
 	err := t.send(ctx, "TransactWriteItems", true, func(ctx context.Context) (answer, error) {
-		if t.now().After(deadline) {
+		if last != nil && t.now().After(deadline) {
 			// Past the token's window another attempt could apply a second time what
 			// an unanswered one has applied already.
-			return answer{}, fmt.Errorf("%w: the transaction's outcome is unknown", ErrUnreachable)
+			return answer{}, fmt.Errorf("%w: the transaction's outcome is unknown: last attempt: %w", ErrUnreachable, last)
 		}
 		out, err := t.client.TransactWriteItems(ctx, in, once)
 		if err != nil {
+			last = err
 			return answer{}, err
 		}
 		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
@@ -220,7 +228,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	var failed ConditionErrors
 	for i, reason := range canceled.CancellationReasons {
 		if deref(reason.Code) == "ConditionalCheckFailed" && i < len(list) {
-			failed = append(failed, list[i].conditionError(reason.Item))
+			failed = append(failed, list[i].conditionError(reason.Item, err))
 		}
 	}
 	switch len(failed) {
@@ -247,12 +255,8 @@ func (t *Table) transactItem(a *action) (types.TransactWriteItem, error) {
 		}
 	case updateOp:
 		writeChanges(&b, a.op.changes)
-		update := b.take()
-		if update == nil {
-			return item, fmt.Errorf("%w: an update in a transaction needs changes", ErrInvalid)
-		}
 		item.Update = &types.Update{
-			TableName: name, Key: a.at, ConditionExpression: condition, UpdateExpression: update,
+			TableName: name, Key: a.at, ConditionExpression: condition, UpdateExpression: b.take(),
 			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values, ReturnValuesOnConditionCheckFailure: old,
 		}
 	case deleteOp:
@@ -271,4 +275,3 @@ func (t *Table) transactItem(a *action) (types.TransactWriteItem, error) {
 
 // newToken is an idempotency token: 26 characters of randomness.
 func newToken() string { return rand.Text() }
-
