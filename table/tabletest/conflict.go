@@ -1,14 +1,23 @@
 package tabletest
 
-// conflicting reports whether a fault has this write meet a transaction in flight.
-func (c *call) conflicting(w *write) bool {
-	return c.conflict || c.e.inflight[placed{w.t, w.place}] > 0
+import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
+
+const conflictMessage = "Transaction is ongoing for the item"
+
+// busy reports whether a fault has this item meet a transaction in flight.
+func (c *call) busy(t *table, key attr.Item, place rowKey) bool {
+	if c.conflict != nil && c.conflict.names(t.name, sdkItem(key)) {
+		return true
+	}
+	return len(c.e.inflight) > 0 && c.e.inflight[placed{t, place}] > 0
 }
+
+func (c *call) conflicting(w *write) bool { return c.busy(w.t, w.key, w.place) }
 
 // refuseConflict refuses a single write that meets a transaction in flight.
 func (c *call) refuseConflict(w *write) error {
 	if c.conflicting(w) {
-		return fail(codeConflict, "Transaction is ongoing for the item")
+		return fail(codeConflict, conflictMessage)
 	}
 	return nil
 }

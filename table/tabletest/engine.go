@@ -1,7 +1,6 @@
 package tabletest
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -22,6 +21,8 @@ type Engine struct {
 	log    requestLog
 	ids    uint64
 
+	faults   []*armed
+	late     []lateRequest
 	inflight map[placed]int // items of transactions that a fault holds
 
 	serverMu sync.Mutex
@@ -71,9 +72,26 @@ type call struct {
 	keys   []touchedKey
 	units  float64
 
-	stale       int  // writes that eventually consistent reads miss
-	unprocessed int  // requests of a batch that are taken; 0 for all
-	conflict    bool // writes meet a transaction in flight
+	stale       int // writes that eventually consistent reads miss
+	unprocessed int // requests of a batch that are taken; 0 for all
+	conflict    *Fault
+	request     *incoming
+}
+
+// arm takes over the faults that change how a request is carried out.
+func (c *call) arm() {
+	if c.request.faults == nil {
+		return
+	}
+	if f := c.request.has(StaleRead); f != nil {
+		c.stale = max(1, f.Writes)
+	}
+	if f := c.request.has(Unprocessed); f != nil {
+		c.unprocessed = max(1, f.Take)
+	}
+	if f := c.request.has(TransactionConflict); f != nil {
+		c.conflict = &f.Fault
+	}
 }
 
 // touch notes a table and a primary key for the request log.
@@ -157,25 +175,22 @@ type answer struct {
 	id     uint64
 }
 
-// serve runs one request. An error is a failure of the transport, not of the request.
-func (e *Engine) serve(_ context.Context, op string, body []byte) (*answer, error) {
-	root, parseErr := jsontree.Parse(body)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.execute(op, root, parseErr), nil
-}
-
 // execute applies one request. The caller holds e.mu.
-func (e *Engine) execute(op string, root *jsontree.Node, parseErr error) *answer {
+func (e *Engine) execute(in *incoming) *answer {
 	e.ids++
-	c := &call{e: e, op: op, in: fields{n: root}, now: e.now()}
+	c := &call{e: e, op: in.op, in: fields{n: in.root}, now: e.now(), request: in}
+	c.arm()
 	a := &answer{status: http.StatusOK, date: c.now, id: e.ids}
 	var err error
-	h := handlerOf(op)
+	h := handlerOf(in.op)
 	switch {
+	case in.has(Throttle) != nil:
+		err = fail(codeThrottled, "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.")
+	case in.has(InternalError) != nil:
+		err = errInternal()
 	case h == nil:
 		err = fail(codeUnknown, "An unknown operation was requested.")
-	case parseErr != nil || root.Kind != jsontree.Object:
+	case in.parseErr != nil || in.root.Kind != jsontree.Object:
 		err = fail(codeSerialization, "The request body could not be read as a JSON object.")
 	default:
 		a.body, err = h(c)

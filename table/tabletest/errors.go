@@ -35,6 +35,9 @@ type apiError struct {
 	message string
 	item    attr.Item // ConditionalCheckFailedException, if the request asked for it
 	reasons []reason  // TransactionCanceledException
+	// mismatch is set where a request does not fit a table's schema: within a transaction that is a reason for
+	// cancellation, not an error of the whole request.
+	mismatch bool
 }
 
 // reason says why one action of a transaction failed, or that it did not.
@@ -51,6 +54,12 @@ func fail(code, format string, args ...any) *apiError {
 }
 
 func invalid(format string, args ...any) *apiError { return fail(codeValidation, format, args...) }
+
+func mismatch(format string, args ...any) *apiError {
+	e := invalid(format, args...)
+	e.mismatch = true
+	return e
+}
 
 // parameter formats the errors that the service begins in this way.
 func parameter(format string, args ...any) *apiError {

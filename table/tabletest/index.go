@@ -92,7 +92,7 @@ func (x *index) checkItem(item attr.Item) error {
 			if !v.Kind.Comparable() {
 				return invalid("Invalid attribute value type")
 			}
-			return parameter("Type mismatch for Index Key")
+			return mismatch("One or more parameter values were invalid: Type mismatch for Index Key")
 		}
 		if noun := emptyNoun(v); noun != "" {
 			return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", noun, x.name, a.name)
@@ -102,7 +102,7 @@ func (x *index) checkItem(item attr.Item) error {
 			limit = maxSortKey
 		}
 		if v.Size() > limit {
-			return parameter("Size limit exceeded")
+			return mismatch("One or more parameter values were invalid: Size limit exceeded")
 		}
 	}
 	return nil

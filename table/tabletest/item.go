@@ -40,12 +40,7 @@ func (c *call) writeItem(read func(*call, *fields) (*write, error), returns ...s
 		return nil, err
 	}
 	if err := w.run(); err != nil {
-		// A refused write costs as much as reading and rewriting the item that stood in its way.
-		size := 0
-		if w.before != nil {
-			size = w.before.size
-		}
-		c.spent(w.t, &usage{table: writeUnits(size)})
+		c.spent(w.t, &usage{table: w.refusedUnits()})
 		return nil, err
 	}
 	used := w.commit()
@@ -66,15 +61,15 @@ func (w *write) returned(what string) attr.Item {
 	case returnAllNew:
 		return w.after
 	case returnUpdatedOld:
-		return w.updated(w.beforeItem())
+		return updated(w.beforeItem(), w.change.targets())
 	case returnUpdatedNew:
-		return w.updated(w.after)
+		return updated(w.after, w.change.written())
 	}
 	return nil
 }
 
-func (w *write) updated(item attr.Item) attr.Item {
-	paths := w.change.targets()
+// updated returns the parts of an item at the paths, and nothing beside them.
+func updated(item attr.Item, paths []expr.Path) attr.Item {
 	if item == nil || len(paths) == 0 {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
 // Key limits in bytes (Developer Guide, "Service, account, and table quotas").
@@ -109,7 +110,7 @@ func (a keyAttr) check(v *attr.Value) error {
 		if !v.Kind.Comparable() {
 			return invalid("Invalid attribute value type")
 		}
-		return parameter("Type mismatch for key")
+		return mismatch("One or more parameter values were invalid: Type mismatch for key")
 	}
 	return a.checkEmpty(v)
 }
@@ -134,7 +135,20 @@ func emptyNoun(v *attr.Value) string {
 
 func (s keySchema) checkSize(item attr.Item) error {
 	if item[s.hash.name].Size() > maxHashKey || s.hasSort() && item[s.sort.name].Size() > maxSortKey {
-		return invalid("Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes")
+		return mismatch("Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes")
 	}
 	return nil
+}
+
+// peek reads the key attributes out of an item in wire form, without judging the rest of it.
+func (s keySchema) peek(n *jsontree.Node) (attr.Item, bool) {
+	out := attr.Item{}
+	for _, a := range s.attrs() {
+		v, err := attr.Decode(n.Get(a.name))
+		if err != nil || v.Kind != a.kind {
+			return nil, false
+		}
+		out[a.name] = v
+	}
+	return out, true
 }

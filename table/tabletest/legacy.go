@@ -300,6 +300,9 @@ func (l *legacyUpdate) targets() []expr.Path {
 	return paths
 }
 
+// written is the same: attributes that are gone are not in the item any more.
+func (l *legacyUpdate) written() []expr.Path { return l.targets() }
+
 func (l *legacyUpdate) next(before, key attr.Item) (attr.Item, error) {
 	item := key.Clone()
 	if before != nil {

@@ -10,13 +10,15 @@ import (
 
 // Request is one entry of the request log.
 type Request struct {
-	Index     int       // 1 for the first request since the start or ResetRequests
-	Operation string    // "UpdateItem"
-	Tables    []string  // in the order in which the request used them
-	Keys      []Key     // primary keys of the items that the request named; none for Query and Scan
-	Consumed  float64   // capacity units, whether or not the request asked for them
-	Code      string    // error code of the answer; empty if it succeeded
-	Time      time.Time // by the engine's clock
+	Index     int         // 1 for the first request since the start or ResetRequests
+	Operation string      // "UpdateItem"
+	Tables    []string    // in the order in which the request used them
+	Keys      []Key       // primary keys of the items that the request named; none for Query and Scan
+	Consumed  float64     // capacity units, whether or not the request asked for them
+	Code      string      // error code of the answer; empty if it succeeded
+	Time      time.Time   // by the engine's clock, when it was applied
+	Faults    []FaultKind // that hit it
+	Late      bool        // a late delivery; Index is that of the request it repeats
 }
 
 // Key names an item.
@@ -42,6 +44,8 @@ type logEntry struct {
 	units  float64
 	code   string
 	time   time.Time
+	faults []FaultKind
+	late   bool
 }
 
 type requestLog struct {
@@ -50,17 +54,27 @@ type requestLog struct {
 }
 
 func (l *requestLog) add(c *call, code string) {
-	l.count++
+	l.append(logEntry{c.request.index, c.op, c.tables, c.keys, c.units, code, c.now, c.request.kinds(), c.request.late})
+}
+
+// lost notes a request that was dropped before anything looked at it.
+func (l *requestLog) lost(in *incoming, now time.Time) {
+	l.append(logEntry{index: in.index, op: in.op, time: now, faults: in.kinds()})
+}
+
+func (l *requestLog) append(entry logEntry) {
 	if len(l.entries) >= logLimit {
 		l.entries = append(l.entries[:0], l.entries[logLimit/2:]...)
 	}
-	l.entries = append(l.entries, logEntry{l.count, c.op, c.tables, c.keys, c.units, code, c.now})
+	l.entries = append(l.entries, entry)
 }
 
-// Requests returns the log since the start or the last ResetRequests, oldest first. At most the last million entries
-// are kept; Index counts on.
+// Requests returns the log since the start or the last ResetRequests. At most the last million entries
+// are kept; Index counts on. Requests are in the order in which they were applied, which is not that of Index where some
+// were delayed.
 func (e *Engine) Requests() []Request {
 	e.mu.Lock()
+	e.deliver()
 	entries := append([]logEntry(nil), e.log.entries...)
 	e.mu.Unlock()
 	out := make([]Request, len(entries))
@@ -71,7 +85,7 @@ func (e *Engine) Requests() []Request {
 }
 
 func (l *logEntry) request() Request {
-	r := Request{Index: l.index, Operation: l.op, Tables: l.tables, Consumed: l.units, Code: l.code, Time: l.time}
+	r := Request{Index: l.index, Operation: l.op, Tables: l.tables, Consumed: l.units, Code: l.code, Time: l.time, Faults: l.faults, Late: l.late}
 	for _, k := range l.keys {
 		r.Keys = append(r.Keys, Key{Table: k.table, Attrs: sdkItem(k.attrs)})
 	}
@@ -82,6 +96,11 @@ func (l *logEntry) request() Request {
 func (e *Engine) ResetRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for i := range e.late { // what is due after a number of requests stays due after as many
+		if l := &e.late[i]; l.dueCall > 0 {
+			l.dueCall = max(1, l.dueCall-e.log.count)
+		}
+	}
 	e.log = requestLog{}
 }
 

@@ -55,6 +55,8 @@ func (c *call) actions() ([]jsontree.Node, error) {
 	switch {
 	case c.in.err != nil:
 		return nil, c.in.err
+	case len(items) == 0 && c.op == "TransactGetItems":
+		return nil, errNull("transactItems")
 	case len(items) == 0:
 		return nil, invalid("Value [] at 'transactItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
 	case len(items) > maxActions:
@@ -83,7 +85,12 @@ func transactWriteItems(c *call) ([]byte, error) {
 	seen := map[placed]bool{}
 	for i := range items {
 		if writes[i], err = c.readAction(&items[i], i); err != nil {
-			return nil, err
+			api := asAPI(err)
+			if !api.mismatch {
+				return nil, err
+			}
+			writes[i] = &write{refused: api}
+			continue
 		}
 		p := placed{writes[i].t, writes[i].place}
 		if seen[p] {
@@ -158,8 +165,13 @@ func (c *call) runTransaction(writes []*write) error {
 	size := 0
 	for i, w := range writes {
 		reasons[i] = reason{code: reasonNone}
+		if w.refused != nil {
+			reasons[i] = reason{code: reasonValidation, message: w.refused.message}
+			failed = true
+			continue
+		}
 		if c.conflicting(w) {
-			reasons[i] = reason{code: reasonConflict, message: "Transaction is ongoing for the item"}
+			reasons[i] = reason{code: reasonConflict, message: conflictMessage}
 			failed = true
 			continue
 		}
@@ -175,15 +187,11 @@ func (c *call) runTransaction(writes []*write) error {
 		size += w.payload()
 	}
 	if failed {
-		used := &usage{}
 		for _, w := range writes {
-			bytes := 0
-			if w.before != nil {
-				bytes = w.before.size
+			if w.refused == nil {
+				c.spent(w.t, &usage{table: transactionFactor * w.refusedUnits()})
 			}
-			used.table += transactionFactor * writeUnits(bytes)
 		}
-		c.spent(writes[0].t, used)
 		return canceled(reasons)
 	}
 	if size > maxTransactionBytes {
@@ -274,6 +282,9 @@ func transactGetItems(c *call) ([]byte, error) {
 		seen[p] = true
 		actions[i] = action{t, g}
 	}
+	if reasons := c.readConflicts(len(actions), func(i int) (*table, *get) { return actions[i].t, actions[i].g }); reasons != nil {
+		return nil, canceled(reasons)
+	}
 	used, order := map[*table]*usage{}, []*table(nil)
 	answers := make([]attr.Item, len(actions))
 	size := 0
@@ -305,4 +316,21 @@ func transactGetItems(c *call) ([]byte, error) {
 		return inner.end()
 	})
 	return o.end(), c.in.err
+}
+
+// readConflicts returns the reasons for canceling a TransactGetItems, or nil.
+func (c *call) readConflicts(n int, action func(i int) (*table, *get)) []reason {
+	reasons := make([]reason, n)
+	found := false
+	for i := range reasons {
+		reasons[i].code = reasonNone
+		if t, g := action(i); c.busy(t, g.key, g.place) {
+			reasons[i] = reason{code: reasonConflict, message: conflictMessage}
+			found = true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return reasons
 }

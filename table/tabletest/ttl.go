@@ -63,6 +63,7 @@ func describeTimeToLive(c *call) ([]byte, error) {
 func (e *Engine) Sweep() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.deliver()
 	now := e.now()
 	latest := now.Unix()
 	earliest := now.AddDate(-maxExpiredYears, 0, 0).Unix()

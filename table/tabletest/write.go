@@ -16,6 +16,8 @@ type mutation interface {
 	next(before, key attr.Item) (attr.Item, error)
 	// targets returns the paths that the mutation writes, for the UPDATED_… return values; nil if it writes all.
 	targets() []expr.Path
+	// written returns those of the targets that get a value instead of losing one.
+	written() []expr.Path
 }
 
 // write is a validated write of one item.
@@ -24,8 +26,9 @@ type write struct {
 	key       attr.Item
 	place     rowKey
 	cond      condition
-	change    mutation // nil for a check
-	returnOld bool     // hand out the item if the condition fails
+	change    mutation  // nil for a check
+	returnOld bool      // hand out the item if the condition fails
+	refused   *apiError // of a transaction's action that does not fit the table's schema
 
 	before *row
 	after  attr.Item
@@ -86,17 +89,27 @@ func (w *write) commit() *usage {
 	return u
 }
 
+// refusedUnits is what a refused write costs: as much as rewriting the item that stood in its way.
+func (w *write) refusedUnits() float64 {
+	if w.before == nil {
+		return writeUnits(0)
+	}
+	return writeUnits(w.before.size)
+}
+
 // putting replaces the whole item.
 type putting struct{ item attr.Item }
 
 func (p putting) next(_, _ attr.Item) (attr.Item, error) { return p.item, nil }
 func (putting) targets() []expr.Path                     { return nil }
+func (putting) written() []expr.Path                     { return nil }
 
 // deleting removes the item.
 type deleting struct{}
 
 func (deleting) next(_, _ attr.Item) (attr.Item, error) { return nil, nil }
 func (deleting) targets() []expr.Path                   { return nil }
+func (deleting) written() []expr.Path                   { return nil }
 
 // updating applies an update expression, or nothing but the key if there is none.
 type updating struct {
@@ -125,12 +138,19 @@ func (p updating) targets() []expr.Path {
 	return p.u.Targets()
 }
 
+func (p updating) written() []expr.Path {
+	if p.u == nil {
+		return nil
+	}
+	return p.u.Written()
+}
+
 // checkUpdated validates an item that an update has made.
 func (t *table) checkUpdated(item attr.Item) error {
 	for _, x := range t.indexes {
 		for _, a := range x.keys.attrs() {
 			v, ok := item[a.name]
-			if ok && v.Kind == a.kind && emptyNoun(v) != "" {
+			if ok && emptyNoun(v) != "" {
 				return invalid("One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value.", emptyNoun(v))
 			}
 		}
@@ -149,7 +169,7 @@ func (t *table) checkTargets(paths []expr.Path) error {
 	for _, p := range paths {
 		name := p[0].Name
 		if t.keys.has(name) {
-			return parameter("Cannot update attribute %s. This attribute is part of the key", name)
+			return mismatch("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", name)
 		}
 		if len(p) == 1 {
 			continue

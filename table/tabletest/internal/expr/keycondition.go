@@ -65,6 +65,9 @@ func keyTerms(n *node, terms *[]KeyTerm) error {
 	if err != nil {
 		return err
 	}
+	if (o == KeyBetween || o == KeyBeginsWith) && n.args[0].bare().op == opValue {
+		return attr.Invalidf("Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand", name)
+	}
 	term := KeyTerm{Op: o}
 	at := -1
 	for i, a := range n.args {

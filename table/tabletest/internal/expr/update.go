@@ -205,3 +205,14 @@ func wrongUpdateType(name string, k attr.Kind) error {
 
 // Targets returns the paths that the update changes, in the order of the text.
 func (u *Update) Targets() []Path { return u.paths }
+
+// Written returns the targets that are not removed.
+func (u *Update) Written() []Path {
+	var out []Path
+	for _, list := range [][]action{u.sets, u.adds, u.deletes} {
+		for _, a := range list {
+			out = append(out, a.target.path)
+		}
+	}
+	return out
+}

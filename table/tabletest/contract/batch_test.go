@@ -1,0 +1,112 @@
+package contract_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func putRequest(sk string, d document) types.WriteRequest {
+	return types.WriteRequest{PutRequest: &types.PutRequest{Item: keyed(sk, d)}}
+}
+
+func deleteRequest(sk string) types.WriteRequest {
+	return types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key(sk)}}
+}
+
+func (tb table) batchWrite(reqs ...types.WriteRequest) error {
+	_, err := tb.BatchWriteItem(tb.ctx(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{*tb.name: reqs}})
+	return err
+}
+
+func TestBatchWritePutsAndDeletes(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("old", document{"x": 1})
+		tb.put("gone", nil)
+		require.NoError(tb, tb.batchWrite(putRequest("old", document{"y": 2}), deleteRequest("gone"), putRequest("new", nil), deleteRequest("never")))
+		tb.holds("old", document{"y": 2})
+		assert.Empty(tb, tb.get("gone"))
+		tb.holds("new", nil)
+	})
+}
+
+func TestBatchWriteIsRefused(t *testing.T) {
+	many := make([]types.WriteRequest, 26)
+	for i := range many {
+		many[i] = putRequest(fmt.Sprint(i), nil)
+	}
+	for name, tc := range map[string]struct {
+		reqs []types.WriteRequest
+		text string
+	}{
+		"duplicate":          {[]types.WriteRequest{putRequest("a", nil), deleteRequest("a")}, "Provided list of item keys contains duplicates"},
+		"26 requests":        {many, "Too many items requested for the BatchWriteItem call | less than or equal to 25"},
+		"one invalid of two": {[]types.WriteRequest{putRequest("a", nil), putRequest("b", document{"x": stringSet{}})}, "may not be empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				refused(tb, tb.batchWrite(tc.reqs...), tc.text)
+				assert.Empty(tb, tb.get("a"), "nothing written")
+			})
+		})
+	}
+}
+
+func TestBatchGetReturnsWhatIsThere(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"x": 1, "y": 2})
+		tb.put("b", document{"x": 3})
+		out, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{*tb.name: {
+			Keys: []map[string]types.AttributeValue{key("a"), key("b"), key("c")}, ProjectionExpression: ptr("sk, x"),
+		}}})
+		require.NoError(tb, err)
+		assert.Empty(tb, out.UnprocessedKeys)
+		got := map[string]map[string]types.AttributeValue{}
+		for _, it := range out.Responses[*tb.name] {
+			got[it["sk"].(*types.AttributeValueMemberS).Value] = it
+		}
+		require.Len(tb, got, 2)
+		same(tb, item(document{"sk": "a", "x": 1}), got["a"])
+		same(tb, item(document{"sk": "b", "x": 3}), got["b"])
+	})
+}
+
+func TestBatchGetIsRefused(t *testing.T) {
+	many := make([]map[string]types.AttributeValue, 101)
+	for i := range many {
+		many[i] = key(fmt.Sprint(i))
+	}
+	for name, tc := range map[string]struct {
+		keys []map[string]types.AttributeValue
+		text string
+	}{
+		"duplicate":     {many[:1:1], "Provided list of item keys contains duplicates"},
+		"101 keys":      {many, "Too many items requested for the BatchGetItem call | less than or equal to 100"},
+		"malformed key": {[]map[string]types.AttributeValue{item(document{"pk": "p"})}, "The provided key element does not match the schema | The number of conditions on the keys is invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				keys := tc.keys
+				if name == "duplicate" {
+					keys = append(keys, keys[0])
+				}
+				_, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{*tb.name: {Keys: keys}}})
+				refused(tb, err, tc.text)
+			})
+		})
+	}
+}
+
+func TestBatchOnAMissingTable(t *testing.T) {
+	onTable(t, func(tb table) {
+		_, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			*tb.name + "-missing": {Keys: []map[string]types.AttributeValue{key("a")}},
+		}})
+		var missing *types.ResourceNotFoundException
+		require.ErrorAs(tb, err, &missing)
+	})
+}

@@ -1,0 +1,371 @@
+package contract_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sortKeys returns the sort keys of items, in order.
+func sortKeys(items []map[string]types.AttributeValue) []string {
+	keys := []string{}
+	for _, it := range items {
+		if s, ok := it["sk"].(*types.AttributeValueMemberS); ok {
+			keys = append(keys, s.Value)
+		}
+	}
+	return keys
+}
+
+// partition returns a query for the partition "p".
+func (tb table) partition() *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: tb.name, KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(document{"p": "p"}),
+	}
+}
+
+func TestQueryKeyCondition(t *testing.T) {
+	type d = document
+	for _, tc := range []struct {
+		name, condition string
+		values          document
+		want            []string
+	}{
+		{"partition only, in order of bytes", "pk = :p", d{"p": "p"}, []string{"B", "a1", "a2", "b", "é"}},
+		{"equal", "pk = :p AND sk = :v", d{"p": "p", "v": "a1"}, []string{"a1"}},
+		{"less", "pk = :p AND sk < :v", d{"p": "p", "v": "a2"}, []string{"B", "a1"}},
+		{"at most", "pk = :p AND sk <= :v", d{"p": "p", "v": "a2"}, []string{"B", "a1", "a2"}},
+		{"greater", "pk = :p AND sk > :v", d{"p": "p", "v": "a2"}, []string{"b", "é"}},
+		{"at least", "sk >= :v AND pk = :p", d{"p": "p", "v": "a2"}, []string{"a2", "b", "é"}},
+		{"between", "pk = :p AND sk BETWEEN :v AND :w", d{"p": "p", "v": "a", "w": "b"}, []string{"a1", "a2", "b"}},
+		{"prefix", "pk = :p AND begins_with(sk, :v)", d{"p": "p", "v": "a"}, []string{"a1", "a2"}},
+		{"nothing there", "pk = :p", d{"p": "q"}, []string{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				for _, sk := range []string{"é", "b", "a2", "B", "a1"} {
+					tb.put(sk, nil)
+				}
+				out, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, KeyConditionExpression: &tc.condition, ExpressionAttributeValues: values(tc.values)})
+				require.NoError(tb, err)
+				assert.Equal(tb, tc.want, sortKeys(out.Items))
+				assert.EqualValues(tb, len(tc.want), out.Count)
+				assert.EqualValues(tb, len(tc.want), out.ScannedCount)
+				assert.Empty(tb, out.LastEvaluatedKey)
+			})
+		})
+	}
+}
+
+func TestQueryBackwards(t *testing.T) {
+	onTable(t, func(tb table) {
+		for _, sk := range []string{"a", "b", "c"} {
+			tb.put(sk, nil)
+		}
+		in := tb.partition()
+		in.ScanIndexForward = aws.Bool(false)
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"c", "b", "a"}, sortKeys(out.Items))
+	})
+}
+
+func TestQueryWithLegacyConditionsAndAFilterExpression(t *testing.T) {
+	// The combination that guregu/dynamo sends.
+	onTable(t, func(tb table) {
+		tb.put("a1", document{"x": 1})
+		tb.put("a2", document{"x": 2})
+		tb.put("b", document{"x": 2})
+		out, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{
+			TableName: tb.name,
+			KeyConditions: map[string]types.Condition{
+				"pk": {ComparisonOperator: types.ComparisonOperatorEq, AttributeValueList: []types.AttributeValue{value("p")}},
+				"sk": {ComparisonOperator: types.ComparisonOperatorBeginsWith, AttributeValueList: []types.AttributeValue{value("a")}},
+			},
+			FilterExpression: ptr("x = :x"), ExpressionAttributeValues: values(document{"x": 2}),
+		})
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"a2"}, sortKeys(out.Items))
+		assert.EqualValues(tb, 2, out.ScannedCount)
+	})
+}
+
+func TestQueryPagesByLimit(t *testing.T) {
+	for _, forward := range []bool{true, false} {
+		t.Run(fmt.Sprint("forward ", forward), func(t *testing.T) {
+			onTable(t, func(tb table) {
+				want := []string{"a", "b", "c", "d", "e"}
+				for _, sk := range want {
+					tb.put(sk, nil)
+				}
+				if !forward {
+					want = []string{"e", "d", "c", "b", "a"}
+				}
+				in := tb.partition()
+				in.Limit, in.ScanIndexForward = aws.Int32(2), &forward
+				var got []string
+				pages := 0
+				for {
+					out, err := tb.Query(tb.ctx(), in)
+					require.NoError(tb, err)
+					pages++
+					got = append(got, sortKeys(out.Items)...)
+					if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+						break
+					}
+					same(tb, key(got[len(got)-1]), out.LastEvaluatedKey)
+				}
+				assert.Equal(tb, want, got)
+				assert.Equal(tb, 3, pages)
+			})
+		})
+	}
+}
+
+func TestQueryLimitCountsBeforeTheFilter(t *testing.T) {
+	onTable(t, func(tb table) {
+		for i := range 4 {
+			tb.put(fmt.Sprint(i), document{"x": i})
+		}
+		in := tb.partition()
+		in.FilterExpression, in.Limit = ptr("x >= :x"), aws.Int32(3)
+		in.ExpressionAttributeValues = values(document{"p": "p", "x": 2})
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"2"}, sortKeys(out.Items))
+		assert.EqualValues(tb, 1, out.Count)
+		assert.EqualValues(tb, 3, out.ScannedCount)
+		same(tb, key("2"), out.LastEvaluatedKey)
+	})
+}
+
+func TestQueryLimitThatIsReachedExactlyStillHasALastKey(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", nil)
+		in := tb.partition()
+		in.Limit = aws.Int32(1)
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		require.NotEmpty(tb, out.LastEvaluatedKey)
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+		out, err = tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Empty(tb, out.Items)
+		assert.Empty(tb, out.LastEvaluatedKey)
+	})
+}
+
+func TestQueryGoesOnAfterAKeyThatIsGone(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", nil)
+		tb.put("c", nil)
+		in := tb.partition()
+		in.ExclusiveStartKey = key("b")
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"c"}, sortKeys(out.Items))
+	})
+}
+
+func TestQueryPagesByOneMegabyte(t *testing.T) {
+	onTable(t, func(tb table) {
+		for i := range 4 {
+			tb.put(fmt.Sprint(i), document{"x": strings.Repeat("x", 350_000)})
+		}
+		out, err := tb.Query(tb.ctx(), tb.partition())
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"0", "1", "2"}, sortKeys(out.Items))
+		in := tb.partition()
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+		out, err = tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"3"}, sortKeys(out.Items))
+		assert.Empty(tb, out.LastEvaluatedKey)
+	})
+}
+
+func TestQueryCountsWithoutItems(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"x": 1})
+		tb.put("b", nil)
+		in := tb.partition()
+		in.Select, in.FilterExpression = types.SelectCount, ptr("attribute_exists(x)")
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Empty(tb, out.Items)
+		assert.EqualValues(tb, 1, out.Count)
+		assert.EqualValues(tb, 2, out.ScannedCount)
+	})
+}
+
+func TestProjectionKeepsTheShape(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("i", document{"a": 1, "m": document{"k": 1, "q": 2, "l": list{"x", "y", "z"}}, "l": list{0, document{"v": 1, "w": 2}}})
+		out, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{
+			TableName: tb.name, Key: key("i"), ProjectionExpression: ptr("#a, m.k, m.l[2], m.l[0], l[1].v, l[9], q.r"), ExpressionAttributeNames: names("#a", "a"),
+		})
+		require.NoError(tb, err)
+		same(tb, item(document{"a": 1, "m": document{"k": 1, "l": list{"x", "z"}}, "l": list{document{"v": 1}}}), out.Item)
+	})
+}
+
+func TestGetOfNothing(t *testing.T) {
+	onTable(t, func(tb table) {
+		out, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("i"), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
+		require.NoError(tb, err)
+		assert.Nil(tb, out.Item)
+	})
+}
+
+func TestGlobalIndexIsSparseAndSorted(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"gpk": "g", "gsk": 10})
+		tb.put("b", document{"gpk": "g", "gsk": 9})
+		tb.put("c", document{"gpk": "g"})
+		tb.put("d", document{"gsk": 1})
+		in := &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("gsi"), KeyConditionExpression: ptr("gpk = :g"), ExpressionAttributeValues: values(document{"g": "g"})}
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"b", "a"}, sortKeys(out.Items), "numbers in order, rows without a key left out")
+
+		// An update moves a row into, within and out of the index.
+		for _, change := range []struct {
+			update string
+			want   []string
+		}{{"SET gsk = :n", []string{"c", "b", "a"}}, {"REMOVE gpk", []string{"b", "a"}}} {
+			up := &dynamodb.UpdateItemInput{TableName: tb.name, Key: key("c"), UpdateExpression: &change.update}
+			if strings.Contains(change.update, ":n") {
+				up.ExpressionAttributeValues = values(document{"n": 1})
+			}
+			_, err = tb.UpdateItem(tb.ctx(), up)
+			require.NoError(tb, err)
+			out, err = tb.Query(tb.ctx(), in)
+			require.NoError(tb, err)
+			assert.Equal(tb, change.want, sortKeys(out.Items))
+		}
+		_, err = tb.DeleteItem(tb.ctx(), &dynamodb.DeleteItemInput{TableName: tb.name, Key: key("a")})
+		require.NoError(tb, err)
+		out, err = tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"b"}, sortKeys(out.Items))
+	})
+}
+
+func TestIndexProjections(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"gpk": "g", "gsk": 1, "lsk": "l", "inc": 1, "x": 2})
+		for _, tc := range []struct {
+			index, condition string
+			values           document
+			want             document
+		}{
+			{"gsi", "gpk = :v", document{"v": "g"}, document{"gpk": "g", "gsk": 1, "lsk": "l", "inc": 1, "x": 2}},
+			{"keys", "gpk = :v", document{"v": "g"}, document{"gpk": "g"}},
+			{"lsi", "pk = :v", document{"v": "p"}, document{"lsk": "l", "inc": 1}},
+		} {
+			out, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: &tc.index, KeyConditionExpression: &tc.condition, ExpressionAttributeValues: values(tc.values)})
+			require.NoError(tb, err)
+			require.Len(tb, out.Items, 1, tc.index)
+			same(tb, keyed("a", tc.want), out.Items[0])
+		}
+		// A local index fetches the rest from the table, a global one cannot.
+		out, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("lsi"), Select: types.SelectAllAttributes, KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(document{"p": "p"})})
+		require.NoError(tb, err)
+		same(tb, keyed("a", document{"gpk": "g", "gsk": 1, "lsk": "l", "inc": 1, "x": 2}), out.Items[0])
+		_, err = tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("keys"), Select: types.SelectAllAttributes, KeyConditionExpression: ptr("gpk = :g"), ExpressionAttributeValues: values(document{"g": "g"})})
+		refused(tb, err, "Select type ALL_ATTRIBUTES is not supported for global secondary index keys because its projection type is not ALL")
+	})
+}
+
+func TestIndexPagesCarryBothKeys(t *testing.T) {
+	onTable(t, func(tb table) {
+		for i := range 3 {
+			tb.put(fmt.Sprint(i), document{"gpk": "g", "gsk": i})
+		}
+		in := &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("gsi"), Limit: aws.Int32(2), KeyConditionExpression: ptr("gpk = :g"), ExpressionAttributeValues: values(document{"g": "g"})}
+		out, err := tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		same(tb, keyed("1", document{"gpk": "g", "gsk": 1}), out.LastEvaluatedKey)
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+		out, err = tb.Query(tb.ctx(), in)
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"2"}, sortKeys(out.Items))
+	})
+}
+
+func TestQueryIsRefused(t *testing.T) {
+	type d = document
+	for _, tc := range []struct {
+		name string
+		in   dynamodb.QueryInput
+		text string
+	}{
+		{"without condition", dynamodb.QueryInput{}, "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."},
+		{"range on the partition key", dynamodb.QueryInput{KeyConditionExpression: ptr("pk > :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query key condition not supported"},
+		{"without the partition key", dynamodb.QueryInput{KeyConditionExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element: pk"},
+		{"or", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p OR pk = :q"), ExpressionAttributeValues: values(d{"p": "p", "q": "q"})}, "Invalid operator used in KeyConditionExpression: OR"},
+		{"not equal", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND sk <> :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Unsupported operator in KeyConditionExpression: <> | Invalid operator used in KeyConditionExpression: <>"},
+		{"another attribute", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND x = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element: sk"},
+		{"key of wrong type", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": 1})}, "Condition parameter type does not match schema type"},
+		{"filter on a key", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), FilterExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Filter Expression can only contain non-primary key attributes: Primary key attribute: sk"},
+		{"limit of zero", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), Limit: ptr(int32(0)), ExpressionAttributeValues: values(d{"p": "p"})}, "greater than or equal to 1"},
+		{"unknown index", dynamodb.QueryInput{IndexName: ptr("none"), KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "The table does not have the specified index: none"},
+		{"consistent read of a global index", dynamodb.QueryInput{IndexName: ptr("gsi"), ConsistentRead: ptr(true), KeyConditionExpression: ptr("gpk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Consistent reads are not supported on global secondary indexes"},
+		{"start key of another shape", dynamodb.QueryInput{ExclusiveStartKey: item(d{"pk": "p"}), KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "xclusive Start Key must have same size as table's key schema | The provided starting key is invalid"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				tb.put("a", nil)
+				in := tc.in
+				in.TableName = tb.name
+				_, err := tb.Query(tb.ctx(), &in)
+				refused(tb, err, tc.text)
+			})
+		})
+	}
+}
+
+func TestScanSegmentsCoverTheTableOnce(t *testing.T) {
+	onTable(t, func(tb table) {
+		const rows, segments = 40, 4
+		for i := range rows {
+			_, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: item(document{"pk": fmt.Sprint(i), "sk": fmt.Sprint(i)})})
+			require.NoError(tb, err)
+		}
+		seen := map[string]int{}
+		for s := range int32(segments) {
+			in := &dynamodb.ScanInput{TableName: tb.name, Segment: &s, TotalSegments: aws.Int32(segments), Limit: aws.Int32(3)}
+			for {
+				out, err := tb.Scan(tb.ctx(), in)
+				require.NoError(tb, err)
+				for _, sk := range sortKeys(out.Items) {
+					seen[sk]++
+				}
+				if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+					break
+				}
+			}
+		}
+		assert.Len(tb, seen, rows)
+		for sk, n := range seen {
+			assert.Equal(tb, 1, n, sk)
+		}
+	})
+}
+
+func TestScanFilterMaySeeKeys(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", nil)
+		tb.put("b", nil)
+		out, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, FilterExpression: ptr("sk > :v"), ExpressionAttributeValues: values(document{"v": "a"})})
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"b"}, sortKeys(out.Items))
+		assert.EqualValues(tb, 2, out.ScannedCount)
+	})
+}

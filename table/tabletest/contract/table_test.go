@@ -1,0 +1,197 @@
+package contract_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
+)
+
+func TestDescribeTableRepeatsWhatCreateTableSaid(t *testing.T) {
+	onTable(t, func(tb table) {
+		out, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
+		require.NoError(tb, err)
+		d, in := out.Table, createInput(*tb.name)
+		assert.Equal(tb, types.TableStatusActive, d.TableStatus)
+		assert.Equal(tb, in.KeySchema, d.KeySchema)
+		assert.ElementsMatch(tb, in.AttributeDefinitions, d.AttributeDefinitions)
+		assert.Equal(tb, types.BillingModePayPerRequest, d.BillingModeSummary.BillingMode)
+		assert.Contains(tb, *d.TableArn, ":table/"+*tb.name)
+		require.Len(tb, d.GlobalSecondaryIndexes, 2)
+		for _, g := range d.GlobalSecondaryIndexes {
+			assert.Equal(tb, types.IndexStatusActive, g.IndexStatus)
+		}
+		require.Len(tb, d.LocalSecondaryIndexes, 1)
+		assert.Equal(tb, []string{"inc"}, d.LocalSecondaryIndexes[0].Projection.NonKeyAttributes)
+	})
+}
+
+func TestCreateTableTwice(t *testing.T) {
+	onTable(t, func(tb table) {
+		_, err := tb.CreateTable(tb.ctx(), createInput(*tb.name))
+		var inUse *types.ResourceInUseException
+		require.ErrorAs(tb, err, &inUse)
+	})
+}
+
+func TestDeletedTableIsGone(t *testing.T) {
+	onTable(t, func(tb table) {
+		_, err := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: tb.name})
+		require.NoError(tb, err)
+		require.NoError(tb, dynamodb.NewTableNotExistsWaiter(tb).Wait(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name}, time.Minute))
+		_, err = tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: key("a")})
+		var missing *types.ResourceNotFoundException
+		require.ErrorAs(tb, err, &missing)
+	})
+}
+
+func TestTableListIsSortedAndPages(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		base := e.TableName(t)
+		c := e.Client()
+		for _, suffix := range []string{"-c", "-a", "-b"} {
+			name := base + suffix
+			_, err := c.CreateTable(t.Context(), createInput(name))
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				_, _ = c.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name})
+			})
+		}
+		out, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{ExclusiveStartTableName: &base, Limit: aws.Int32(2)})
+		require.NoError(t, err)
+		assert.Equal(t, []string{base + "-a", base + "-b"}, out.TableNames)
+		assert.Equal(t, base+"-b", aws.ToString(out.LastEvaluatedTableName))
+		out, err = c.ListTables(t.Context(), &dynamodb.ListTablesInput{ExclusiveStartTableName: out.LastEvaluatedTableName, Limit: aws.Int32(1)})
+		require.NoError(t, err)
+		assert.Equal(t, []string{base + "-c"}, out.TableNames)
+	})
+}
+
+func TestAddedIndexHoldsTheRowsThatWereThere(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"color": "red"})
+		tb.put("b", nil)
+		_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{
+			TableName:            tb.name,
+			AttributeDefinitions: append(createInput(*tb.name).AttributeDefinitions, types.AttributeDefinition{AttributeName: ptr("color"), AttributeType: types.ScalarAttributeTypeS}),
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+				IndexName: ptr("colors"), KeySchema: []types.KeySchemaElement{{AttributeName: ptr("color"), KeyType: types.KeyTypeHash}},
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+			}}},
+		})
+		require.NoError(tb, err)
+		tb.awaitIndex("colors", true)
+		out, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("colors"), KeyConditionExpression: ptr("color = :c"), ExpressionAttributeValues: values(document{"c": "red"})})
+		require.NoError(tb, err)
+		assert.Equal(tb, []string{"a"}, sortKeys(out.Items))
+
+		_, err = tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{TableName: tb.name, GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{
+			Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: ptr("colors")},
+		}}})
+		require.NoError(tb, err)
+		tb.awaitIndex("colors", false)
+	})
+}
+
+// awaitIndex waits until an index is active, or gone.
+func (tb table) awaitIndex(name string, present bool) {
+	tb.Helper()
+	require.Eventually(tb, func() bool {
+		out, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
+		if err != nil || out.Table.TableStatus != types.TableStatusActive {
+			return false
+		}
+		for _, g := range out.Table.GlobalSecondaryIndexes {
+			if *g.IndexName == name {
+				return present && g.IndexStatus == types.IndexStatusActive
+			}
+		}
+		return !present
+	}, time.Minute, 20*time.Millisecond)
+}
+
+func TestTimeToLiveIsDescribed(t *testing.T) {
+	onTable(t, func(tb table) {
+		out, err := tb.DescribeTimeToLive(tb.ctx(), &dynamodb.DescribeTimeToLiveInput{TableName: tb.name})
+		require.NoError(tb, err)
+		assert.Equal(tb, types.TimeToLiveStatusDisabled, out.TimeToLiveDescription.TimeToLiveStatus)
+		spec := &types.TimeToLiveSpecification{AttributeName: ptr("expires"), Enabled: ptr(true)}
+		_, err = tb.UpdateTimeToLive(tb.ctx(), &dynamodb.UpdateTimeToLiveInput{TableName: tb.name, TimeToLiveSpecification: spec})
+		require.NoError(tb, err)
+		out, err = tb.DescribeTimeToLive(tb.ctx(), &dynamodb.DescribeTimeToLiveInput{TableName: tb.name})
+		require.NoError(tb, err)
+		assert.Equal(tb, "expires", aws.ToString(out.TimeToLiveDescription.AttributeName))
+		assert.Contains(tb, []types.TimeToLiveStatus{types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling}, out.TimeToLiveDescription.TimeToLiveStatus)
+		_, err = tb.UpdateTimeToLive(tb.ctx(), &dynamodb.UpdateTimeToLiveInput{TableName: tb.name, TimeToLiveSpecification: spec})
+		refused(tb, err, "TimeToLive is already enabled")
+	})
+}
+
+func TestCapacityOfWritesIsCountedByTheKilobyte(t *testing.T) {
+	onTable(t, func(tb table) {
+		put := func(sk string, d document, condition *string) (*types.ConsumedCapacity, error) {
+			out, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: keyed(sk, d), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes, ConditionExpression: condition})
+			if err != nil {
+				return nil, err
+			}
+			return out.ConsumedCapacity, nil
+		}
+		kilobytes := func(n int) document { return document{"x": string(make([]byte, n*1024-100))} }
+		c, err := put("a", kilobytes(1), nil)
+		require.NoError(tb, err)
+		assert.InDelta(tb, 1, *c.CapacityUnits, 0)
+		c, err = put("a", kilobytes(3), nil)
+		require.NoError(tb, err)
+		assert.InDelta(tb, 3, *c.CapacityUnits, 0, "by the larger of old and new")
+		c, err = put("b", document{"gpk": "g", "gsk": 1}, nil)
+		require.NoError(tb, err)
+		assert.InDelta(tb, 3, *c.CapacityUnits, 0, "table and two indexes")
+		assert.InDelta(tb, 1, *c.Table.CapacityUnits, 0)
+		assert.Len(tb, c.GlobalSecondaryIndexes, 2)
+	})
+}
+
+func TestCapacityOfReadsIsCountedByFourKilobytes(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"x": string(make([]byte, 5000))})
+		for consistent, want := range map[bool]float64{true: 2, false: 1} {
+			out, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("a"), ConsistentRead: &consistent, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
+			require.NoError(tb, err)
+			assert.InDelta(tb, want, *out.ConsumedCapacity.CapacityUnits, 0)
+		}
+		tx, err := tb.TransactGetItems(tb.ctx(), &dynamodb.TransactGetItemsInput{
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal, TransactItems: []types.TransactGetItem{{Get: &types.Get{TableName: tb.name, Key: key("a")}}},
+		})
+		require.NoError(tb, err)
+		assert.InDelta(tb, 4, *tx.ConsumedCapacity[0].CapacityUnits, 0, "a transaction costs double")
+	})
+}
+
+func TestNumbersReturnInOneForm(t *testing.T) {
+	for sent, want := range map[string]string{
+		"1.0": "1", "-0": "0", "0.00": "0", "007": "7", "+5": "5", "1e2": "100", ".5": "0.5", "12E-1": "1.2", "1.10": "1.1",
+		"12345678901234567890123456789012345678": "12345678901234567890123456789012345678",
+	} {
+		t.Run(sent, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				engines.Only(tb.T, engines.InProcess, "DynamoDB Local returns some numbers as they were sent, the service returns all in its own form")
+				tb.put("a", document{"x": number(sent)})
+				tb.holds("a", document{"x": number(want)})
+			})
+		})
+	}
+}
+
+func TestOperationOutsideTheScopeIsUnknown(t *testing.T) {
+	onTable(t, func(tb table) {
+		engines.Only(tb.T, engines.InProcess, "other engines know it")
+		_, err := tb.ListGlobalTables(tb.ctx(), &dynamodb.ListGlobalTablesInput{})
+		require.ErrorContains(tb, err, "UnknownOperationException")
+	})
+}

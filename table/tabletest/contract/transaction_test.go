@@ -1,0 +1,206 @@
+package contract_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type action = types.TransactWriteItem
+
+func (tb table) txPut(sk string, d document, condition string) action {
+	p := &types.Put{TableName: tb.name, Item: keyed(sk, d)}
+	if condition != "" {
+		p.ConditionExpression = &condition
+	}
+	return action{Put: p}
+}
+
+func (tb table) txSet(sk string, x any, condition string) action {
+	u := &types.Update{TableName: tb.name, Key: key(sk), UpdateExpression: ptr("SET x = :x"), ExpressionAttributeValues: values(document{"x": x})}
+	if condition != "" {
+		u.ConditionExpression = &condition
+	}
+	return action{Update: u}
+}
+
+func (tb table) txDelete(sk string) action {
+	return action{Delete: &types.Delete{TableName: tb.name, Key: key(sk)}}
+}
+
+func (tb table) txCheck(sk, condition string) action {
+	return action{ConditionCheck: &types.ConditionCheck{TableName: tb.name, Key: key(sk), ConditionExpression: &condition}}
+}
+
+func (tb table) transact(token string, actions ...action) (*dynamodb.TransactWriteItemsOutput, error) {
+	in := &dynamodb.TransactWriteItemsInput{TransactItems: actions}
+	if token != "" {
+		// Tokens are known for 10 minutes, to the engine and not the table.
+		in.ClientRequestToken = aws.String((*tb.name)[len(*tb.name)-16:] + token)
+	}
+	return tb.TransactWriteItems(tb.ctx(), in)
+}
+
+func TestTransactionAppliesEverything(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("u", document{"x": 1})
+		tb.put("d", nil)
+		tb.put("c", document{"x": 1})
+		_, err := tb.transact("", tb.txPut("p", document{"x": 0}, "attribute_not_exists(pk)"), tb.txSet("u", 2, "attribute_exists(pk)"), tb.txDelete("d"), tb.txCheck("c", "attribute_exists(x)"))
+		require.NoError(tb, err)
+		tb.holds("p", document{"x": 0})
+		tb.holds("u", document{"x": 2})
+		assert.Empty(tb, tb.get("d"))
+		tb.holds("c", document{"x": 1})
+	})
+}
+
+func TestTransactionAppliesNothingWhenOneConditionFails(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("u", document{"x": 1})
+		_, err := tb.transact("", tb.txPut("p", nil, ""), tb.txSet("u", 2, "attribute_not_exists(pk)"), tb.txDelete("d"))
+		codes, reasons := cancelled(tb, err)
+		assert.Equal(tb, []string{"None", "ConditionalCheckFailed", "None"}, codes)
+		assert.Equal(tb, "The conditional request failed", aws.ToString(reasons[1].Message))
+		assert.Contains(tb, err.Error(), "Transaction cancelled, please refer cancellation reasons for specific reasons [None, ConditionalCheckFailed, None]")
+		assert.Empty(tb, tb.get("p"))
+		tb.holds("u", document{"x": 1})
+	})
+}
+
+func TestTransactionReasonsCarryTheItemsWhenAsked(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"x": 1})
+		tb.put("b", document{"x": 2})
+		asks, doesNot := tb.txSet("a", 0, "attribute_not_exists(pk)"), tb.txSet("b", 0, "attribute_not_exists(pk)")
+		asks.Update.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+		check := tb.txCheck("missing", "attribute_exists(pk)")
+		check.ConditionCheck.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+		_, err := tb.transact("", asks, doesNot, check)
+		codes, reasons := cancelled(tb, err)
+		assert.Equal(tb, []string{"ConditionalCheckFailed", "ConditionalCheckFailed", "ConditionalCheckFailed"}, codes)
+		same(tb, keyed("a", document{"x": 1}), reasons[0].Item)
+		assert.Empty(tb, reasons[1].Item)
+		assert.Empty(tb, reasons[2].Item)
+	})
+}
+
+func TestTransactionIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		actions func(tb table) []action
+		text    string
+	}{
+		"item twice": {func(tb table) []action {
+			return []action{tb.txPut("a", nil, ""), tb.txCheck("a", "attribute_exists(pk)")}
+		}, "Transaction request cannot include multiple operations on one item"},
+		"101 actions": {func(tb table) []action {
+			var all []action
+			for i := range 101 {
+				all = append(all, tb.txDelete(fmt.Sprint(i)))
+			}
+			return all
+		}, "Member must have length less than or equal to 100"},
+		"two in one action": {func(tb table) []action {
+			a := tb.txPut("a", nil, "")
+			a.Delete = tb.txDelete("b").Delete
+			return []action{a}
+		}, "TransactItems can only contain one of Check, Put, Update or Delete"},
+		"syntax": {func(tb table) []action { return []action{tb.txPut("a", nil, ""), tb.txCheck("b", "pk =")} }, "Syntax error"},
+		"update of a key": {func(tb table) []action {
+			u := tb.txSet("b", 1, "")
+			u.Update.UpdateExpression = ptr("SET sk = :x")
+			return []action{tb.txPut("a", nil, ""), u}
+		}, "Cannot update attribute sk. This attribute is part of the key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				_, err := tb.transact("", tc.actions(tb)...)
+				refused(tb, err, tc.text)
+				assert.Empty(tb, tb.get("a"), "nothing written")
+			})
+		})
+	}
+}
+
+func TestTransactionOfAHundredActions(t *testing.T) {
+	onTable(t, func(tb table) {
+		var all []action
+		for i := range 100 {
+			all = append(all, tb.txPut(fmt.Sprintf("%03d", i), nil, ""))
+		}
+		_, err := tb.transact("", all...)
+		require.NoError(tb, err)
+		out, err := tb.Query(tb.ctx(), tb.partition())
+		require.NoError(tb, err)
+		assert.EqualValues(tb, 100, out.Count)
+	})
+}
+
+func TestTransactionTokenAppliesOnce(t *testing.T) {
+	onTable(t, func(tb table) {
+		add := action{Update: &types.Update{TableName: tb.name, Key: key("a"), UpdateExpression: ptr("ADD x :x"), ExpressionAttributeValues: values(document{"x": 1})}}
+		for range 3 {
+			_, err := tb.transact("t", add)
+			require.NoError(tb, err)
+		}
+		tb.holds("a", document{"x": 1})
+		_, err := tb.transact("u", add)
+		require.NoError(tb, err)
+		tb.holds("a", document{"x": 2})
+	})
+}
+
+func TestTransactionTokenWithAnotherRequestIsRefused(t *testing.T) {
+	onTable(t, func(tb table) {
+		_, err := tb.transact("t", tb.txSet("a", 1, ""))
+		require.NoError(tb, err)
+		_, err = tb.transact("t", tb.txSet("a", 2, ""))
+		var mismatch *types.IdempotentParameterMismatchException
+		require.ErrorAs(tb, err, &mismatch)
+		tb.holds("a", document{"x": 1})
+	})
+}
+
+func TestTransactionTokenOfACancelledTransactionMayBeUsedAgain(t *testing.T) {
+	onTable(t, func(tb table) {
+		_, err := tb.transact("t", tb.txSet("a", 1, "attribute_exists(pk)"))
+		cancelled(tb, err)
+		tb.put("a", nil)
+		_, err = tb.transact("t", tb.txSet("a", 1, "attribute_exists(pk)"))
+		require.NoError(tb, err)
+		tb.holds("a", document{"x": 1})
+	})
+}
+
+func TestTransactionReadsInOrder(t *testing.T) {
+	onTable(t, func(tb table) {
+		tb.put("a", document{"x": 1, "y": 2})
+		tb.put("b", document{"x": 2})
+		get := func(sk string) types.TransactGetItem {
+			return types.TransactGetItem{Get: &types.Get{TableName: tb.name, Key: key(sk), ProjectionExpression: ptr("x")}}
+		}
+		out, err := tb.TransactGetItems(tb.ctx(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{get("b"), get("missing"), get("a")}})
+		require.NoError(tb, err)
+		require.Len(tb, out.Responses, 3)
+		same(tb, item(document{"x": 2}), out.Responses[0].Item)
+		assert.Empty(tb, out.Responses[1].Item)
+		same(tb, item(document{"x": 1}), out.Responses[2].Item)
+	})
+}
+
+func TestTransactionOnAMissingTable(t *testing.T) {
+	onTable(t, func(tb table) {
+		a := tb.txPut("a", nil, "")
+		b := tb.txPut("b", nil, "")
+		b.Put.TableName = aws.String(*tb.name + "-missing")
+		_, err := tb.transact("", a, b)
+		var missing *types.ResourceNotFoundException
+		require.ErrorAs(tb, err, &missing)
+		assert.Empty(tb, tb.get("a"))
+	})
+}

@@ -1,0 +1,249 @@
+package tabletest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
+)
+
+// incoming is a request on its way in.
+type incoming struct {
+	op       string
+	root     *jsontree.Node
+	parseErr error
+	index    int
+	faults   []*armed // those that hit it
+	late     bool
+}
+
+// lateRequest is a request that is to be applied once more, or at last.
+type lateRequest struct {
+	incoming
+	due     time.Time
+	dueCall int // log index; 0 if due counts
+}
+
+// kinds lists the faults for the log.
+func (in *incoming) kinds() []FaultKind {
+	var out []FaultKind
+	for _, f := range in.faults {
+		out = append(out, f.Kind)
+	}
+	return out
+}
+
+// has returns the first fault of that kind, or nil.
+func (in *incoming) has(k FaultKind) *armed {
+	for _, f := range in.faults {
+		if f.Kind == k {
+			return f
+		}
+	}
+	return nil
+}
+
+// errReset is what the client's transport reports for a dropped request or answer. The SDK retries it.
+func errReset() error {
+	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+}
+
+// serve runs one request. An error is a failure of the transport, not of the request.
+func (e *Engine) serve(ctx context.Context, op string, body []byte) (*answer, error) {
+	in := incoming{op: op}
+	in.root, in.parseErr = jsontree.Parse(body)
+	e.mu.Lock()
+	e.log.count++
+	in.index = e.log.count
+	e.deliver()
+	if len(e.faults) > 0 {
+		e.choose(&in)
+	}
+	if in.faults == nil {
+		defer e.mu.Unlock()
+		return e.execute(&in), nil
+	}
+	e.mu.Unlock()
+	return e.serveFaulty(ctx, &in)
+}
+
+// choose finds the faults that hit the request.
+func (e *Engine) choose(in *incoming) {
+	r := Request{Index: in.index, Operation: in.op, Time: e.now()}
+	named, tables := e.named(in)
+	r.Tables = tables
+	for _, k := range named {
+		r.Keys = append(r.Keys, Key{Table: k.table, Attrs: sdkItem(k.attrs)})
+	}
+	for _, f := range e.faults {
+		if f.hit(r) {
+			in.faults = append(in.faults, f)
+		}
+	}
+}
+
+func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error) {
+	if f := in.has(Delay); f != nil && !f.After {
+		if err := e.hold(ctx, in, f); err != nil {
+			return nil, err
+		}
+	}
+	e.mu.Lock()
+	if f := in.has(DropRequest); f != nil {
+		e.log.lost(in, e.now())
+		if f.For > 0 || f.AfterCalls > 0 {
+			e.schedule(in, f)
+		}
+		e.mu.Unlock()
+		return nil, errReset()
+	}
+	a := e.execute(in)
+	if f := in.has(DuplicateLate); f != nil {
+		e.schedule(in, f)
+	}
+	e.mu.Unlock()
+	if f := in.has(Delay); f != nil && f.After {
+		if err := sleep(ctx, f.For); err != nil {
+			return nil, err
+		}
+	}
+	if in.has(DropReply) != nil {
+		return nil, errReset()
+	}
+	if in.has(InternalErrorAfter) != nil {
+		api := errInternal()
+		a.status, a.body = http.StatusInternalServerError, api.body()
+	}
+	if f := in.has(SkewDate); f != nil {
+		a.date = a.date.Add(f.For)
+	}
+	return a, nil
+}
+
+// hold delays a request; the items of a transaction may be in flight meanwhile.
+func (e *Engine) hold(ctx context.Context, in *incoming, f *armed) error {
+	if !f.Hold || in.op != "TransactWriteItems" {
+		return sleep(ctx, f.For)
+	}
+	e.mu.Lock()
+	var held []placed
+	named, _ := e.named(in)
+	for _, k := range named {
+		if t := e.tables[k.table]; t != nil && t.keys.checkKey(k.attrs) == nil {
+			held = append(held, placed{t, t.keys.place(k.attrs)})
+		}
+	}
+	if e.inflight == nil {
+		e.inflight = map[placed]int{}
+	}
+	for _, p := range held {
+		e.inflight[p]++
+	}
+	e.mu.Unlock()
+	err := sleep(ctx, f.For)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range held {
+		if e.inflight[p]--; e.inflight[p] == 0 {
+			delete(e.inflight, p)
+		}
+	}
+	return err
+}
+
+// sleep waits, or returns the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// schedule keeps a request for later.
+func (e *Engine) schedule(in *incoming, f *armed) {
+	l := lateRequest{incoming: *in, due: e.now().Add(f.For)}
+	l.faults, l.late = nil, true
+	if f.For == 0 {
+		l.dueCall = e.log.count + max(1, f.AfterCalls)
+	}
+	e.late = append(e.late, l)
+}
+
+// deliver applies the late requests that are due, in the order in which they were sent. The caller holds e.mu.
+func (e *Engine) deliver() {
+	if len(e.late) == 0 {
+		return
+	}
+	now := e.now()
+	var rest, due []lateRequest
+	for _, l := range e.late {
+		if l.dueCall > 0 && e.log.count >= l.dueCall || l.dueCall == 0 && !now.Before(l.due) {
+			due = append(due, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	e.late = rest
+	for _, l := range due {
+		e.execute(&l.incoming)
+	}
+}
+
+// named returns the primary keys and tables that a request names, as far as they can be read. Nothing is checked.
+func (e *Engine) named(in *incoming) (keys []touchedKey, tables []string) {
+	if in.parseErr != nil || in.root == nil {
+		return nil, nil
+	}
+	c := &call{e: e}
+	visit := func(table string, n *jsontree.Node, member string) {
+		name := tableOfARN(table)
+		c.noteTable(name)
+		k := n.Get(member)
+		t := e.tables[name]
+		if t == nil || k.IsNull() {
+			return
+		}
+		if item, ok := t.keys.peek(k); ok {
+			keys = append(keys, touchedKey{name, item})
+		}
+	}
+	single := func(n *jsontree.Node) {
+		if !n.Get("Item").IsNull() {
+			visit(n.Get("TableName").Text, n, "Item")
+			return
+		}
+		visit(n.Get("TableName").Text, n, "Key")
+	}
+	switch in.op {
+	case "TransactWriteItems", "TransactGetItems":
+		items := in.root.Get("TransactItems").Items
+		for i := range items {
+			for j := range items[i].Members {
+				single(&items[i].Members[j].Value)
+			}
+		}
+	case "BatchGetItem", "BatchWriteItem":
+		for _, m := range in.root.Get("RequestItems").Members {
+			for _, n := range m.Value.Get("Keys").Items {
+				visit(m.Name, &jsontree.Node{Kind: jsontree.Object, Members: []jsontree.Member{{Name: "Key", Value: n}}}, "Key")
+			}
+			for i := range m.Value.Items {
+				visit(m.Name, m.Value.Items[i].Get("PutRequest"), "Item")
+				visit(m.Name, m.Value.Items[i].Get("DeleteRequest"), "Key")
+			}
+		}
+	default:
+		single(in.root)
+	}
+	return keys, c.tables
+}
