@@ -308,10 +308,10 @@ func TestQueryIsRefused(t *testing.T) {
 	}{
 		{"without condition", dynamodb.QueryInput{}, "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."},
 		{"range on the partition key", dynamodb.QueryInput{KeyConditionExpression: ptr("pk > :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query key condition not supported"},
-		{"without the partition key", dynamodb.QueryInput{KeyConditionExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element: pk"},
+		{"without the partition key", dynamodb.QueryInput{KeyConditionExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element"},
 		{"or", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p OR pk = :q"), ExpressionAttributeValues: values(d{"p": "p", "q": "q"})}, "Invalid operator used in KeyConditionExpression: OR"},
 		{"not equal", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND sk <> :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Unsupported operator in KeyConditionExpression: <> | Invalid operator used in KeyConditionExpression: <>"},
-		{"another attribute", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND x = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element: sk"},
+		{"another attribute", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p AND x = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Query condition missed key schema element"},
 		{"key of wrong type", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": 1})}, "Condition parameter type does not match schema type"},
 		{"filter on a key", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), FilterExpression: ptr("sk = :p"), ExpressionAttributeValues: values(d{"p": "p"})}, "Filter Expression can only contain non-primary key attributes: Primary key attribute: sk"},
 		{"limit of zero", dynamodb.QueryInput{KeyConditionExpression: ptr("pk = :p"), Limit: ptr(int32(0)), ExpressionAttributeValues: values(d{"p": "p"})}, "greater than or equal to 1"},

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -60,7 +61,8 @@ func TestTableListIsSortedAndPages(t *testing.T) {
 			_, err := c.CreateTable(t.Context(), createInput(name))
 			require.NoError(t, err)
 			t.Cleanup(func() {
-				_, _ = c.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name})
+				// The test's own context is cancelled by now.
+				_, _ = c.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &name})
 			})
 		}
 		out, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{ExclusiveStartTableName: &base, Limit: aws.Int32(2)})
