@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cockroachdb/apd/v3"
+	"github.com/guregu/dynamo/v2"
 )
 
 // Limits of a Decimal. DynamoDB keeps 38 significant digits of a number, so a
@@ -175,6 +177,15 @@ func (x Decimal) Display() string {
 	}
 	return s
 }
+
+var (
+	_ encoding.TextMarshaler   = Decimal{}
+	_ encoding.TextUnmarshaler = (*Decimal)(nil)
+	_ json.Marshaler           = Decimal{}
+	_ json.Unmarshaler         = (*Decimal)(nil)
+	_ dynamo.Marshaler         = Decimal{}
+	_ dynamo.Unmarshaler       = (*Decimal)(nil)
+)
 
 // MarshalText implements encoding.TextMarshaler.
 func (x Decimal) MarshalText() ([]byte, error) { return []byte(x.String()), nil }

@@ -31,15 +31,3 @@ func lineAmount(price Decimal, quantity int64, discount Decimal) (Decimal, error
 	}
 	return amount, nil
 }
-
-// sum adds up amounts, exactly.
-func sum(amounts ...Decimal) (Decimal, error) {
-	var total Decimal
-	for _, a := range amounts {
-		var err error
-		if total, err = total.Add(a); err != nil {
-			return Decimal{}, fmt.Errorf("total: %w", err)
-		}
-	}
-	return total, nil
-}

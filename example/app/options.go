@@ -59,7 +59,7 @@ func parseOptions(args []string, stdout io.Writer) (options, error) {
 	fs.BoolVar(&o.json, "json", false, "end with one line of JSON")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stdout, "usage: app [flags]\n\nSettles orders under lock rows that stand beside them, on one DynamoDB table.\n\n")
+			say(stdout, "usage: app [flags]\n\nSettles orders under lock rows that stand beside them, on one DynamoDB table.\n\n")
 			fs.SetOutput(stdout)
 			fs.PrintDefaults()
 			return o, err

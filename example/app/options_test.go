@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"strings"
 	"testing"
@@ -81,9 +80,9 @@ func TestHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Zero(t, run(t.Context(), []string{"-h"}, nil, &stdout, &stderr))
 	assert.Empty(t, stderr.String())
-	for _, name := range strings.Fields("-orders -workers -processes -stall -endpoint -aws -table -pk -sk -prefix -json") {
+	for name := range strings.FieldsSeq("-orders -workers -processes -stall -endpoint -aws -table -pk -sk -prefix -json") {
 		assert.Contains(t, stdout.String(), "\n  "+name)
 	}
 	_, err := parseOptions([]string{"-h"}, &stdout)
-	assert.True(t, errors.Is(err, flag.ErrHelp))
+	assert.ErrorIs(t, err, flag.ErrHelp)
 }

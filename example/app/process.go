@@ -106,7 +106,7 @@ func (f *foreman) startProcess(ctx context.Context, config workerConfig) error {
 		return fmt.Errorf("start worker process: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, program)
+	cmd := exec.CommandContext(ctx, program) //nolint:gosec // the program is this one
 	cmd.Env = append(os.Environ(), workerEnv+"=1")
 	var stderr tail
 	cmd.Stderr = &stderr

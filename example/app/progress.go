@@ -71,7 +71,7 @@ func (p *progress) update(phase string, done, total int, detail string) {
 	}
 	p.last = now
 	if !p.bar {
-		fmt.Fprintf(p.w, "%s: %d of %d orders%s, %.1f s\n", phase, done, total, comma(detail), now.Sub(p.start).Seconds())
+		say(p.w, "%s: %d of %d orders%s, %.1f s\n", phase, done, total, comma(detail), now.Sub(p.start).Seconds())
 		return
 	}
 	filled := barWidth
@@ -84,27 +84,31 @@ func (p *progress) update(phase string, done, total int, detail string) {
 	if limit := p.width() - 1; len(line) > limit {
 		line = line[:max(limit, 0)]
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+	say(p.w, "\r\x1b[K%s", line)
 	p.drawn = true
 }
 
 // note writes a line of its own, between updates.
 func (p *progress) note(format string, args ...any) {
 	if p.drawn {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		say(p.w, "\r\x1b[K")
 		p.drawn = false
 		p.last = time.Time{}
 	}
-	fmt.Fprintf(p.w, format+"\n", args...)
+	say(p.w, format+"\n", args...)
 }
 
 // endBar leaves the last bar on the screen and goes to the next line.
 func (p *progress) endBar() {
 	if p.drawn {
-		fmt.Fprintln(p.w)
+		say(p.w, "\n")
 		p.drawn = false
 	}
 }
+
+// say writes for people to read. Where they cannot be reached, nobody is left
+// to be told so.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 func comma(detail string) string {
 	if detail == "" {

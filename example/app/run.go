@@ -30,7 +30,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "app: %s\n", oneLine(err))
+		say(stderr, "app: %s\n", oneLine(err))
 		return exitUsage
 	}
 	in, err := openInput(o.orders, stdin)
@@ -47,12 +47,12 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "app: interrupted")
+		say(stderr, "app: interrupted\n")
 		return exitInterrupted
 	case errors.As(err, &refused):
-		fmt.Fprintln(stderr, oneLine(err))
+		say(stderr, "%s\n", oneLine(err))
 	default:
-		fmt.Fprintf(stderr, "app: %s\n", oneLine(err))
+		say(stderr, "app: %s\n", oneLine(err))
 	}
 	return exitFailure
 }

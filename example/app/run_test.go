@@ -8,9 +8,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -98,7 +98,7 @@ func writeOrders(t *testing.T, n int) (string, Decimal) {
 	}
 	name := filepath.Join(t.TempDir(), "orders.jsonl")
 	require.NoError(t, os.WriteFile(name, []byte(b.String()), 0o600))
-	return name, dec(t, fmt.Sprint(total))
+	return name, dec(t, strconv.Itoa(total))
 }
 
 // listen starts an engine that other processes can reach.
@@ -261,8 +261,10 @@ func TestUnreachableEndpoint(t *testing.T) {
 }
 
 func TestMissingCredentials(t *testing.T) {
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
-		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+	for _, name := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+	} {
 		t.Setenv(name, "")
 	}
 	none := filepath.Join(t.TempDir(), "none")
@@ -286,13 +288,16 @@ func TestMissingCredentials(t *testing.T) {
 	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
 }
 
-// pidOf finds the process that an event came from.
-func pidOf(t *testing.T, f *foreman, e event) int {
+// kill kills the process that an event came from, without any warning.
+func kill(t *testing.T, f *foreman, e event) error {
+	_, text, found := strings.Cut(f.members[e.crew].name, " ")
+	require.True(t, found)
 	var pid int
-	name := f.members[e.crew].name
-	_, err := fmt.Sscanf(name[strings.Index(name, "("):], "(pid %d)", &pid)
+	_, err := fmt.Sscanf(text, "(pid %d)", &pid)
 	require.NoError(t, err)
-	return pid
+	p, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	return p.Kill()
 }
 
 func TestKilledWorkerLosesNothing(t *testing.T) {
@@ -302,7 +307,7 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 	out := start(t.Context(), t, "-json -processes 3 -stall 1", func(f *foreman, e event) {
 		if e.Kind == workerFroze {
 			// It holds an order's lock.
-			once.Do(func() { require.NoError(t, syscall.Kill(pidOf(t, f, e), syscall.SIGKILL)) })
+			once.Do(func() { require.NoError(t, kill(t, f, e)) })
 		}
 	})
 	requireSound(t, out, len(in.Orders), in.Total)
@@ -316,7 +321,7 @@ func TestWorkerKilledAtWorkLosesNothing(t *testing.T) {
 	var once sync.Once
 	out := start(t.Context(), t, "-json -processes 2", func(f *foreman, e event) {
 		if e.Kind == orderSettled && len(f.remaining) < len(in.Orders)/2 {
-			once.Do(func() { require.NoError(t, syscall.Kill(pidOf(t, f, e), syscall.SIGKILL)) })
+			once.Do(func() { require.NoError(t, kill(t, f, e)) })
 		}
 	})
 	requireSound(t, out, len(in.Orders), in.Total)
@@ -327,7 +332,7 @@ func TestAllWorkersKilled(t *testing.T) {
 	t.Parallel()
 	out := start(t.Context(), t, "-json -processes 2 -stall 2", func(f *foreman, e event) {
 		if e.Kind == workerFroze {
-			require.NoError(t, syscall.Kill(pidOf(t, f, e), syscall.SIGKILL))
+			require.NoError(t, kill(t, f, e))
 		}
 	})
 	assert.Equal(t, exitFailure, out.code)

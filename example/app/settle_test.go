@@ -171,3 +171,13 @@ func TestContractLoadIsIdempotent(t *testing.T) {
 		assert.Empty(t, b.audit(t).broken)
 	})
 }
+
+// The longest order that is accepted is written in one transaction.
+func TestContractLongestOrderIsSettled(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		line := `{"product":"11","price":"14.00","quantity":12,"discount":"0"}`
+		in, err := readInput("f", strings.NewReader(with(line, strings.Repeat(line+",", maxOrderLines-1)+line)))
+		require.NoError(t, err)
+		requireSound(t, on(t, e, in, ""), 1, dec(t, "16632"))
+	})
+}

@@ -59,7 +59,7 @@ func (s *summary) result() result {
 // write prints the summary for people.
 func (s *summary) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	line := func(name, format string, args ...any) { say(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	kind := "new"
 	if s.resumed {
 		kind = "resumed: an earlier start did not finish it"
@@ -132,7 +132,7 @@ func (s *summary) writeCollection(w io.Writer) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range s.rows {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", r.key, r.kind, r.content)
+		say(t, "  %s\t%s\t%s\n", r.key, r.kind, r.content)
 	}
 	return t.Flush()
 }

@@ -106,7 +106,7 @@ func main() {
 		if *out == "" {
 			_, err = b.WriteTo(os.Stdout)
 		} else {
-			err = os.WriteFile(*out, b.Bytes(), 0o644)
+			err = os.WriteFile(*out, b.Bytes(), 0o644) //nolint:gosec // a source file like the others
 		}
 	}
 	if err != nil {
