@@ -1,0 +1,210 @@
+package table
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/keys"
+)
+
+func expression(c Cond, changes ...Change) (cond, update string, b builder) {
+	c.write(&b)
+	cond = deref(b.take())
+	writeChanges(&b, changes)
+	update = deref(b.take())
+	return cond, update, b
+}
+
+func TestExpressionText(t *testing.T) {
+	a, n := Attr("a"), Attr("n")
+	cond, update, b := expression(
+		And(Or(a.Equal(1), n.Less(a)), Not(a.Between(1, 2)), a.Field("f").At(3).Exists(), n.In(1, 2), Not(Not(a.HasPrefix("x")))),
+		n.Add(1), a.Set(n.OrElse(0).Plus(1)), Attr("x").Remove(), Attr("y").Remove(), Attr("s").DeleteFrom("z"), Attr("z").Set(2))
+	require.NoError(t, b.err)
+	assert.Equal(t, "(#0 = :0 OR #1 < #0) AND (NOT (#0 BETWEEN :1 AND :2)) AND attribute_exists(#0.#2[3])"+
+		" AND #1 IN (:3, :4) AND (NOT (NOT begins_with(#0, :5)))", cond)
+	assert.Equal(t, "SET #0 = if_not_exists(#1, :6) + :7, #3 = :8 REMOVE #4, #5 ADD #1 :9 DELETE #6 :10", update)
+	assert.Equal(t, map[string]string{"#0": "a", "#1": "n", "#2": "f", "#3": "z", "#4": "x", "#5": "y", "#6": "s"}, b.names)
+	assert.Len(t, b.values, 11)
+}
+
+func TestEqualRequestsHaveEqualBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		build := func() (string, string, builder) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			var conds []Cond
+			var changes []Change
+			for range 1 + r.IntN(70) {
+				name := string(rune('a' + r.IntN(100)))
+				conds = append(conds, Attr(name).Equal(r.IntN(10)))
+				switch r.IntN(4) {
+				case 0:
+					changes = append(changes, Attr(name).Set(r.IntN(10)))
+				case 1:
+					changes = append(changes, Attr(name).Remove())
+				case 2:
+					changes = append(changes, Attr(name).Add(1))
+				case 3:
+					changes = append(changes, Attr(name).Set(Attr(name).OrElse("x")))
+				}
+			}
+			return expression(And(conds...), changes...)
+		}
+		c1, u1, b1 := build()
+		c2, u2, b2 := build()
+		require.Equal(t, c1, c2)
+		require.Equal(t, u1, u2)
+		require.Equal(t, b1.names, b2.names)
+		require.Equal(t, b1.values, b2.values)
+		for holder, name := range b1.names {
+			require.Equal(t, holder, b1.holder[name], "one placeholder a name")
+		}
+	})
+}
+
+func TestRangesBecomeConditions(t *testing.T) {
+	long := string(make([]byte, keys.MaxSK-1))
+	for _, c := range []struct {
+		name string
+		r    keys.Range
+		want string
+		drop string
+		err  error
+	}{
+		{"all", keys.Range{}, "", "", nil},
+		{"prefix", keys.PrefixRange("ORDER#"), "begins_with(#0, :0)", "", nil},
+		{"one key", keys.Range{Lo: "k", Hi: "k\x00"}, "#0 = :0", "", nil},
+		{"from", keys.Range{Lo: "k"}, "#0 >= :0", "", nil},
+		{"until", keys.Range{Hi: "k"}, "#0 < :0", "", nil},
+		{"between", keys.Range{Lo: "a", Hi: "k"}, "#0 BETWEEN :0 AND :1", "k", nil},
+		{"empty", keys.Range{Lo: "k", Hi: "k"}, "", "", errEmptyRange},
+		{"reversed", keys.Range{Lo: "k", Hi: "a"}, "", "", ErrInvalid},
+		{"longest key", keys.Range{Lo: long + "x", Hi: long + "x\x00"}, "#0 = :0", "", nil},
+		{"upper end too long", keys.Range{Lo: "a", Hi: "b" + long + "é"}, "#0 BETWEEN :0 AND :1", "b" + long[:len(long)-1] + "\x01", nil},
+		{"both ends too long", keys.Range{Lo: long + "é", Hi: long + "ü"}, "", "", errEmptyRange},
+		{"above everything", keys.Range{Lo: string(make([]byte, keys.MaxSK)) + "\x00"}, "#0 >= :0", "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cond, drop, err := rangeCond(c.r, "sk")
+			if c.err != nil {
+				require.ErrorIs(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			text, _, _ := expression(cond)
+			assert.Equal(t, c.want, text)
+			assert.Equal(t, c.drop, drop)
+		})
+	}
+	_, _, err := rangeCond(keys.Range{Lo: "a"}, "")
+	require.ErrorIs(t, err, ErrInvalid, "an index without a sort key")
+}
+
+// The greatest sort keys DynamoDB takes are 1024 bytes long; no key may change sides
+// when a longer bound is replaced.
+func TestBoundsThatAreTooLongKeepEveryKeyOnItsSide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		head := string(make([]byte, keys.MaxSK-3))
+		tail := rapid.StringOfN(rapid.RuneFrom([]rune{'a', 'z', 0x7f, 'é', 0x7ff, 0xffff, 0x10ffff}), 1, 4, -1)
+		bound, key := head+tail.Draw(t, "bound"), head+tail.Draw(t, "key")
+		if len(key) > keys.MaxSK {
+			t.Skip("no key")
+		}
+		got := possible(bound)
+		require.LessOrEqual(t, len(got), keys.MaxSK)
+		require.Equal(t, key < bound, got == "" || key < got)
+	})
+}
+
+func TestPageLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit, size     int
+		filter, oneMore bool
+		want            int32
+	}{
+		{0, 0, false, false, 0},
+		{3, 0, false, false, 3},
+		{3, 0, false, true, 4},
+		{3, 2, false, true, 2},
+		{3, 9, false, false, 3},
+		{3, 9, true, false, 9},
+		{3, 0, true, false, 0},
+		{1 << 40, 0, false, false, 1 << 30},
+		{0, 1 << 40, false, false, 1 << 30},
+	} {
+		assert.Equal(t, c.want, deref(pageLimit(c.limit, c.size, c.filter, c.oneMore)), "%+v", c)
+	}
+}
+
+func TestSameValueComparesAsDynamoDBDoes(t *testing.T) {
+	n := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+	ns := func(s ...string) types.AttributeValue { return &types.AttributeValueMemberNS{Value: s} }
+	ss := func(s ...string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: s} }
+	bs := func(s ...string) types.AttributeValue {
+		v := &types.AttributeValueMemberBS{}
+		for _, x := range s {
+			v.Value = append(v.Value, []byte(x))
+		}
+		return v
+	}
+	l := func(v ...types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: v} }
+	m := func(k string, v types.AttributeValue) types.AttributeValue {
+		return &types.AttributeValueMemberM{Value: Item{k: v}}
+	}
+	s := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	null := &types.AttributeValueMemberNULL{Value: true}
+	for _, pair := range [][2]types.AttributeValue{
+		{n("1"), n("1.0")}, {n("1e2"), n("100")}, {n("-0"), n("0")}, {ns("1", "2"), ns("2.0", "1")}, {ss("a", "b"), ss("b", "a")},
+		{bs("a", "b"), bs("b", "a")}, {l(n("1"), s("")), l(n("1.0"), s(""))}, {m("k", n("1")), m("k", n("01"))}, {null, null}, {nil, nil},
+		{&types.AttributeValueMemberB{Value: []byte("x")}, &types.AttributeValueMemberB{Value: []byte("x")}},
+		{&types.AttributeValueMemberBOOL{Value: true}, &types.AttributeValueMemberBOOL{Value: true}},
+	} {
+		assert.True(t, SameValue(pair[0], pair[1]), "%v %v", pair[0], pair[1])
+		assert.True(t, SameValue(pair[1], pair[0]), "%v %v", pair[1], pair[0])
+	}
+	different := []types.AttributeValue{
+		n("1"), n("2"), n("x"), s("1"), s(""), ns("1"), ns("1", "2"), ss("1"), bs("1"), l(), l(n("1")), l(n("1"), n("1")), m("k", n("1")), m("k", n("2")),
+		m("j", n("1")), null, nil, &types.AttributeValueMemberB{Value: []byte("1")}, &types.AttributeValueMemberBOOL{Value: true},
+		&types.AttributeValueMemberBOOL{Value: false},
+	}
+	for i, a := range different {
+		for j, b := range different {
+			assert.Equal(t, i == j, SameValue(a, b), "%v %v", a, b)
+		}
+	}
+	assert.False(t, SameItem(Item{"a": n("1")}, Item{"b": n("1")}))
+	assert.False(t, SameItem(Item{"a": n("1")}, Item{}))
+	assert.True(t, SameItem(nil, Item{}))
+}
+
+func TestEncode(t *testing.T) {
+	type named string
+	one := 1
+	for _, c := range []struct {
+		in   any
+		want types.AttributeValue
+	}{
+		{"", &types.AttributeValueMemberS{}},
+		{named(""), &types.AttributeValueMemberS{}},
+		{named("x"), &types.AttributeValueMemberS{Value: "x"}},
+		{&one, &types.AttributeValueMemberN{Value: "1"}},
+		{uint8(7), &types.AttributeValueMemberN{Value: "7"}},
+		{1e21, &types.AttributeValueMemberN{Value: "1000000000000000000000"}},
+		{[]int{1}, &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberN{Value: "1"}}}},
+		{map[string]bool{"x": true}, &types.AttributeValueMemberM{Value: Item{"x": &types.AttributeValueMemberBOOL{Value: true}}}},
+	} {
+		av, err := Encode(c.in)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, av)
+	}
+	for _, bad := range []any{nil, (*int)(nil), make(chan int), []byte(nil), (*types.AttributeValueMemberN)(nil)} {
+		_, err := Encode(bad)
+		assert.ErrorIs(t, err, ErrInvalid, "%T", bad)
+	}
+}

@@ -1,0 +1,271 @@
+package table_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/faulty"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+func sortKeys(t require.TestingT, seq func(func(table.Item, error) bool), attr string) []string {
+	var list []string
+	for item, err := range seq {
+		require.NoError(t, err)
+		list = append(list, item[attr].(*types.AttributeValueMemberS).Value)
+	}
+	return list
+}
+
+func TestQueryReadsRanges(t *testing.T) {
+	all := []string{"a", "a#1", "a#10", "a#2", "a\x00", "b", "b\x00", "é", "\U0010ffff", strings.Repeat("m", 1024)}
+	slices.Sort(all)
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		for i, sk := range all {
+			// Two rows at each sort key of the index, where keys may repeat.
+			f.put(t, f.item("p", sk, "n", i, "g1pk", "p", "g1sk", sk, "l1sk", sk), f.item("p2", sk, "n", i, "g1pk", "p", "g1sk", sk))
+		}
+		ends := append([]string{"", "A", "a#", "zz", strings.Repeat("m", 1024) + "é", strings.Repeat("m", 1024) + "\x00"}, all...)
+		check := func(t require.TestingT, q table.Query, repeat int) {
+			attr := map[string]string{"": "SortKey", "gsi1": "g1sk", "lsi1": "l1sk"}[q.Index]
+			var want []string
+			for _, sk := range all {
+				if q.SK.Contains(sk) && (q.SK.Lo != q.SK.Hi || q.SK.Lo == "") {
+					for range repeat {
+						want = append(want, sk)
+					}
+				}
+			}
+			if q.Descending {
+				slices.Reverse(want)
+			}
+			if q.Limit > 0 && len(want) > q.Limit {
+				want = want[:q.Limit]
+			}
+			got := sortKeys(t, f.Query(context.Background(), q), attr)
+			require.Equal(t, want, got, "%+v", q)
+		}
+		for _, r := range []keys.Range{{}, {Lo: "a#", Hi: "b"}, {Lo: "a#1", Hi: "a#10"}, keys.PrefixRange("a#"), {Lo: "b", Hi: "b\x00"}, {Hi: "b"}, {Lo: "b"}, {Lo: "b", Hi: "b"}} {
+			for _, descending := range []bool{false, true} {
+				check(t, table.Query{PK: "p", SK: r, Descending: descending, Consistent: true}, 1)
+				check(t, table.Query{PK: "p", SK: r, Descending: descending, Index: "gsi1"}, 2)
+				check(t, table.Query{PK: "p", SK: r, Descending: descending, Index: "lsi1", Consistent: true}, 1)
+			}
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			r := keys.Range{Lo: rapid.SampledFrom(ends).Draw(t, "lo"), Hi: rapid.SampledFrom(ends).Draw(t, "hi")}
+			if r.Hi != "" && r.Lo > r.Hi {
+				r.Lo, r.Hi = r.Hi, r.Lo
+			}
+			q := table.Query{
+				PK: "p", SK: r, Descending: rapid.Bool().Draw(t, "descending"),
+				Limit: rapid.IntRange(0, 12).Draw(t, "limit"), PageSize: rapid.IntRange(0, 4).Draw(t, "page"),
+				Index: rapid.SampledFrom([]string{"", "gsi1", "lsi1"}).Draw(t, "index"),
+			}
+			if r.Lo == r.Hi && r.Lo == "" {
+				q.SK = keys.Range{}
+			}
+			repeat := 1
+			if q.Index == "gsi1" {
+				repeat = 2
+			}
+			check(t, q, repeat)
+		})
+	})
+}
+
+func TestQueryOfAReversedRangeIsRefused(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		for name, q := range map[string]table.Query{
+			"reversed range":      {PK: "p", SK: keys.Range{Lo: "b", Hi: "a"}},
+			"empty partition key": {},
+			"long partition key":  {PK: strings.Repeat("x", keys.MaxPK+1)},
+			"unknown index":       {PK: "p", Index: "nope"},
+			"consistent global":   {PK: "p", Index: "gsi1", Consistent: true},
+			"range without key":   {PK: "p", Index: "only-pk", SK: keys.Range{Lo: "a"}},
+			"negative limit":      {PK: "p", Limit: -1},
+			"negative page size":  {PK: "p", PageSize: -1},
+			"bad filter":          {PK: "p", Filter: table.Attr("").Exists()},
+		} {
+			n := 0
+			for item, err := range f.Query(t.Context(), q) {
+				n++
+				assert.Nil(t, item, name)
+				assert.ErrorIs(t, err, table.ErrInvalid, name)
+			}
+			assert.Equal(t, 1, n, name)
+		}
+		for name, s := range map[string]table.Scan{
+			"unknown index":      {Index: "nope"},
+			"consistent global":  {Index: "gsi1", Consistent: true},
+			"negative limit":     {Limit: -1},
+			"negative page size": {PageSize: -1},
+			"segment beyond":     {Segment: 2, Segments: 2},
+			"segment of none":    {Segment: 1},
+			"negative segment":   {Segment: -1, Segments: 2},
+			"too many segments":  {Segments: 1_000_001},
+			"bad filter":         {Filter: table.Attr("").Exists()},
+		} {
+			for _, err := range f.Scan(t.Context(), s) {
+				assert.ErrorIs(t, err, table.ErrInvalid, name)
+			}
+		}
+		assert.Empty(t, f.faults.Sent())
+	})
+}
+
+func TestQueryGoesAcrossPages(t *testing.T) {
+	const rows = 25
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		var want []string
+		for i := range rows {
+			sk := fmt.Sprintf("%03d", i)
+			want = append(want, sk)
+			f.put(t, f.item("p", sk, "odd", i%2 == 1, "g2pk", "x"))
+		}
+		ctx := t.Context()
+		f.faults.Script()
+		assert.Equal(t, want, sortKeys(t, f.Query(ctx, table.Query{PK: "p", PageSize: 4}), "SortKey"))
+		assert.Len(t, f.faults.Sent(), 7, "25 rows by 4")
+
+		f.faults.Script()
+		assert.Equal(t, want[:10], sortKeys(t, f.Query(ctx, table.Query{PK: "p", Limit: 10}), "SortKey"))
+		assert.Len(t, f.faults.Sent(), 1, "what is limited is asked for at once")
+
+		odd := table.Attr("odd").Equal(true)
+		f.faults.Script()
+		assert.Equal(t, []string{"001", "003", "005", "007"}, sortKeys(t, f.Query(ctx, table.Query{PK: "p", Limit: 4, Filter: odd}), "SortKey"))
+		assert.Len(t, f.faults.Sent(), 1, "a limit does not make filtered pages small")
+		assert.Equal(t, []string{"023", "021"}, sortKeys(t, f.Query(ctx, table.Query{PK: "p", Limit: 2, Filter: odd, PageSize: 3, Descending: true}), "SortKey"))
+
+		for item, err := range f.Query(ctx, table.Query{PK: "p", PageSize: 4}) {
+			require.NoError(t, err)
+			require.Equal(t, str("000"), item["SortKey"])
+			break // must not hang or panic
+		}
+		assert.Len(t, sortKeys(t, f.Query(ctx, table.Query{PK: "x", Index: "only-pk"}), "SortKey"), rows)
+
+		t.Run("page by page", func(t *testing.T) {
+			var got []string
+			q := table.Query{PK: "p", Limit: 3, Filter: odd}
+			for pages := 0; ; pages++ {
+				page, err := f.QueryPage(ctx, q)
+				require.NoError(t, err)
+				require.LessOrEqual(t, len(page.Items), 3, "a filter does not make a page longer than its limit")
+				for _, item := range page.Items {
+					got = append(got, item["SortKey"].(*types.AttributeValueMemberS).Value)
+				}
+				if page.Next == nil {
+					break
+				}
+				require.Less(t, pages, rows)
+				q.Start = page.Next
+			}
+			assert.Len(t, got, 12)
+			assert.True(t, slices.IsSorted(got))
+		})
+		t.Run("page by page of an index", func(t *testing.T) {
+			got := map[string]bool{}
+			q := table.Query{Index: "only-pk", PK: "x", Limit: 4, Filter: table.Attr("PartKey").Equal("p")}
+			for {
+				page, err := f.QueryPage(ctx, q)
+				require.NoError(t, err)
+				for _, item := range page.Items {
+					got[item["SortKey"].(*types.AttributeValueMemberS).Value] = true
+				}
+				if q.Start = page.Next; q.Start == nil {
+					break
+				}
+			}
+			assert.Len(t, got, rows, "a cut page goes on where it was cut")
+		})
+	})
+}
+
+func TestAQueryEndsAtItsFirstError(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		for i := range 4 {
+			f.put(t, f.item("p", fmt.Sprint(i)))
+		}
+		f.faults.Script(faulty.Pass, faulty.Refuse(400, "AccessDeniedException"))
+		var items, errs int
+		for item, err := range f.Query(t.Context(), table.Query{PK: "p", PageSize: 2}) {
+			if err != nil {
+				errs++
+				assert.Nil(t, item)
+				assert.ErrorIs(t, err, table.ErrDenied)
+				continue
+			}
+			items++
+		}
+		assert.Equal(t, 2, items)
+		assert.Equal(t, 1, errs)
+	})
+}
+
+func TestScanSeesEveryItemOnce(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		const rows = 30
+		for i := range rows {
+			item := f.item(fmt.Sprint("p", i), "s", "n", i)
+			if i%3 == 0 {
+				item["g2pk"] = str("x")
+			}
+			f.put(t, item)
+		}
+		ctx := t.Context()
+		distinct := func(s table.Scan) map[string]bool {
+			seen := map[string]bool{}
+			for _, pk := range sortKeys(t, f.Scan(ctx, s), "PartKey") {
+				assert.False(t, seen[pk], "twice: %s", pk)
+				seen[pk] = true
+			}
+			return seen
+		}
+		assert.Len(t, distinct(table.Scan{}), rows)
+		assert.Len(t, distinct(table.Scan{PageSize: 7, Consistent: true}), rows)
+		assert.Len(t, distinct(table.Scan{Limit: 11, PageSize: 4}), 11)
+		assert.Len(t, distinct(table.Scan{Index: "only-pk"}), 10, "an index holds what has its keys")
+		assert.Len(t, distinct(table.Scan{Filter: table.Attr("n").Less(5), PageSize: 3}), 5)
+		assert.Len(t, distinct(table.Scan{Filter: table.Attr("n").Less(5), Limit: 2}), 2)
+
+		together := map[string]bool{}
+		for segment := range 4 {
+			for pk := range distinct(table.Scan{Segment: segment, Segments: 4, PageSize: 3}) {
+				assert.False(t, together[pk], "in two segments: %s", pk)
+				together[pk] = true
+			}
+		}
+		assert.Len(t, together, rows)
+		assert.Len(t, distinct(table.Scan{Segments: 1}), rows)
+
+		s := table.Scan{Limit: 4, Filter: table.Attr("n").AtLeast(0)}
+		paged := map[string]bool{}
+		for {
+			page, err := f.ScanPage(ctx, s)
+			require.NoError(t, err)
+			for _, item := range page.Items {
+				paged[item["PartKey"].(*types.AttributeValueMemberS).Value] = true
+			}
+			if s.Start = page.Next; s.Start == nil {
+				break
+			}
+		}
+		assert.Len(t, paged, rows)
+	})
+}
