@@ -7,18 +7,13 @@ import (
 )
 
 const (
-	// maxLength is the size limit of an expression in bytes.
+	// maxLength is the size limit of an expression in bytes. It also bounds the recursion of the parser.
 	maxLength = 4096
-	// maxNesting bounds the parser's recursion; an expression of maxLength cannot hold more meaning than this.
-	maxNesting = 1500
 	// maxListIndex is the largest index that the service's parser takes.
 	maxListIndex = 1<<31 - 1
 )
 
-type parser struct {
-	*lexer
-	depth int
-}
+type parser struct{ *lexer }
 
 func newParser(src string) (*parser, error) {
 	if src == "" {
@@ -27,7 +22,7 @@ func newParser(src string) (*parser, error) {
 	if len(src) > maxLength {
 		return nil, attr.Invalidf("Expression size has exceeded the maximum allowed size; expression size: %d", len(src))
 	}
-	return &parser{lexer: newLexer(src)}, nil
+	return &parser{newLexer(src)}, nil
 }
 
 func (p *parser) expect(k tokenKind) (token, error) {
@@ -35,14 +30,6 @@ func (p *parser) expect(k tokenKind) (token, error) {
 		return token{}, p.syntaxError()
 	}
 	return p.next(), nil
-}
-
-func (p *parser) enter() error {
-	p.depth++
-	if p.depth > maxNesting {
-		return attr.Invalid("The expression has too many nesting levels")
-	}
-	return nil
 }
 
 func parseCondition(src string) (*node, error) {
@@ -94,10 +81,6 @@ func (p *parser) and() (*node, error) {
 }
 
 func (p *parser) not() (*node, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
 	if p.cur.kind == tokNot {
 		p.next()
 		arg, err := p.not()
@@ -209,10 +192,6 @@ func (p *parser) primary() (*node, error) {
 	if p.cur.kind != tokOpen {
 		return p.operand()
 	}
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
 	p.next()
 	inner, err := p.parenthesized()
 	if err != nil {
@@ -257,10 +236,6 @@ func (p *parser) parenthesized() (*node, error) {
 
 // operand parses a path, a value or a function, with or without parentheses.
 func (p *parser) operand() (*node, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
 	switch p.cur.kind {
 	case tokOpen:
 		p.next()

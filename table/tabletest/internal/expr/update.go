@@ -146,10 +146,6 @@ func (p *parser) actions(section int) ([]action, error) {
 
 // setValue parses an operand, or the sum or difference of two, all of it possibly in parentheses.
 func (p *parser) setValue() (*node, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
 	var left *node
 	var err error
 	if p.cur.kind == tokOpen {

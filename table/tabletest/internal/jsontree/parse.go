@@ -204,7 +204,7 @@ func (p *parser) text() (string, error) {
 		case c == '"':
 			s := p.src[start:p.pos]
 			p.pos++
-			return strings.ToValidUTF8(s, "\uFFFD"), nil
+			return valid(s), nil
 		case c == '\\':
 			return p.escaped(start)
 		case c < ' ':
@@ -225,7 +225,7 @@ func (p *parser) escaped(start int) (string, error) {
 		switch {
 		case c == '"':
 			p.pos++
-			return strings.ToValidUTF8(b.String(), "\uFFFD"), nil
+			return valid(b.String()), nil
 		case c < ' ':
 			return "", p.unexpected()
 		case c != '\\':
@@ -305,4 +305,12 @@ func (p *parser) hex() (rune, bool) {
 	}
 	p.pos += 4
 	return r, true
+}
+
+// valid replaces each byte that is not part of a UTF-8 sequence, as encoding/json does.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
 }

@@ -1,0 +1,67 @@
+// Package tabletest is DynamoDB in the process of a test: an engine that speaks the service's JSON protocol to the real
+// AWS SDK client.
+//
+// The SDK's retries, serialization and error decoding are part of every test, because only the network between the
+// client and the service is replaced. There are no sockets and no goroutines unless [Engine.Listen] is called, so
+// the engine works inside a testing/synctest bubble, where hours pass in an instant.
+//
+//	db := tabletest.New(t).Client() // *dynamodb.Client
+//
+// # Not a database
+//
+// The engine keeps everything in memory, in one process, under one mutex. It authenticates nobody. It is a test double,
+// held to Amazon's own DynamoDB Local by a differential test that compares generated operations answer by answer.
+//
+// # Scope
+//
+// CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive, PutItem,
+// GetItem, UpdateItem, DeleteItem, Query, Scan, BatchGetItem, BatchWriteItem, TransactWriteItems, TransactGetItems,
+// TagResource, UntagResource, ListTagsOfResource, DescribeContinuousBackups and UpdateContinuousBackups. Every other
+// operation answers UnknownOperationException.
+//
+// Condition, filter, projection, key-condition and update expressions are complete, and so are the older parameters
+// that they replaced (KeyConditions, QueryFilter, ScanFilter, Expected, AttributeUpdates, AttributesToGet).
+//
+// # Guarantees
+//
+//   - Each request is atomic, batches included. A TransactWriteItems applies all of its actions or none.
+//   - Errors have the service's types and DynamoDB Local's messages; transactions report one reason for each action.
+//   - Consumed capacity is counted as the service does: sizes rounded up to 1 KB and 4 KB, eventually consistent reads
+//     half, transactions double, indexes only where what they hold changed, and refused conditional writes, too.
+//   - The same requests in the same order give the same answers, page boundaries included.
+//   - Expired items stay visible until [Engine.Sweep] deletes them.
+//
+// # Known simplifications
+//
+//   - Tables and indexes are ACTIVE as soon as the request that makes them returns, and a global index shows a write at
+//     once. [StaleRead] gives older answers where a test wants them.
+//   - Requests never overlap, so a transaction meets another one only through [TransactionConflict], or through a
+//     [Delay] that holds its items.
+//   - There is no throttling but [Throttle], no stream to read, and no backup beside [Engine.Snapshot].
+//   - A Scan returns partitions in the order of the engine's own hash, and index rows with equal keys in the order of
+//     their primary keys. The service promises no order for either.
+//
+// # Differences from DynamoDB Local
+//
+// Where DynamoDB Local is known to differ from the service, the engine follows the service:
+//
+//   - UPDATED_OLD and UPDATED_NEW hold only what the expression's paths lead to, not the whole top-level attribute, and
+//     UPDATED_NEW nothing that was removed.
+//   - An action that does not fit its item or the table's schema cancels a transaction, with one reason for each action.
+//   - Each action of a transaction costs double, each missing item of a batch and each empty page the minimum, and a
+//     Scan of an index what the index holds.
+//   - ItemCollectionMetrics are reported for tables with local indexes.
+//   - AttributeUpdates without an Action puts the value.
+//   - CreateTable answers with the status CREATING.
+//   - What is not well-formed is a SerializationException, not an internal failure, and no type is coerced.
+//
+// # Faults
+//
+// [Engine.Inject] makes requests or answers get lost, late, doubled, refused or stale: by call index, operation, table,
+// key or predicate, every n-th time, or by a seeded schedule. See [Fault].
+//
+// # Cost
+//
+// A conditional UpdateItem through the SDK takes about 45 µs on one core, of which the engine has about 10; reading and
+// writing one item costs O(log n). The request log keeps the last million requests.
+package tabletest

@@ -1,0 +1,274 @@
+package tabletest_test
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// oneAttempt switches the SDK's retries off.
+func oneAttempt(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+func add(ctx context.Context, c *dynamodb.Client, pk string, opts ...func(*dynamodb.Options)) error {
+	_, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 aws.String("app"),
+		Key:                       key(pk, "n"),
+		UpdateExpression:          aws.String("ADD n :one"),
+		ExpressionAttributeValues: item{":one": n(1)},
+	}, opts...)
+	return err
+}
+
+func count(tb testing.TB, c *dynamodb.Client, pk string, consistent bool) string {
+	tb.Helper()
+	out, err := c.GetItem(tb.Context(), &dynamodb.GetItemInput{TableName: aws.String("app"), Key: key(pk, "n"), ConsistentRead: aws.Bool(consistent)})
+	require.NoError(tb, err)
+	v, ok := out.Item["n"].(*types.AttributeValueMemberN)
+	if !ok {
+		return "absent"
+	}
+	return v.Value
+}
+
+func setup(tb testing.TB) (*tabletest.Engine, *dynamodb.Client) {
+	tb.Helper()
+	e := tabletest.New(tb)
+	c := e.Client()
+	createTable(tb, c)
+	e.ResetRequests()
+	return e, c
+}
+
+func TestDropRequestAppliesNothing(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "UpdateItem", Times: 1})
+	err := add(t.Context(), c, "a", oneAttempt)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	assert.Equal(t, "absent", count(t, c, "a", true))
+	assert.Equal(t, []tabletest.FaultKind{tabletest.DropRequest}, e.Requests()[0].Faults)
+}
+
+func TestDropReplyAppliesAndIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.DropReply, Call: 1})
+		require.NoError(t, add(t.Context(), c, "a"))
+		assert.Equal(t, "2", count(t, c, "a", true), "the first attempt was applied, too")
+		assert.Len(t, e.Requests(), 3)
+	})
+}
+
+func TestDelayTakesVirtualTimeAndEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: time.Hour})
+		start := time.Now()
+		require.NoError(t, add(t.Context(), c, "a"))
+		assert.Equal(t, time.Hour, time.Since(start))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := add(ctx, c, "a", oneAttempt)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, "1", count(t, c, "a", true), "a request that is cancelled before it is applied does nothing")
+
+		e.ClearFaults()
+		e.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: time.Hour, After: true})
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, add(ctx, c, "a", oneAttempt), context.DeadlineExceeded)
+		assert.Equal(t, "2", count(t, c, "a", true), "one that is cancelled while the answer is held was applied")
+	})
+}
+
+func TestDuplicateArrivesAfterItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: time.Minute, Times: 1})
+		require.NoError(t, add(t.Context(), c, "a"))
+		assert.Equal(t, "1", count(t, c, "a", true))
+		time.Sleep(time.Minute - 1)
+		assert.Equal(t, "1", count(t, c, "a", true))
+		time.Sleep(1)
+		assert.Equal(t, "2", count(t, c, "a", true))
+		time.Sleep(time.Hour)
+		assert.Equal(t, "2", count(t, c, "a", true), "it comes once")
+	})
+}
+
+func TestDuplicateArrivesAfterCalls(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", AfterCalls: 3, Times: 1})
+	require.NoError(t, add(t.Context(), c, "a"))
+	assert.Equal(t, "1", count(t, c, "a", true))
+	assert.Equal(t, "1", count(t, c, "a", true))
+	assert.Equal(t, "2", count(t, c, "a", true), "before the third call")
+	var late []tabletest.Request
+	for _, r := range e.Requests() {
+		if r.Late {
+			late = append(late, r)
+		}
+	}
+	require.Len(t, late, 1)
+	assert.Equal(t, 1, late[0].Index)
+}
+
+func TestLostRequestCanArriveLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "UpdateItem", For: time.Second, Times: 1})
+		require.Error(t, add(t.Context(), c, "a", oneAttempt))
+		assert.Equal(t, "absent", count(t, c, "a", true))
+		time.Sleep(time.Second)
+		assert.Equal(t, "1", count(t, c, "a", true))
+	})
+}
+
+func TestErrorFaults(t *testing.T) {
+	for _, tt := range []struct {
+		kind    tabletest.FaultKind
+		check   func(error) bool
+		applied string
+	}{
+		{tabletest.Throttle, is[*types.ProvisionedThroughputExceededException], "absent"},
+		{tabletest.InternalError, is[*types.InternalServerError], "absent"},
+		{tabletest.InternalErrorAfter, is[*types.InternalServerError], "1"},
+		{tabletest.TransactionConflict, is[*types.TransactionConflictException], "absent"},
+	} {
+		t.Run(tt.kind.String(), func(t *testing.T) {
+			e, c := setup(t)
+			e.Inject(tabletest.Fault{Kind: tt.kind, Operation: "UpdateItem"})
+			err := add(t.Context(), c, "a", oneAttempt)
+			assert.True(t, tt.check(err), "%v", err)
+			e.ClearFaults()
+			assert.Equal(t, tt.applied, count(t, c, "a", true))
+		})
+	}
+}
+
+func is[E error](err error) bool {
+	var want E
+	return errors.As(err, &want)
+}
+
+func TestConflictNamesTheItemsOfATransaction(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Key: item{"pk": s("b")}})
+	_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Put: &types.Put{TableName: aws.String("app"), Item: key("a", "n")}},
+		{Put: &types.Put{TableName: aws.String("app"), Item: key("b", "n")}},
+	}}, oneAttempt)
+	var canceled *types.TransactionCanceledException
+	require.ErrorAs(t, err, &canceled)
+	require.Len(t, canceled.CancellationReasons, 2)
+	assert.Equal(t, "None", *canceled.CancellationReasons[0].Code)
+	assert.Equal(t, "TransactionConflict", *canceled.CancellationReasons[1].Code)
+}
+
+func TestHeldTransactionConflictsWithOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: time.Minute, Hold: true})
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+				{Put: &types.Put{TableName: aws.String("app"), Item: key("a", "n")}},
+			}})
+			done <- err
+		}()
+		synctest.Wait()
+		err := add(t.Context(), c, "a", oneAttempt)
+		assert.True(t, is[*types.TransactionConflictException](err), "%v", err)
+		require.NoError(t, add(t.Context(), c, "b", oneAttempt), "other items are free")
+		require.NoError(t, <-done)
+		require.NoError(t, add(t.Context(), c, "a", oneAttempt))
+	})
+}
+
+func TestStaleReadMissesTheLatestWrites(t *testing.T) {
+	e, c := setup(t)
+	for range 3 {
+		require.NoError(t, add(t.Context(), c, "a"))
+	}
+	e.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 2})
+	assert.Equal(t, "1", count(t, c, "a", false))
+	assert.Equal(t, "3", count(t, c, "a", true), "consistent reads are not touched")
+	out, err := c.Query(t.Context(), &dynamodb.QueryInput{
+		TableName: aws.String("app"), KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": s("a")},
+	})
+	require.NoError(t, err)
+	require.Len(t, out.Items, 1)
+	assert.Equal(t, n(1), out.Items[0]["n"])
+}
+
+func TestUnprocessedHandsBackTheRest(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{Kind: tabletest.Unprocessed, Take: 2, Times: 1})
+	var writes []types.WriteRequest
+	for _, pk := range []string{"a", "b", "c"} {
+		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: key(pk, "n")}})
+	}
+	out, err := c.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"app": writes}})
+	require.NoError(t, err)
+	require.Equal(t, map[string][]types.WriteRequest{"app": writes[2:]}, out.UnprocessedItems)
+	out, err = c.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: out.UnprocessedItems})
+	require.NoError(t, err)
+	require.Empty(t, out.UnprocessedItems)
+}
+
+func TestSkewedDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: -time.Hour})
+		out, err := c.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("app"), Key: key("a", "n")})
+		require.NoError(t, err)
+		at, ok := serverTime(out.ResultMetadata)
+		require.True(t, ok)
+		assert.True(t, at.Equal(time.Now().Add(-time.Hour)), "%v", at)
+	})
+}
+
+func TestSeededScheduleRepeats(t *testing.T) {
+	run := func(seed uint64) (hit []int) {
+		e, c := setup(t)
+		e.Inject(tabletest.Fault{Kind: tabletest.InternalError, Operation: "UpdateItem", Probability: 0.3, Seed: seed})
+		for i := range 100 {
+			if add(t.Context(), c, "a", oneAttempt) != nil {
+				hit = append(hit, i)
+			}
+		}
+		return hit
+	}
+	first := run(7)
+	assert.Equal(t, first, run(7))
+	assert.NotEqual(t, first, run(8))
+	assert.InDelta(t, 30, len(first), 20)
+}
+
+func TestEveryAndWhen(t *testing.T) {
+	e, c := setup(t)
+	e.Inject(tabletest.Fault{
+		Kind:  tabletest.InternalError,
+		Every: 2,
+		When: func(r tabletest.Request) bool {
+			return len(r.Keys) == 1 && r.Keys[0].Attrs["pk"].(*types.AttributeValueMemberS).Value == "a"
+		},
+	})
+	var failed []bool
+	for range 4 {
+		failed = append(failed, add(t.Context(), c, "a", oneAttempt) != nil)
+		require.NoError(t, add(t.Context(), c, "b", oneAttempt))
+	}
+	assert.Equal(t, []bool{false, true, false, true}, failed)
+}

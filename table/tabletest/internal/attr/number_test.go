@@ -1,0 +1,110 @@
+package attr_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/apd/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+)
+
+func TestParseNumber(t *testing.T) {
+	nines := strings.Repeat("9", 38)
+	for _, tt := range []struct{ in, want string }{
+		{"0", "0"},
+		{"-0", "0"},
+		{"0e500", "0"},
+		{"1.0", "1"},
+		{"1e2", "100"},
+		{"1E+2", "100"},
+		{"00012.500", "12.5"},
+		{"1.5e-3", "0.0015"},
+		{"+5", "5"},
+		{".5", "0.5"},
+		{"5.", "5"},
+		{"-100", "-100"},
+		{nines, nines},
+		{nines + "000", nines + "000"},
+		{"9." + nines[1:] + "E+125", nines + strings.Repeat("0", 88)},
+		{"1e-130", "0." + strings.Repeat("0", 129) + "1"},
+		{"1000000000000000000", "1000000000000000000"},
+	} {
+		n, err := attr.ParseNumber(tt.in)
+		require.NoError(t, err, tt.in)
+		assert.Equal(t, tt.want, n.String(), tt.in)
+	}
+}
+
+func TestParseNumberRefuses(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"", "cannot be converted"},
+		{"abc", "cannot be converted"},
+		{" 1", "cannot be converted"},
+		{"1_0", "cannot be converted"},
+		{"NaN", "cannot be converted"},
+		{"0x10", "cannot be converted"},
+		{"1e", "cannot be converted"},
+		{"1e+", "cannot be converted"},
+		{"1e--1", "cannot be converted"},
+		{"1e+-1", "cannot be converted"},
+		{"--1", "cannot be converted"},
+		{".", "cannot be converted"},
+		{"1.2.3", "cannot be converted"},
+		{"1e99999999999", "cannot be converted"},
+		{"1e126", "overflow"},
+		{"-1e126", "overflow"},
+		{"1e-131", "underflow"},
+		{strings.Repeat("1", 39), "38 digits"},
+	} {
+		_, err := attr.ParseNumber(tt.in)
+		require.ErrorContains(t, err, tt.want, tt.in)
+	}
+}
+
+// literal draws a decimal within DynamoDB's limits.
+func literal(t *rapid.T, label string) string {
+	return rapid.StringMatching(`-?(0|[1-9][0-9]{0,18})(\.[0-9]{0,18})?(e-?[1-9][0-9]?)?`).Draw(t, label)
+}
+
+// Sums, order, equality and the sortable encoding agree with exact decimal arithmetic.
+func TestNumbersAgreeWithDecimals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		as, bs := literal(t, "a"), literal(t, "b")
+		a, err := attr.ParseNumber(as)
+		if err != nil {
+			t.Skip("out of range")
+		}
+		b, err := attr.ParseNumber(bs)
+		if err != nil {
+			t.Skip("out of range")
+		}
+		da, _, err := apd.NewFromString(as)
+		require.NoError(t, err)
+		db, _, err := apd.NewFromString(bs)
+		require.NoError(t, err)
+		want := da.Cmp(db)
+		assert.Equal(t, want, a.Compare(b))
+		assert.Equal(t, want == 0, a == b)
+		assert.Equal(t, want, strings.Compare(attr.Numeric(a).Sortable(), attr.Numeric(b).Sortable()))
+
+		var sum apd.Decimal
+		_, err = apd.BaseContext.Add(&sum, da, db)
+		require.NoError(t, err)
+		expected, wantErr := attr.ParseNumber(sum.Text('f'))
+		got, err := a.Add(b)
+		if wantErr != nil {
+			require.Equal(t, wantErr, err)
+			return
+		}
+		require.NoError(t, err)
+		assert.Equal(t, expected, got)
+
+		again, err := attr.ParseNumber(a.String())
+		require.NoError(t, err)
+		assert.Equal(t, a, again, "the canonical form reads back")
+	})
+}
