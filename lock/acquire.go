@@ -13,14 +13,15 @@ import (
 // Option changes how a lock is acquired.
 type Option func(*acquisition) error
 
-// Fixed acquires a lease of the given length, 100 ms to 24 h, that is not renewed in the
-// background: for short-lived processes such as serverless functions. Lease.Renew extends it.
+// Fixed acquires a lease of the given length, 100 ms to 24 h in whole milliseconds, that is
+// not renewed in the background: for short-lived processes such as serverless functions.
+// Lease.Renew extends it.
 func Fixed(lease time.Duration) Option {
 	return func(a *acquisition) error {
 		if lease < MinFixed || lease > MaxFixed {
 			return fmt.Errorf("%w: Fixed(%v): want %v to %v", ErrInvalid, lease, MinFixed, MaxFixed)
 		}
-		a.length, a.fixed = lease, true
+		a.length, a.fixed = lease.Truncate(time.Millisecond), true
 		return nil
 	}
 }
@@ -39,11 +40,18 @@ type acquisition struct {
 	// unclear is when the first attempt was sent whose answer was lost: it may have been
 	// applied, and the lease then began at that time.
 	unclear instant
+
+	// seeds are the fences that new rows were to begin with while DynamoDB's time was
+	// not known yet.
+	seeds []int64
 }
 
 func (c *Client) acquisition(target Target, opts []Option) (*acquisition, error) {
 	a := &acquisition{client: c, target: target, nonce: newNonce(), length: c.config.Lease}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("%w: nil option", ErrInvalid)
+		}
 		if err := opt(a); err != nil {
 			return nil, err
 		}
@@ -59,54 +67,90 @@ func (c *Client) acquisition(target Target, opts []Option) (*acquisition, error)
 // Cost: one conditional write, whether it succeeds or not; a second one where only the
 // answer to the first could tell how far the local clock is off.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
+	lease, err := c.acquire(ctx, target, opts, (*acquisition).tryOnce)
+	return lease, wrap("try acquire", err)
+}
+
+// acquire runs one acquisition, in the way of how, and takes back what it may have left.
+func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how func(*acquisition, context.Context) (*Lease, error)) (*Lease, error) {
 	a, err := c.acquisition(target, opts)
 	if err != nil {
-		return nil, wrap("try acquire", err)
+		return nil, err
 	}
-	ctx, stop := c.waiting(ctx)
+	if !c.enter() {
+		return nil, ErrClosed
+	}
+	defer c.work.Done()
+	waiting, stop := c.waiting(ctx)
 	defer stop()
-	lease, err := a.try(ctx, nil)
-	if held := (*HeldError)(nil); errors.As(err, &held) && a.mayHaveEnded(held) {
-		lease, err = a.try(ctx, nil)
-	}
+	lease, err := how(a, waiting)
 	if err != nil {
 		a.abandon(ctx)
-		return nil, wrap("try acquire", err)
+		return nil, err
 	}
 	return lease, nil
 }
 
+func (a *acquisition) tryOnce(ctx context.Context) (*Lease, error) {
+	lease, err := a.try(ctx, nil)
+	if held := (*HeldError)(nil); errors.As(err, &held) && ctx.Err() == nil && a.mayHaveEnded() {
+		lease, err = a.try(ctx, nil)
+	}
+	return lease, err
+}
+
 // mayHaveEnded says that a lock was refused although, as the clock is known now, its
 // recorded end lies back far enough: the first request of a client cannot use its clock.
-func (a *acquisition) mayHaveEnded(held *HeldError) bool {
-	end, ok := a.client.recordedEnd(held.Until)
-	return ok && a.client.clock.wall().After(end)
+func (a *acquisition) mayHaveEnded() bool {
+	left, ok := a.client.untilTakeable(&a.seen)
+	return ok && left <= 0
 }
 
-// recordedEnd is when a lease that was recorded to end at until may be taken for ended.
-func (c *Client) recordedEnd(until time.Time) (time.Time, bool) {
-	if until.IsZero() || c.config.Expiry == ObservedOnly {
-		return time.Time{}, false
+// deadline is the time, in epoch milliseconds, before which a recorded end has to lie to be
+// taken for past now: by the local clock or, where that is fast or may be so, by what
+// DynamoDB's is at least, less the skew bound. A clock that is off does not judge.
+func (c *Client) deadline() (ms int64, ok bool) {
+	if c.config.Expiry == ObservedOnly {
+		return 0, false
 	}
-	how, by := c.clock.measure(c.config.Skew)
-	switch how {
-	case skewBeyond:
+	o := c.offset()
+	if !o.known {
+		return 0, false
+	}
+	return c.clock.wall().Add(min(o.least, 0) - c.config.Skew).UnixMilli(), true
+}
+
+// untilTakeable is how long until the end that r records lies back far enough.
+func (c *Client) untilTakeable(r *Record) (time.Duration, bool) {
+	if r.Expires == 0 || r.Session != "" {
+		return 0, false
+	}
+	deadline, ok := c.deadline()
+	if !ok {
+		return 0, false
+	}
+	// The end has to lie back, not just be reached: milliseconds are compared.
+	return r.Until().Sub(fromMillis(deadline)) + time.Millisecond, true
+}
+
+// until is the end to record, in epoch milliseconds, for a lease that begins at start; 0
+// for none. Others count on it to be late rather than early, so the clock must not be slow
+// by more than the bound.
+func (c *Client) until(start instant, length time.Duration) int64 {
+	if o := c.offset(); !o.known || o.most > c.config.Skew {
+		return 0
+	}
+	return start.wall.Add(length).UnixMilli()
+}
+
+// offset is the clock's offset; unknown when it is off by more than the bound.
+func (c *Client) offset() offset {
+	o := c.clock.offset()
+	if by, off := o.beyond(c.config.Skew); off {
 		c.clockIsOff(by)
-		return time.Time{}, false
-	case skewUnknown:
-		return time.Time{}, false
+		return offset{}
 	}
-	return until.Add(c.config.Skew), true
-}
-
-// waiting is ctx, ended with ErrClosed by Close.
-func (c *Client) waiting(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+	return o
 }
 
 // observation is a holder that was seen without a renewal for a whole lease.
@@ -120,30 +164,30 @@ type observation struct {
 func (a *acquisition) try(ctx context.Context, ended *observation) (*Lease, error) {
 	c := a.client
 	var lease *Lease
-	err := c.attempts(ctx, a.length/3, func(attempt context.Context, start instant) error {
-		item, err := c.table.Apply(table.WithoutRetry(attempt), a.op(start, ended), table.ReturnNew)
+	err := c.attempts(ctx, attemptTimeout(a.length), func(attempt context.Context, start instant) error {
+		item, err := c.table.Apply(attempt, a.op(start, ended), table.ReturnNew)
 		var failed *table.ConditionError
 		switch {
 		case err == nil:
 			lease, err = a.granted(ctx, item, start)
 			return err
 		case !errors.As(err, &failed):
-			if a.unclear.mono.IsZero() && mayHaveBeenApplied(err) {
+			if a.unclear.mono.IsZero() && table.MayHaveApplied(err) {
 				a.unclear = start
 			}
 			return err
-		}
-		r, err := c.recordOf(failed.Item)
-		switch {
-		case err != nil:
-			return err
-		case r.Nonce == a.nonce:
+		case isString(failed.Item[attrNonce], a.nonce):
 			// An earlier attempt was applied and its answer lost: this is our own lock.
 			began := a.unclear
 			if began.mono.IsZero() {
 				began = start
 			}
 			lease, err = a.granted(ctx, failed.Item, began)
+			return err
+		}
+		r, err := c.recordOf(failed.Item)
+		switch {
+		case err != nil:
 			return err
 		case !r.Held():
 			return errFreed
@@ -154,146 +198,105 @@ func (a *acquisition) try(ctx context.Context, ended *observation) (*Lease, erro
 	return lease, err
 }
 
+// errFreed says that the row was refused and yet names nobody, as a duplicate of a
+// request that the network delivered twice can find it: there is nothing to wait for.
+var errFreed = errors.New("the acquisition was applied and released before its answer came")
+
 // op is the acquiring update.
 func (a *acquisition) op(start instant, ended *observation) table.Op {
 	c := a.client
-	s := &c.scheme
-	how, by := c.clock.measure(c.config.Skew)
-	if how == skewBeyond {
-		c.clockIsOff(by)
+	seed, verified := c.clock.calendar(c.config.Skew)
+	if !verified {
+		a.seeds = append(a.seeds, seed.UnixMilli())
 	}
-	var (
-		nonce   = table.Attr(attrNonce)
-		expires = table.Attr(attrExpires)
-		beat    = table.Attr(attrBeat)
-	)
-	// A row of this package, with a fence to go on from; and not the row that this very
-	// acquisition has released again, or an attempt that comes in late would take it.
-	takeable := []table.Cond{table.And(nonce.NotExists(), table.Attr(attrReleasedNonce).NotEqual(a.nonce))}
-	whole := []table.Cond{nonce.IsType("S"), beat.IsType("N"), table.Attr(attrLease).IsType("N"), table.Attr(attrSession).NotExists()}
-	if how == skewWithin && c.config.Expiry == RecordedOrObserved {
-		takeable = append(takeable, table.And(append(whole[:len(whole):len(whole)],
-			expires.Less(start.wall.Add(-c.config.Skew).UnixMilli()))...))
+	g := grant{
+		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall,
+		seed: seed.UnixMilli(), until: c.until(start, a.length), ended: ended, ttl: c.deleteAfter(a.length),
 	}
-	if ended != nil {
-		takeable = append(takeable, table.And(append(whole[:len(whole):len(whole)],
-			nonce.Equal(ended.nonce), beat.Equal(ended.beat))...))
+	if deadline, ok := c.deadline(); ok {
+		g.deadline = deadline
 	}
-	cond := table.Or(
-		table.Attr(s.PK).NotExists(),
-		table.And(table.Attr(s.Type).Equal(recordType), table.Attr(attrFence).IsType("N"), table.Or(takeable...)),
-	)
-	fence := table.Attr(attrFence)
-	changes := make([]table.Change, 0, 12)
-	changes = append(changes,
-		table.Attr(s.Type).Set(recordType),
-		fence.Set(fence.OrElse(c.clock.fenceSeed()).Plus(1)),
-		nonce.Set(a.nonce),
-		table.Attr(attrOwner).Set(c.config.Owner),
-		table.Attr(attrLease).Set(a.length.Milliseconds()),
-		beat.Set(0),
-		table.Attr(attrAcquired).Set(start.wall.UnixMilli()),
-		table.Attr(s.TTL).Set(c.deleteAfter(start, a.length)),
-		table.Attr(attrReleased).Remove(),
-		table.Attr(attrSession).Remove(),
-	)
-	if how == skewWithin {
-		changes = append(changes, expires.Set(start.wall.Add(a.length).UnixMilli()))
-	} else {
-		changes = append(changes, expires.Remove())
-	}
-	return table.Update(a.key, changes...).If(cond)
+	return c.rows.acquire(a.key, &g)
 }
 
-// deleteAfter is the time to live of a row, in epoch seconds.
-func (c *Client) deleteAfter(start instant, lease time.Duration) int64 {
-	return start.wall.Add(lease+c.config.Retention).Unix() + 1
+// deleteAfter is the time to live of a row, in epoch seconds, rounded up.
+func (c *Client) deleteAfter(lease time.Duration) int64 {
+	now, _ := c.clock.calendar(c.config.Skew)
+	return now.Add(lease+c.config.Retention).Unix() + 1
 }
 
 // granted makes a lease of a row that names this acquisition. start lies before the
 // request was sent that wrote it.
 func (a *acquisition) granted(ctx context.Context, item table.Item, start instant) (*Lease, error) {
 	c := a.client
-	r, err := c.recordOf(item)
-	if err != nil {
-		return nil, err
-	}
-	l := &Lease{client: c, target: a.target, key: a.key, nonce: a.nonce, fence: r.Fence, length: a.length, turn: make(chan struct{}, 1)}
-	l.beat.Store(r.Beat)
+	l := &Lease{client: c, target: a.target, key: a.key, nonce: a.nonce, length: a.length, fixed: a.fixed, turn: make(chan struct{}, 1)}
 	l.term = newTerm(ctx, c.clock, start, a.length-c.config.margin(a.length))
+	var err error
+	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
+		l.fence, err = a.verify(ctx, l.fence)
+	}
 	switch {
+	case err != nil:
 	case ctx.Err() != nil: // nobody is waiting for it any more
 		err = causeOf(ctx)
 	case l.term.remaining() == 0: // the answer took longer than the lease
 		err = ErrExpired
-	case !c.adopt(l), !a.fixed && !c.run(l.keep):
+	case !c.adopt(l):
 		err = ErrClosed
 	default:
 		l.term.begin(l.ended)
+		if !a.fixed {
+			c.work.Go(l.keep)
+		}
 		return l, nil
 	}
-	return nil, errors.Join(err, l.giveBack(ctx))
+	return nil, join(err, l.giveBack(ctx))
 }
 
-// errFreed says that the row was refused and yet names nobody, as a duplicate of a
-// request that the network delivered twice can find it: there is nothing to wait for.
-var errFreed = errors.New("the acquisition was applied and released before its answer came")
+// verify replaces a fence that a new row began with while DynamoDB's time was not known,
+// if the local clock has turned out to be off: fences of a row that was deleted must not
+// come again. Nobody has seen the fence yet.
+func (a *acquisition) verify(ctx context.Context, fence int64) (int64, error) {
+	c := a.client
+	seeded := false
+	for _, seed := range a.seeds {
+		seeded = seeded || fence == seed+1
+	}
+	now, verified := c.clock.calendar(c.config.Skew)
+	if !seeded || !verified || now.Equal(c.clock.wall()) {
+		return fence, nil
+	}
+	right := now.UnixMilli() + 1
+	err := c.attempts(ctx, attemptTimeout(a.length), func(ctx context.Context, _ instant) error {
+		err := c.table.Write(ctx, c.rows.refence(a.key, a.nonce, fence, right))
+		var failed *table.ConditionError
+		if errors.As(err, &failed) && isString(failed.Item[attrNonce], a.nonce) {
+			return nil // applied by an attempt whose answer was lost
+		}
+		return err
+	})
+	return right, err
+}
 
-// abandon takes back what an attempt without a clear answer may have acquired.
+// abandon takes back what an attempt without a clear answer may have acquired. Close waits
+// for it.
 func (a *acquisition) abandon(ctx context.Context) {
 	if a.unclear.mono.IsZero() {
 		return
 	}
 	c := a.client
-	release := func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+	c.work.Go(func() {
+		ctx, cancel := detached(ctx)
 		defer cancel()
 		// Nobody is left to hear of a failure; the row frees itself with its lease.
-		err := c.table.Write(ctx, c.releaseOp(a.key, a.nonce))
+		err := c.giveUp(ctx, a.key, a.nonce, a.length)
 		c.config.Logger.Debug("lock: took back an acquisition without an answer", "key", a.key, "error", err)
-	}
-	if !c.run(release) {
-		release()
-	}
+	})
 }
 
-// mayHaveBeenApplied says that a failed request tells nothing about its effect.
-func mayHaveBeenApplied(err error) bool {
-	for _, kind := range []error{
-		table.ErrThrottled, table.ErrConflict, table.ErrInvalid, table.ErrNoTable, table.ErrDenied, table.ErrCredentials,
-	} {
-		if errors.Is(err, kind) {
-			return false
-		}
-	}
-	return true
-}
-
-// attempts calls f until it succeeds, fails for good, or ctx or the table's retry policy
-// ends. Each call has a timeout of its own and learns when it began.
-func (c *Client) attempts(ctx context.Context, timeout time.Duration, f func(ctx context.Context, start instant) error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	wait := lazyBackoff{table: c.table}
-	for {
-		bounded, cancel := context.WithTimeout(ctx, timeout)
-		err := f(bounded, c.clock.now())
-		timedOut := bounded.Err() != nil && ctx.Err() == nil
-		cancel()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return joinCause(ctx, err)
-		case !timedOut && !c.table.Retryable(err):
-			return err
-		}
-		if stop := wait.sleep(ctx); stop != nil {
-			if ctx.Err() != nil {
-				return joinCause(ctx, err)
-			}
-			return err
-		}
-	}
+// giveUp frees the row if it names nonce.
+func (c *Client) giveUp(ctx context.Context, key keys.Key, nonce string, length time.Duration) error {
+	return c.attempts(ctx, attemptTimeout(length), func(ctx context.Context, start instant) error {
+		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall, c.deleteAfter(0)))
+	})
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// detachedTimeout bounds what has to be sent although the caller's context has ended.
-const detachedTimeout = 5 * time.Second
-
 // Client acquires locks in one table. It is safe for concurrent use; a process needs one
 // per table. Close it.
 type Client struct {
@@ -27,10 +24,11 @@ type Client struct {
 	clock      clock
 	records    *entity.Entity[Record]
 	standalone *keys.Template
+	rows       rows
 
 	closing context.Context // ends when Close begins: waiters listen
 	close   context.CancelFunc
-	work    sync.WaitGroup // goroutines
+	work    sync.WaitGroup // goroutines, and acquisitions under way
 
 	mu     sync.Mutex // guards the following; never held across I/O
 	leases map[*Lease]struct{}
@@ -59,11 +57,11 @@ func New(t *table.Table, config Config) (*Client, error) {
 		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter",
 	})
 	if err != nil {
-		return nil, wrap("new", fmt.Errorf("Config.RowKey: %w", err))
+		return nil, wrap("new", fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err))
 	}
 	c := &Client{
 		table: t, scheme: scheme, config: config, clock: clock{t}, records: records, standalone: standalone,
-		leases: map[*Lease]struct{}{},
+		rows: newRows(scheme), leases: map[*Lease]struct{}{},
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	return c, nil
@@ -93,36 +91,50 @@ func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
 
 // Do acquires a lock, runs f under it, and releases it, also when f panics. f's context
 // ends with ctx and with the lease, whose cause it then has. The error joins f's with that
-// of the release; if the lock was lost on the way, it matches ErrLost even where f
-// returned nil. f may end the lease itself with Commit.
+// of the release, which is sent also where ctx has ended, bounded by 5 s. If the lock was
+// lost on the way, the error matches ErrLost even where f returned nil. f may end the lease
+// itself with Commit: that it succeeded proves that the lock was held, whatever the clock
+// has said before.
 func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error) (err error) {
 	lease, err := c.Acquire(ctx, target)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	inside, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })
 	defer stop()
 	defer func() {
-		lost := lease.term.cause()
-		released := lease.Release(ctx)
-		if released == nil && errors.Is(lost, ErrLost) {
-			released = wrap("do", lost)
-		}
-		switch {
-		case err == nil:
-			err = released
-		case released != nil && !(errors.Is(err, ErrLost) && errors.Is(released, ErrLost)):
-			err = errors.Join(err, released)
-		}
+		err = lease.finish(ctx, err)
 	}()
-	return f(ctx, lease)
+	return f(inside, lease)
+}
+
+// finish ends a lease whose work ended with err.
+func (l *Lease) finish(ctx context.Context, err error) error {
+	if l.released.Load() {
+		return err
+	}
+	lost := l.term.cause()
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	released := l.release(ctx)
+	switch {
+	case released == nil && errors.Is(lost, ErrLost):
+		released = wrap("do", lost)
+	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
+		return err // says so already
+	}
+	return join(err, released)
 }
 
 // Close ends all waiting, which gets ErrClosed, and releases every lock, going on past
-// errors until ctx ends (or, where it has ended before, for 5 s). It waits for no waiter. Leases are renewed until they are
-// released. A second call releases what the first could not.
+// errors until ctx ends (or, where it has ended before, for 5 s). Leases are renewed until
+// they are released. It waits for no waiter, but for acquisitions that it met on their way
+// to be taken back. It does not wait for OnLost. A second call releases what the first
+// could not.
+//
+// Cost: one conditional write per lock held.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -145,14 +157,14 @@ func (c *Client) Close(ctx context.Context) error {
 			errs <- l.release(ctx)
 		}()
 	}
-	var failed []error
+	var failed error
 	for range list {
 		if err := <-errs; err != nil && !errors.Is(err, ErrLost) {
-			failed = append(failed, err)
+			failed = join(failed, err)
 		}
 	}
-	if len(failed) > 0 {
-		return wrap("close", errors.Join(failed...))
+	if failed != nil {
+		return wrap("close", failed)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -163,7 +175,27 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return wrap("close", context.Cause(ctx))
+		return wrap("close", causeOf(ctx))
+	}
+}
+
+// enter counts an acquisition as work that Close waits for; false when the client is closed.
+func (c *Client) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.work.Add(1)
+	}
+	return !c.closed
+}
+
+// waiting is ctx, ended with ErrClosed by Close.
+func (c *Client) waiting(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
 	}
 }
 
@@ -182,30 +214,6 @@ func (c *Client) forget(l *Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.leases, l)
-}
-
-// run starts a goroutine that Close waits for; false when the client is closed.
-func (c *Client) run(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
-		f()
-	}()
-	return true
-}
-
-// detach returns ctx, or a context with a bound of its own where ctx has ended already:
-// giving a lock back must not depend on it.
-func detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
 }
 
 // newNonce is 128 random bits and a little more: 26 characters of base32.

@@ -28,45 +28,58 @@ func (c clock) since(i instant) time.Duration {
 	return max(time.Since(i.mono), c.wall().Sub(i.wall))
 }
 
-// skew says how the local wall clock relates to DynamoDB's.
-type skew int
-
-const (
-	skewUnknown skew = iota // no answer seen yet, or the clock was set since
-	skewWithin              // within the bound
-	skewBeyond              // the local clock is off by more than the bound
-)
-
-// measure compares the last server time with the local clock. Server times have whole
-// seconds, so the truth lies in an interval; only when all of it is beyond the bound is
-// the clock known to be off.
-func (c clock) measure(bound time.Duration) (skew, time.Duration) {
-	s, ok := c.table.LastServerTime()
-	if !ok {
-		return skewUnknown, 0
-	}
-	// Has the wall clock moved with the monotonic one since?
-	drift := c.wall().Sub(s.Local.Round(0)) - time.Since(s.At)
-	if drift.Abs() > time.Second {
-		return skewUnknown, 0
-	}
-	least := s.Server.Sub(s.Local.Round(0))
-	most := least + time.Second + s.Trip
-	switch {
-	case least > bound:
-		return skewBeyond, least
-	case most < -bound:
-		return skewBeyond, most
-	}
-	return skewWithin, (least + most) / 2
+// offset says how far DynamoDB's clock is ahead of the local wall clock: at least and at
+// most. Both are negative where the local clock is fast.
+type offset struct {
+	known       bool // false before the first answer, and when the clock was set since
+	least, most time.Duration
 }
 
-// fenceSeed is where fences of a new row begin: not before the server's last time, lest a
-// clock that was set back rewind them.
-func (c clock) fenceSeed() int64 {
-	now := c.wall()
-	if s, ok := c.table.LastServerTime(); ok && s.Server.After(now) {
-		now = s.Server
+// offset compares the last server time with the local clock. Server times have whole
+// seconds, rounded down, and an answer takes a while: the truth lies in an interval.
+func (c clock) offset() offset {
+	s, ok := c.table.LastServerTime()
+	if !ok {
+		return offset{}
 	}
-	return now.UnixMilli()
+	// How much the wall clock has run ahead of the monotonic one since. Which of them is
+	// right nobody knows, and by more than a second one of them has been tampered with.
+	drift := c.wall().Sub(s.Local.Round(0)) - time.Since(s.At)
+	if drift.Abs() > time.Second {
+		return offset{}
+	}
+	o := offset{known: true, least: s.Server.Sub(s.Local.Round(0))}
+	o.most = o.least + time.Second + s.Trip - min(drift, 0)
+	o.least -= max(drift, 0)
+	return o
+}
+
+// beyond says that the clock is off by more than bound for certain, and by how much at least.
+func (o offset) beyond(bound time.Duration) (by time.Duration, off bool) {
+	switch {
+	case !o.known:
+		return 0, false
+	case o.least > bound:
+		return o.least, true
+	case o.most < -bound:
+		return o.most, true
+	}
+	return 0, false
+}
+
+// calendar is the time for what must not be wrong by days, which are the fences of new
+// rows and times to live. It is the local clock's unless that is slow by more than bound
+// or fast by more than the shortest retention; then it is DynamoDB's. Before the first
+// answer there is nothing to compare with: verified is false.
+func (c clock) calendar(bound time.Duration) (now time.Time, verified bool) {
+	now = c.wall()
+	s, ok := c.table.LastServerTime()
+	if !ok {
+		return now, false
+	}
+	server := s.Server.Add(time.Since(s.At))
+	if now.Before(server.Add(-bound)) || now.After(server.Add(minRetention)) {
+		return server, true
+	}
+	return now, true
 }

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +18,9 @@ const (
 	MinFixed = 100 * time.Millisecond
 	MaxFixed = 24 * time.Hour
 
+	minRetention = time.Hour
+	maxRetention = 100 * 365 * 24 * time.Hour
+
 	MaxOwner = 256 // bytes
 	MaxName  = 512 // bytes
 )
@@ -26,7 +28,7 @@ const (
 // Config sets a Client up. The zero value is useful.
 type Config struct {
 	// Lease is how long a lock stays held without a renewal: 1 s to 1 h. Renewals go out
-	// every quarter of it. Shorter leases are taken over sooner after a crash, longer ones
+	// every quarter of it, and it counts in whole milliseconds. Shorter leases are taken over sooner after a crash, longer ones
 	// survive longer outages and pauses. Defaults to 20 s.
 	Lease time.Duration
 
@@ -34,8 +36,8 @@ type Config struct {
 	// compared. Defaults to the host's name and the process ID.
 	Owner string
 
-	// Retention is how long the row of a released lock is kept, for its fence, at least
-	// 1 h. Then DynamoDB's time to live may delete it. Defaults to 7 days.
+	// Retention is how long the row of a released lock is kept, for its fence: 1 h to 100
+	// years. Then DynamoDB's time to live may delete it. Defaults to 7 days.
 	Retention time.Duration
 
 	// Skew is how far clocks are trusted to agree: a lease that its holder recorded is
@@ -48,12 +50,12 @@ type Config struct {
 	Expiry Expiry
 
 	// Margin is taken off the holder's side of each lease, for clocks that run at
-	// different rates. Defaults to 1 % of the lease, at least 10 ms.
+	// different rates: up to half of Lease. Defaults to 1 % of the lease, at least 10 ms.
 	Margin time.Duration
 
 	// Backoff makes the times between looks at a lock that somebody else holds. A wait is
-	// cut short when the lock can be taken earlier; Stop ends the waiting with the
-	// *HeldError. Defaults to an exponential backoff from 50 ms to 1 s, jittered by half,
+	// cut short when the lock can be taken earlier, and takes 10 ms at least; Stop ends the
+	// waiting with the *HeldError. Defaults to an exponential backoff from 50 ms to 1 s, jittered by half,
 	// that never stops.
 	Backoff func() backoff.BackOff
 
@@ -67,8 +69,9 @@ type Config struct {
 	// own name. Defaults to "LOCK#{of}" (with the scheme's delimiter).
 	RowKey string
 
-	// OnLost is called, in a goroutine of its own, when a lease is lost, with the cause.
-	// Defaults to nil: the lease's context tells.
+	// OnLost is called, in a goroutine of its own, when a lease is lost, with the cause,
+	// but not for one that Release has tried to give up. It may Close the client. Defaults
+	// to nil: the lease's context tells.
 	OnLost func(lease *Lease, cause error)
 
 	// Logger gets what people should know: a clock that is off, a lock that was lost.
@@ -93,6 +96,7 @@ func (c Config) WithDefaults(delimiter byte) Config {
 	if c.Lease == 0 {
 		c.Lease = 20 * time.Second
 	}
+	c.Lease = c.Lease.Truncate(time.Millisecond)
 	if c.Owner == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -149,8 +153,8 @@ func (c *Config) validate() error {
 	if len(c.Owner) > MaxOwner || !utf8.ValidString(c.Owner) {
 		bad("Owner: want at most %d bytes of UTF-8", MaxOwner)
 	}
-	if c.Retention < time.Hour {
-		bad("Retention %v: want at least 1h", c.Retention)
+	if c.Retention < minRetention || c.Retention > maxRetention {
+		bad("Retention %v: want %v to %v", c.Retention, minRetention, maxRetention)
 	}
 	if c.Skew < time.Second || c.Skew > time.Hour {
 		bad("Skew %v: want 1s to 1h", c.Skew)
@@ -161,5 +165,9 @@ func (c *Config) validate() error {
 	if c.Margin < 0 || c.Margin > c.Lease/2 {
 		bad("Margin %v: want 0 to half the lease", c.Margin)
 	}
-	return errors.Join(errs...)
+	var all error
+	for _, err := range errs {
+		all = join(all, err)
+	}
+	return all
 }

@@ -53,8 +53,16 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
+	owner := e.Owner
+	if len(owner) > MaxOwner { // by another program
+		owner = owner[:MaxOwner]
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v by %s since %s (fence %d)", ErrHeld, e.Owner, e.Since.UTC().Format(time.RFC3339), e.Fence)
+	fmt.Fprintf(&b, "%v by %q", ErrHeld, owner)
+	if !e.Since.IsZero() {
+		fmt.Fprintf(&b, " since %s", e.Since.UTC().Format(time.RFC3339))
+	}
+	fmt.Fprintf(&b, " (fence %d)", e.Fence)
 	if !e.Until.IsZero() {
 		fmt.Fprintf(&b, ", until %s unless renewed", e.Until.UTC().Format(time.RFC3339))
 	}

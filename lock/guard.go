@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -17,7 +15,7 @@ import (
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return table.Check(l.key, table.Attr(attrNonce).Equal(l.nonce)).Explain(explainLoss(l.nonce))
+	return table.Check(l.key, l.client.rows.names(l.nonce)).Explain(explainLoss(l.nonce))
 }
 
 // Write applies operations, all or none, and only if the lock is still held: DynamoDB
@@ -26,6 +24,9 @@ func (l *Lease) Guard() table.Op {
 // At most 99 actions fit.
 //
 // Writes of one lease take turns, since transactions that check the same row conflict.
+// Whether an operation whose answer was lost for good (table.ErrUnreachable, or ctx ended)
+// was applied is not known. An operation on the lock's own row is refused before anything
+// is sent: the guard counts as the operation after the last.
 //
 // Cost: twice the operations' write units, plus two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
@@ -36,15 +37,17 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 }
 
 // Commit is Write, and releases the lock in the same transaction: the last write of a
-// critical section makes the release free. After an error other than ErrLost the lock is
-// still held.
+// critical section makes the release free. After an error the lock is still held and the
+// call can be repeated, unless the error matches ErrLost, or the answer was lost for good
+// (table.ErrUnreachable, or ctx ended): then what was applied is not known. Calling again
+// is safe even so; ErrReleased is then the answer if the first call was applied.
 //
 // Cost: twice the operations' write units, plus two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	if len(ops) == 0 {
 		return wrap("commit", fmt.Errorf("%w: no operations: use Release", ErrInvalid))
 	}
-	return l.write(ctx, "commit", l.client.releaseOp(l.key, l.nonce), ops)
+	return l.write(ctx, "commit", l.client.rows.release(l.key, l.nonce, l.client.clock.wall(), l.client.deleteAfter(0)), ops)
 }
 
 func (l *Lease) write(ctx context.Context, operation string, guard table.Op, ops []table.Op) error {
@@ -75,9 +78,4 @@ func (l *Lease) write(ctx context.Context, operation string, guard table.Op, ops
 		return wrap(operation, failed.Err)
 	}
 	return wrap(operation, err)
-}
-
-func isString(av types.AttributeValue, want string) bool {
-	s, ok := av.(*types.AttributeValueMemberS)
-	return ok && s.Value == want
 }

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +19,11 @@ type Lease struct {
 	nonce  string
 	fence  int64
 	length time.Duration
+	fixed  bool // nobody renews it in the background
 	term   *term
-	beat   atomic.Int64 // the last one used
+
+	mu   sync.Mutex // guards the following; never held across I/O
+	beat int64      // the last one used
 
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
@@ -51,7 +55,9 @@ func (l *Lease) Remaining() time.Duration { return l.term.remaining() }
 
 // Release gives the lock up. It may be called again after an error, and does nothing after
 // success. Where ctx has ended already the request is sent all the same, bounded by 5 s.
-// It waits for guarded writes under way. ErrLost means that the lock had been lost before.
+// It waits for guarded writes under way. After an error other than ErrLost the row may
+// still be held: it is not renewed any more, so that a caller who leaves it at that holds
+// it for one lease at most. ErrLost means that the lock had been lost before.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
@@ -68,13 +74,11 @@ func (l *Lease) release(ctx context.Context) error {
 	if l.released.Load() {
 		return nil
 	}
-	err := l.client.table.Write(ctx, l.client.releaseOp(l.key, l.nonce))
+	err := l.client.giveUp(ctx, l.key, l.nonce, l.length)
 	var failed *table.ConditionError
 	switch {
 	case err == nil:
 	case !errors.As(err, &failed):
-		// The row may still be held, or not: the caller can try again. Nobody
-		// renews it meanwhile, lest a caller who gives up holds it forever.
 		l.idle.Store(true)
 		return wrap("release", err)
 	case errors.Is(failed.Err, ErrReleased):
@@ -102,38 +106,12 @@ func (l *Lease) stolen() {
 
 // giveBack releases a lease that its acquirer never got to see.
 func (l *Lease) giveBack(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+	ctx, cancel := detached(ctx)
 	defer cancel()
 	err := l.release(ctx)
 	l.term.end(ErrReleased)
 	l.client.forget(l)
 	return err
-}
-
-// releaseOp frees the row if it names nonce. What the row keeps tells a holder whose
-// answer was lost that it was its own release.
-func (c *Client) releaseOp(key keys.Key, nonce string) table.Op {
-	now := c.clock.now()
-	return table.Update(key,
-		table.Attr(attrReleasedNonce).Set(nonce),
-		table.Attr(attrReleased).Set(now.wall.UnixMilli()),
-		table.Attr(c.scheme.TTL).Set(c.deleteAfter(now, 0)),
-		table.Attr(attrNonce).Remove(),
-		table.Attr(attrSession).Remove(),
-		table.Attr(attrLease).Remove(),
-		table.Attr(attrBeat).Remove(),
-		table.Attr(attrExpires).Remove(),
-	).If(table.Attr(attrNonce).Equal(nonce)).Explain(explainLoss(nonce))
-}
-
-// explainLoss says what it means that a row does not name nonce.
-func explainLoss(nonce string) func(table.Item) error {
-	return func(item table.Item) error {
-		if isString(item[attrReleasedNonce], nonce) {
-			return ErrReleased
-		}
-		return ErrStolen
-	}
 }
 
 func (l *Lease) takeTurn(ctx context.Context) error {
@@ -149,15 +127,17 @@ func (l *Lease) endTurn() { <-l.turn }
 
 // ended is called once, when the term ends.
 func (l *Lease) ended(cause error) {
-	if !errors.Is(cause, ErrLost) {
-		return
-	}
 	c := l.client
-	c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
-	if c.config.OnLost == nil {
-		return
+	if l.fixed {
+		// Nobody has to release a lease that ends by itself: do not keep it for Close.
+		c.forget(l)
 	}
-	if tell := func() { c.config.OnLost(l, cause) }; !c.run(tell) {
-		tell()
+	if !errors.Is(cause, ErrLost) || l.idle.Load() {
+		return // given up, not lost
+	}
+	c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
+	if c.config.OnLost != nil {
+		// Not one of the client's goroutines: the application may well close it there.
+		go c.config.OnLost(l, cause)
 	}
 }

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -62,19 +63,65 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
+// attributeTypes are the types of a lock row's attributes.
+var attributeTypes = [...]struct {
+	name   string
+	number bool
+}{
+	{attrFence, true},
+	{attrNonce, false},
+	{attrOwner, false},
+	{attrSession, false},
+	{attrLease, true},
+	{attrBeat, true},
+	{attrExpires, true},
+	{attrAcquired, true},
+	{attrReleased, true},
+	{attrReleasedNonce, false},
+}
+
+// checkTypes refuses attributes of wrong types, which decoding may take for missing.
+func checkTypes(item table.Item) error {
+	for _, a := range attributeTypes {
+		var ok bool
+		switch item[a.name].(type) {
+		case nil:
+			ok = true
+		case *types.AttributeValueMemberS:
+			ok = !a.number
+		case *types.AttributeValueMemberN:
+			ok = a.number
+		}
+		if !ok {
+			return malformed("%s has a wrong type", a.name)
+		}
+	}
+	return nil
+}
+
 // check refuses what no client of this package has written.
-func (r *Record) check() error {
+func (r *Record) check(item table.Item) error {
+	_, named := item[attrNonce]
+	_, beats := item[attrBeat]
 	switch {
-	case r.Fence < 1:
-		return fmt.Errorf("%w: fence is missing or below 1", ErrMalformed)
+	case r.Fence < 1 || r.Fence > maxFence:
+		return malformed("%s is missing or out of range", attrFence)
+	case named && !r.Held():
+		return malformed("%s is empty", attrNonce)
 	case !r.Held():
 		return nil
 	case r.Lease < 1 || r.Lease > MaxFixed.Milliseconds():
-		return fmt.Errorf("%w: lease is missing or out of range", ErrMalformed)
-	case r.Beat < 0 || r.Expires < 0:
-		return fmt.Errorf("%w: negative beat or expires", ErrMalformed)
+		return malformed("%s is missing or out of range", attrLease)
+	case r.Beat < 0 || !beats && r.Session == "":
+		return malformed("%s is missing or negative", attrBeat)
+	case r.Expires < 0:
+		return malformed("%s is negative", attrExpires)
 	}
 	return nil
+}
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)
 }
 
 // recordOf reads a row that stands at a lock's key.
@@ -82,14 +129,24 @@ func (c *Client) recordOf(item table.Item) (Record, error) {
 	if !c.isLock(item) {
 		return Record{}, ErrNotLock
 	}
+	if err := checkTypes(item); err != nil {
+		return Record{}, err
+	}
 	r, err := c.records.Decode(item)
 	if err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	if _, ok := item[attrBeat].(*types.AttributeValueMemberN); !ok && r.Held() && r.Session == "" {
-		return Record{}, fmt.Errorf("%w: beat is missing", ErrMalformed)
+	return r, r.check(item)
+}
+
+// fenceOf reads the fence alone, of a row that this client has just written.
+func fenceOf(item table.Item) (int64, error) {
+	if n, ok := item[attrFence].(*types.AttributeValueMemberN); ok {
+		if fence, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
+			return fence, nil
+		}
 	}
-	return r, r.check()
+	return 0, malformed("%s is not an integer", attrFence)
 }
 
 // heldError says who holds the lock that r is the row of.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -17,8 +19,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 	if err := l.term.cause(); err != nil {
 		return wrap("renew", err)
 	}
-	err := l.client.attempts(ctx, l.length/3, func(ctx context.Context, start instant) error {
-		return l.renewOnce(ctx, start)
+	err := l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error {
+		return l.renewOnce(ctx)
 	})
 	return wrap("renew", err)
 }
@@ -27,30 +29,41 @@ func (l *Lease) Renew(ctx context.Context) error {
 // goroutine, and not the one that watches its end.
 func (l *Lease) keep() {
 	period := l.length / 4
-	next := jitter(period)
 	for {
+		// Counted from when the term was begun or renewed: an answer that came late has
+		// used up part of it already.
+		next := max(jitter(period)-l.term.age(), period/10)
 		if sleep(l.term.ctx, next) != nil {
 			return
 		}
 		if l.idle.Load() {
 			return
 		}
-		wait := lazyBackoff{table: l.client.table}
-		for {
-			// A share of what is left: a request that hangs leaves time for others.
-			timeout := max(l.term.remaining()/3, 10*time.Millisecond)
-			ctx, cancel := context.WithTimeout(l.term.ctx, timeout)
-			err := l.renewOnce(ctx, l.client.clock.now())
-			cancel()
-			if err == nil || l.term.ctx.Err() != nil {
-				break
-			}
-			l.term.failed(err)
-			if wait.sleep(l.term.ctx) == errStopped {
-				wait.wait.Reset() // the policy ends before the lease does
-			}
+		l.keepOn()
+	}
+}
+
+// keepOn renews once, with as many attempts as the lease leaves time for.
+func (l *Lease) keepOn() {
+	// Not by the table's policy, which may end long before the lease does.
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(max(l.length/200, minPoll)),
+		backoff.WithMaxInterval(max(l.length/20, minPoll)),
+		backoff.WithMaxElapsedTime(0),
+	)
+	for {
+		// A share of what is left: a request that hangs leaves time for others.
+		timeout := min(max(l.term.remaining()/3, minPoll), maxAttempt)
+		ctx, cancel := context.WithTimeout(table.WithoutRetry(l.term.ctx), timeout)
+		err := l.renewOnce(ctx)
+		cancel()
+		if err == nil || l.term.ctx.Err() != nil {
+			return
 		}
-		next = jitter(period)
+		l.term.failed(err)
+		if sleep(l.term.ctx, wait.NextBackOff()) != nil || l.idle.Load() {
+			return
+		}
 	}
 }
 
@@ -59,37 +72,25 @@ func jitter(d time.Duration) time.Duration {
 	return d - d/10 + rand.N(d/5+1)
 }
 
-// renewOnce sends one renewal, begun at start, with a beat of its own. Beats only grow, so
-// a late duplicate of an earlier renewal finds a greater one and changes nothing.
-func (l *Lease) renewOnce(ctx context.Context, start instant) error {
+// nextBeat numbers a renewal and says when it begins. Both in one step, so that a greater
+// beat in the row is that of a renewal that began later.
+func (l *Lease) nextBeat() (int64, instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.beat++
+	return l.beat, l.client.clock.now()
+}
+
+// renewOnce sends one renewal.
+func (l *Lease) renewOnce(ctx context.Context) error {
 	c := l.client
-	beat := l.beat.Add(1)
-	changes := []table.Change{
-		table.Attr(attrBeat).Set(beat),
-		table.Attr(c.scheme.TTL).Set(c.deleteAfter(start, l.length)),
-	}
-	if how, by := c.clock.measure(c.config.Skew); how == skewWithin {
-		changes = append(changes, table.Attr(attrExpires).Set(start.wall.Add(l.length).UnixMilli()))
-	} else {
-		if how == skewBeyond {
-			c.clockIsOff(by)
-		}
-		changes = append(changes, table.Attr(attrExpires).Remove())
-	}
-	op := table.Update(l.key, changes...).
-		If(table.Attr(attrNonce).Equal(l.nonce), table.Attr(attrBeat).Less(beat)).
-		Explain(func(item table.Item) error {
-			if !isString(item[attrNonce], l.nonce) {
-				return explainLoss(l.nonce)(item)
-			}
-			return errOwnBeat
-		})
-	err := c.table.Write(table.WithoutRetry(ctx), op)
+	beat, start := l.nextBeat()
+	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, beat, c.until(start, l.length), c.deleteAfter(l.length)))
 	var failed *table.ConditionError
 	switch {
 	case err == nil, errors.Is(err, errOwnBeat):
-		// Ours either way: nobody else writes beats under this nonce. What the row has
-		// was sent no earlier than this attempt.
+		// Ours either way: nobody else writes beats under this nonce, and what the row
+		// has began no earlier than this attempt.
 		if !l.term.extend(start) {
 			return l.term.cause()
 		}

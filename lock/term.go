@@ -2,7 +2,7 @@ package lock
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -65,7 +65,7 @@ func (t *term) check() {
 	t.mu.Unlock()
 	cause := ErrExpired
 	if renewal != nil {
-		cause = errors.Join(ErrExpired, renewal)
+		cause = fmt.Errorf("%w; last renewal: %w", ErrExpired, renewal)
 	}
 	t.end(cause)
 }
@@ -78,6 +78,13 @@ func (t *term) remaining() time.Duration {
 		return 0
 	}
 	return max(t.left(), 0)
+}
+
+// age is how long ago the term was begun or renewed last.
+func (t *term) age() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.start.mono)
 }
 
 // extend tells of a renewal whose request was sent at start and applied. It returns false

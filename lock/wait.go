@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -21,19 +22,12 @@ import (
 // Cost: one conditional write if the lock is free. While waiting half a read unit per look
 // at it, and one more write when it can be taken.
 func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
-	a, err := c.acquisition(target, opts)
-	if err != nil {
-		return nil, wrap("acquire", err)
-	}
-	ctx, stop := c.waiting(ctx)
-	defer stop()
-	lease, err := a.wait(ctx)
-	if err != nil {
-		a.abandon(ctx)
-		return nil, wrap("acquire", err)
-	}
-	return lease, nil
+	lease, err := c.acquire(ctx, target, opts, (*acquisition).wait)
+	return lease, wrap("acquire", err)
 }
+
+// minPoll is the shortest time between two looks at a lock, whatever the backoff says.
+const minPoll = 10 * time.Millisecond
 
 // watch is what a waiter knows about the holder.
 type watch struct {
@@ -42,12 +36,21 @@ type watch struct {
 	since  time.Time // monotonic: when this beat of this holder was seen first
 }
 
-// see takes a sighting in; older ones, from reads that lag behind, change nothing.
-func (w *watch) see(r Record) {
-	newer := r.Fence > w.record.Fence || r.Fence == w.record.Fence && (r.Nonce != w.record.Nonce || r.Beat > w.record.Beat)
-	if w.since.IsZero() || newer {
-		w.record, w.since = r, time.Now()
+// read takes in a sighting of an eventually consistent read. Older ones than what is known
+// change nothing.
+func (w *watch) read(r Record) {
+	if r.Fence > w.record.Fence || r.Fence == w.record.Fence && (r.Nonce != w.record.Nonce || r.Beat > w.record.Beat) {
+		w.refused(r)
 	}
+}
+
+// refused takes in the holder that a write was refused for, which is how things are: also
+// where that is less than what was read before, as after a table was restored.
+func (w *watch) refused(r Record) {
+	if w.since.IsZero() || r.Nonce != w.record.Nonce || r.Beat != w.record.Beat {
+		w.since = time.Now()
+	}
+	w.record = r
 }
 
 func (w *watch) observation() observation {
@@ -57,27 +60,35 @@ func (w *watch) observation() observation {
 // wait is how long until the lock could be taken without being released, and whether by
 // observation rather than by what the row records.
 func (w *watch) wait() (d time.Duration, observed bool) {
+	if w.record.Session != "" {
+		return math.MaxInt64, false // its liveness is not in this row
+	}
 	d = time.Duration(w.record.Lease)*time.Millisecond - time.Since(w.since)
-	if end, ok := w.client.recordedEnd(w.record.Until()); ok {
-		// The end has to lie back, not just be reached: milliseconds are compared.
-		if left := end.Sub(w.client.clock.wall()) + time.Millisecond; left < d {
-			return left, false
-		}
+	if left, ok := w.client.untilTakeable(&w.record); ok && left < d {
+		return left, false
 	}
 	return d, true
 }
 
 func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 	w := watch{client: a.client}
-	polls := a.client.config.Backoff()
+	var polls backoff.BackOff
 	var ended *observation
 	var tried observation
 	for {
 		lease, err := a.try(ctx, ended)
 		if !errors.Is(err, ErrHeld) {
+			if err != nil && w.record.Held() && (ctx.Err() != nil || errors.Is(err, ErrClosed)) {
+				err = fmt.Errorf("%w: %w", err, heldError(a.target, &w.record))
+			}
 			return lease, err
 		}
-		w.see(a.seen)
+		w.refused(a.seen)
+		if polls == nil {
+			if polls = a.client.config.Backoff(); polls == nil {
+				polls = &backoff.StopBackOff{}
+			}
+		}
 		// Refused although it looked takeable, and nothing has changed: never spin on that.
 		refused := tried == w.observation()
 		if ended, err = a.watch(ctx, &w, polls, refused); err != nil {
@@ -106,29 +117,34 @@ func (a *acquisition) watch(ctx context.Context, w *watch, polls backoff.BackOff
 		if d == backoff.Stop {
 			return nil, errGivenUp
 		}
-		if takeable > 0 {
-			d = min(d, takeable)
+		d = max(d, minPoll)
+		early := takeable > 0 && takeable <= d
+		if early {
+			d = takeable
 		}
 		if err := sleep(ctx, d); err != nil {
 			return nil, err
 		}
 		pause = false
-		if d == takeable {
+		if early {
 			continue
 		}
-		item, err := c.table.Get(ctx, a.key, false)
-		switch {
-		case errors.Is(err, table.ErrNotFound):
-			return nil, nil
-		case err != nil:
-			return nil, joinCause(ctx, err)
+		var item table.Item
+		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) (err error) {
+			item, err = c.table.Get(ctx, a.key, false)
+			return err
+		})
+		if err != nil && !errors.Is(err, table.ErrNotFound) {
+			return nil, err
 		}
+		// Anything but a holder is for the next try to judge: it sees the row as it is,
+		// where this read may see it as it was.
 		r, err := c.recordOf(item)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, nil
 		case r.Held():
-			w.see(r)
+			w.read(r)
 		case r.Fence >= w.record.Fence:
 			return nil, nil
 		}
@@ -136,56 +152,3 @@ func (a *acquisition) watch(ctx context.Context, w *watch, polls backoff.BackOff
 }
 
 var errGivenUp = errors.New("waiting was given up")
-
-// sleep returns early, with the cause, when ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return causeOf(ctx)
-	}
-}
-
-// causeOf is why ctx ended, with ctx.Err() in sight.
-func causeOf(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, ctx.Err()) {
-		return cause
-	}
-	return errors.Join(cause, ctx.Err())
-}
-
-// joinCause adds to the error of a request why its context ended.
-func joinCause(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	cause := causeOf(ctx)
-	if errors.Is(err, cause) {
-		return err
-	}
-	return errors.Join(cause, err)
-}
-
-// lazyBackoff makes its backoff when it is first needed, which is rarely.
-type lazyBackoff struct {
-	table *table.Table
-	wait  backoff.BackOff
-}
-
-// sleep waits for the next attempt; an error means that there should be none.
-func (b *lazyBackoff) sleep(ctx context.Context) error {
-	if b.wait == nil {
-		b.wait = b.table.Backoff()
-	}
-	d := b.wait.NextBackOff()
-	if d == backoff.Stop {
-		return errStopped
-	}
-	return sleep(ctx, d)
-}
-
-var errStopped = errors.New("retries are exhausted")

@@ -1,0 +1,123 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+const (
+	// detachedTimeout bounds what has to be sent although the caller's context has ended.
+	detachedTimeout = 5 * time.Second
+
+	// maxAttempt bounds a single request, so that one that hangs leaves time for others.
+	maxAttempt = 3 * time.Second
+)
+
+// attemptTimeout bounds a request under a lease of the given length.
+func attemptTimeout(lease time.Duration) time.Duration { return min(lease/3, maxAttempt) }
+
+// attempts calls f until it succeeds, fails for good, or ctx or the table's retry policy
+// ends. Each call has a timeout of its own and learns when it began.
+func (c *Client) attempts(ctx context.Context, timeout time.Duration, f func(ctx context.Context, start instant) error) error {
+	if ctx.Err() != nil {
+		return causeOf(ctx)
+	}
+	wait := lazyBackoff{table: c.table}
+	for {
+		bounded, cancel := context.WithTimeout(ctx, timeout)
+		err := f(table.WithoutRetry(bounded), c.clock.now())
+		timedOut := bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return joinCause(ctx, err)
+		case !timedOut && !c.table.Retryable(err):
+			return err
+		}
+		if stop := wait.sleep(ctx); stop != nil {
+			return joinCause(ctx, err)
+		}
+	}
+}
+
+// lazyBackoff makes its backoff when it is first needed, which is rarely.
+type lazyBackoff struct {
+	table *table.Table
+	wait  backoff.BackOff
+}
+
+// sleep waits for the next attempt; an error means that there should be none.
+func (b *lazyBackoff) sleep(ctx context.Context) error {
+	if b.wait == nil {
+		b.wait = b.table.Backoff()
+	}
+	d := b.wait.NextBackOff()
+	if d == backoff.Stop {
+		return errStopped
+	}
+	return sleep(ctx, d)
+}
+
+var errStopped = errors.New("retries are exhausted")
+
+// sleep returns early, with the cause, when ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return causeOf(ctx)
+	}
+}
+
+// causeOf is why ctx ended, with ctx.Err() in sight.
+func causeOf(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, ctx.Err())
+}
+
+// joinCause adds to the error of a request why its context ended, if it did.
+func joinCause(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	return fmt.Errorf("%w; last attempt: %w", causeOf(ctx), err)
+}
+
+// join is both errors in one line.
+func join(first, second error) error {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return fmt.Errorf("%w; %w", first, second)
+}
+
+// detach returns ctx, or a context with a bound of its own where ctx has ended already:
+// giving a lock back must not depend on it.
+func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return context.WithCancel(ctx)
+	}
+	return detached(ctx)
+}
+
+// detached returns a context that does not end with ctx, but after a bound of its own.
+func detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+}
