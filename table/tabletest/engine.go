@@ -1,8 +1,10 @@
 package tabletest
 
 import (
+	"context"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -101,12 +103,9 @@ func (c *call) touch(t *table, key touchedKey) {
 }
 
 func (c *call) noteTable(name string) {
-	for _, n := range c.tables {
-		if n == name {
-			return
-		}
+	if !slices.Contains(c.tables, name) {
+		c.tables = append(c.tables, name)
 	}
-	c.tables = append(c.tables, name)
 }
 
 func (c *call) spent(t *table, u *usage) {
@@ -230,16 +229,14 @@ func (e *Engine) Listen(addr string) (string, error) {
 	if e.closed {
 		return "", errClosed
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return "", listenError(addr, err)
 	}
 	s := &http.Server{Handler: e, ReadHeaderTimeout: readHeaderTimeout}
 	e.servers = append(e.servers, s)
-	e.serving.Add(1)
-	go func() {
-		defer e.serving.Done()
+	e.serving.Go(func() {
 		_ = s.Serve(l) // always returns http.ErrServerClosed after Close
-	}()
+	})
 	return "http://" + l.Addr().String(), nil
 }

@@ -82,11 +82,11 @@ func asAPI(err error) *apiError {
 	if errors.As(err, &api) {
 		return api
 	}
-	var bad attr.Invalid
+	var bad attr.InvalidError
 	if errors.As(err, &bad) {
 		return fail(codeValidation, "%s", string(bad))
 	}
-	var shape attr.Malformed
+	var shape attr.MalformedError
 	if errors.As(err, &shape) {
 		return fail(codeSerialization, "%s", string(shape))
 	}
@@ -95,9 +95,9 @@ func asAPI(err error) *apiError {
 
 // within puts the name of an expression parameter in front of an expression's error.
 func within(name string, err error) error {
-	var bad attr.Invalid
+	var bad attr.InvalidError
 	if errors.As(err, &bad) {
-		return attr.Invalid("Invalid " + name + ": " + string(bad))
+		return attr.InvalidError("Invalid " + name + ": " + string(bad))
 	}
 	return err
 }

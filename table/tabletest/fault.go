@@ -44,8 +44,10 @@ const (
 
 // String returns the constant's name.
 func (k FaultKind) String() string {
-	names := []string{"None", "DropRequest", "DropReply", "Delay", "DuplicateLate", "Throttle", "InternalError", "InternalErrorAfter",
-		"TransactionConflict", "StaleRead", "SkewDate", "Unprocessed"}
+	names := []string{
+		"None", "DropRequest", "DropReply", "Delay", "DuplicateLate", "Throttle", "InternalError", "InternalErrorAfter",
+		"TransactionConflict", "StaleRead", "SkewDate", "Unprocessed",
+	}
 	if int(k) >= len(names) {
 		return "Unknown"
 	}

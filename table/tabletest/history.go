@@ -1,5 +1,7 @@
 package tabletest
 
+import "slices"
+
 // historyLimit bounds how many writes of a table a stale read can miss.
 const historyLimit = 1024
 
@@ -49,11 +51,11 @@ func (c *call) source(t *table, x *index, consistent bool) *rows {
 	}
 	past := table{keys: t.keys, rows: t.rows.clone()}
 	missed := t.history.last(c.stale)
-	for i := len(missed) - 1; i >= 0; i-- {
-		if missed[i].old == nil {
-			past.rows.remove(missed[i].key)
+	for _, m := range slices.Backward(missed) {
+		if m.old == nil {
+			past.rows.remove(m.key)
 		} else {
-			past.rows.put(missed[i].old)
+			past.rows.put(m.old)
 		}
 	}
 	if x == nil {

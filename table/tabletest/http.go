@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -52,13 +53,23 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a, err := e.serve(r.Context(), operation(r.Header), body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // net/http's way to close the connection without an answer
+		abort(w)
+		return
 	}
-	for k, v := range a.header() {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), a.header())
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // a client that is gone needs no answer
+}
+
+// abort closes the connection without an answer. Where the server does not allow that, as over HTTP/2, the client gets a
+// bare 502, which it retries as well.
+func abort(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	_ = conn.Close() // there is nobody to tell
 }
 
 func readBody(r io.Reader, length int64) ([]byte, error) {

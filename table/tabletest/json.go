@@ -39,7 +39,7 @@ func (f *fields) has(name string) bool { return !f.n.Get(name).IsNull() }
 
 func (f *fields) wrong(n *jsontree.Node) {
 	if f.err == nil {
-		f.err = attr.Malformed(n.Kind.String() + " cannot be converted to the expected type")
+		f.err = attr.MalformedError(n.Kind.String() + " cannot be converted to the expected type")
 	}
 }
 

@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -291,9 +292,7 @@ func (p *page) output() []byte {
 	if p.full {
 		key := p.t.keys.extract(p.last.item)
 		if p.x != nil {
-			for name, v := range p.x.keys.extract(p.last.item) {
-				key[name] = v
-			}
+			maps.Copy(key, p.x.keys.extract(p.last.item))
 		}
 		o.item("LastEvaluatedKey", key)
 	}

@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
@@ -190,10 +191,8 @@ func oneOf(value string, allowed ...string) (string, bool) {
 	if value == "" {
 		return allowed[0], true
 	}
-	for _, a := range allowed {
-		if a == value {
-			return value, true
-		}
+	if slices.Contains(allowed, value) {
+		return value, true
 	}
 	return "", false
 }
@@ -229,10 +228,8 @@ func readProjection(in *fields, env *expr.Env) (*expr.Projection, error) {
 	}
 	paths := make([]expr.Path, 0, len(names))
 	for i, name := range names {
-		for _, other := range names[:i] {
-			if other == name {
-				return nil, parameter("Duplicate value in attribute name: %s", name)
-			}
+		if slices.Contains(names[:i], name) {
+			return nil, parameter("Duplicate value in attribute name: %s", name)
 		}
 		paths = append(paths, expr.Root(name))
 	}

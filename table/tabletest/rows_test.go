@@ -3,6 +3,7 @@ package tabletest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +16,7 @@ func TestRowsKeepOrder(t *testing.T) {
 		var list rows
 		model := map[rowKey]*row{}
 		for range rapid.IntRange(0, 1500).Draw(t, "steps") {
-			k := rowKey{part: fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "part")), sort: fmt.Sprintf("%03d", rapid.IntRange(0, 400).Draw(t, "sort"))}
+			k := rowKey{part: strconv.Itoa(rapid.IntRange(0, 3).Draw(t, "part")), sort: fmt.Sprintf("%03d", rapid.IntRange(0, 400).Draw(t, "sort"))}
 			if rapid.IntRange(0, 3).Draw(t, "op") == 0 {
 				assert.Same(t, model[k], list.remove(k))
 				delete(model, k)
@@ -70,7 +71,7 @@ func TestSegmentsPartitionTheTable(t *testing.T) {
 		last := 0
 		var keys []rowKey
 		for i := range 500 {
-			keys = append(keys, keySchema{hash: keyAttr{"pk", 0}}.place(itemOf("pk", fmt.Sprint(i))))
+			keys = append(keys, keySchema{hash: keyAttr{"pk", 0}}.place(itemOf("pk", strconv.Itoa(i))))
 		}
 		slices.SortFunc(keys, rowKey.compare)
 		for _, k := range keys {

@@ -72,7 +72,7 @@ func readKeySchema(in *fields, defs []keyAttr, unknown func(name string, sort bo
 	case len(items) == 2 && roles[0] == roles[1]:
 		return s, invalid("Too many hash keys specified.  All Dynamo DB tables must have exactly one hash key")
 	case roles[0] != "HASH":
-		return s, invalid("Invalid key order. Hash Key must be specified first in key schema, Range Key must be specifed second")
+		return s, invalid("Invalid key order. Hash Key must be specified first in key schema, Range Key must be specifed second") //nolint:misspell // as the service spells it
 	}
 	for i, name := range names {
 		at := slices.IndexFunc(defs, func(a keyAttr) bool { return a.name == name })

@@ -11,10 +11,10 @@ import (
 const MaxDepth = 32
 
 const (
-	errEmptyValue = Invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
-	errManyTypes  = Invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
-	errNesting    = Invalid("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
-	errBase64     = Malformed("Invalid binary value")
+	errEmptyValue = InvalidError("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
+	errManyTypes  = InvalidError("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+	errNesting    = InvalidError("Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit")
+	errBase64     = MalformedError("Invalid binary value")
 	prefix        = "One or more parameter values were invalid: "
 )
 
@@ -27,14 +27,14 @@ func DecodeItem(n *jsontree.Node) (Item, error) {
 	for i := range n.Members {
 		m := &n.Members[i]
 		if m.Value.IsNull() {
-			return nil, Invalid("The supplied Item contains a null AttributeValue")
+			return nil, InvalidError("The supplied Item contains a null AttributeValue")
 		}
 		v, err := decode(&m.Value, 1)
 		if err != nil {
 			return nil, err
 		}
 		if m.Name == "" {
-			return nil, Invalid("Empty attribute name")
+			return nil, InvalidError("Empty attribute name")
 		}
 		it[m.Name] = v
 	}
@@ -46,9 +46,9 @@ func Decode(n *jsontree.Node) (*Value, error) { return decode(n, 1) }
 
 func unexpected(n *jsontree.Node) error {
 	if n.Kind == jsontree.Array || n.Kind == jsontree.Object {
-		return Malformed("Unexpected field type")
+		return MalformedError("Unexpected field type")
 	}
-	return Malformed(n.Kind.String() + " cannot be converted to the expected type")
+	return MalformedError(n.Kind.String() + " cannot be converted to the expected type")
 }
 
 func decode(n *jsontree.Node, depth int) (*Value, error) {
@@ -94,7 +94,7 @@ func decodeKind(kind Kind, n *jsontree.Node, depth int) (*Value, error) {
 			return nil, unexpected(n)
 		}
 		if !n.Bool {
-			return nil, Invalid(prefix + "Null attribute value types must have the value of true")
+			return nil, InvalidError(prefix + "Null attribute value types must have the value of true")
 		}
 		return &Value{Kind: NULL}, nil
 	case M:
@@ -137,7 +137,7 @@ func decodeMap(n *jsontree.Node, depth int) (*Value, error) {
 			return nil, err
 		}
 		if n.Members[i].Name == "" {
-			return nil, Invalid("Empty attribute name")
+			return nil, InvalidError("Empty attribute name")
 		}
 		m[n.Members[i].Name] = v
 	}
@@ -151,7 +151,7 @@ func decodeList(n *jsontree.Node, depth int) (*Value, error) {
 	list := make([]*Value, len(n.Items))
 	for i := range n.Items {
 		if n.Items[i].IsNull() {
-			return nil, Invalid("The supplied Item contains a null AttributeValue")
+			return nil, InvalidError("The supplied Item contains a null AttributeValue")
 		}
 		v, err := decode(&n.Items[i], depth+1)
 		if err != nil {
@@ -169,14 +169,14 @@ func decodeSet(kind Kind, n *jsontree.Node) (*Value, error) {
 	noun := setNoun(kind)
 	if len(n.Items) == 0 {
 		if kind == BS {
-			return nil, Invalid(prefix + "Binary sets should not be empty")
+			return nil, InvalidError(prefix + "Binary sets should not be empty")
 		}
-		return nil, Invalid(prefix + "An " + noun + " set  may not be empty")
+		return nil, InvalidError(prefix + "An " + noun + " set  may not be empty")
 	}
 	list := make([]*Value, len(n.Items))
 	for i := range n.Items {
 		if n.Items[i].IsNull() {
-			return nil, Invalid(prefix + "An " + noun + " set may not have a null " + noun + " as a member")
+			return nil, InvalidError(prefix + "An " + noun + " set may not have a null " + noun + " as a member")
 		}
 		v, err := decodeScalar(kind.Element(), &n.Items[i])
 		if err != nil {
@@ -206,13 +206,13 @@ func setNoun(kind Kind) string {
 func duplicates(kind Kind, n *jsontree.Node) error {
 	switch kind {
 	case NS:
-		return Invalid("Input collection contains duplicates")
+		return InvalidError("Input collection contains duplicates")
 	case BS:
-		return Invalid(prefix + "Input collection of type BS contains duplicates.")
+		return InvalidError(prefix + "Input collection of type BS contains duplicates.")
 	}
 	texts := make([]string, len(n.Items))
 	for i := range n.Items {
 		texts[i] = n.Items[i].Text
 	}
-	return Invalid(prefix + "Input collection [" + strings.Join(texts, ", ") + "] contains duplicates")
+	return InvalidError(prefix + "Input collection [" + strings.Join(texts, ", ") + "] contains duplicates")
 }

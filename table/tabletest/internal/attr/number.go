@@ -16,10 +16,10 @@ const (
 )
 
 const (
-	errNotNumber  = Invalid("A value provided cannot be converted into a number")
-	errOverflow   = Invalid("Number overflow. Attempting to store a number with magnitude larger than supported range")
-	errUnderflow  = Invalid("Number underflow. Attempting to store a number with magnitude smaller than supported range")
-	errDigits     = Invalid("DynamoDB only supports precision up to 38 digits")
+	errNotNumber  = InvalidError("A value provided cannot be converted into a number")
+	errOverflow   = InvalidError("Number overflow. Attempting to store a number with magnitude larger than supported range")
+	errUnderflow  = InvalidError("Number underflow. Attempting to store a number with magnitude smaller than supported range")
+	errDigits     = InvalidError("DynamoDB only supports precision up to 38 digits")
 	maxIntDigits  = 18 // what always fits into an int64
 	exponentLimit = math.MaxInt32
 )

@@ -1,6 +1,9 @@
 package attr
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // Kind is the type of a value.
 type Kind uint8
@@ -110,26 +113,24 @@ type Item map[string]*Value
 // Clone returns a copy that shares the values.
 func (it Item) Clone() Item {
 	out := make(Item, len(it)+1)
-	for k, v := range it {
-		out[k] = v
-	}
+	maps.Copy(out, it)
 	return out
 }
 
-// Invalid is a broken rule; DynamoDB reports its text as a ValidationException.
-type Invalid string
+// InvalidError is a broken rule; DynamoDB reports its text as a ValidationException.
+type InvalidError string
 
 // Error returns the message.
-func (e Invalid) Error() string { return string(e) }
+func (e InvalidError) Error() string { return string(e) }
 
-// Invalidf formats an Invalid.
-func Invalidf(format string, args ...any) error { return Invalid(fmt.Sprintf(format, args...)) }
+// Invalidf formats an InvalidError.
+func Invalidf(format string, args ...any) error { return InvalidError(fmt.Sprintf(format, args...)) }
 
-// Malformed is a request that does not have the shape of the protocol; DynamoDB reports it as a SerializationException.
-type Malformed string
+// MalformedError is a request that does not have the shape of the protocol; DynamoDB reports it as a SerializationException.
+type MalformedError string
 
 // Error returns the message.
-func (e Malformed) Error() string { return string(e) }
+func (e MalformedError) Error() string { return string(e) }
 
 // String returns a new string value.
 func String(s string) *Value { return &Value{Kind: S, Str: s} }

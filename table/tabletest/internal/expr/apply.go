@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	errNoAttribute = attr.Invalid("The provided expression refers to an attribute that does not exist in the item")
-	errOperandType = attr.Invalid("An operand in the update expression has an incorrect data type")
-	errPath        = attr.Invalid("The document path provided in the update expression is invalid for update")
+	errNoAttribute = attr.InvalidError("The provided expression refers to an attribute that does not exist in the item")
+	errOperandType = attr.InvalidError("An operand in the update expression has an incorrect data type")
+	errPath        = attr.InvalidError("The document path provided in the update expression is invalid for update")
 )
 
 // change is what an action does to one place: a new value, or nil to remove it.

@@ -92,7 +92,7 @@ func (b *binder) words(n *node) error {
 		}
 	case opParen:
 		if n.args[0].op == opParen {
-			return attr.Invalid("The expression has redundant parentheses;")
+			return attr.InvalidError("The expression has redundant parentheses;")
 		}
 	}
 	if n.op != opPath && n.op != opValue && n.op != opParen {
@@ -325,10 +325,10 @@ func bounds(low, high *node) error {
 	c, ok := attr.Compare(low.value, high.value)
 	text := "lower bound operand: AttributeValue: " + brief(low.value) + ", upper bound operand: AttributeValue: " + brief(high.value)
 	if !ok {
-		return attr.Invalid("The BETWEEN operator requires same data type for lower and upper bounds; " + text)
+		return attr.InvalidError("The BETWEEN operator requires same data type for lower and upper bounds; " + text)
 	}
 	if c > 0 {
-		return attr.Invalid("The BETWEEN operator requires upper bound to be greater than or equal to lower bound; " + text)
+		return attr.InvalidError("The BETWEEN operator requires upper bound to be greater than or equal to lower bound; " + text)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package expr_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -119,9 +120,7 @@ func TestUpdates(t *testing.T) {
 			got, err := u.Apply(before)
 			require.NoError(t, err)
 			want := before.Clone()
-			for name, v := range item(t, tt.attrs) {
-				want[name] = v
-			}
+			maps.Copy(want, item(t, tt.attrs))
 			assert.JSONEq(t, string(want.Append(nil)), string(got.Append(nil)))
 			assert.True(t, attr.EqualItems(item(t, sample), before), "the item itself is not touched")
 		})

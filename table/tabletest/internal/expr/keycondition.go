@@ -44,7 +44,7 @@ func (c *KeyCondition) Terms() ([]KeyTerm, error) {
 	for i := range terms {
 		for j := range i {
 			if terms[i].Name == terms[j].Name {
-				return nil, attr.Invalid("KeyConditionExpressions must only contain one condition per key")
+				return nil, attr.InvalidError("KeyConditionExpressions must only contain one condition per key")
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func keyTerms(n *node, terms *[]KeyTerm) error {
 		switch a = a.bare(); a.op {
 		case opPath:
 			if at >= 0 {
-				return attr.Invalid("Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition")
+				return attr.InvalidError("Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition")
 			}
 			if len(a.path) > 1 {
 				return attr.Invalidf("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s", a.path[0].Name)
@@ -83,12 +83,12 @@ func keyTerms(n *node, terms *[]KeyTerm) error {
 		case opValue:
 			term.Values = append(term.Values, a.value)
 		default:
-			return attr.Invalid("KeyConditionExpressions cannot contain nested operations")
+			return attr.InvalidError("KeyConditionExpressions cannot contain nested operations")
 		}
 	}
 	switch {
 	case at < 0:
-		return attr.Invalid("Invalid condition in KeyConditionExpression: No key attribute specified")
+		return attr.InvalidError("Invalid condition in KeyConditionExpression: No key attribute specified")
 	case at > 0 && (o == KeyBetween || o == KeyBeginsWith):
 		return attr.Invalidf("Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand", name)
 	case at > 0:

@@ -17,7 +17,7 @@ type parser struct{ *lexer }
 
 func newParser(src string) (*parser, error) {
 	if src == "" {
-		return nil, attr.Invalid("The expression can not be empty;")
+		return nil, attr.InvalidError("The expression can not be empty;")
 	}
 	if len(src) > maxLength {
 		return nil, attr.Invalidf("Expression size has exceeded the maximum allowed size; expression size: %d", len(src))

@@ -13,8 +13,8 @@ import (
 func TestParseKeepsOrder(t *testing.T) {
 	n, err := jsontree.Parse([]byte(` {"b":[1,true,null,"\u00e9\ud83d\ude00\n"],"a":{}} `))
 	require.NoError(t, err)
-	assert.Equal(t, `{"b":[1,true,null,"é😀\n"],"a":{}}`, string(n.Append(nil)))
-	assert.Equal(t, `{"a":{},"b":[1,true,null,"é😀\n"]}`, string(n.AppendSorted(nil)))
+	got := []string{string(n.Append(nil)), string(n.AppendSorted(nil))} // texts: JSON equality has no order
+	assert.Equal(t, []string{`{"b":[1,true,null,"é😀\n"],"a":{}}`, `{"a":{},"b":[1,true,null,"é😀\n"]}`}, got)
 	assert.True(t, n.Get("missing").IsNull())
 }
 
