@@ -1,0 +1,43 @@
+package tabletest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/guregu/dynamo/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// guregu/dynamo sends the older KeyConditions beside expressions; its reads and writes work as they are.
+func TestGureguQueries(t *testing.T) {
+	_, c := setup(t)
+	tbl := dynamo.NewFromIface(c).Table("app")
+	type rec struct {
+		PK string `dynamo:"pk"`
+		SK string `dynamo:"sk"`
+		N  int    `dynamo:"n"`
+	}
+	for i := range 5 {
+		require.NoError(t, tbl.Put(rec{"a", fmt.Sprintf("k%d", i), i}).Run(t.Context()))
+	}
+	var out []rec
+	err := tbl.Get("pk", "a").Range("sk", dynamo.BeginsWith, "k").Filter("'n' > ?", 1).Project("pk", "sk", "n").Order(dynamo.Descending).All(t.Context(), &out)
+	require.NoError(t, err)
+	require.Len(t, out, 3)
+	require.Equal(t, 4, out[0].N)
+	out = nil
+	key, err := tbl.Get("pk", "a").SearchLimit(2).AllWithLastEvaluatedKey(t.Context(), &out)
+	require.NoError(t, err)
+	require.Len(t, key, 2)
+	out = nil
+	require.NoError(t, tbl.Get("pk", "a").Range("sk", dynamo.Between, "k1", "k2").StartFrom(nil).All(t.Context(), &out))
+	require.Len(t, out, 2)
+	out = nil
+	require.NoError(t, tbl.Scan().All(t.Context(), &out))
+	require.Len(t, out, 5)
+	var one rec
+	require.NoError(t, tbl.Update("pk", "a").Range("sk", "k1").Add("n", 10).If("'n' = ?", 1).Value(t.Context(), &one))
+	require.Equal(t, 11, one.N)
+	require.ErrorIs(t, tbl.Get("pk", "zz").Range("sk", dynamo.Equal, "q").One(t.Context(), &one), dynamo.ErrNotFound)
+	require.NoError(t, tbl.Delete("pk", "a").Range("sk", "k0").Run(t.Context()))
+}
