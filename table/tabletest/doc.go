@@ -62,7 +62,7 @@
 //
 // # Cost
 //
-// A conditional UpdateItem through the SDK takes about 50 µs on an idle machine (BenchmarkConditionalUpdate), less than half
-// of it in the engine; reading and
-// writing one item costs O(log n). The request log keeps the last million requests.
+// A conditional UpdateItem through the SDK takes about 50 µs on an idle machine, less than half of it in the engine
+// (BenchmarkConditionalUpdate). Reading and writing one item costs O(log n). The request log keeps the last million
+// requests.
 package tabletest
