@@ -308,7 +308,7 @@ func normal(in any, a Answer) Answer {
 }
 
 func withoutIdentity(d map[string]any) {
-	for _, name := range []string{"CreationDateTime", "TableId", "ItemCount", "TableSizeBytes", "IndexSizeBytes", "TableArn", "IndexArn", "LastUpdateToPayPerRequestDateTime"} {
+	for _, name := range []string{"CreationDateTime", "TableId", "ItemCount", "TableSizeBytes", "IndexSizeBytes", "TableArn", "IndexArn", "LastUpdateToPayPerRequestDateTime", "LastDecreaseDateTime", "LastIncreaseDateTime"} {
 		delete(d, name)
 	}
 	sortList(d["AttributeDefinitions"])

@@ -122,6 +122,11 @@ func (c *call) readGet(in *fields, t *table) (*get, error) {
 	if err := env.Unused(); err != nil {
 		return nil, err
 	}
+	if g.proj != nil {
+		if err := t.checkScalars(g.proj); err != nil {
+			return nil, err
+		}
+	}
 	if g.key, err = readKey(in, t); err != nil {
 		return nil, err
 	}

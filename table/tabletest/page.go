@@ -40,6 +40,7 @@ type page struct {
 	fetched float64 // units for reading the table behind a local index
 	last    *row
 	full    bool
+	single  bool // there is no second item to go on to
 }
 
 // readPage reads the parameters that come before the expressions.
@@ -158,8 +159,28 @@ func (p *page) checkGlobal() error {
 			return parameter("Global secondary index %s does not project [%s]", p.x.name, strings.Join(missing, ", "))
 		}
 	}
+	return nil
+}
+
+// checkFilterCovered refuses a query's filter on attributes that the index does not hold. Scans have no such check:
+// to them these attributes are missing.
+func (p *page) checkFilterCovered() error {
+	if p.x == nil {
+		return nil
+	}
 	if missing := p.uncovered(filterRoots(p.filter)); len(missing) > 0 {
 		return parameter("Secondary index %s does not project one or more filter attributes: [%s]", p.x.name, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// checkScalars refuses paths into key attributes in the filter and the projection.
+func (p *page) checkScalars() error {
+	if err := p.t.checkCondition(p.filter); err != nil {
+		return err
+	}
+	if p.proj != nil {
+		return p.t.checkScalars(p.proj)
 	}
 	return nil
 }
@@ -253,7 +274,7 @@ func (p *page) fetches() bool {
 	if p.what == selectAll {
 		return true
 	}
-	return p.proj != nil && len(p.uncovered(p.proj.Roots())) > 0 || len(p.uncovered(filterRoots(p.filter))) > 0
+	return p.proj != nil && len(p.uncovered(p.proj.Roots())) > 0
 }
 
 // visit takes in one row and reports whether the page goes on.
@@ -289,7 +310,7 @@ func (p *page) output() []byte {
 	}
 	o.int("Count", p.count)
 	o.int("ScannedCount", p.scanned)
-	if p.full {
+	if p.full && !p.single {
 		key := p.t.keys.extract(p.last.item)
 		if p.x != nil {
 			maps.Copy(key, p.x.keys.extract(p.last.item))

@@ -40,6 +40,9 @@ func query(c *call) ([]byte, error) {
 	if err := p.env.Unused(); err != nil {
 		return nil, err
 	}
+	if err := p.checkScalars(); err != nil {
+		return nil, err
+	}
 	var terms []expr.KeyTerm
 	switch {
 	case keyCondition != nil:
@@ -56,20 +59,29 @@ func query(c *call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.readStart(); err != nil {
+		return nil, err
+	}
+	part := partition(hash)
+	if p.start != nil {
+		if k := p.startKey(); k.part != part || sort.below(k.sort) || sort.above(k.sort) {
+			return nil, invalid("The provided starting key does not match the range key predicate")
+		}
+	}
 	if err := p.checkFilterKeys(); err != nil {
 		return nil, err
 	}
-	if err := p.checkGlobal(); err != nil {
+	if err := p.checkFilterCovered(); err != nil {
 		return nil, err
 	}
-	if err := p.readStart(); err != nil {
+	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
 	forward := !in.has("ScanIndexForward") || in.flag("ScanIndexForward")
 	if in.err != nil {
 		return nil, in.err
 	}
-	return p.query(hash, sort, forward)
+	return p.query(part, sort, forward)
 }
 
 // onlyKeyConditions allows KeyConditions beside a filter or projection expression, which the service accepts.
@@ -167,14 +179,11 @@ func (s *sortRange) above(key string) bool {
 	return false
 }
 
-func (p *page) query(hash *attr.Value, rng *sortRange, forward bool) ([]byte, error) {
-	part := partition(hash)
+func (p *page) query(part string, rng *sortRange, forward bool) ([]byte, error) {
+	p.single = p.x == nil && !p.t.keys.hasSort()
 	var start rowKey
 	if p.start != nil {
 		start = p.startKey()
-		if start.part != part || rng.below(start.sort) || rng.above(start.sort) {
-			return nil, invalid("The provided starting key does not match the range key predicate")
-		}
 	}
 	source := p.c.source(p.t, p.x, p.consistent)
 	fetch := p.fetches()

@@ -38,14 +38,17 @@ func scan(c *call) ([]byte, error) {
 	if err := p.env.Unused(); err != nil {
 		return nil, err
 	}
-	if err := p.checkGlobal(); err != nil {
-		return nil, err
-	}
 	seg, err := readSegment(in)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.readStart(); err != nil {
+		return nil, err
+	}
+	if err := p.checkScalars(); err != nil {
+		return nil, err
+	}
+	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
 	if p.start != nil && seg.of(p.startKey()) != seg.number {

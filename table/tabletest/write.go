@@ -49,6 +49,9 @@ func (w *write) run() error {
 		w.after = item
 		return nil
 	}
+	if err := w.t.checkTargets(w.change); err != nil {
+		return err
+	}
 	after, err := w.change.next(item, w.key)
 	w.after = after
 	return err
@@ -164,21 +167,15 @@ func (t *table) checkUpdated(item attr.Item) error {
 	return item.CheckDepth()
 }
 
-// checkTargets refuses an update of key attributes.
-func (t *table) checkTargets(paths []expr.Path) error {
-	for _, p := range paths {
-		name := p[0].Name
-		if t.keys.has(name) {
-			return mismatch("One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key", name)
+// checkTargets refuses an update of key attributes, and paths into those of indexes.
+func (t *table) checkTargets(m mutation) error {
+	for _, p := range m.targets() {
+		if name := p[0].Name; t.keys.has(name) {
+			return parameter("Cannot update attribute %s. This attribute is part of the key", name)
 		}
-		if len(p) == 1 {
-			continue
-		}
-		for _, x := range t.indexes {
-			if x.keys.has(name) {
-				return invalid("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: %s", name)
-			}
-		}
+	}
+	if u, ok := m.(updating); ok && u.u != nil {
+		return t.checkScalars(u.u)
 	}
 	return nil
 }
@@ -244,16 +241,29 @@ func (c *call) readPut(in *fields) (*write, error) {
 		return nil, err
 	}
 	w := &write{t: t, change: putting{item}}
-	if err := w.readOptions(in, "ConditionExpression"); err != nil {
-		return nil, err
+	return w, c.inOrder(
+		func() error { return w.readOptions(in, "ConditionExpression") },
+		func() error {
+			if err := t.checkPut(item); err != nil {
+				return err
+			}
+			w.key = t.keys.extract(item)
+			w.place = t.keys.place(item)
+			c.touch(t, touchedKey{t.name, w.key})
+			return nil
+		})
+}
+
+// inOrder reads the expressions of a write and then its key, as a transaction does; a write on its own is refused for
+// its key first.
+func (c *call) inOrder(expressions, key func() error) error {
+	if c.op != "TransactWriteItems" {
+		expressions, key = key, expressions
 	}
-	if err := t.checkPut(item); err != nil {
-		return nil, err
+	if err := expressions(); err != nil {
+		return err
 	}
-	w.key = t.keys.extract(item)
-	w.place = t.keys.place(item)
-	c.touch(t, touchedKey{t.name, w.key})
-	return w, nil
+	return key()
 }
 
 func (c *call) readDelete(in *fields) (*write, error) {
@@ -262,10 +272,9 @@ func (c *call) readDelete(in *fields) (*write, error) {
 		return nil, err
 	}
 	w := &write{t: t, change: deleting{}}
-	if err := w.readOptions(in, "ConditionExpression"); err != nil {
-		return nil, err
-	}
-	return w, w.readPlace(c, in)
+	return w, c.inOrder(
+		func() error { return w.readOptions(in, "ConditionExpression") },
+		func() error { return w.readPlace(c, in) })
 }
 
 func (c *call) readCheck(in *fields) (*write, error) {
@@ -286,13 +295,9 @@ func (c *call) readUpdate(in *fields) (*write, error) {
 		return nil, err
 	}
 	w := &write{t: t}
-	if err := w.readOptions(in, "UpdateExpression", "ConditionExpression"); err != nil {
-		return nil, err
-	}
-	if err := w.readPlace(c, in); err != nil {
-		return nil, err
-	}
-	return w, t.checkTargets(w.change.targets())
+	return w, c.inOrder(
+		func() error { return w.readOptions(in, "UpdateExpression", "ConditionExpression") },
+		func() error { return w.readPlace(c, in) })
 }
 
 func (w *write) readPlace(c *call, in *fields) error {
@@ -328,7 +333,7 @@ func (w *write) readOptions(in *fields, params ...string) error {
 	if err := env.Unused(); err != nil {
 		return err
 	}
-	return in.err
+	return firstError(in.err, w.t.checkCondition(w.cond))
 }
 
 func readUpdating(in *fields, t *table, env *expr.Env) (mutation, error) {

@@ -23,6 +23,9 @@ type change struct {
 func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	var puts, removes []change
 	for _, a := range u.sets {
+		if err := checkParent(item, a.target.path); err != nil {
+			return nil, err
+		}
 		v, err := a.operand.compute(item)
 		if err != nil {
 			return nil, err
@@ -30,9 +33,15 @@ func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 		puts = append(puts, change{a.target.path, v})
 	}
 	for _, a := range u.removes {
+		if err := checkParent(item, a.target.path); err != nil {
+			return nil, err
+		}
 		removes = append(removes, change{path: a.target.path})
 	}
 	for _, a := range u.adds {
+		if err := checkParent(item, a.target.path); err != nil {
+			return nil, err
+		}
 		v, err := added(a.target.path.Get(item), a.operand.value)
 		if err != nil {
 			return nil, err
@@ -40,11 +49,11 @@ func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 		puts = append(puts, change{a.target.path, v})
 	}
 	for _, a := range u.deletes {
+		if err := checkParent(item, a.target.path); err != nil {
+			return nil, err
+		}
 		old := a.target.path.Get(item)
 		if old == nil {
-			if err := checkParent(item, a.target.path); err != nil {
-				return nil, err
-			}
 			continue
 		}
 		if old.Kind != a.operand.value.Kind {

@@ -7,7 +7,17 @@ import (
 )
 
 // Projection is a set of paths that do not overlap.
-type Projection struct{ root *branch }
+type Projection struct {
+	root  *branch
+	paths []Path
+}
+
+// Paths calls yield with every path of the projection, in the order of the text.
+func (p *Projection) Paths(yield func(Path)) {
+	for _, path := range p.paths {
+		yield(path)
+	}
+}
 
 // ParseProjection parses and binds a ProjectionExpression.
 func ParseProjection(src string, env *Env) (*Projection, error) {
@@ -50,7 +60,7 @@ func ProjectPaths(paths []Path) *Projection {
 	for _, p := range paths {
 		root.add(p)
 	}
-	return &Projection{root: root}
+	return &Projection{root: root, paths: paths}
 }
 
 // Roots returns the names of the top-level attributes that the projection reads, sorted.

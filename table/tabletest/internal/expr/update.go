@@ -202,6 +202,18 @@ func wrongUpdateType(name string, k attr.Kind) error {
 // Targets returns the paths that the update changes, in the order of the text.
 func (u *Update) Targets() []Path { return u.paths }
 
+// Paths calls yield with every path that the update changes or reads.
+func (u *Update) Paths(yield func(Path)) {
+	for _, list := range [][]action{u.sets, u.removes, u.adds, u.deletes} {
+		for _, a := range list {
+			yield(a.target.path)
+			if a.operand != nil {
+				a.operand.paths(yield)
+			}
+		}
+	}
+}
+
 // Written returns the targets that are not removed.
 func (u *Update) Written() []Path {
 	var out []Path
