@@ -2,10 +2,12 @@ package lock_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -62,6 +64,18 @@ func (w *world) requests(f func()) []string {
 		ops = append(ops, r.Operation)
 	}
 	return ops
+}
+
+// row is the key of a row that is no lock.
+func (*world) row(name string) keys.Key { return keys.NewKey("ROW#"+name, "ROW") }
+
+func number(t *testing.T, av types.AttributeValue) int64 {
+	t.Helper()
+	n, ok := av.(*types.AttributeValueMemberN)
+	require.True(t, ok, "%T is no number", av)
+	i, err := strconv.ParseInt(n.Value, 10, 64)
+	require.NoError(t, err)
+	return i
 }
 
 type order struct {

@@ -1,0 +1,66 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// line is one process's way to the engine. Unlike a fault it can be cut for that one alone.
+type line struct {
+	to   aws.HTTPClient
+	mode atomic.Int32
+}
+
+type cut int32
+
+const (
+	open       cut = iota
+	refused        // fails at once
+	hung           // never answers
+	unanswered     // arrives, but the answer does not
+)
+
+func (l *line) cut(how cut) { l.mode.Store(int32(how)) }
+
+func (l *line) Do(r *http.Request) (*http.Response, error) {
+	switch cut(l.mode.Load()) {
+	case refused:
+		return nil, errors.New("connection refused")
+	case hung:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case unanswered:
+		if resp, err := l.to.Do(r); err == nil {
+			err = resp.Body.Close()
+			return nil, errors.Join(errors.New("connection reset"), err)
+		}
+	}
+	return l.to.Do(r)
+}
+
+// clientOver is a client of a process that reaches the engine by a line of its own.
+func (w *world) clientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
+	w.Helper()
+	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = l })
+	tbl, err := table.Open(sdk, table.Schema{Name: "app"}, opts...)
+	require.NoError(w, err)
+	_, err = tbl.Plan(w.Context())
+	require.NoError(w, err)
+	c, err := lock.New(tbl, config)
+	require.NoError(w, err)
+	w.Cleanup(func() {
+		l.cut(open)
+		assert.NoError(w, c.Close(context.Background()))
+	})
+	return c
+}
