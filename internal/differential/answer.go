@@ -27,7 +27,8 @@ type Answer struct {
 	// failed condition, the reasons of a cancelled transaction.
 	Detail map[string]any `json:"detail,omitempty"`
 
-	raw any
+	raw        any
+	normalized bool
 }
 
 // OK reports whether the request succeeded.

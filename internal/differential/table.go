@@ -69,7 +69,12 @@ func schema(hash, rang Key) []types.KeySchemaElement {
 	return s
 }
 
-// tables returns the tables of a round: one with a partition key only, and
+// indexRange returns the sort key of an index by its name; "" if it has none.
+func indexRange(name string) string {
+	return map[string]string{"gsi0": "gn", "gsi3": "pk", "gsi4": "gs", "lsi": "ls"}[name]
+}
+
+// newTables returns the tables of a round: one with a partition key only, and
 // two with sort keys and indexes; key types vary.
 func (g *Generator) newTables(prefix string) []*Table {
 	scalar := []string{"S", "S", "N", "B"}
@@ -89,6 +94,7 @@ func (g *Generator) newTables(prefix string) []*Table {
 		}
 		if i == 2 || g.chance(0.5) {
 			gs, gn := Key{"gs", "S"}, Key{"gn", "N"}
+			// indexRange knows their sort keys.
 			all := []Index{{Hash: gs, Range: gn}, {Hash: gn}, {Hash: gs}, {Hash: gn, Range: t.Hash}, {Hash: t.Hash, Range: gs}}
 			for _, j := range g.Perm(len(all))[:g.between(1, 2)] {
 				ix := all[j]

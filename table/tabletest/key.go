@@ -83,10 +83,12 @@ func (s keySchema) extract(item attr.Item) attr.Item {
 	return out
 }
 
+const wrongKeySize = "The number of conditions on the keys is invalid"
+
 // checkKey validates a Key parameter: exactly the key attributes, of the right types and sizes.
 func (s keySchema) checkKey(key attr.Item) error {
 	if len(key) != s.size() {
-		return invalid("The number of conditions on the keys is invalid")
+		return invalid(wrongKeySize)
 	}
 	return s.checkItem(key)
 }

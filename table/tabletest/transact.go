@@ -74,15 +74,7 @@ func transactWriteItems(c *call) ([]byte, error) {
 	if len(token) > maxToken {
 		return nil, invalid("Value %s at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", token, maxToken)
 	}
-	past, err := c.repeated(token)
-	if err != nil {
-		return nil, err
-	}
-	if past != nil {
-		return c.transactOutput(past.order, past.used), nil
-	}
 	writes := make([]*write, len(items))
-	seen := map[placed]bool{}
 	for i := range items {
 		if writes[i], err = c.readAction(&items[i], i); err != nil {
 			api := asAPI(err)
@@ -90,6 +82,18 @@ func transactWriteItems(c *call) ([]byte, error) {
 				return nil, err
 			}
 			writes[i] = &write{refused: api}
+		}
+	}
+	past, err := c.repeated(token)
+	if err != nil {
+		return nil, err
+	}
+	if past != nil {
+		return c.transactOutput(past.order, past.used), nil
+	}
+	seen := map[placed]bool{}
+	for i := range writes {
+		if writes[i].refused != nil {
 			continue
 		}
 		p := placed{writes[i].t, writes[i].place}
@@ -261,6 +265,7 @@ func transactGetItems(c *call) ([]byte, error) {
 	}
 	actions := make([]action, len(items))
 	seen := map[placed]bool{}
+	reasons, refused := make([]reason, len(items)), false
 	for i := range items {
 		f := fields{n: &items[i]}
 		if !f.has("Get") {
@@ -271,9 +276,15 @@ func transactGetItems(c *call) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		reasons[i].code = reasonNone
 		g, err := c.readGet(&in, t)
 		if err != nil {
-			return nil, err
+			api := asAPI(err)
+			if !api.mismatch && api.message != wrongKeySize {
+				return nil, err
+			}
+			reasons[i], refused = reason{code: reasonValidation, message: api.message}, true
+			continue
 		}
 		p := placed{t, g.place}
 		if seen[p] {
@@ -281,6 +292,9 @@ func transactGetItems(c *call) ([]byte, error) {
 		}
 		seen[p] = true
 		actions[i] = action{t, g}
+	}
+	if refused {
+		return nil, canceled(reasons)
 	}
 	if reasons := c.readConflicts(len(actions), func(i int) (*table, *get) { return actions[i].t, actions[i].g }); reasons != nil {
 		return nil, canceled(reasons)

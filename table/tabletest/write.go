@@ -161,10 +161,24 @@ func (t *table) checkUpdated(item attr.Item) error {
 			return err
 		}
 	}
-	if item.Size() > maxItem {
+	if t.storedSize(item) > maxItem {
 		return invalid("Item size to update has exceeded the maximum allowed size")
 	}
 	return item.CheckDepth()
+}
+
+// storedSize is what the limit on an item's size applies to: the item and its entries in local indexes.
+func (t *table) storedSize(item attr.Item) int {
+	size := item.Size()
+	for _, x := range t.indexes {
+		if x.global {
+			continue
+		}
+		if entry := x.entry(t.keys, t.keys.place(item), item); entry != nil {
+			size += entry.size
+		}
+	}
+	return size
 }
 
 // checkTargets refuses an update of key attributes, and paths into those of indexes.
@@ -190,7 +204,7 @@ func (t *table) checkPut(item attr.Item) error {
 			return err
 		}
 	}
-	if item.Size() > maxItem {
+	if t.storedSize(item) > maxItem {
 		return invalid("Item size has exceeded the maximum allowed size")
 	}
 	return nil
