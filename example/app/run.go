@@ -84,7 +84,7 @@ func (a *app) run(ctx context.Context) (err error) {
 		client = engine.Client()
 		if a.processes > 0 {
 			a.target.Dummy = true
-			if a.target.Endpoint, err = engine.Listen("127.0.0.1:0"); err != nil {
+			if a.target.Endpoint, err = engine.Listen("127.0.0.1:0"); err != nil { //nolint:contextcheck // the engine's Close ends it
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,11 +79,15 @@ func newBench(t *testing.T, e *engines.Engine) bench {
 	return bench{crew: c, store: s, batch: b, in: in}
 }
 
-// acquire takes an order's lock and prepares its settlement.
-func (b bench) acquire(t *testing.T, id string) *settlement {
+// staleLease is short, so that tests need not wait long for its end, but long
+// enough for a busy machine to acquire it.
+const staleLease = time.Second
+
+// acquire takes an order's lock, waiting for it, and prepares its settlement.
+func (b bench) acquire(t *testing.T, id string, opts ...lock.Option) *settlement {
 	t.Helper()
 	o := b.store.order(b.batch.ID, id)
-	lease, err := b.locks.Acquire(t.Context(), lock.Beside(b.store.orders.Key(o)), lock.Fixed(lock.MinFixed))
+	lease, err := b.locks.Acquire(t.Context(), lock.Beside(b.store.orders.Key(o)), opts...)
 	require.NoError(t, err)
 	s, err := b.prepare(t.Context(), lease, o, "w1")
 	require.NoError(t, err)
@@ -100,7 +105,7 @@ func (b bench) audit(t *testing.T) *audit {
 func TestContractStaleWriteIsRefused(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
-		stale := b.acquire(t, "10248")
+		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
 		require.NoError(t, b.acquire(t, "10248").commit(t.Context())) // waits for the end of the lease
 		require.NoError(t, b.acquire(t, "a#ORDER#1").commit(t.Context()))
 		require.ErrorIs(t, stale.commit(t.Context()), lock.ErrLost)
@@ -116,7 +121,7 @@ func TestContractStaleWriteIsRefused(t *testing.T) {
 func TestContractUnguardedStaleWriteSettlesTwice(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
-		stale := b.acquire(t, "10248")
+		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
 		require.NoError(t, b.acquire(t, "10248").commit(t.Context()))
 		require.NoError(t, b.acquire(t, "a#ORDER#1").commit(t.Context()))
 
@@ -134,7 +139,7 @@ func TestContractUnguardedStaleWriteSettlesTwice(t *testing.T) {
 func TestContractGuardRefusesACurrentVersionToo(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
-		stale := b.acquire(t, "10248")
+		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
 		require.NoError(t, b.acquire(t, "10248").commit(t.Context()))
 		require.NoError(t, b.acquire(t, "a#ORDER#1").commit(t.Context()))
 		var err error
