@@ -269,21 +269,13 @@ func TestEnsureReportsWhyAStepFails(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrDenied)
 		assert.ErrorContains(t, err, "CreateTable")
 
-		f.Before(func(op string) {
-			if op == "CreateTable" {
-				f.Script(faulty.Refuse(400, "LimitExceededException"))
-			}
-		})
-		busy := tbl
-		f.Script()
 		always := faulty.Refuse(400, "LimitExceededException")
 		script := make([]faulty.Outcome, 0, 200)
 		for range 12 { // look, settle, then the step with its three repeats, settle
 			script = append(script, faulty.Pass, faulty.Pass, always, always, always, always, faulty.Pass)
 		}
-		f.Before(nil)
 		f.Script(script...)
-		err = busy.Ensure(t.Context())
+		err = tbl.Ensure(t.Context())
 		require.ErrorIs(t, err, table.ErrSchema)
 		var limit *types.LimitExceededException
 		require.ErrorAs(t, err, &limit, "the cause stays visible")

@@ -68,6 +68,17 @@ func Retryable(err error) bool {
 	return false
 }
 
+// finalError is not repeated, whatever its causes look like.
+type finalError struct{ error }
+
+func (e *finalError) Unwrap() error { return e.error }
+
+// repeats says whether the policy sends a request again after err.
+func (r Retry) repeats(err error) bool {
+	var final *finalError
+	return !errors.As(err, &final) && r.Retryable(err)
+}
+
 type onceKey struct{}
 
 // WithoutRetry returns a context under which requests are sent once, for callers that have
@@ -83,7 +94,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 		return ended(ctx)
 	}
 	last := attempt()
-	if last == nil || ctx.Err() != nil || ctx.Value(onceKey{}) != nil || !r.Retryable(last) {
+	if last == nil || ctx.Err() != nil || ctx.Value(onceKey{}) != nil || !r.repeats(last) {
 		return withCause(ctx, last)
 	}
 	first := true
@@ -93,7 +104,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 			last = attempt()
 		}
 		first = false
-		if last != nil && (ctx.Err() != nil || !r.Retryable(last)) {
+		if last != nil && (ctx.Err() != nil || !r.repeats(last)) {
 			return backoff.Permanent(last)
 		}
 		return last

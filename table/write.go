@@ -212,7 +212,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 		if last != nil && t.now().After(deadline) {
 			// Past the token's window another attempt could apply a second time what
 			// an unanswered one has applied already.
-			return answer{}, fmt.Errorf("%w: the transaction's outcome is unknown: last attempt: %w", ErrUnreachable, last)
+			return answer{}, &finalError{fmt.Errorf("%w: the transaction's outcome is unknown: last attempt: %w", ErrUnreachable, last)}
 		}
 		out, err := t.client.TransactWriteItems(ctx, in, once)
 		if err != nil {

@@ -1,0 +1,127 @@
+package table_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/faulty"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestUsageCountsWhatDynamoDBReports(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		big := make([]byte, 5000) // six write units with its keys, two read units
+		put := func(sk string) table.Op { return table.Put(f.item("p", sk, "b", big)) }
+		for _, c := range []struct {
+			name string
+			call func() error
+			want table.Totals
+		}{
+			{"put", func() error { return f.Write(t.Context(), put("1")) }, table.Totals{Requests: 1, WriteUnits: 5}},
+			{"transaction", func() error {
+				return f.Write(t.Context(), put("2"), table.Update(key("p", "3"), table.Attr("v").Set(1)))
+			}, table.Totals{Requests: 1, WriteUnits: 12}},
+			{"consistent get", func() error { _, err := f.Get(t.Context(), key("p", "1"), true); return err }, table.Totals{Requests: 1, ReadUnits: 2}},
+			{"get", func() error { _, err := f.Get(t.Context(), key("p", "1"), false); return err }, table.Totals{Requests: 1, ReadUnits: 1}},
+			{"query", func() error { _, err := f.QueryPage(t.Context(), table.Query{PK: "p"}); return err }, table.Totals{Requests: 1, ReadUnits: 1.5}},
+			{"scan", func() error { _, err := f.ScanPage(t.Context(), table.Scan{Consistent: true}); return err }, table.Totals{Requests: 1, ReadUnits: 3}},
+			{"batch get", func() error {
+				_, err := f.BatchGet(t.Context(), []keys.Key{key("p", "1"), key("p", "2"), key("p", "1")}, true)
+				return err
+			}, table.Totals{Requests: 1, ReadUnits: 4}},
+			{"batch write", func() error { return f.BatchWrite(t.Context(), []table.Op{put("4"), put("5")}) }, table.Totals{Requests: 1, WriteUnits: 10}},
+			{"failed condition", func() error {
+				err := f.Write(t.Context(), put("1").If(table.Attr("b").NotExists()))
+				if assert.ErrorIs(t, err, table.ErrCondition) {
+					return nil
+				}
+				return err
+			}, table.Totals{Requests: 1}},
+			{"repeated", func() error {
+				f.faults.Script(faulty.Throttle(), faulty.DropRequest)
+				return f.Write(t.Context(), table.Delete(key("p", "none")))
+			}, table.Totals{Requests: 3, Retries: 2, WriteUnits: 1}},
+			{"refused here", func() error {
+				if assert.ErrorIs(t, f.Write(t.Context()), table.ErrInvalid) {
+					return nil
+				}
+				return nil
+			}, table.Totals{}},
+			{"schema", func() error { _, err := f.Plan(t.Context()); return err }, table.Totals{Requests: 1}},
+		} {
+			before := f.Usage()
+			require.NoError(t, c.call(), c.name)
+			after := f.Usage()
+			assert.Equal(t, c.want, table.Totals{
+				Requests: after.Requests - before.Requests, Retries: after.Retries - before.Retries,
+				ReadUnits: after.ReadUnits - before.ReadUnits, WriteUnits: after.WriteUnits - before.WriteUnits,
+			}, c.name)
+		}
+	})
+}
+
+func TestUsageOfAContextIsItsOwnAndThatOfThoseAbove(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		before := f.Usage()
+		outer, all := table.WithUsage(t.Context())
+		inner, some := table.WithUsage(outer)
+		other, none := table.WithUsage(outer)
+		_ = other
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				assert.NoError(t, f.Write(inner, table.Delete(key("p", "s"))))
+				assert.NoError(t, f.Write(outer, table.Delete(key("p", "s"))))
+			})
+		}
+		group.Wait()
+		require.NoError(t, f.Write(t.Context(), table.Delete(key("p", "s"))))
+		assert.Equal(t, table.Totals{Requests: 8, WriteUnits: 8}, some.Totals())
+		assert.Equal(t, table.Totals{Requests: 16, WriteUnits: 16}, all.Totals())
+		assert.Zero(t, none.Totals())
+		assert.Equal(t, before.Requests+17, f.Usage().Requests)
+	})
+}
+
+func TestTheServersTimeIsSeenInEveryAnswer(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		name := e.TableName(t)
+		offset := time.Hour // of a clock that is wrong
+		s := testSchema(name)
+		fresh, err := table.Open(e.Client(), s, table.WithClock(func() time.Time { return time.Now().Add(offset) }))
+		require.NoError(t, err)
+		_, seen := fresh.LastServerTime()
+		assert.False(t, seen, "nothing was asked yet")
+		require.NoError(t, fresh.Ensure(t.Context()))
+
+		check := func(what string) {
+			at, seen := fresh.LastServerTime()
+			require.True(t, seen, what)
+			assert.WithinDuration(t, time.Now(), at.Server, 5*time.Second, what)
+			assert.WithinDuration(t, time.Now().Add(offset), at.Local, 5*time.Second, what)
+			assert.Zero(t, at.Server.Nanosecond(), what)
+			assert.GreaterOrEqual(t, at.Trip, time.Duration(0), what)
+			assert.Less(t, at.Trip, 5*time.Second, what)
+		}
+		check("ensure")
+		tbl, err := table.Open(e.Client(), s, table.WithClock(func() time.Time { return time.Now().Add(offset) }))
+		require.NoError(t, err)
+		fresh = tbl
+		err = tbl.Write(t.Context(), table.Delete(key("p", "s")).If(table.Attr("v").Exists()))
+		require.ErrorIs(t, err, table.ErrCondition)
+		check("a failed condition")
+		tbl, err = table.Open(e.Client(), s, table.WithClock(func() time.Time { return time.Now().Add(offset) }))
+		require.NoError(t, err)
+		fresh = tbl
+		require.ErrorIs(t, tbl.Write(t.Context(), table.Check(key("p", "s"), table.Attr("v").Exists())), table.ErrCondition)
+		check("a cancelled transaction")
+	})
+}
