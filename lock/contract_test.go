@@ -1,0 +1,429 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+
+// place is a table on one of the engines.
+type place struct {
+	*testing.T
+	table  *table.Table
+	client *lock.Client
+}
+
+// contract runs f on every engine.
+func contract(t *testing.T, scheme keys.Scheme, f func(ctx context.Context, p *place)) {
+	t.Helper()
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t), Keys: scheme})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		p := &place{T: t, table: tbl}
+		p.client = p.open(lock.Config{Owner: "test"})
+		f(t.Context(), p)
+	})
+}
+
+func (p *place) open(config lock.Config) *lock.Client {
+	p.Helper()
+	config.Logger = slog.New(slog.DiscardHandler)
+	c, err := lock.New(p.table, config)
+	require.NoError(p, err)
+	p.Cleanup(func() { assert.NoError(p, c.Close(context.Background())) })
+	return c
+}
+
+// raw is the lock's row as it stands in the table.
+func (p *place) raw(l *lock.Lease) table.Item {
+	p.Helper()
+	item, err := p.table.Get(p.Context(), l.Key(), true)
+	require.NoError(p, err)
+	return item
+}
+
+// totals runs f and says what it cost.
+func totals(ctx context.Context, f func(ctx context.Context)) table.Totals {
+	ctx, usage := table.WithUsage(ctx)
+	f(ctx)
+	return usage.Totals()
+}
+
+// P1, P2, P7.
+func TestRequestCost(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		var l *lock.Lease
+		must := func(err error) { p.Helper(); require.NoError(p, err) }
+		show := func(what string, got table.Totals, requests int64, writes float64) {
+			p.Helper()
+			p.Logf("%-34s %d requests, %v write units, %v read units (goal %d, %v, 0)", what, got.Requests, got.WriteUnits, got.ReadUnits, requests, writes)
+			assert.Equal(p, requests, got.Requests, what)
+			// DynamoDB Local does not double what is in a transaction.
+		assert.LessOrEqual(p, got.WriteUnits, writes, what)
+			assert.Zero(p, got.ReadUnits, what)
+		}
+		var err error
+		show("P1 acquire and release, new row", totals(ctx, func(ctx context.Context) {
+			l, err = p.client.Acquire(ctx, lock.Name("report"))
+			must(err)
+			must(l.Release(ctx))
+		}), 2, 2)
+		show("P1 acquire, row of before", totals(ctx, func(ctx context.Context) {
+			l, err = p.client.Acquire(ctx, lock.Name("report"))
+			must(err)
+		}), 1, 1)
+		// DynamoDB charges for a refused write without saying so.
+		show("P2 failed try", totals(ctx, func(ctx context.Context) {
+			_, err = p.open(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		}), 1, 0)
+		var held *lock.HeldError
+		require.ErrorAs(p, err, &held)
+		assert.Equal(p, "test", held.Owner)
+		assert.Equal(p, l.Fence(), held.Fence)
+		assert.WithinDuration(p, time.Now(), held.Since, time.Minute)
+		show("renewal", totals(ctx, func(ctx context.Context) { must(l.Renew(ctx)) }), 1, 1)
+		write := table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
+		show("guarded write of one row", totals(ctx, func(ctx context.Context) { must(l.Write(ctx, write)) }), 1, 4)
+		committed := totals(ctx, func(ctx context.Context) { must(l.Commit(ctx, write)) })
+		show("commit of one row", committed, 1, 4)
+		released := totals(ctx, func(ctx context.Context) { must(l.Release(ctx)) })
+		p.Logf("P7 release after commit: %d requests (goal 0)", released.Requests)
+		assert.Zero(p, released.Requests)
+	})
+}
+
+func TestRowIsAsDocumented(t *testing.T) {
+	for name, scheme := range map[string]keys.Scheme{
+		"defaults": {},
+		"renamed":  {PK: "PartKey", SK: "SortKey", Type: "_t", TTL: "expiresAt", Version: "_v", Delimiter: '|', Prefix: "shop/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contract(t, scheme, func(ctx context.Context, p *place) {
+				s := p.table.Scheme()
+				d := string(rune(s.Delimiter))
+				before := time.Now()
+				l, err := p.client.Acquire(ctx, lock.Name("report"))
+				require.NoError(p, err)
+				row := p.raw(l)
+				text := func(name string) string {
+					p.Helper()
+					v, ok := row[name].(*types.AttributeValueMemberS)
+					require.True(p, ok, name)
+					return v.Value
+				}
+				near := func(name string, unit time.Duration, want time.Time) {
+					p.Helper()
+					assert.InDelta(p, float64(want.UnixNano()/int64(unit)), float64(number(p.T, row[name])), float64(time.Minute/unit), name)
+				}
+				assert.Equal(p, s.Prefix+"LOCK"+d+"report", text(s.PK))
+				assert.Equal(p, "LOCK"+d+"report", text(s.SK))
+				assert.Equal(p, "Lock", text(s.Type))
+				assert.Equal(p, "test", text("owner"))
+				assert.GreaterOrEqual(p, len(text("nonce")), 26, "128 bits of base32")
+				assert.Equal(p, l.Fence(), number(p.T, row["fence"]))
+				assert.EqualValues(p, 20_000, number(p.T, row["lease"]))
+				assert.EqualValues(p, 0, number(p.T, row["beat"]))
+				near("acquired", time.Millisecond, before)
+				near("expires", time.Millisecond, before.Add(20*time.Second))
+				near("fence", time.Millisecond, before)
+				near(s.TTL, time.Second, before.Add(7*24*time.Hour))
+				assert.ElementsMatch(p, keysOf(row), []string{s.PK, s.SK, s.Type, s.TTL, "owner", "nonce", "fence", "lease", "beat", "acquired", "expires"})
+
+				nonce, fence := text("nonce"), row["fence"]
+				require.NoError(p, l.Release(ctx))
+				row = p.raw(l)
+				assert.Equal(p, nonce, text("released_nonce"))
+				assert.Equal(p, fence, row["fence"])
+				near("released", time.Millisecond, before)
+				near(s.TTL, time.Second, before.Add(7*24*time.Hour))
+				assert.ElementsMatch(p, keysOf(row), []string{s.PK, s.SK, s.Type, s.TTL, "owner", "fence", "acquired", "released", "released_nonce"})
+			})
+		})
+	}
+}
+
+func keysOf(item table.Item) []string {
+	var names []string
+	for name := range maps.Keys(item) {
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestLockStandsBesideItsRow(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		orders := defineOrders(p.T, p.table)
+		o, err := orders.Create(ctx, order{Tenant: "acme", ID: "42", Status: "open"})
+		require.NoError(p, err)
+		l, err := p.client.Acquire(ctx, lock.Beside(orders.Key(o)))
+		require.NoError(p, err)
+		assert.Equal(p, "TENANT#acme", l.Key().PK)
+		var found []order
+		var locks []lock.Record
+		require.NoError(p, entity.Collect(ctx, p.table, l.Key().PK, entity.Into(orders, &found), entity.Into(p.client.Records(), &locks)))
+		require.Len(p, found, 1)
+		require.Len(p, locks, 1)
+		assert.Equal(p, orders.Key(o).SK, locks[0].Of)
+		assert.Equal(p, orders.Key(o).PK, locks[0].Partition)
+		assert.True(p, locks[0].Held())
+		require.NoError(p, l.Commit(ctx, orders.UpdateOp(o, entity.Set("status", "done"))))
+		got, err := orders.Get(ctx, o, entity.Consistent())
+		require.NoError(p, err)
+		assert.Equal(p, "done", got.Status)
+	})
+}
+
+func TestUnknownAttributesSurvive(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		l, err := p.client.Acquire(ctx, lock.Name("report"))
+		require.NoError(p, err)
+		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("note").Set("kept"))))
+		require.NoError(p, l.Renew(ctx))
+		require.NoError(p, l.Release(ctx))
+		l, err = p.client.Acquire(ctx, lock.Name("report"))
+		require.NoError(p, err)
+		assert.Equal(p, &types.AttributeValueMemberS{Value: "kept"}, p.raw(l)["note"])
+	})
+}
+
+// seen is a lock row as another client would have left it.
+func (p *place) lockRow(key keys.Key, held bool, change func(table.Item)) table.Item {
+	now := time.Now()
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	n := func(v int64) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
+	item := p.table.KeyItem(key)
+	item["type"], item["fence"], item["owner"] = s("Lock"), n(7), s("another")
+	item["acquired"], item["ttl"] = n(now.Add(-time.Hour).UnixMilli()), n(now.Add(time.Hour).Unix())
+	if held {
+		item["nonce"], item["lease"], item["beat"] = s("ANOTHER"), n(1000), n(3)
+		item["expires"] = n(now.Add(-50 * time.Minute).UnixMilli())
+	} else {
+		item["released"], item["released_nonce"] = n(now.Add(-time.Minute).UnixMilli()), s("ANOTHER")
+	}
+	if change != nil {
+		change(item)
+	}
+	return item
+}
+
+func (p *place) keyOf(target lock.Target) keys.Key {
+	p.Helper()
+	l, err := p.client.Acquire(p.Context(), target)
+	require.NoError(p, err)
+	require.NoError(p, l.Release(p.Context()))
+	return l.Key()
+}
+
+// Rows in order are taken, so that the tests of others show what their change does.
+func TestForeignClientsRowsAreTaken(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		key := p.keyOf(lock.Name("report"))
+		for _, held := range []bool{false, true} {
+			require.NoError(p, p.table.Write(ctx, table.Put(p.lockRow(key, held, nil))))
+			l, err := p.client.TryAcquire(ctx, lock.Name("report"))
+			require.NoError(p, err)
+			assert.EqualValues(p, 8, l.Fence())
+			require.NoError(p, l.Release(ctx))
+		}
+	})
+}
+
+// Whatever is wrong with a lock row: one request, a typed error, nothing granted and
+// nothing overwritten. The rows are takeable otherwise.
+func TestMalformedRowsAreRefused(t *testing.T) {
+	text, num := &types.AttributeValueMemberS{Value: "canary"}, func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+	null, yes := &types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberBOOL{Value: true}
+	list := &types.AttributeValueMemberL{Value: []types.AttributeValue{text}}
+	set := func(name string, v types.AttributeValue) func(table.Item) { return func(i table.Item) { i[name] = v } }
+	drop := func(name string) func(table.Item) { return func(i table.Item) { delete(i, name) } }
+	type bad struct {
+		name   string
+		held   bool
+		change func(table.Item)
+		want   error
+	}
+	var cases []bad
+	add := func(name string, held bool, want error, changes ...func(table.Item)) {
+		for i, c := range changes {
+			cases = append(cases, bad{fmt.Sprintf("%s/%d/held=%v", name, i, held), held, c, want})
+		}
+	}
+	for _, held := range []bool{false, true} {
+		add("type", held, lock.ErrNotLock, drop("type"), set("type", &types.AttributeValueMemberS{Value: "Order"}), set("type", num("1")), set("type", null))
+		add("fence", held, lock.ErrMalformed, drop("fence"), set("fence", text), set("fence", null), set("fence", num("0")), set("fence", num("-1")),
+			set("fence", num("9223372036854775807")), set("fence", num("1e30")))
+		add("owner", held, lock.ErrMalformed, set("owner", num("1")), set("owner", null), set("owner", list))
+		add("acquired", held, lock.ErrMalformed, set("acquired", text), set("acquired", yes))
+		add("ttl", held, lock.ErrMalformed, set("ttl", text), set("ttl", null))
+		add("released", held, lock.ErrMalformed, set("released", text))
+		add("released_nonce", held, lock.ErrMalformed, set("released_nonce", num("5")), set("released_nonce", null))
+	}
+	add("nonce", true, lock.ErrMalformed, set("nonce", num("1")), set("nonce", null), set("nonce", &types.AttributeValueMemberS{Value: ""}))
+	add("lease", true, lock.ErrMalformed, drop("lease"), set("lease", text), set("lease", num("0")), set("lease", num("-1")), set("lease", num("86400001")))
+	add("beat", true, lock.ErrMalformed, drop("beat"), set("beat", text), set("beat", num("-1")), set("beat", null))
+	add("expires", true, lock.ErrMalformed, set("expires", text), set("expires", num("-1")), set("expires", null), set("expires", num("9000000000000.5")))
+	add("session", true, lock.ErrMalformed, set("session", num("1")), set("session", list))
+
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		key := p.keyOf(lock.Name("report"))
+		for _, tc := range cases {
+			item := p.lockRow(key, tc.held, tc.change)
+			require.NoError(p, p.table.Write(ctx, table.Put(item)), tc.name)
+			for _, acquire := range []func(context.Context, lock.Target, ...lock.Option) (*lock.Lease, error){p.client.TryAcquire, p.client.Acquire} {
+				var err error
+				cost := totals(ctx, func(ctx context.Context) {
+					// A wait would be an error of the other kind.
+					ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+					defer cancel()
+					_, err = acquire(ctx, lock.Name("report"))
+				})
+				require.ErrorIs(p, err, tc.want, tc.name)
+				assert.NotErrorIs(p, err, lock.ErrHeld, tc.name)
+				assert.EqualValues(p, 1, cost.Requests, tc.name)
+				assert.NotContains(p, err.Error(), "canary", tc.name)
+				assert.NotContains(p, err.Error(), "report", tc.name)
+			}
+			_, err := p.client.Inspect(ctx, lock.Name("report"))
+			require.ErrorIs(p, err, tc.want, tc.name)
+			got, err := p.table.Get(ctx, key, true)
+			require.NoError(p, err)
+			require.True(p, table.SameItem(item, got), tc.name)
+		}
+		p.Logf("B3 malformed rows: %d, 0 granted, 0 overwritten, 1 request each", len(cases))
+	})
+}
+
+// A fence that is no integer cannot be refused by a condition, but is given back.
+func TestFractionalFenceIsNotGranted(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		key := p.keyOf(lock.Name("report"))
+		item := p.lockRow(key, false, func(i table.Item) { i["fence"] = &types.AttributeValueMemberN{Value: "1.5"} })
+		require.NoError(p, p.table.Write(ctx, table.Put(item)))
+		_, err := p.client.TryAcquire(ctx, lock.Name("report"))
+		require.ErrorIs(p, err, lock.ErrMalformed)
+		got, err := p.table.Get(ctx, key, true)
+		require.NoError(p, err)
+		assert.NotContains(p, got, "nonce", "given back")
+	})
+}
+
+func TestSessionsLockIsNotTakenByWhoKnowsNoSessions(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		key := p.keyOf(lock.Name("report"))
+		item := p.lockRow(key, true, func(i table.Item) {
+			i["session"] = &types.AttributeValueMemberS{Value: "abc"}
+			delete(i, "beat")
+			delete(i, "expires")
+		})
+		require.NoError(p, p.table.Write(ctx, table.Put(item)))
+		_, err := p.client.TryAcquire(ctx, lock.Name("report"))
+		require.ErrorIs(p, err, lock.ErrHeld)
+	})
+}
+
+func TestGuardDecidesInTheTransaction(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		row := keys.NewKey("ROW", "1")
+		l, err := p.client.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(p, err)
+		require.NoError(p, l.Write(ctx, table.Put(p.table.KeyItem(row))))
+
+		// The index of the caller's operation, not that of the guard or the action.
+		refused := table.Update(row, table.Attr("n").Set(1)).If(table.Attr("n").Exists())
+		err = l.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "2"))), refused)
+		var failed *table.ConditionError
+		require.ErrorAs(p, err, &failed)
+		assert.Equal(p, 1, failed.Index)
+		assert.NotNil(p, failed.Item)
+		require.NotErrorIs(p, err, lock.ErrLost)
+		require.NoError(p, context.Cause(l.Context()))
+
+		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("nonce").Set("ANOTHER"))))
+		// Both fail: the lock comes first, as nothing else counts then.
+		err = l.Commit(ctx, refused)
+		require.ErrorIs(p, err, lock.ErrLost)
+		require.ErrorIs(p, context.Cause(l.Context()), lock.ErrStolen)
+		require.ErrorIs(p, l.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "3")))), lock.ErrLost)
+		require.ErrorIs(p, l.Release(ctx), lock.ErrLost)
+		_, err = p.table.Get(ctx, keys.NewKey("ROW", "3"), true)
+		require.ErrorIs(p, err, table.ErrNotFound)
+		got, err := p.client.Inspect(ctx, lock.Name("report"))
+		require.NoError(p, err)
+		assert.Equal(p, "ANOTHER", got.Nonce)
+
+		// In a transaction of the caller's own.
+		err = p.table.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "3"))), l.Guard())
+		require.ErrorIs(p, err, lock.ErrLost)
+		require.ErrorAs(p, err, &failed)
+		assert.Equal(p, 1, failed.Index)
+	})
+}
+
+func TestWriteRefusesWhatCannotBeSent(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		l, err := p.client.Acquire(ctx, lock.Name("report"))
+		require.NoError(p, err)
+		ops := make([]table.Op, 100)
+		for i := range ops {
+			ops[i] = table.Put(p.table.KeyItem(keys.NewKey("ROW", fmt.Sprint("a", i))))
+		}
+		broken := errors.New("broken")
+		cost := totals(ctx, func(ctx context.Context) {
+			for _, write := range []func(context.Context, ...table.Op) error{l.Write, l.Commit} {
+				require.ErrorIs(p, write(ctx), lock.ErrInvalid)
+				require.ErrorIs(p, write(ctx, ops...), lock.ErrInvalid)
+				require.ErrorIs(p, write(ctx, table.Op{}), lock.ErrInvalid)
+				require.ErrorIs(p, write(ctx, table.Invalid(broken)), broken)
+				require.ErrorIs(p, write(ctx, table.Delete(l.Key())), lock.ErrInvalid)
+				require.ErrorIs(p, write(ctx, ops[0], l.Guard()), lock.ErrInvalid)
+			}
+		})
+		assert.Zero(p, cost.Requests)
+		require.NoError(p, l.Write(ctx, ops[:99]...))
+		require.NoError(p, l.Commit(ctx, ops[:99]...))
+	})
+}
+
+func TestFencesIncrease(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		last := int64(0)
+		next := func(c *lock.Client) *lock.Lease {
+			p.Helper()
+			l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+			require.NoError(p, err)
+			require.Greater(p, l.Fence(), last)
+			last = l.Fence()
+			return l
+		}
+		l := next(p.client)
+		require.NoError(p, l.Release(ctx))
+		l = next(p.open(lock.Config{})) // another process
+		require.NoError(p, l.Commit(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))))
+		l = next(p.client)
+		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("expires").Set(time.Now().Add(-time.Hour).UnixMilli()))))
+		l = next(p.client) // expired
+		// Deleted, as time to live does it: after nobody has used it for the retention.
+		last = time.Now().Add(-7 * 24 * time.Hour).UnixMilli()
+		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("fence").Set(last))))
+		require.NoError(p, p.table.Write(ctx, table.Delete(l.Key())))
+		next(p.client)
+	})
+}
