@@ -54,7 +54,7 @@ func (c *crew) freeze(ctx context.Context, name string) (*settlement, error) {
 		}
 		for _, i := range rand.Perm(len(found)) {
 			lease, err := c.locks.TryAcquire(ctx, lock.Beside(c.store.orders.Key(found[i])), lock.Fixed(leaseTime))
-			if errors.Is(err, lock.ErrHeld) {
+			if notAcquired(err) {
 				continue
 			}
 			if err != nil {

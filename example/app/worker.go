@@ -91,7 +91,7 @@ func (w *worker) try(ctx context.Context, o Order) (took bool, err error) {
 		return false, nil
 	}
 	lease, err := w.locks.TryAcquire(ctx, lock.Beside(w.store.orders.Key(o)))
-	if errors.Is(err, lock.ErrHeld) {
+	if notAcquired(err) {
 		w.waits.Add(1)
 		w.seen[o.Order] = time.Now()
 		return false, nil
@@ -121,7 +121,7 @@ func (w *worker) queueFor(ctx context.Context, o Order) error {
 	defer cancel()
 	lease, err := w.locks.Acquire(waiting, lock.Beside(w.store.orders.Key(o)))
 	if err != nil {
-		if ctx.Err() == nil && waiting.Err() != nil {
+		if ctx.Err() == nil && (waiting.Err() != nil || notAcquired(err)) {
 			return nil // there may be other orders by now
 		}
 		return err
@@ -151,6 +151,12 @@ func (w *worker) settle(ctx context.Context, lease *lock.Lease, o Order) error {
 		return nil
 	}
 	return errors.Join(err, release(context.WithoutCancel(ctx), lease))
+}
+
+// notAcquired says that somebody else holds the lock, or that the answer to the
+// acquisition took longer than the lease: both mean to try again later.
+func notAcquired(err error) bool {
+	return errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost)
 }
 
 // release gives a lock back. One that was lost needs no release.
