@@ -335,16 +335,7 @@ func (g *Generator) spoilShape(in any) bool {
 		if g.chance(0.7) {
 			return false
 		}
-		if g.chance(0.5) {
-			in.ReturnValues = "NOPE"
-		} else {
-			in.ReturnConsumedCapacity = "NOPE"
-		}
-	case *dynamodb.GetItemInput:
-		if g.chance(0.7) {
-			return false
-		}
-		in.ReturnConsumedCapacity = "NOPE"
+		in.ReturnValues = "NOPE"
 	case *dynamodb.QueryInput:
 		g.spoilQuery(in)
 	case *dynamodb.ScanInput:
@@ -525,6 +516,6 @@ func (g *Generator) spoilTransactWrite(in *dynamodb.TransactWriteItemsInput) {
 		}
 		in.TransactItems[0] = both
 	default:
-		in.ClientRequestToken = aws.String(strings.Repeat("t", pick(g.source, []int{0, 37})))
+		in.ClientRequestToken = aws.String(strings.Repeat("t", 37))
 	}
 }

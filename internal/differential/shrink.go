@@ -2,7 +2,11 @@ package differential
 
 import (
 	"context"
+	"fmt"
 	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // shrinkBudget limits the requests that shrinking one difference may send.
@@ -12,19 +16,20 @@ const shrinkBudget = 6000
 // for its answers to differ, found by leaving out ever smaller pieces.
 func (c *Comparison) shrink(ctx context.Context, tables []*Table, history []any) ([]any, error) {
 	last := history[len(history)-1]
-	budget := shrinkBudget
+	budget, replay := shrinkBudget, 0
 	differs := func(before []any) (bool, error) {
 		budget -= len(before) + 10
 		c.drop(ctx, tables)
 		if err := c.create(ctx, tables); err != nil {
 			return false, err
 		}
+		replay++
 		for _, in := range before {
-			if _, _, err := c.both(ctx, in); err != nil {
+			if _, _, err := c.both(ctx, replayed(in, replay)); err != nil {
 				return false, err
 			}
 		}
-		tested, reference, err := c.both(ctx, last)
+		tested, reference, err := c.both(ctx, replayed(last, replay))
 		if err != nil {
 			return false, err
 		}
@@ -50,4 +55,16 @@ func (c *Comparison) shrink(ctx context.Context, tables []*Table, history []any)
 		}
 	}
 	return slices.Clone(before), nil
+}
+
+// replayed returns a request to be sent once more. Engines remember a
+// transaction's token, so each replay needs tokens of its own.
+func replayed(in any, replay int) any {
+	tx, ok := in.(*dynamodb.TransactWriteItemsInput)
+	if !ok || tx.ClientRequestToken == nil || len(*tx.ClientRequestToken) > 36 {
+		return in
+	}
+	again := *tx
+	again.ClientRequestToken = aws.String(fmt.Sprintf("%s/%d", *tx.ClientRequestToken, replay))
+	return &again
 }

@@ -11,7 +11,7 @@ import (
 func (g *Generator) batchWrite() any {
 	in := &dynamodb.BatchWriteItemInput{
 		RequestItems:                map[string][]types.WriteRequest{},
-		ReturnConsumedCapacity:      g.capacity(),
+		ReturnConsumedCapacity:      g.writeCapacity(),
 		ReturnItemCollectionMetrics: g.metrics(),
 	}
 	for _, t := range subset(g.source, g.tables, 2) {
@@ -51,7 +51,7 @@ func (g *Generator) transactWrite() any {
 		if g.chance(0.4) {
 			in.TransactItems = g.actions(g.between(1, 3))
 		}
-		in.ReturnConsumedCapacity = g.capacity()
+		in.ReturnConsumedCapacity = g.writeCapacity()
 		return &in
 	}
 	n := g.between(1, 5)
@@ -60,7 +60,7 @@ func (g *Generator) transactWrite() any {
 	}
 	in := &dynamodb.TransactWriteItemsInput{
 		TransactItems:               g.actions(n),
-		ReturnConsumedCapacity:      g.capacity(),
+		ReturnConsumedCapacity:      g.writeCapacity(),
 		ReturnItemCollectionMetrics: g.metrics(),
 	}
 	g.serial++

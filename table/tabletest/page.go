@@ -126,11 +126,11 @@ func (p *page) readSelect(operation string) error {
 			return invalid("Cannot specify the %s when choosing to get ALL_ATTRIBUTES", param)
 		}
 	case selectProjected:
-		if p.x == nil {
-			return invalid("ALL_PROJECTED_ATTRIBUTES can be used only when %s using an IndexName", operation)
-		}
 		if p.proj != nil {
 			return invalid("Cannot specify the %s when choosing to get ALL_PROJECTED_ATTRIBUTES", param)
+		}
+		if p.x == nil {
+			return invalid("ALL_PROJECTED_ATTRIBUTES can be used only when %s using an IndexName", operation)
 		}
 	case selectCount:
 		if p.proj != nil {

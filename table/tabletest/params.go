@@ -62,19 +62,16 @@ func validName(name string) bool {
 // expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that could use
 // them; without any, names and values are refused.
 func expressions(in *fields, params ...string) (*expr.Env, error) {
-	given := 0
+	named, valued := false, false
 	for _, p := range params {
-		if in.has(p) {
-			given++
-		}
+		named = named || in.has(p)
+		valued = valued || in.has(p) && p != "ProjectionExpression"
 	}
-	if given == 0 {
-		if in.has("ExpressionAttributeNames") {
-			return nil, invalid("ExpressionAttributeNames can only be specified when using expressions")
-		}
-		if in.has("ExpressionAttributeValues") {
-			return nil, invalid("ExpressionAttributeValues can only be specified when using expressions: %s", missingExpressions(params))
-		}
+	if !named && in.has("ExpressionAttributeNames") {
+		return nil, invalid("ExpressionAttributeNames can only be specified when using expressions")
+	}
+	if !valued && in.has("ExpressionAttributeValues") {
+		return nil, invalid("ExpressionAttributeValues can only be specified when using expressions: %s", missingExpressions(params))
 	}
 	env := &expr.Env{}
 	if err := readNames(in, env); err != nil {

@@ -69,12 +69,10 @@ func readSegment(in *fields) (segment, error) {
 		return segment{}, invalid("If segment is specified, total segment must also be specified")
 	case !hasNumber:
 		return segment{}, invalid("If total segments is specified, a particular segment must also be specified for this request")
-	case total > maxSegments:
-		return segment{}, invalid("1 validation error detected: Value '%d' at 'totalSegments' failed to satisfy constraint: Member must have value less than or equal to %d", total, maxSegments)
-	case total < 1:
-		return segment{}, invalid("1 validation error detected: Value '%d' at 'totalSegments' failed to satisfy constraint: Member must have value greater than or equal to 1", total)
 	case number < 0 || number >= total:
 		return segment{}, invalid("1 validation error detected: Value '%d' at 'segment' failed to satisfy constraint: Member must have value less than or equal to %d", number, total-1)
+	case total > maxSegments:
+		return segment{}, invalid("1 validation error detected: Value '%d' at 'totalSegments' failed to satisfy constraint: Member must have value less than or equal to %d", total, maxSegments)
 	}
 	return segment{number, total}, nil
 }

