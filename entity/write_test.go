@@ -1,0 +1,404 @@
+package entity_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/faulty"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestCreatePutUpdateDeleteOfAVersionedEntity(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		ctx := t.Context()
+		placed := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		in := Order{Tenant: "acme", ID: "1", Status: "open", Placed: placed, Total: 5, Tags: []string{"a"}, Version: 77, Expires: f.clock.now().Add(time.Hour)}
+
+		created, err := orders.Create(ctx, in)
+		require.NoError(t, err)
+		want := in
+		want.Version, want.Created, want.Updated = 1, f.clock.now(), f.clock.now()
+		want.Expires = in.Expires.Truncate(time.Second).Add(time.Second)
+		assert.Equal(t, want, created, "what is returned is what is kept")
+		got, err := orders.Get(ctx, Order{Tenant: "acme", ID: "1"}, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, created, got)
+		row := f.row(t, orders.Key(in))
+		assert.Equal(t, "shop/TENANT#acme", text(row, "PK"))
+		assert.Equal(t, "ORDER#1", text(row, "SK"))
+		assert.Equal(t, "Order", text(row, "_t"))
+		assert.Equal(t, "1", string(number(row, "_v")))
+		assert.Equal(t, "shop/STATUS#open", text(row, "g1pk"))
+		assert.Equal(t, "2026-01-01T00:00:00Z#1", text(row, "g1sk"))
+		assert.NotContains(t, row, "g2pk")
+		assert.NotContains(t, row, "version")
+		assert.NotContains(t, row, "expires")
+		assert.NotContains(t, row, "Tenant")
+
+		_, err = orders.Create(ctx, in)
+		require.ErrorIs(t, err, entity.ErrExists)
+
+		f.clock.advance(time.Minute)
+		created.Total = 200
+		put, err := orders.Put(ctx, created)
+		require.NoError(t, err)
+		assert.Equal(t, int64(2), put.Version)
+		assert.Equal(t, created.Created, put.Created)
+		assert.Equal(t, f.clock.now(), put.Updated)
+		assert.Equal(t, "shop/BIG#acme", text(f.row(t, orders.Key(in)), "g2pk"), "the predicate holds now")
+		_, err = orders.Put(ctx, created)
+		require.ErrorIs(t, err, entity.ErrStale, "version 1 is history")
+		_, err = orders.Put(ctx, in)
+		require.ErrorIs(t, err, entity.ErrStale)
+		_, err = orders.Put(ctx, Order{Tenant: "acme", ID: "2", Version: 3})
+		require.ErrorIs(t, err, entity.ErrNotFound)
+		fresh, err := orders.Put(ctx, Order{Tenant: "acme", ID: "2"})
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), fresh.Version)
+
+		updated, err := orders.Update(ctx, put, entity.Set("status", "paid"), entity.Set("total", 50), entity.Add("tags", []string{"b"}))
+		require.NoError(t, err)
+		assert.Equal(t, int64(3), updated.Version)
+		assert.Equal(t, []string{"a", "b"}, updated.Tags)
+		assert.Equal(t, "acme", updated.Tenant)
+		row = f.row(t, orders.Key(in))
+		assert.Equal(t, "shop/STATUS#paid", text(row, "g1pk"))
+		assert.NotContains(t, row, "g2pk", "the predicate does not hold any more")
+		_, err = orders.Update(ctx, put, entity.Set("status", "late"))
+		require.ErrorIs(t, err, entity.ErrStale)
+		_, err = orders.Update(ctx, Order{Tenant: "acme", ID: "none"}, entity.Set("note", "x"))
+		require.ErrorIs(t, err, entity.ErrNotFound)
+		_, err = orders.Update(ctx, Order{Tenant: "acme", ID: "none", Version: 1}, entity.Set("note", "x"))
+		require.ErrorIs(t, err, entity.ErrNotFound)
+
+		again, err := orders.Update(ctx, Order{Tenant: "acme", ID: "1"}, entity.Set("total", 1000))
+		require.NoError(t, err, "version 0 changes the row as it is")
+		assert.Equal(t, int64(4), again.Version)
+		assert.Equal(t, "shop/BIG#acme", text(f.row(t, orders.Key(in)), "g2pk"))
+
+		require.ErrorIs(t, orders.Delete(ctx, put), entity.ErrStale)
+		require.NoError(t, orders.Delete(ctx, again))
+		require.ErrorIs(t, orders.Delete(ctx, again), entity.ErrNotFound)
+		require.NoError(t, orders.Delete(ctx, Order{Tenant: "acme", ID: "1"}))
+		_, err = orders.Get(ctx, in, entity.Consistent())
+		require.ErrorIs(t, err, entity.ErrNotFound)
+	})
+}
+
+func TestOpsDoTheSameInATransaction(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders, plain := define(t, f.Table, orderSpec()), define(t, f.Table, plainSpec())
+		ctx := t.Context()
+		a, b := Order{Tenant: "acme", ID: "a"}, Order{Tenant: "acme", ID: "b"}
+		require.NoError(t, f.Write(ctx, orders.CreateOp(a), orders.PutOp(b), plain.PutOp(Plain{ID: "p", Count: 1})))
+		err := f.Write(ctx, orders.CreateOp(a), orders.PutOp(b), plain.UpdateOp(Plain{ID: "none"}, entity.Add("count", 1)))
+		list := table.Conditions(err)
+		require.Len(t, list, 3)
+		assert.ErrorIs(t, list[0], entity.ErrExists)
+		assert.ErrorIs(t, list[1], entity.ErrStale)
+		assert.ErrorIs(t, list[2], entity.ErrNotFound)
+
+		a, err = orders.Get(ctx, a, entity.Consistent())
+		require.NoError(t, err)
+		require.NoError(t, f.Write(ctx,
+			orders.UpdateOp(a, entity.Set("status", "open"), entity.Set("placed", f.clock.now().Truncate(time.Second))),
+			orders.DeleteOp(b), plain.UpdateOp(Plain{ID: "p"}, entity.Add("count", 2))))
+		row := f.row(t, orders.Key(a))
+		assert.Equal(t, "shop/STATUS#open", text(row, "g1pk"))
+		assert.Nil(t, f.row(t, orders.Key(b)))
+		p, err := plain.Get(ctx, Plain{ID: "p"}, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, 3, p.Count)
+
+		op := orders.UpdateOp(Order{Tenant: "acme", ID: "a"}, entity.Set("note", "x"))
+		require.ErrorIs(t, f.Write(ctx, op), entity.ErrInvalid, "a predicate needs the row, and an Op cannot read")
+	})
+}
+
+func TestARowOfAnotherTypeIsNeverTouched(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders, plain := define(t, f.Table, orderSpec()), define(t, f.Table, plainSpec())
+		ctx := t.Context()
+		for _, version := range []int64{0, 1} {
+			o := Order{Tenant: "acme", ID: "1", Version: version}
+			foreign := f.KeyItem(orders.Key(o))
+			foreign["_t"] = &types.AttributeValueMemberS{Value: "Invoice"}
+			if version > 0 {
+				foreign["_v"] = &types.AttributeValueMemberN{Value: "1"}
+			}
+			foreign["_ttl"] = &types.AttributeValueMemberN{Value: "1"} // expired, too
+			require.NoError(t, f.Write(ctx, table.Put(foreign)))
+			_, err := orders.Put(ctx, o)
+			assert.ErrorIs(t, err, entity.ErrType)
+			_, err = orders.Create(ctx, o)
+			assert.ErrorIs(t, err, entity.ErrExists)
+			_, err = orders.Update(ctx, o, entity.Set("note", "x"))
+			assert.ErrorIs(t, err, entity.ErrType)
+			assert.ErrorIs(t, orders.Delete(ctx, o), entity.ErrType)
+			_, err = orders.Get(ctx, o)
+			assert.ErrorIs(t, err, entity.ErrType)
+			assert.True(t, table.SameItem(foreign, f.row(t, orders.Key(o))))
+		}
+		p := Plain{ID: "1"}
+		foreign := f.KeyItem(plain.Key(p))
+		foreign["_t"] = &types.AttributeValueMemberN{Value: "1"} // a type attribute of another program
+		require.NoError(t, f.Write(ctx, table.Put(foreign)))
+		_, err := plain.Put(ctx, p)
+		assert.ErrorIs(t, err, entity.ErrType)
+		assert.ErrorIs(t, plain.Delete(ctx, p), entity.ErrType)
+		_, err = plain.Update(ctx, p, entity.Set("other", "x"))
+		assert.ErrorIs(t, err, entity.ErrType)
+		assert.True(t, table.SameItem(foreign, f.row(t, plain.Key(p))))
+	})
+}
+
+func TestRowsOfOlderProgramsAreAdopted(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		ctx := t.Context()
+		o := Order{Tenant: "acme", ID: "1"}
+		old := func() table.Item {
+			item := f.KeyItem(orders.Key(o))
+			item["total"] = &types.AttributeValueMemberN{Value: "150"}
+			item["status"] = &types.AttributeValueMemberS{Value: ""}
+			item["unknown"] = &types.AttributeValueMemberS{Value: "kept"}
+			return item
+		}
+		require.NoError(t, f.Write(ctx, table.Put(old())))
+		got, err := orders.Get(ctx, o)
+		require.NoError(t, err)
+		assert.Equal(t, Order{Tenant: "acme", ID: "1", Total: 150}, got, "without type or version, the id from the key")
+
+		_, err = orders.Create(ctx, o)
+		require.ErrorIs(t, err, entity.ErrExists)
+		updated, err := orders.Update(ctx, o, entity.Set("note", "seen"))
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), updated.Version)
+		row := f.row(t, orders.Key(o))
+		assert.Equal(t, "kept", text(row, "unknown"), "what the struct does not know survives")
+		assert.Equal(t, "shop/BIG#acme", text(row, "g2pk"))
+		assert.NotContains(t, row, "_t", "nothing is written that was not asked for")
+
+		require.NoError(t, f.Write(ctx, table.Put(old())))
+		got.Total = 1
+		put, err := orders.Put(ctx, got)
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), put.Version)
+
+		// A versioned update by a caller who holds the whole row, of which some was never written.
+		require.NoError(t, f.Write(ctx, table.Put(old())))
+		updated, err = orders.Update(ctx, o, entity.Set("note", "x"))
+		require.NoError(t, err)
+		updated, err = orders.Update(ctx, updated, entity.Set("status", "open"))
+		require.NoError(t, err)
+		assert.NotContains(t, f.row(t, orders.Key(o)), "g1pk", "placed is empty still")
+		_, err = orders.Update(ctx, updated, entity.Set("placed", time.Unix(1e9, 0)))
+		require.NoError(t, err)
+		assert.Equal(t, "shop/STATUS#open", text(f.row(t, orders.Key(o)), "g1pk"))
+	})
+}
+
+func TestUnversionedEntities(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		plain := define(t, f.Table, plainSpec())
+		ctx := t.Context()
+		p := Plain{ID: "1", Group: "g", Rank: 5}
+		_, err := plain.Create(ctx, p)
+		require.NoError(t, err)
+		_, err = plain.Create(ctx, p)
+		require.ErrorIs(t, err, entity.ErrExists)
+		p.Other = "x"
+		_, err = plain.Put(ctx, p)
+		require.NoError(t, err)
+		_, err = plain.Put(ctx, p)
+		require.NoError(t, err, "the last writer wins")
+		f.faults.Script()
+		_, err = plain.Update(ctx, Plain{ID: "1"}, entity.Add("count", 1))
+		require.NoError(t, err)
+		assert.Equal(t, []string{"UpdateItem"}, f.faults.Sent(), "no index is touched: nothing to read")
+		_, err = plain.Update(ctx, Plain{ID: "1"})
+		require.ErrorIs(t, err, entity.ErrInvalid, "an update without changes")
+		require.NoError(t, plain.Delete(ctx, p))
+		require.NoError(t, plain.Delete(ctx, p))
+		_, err = plain.Update(ctx, p, entity.Set("group", "h"))
+		require.ErrorIs(t, err, entity.ErrNotFound)
+		assert.Nil(t, f.row(t, plain.Key(p)))
+	})
+}
+
+func TestExpiredRowsAreInvisible(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		ctx := t.Context()
+		o := Order{Tenant: "acme", ID: "1", Expires: f.clock.now().Add(time.Minute)}
+		created, err := orders.Create(ctx, o)
+		require.NoError(t, err)
+		kept, err := orders.Create(ctx, Order{Tenant: "acme", ID: "2"})
+		require.NoError(t, err)
+		f.clock.advance(created.Expires.Sub(f.clock.now()) - time.Nanosecond)
+		_, err = orders.Get(ctx, o, entity.Consistent())
+		require.NoError(t, err, "until the last moment")
+		_, err = orders.Create(ctx, o)
+		require.ErrorIs(t, err, entity.ErrExists)
+		f.clock.advance(time.Nanosecond)
+
+		_, err = orders.Get(ctx, o, entity.Consistent())
+		require.ErrorIs(t, err, entity.ErrNotFound)
+		seen, err := orders.Get(ctx, o, entity.Consistent(), entity.WithExpired())
+		require.NoError(t, err)
+		assert.Equal(t, created, seen)
+		assert.Equal(t, []Order{kept}, collect(t, orders.Query(ctx, keys.Values{"tenant": "acme"}, entity.Consistent())))
+		assert.Len(t, collect(t, orders.Query(ctx, keys.Values{"tenant": "acme"}, entity.Consistent(), entity.WithExpired())), 2)
+		var into []Order
+		require.NoError(t, entity.Collect(ctx, f.Table, orders.Key(o).PK, entity.Into(orders, &into)))
+		assert.Equal(t, []Order{kept}, into)
+
+		for _, version := range []int64{0, 1} {
+			_, err = orders.Update(ctx, Order{Tenant: "acme", ID: "1", Version: version}, entity.Set("note", "x"))
+			require.ErrorIs(t, err, entity.ErrNotFound)
+		}
+		_, err = orders.Put(ctx, Order{Tenant: "acme", ID: "1", Version: 9})
+		require.ErrorIs(t, err, entity.ErrNotFound)
+		put, err := orders.Put(ctx, Order{Tenant: "acme", ID: "1", Expires: f.clock.now().Add(time.Minute)})
+		require.NoError(t, err, "what nobody sees is not in the way")
+		assert.Equal(t, int64(1), put.Version)
+		f.clock.advance(2 * time.Minute)
+		again, err := orders.Create(ctx, Order{Tenant: "acme", ID: "1"})
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), again.Version)
+
+		soon := f.clock.now().Add(time.Minute + time.Nanosecond)
+		u, err := orders.Update(ctx, again, entity.Set("expires", soon))
+		require.NoError(t, err)
+		assert.Equal(t, soon.Truncate(time.Second).Add(time.Second), u.Expires, "rounded up")
+		u, err = orders.Update(ctx, u, entity.Remove("expires"))
+		require.NoError(t, err)
+		assert.True(t, u.Expires.IsZero())
+		assert.NotContains(t, f.row(t, orders.Key(o)), "_ttl")
+		u, err = orders.Update(ctx, u, entity.Set("expires", time.Time{}))
+		require.NoError(t, err)
+		assert.NotContains(t, f.row(t, orders.Key(o)), "_ttl")
+		_, err = orders.Update(ctx, u, entity.Add("expires", 1))
+		require.ErrorIs(t, err, entity.ErrInvalid)
+	})
+}
+
+func TestLostAnswersAreRecognised(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders, plain := define(t, f.Table, orderSpec()), define(t, f.Table, plainSpec())
+		ctx := t.Context()
+		lose := func() { f.faults.Script(faulty.DropReply) }
+		lose()
+		o, err := orders.Create(ctx, Order{Tenant: "acme", ID: "1", Total: 5})
+		require.NoError(t, err)
+		lose()
+		o.Note = "put"
+		o, err = orders.Put(ctx, o)
+		require.NoError(t, err)
+		lose()
+		o, err = orders.Update(ctx, o, entity.Set("note", "set"), entity.Add("total", 5), entity.Add("tags", []string{"x"}), entity.Append("lines", []string{"l"}), entity.Remove("status"))
+		require.NoError(t, err)
+		assert.Equal(t, int64(10), o.Total)
+		assert.Equal(t, int64(3), o.Version)
+		lose()
+		o, err = orders.Update(ctx, o, entity.Add("total", 1))
+		require.NoError(t, err, "a sum is recognised too")
+		assert.Equal(t, int64(11), o.Total)
+		f.faults.Script(faulty.Pass, faulty.DropReply)
+		o, err = orders.Update(ctx, Order{Tenant: "acme", ID: "1"}, entity.Add("total", 1))
+		require.NoError(t, err)
+		assert.Equal(t, int64(12), o.Total, "added once: the row was read, so there is a version to tell by")
+		assert.Len(t, f.faults.Sent(), 3)
+		got, err := orders.Get(ctx, o, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, o, got)
+		lose()
+		require.NoError(t, orders.Delete(ctx, o))
+		assert.Nil(t, f.row(t, orders.Key(o)))
+
+		lose()
+		_, err = plain.Create(ctx, Plain{ID: "1", Group: "g", Rank: 1})
+		require.NoError(t, err)
+		f.faults.Script(faulty.Pass, faulty.DropReply)
+		p, err := plain.Update(ctx, Plain{ID: "1"}, entity.Set("group", "h"))
+		require.NoError(t, err)
+		assert.Equal(t, "h", p.Group)
+	})
+}
+
+func TestAnothersWriteIsNotTakenForOnesOwn(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders, others := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())
+		ctx := t.Context()
+		key := Order{Tenant: "acme", ID: "1"}
+		for _, first := range []faulty.Outcome{faulty.DropRequest, faulty.Throttle()} {
+			o, err := others.Put(ctx, Order{Tenant: "acme", ID: "1"})
+			require.NoError(t, err)
+			once := true
+			f.faults.Script(first)
+			f.faults.Before(func(string) {
+				if once {
+					once = false
+					f.clock.advance(time.Nanosecond)
+					_, err := others.Update(ctx, o, entity.Set("status", "claimed"))
+					require.NoError(t, err)
+				}
+			})
+			_, err = orders.Update(ctx, o, entity.Set("status", "claimed"))
+			require.ErrorIs(t, err, entity.ErrStale, "the same change, by somebody else")
+			f.faults.Before(nil)
+			require.NoError(t, others.Delete(ctx, key))
+		}
+
+		// Without any lost answer even an identical row is somebody else's.
+		f.faults.Script(faulty.Throttle())
+		f.faults.Before(func(string) {
+			f.faults.Before(nil)
+			_, err := others.Create(ctx, key)
+			require.NoError(t, err)
+		})
+		_, err := orders.Create(ctx, key)
+		require.ErrorIs(t, err, entity.ErrExists)
+	})
+}
+
+func TestContextsEndUpdatesThatReadFirst(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		plain := define(t, f.Table, plainSpec())
+		_, err := plain.Create(t.Context(), Plain{ID: "1", Group: "g"})
+		require.NoError(t, err)
+		cause := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		f.faults.Before(func(op string) {
+			if op == "UpdateItem" {
+				cancel(cause)
+			}
+		})
+		_, err = plain.Update(ctx, Plain{ID: "1"}, entity.Set("group", "h"))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, cause)
+		f.faults.Script()
+		_, err = plain.Update(ctx, Plain{ID: "1"}, entity.Set("group", "h"))
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Empty(t, f.faults.Sent())
+	})
+}
