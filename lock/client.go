@@ -46,12 +46,12 @@ func New(t *table.Table, config Config) (*Client, error) {
 	if err := config.validate(); err != nil {
 		return nil, wrap("new", err)
 	}
-	standalone, err := scheme.PKTemplate(config.StandaloneKey)
-	if err == nil && (len(standalone.Fields()) != 1 || standalone.Fields()[0].Name != "name") {
-		err = errors.New("want the one field name")
-	}
+	standalone, err := template(scheme.PKTemplate, config.StandaloneKey, "name")
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.StandaloneKey: %w", ErrInvalid, err))
+	}
+	if _, err := template(scheme.SKTemplate, config.RowKey, "of"); err != nil {
+		return nil, wrap("new", fmt.Errorf("%w: Config.RowKey: %w", ErrInvalid, err))
 	}
 	records, err := entity.Define(t, entity.Spec[Record]{
 		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter",
@@ -65,6 +65,15 @@ func New(t *table.Table, config Config) (*Client, error) {
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	return c, nil
+}
+
+// template compiles a template whose one field is what keeps locks apart.
+func template(compile func(string) (*keys.Template, error), text, field string) (*keys.Template, error) {
+	t, err := compile(text)
+	if err == nil && (len(t.Fields()) != 1 || t.Fields()[0].Name != field) {
+		err = fmt.Errorf("want the one field %s", field)
+	}
+	return t, err
 }
 
 func (c *Client) isLock(item table.Item) bool {

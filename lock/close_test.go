@@ -1,0 +1,301 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestCloseGoesOnPastErrorsAndRetries(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		leases := make([]*lock.Lease, 40)
+		for i := range leases {
+			var err error
+			leases[i], err = c.Acquire(ctx, lock.Name(fmt.Sprint(i)))
+			require.NoError(t, err)
+		}
+		key := w.table.KeyItem(leases[7].Key())
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: key})
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		err := c.Close(bounded)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, table.ErrThrottled)
+		for i, l := range leases {
+			if i != 7 {
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+			}
+		}
+		require.NoError(t, context.Cause(leases[7].Context()))
+		w.engine.ClearFaults()
+		w.engine.ResetRequests()
+		require.NoError(t, c.Close(ctx))
+		assert.Len(t, w.engine.Requests(), 1)
+		require.ErrorIs(t, context.Cause(leases[7].Context()), lock.ErrReleased)
+		require.NoError(t, c.Close(ctx), "again does nothing")
+		assert.Len(t, w.engine.Requests(), 1)
+	})
+}
+
+// Leases are renewed until their release is through, however long Close takes.
+func TestCloseDoesNotStarveRenewals(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		slow, err := c.Acquire(ctx, lock.Name("slow"))
+		require.NoError(t, err)
+		// A guarded write under way for longer than the lease holds the release up.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Minute, Operation: "TransactWriteItems", Times: 1})
+		var group sync.WaitGroup
+		group.Go(func() { assert.NoError(t, slow.Write(ctx, w.put("x"))) })
+		time.Sleep(time.Second)
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close(ctx) }()
+		for range 50 {
+			time.Sleep(time.Second)
+			_, err := other.TryAcquire(ctx, lock.Name("slow"))
+			require.ErrorIs(t, err, lock.ErrHeld)
+		}
+		require.NoError(t, context.Cause(slow.Context()))
+		require.NoError(t, <-closed)
+		group.Wait()
+		l, err := other.TryAcquire(ctx, lock.Name("slow"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+func TestCloseWithEndedContextReleases(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		_, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		require.NoError(t, c.Close(ended))
+		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+	})
+}
+
+// When Close has returned, nothing that the client was about to acquire is held.
+func TestCloseTakesBackAcquisitionsUnderWay(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(lock.Config{})
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 10 * time.Second, After: after, Operation: "UpdateItem", Times: 1})
+			acquired := make(chan error, 1)
+			go func() {
+				_, err := c.Acquire(ctx, lock.Name("report"))
+				acquired <- err
+			}()
+			time.Sleep(time.Second)
+			start := time.Now()
+			require.NoError(t, c.Close(ctx))
+			assert.Less(t, time.Since(start), time.Second)
+			require.ErrorIs(t, <-acquired, lock.ErrClosed)
+			_, err := w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+			require.NoError(t, err, "answer held up: %v", after)
+		})
+	}
+}
+
+func TestClosedClientSendsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, c.Close(ctx))
+		ops := w.requests(func() {
+			_, err := c.Acquire(ctx, lock.Name("report"))
+			require.ErrorIs(t, err, lock.ErrClosed)
+			_, err = c.TryAcquire(ctx, lock.Name("report"))
+			require.ErrorIs(t, err, lock.ErrClosed)
+			require.ErrorIs(t, c.Do(ctx, lock.Name("report"), nil), lock.ErrClosed)
+			require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrReleased)
+			require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrReleased)
+			require.ErrorIs(t, l.Renew(ctx), lock.ErrReleased)
+			require.NoError(t, l.Release(ctx))
+		})
+		assert.Empty(t, ops)
+	})
+}
+
+// OnLost may be where the application gives up altogether.
+func TestOnLostMayClose(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var c *lock.Client
+		closed := make(chan error, 1)
+		c = w.client(lock.Config{OnLost: func(*lock.Lease, error) { closed <- c.Close(ctx) }})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		_, err = c.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
+		require.NoError(t, <-closed)
+		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+	})
+}
+
+// Whoever uses Fixed and lets the lease end by itself keeps nothing in the client.
+func TestFixedLeasesThatEndedAreLetGo(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		for i := range 100 {
+			_, err := c.Acquire(ctx, lock.Name(fmt.Sprint(i)), lock.Fixed(time.Second))
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Minute)
+		assert.Empty(t, w.requests(func() { require.NoError(t, c.Close(ctx)) }))
+	})
+}
+
+func TestEverythingAtOnce(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		for round := range 30 {
+			c := w.client(lock.Config{})
+			w.engine.ClearFaults()
+			w.engine.Inject(
+				tabletest.Fault{Kind: tabletest.Delay, For: 3 * time.Millisecond, Probability: 0.5, Seed: uint64(round)},
+				tabletest.Fault{Kind: tabletest.DropReply, Probability: 0.1, Seed: uint64(round)},
+				tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.2, Seed: uint64(round)},
+			)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			name := fmt.Sprint("n", round)
+			var group sync.WaitGroup
+			var mu sync.Mutex
+			applied := 0
+			count := func(err error) {
+				if err == nil {
+					mu.Lock()
+					applied++
+					mu.Unlock()
+					return
+				}
+				assert.ErrorIs(t, err, lock.ErrReleased)
+			}
+			for i := range 5 {
+				group.Go(func() { count(l.Write(ctx, w.count(name))) })
+				group.Go(func() { _ = l.Renew(ctx) })
+				group.Go(func() { time.Sleep(time.Duration(i*7) * time.Millisecond); count(l.Commit(ctx, w.count(name))) })
+				group.Go(func() { time.Sleep(time.Duration(i*11) * time.Millisecond); assert.NoError(t, l.Release(ctx)) })
+				group.Go(func() { time.Sleep(time.Duration(i*13) * time.Millisecond); assert.NoError(t, c.Close(ctx)) })
+			}
+			group.Wait()
+			w.engine.ClearFaults()
+			assert.EqualValues(t, applied, w.counted(name))
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.False(t, r.Held())
+		}
+	})
+}
+
+func TestDo(t *testing.T) {
+	mine := errors.New("mine")
+	run := func(name string, f func(ctx context.Context, w *world, c *lock.Client)) {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				f(ctx, w, c)
+				r, err := c.Inspect(ctx, lock.Name("report"))
+				require.NoError(w, err)
+				assert.False(w, r.Held(), "released")
+			})
+		})
+	}
+	run("releases and returns f's error", func(ctx context.Context, w *world, c *lock.Client) {
+		require.NoError(w, c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
+		require.Equal(w, mine, c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { return mine }))
+	})
+	run("releases when f panics", func(ctx context.Context, w *world, c *lock.Client) {
+		assert.PanicsWithValue(w, "oops", func() {
+			_ = c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { panic("oops") })
+		})
+	})
+	run("f commits", func(ctx context.Context, w *world, c *lock.Client) {
+		ops := w.requests(func() {
+			require.NoError(w, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+				err := l.Commit(ctx, w.put("x"))
+				<-ctx.Done()
+				assert.ErrorIs(w, context.Cause(ctx), lock.ErrReleased)
+				return err
+			}))
+		})
+		assert.Equal(w, []string{"UpdateItem", "TransactWriteItems"}, ops)
+	})
+	run("f commits after the lease has ended", func(ctx context.Context, w *world, c *lock.Client) {
+		line := &line{to: w.engine.HTTPClient()}
+		c = w.clientOver(line, lock.Config{})
+		require.NoError(w, c.Do(ctx, lock.Name("report"), func(inside context.Context, l *lock.Lease) error {
+			line.cut(hung)
+			<-inside.Done()
+			line.cut(open)
+			return l.Commit(ctx, w.put("x"))
+		}), "the commit proves that the lock was held")
+	})
+	run("ends with ctx, and releases", func(ctx context.Context, w *world, c *lock.Client) {
+		ending, cancel := context.WithCancelCause(ctx)
+		err := c.Do(ending, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error {
+			cancel(mine)
+			<-inside.Done()
+			return context.Cause(inside)
+		})
+		require.Equal(w, mine, err)
+	})
+	run("ends with the lease", func(ctx context.Context, w *world, c *lock.Client) {
+		line := &line{to: w.engine.HTTPClient()}
+		c = w.clientOver(line, lock.Config{})
+		for _, result := range []error{nil, mine} {
+			err := c.Do(ctx, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error {
+				line.cut(hung)
+				<-inside.Done()
+				assert.ErrorIs(w, context.Cause(inside), lock.ErrExpired)
+				line.cut(open)
+				return result
+			})
+			require.ErrorIs(w, err, lock.ErrExpired)
+			if result != nil {
+				require.ErrorIs(w, err, mine)
+			}
+			assert.NotContains(w, err.Error(), "\n")
+		}
+	})
+	run("taken on the way", func(ctx context.Context, w *world, c *lock.Client) {
+		for _, result := range []error{nil, mine} {
+			err := c.Do(ctx, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
+				require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("nonce").Remove())))
+				return result
+			})
+			require.ErrorIs(w, err, lock.ErrStolen)
+			if result != nil {
+				require.ErrorIs(w, err, mine)
+			}
+		}
+		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+			require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("nonce").Remove())))
+			return l.Write(ctx, w.put("x"))
+		})
+		require.ErrorIs(w, err, lock.ErrLost)
+	})
+	run("ctx ends while it releases", func(ctx context.Context, w *world, c *lock.Client) {
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Call: 2})
+		ending, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		require.NoError(w, c.Do(ending, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
+	})
+}

@@ -1,0 +1,110 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// F12: whoever acquires next, with whatever clock, after the row was deleted.
+func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
+	offsets := []time.Duration{0, time.Hour, -time.Hour, -30 * 24 * time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour}
+	for _, cold := range []bool{false, true} {
+		for _, first := range offsets {
+			for _, second := range offsets {
+				virtual(t, func(ctx context.Context, w *world) {
+					start := w.client
+					if cold {
+						start = w.cold
+					}
+					acquire := func(by time.Duration) *lock.Lease {
+						l, err := start(lock.Config{}, at(by)).Acquire(ctx, lock.Name("report"))
+						require.NoError(t, err)
+						return l
+					}
+					l := acquire(first)
+					require.NoError(t, l.Release(ctx))
+					last := l.Fence()
+					time.Sleep(6 * 24 * time.Hour)
+					assert.Zero(t, w.engine.Sweep(), "within the retention, clock off by %v", first)
+					time.Sleep(2*24*time.Hour + 2*time.Hour)
+					require.Equal(t, 1, w.engine.Sweep(), "after the retention, clock off by %v", first)
+					l = acquire(second)
+					require.Greater(t, l.Fence(), last, "cold %v, clocks off by %v and %v", cold, first, second)
+					r, err := w.client(lock.Config{}).Inspect(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					require.Equal(t, l.Fence(), r.Fence)
+					require.NoError(t, l.Release(ctx))
+				})
+				if t.Failed() {
+					return
+				}
+			}
+		}
+	}
+}
+
+// The correction of a fence that was begun by a wrong clock is repeated, and recognised.
+func TestFenceIsCorrectedThroughFaults(t *testing.T) {
+	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.DropRequest, tabletest.InternalErrorAfter, tabletest.Throttle} {
+		for call := 1; call <= 3; call++ {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.cold(lock.Config{}, at(-10*365*24*time.Hour))
+				w.engine.ResetRequests()
+				w.engine.Inject(tabletest.Fault{Kind: kind, Call: call})
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, l.Fence(), time.Now().Add(-2*time.Second).UnixMilli(), "%v at call %d", kind, call)
+				r, err := c.Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Equal(t, l.Fence(), r.Fence)
+				require.NoError(t, l.Release(ctx))
+			})
+		}
+	}
+}
+
+// A held row outlives any retention, since renewals extend it.
+func TestHeldRowIsNeverSwept(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Retention: time.Hour, Lease: time.Hour})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		for range 24 * 30 {
+			time.Sleep(time.Hour)
+			require.Zero(t, w.engine.Sweep())
+		}
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(time.Hour + 2*time.Second)
+		require.Equal(t, 1, w.engine.Sweep())
+	})
+}
+
+// What a resource outside the table does with the fence.
+func TestCheapTierRefusesOlderHolders(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		row := w.row("report")
+		fenced := func(l *lock.Lease) table.Op {
+			fence := table.Attr("fence")
+			return table.Update(row, fence.Set(l.Fence()), table.Attr("by").Set(l.Fence())).
+				If(table.Or(fence.NotExists(), fence.AtMost(l.Fence())))
+		}
+		stale, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, fenced(stale)))
+		time.Sleep(time.Minute)
+		fresh, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, fenced(stale)), "the limit of this tier: the new holder has not touched the row yet")
+		require.NoError(t, w.table.Write(ctx, fenced(fresh)))
+		require.ErrorIs(t, w.table.Write(ctx, fenced(stale)), table.ErrCondition)
+	})
+}

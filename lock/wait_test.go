@@ -1,0 +1,252 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func every(d time.Duration) func() backoff.BackOff {
+	return func() backoff.BackOff { return backoff.NewConstantBackOff(d) }
+}
+
+func TestWaiterReadsAndDoesNotSpin(t *testing.T) {
+	for name, config := range map[string]lock.Config{
+		"default": {}, "observed": {Expiry: lock.ObservedOnly}, "every second": {Backoff: every(time.Second)}, "no pause": {Backoff: every(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				_, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				c := w.client(config)
+				waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+				defer cancel()
+				counts := map[string]int{}
+				for _, op := range w.requests(func() { _, err = c.Acquire(waiting, lock.Name("report")) }) {
+					counts[op]++
+				}
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, lock.ErrHeld)
+				perSecond := 2
+				if name == "no pause" {
+					perSecond = 100
+				}
+				assert.LessOrEqual(t, counts["GetItem"], 600*perSecond)
+				assert.Greater(t, counts["GetItem"], 400)
+				// The holder renews every 5 s; the waiter's own first try is the only
+				// other write, but for those that see a beat late.
+				assert.LessOrEqual(t, counts["UpdateItem"], 150)
+			})
+		})
+	}
+}
+
+// A row that looks free or old to a read that lags behind is tried, and then not again at once.
+func TestStaleReadsDoNotMakeAWaiterSpin(t *testing.T) {
+	for _, writes := range []int{1, 2, 5, 100} {
+		virtual(t, func(ctx context.Context, w *world) {
+			holder := w.client(lock.Config{})
+			for range 3 {
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+			}
+			l, err := holder.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: writes})
+			c := w.client(lock.Config{})
+			time.AfterFunc(5*time.Minute, func() { _ = l.Release(ctx) })
+			start := time.Now()
+			var next *lock.Lease
+			ops := w.requests(func() { next, err = c.Acquire(ctx, lock.Name("report")) })
+			require.NoError(t, err)
+			assert.Less(t, len(ops), 1500, "reads that miss %d writes", writes)
+			assert.Greater(t, next.Fence(), l.Fence())
+			assert.GreaterOrEqual(t, time.Since(start), 5*time.Minute)
+			require.NoError(t, next.Release(ctx))
+		})
+	}
+}
+
+// A release that no read shows yet is found by the write at the latest.
+func TestStaleReadsDoNotHoldUpAWaiterForLong(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		require.NoError(t, l.Renew(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1000})
+		start := time.Now()
+		_, err = w.client(lock.Config{Expiry: lock.ObservedOnly}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(start), 20*time.Second)
+		assert.LessOrEqual(t, time.Since(start), 23*time.Second)
+	})
+}
+
+// Counted from the receipt of the first sight, not from when the row was written or the
+// read was sent.
+func TestObservationCountsFromTheFirstSight(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		time.Sleep(15 * time.Second)
+		c := w.client(lock.Config{Expiry: lock.ObservedOnly})
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Call: 1})
+		// A renewal just before it would be taken counts anew.
+		time.AfterFunc(4*time.Second, func() { assert.NoError(t, l.Renew(ctx)) })
+		start := time.Now()
+		_, err = c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(start), 24*time.Second)
+		assert.LessOrEqual(t, time.Since(start), 26*time.Second)
+	})
+}
+
+func TestRowThatChangesUnderAWaiter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(table.Item)
+		want   error
+	}{
+		"malformed": {func(i table.Item) { i["beat"] = &types.AttributeValueMemberS{Value: "x"} }, lock.ErrMalformed},
+		"foreign":   {func(i table.Item) { i["type"] = &types.AttributeValueMemberS{Value: "Order"} }, lock.ErrNotLock},
+		"deleted":   {nil, nil},
+		"restored":  {func(i table.Item) { i["fence"] = &types.AttributeValueMemberN{Value: "5"} }, lock.ErrHeld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+				require.NoError(t, err)
+				item, err := w.table.Get(ctx, l.Key(), true)
+				require.NoError(t, err)
+				time.AfterFunc(time.Minute, func() {
+					if tc.change == nil {
+						assert.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
+						return
+					}
+					tc.change(item)
+					assert.NoError(t, w.table.Write(ctx, table.Put(item)))
+				})
+				waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+				defer cancel()
+				start := time.Now()
+				c := w.client(lock.Config{})
+				ops := w.requests(func() { _, err = c.Acquire(waiting, lock.Name("report")) })
+				assert.Less(t, len(ops), 1500)
+				if tc.want == nil {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, tc.want)
+				if tc.want == lock.ErrHeld {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					return
+				}
+				require.NotErrorIs(t, err, lock.ErrHeld)
+				assert.InDelta(t, 60, time.Since(start).Seconds(), 2)
+				got, err := w.table.Get(ctx, l.Key(), true)
+				require.NoError(t, err)
+				assert.Equal(t, item, got)
+			})
+		})
+	}
+}
+
+// A restored table can show fences that are lower than those seen: the lock must be taken all the same.
+func TestWaiterTakesALockFromARestoredTable(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		other := w.client(lock.Config{})
+		_, err := other.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		old := w.engine.Snapshot()
+		time.Sleep(time.Minute)
+		_, err = other.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		time.AfterFunc(time.Minute, func() { w.engine.Restore(old) })
+		start := time.Now()
+		_, err = w.client(lock.Config{Expiry: lock.ObservedOnly}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(start), time.Hour+30*time.Second)
+	})
+}
+
+func TestWaitingEndsWithWhyAndWho(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, err := w.client(lock.Config{Owner: "holder\n1"}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		c := w.client(lock.Config{})
+		check := func(err error, want ...error) {
+			t.Helper()
+			for _, e := range want {
+				require.ErrorIs(t, err, e)
+			}
+			var held *lock.HeldError
+			require.ErrorAs(t, err, &held)
+			assert.Equal(t, "holder\n1", held.Owner)
+			assert.NotContains(t, err.Error(), "\n")
+			assert.Contains(t, err.Error(), `"holder\n1"`)
+		}
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		check(err, context.DeadlineExceeded, lock.ErrHeld)
+
+		mine := errors.New("shutting down")
+		because, stop := context.WithCancelCause(ctx)
+		time.AfterFunc(time.Minute, func() { stop(mine) })
+		_, err = c.Acquire(because, lock.Name("report"))
+		check(err, mine, context.Canceled)
+
+		_, err = w.client(lock.Config{Backoff: func() backoff.BackOff { return nil }}).Acquire(ctx, lock.Name("report"))
+		check(err)
+		_, err = w.client(lock.Config{Backoff: func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 3) }}).
+			Acquire(ctx, lock.Name("report"))
+		check(err)
+
+		time.AfterFunc(time.Minute, func() { assert.NoError(t, c.Close(context.Background())) })
+		_, err = c.Acquire(ctx, lock.Name("report"))
+		check(err, lock.ErrClosed)
+	})
+}
+
+func TestEndedContextSendsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		mine := errors.New("why")
+		ended, cancel := context.WithCancelCause(ctx)
+		cancel(mine)
+		ops := w.requests(func() {
+			_, err := c.Acquire(ended, lock.Name("report"))
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, mine)
+			_, err = c.TryAcquire(ended, lock.Name("report"))
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, c.Do(ended, lock.Name("report"), nil), context.Canceled)
+		})
+		assert.Empty(t, ops)
+	})
+}
+
+// A read that never answers does not keep a waiter from a lock that is free.
+func TestHungReadsDoNotHoldUpAWaiter(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 1000 * time.Hour, Operation: "GetItem", Times: 1})
+		time.AfterFunc(2*time.Second, func() { assert.NoError(t, l.Release(ctx)) })
+		start := time.Now()
+		_, err = w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(start), 5*time.Second)
+	})
+}
