@@ -142,12 +142,20 @@ func (c *call) readBatchPart(m *jsontree.Member, seen map[placed]bool) (*batchPa
 	if err := env.Unused(); err != nil {
 		return nil, err
 	}
+	if proj != nil {
+		if err := t.checkScalars(proj); err != nil {
+			return nil, err
+		}
+	}
 	p := &batchPart{t: t, name: m.Name, node: &m.Value, cons: f.flag("ConsistentRead")}
 	keys := f.items("Keys")
 	for j := range keys {
 		key, err := attr.DecodeItem(&keys[j])
 		if err != nil {
 			return nil, err
+		}
+		if len(key) == 0 {
+			return nil, invalid("The list of keys in RequestItems for BatchGetItem may not contain null or empty values: %s has one or more empty keys", m.Name)
 		}
 		if err := t.keys.checkKey(key); err != nil {
 			return nil, err

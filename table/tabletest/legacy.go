@@ -194,7 +194,7 @@ func readExpected(in *fields) (condition, error) {
 	return l, nil
 }
 
-// readKeyConditions reads the older form of a key condition.
+// readKeyConditions reads the older form of a key condition. A term whose operator keys do not know has none.
 func readKeyConditions(in *fields) ([]expr.KeyTerm, error) {
 	members := in.members("KeyConditions")
 	if in.err != nil {
@@ -206,11 +206,7 @@ func readKeyConditions(in *fields) ([]expr.KeyTerm, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := keyOp(t.op)
-		if o == 0 {
-			return nil, invalid("Attempted conditional constraint is not an indexable operation")
-		}
-		out = append(out, expr.KeyTerm{Name: t.name, Op: o, Values: t.values})
+		out = append(out, expr.KeyTerm{Name: t.name, Op: keyOp(t.op), Values: t.values})
 	}
 	return out, nil
 }

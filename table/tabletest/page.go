@@ -64,11 +64,16 @@ func (c *call) readPage() (*page, error) {
 		if p.x = t.index(name); p.x == nil {
 			return nil, invalid("The table does not have the specified index: %s", name)
 		}
-		if p.x.global && p.consistent {
-			return nil, invalid("Consistent reads are not supported on global secondary indexes")
-		}
 	}
 	return p, in.err
+}
+
+// checkConsistent refuses a consistent read of a global index.
+func (p *page) checkConsistent() error {
+	if p.x != nil && p.x.global && p.consistent {
+		return invalid("Consistent reads are not supported on global secondary indexes")
+	}
+	return nil
 }
 
 // keys returns the key schema that the page is ordered by.
@@ -100,13 +105,9 @@ func (p *page) readFilter(legacy string) error {
 	return nil
 }
 
-// readSelect reads the projection and Select, and checks them against each other and the index.
-func (p *page) readSelect(operation string) error {
+// readSelect reads Select and checks it against the projection and the index.
+func (p *page) readSelect() error {
 	in := &p.c.in
-	var err error
-	if p.proj, err = readProjection(in, p.env); err != nil {
-		return err
-	}
 	param := "ProjectionExpression"
 	if in.has("AttributesToGet") {
 		param = "AttributesToGet"
@@ -130,7 +131,7 @@ func (p *page) readSelect(operation string) error {
 			return invalid("Cannot specify the %s when choosing to get ALL_PROJECTED_ATTRIBUTES", param)
 		}
 		if p.x == nil {
-			return invalid("ALL_PROJECTED_ATTRIBUTES can be used only when %s using an IndexName", operation)
+			return invalid("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
 		}
 	case selectCount:
 		if p.proj != nil {
@@ -239,6 +240,13 @@ func (p *page) readStart() error {
 		}
 		if v.Kind != a.kind {
 			return invalid("Type mismatch for attribute to update")
+		}
+		if err := a.checkEmpty(v); err != nil {
+			prefix := "The provided starting key is invalid: "
+			if a.name == p.t.keys.hash.name {
+				prefix = "The query can return at most one row and cannot be restarted. " + prefix
+			}
+			return invalid("%s%s", prefix, asAPI(err).message)
 		}
 	}
 	p.start = start

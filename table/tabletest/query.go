@@ -13,6 +13,10 @@ func query(c *call) ([]byte, error) {
 		return nil, err
 	}
 	in := &c.in
+	if in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
+		_, err := expr.ParseKeyCondition("", &expr.Env{})
+		return nil, within("KeyConditionExpression", err)
+	}
 	if err := refuseMixed(in,
 		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
 		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
@@ -21,38 +25,20 @@ func query(c *call) ([]byte, error) {
 	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
 		return nil, err
 	}
-	var keyCondition *expr.KeyCondition
-	if in.has("KeyConditionExpression") {
-		keyCondition, err = expr.ParseKeyCondition(in.text("KeyConditionExpression"), p.env)
-		if in.err != nil {
-			return nil, in.err
-		}
-		if err != nil {
-			return nil, within("KeyConditionExpression", err)
-		}
-	}
 	if err := p.readFilter("QueryFilter"); err != nil {
 		return nil, err
 	}
-	if err := p.readSelect("Querying"); err != nil {
+	if p.proj, err = readProjection(in, p.env); err != nil {
 		return nil, err
 	}
-	if err := p.env.Unused(); err != nil {
+	terms, err := p.readTerms()
+	if err != nil {
 		return nil, err
 	}
 	if err := p.checkScalars(); err != nil {
 		return nil, err
 	}
-	var terms []expr.KeyTerm
-	switch {
-	case keyCondition != nil:
-		terms, err = keyCondition.Terms()
-	case in.has("KeyConditions"):
-		terms, err = readKeyConditions(in)
-	default:
-		err = invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
-	}
-	if err != nil {
+	if err := p.checkConsistent(); err != nil {
 		return nil, err
 	}
 	hash, sort, err := p.keyTerms(terms)
@@ -74,6 +60,9 @@ func query(c *call) ([]byte, error) {
 	if err := p.checkFilterCovered(); err != nil {
 		return nil, err
 	}
+	if err := p.readSelect(); err != nil {
+		return nil, err
+	}
 	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
@@ -82,6 +71,32 @@ func query(c *call) ([]byte, error) {
 		return nil, in.err
 	}
 	return p.query(part, sort, forward)
+}
+
+// readTerms reads the key condition, in either form.
+func (p *page) readTerms() ([]expr.KeyTerm, error) {
+	in := &p.c.in
+	var condition *expr.KeyCondition
+	if in.has("KeyConditionExpression") {
+		var err error
+		condition, err = expr.ParseKeyCondition(in.text("KeyConditionExpression"), p.env)
+		if in.err != nil {
+			return nil, in.err
+		}
+		if err != nil {
+			return nil, within("KeyConditionExpression", err)
+		}
+	}
+	if err := p.env.Unused(); err != nil {
+		return nil, err
+	}
+	switch {
+	case condition != nil:
+		return condition.Terms()
+	case in.has("KeyConditions"):
+		return readKeyConditions(in)
+	}
+	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 }
 
 // onlyKeyConditions allows KeyConditions beside a filter or projection expression, which the service accepts.
@@ -129,6 +144,9 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
 			if err := a.checkEmpty(v); err != nil {
 				return nil, nil, err
 			}
+		}
+		if t.Op == 0 {
+			return nil, nil, invalid("Attempted conditional constraint is not an indexable operation")
 		}
 	}
 	return hash, rng, nil

@@ -21,6 +21,9 @@ func scan(c *call) ([]byte, error) {
 		return nil, err
 	}
 	in := &c.in
+	if err := p.checkConsistent(); err != nil {
+		return nil, err
+	}
 	if err := refuseMixed(in,
 		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"},
 		[]string{"ProjectionExpression", "FilterExpression"}); err != nil {
@@ -29,10 +32,13 @@ func scan(c *call) ([]byte, error) {
 	if p.env, err = expressions(in, "FilterExpression", "ProjectionExpression"); err != nil {
 		return nil, err
 	}
+	if in.has("ExpressionAttributeValues") && in.text("FilterExpression") == "" {
+		return nil, invalid("ExpressionAttributeValues can only be specified when using expressions: FilterExpression is null")
+	}
 	if err := p.readFilter("ScanFilter"); err != nil {
 		return nil, err
 	}
-	if err := p.readSelect("Scanning"); err != nil {
+	if p.proj, err = readProjection(in, p.env); err != nil {
 		return nil, err
 	}
 	if err := p.env.Unused(); err != nil {
@@ -46,6 +52,9 @@ func scan(c *call) ([]byte, error) {
 		return nil, err
 	}
 	if err := p.checkScalars(); err != nil {
+		return nil, err
+	}
+	if err := p.readSelect(); err != nil {
 		return nil, err
 	}
 	if err := p.checkGlobal(); err != nil {

@@ -74,14 +74,15 @@ func transactWriteItems(c *call) ([]byte, error) {
 	if len(token) > maxToken {
 		return nil, invalid("Value %s at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", token, maxToken)
 	}
+	for i := range items {
+		if err := checkAction(&items[i]); err != nil {
+			return nil, err
+		}
+	}
 	writes := make([]*write, len(items))
 	for i := range items {
 		if writes[i], err = c.readAction(&items[i], i); err != nil {
-			api := asAPI(err)
-			if !api.mismatch {
-				return nil, err
-			}
-			writes[i] = &write{refused: api}
+			return nil, err
 		}
 	}
 	past, err := c.repeated(token)
@@ -92,8 +93,13 @@ func transactWriteItems(c *call) ([]byte, error) {
 		return c.transactOutput(past.order, past.used), nil
 	}
 	seen := map[placed]bool{}
-	for i := range writes {
-		if writes[i].refused != nil {
+	for i, w := range writes {
+		if err := w.readKey(); err != nil {
+			api := asAPI(err)
+			if !api.mismatch {
+				return nil, err
+			}
+			writes[i] = &write{refused: api}
 			continue
 		}
 		p := placed{writes[i].t, writes[i].place}
@@ -125,9 +131,9 @@ func (c *call) transactOutput(order []*table, used map[*table]*usage) []byte {
 	return o.end()
 }
 
-func (c *call) readAction(n *jsontree.Node, i int) (*write, error) {
+// checkAction refuses an action that is not exactly one of the four.
+func checkAction(n *jsontree.Node) error {
 	f := fields{n: n}
-	var found *write
 	count := 0
 	for _, name := range []string{"ConditionCheck", "Put", "Delete", "Update"} {
 		if f.has(name) {
@@ -136,10 +142,17 @@ func (c *call) readAction(n *jsontree.Node, i int) (*write, error) {
 	}
 	switch {
 	case count == 0:
-		return nil, invalid("Invalid Request: TransactWriteRequest should contain Delete or Put or Update request")
+		return invalid("Invalid Request: TransactWriteRequest should contain Delete or Put or Update request")
 	case count > 1:
-		return nil, invalid("TransactItems can only contain one of Check, Put, Update or Delete")
+		return invalid("TransactItems can only contain one of Check, Put, Update or Delete")
 	}
+	return nil
+}
+
+// readAction reads an action but for its key.
+func (c *call) readAction(n *jsontree.Node, i int) (*write, error) {
+	f := fields{n: n}
+	var found *write
 	var err error
 	switch {
 	case f.has("ConditionCheck"):
@@ -272,6 +285,9 @@ func transactGetItems(c *call) ([]byte, error) {
 			return nil, errNull("transactItems." + itoa(i+1) + ".member.get")
 		}
 		in := f.sub("Get")
+		if !validName(in.text("TableName")) && in.has("TableName") {
+			return nil, errMissingTable() // no table has such a name
+		}
 		t, err := c.table(&in)
 		if err != nil {
 			return nil, err

@@ -29,6 +29,8 @@ type write struct {
 	change    mutation  // nil for a check
 	returnOld bool      // hand out the item if the condition fails
 	refused   *apiError // of a transaction's action that does not fit the table's schema
+	// readKey validates the item or key and sets key and place. In a transaction it comes after all expressions.
+	readKey func() error
 
 	before *row
 	after  attr.Item
@@ -255,29 +257,27 @@ func (c *call) readPut(in *fields) (*write, error) {
 		return nil, err
 	}
 	w := &write{t: t, change: putting{item}}
-	return w, c.inOrder(
-		func() error { return w.readOptions(in, "ConditionExpression") },
-		func() error {
-			if err := t.checkPut(item); err != nil {
-				return err
-			}
-			w.key = t.keys.extract(item)
-			w.place = t.keys.place(item)
-			c.touch(t, touchedKey{t.name, w.key})
-			return nil
-		})
+	w.readKey = func() error {
+		if err := t.checkPut(item); err != nil {
+			return err
+		}
+		w.key = t.keys.extract(item)
+		w.place = t.keys.place(item)
+		c.touch(t, touchedKey{t.name, w.key})
+		return nil
+	}
+	return w, c.inOrder(w, in, "ConditionExpression")
 }
 
-// inOrder reads the expressions of a write and then its key, as a transaction does; a write on its own is refused for
-// its key first.
-func (c *call) inOrder(expressions, key func() error) error {
+// inOrder reads the key and then the expressions of a write on its own. In a transaction keys come after all
+// expressions.
+func (c *call) inOrder(w *write, in *fields, expressions ...string) error {
 	if c.op != "TransactWriteItems" {
-		expressions, key = key, expressions
+		if err := w.readKey(); err != nil {
+			return err
+		}
 	}
-	if err := expressions(); err != nil {
-		return err
-	}
-	return key()
+	return w.readOptions(in, expressions...)
 }
 
 func (c *call) readDelete(in *fields) (*write, error) {
@@ -286,9 +286,8 @@ func (c *call) readDelete(in *fields) (*write, error) {
 		return nil, err
 	}
 	w := &write{t: t, change: deleting{}}
-	return w, c.inOrder(
-		func() error { return w.readOptions(in, "ConditionExpression") },
-		func() error { return w.readPlace(c, in) })
+	w.readKey = func() error { return w.readPlace(c, in) }
+	return w, c.inOrder(w, in, "ConditionExpression")
 }
 
 func (c *call) readCheck(in *fields) (*write, error) {
@@ -297,10 +296,8 @@ func (c *call) readCheck(in *fields) (*write, error) {
 		return nil, err
 	}
 	w := &write{t: t}
-	if err := w.readOptions(in, "ConditionExpression"); err != nil {
-		return nil, err
-	}
-	return w, w.readPlace(c, in)
+	w.readKey = func() error { return w.readPlace(c, in) }
+	return w, c.inOrder(w, in, "ConditionExpression")
 }
 
 func (c *call) readUpdate(in *fields) (*write, error) {
@@ -309,9 +306,8 @@ func (c *call) readUpdate(in *fields) (*write, error) {
 		return nil, err
 	}
 	w := &write{t: t}
-	return w, c.inOrder(
-		func() error { return w.readOptions(in, "UpdateExpression", "ConditionExpression") },
-		func() error { return w.readPlace(c, in) })
+	w.readKey = func() error { return w.readPlace(c, in) }
+	return w, c.inOrder(w, in, "UpdateExpression", "ConditionExpression")
 }
 
 func (w *write) readPlace(c *call, in *fields) error {
