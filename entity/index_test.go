@@ -1,0 +1,254 @@
+package entity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+var indexAttrs = []string{"g1pk", "g1sk", "g2pk", "g2sk", "g3pk", "l1sk"}
+
+// assertKeysFit checks a row's index keys against those that a fresh row of the same value
+// would have.
+func assertKeysFit[T any](t require.TestingT, e *entity.Entity[T], row table.Item) {
+	o, err := e.Decode(row)
+	require.NoError(t, err)
+	op := e.PutOp(o)
+	require.NoError(t, op.Err())
+	for _, attr := range indexAttrs {
+		require.Equal(t, text(op.Item(), attr), text(row, attr), "%s of %+v", attr, o)
+	}
+}
+
+func TestIndexKeysFollowEveryUpdate(t *testing.T) {
+	type step struct {
+		name    string
+		changes []entity.Change
+		group   string // g1pk afterwards
+		reads   int
+	}
+	steps := []step{
+		{"untouched", []entity.Change{entity.Set("other", "x")}, "shop/GROUP#g", 0},
+		{"one field of two", []entity.Change{entity.Set("group", "h")}, "shop/GROUP#h", 1},
+		{"both fields", []entity.Change{entity.Set("group", "i"), entity.Set("rank", 7)}, "shop/GROUP#i", 0},
+		{"a computed field", []entity.Change{entity.Add("rank", -3)}, "shop/GROUP#i", 1},
+		{"emptied", []entity.Change{entity.Set("group", "")}, "", 1},
+		{"set again", []entity.Change{entity.Set("group", "j")}, "shop/GROUP#j", 1},
+		{"removed", []entity.Change{entity.Remove("group")}, "", 1},
+		{"while out of the index", []entity.Change{entity.Set("rank", 1)}, "", 1},
+		{"back with both", []entity.Change{entity.Set("group", "k"), entity.Set("rank", 2)}, "shop/GROUP#k", 0},
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		plain := define(t, f.Table, plainSpec())
+		_, err := plain.Create(t.Context(), Plain{ID: "1", Group: "g", Rank: 5})
+		require.NoError(t, err)
+		for _, s := range steps {
+			f.faults.Script()
+			_, err := plain.Update(t.Context(), Plain{ID: "1"}, s.changes...)
+			require.NoError(t, err, s.name)
+			row := f.row(t, plain.Key(Plain{ID: "1"}))
+			assert.Equal(t, s.group, text(row, "g1pk"), s.name)
+			assertKeysFit(t, plain, row)
+			assert.Len(t, f.faults.Sent(), s.reads+1, "%s: requests", s.name)
+		}
+	})
+}
+
+// change draws changes that may touch anything an index depends on.
+func drawChanges(t *rapid.T) []entity.Change {
+	all := []entity.Change{
+		entity.Set("status", rapid.SampledFrom([]string{"", "open", "paid"}).Draw(t, "status")),
+		entity.Set("placed", rapid.SampledFrom([]time.Time{{}, time.Unix(1e9, 0), time.Unix(2e9, 0)}).Draw(t, "placed")),
+		entity.Set("note", rapid.SampledFrom([]string{"", "n"}).Draw(t, "note")),
+	}
+	if rapid.Bool().Draw(t, "add") {
+		all = append(all, entity.Add("total", rapid.Int64Range(-150, 150).Draw(t, "delta")))
+	} else {
+		all = append(all, entity.Set("total", rapid.Int64Range(0, 200).Draw(t, "total")))
+	}
+	perm := rapid.Permutation(all).Draw(t, "order")
+	return perm[:rapid.IntRange(1, len(perm)).Draw(t, "n")]
+}
+
+func TestIndexKeysAreNeverStale(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders := define(t, f.Table, orderSpec())
+		others := define(t, f.raw, orderSpec())
+		n := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			ctx := context.Background()
+			n++
+			key := Order{Tenant: "acme", ID: fmt.Sprint(n)}
+			o, err := orders.Create(ctx, key)
+			require.NoError(rt, err)
+			for range rapid.IntRange(1, 6).Draw(rt, "steps") {
+				f.clock.advance(time.Second)
+				// Somebody may write between any read and its write.
+				races := rapid.IntRange(0, 2).Draw(rt, "races")
+				between := drawChanges(rt)
+				f.faults.Before(func(op string) {
+					if op == "UpdateItem" && races > 0 {
+						races--
+						_, err := others.Update(ctx, key, between...)
+						require.NoError(rt, err)
+					}
+				})
+				from := key
+				if rapid.Bool().Draw(rt, "versioned") {
+					from = o
+				}
+				updated, err := orders.Update(ctx, from, drawChanges(rt)...)
+				f.faults.Before(nil)
+				switch {
+				case err == nil:
+					o = updated
+				case errors.Is(err, entity.ErrStale) && from.Version > 0:
+					o, err = orders.Get(ctx, key, entity.Consistent())
+					require.NoError(rt, err)
+				default:
+					require.NoError(rt, err)
+				}
+				assertKeysFit(rt, orders, f.row(t, orders.Key(key)))
+			}
+		})
+	})
+}
+
+func TestAnUnversionedUpdateThatLosesARaceReadsAgain(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		plain, others := define(t, f.Table, plainSpec()), define(t, f.raw, plainSpec())
+		ctx := t.Context()
+		_, err := plain.Create(ctx, Plain{ID: "1", Group: "g", Rank: 1})
+		require.NoError(t, err)
+		races := 3
+		f.faults.Before(func(op string) {
+			if op == "UpdateItem" && races > 0 {
+				races--
+				_, err := others.Update(ctx, Plain{ID: "1"}, entity.Add("rank", 1))
+				require.NoError(t, err)
+			}
+		})
+		p, err := plain.Update(ctx, Plain{ID: "1"}, entity.Set("group", "h"))
+		require.NoError(t, err)
+		assert.Equal(t, 4, p.Rank)
+		row := f.row(t, plain.Key(p))
+		assert.Equal(t, "shop/GROUP#h", text(row, "g1pk"))
+		assertKeysFit(t, plain, row)
+
+		races = 1000
+		_, err = plain.Update(ctx, Plain{ID: "1"}, entity.Set("group", "i"))
+		require.ErrorIs(t, err, entity.ErrStale, "the policy ends it")
+		assertKeysFit(t, plain, f.row(t, plain.Key(p)))
+
+		// An Op cannot read: it depends on what its caller knew.
+		op := plain.UpdateOp(Plain{ID: "1", Rank: 1}, entity.Set("group", "j"))
+		require.ErrorIs(t, f.raw.Write(ctx, op), entity.ErrStale)
+		now, err := plain.Get(ctx, p, entity.Consistent())
+		require.NoError(t, err)
+		require.NoError(t, f.raw.Write(ctx, plain.UpdateOp(now, entity.Set("group", "j"))))
+		assertKeysFit(t, plain, f.row(t, plain.Key(p)))
+	})
+}
+
+// A caller who passes only the key and a version, where the whole row is wanted, must not
+// drop the row from an index.
+func TestAPartialRowIsRefusedInsteadOfLosingItsIndexKeys(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		spec := orderSpec()
+		spec.Indexes = spec.Indexes[:1]
+		orders := define(t, f.Table, spec)
+		o, err := orders.Create(t.Context(), Order{Tenant: "acme", ID: "1", Status: "open", Placed: time.Unix(1e9, 0)})
+		require.NoError(t, err)
+		_, err = orders.Update(t.Context(), Order{Tenant: "acme", ID: "1", Version: o.Version}, entity.Set("status", "paid"))
+		require.ErrorIs(t, err, entity.ErrStale)
+		assert.Equal(t, "shop/STATUS#open", text(f.row(t, orders.Key(o)), "g1pk"))
+		_, err = orders.Update(t.Context(), Order{Tenant: "acme", ID: "1", Version: o.Version}, entity.Set("note", "touches no index"))
+		require.NoError(t, err)
+	})
+}
+
+type Stamped struct {
+	ID      string    `dynamo:"id"`
+	Group   string    `dynamo:"group"`
+	Updated time.Time `dynamo:"updated"`
+	Expires time.Time `dynamo:"expires,omitempty"`
+}
+
+func TestKeysMadeOfMaintainedFields(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		stamped := define(t, f.Table, entity.Spec[Stamped]{
+			Type: "Stamped", PK: "S#{id}", SK: "S", Updated: "updated", TTL: "expires",
+			Indexes: []entity.Index[Stamped]{
+				{Name: "gsi1", PK: "RECENT#{group}", SK: "{updated:time}"},
+				{Name: "gsi3", PK: "{expires:time-s}"},
+			},
+		})
+		s, err := stamped.Create(t.Context(), Stamped{ID: "1", Group: "g", Expires: f.clock.now().Add(time.Hour)})
+		require.NoError(t, err)
+		assert.NotEmpty(t, text(f.row(t, stamped.Key(s)), "g3pk"))
+		f.clock.advance(time.Second)
+		s, err = stamped.Update(t.Context(), Stamped{ID: "1"}, entity.Set("group", "h"))
+		require.NoError(t, err)
+		row := f.row(t, stamped.Key(s))
+		assert.Equal(t, f.clock.now().Format("2006-01-02T15:04:05.000000000Z"), text(row, "g1sk"))
+		assertStamp := func(want string) {
+			f.clock.advance(time.Second)
+			s, err = stamped.Update(t.Context(), Stamped{ID: "1"}, entity.Set("expires", s.Expires.Add(time.Hour)))
+			require.NoError(t, err)
+			row := f.row(t, stamped.Key(s))
+			assert.Equal(t, f.clock.now().Format("2006-01-02T15:04:05.000000000Z"), text(row, "g1sk"), "the time of every write")
+			assert.Equal(t, "shop/"+s.Expires.Format("2006-01-02T15:04:05Z"), text(row, "g3pk"))
+			assert.Equal(t, want, text(row, "g1pk"))
+		}
+		assertStamp("shop/RECENT#h")
+	})
+}
+
+type Member struct {
+	Team string `dynamo:"team"`
+	User string `dynamo:"user"`
+	Role string `dynamo:"role,omitempty"`
+}
+
+func TestInvertedAndLocalIndexes(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		members := define(t, f.Table, entity.Spec[Member]{
+			Type: "Member", PK: "TEAM#{team}", SK: "USER#{user}",
+			Indexes: []entity.Index[Member]{{Name: "inverted"}, {Name: "lsi1", SK: "ROLE#{role}"}},
+		})
+		ctx := t.Context()
+		for _, m := range []Member{{"red", "ann", "lead"}, {"red", "bob", ""}, {"blue", "ann", ""}} {
+			_, err := members.Create(ctx, m)
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []Member{{"blue", "ann", ""}, {"red", "ann", "lead"}},
+			collect(t, members.Query(ctx, keys.Values{"user": "ann"}, entity.On("inverted"))), "many to many, from the other side")
+		assert.Len(t, collect(t, members.Query(ctx, keys.Values{"user": "ann", "team": "red"}, entity.On("inverted"))), 1)
+		lead := collect(t, members.Query(ctx, keys.Values{"team": "red"}, entity.On("lsi1"), entity.Consistent()))
+		assert.Equal(t, []Member{{"red", "ann", "lead"}}, lead, "sparse by an empty field")
+		bob, err := members.Update(ctx, Member{Team: "red", User: "bob"}, entity.Set("role", "lead"))
+		require.NoError(t, err)
+		assert.Equal(t, "ROLE#lead", text(f.row(t, members.Key(bob)), "l1sk"))
+		assert.Len(t, collect(t, members.Query(ctx, keys.Values{"team": "red", "role": "lead"}, entity.On("lsi1"))), 2)
+		_, err = members.Update(ctx, bob, entity.Remove("role"))
+		require.NoError(t, err)
+		assert.NotContains(t, f.row(t, members.Key(bob)), "l1sk")
+	})
+}
