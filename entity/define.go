@@ -293,15 +293,16 @@ func (c *compiler) index(i int, name, pk, sk string, when bool) {
 // attributes checks that no field of T takes a name that belongs to the table.
 func (c *compiler) attributes() {
 	s := c.plan.scheme
-	taken := map[string]string{s.PK: "partition key", s.SK: "sort key", s.Type: "type"}
+	taken := map[string]string{}
+	for _, x := range c.schema.Indexes {
+		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
+	}
+	taken[s.PK], taken[s.SK], taken[s.Type] = "partition key", "sort key", "type"
 	if c.plan.version != nil {
 		taken[s.Version] = "version"
 	}
 	if !c.schema.NoTTL || c.plan.ttl != nil {
 		taken[s.TTL] = "time to live"
-	}
-	for _, x := range c.schema.Indexes {
-		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
 	}
 	delete(taken, "")
 	for _, f := range c.fields {

@@ -247,15 +247,18 @@ func restorable(t reflect.Type) bool {
 
 // plainValue is a value of a caller's as key templates take it; what they cannot take is
 // left for them to refuse.
-func plainValue(v any) any {
+func plainValue(v any) (any, error) {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() {
-		return v
+		return v, nil
 	}
-	if plain, ok, err := keyValue(rv); ok && err == nil {
-		return plain
+	switch plain, ok, err := keyValue(rv); {
+	case err != nil:
+		return nil, err
+	case ok:
+		return plain, nil
 	}
-	return v
+	return v, nil
 }
 
 // setKeyValue puts what a template parsed from a key into a field.

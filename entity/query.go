@@ -253,7 +253,11 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 					if _, twice := list[i][tf.Name]; twice {
 						return nil, fmt.Errorf("%w: %q is given twice", ErrInvalid, tf.Name)
 					}
-					list[i][tf.Name] = plainValue(v)
+					plain, err := plainValue(v)
+					if err != nil {
+						return nil, err
+					}
+					list[i][tf.Name] = plain
 					used[name] = true
 				}
 			}
@@ -284,13 +288,25 @@ func (k *keyPlan) span(leading keys.Values, r reading) (keys.Range, error) {
 			return keys.Range{}, fmt.Errorf("%w: %q is not the sort key's next field", ErrInvalid, b.field)
 		}
 	}
+	var lo, hi any
+	var err error
+	if r.lo != nil {
+		if lo, err = plainValue(r.lo.value); err != nil {
+			return keys.Range{}, err
+		}
+	}
+	if r.hi != nil {
+		if hi, err = plainValue(r.hi.value); err != nil {
+			return keys.Range{}, err
+		}
+	}
 	switch {
 	case r.lo != nil && r.hi != nil:
-		return k.tpl.Between(plainValue(r.lo.value), plainValue(r.hi.value), leading)
+		return k.tpl.Between(lo, hi, leading)
 	case r.lo != nil:
-		return k.tpl.From(plainValue(r.lo.value), leading)
+		return k.tpl.From(lo, leading)
 	case r.hi != nil:
-		return k.tpl.Until(plainValue(r.hi.value), leading)
+		return k.tpl.Until(hi, leading)
 	}
 	return k.tpl.Range(leading)
 }

@@ -1,0 +1,231 @@
+package entity_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Cents is kept as a number by its own methods.
+type Cents struct{ N int64 }
+
+func (c Cents) MarshalDynamo() (types.AttributeValue, error) {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(c.N, 10)}, nil
+}
+
+func (c *Cents) UnmarshalDynamo(av types.AttributeValue) (err error) {
+	n, ok := av.(*types.AttributeValueMemberN)
+	if !ok {
+		return errors.New("not a number")
+	}
+	c.N, err = strconv.ParseInt(n.Value, 10, 64)
+	return err
+}
+
+// Code is kept as text by its own methods, and part of a key.
+type Code struct{ hi, lo uint16 }
+
+func (c Code) MarshalText() ([]byte, error) {
+	if c == (Code{}) {
+		return nil, nil
+	}
+	return fmt.Appendf(nil, "%d-%d", c.hi, c.lo), nil
+}
+
+func (c *Code) UnmarshalText(b []byte) error {
+	_, err := fmt.Sscanf(string(b), "%d-%d", &c.hi, &c.lo)
+	return err
+}
+
+type Colour string
+
+type Audit struct {
+	By   string `dynamo:"by"`
+	Deep *int   `dynamo:"deep"`
+}
+
+type Everything struct {
+	Audit
+	Region string  `dynamo:"-"` // key only
+	Seq    uint32  `dynamo:"-"` // key only
+	Code   Code    `dynamo:"-"` // key only, by its text
+	Day    *Moment `dynamo:"-"` // key only, behind a pointer
+
+	Name    string             `dynamo:"name"`
+	Colour  Colour             `dynamo:"colour,omitempty"`
+	Small   int8               `dynamo:"small"`
+	Big     uint64             `dynamo:"big"`
+	Ratio   float64            `dynamo:"ratio"`
+	Ok      bool               `dynamo:"ok"`
+	Price   Cents              `dynamo:"price"`
+	Maybe   *string            `dynamo:"maybe"`
+	Bytes   []byte             `dynamo:"bytes"`
+	Names   []string           `dynamo:"names,set"`
+	Numbers map[int64]struct{} `dynamo:"numbers,set"`
+	List    []Audit            `dynamo:"list,omitempty"`
+	Map     map[string]int     `dynamo:"map"`
+	At      time.Time          `dynamo:"at"`
+	Unix    time.Time          `dynamo:"unix,unixtime"`
+
+	Rev     int64     `dynamo:"rev"`     // in the scheme's version attribute
+	Expires time.Time `dynamo:"expires"` // in the scheme's TTL attribute
+}
+
+// Moment is a time: keys take it by its codec only as a pointer to time.Time.
+type Moment = time.Time
+
+func everythingSpec() entity.Spec[Everything] {
+	return entity.Spec[Everything]{
+		Type: "Everything", PK: "{region}#{code}", SK: "{day:date}#{seq:uint10}", Version: "rev", TTL: "expires",
+		Indexes: []entity.Index[Everything]{{Name: "gsi1", PK: "{colour}", SK: "{by}#{maybe}"}},
+	}
+}
+
+func drawEverything(t *rapid.T) Everything {
+	// No empty strings in sets, lists and keys: those DynamoDB or the encoder leave out.
+	word := rapid.StringMatching(`[a-zäé#$\x00 ]{1,8}`)
+	instant := rapid.Custom(func(t *rapid.T) time.Time {
+		return time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "s"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).UTC()
+	})
+	second := rapid.Map(instant, func(at time.Time) time.Time { return at.Truncate(time.Second) })
+	day := rapid.Map(instant, func(at time.Time) time.Time { return at.Truncate(24 * time.Hour) }).Draw(t, "day")
+	audit := rapid.Custom(func(t *rapid.T) Audit {
+		return Audit{By: word.Draw(t, "by"), Deep: rapid.Ptr(rapid.Int(), true).Draw(t, "deep")}
+	})
+	o := Everything{
+		Audit: audit.Draw(t, "audit"), Region: word.Draw(t, "region"), Seq: rapid.Uint32().Draw(t, "seq"),
+		Code: Code{rapid.Uint16().Draw(t, "hi"), rapid.Uint16Min(1).Draw(t, "lo")}, Day: &day,
+		Name: rapid.String().Draw(t, "name"), Colour: Colour(rapid.SampledFrom([]string{"", "red"}).Draw(t, "colour")),
+		Small: rapid.Int8().Draw(t, "small"), Big: rapid.Uint64().Draw(t, "big"), Ratio: float64(rapid.Float32Range(-1e6, 1e6).Draw(t, "ratio")),
+		Ok: rapid.Bool().Draw(t, "ok"), Price: Cents{rapid.Int64Range(0, 1e12).Draw(t, "price")}, Maybe: rapid.Ptr(word, true).Draw(t, "maybe"),
+		At: instant.Draw(t, "at"), Unix: second.Draw(t, "unix"), Rev: rapid.Int64Range(0, 1<<40).Draw(t, "rev"),
+	}
+	if rapid.Bool().Draw(t, "collections") {
+		o.Bytes = rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "bytes")
+		o.Names = rapid.SliceOfNDistinct(word, 1, 5, rapid.ID[string]).Draw(t, "names")
+		o.Numbers = rapid.MapOfN(rapid.Int64(), rapid.Just(struct{}{}), 1, 4).Draw(t, "numbers")
+		o.List = rapid.SliceOfN(audit, 1, 3).Draw(t, "list")
+		o.Map = rapid.MapOfN(word, rapid.Int(), 1, 3).Draw(t, "map")
+		o.Expires = second.Draw(t, "expires")
+	}
+	return o
+}
+
+func TestEncodingRoundTrips(t *testing.T) {
+	all := define(t, offline(t, schema("app")), everythingSpec())
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawEverything(t)
+		op := all.PutOp(o)
+		require.NoError(t, op.Err())
+		item := op.Item()
+		got, err := all.Decode(item)
+		require.NoError(t, err)
+		want := o
+		want.Rev++
+		if o.Expires.Unix() == 0 {
+			want.Expires = time.Time{} // 1970 itself is no time to live
+		}
+		require.Equal(t, want, got)
+		require.Equal(t, all.Key(o), all.Key(got))
+
+		// What the entity adds aside, the row is what guregu/dynamo makes of the struct.
+		plain, err := dynamo.MarshalItem(o)
+		require.NoError(t, err)
+		for name, av := range plain {
+			if name != "rev" && name != "expires" {
+				require.True(t, table.SameValue(av, item[name]), name)
+			}
+		}
+		for name := range item {
+			if _, ok := plain[name]; !ok {
+				require.Contains(t, []string{"PK", "SK", "_t", "_v", "_ttl", "g1pk", "g1sk"}, name)
+			}
+		}
+		require.NotContains(t, item, "rev")
+		require.NotContains(t, item, "expires")
+		_, indexed := item["g1pk"]
+		require.Equal(t, o.Colour != "" && o.Maybe != nil, indexed, "sparse")
+	})
+}
+
+func TestRowsAreRecognised(t *testing.T) {
+	tbl := offline(t, schema("app"))
+	plain := define(t, tbl, plainSpec())
+	row := func(pk, sk string, typ types.AttributeValue) table.Item {
+		item := table.Item{"PK": &types.AttributeValueMemberS{Value: pk}, "SK": &types.AttributeValueMemberS{Value: sk}}
+		if typ != nil {
+			item["_t"] = typ
+		}
+		return item
+	}
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	for _, c := range []struct {
+		name string
+		item table.Item
+		want bool
+	}{
+		{"by type", row("x", "y", s("Plain")), true},
+		{"of another type", row("shop/PLAIN#1", "PLAIN", s("Other")), false},
+		{"by key", row("shop/PLAIN#1", "PLAIN", nil), true},
+		{"by key, other prefix", row("PLAIN#1", "PLAIN", nil), false},
+		{"by key, other sort key", row("shop/PLAIN#1", "PLAINER", nil), false},
+		{"type of another kind", row("shop/PLAIN#1", "PLAIN", &types.AttributeValueMemberBOOL{Value: true}), false},
+		{"nothing", table.Item{}, false},
+		{"nil", nil, false},
+	} {
+		assert.Equal(t, c.want, plain.Owns(c.item), c.name)
+		_, err := plain.Decode(c.item)
+		if c.want {
+			continue
+		}
+		var decode *entity.DecodeError
+		require.ErrorAs(t, err, &decode, c.name)
+		assert.ErrorIs(t, err, entity.ErrType, c.name)
+	}
+	_, err := plain.Decode(row("elsewhere", "y", s("Plain")))
+	var decode *entity.DecodeError
+	require.ErrorAs(t, err, &decode, "the id is only in the key, which is no key of this entity")
+	assert.Equal(t, "PK", decode.Attribute)
+}
+
+func TestRowsThatDoNotDecode(t *testing.T) {
+	const canary = "cAnArY"
+	orders := define(t, offline(t, schema("app")), orderSpec())
+	op := orders.PutOp(Order{Tenant: canary, ID: canary, Note: canary, Placed: time.Unix(1e9, 0)})
+	require.NoError(t, op.Err())
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	n := func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+	for attr, av := range map[string]types.AttributeValue{
+		"total": s(canary), "placed": s(canary), "created": s(canary), "tags": n("7777"), "lines": s(canary), "note": n("7777"),
+		"_v": s(canary), "_ttl": n("7777.5"),
+	} {
+		item := table.Item{}
+		for k, v := range op.Item() {
+			item[k] = v
+		}
+		item[attr] = av
+		o, err := orders.Decode(item)
+		if err == nil {
+			assert.Equal(t, "note", attr, "the encoder reads a number into a string")
+			continue
+		}
+		assert.Zero(t, o)
+		var decode *entity.DecodeError
+		require.ErrorAs(t, err, &decode, attr)
+		assert.Equal(t, attr, decode.Attribute)
+		assert.Equal(t, orders.Key(Order{Tenant: canary, ID: canary}), decode.Key)
+		assert.Error(t, decode.Err)
+		assert.EqualError(t, err, fmt.Sprintf(`entity: decode Order: attribute %q does not fit`, attr))
+	}
+}

@@ -1,0 +1,217 @@
+package entity_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/table"
+)
+
+// offline is a table that nothing is sent to.
+func offline(t testing.TB, s table.Schema) *table.Table {
+	t.Helper()
+	tbl, err := table.Open(dynamodb.NewFromConfig(aws.Config{Region: "us-east-1"}), s)
+	require.NoError(t, err)
+	return tbl
+}
+
+type id16 [16]byte // a key that can be written but not read
+
+func (id16) MarshalText() ([]byte, error) { return []byte("id"), nil }
+
+type mistakes struct {
+	ID      string    `dynamo:"id"`
+	A       string    `dynamo:"same"`
+	B       string    `dynamo:"same"`
+	Type    string    `dynamo:"_t"`
+	Key     string    `dynamo:"PK"`
+	Index   string    `dynamo:"g1pk"`
+	Chan    chan int  `dynamo:"chan"`
+	Version int32     `dynamo:"version"`
+	Expires string    `dynamo:"expires"`
+	At      time.Time `dynamo:"at"`
+	Hidden  time.Time `dynamo:"-"`
+	Text    id16      `dynamo:"-"`
+	Ratio   float64   `dynamo:"ratio"`
+}
+
+func TestDefineListsEveryProblemAtOnce(t *testing.T) {
+	tbl := offline(t, schema("app"))
+	_, err := entity.Define(tbl, entity.Spec[mistakes]{
+		PK: "X#{id}#{nope}#{ratio:uint4}", SK: "Y#{text}#{",
+		Version: "version", TTL: "expires", Created: "at", Updated: "hidden",
+		Indexes: []entity.Index[mistakes]{
+			{Name: "nope", PK: "{id}"},
+			{Name: "gsi1", PK: "A#{missing}", SK: "{hidden:time}", When: func(mistakes) bool { return true }},
+			{Name: "gsi1", PK: "{id}", SK: "{id}"},
+			{Name: "gsi3", PK: "{id}", SK: "{id}"},
+			{Name: "lsi1", PK: "{id}", SK: "{id}"},
+			{Name: "gsi2", PK: "{id}"},
+		},
+	})
+	require.ErrorIs(t, err, entity.ErrInvalid)
+	var spec *entity.SpecError
+	require.ErrorAs(t, err, &spec)
+	for _, want := range []string{
+		"Type: empty",
+		`PK: template names "nope"`,
+		`PK: codec uint4 does not take field "Ratio"`,
+		"SK: keys",
+		"Version: field \"version\" is int32, want int64",
+		"TTL: field \"expires\" is string, want time.Time",
+		`Updated: field "Hidden" has no attribute`,
+		`Indexes[0]: the table has no index "nope"`,
+		`Indexes[1].PK: template names "missing"`,
+		`Indexes[1].SK: field "Hidden" has no attribute and is not part of the key`,
+		"Indexes[1].When: a predicate needs a Version",
+		`Indexes[2]: index "gsi1" is used twice`,
+		`Indexes[3].SK: index "gsi3" has no sort key`,
+		`Indexes[4].PK: attribute "PK" is a key of the table: leave this empty`,
+		"Indexes[5].SK: ",
+		`fields A and B are both attribute "same"`,
+		`field Type: attribute "_t" is the table's type`,
+		`field Key: attribute "PK" is the table's partition key`,
+		`field Index: attribute "g1pk" is the table's key of index gsi1`,
+		"chan int",
+	} {
+		n := 0
+		for _, p := range spec.Problems {
+			if strings.HasPrefix(p.Error(), want) || strings.HasSuffix(p.Error(), want) {
+				n++
+			}
+		}
+		assert.Equal(t, 1, n, "%q in %v", want, err)
+	}
+}
+
+func TestDefineRefuses(t *testing.T) {
+	type row struct {
+		ID      string    `dynamo:"id"`
+		N       int       `dynamo:"n"`
+		Version int64     `dynamo:"v"`
+		A       time.Time `dynamo:"a"`
+		B       time.Time `dynamo:"b"`
+		Text    id16      `dynamo:"-"`
+	}
+	base := func() entity.Spec[row] { return entity.Spec[row]{Type: "Row", PK: "ROW#{id}", SK: "ROW"} }
+	s := schema("app")
+	s.Indexes = append(s.Indexes,
+		table.Index{Name: "shared", PK: "g1pk", SK: "other"},
+		table.Index{Name: "number", PK: "num", PKType: table.Number},
+		table.Index{Name: "by-type", PK: "_t", SK: "tsk"})
+	tbl := offline(t, s)
+	for name, c := range map[string]struct {
+		change func(*entity.Spec[row])
+		want   string
+	}{
+		"a long type":          {func(s *entity.Spec[row]) { s.Type = strings.Repeat("x", 256) }, "longer than 255"},
+		"no PK":                {func(s *entity.Spec[row]) { s.PK = "" }, "PK:"},
+		"no SK":                {func(s *entity.Spec[row]) { s.SK = "" }, "SK:"},
+		"a special in the key": {func(s *entity.Spec[row]) { s.SK, s.Created = "ROW#{a:time}", "a" }, "part of the key"},
+		"one field twice":      {func(s *entity.Spec[row]) { s.Created, s.Updated = "a", "a" }, "is Created already"},
+		"no such special":      {func(s *entity.Spec[row]) { s.TTL = "nope" }, `TTL: no field "nope"`},
+		"a version in an index": {func(s *entity.Spec[row]) {
+			s.Version, s.Indexes = "v", []entity.Index[row]{{Name: "gsi3", PK: "{v:int10}"}}
+		}, "version cannot be part"},
+		"indexes sharing a key": {func(s *entity.Spec[row]) {
+			s.Indexes = []entity.Index[row]{{Name: "gsi1", PK: "{id}", SK: "{id}"}, {Name: "shared", PK: "{id}", SK: "{id}"}}
+		}, "can be in one of them"},
+		"an index of numbers":      {func(s *entity.Spec[row]) { s.Indexes = []entity.Index[row]{{Name: "number", PK: "{id}"}} }, "strings"},
+		"an index on the type":     {func(s *entity.Spec[row]) { s.Indexes = []entity.Index[row]{{Name: "by-type", PK: "{id}", SK: "{id}"}} }, "is the scheme's"},
+		"a key that is write only": {func(s *entity.Spec[row]) { s.SK = "ROW#{text}" }, "no UnmarshalText"},
+		"a shard of a hidden one":  {func(s *entity.Spec[row]) { s.PK = "ROW#{text:shard16}" }, "read back from a shard"},
+	} {
+		spec := base()
+		c.change(&spec)
+		_, err := entity.Define(tbl, spec)
+		assert.ErrorContains(t, err, c.want, name)
+	}
+	_, err := entity.Define(nil, base())
+	require.ErrorIs(t, err, entity.ErrInvalid)
+	_, err = entity.Define(tbl, entity.Spec[int]{Type: "Int", PK: "A", SK: "B"})
+	require.ErrorContains(t, err, "int is not a struct")
+	_, err = entity.Define(tbl, entity.Spec[*row]{Type: "Ptr", PK: "A", SK: "B"})
+	require.ErrorContains(t, err, "is not a struct")
+	_, err = entity.Define(tbl, base())
+	require.NoError(t, err, "none of the refused ones has left a trace")
+}
+
+func TestEntitiesOfOneTableMustNotClash(t *testing.T) {
+	type row struct {
+		ID    string `dynamo:"id"`
+		Other string `dynamo:"other"`
+	}
+	type twin row
+	tbl := offline(t, schema("app"))
+	orders := entity.Spec[row]{Type: "Order", PK: "T#{id}", SK: "ORDER#{other}"}
+	_, err := entity.Define(tbl, orders)
+	require.NoError(t, err)
+	_, err = entity.Define(tbl, orders)
+	require.NoError(t, err, "the same again")
+	_, err = entity.Define(tbl, entity.Spec[twin]{Type: "Order", PK: "T#{id}", SK: "ORDER#{other}"})
+	require.ErrorContains(t, err, `Type "Order" is taken`)
+	_, err = entity.Define(tbl, entity.Spec[row]{Type: "Order", PK: "T#{id}", SK: "OTHER"})
+	require.ErrorContains(t, err, `Type "Order" is taken`)
+	_, err = entity.Define(tbl, entity.Spec[twin]{Type: "Line", PK: "T#{id}", SK: "{other}#{id}"})
+	require.ErrorContains(t, err, `could be the key of a "Order"`)
+	_, err = entity.Define(tbl, entity.Spec[twin]{Type: "Line", PK: "T#{id}", SK: "LINE#{other}"})
+	require.NoError(t, err)
+	_, err = entity.Define(offline(t, schema("another")), entity.Spec[twin]{Type: "Order", PK: "T#{id}", SK: "{other}"})
+	require.NoError(t, err, "another table")
+}
+
+func TestFieldsAreNamedAsTheirReaderWould(t *testing.T) {
+	type base struct {
+		ID    string `dynamo:"id"`
+		Inner string `dynamo:"inner"`
+	}
+	type row struct {
+		base
+		URL   string `dynamo:"link"`
+		Plain string
+		Inner string `dynamo:"outer"` // another attribute than base's
+	}
+	for template, ok := range map[string]bool{
+		"{id}": true, "{ID}": true, "{link}": true, "{URL}": true, "{url}": true, "{Plain}": true, "{plain}": true, "{inner}": true, "{outer}": true, "{nope}": false, "{base}": false,
+	} {
+		e, err := entity.Define(offline(t, schema("app")), entity.Spec[row]{Type: "Row", PK: template, SK: "X"})
+		assert.Equal(t, ok, err == nil, "%s: %v", template, err)
+		if template == "{inner}" {
+			assert.Equal(t, "shop/from base", e.Key(row{base: base{Inner: "from base"}, Inner: "outer"}).PK, "the attribute's name goes first")
+		}
+	}
+}
+
+func TestEntityKnowsItself(t *testing.T) {
+	tbl := offline(t, schema("app"))
+	plain := define(t, tbl, plainSpec())
+	assert.Same(t, tbl, plain.Table())
+	assert.Equal(t, "Plain", plain.Type())
+	k := plain.Key(Plain{})
+	require.ErrorIs(t, k.Err(), entity.ErrInvalid)
+	require.ErrorContains(t, k.Err(), `field "ID" of the key is empty`)
+	for _, op := range []table.Op{
+		plain.CreateOp(Plain{}), plain.PutOp(Plain{}), plain.UpdateOp(Plain{}, entity.Set("other", "x")), plain.DeleteOp(Plain{}),
+		plain.PutOp(Plain{ID: "x", Group: "g", Rank: 10_000_000}),
+	} {
+		require.ErrorIs(t, op.Err(), entity.ErrInvalid)
+		require.NotContains(t, op.Err().Error(), "\n")
+	}
+	orders := define(t, tbl, orderSpec())
+	for _, op := range []table.Op{
+		orders.PutOp(Order{Tenant: "a", ID: "1", Version: -1}), orders.DeleteOp(Order{Tenant: "a", ID: "1", Version: -1}),
+		orders.UpdateOp(Order{Tenant: "a", ID: "1", Version: -1}, entity.Set("note", "x")),
+	} {
+		require.ErrorIs(t, op.Err(), entity.ErrInvalid)
+	}
+	var none *entity.SpecError
+	require.False(t, errors.As(k.Err(), &none))
+}
