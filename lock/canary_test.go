@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -92,15 +93,16 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 			item, err := w.table.Get(ctx, l.Key(), true)
 			require.NoError(t, err)
 			for _, bad := range []table.Item{
-				{"type": text(canary)}, {"fence": text(canary)}, {"lease": text(canary)}, {"beat": text(canary)}, {"ttl": text(canary)},
+				{"type": text(canary)},
+				{"fence": text(canary)},
+				{"lease": text(canary)},
+				{"beat": text(canary)},
+				{"ttl": text(canary)},
 				{"owner": &types.AttributeValueMemberL{Value: []types.AttributeValue{text(canary)}}},
 			} {
 				row := table.Item{"data": text(canary)}
-				for _, from := range []table.Item{item, bad} {
-					for name, v := range from {
-						row[name] = v
-					}
-				}
+				maps.Copy(row, item)
+				maps.Copy(row, bad)
 				require.NoError(t, w.table.Write(ctx, table.Put(row)))
 				_, err = other.Acquire(ctx, target)
 				check(err)

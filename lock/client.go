@@ -113,9 +113,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 	defer cancel(nil)
 	stop := context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })
 	defer stop()
-	defer func() {
-		err = lease.finish(ctx, err)
-	}()
+	defer func() { err = lease.finish(ctx, err) }()
 	return f(inside, lease)
 }
 

@@ -237,9 +237,9 @@ func TestDo(t *testing.T) {
 		})
 		assert.Equal(w, []string{"UpdateItem", "TransactWriteItems"}, ops)
 	})
-	run("f commits after the lease has ended", func(ctx context.Context, w *world, c *lock.Client) {
+	run("f commits after the lease has ended", func(ctx context.Context, w *world, _ *lock.Client) {
 		line := &line{to: w.engine.HTTPClient()}
-		c = w.clientOver(line, lock.Config{})
+		c := w.clientOver(line, lock.Config{})
 		require.NoError(w, c.Do(ctx, lock.Name("report"), func(inside context.Context, l *lock.Lease) error {
 			line.cut(hung)
 			<-inside.Done()
@@ -256,9 +256,9 @@ func TestDo(t *testing.T) {
 		})
 		require.Equal(w, mine, err)
 	})
-	run("ends with the lease", func(ctx context.Context, w *world, c *lock.Client) {
+	run("ends with the lease", func(ctx context.Context, w *world, _ *lock.Client) {
 		line := &line{to: w.engine.HTTPClient()}
-		c = w.clientOver(line, lock.Config{})
+		c := w.clientOver(line, lock.Config{})
 		for _, result := range []error{nil, mine} {
 			err := c.Do(ctx, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error {
 				line.cut(hung)

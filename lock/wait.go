@@ -134,18 +134,19 @@ func (a *acquisition) watch(ctx context.Context, w *watch, polls backoff.BackOff
 			item, err = c.table.Get(ctx, a.key, false)
 			return err
 		})
-		if err != nil && !errors.Is(err, table.ErrNotFound) {
+		switch {
+		case errors.Is(err, table.ErrNotFound):
+			return nil, nil
+		case err != nil:
 			return nil, err
 		}
 		// Anything but a holder is for the next try to judge: it sees the row as it is,
 		// where this read may see it as it was.
-		r, err := c.recordOf(item)
+		r, odd := c.recordOf(item)
 		switch {
-		case err != nil:
-			return nil, nil
-		case r.Held():
+		case odd == nil && r.Held():
 			w.read(r)
-		case r.Fence >= w.record.Fence:
+		case odd != nil, r.Fence >= w.record.Fence:
 			return nil, nil
 		}
 	}

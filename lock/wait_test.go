@@ -148,7 +148,7 @@ func TestRowThatChangesUnderAWaiter(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, tc.want)
-				if tc.want == lock.ErrHeld {
+				if errors.Is(tc.want, lock.ErrHeld) {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 					return
 				}

@@ -1,0 +1,145 @@
+// Package lock is a distributed lock whose row stands in the application's own table, next
+// to the rows that it protects. A write made under a lock commits only while the lock is
+// still held: DynamoDB decides that in the same transaction.
+//
+//	locks, err := lock.New(tbl, lock.Config{})
+//	defer locks.Close(ctx)
+//
+//	err = locks.Do(ctx, lock.Beside(orders.Key(o)), func(ctx context.Context, lease *lock.Lease) error {
+//		...
+//		return lease.Commit(ctx, orders.PutOp(o)) // and release, in one transaction
+//	})
+//
+// # Not guaranteed
+//
+//   - Exclusion of what happens outside the table. A lease can end while its holder is
+//     paused, and nobody can be told anything while paused. Hand Lease.Fence to whatever
+//     is written to, and have that refuse smaller numbers than it has seen; or check
+//     Lease.Context right before, which leaves a gap.
+//   - Exclusion of writes to the table that are not made through Lease.Write or
+//     Lease.Commit, or with Lease.Guard among their operations.
+//   - Fairness. Waiters, of one process or of several, get the lock in no order.
+//   - Reentrance. Whoever holds a lock and acquires it again waits for itself. Pass the
+//     *Lease down to what works under it.
+//   - Multi-region tables with eventual consistency: two regions can both grant.
+//   - Fences after a table was restored from a backup: they go on from what the backup has.
+//     Resources outside the table that remember greater ones refuse writes until the fences
+//     have caught up; deleting the lock's row makes them begin at the time of day again.
+//   - Order in time: Lease.Context of a suspended machine ends up to a second after the
+//     machine resumes.
+//
+// # Guarantees
+//
+//   - Guarded writes are exclusive, whatever clocks, pauses and networks do: one never
+//     commits after another holder has acquired.
+//   - Fences strictly increase per lock: across releases, expiry, deletion of the row by
+//     time to live, and restarts.
+//   - Lease.Context ends, with a cause, no later than the lease, also when every request
+//     hangs; by the wall or the monotonic clock, whichever is earlier.
+//   - A free lock is taken with one request. A lock whose holder died is taken soon after
+//     its lease has ended, also when nobody was watching.
+//   - An answer that was lost never makes a client wait for itself, lose its lock, or leave
+//     a row held that it has reported as released. A request that arrives late can take a
+//     free lock for nobody, for one lease at most.
+//   - A row that is no lock, or a lock row that is not in order, is never changed.
+//
+// # When a holder is taken for dead
+//
+// Either is enough, and the write that follows checks again what was seen:
+//
+//   - Observed: the row has shown no renewal for a whole lease, on the observer's own
+//     monotonic clock. This needs no agreement of clocks.
+//   - Recorded: the end that the holder has recorded lies further back than Config.Skew.
+//     A client learns from DynamoDB's answers how far its own clock is off. One that may be
+//     slow by more than the bound does not record ends; one that is off by more than it does
+//     not use them; and what is uncertain goes to the holder. Config.Expiry switches this
+//     way off.
+//
+// # Failure handling
+//
+// Renewals are repeated until the lease ends. Everything else is repeated by the table's
+// retry policy (table.Retry), each single request with a timeout of a third of the lease
+// and at most 3 s. A transaction conflict is repeated like throttling, and never means
+// that a lock was lost.
+//
+//   - ErrHeld (a *HeldError): somebody else has the lock; the error says who.
+//   - ErrLost: the lock is not held any more. ErrExpired and ErrStolen match it.
+//   - ErrReleased: it was given up, by Release, Commit or Close.
+//   - ErrNotLock, ErrMalformed: what stands at the key is not a lock row, or not in order.
+//     Somebody has to look at it.
+//   - ErrClosed, ErrInvalid: the client was closed; an argument is not acceptable. Nothing
+//     was sent.
+//   - *table.ConditionError: a condition of the caller's own operation did not hold; its
+//     Index counts among the operations given.
+//   - table.ErrUnreachable and others of package table: the request failed. A guarded write
+//     may then have been applied; Release may be called again.
+//
+// Waiting ends with the context, with Close, when Config.Backoff stops, and when a request
+// fails for longer than the retry policy goes on. No error text and nothing that is logged
+// above debug level contains a lock's name, a key, or a payload.
+//
+// # Cost
+//
+//	call                           requests                  units
+//	Acquire, TryAcquire, free      1 UpdateItem              1 write
+//	TryAcquire, held               1 UpdateItem              1 write
+//	... cold client, ended lease   1 more                    1 write more
+//	Acquire, held                  1 UpdateItem, 1 GetItem   0.5 read per look, 1 write per try
+//	                               per look, about 1 per s
+//	renewal, Renew                 1 UpdateItem, every       1 write
+//	                               quarter of the lease
+//	Release                        1 UpdateItem              1 write
+//	Write                          1 TransactWriteItems      2 writes, and twice the operations'
+//	Commit                         1 TransactWriteItems      2 writes, and twice the operations'
+//	Release after Commit           none                      none
+//	Inspect                        1 GetItem                 1 read
+//	Close                          1 UpdateItem per lock     1 write per lock
+//
+// A lock row is smaller than 1 KB unless the application adds attributes, which survive.
+// A lease takes one timer and, unless it is Fixed, one goroutine.
+//
+// # The cheap tier
+//
+// A write to a single item needs no transaction where that item carries the fence of its
+// last writer:
+//
+//	fence := table.Attr("fence")
+//	err := tbl.Write(ctx, table.Update(key, fence.Set(lease.Fence()), ...).
+//		If(table.Or(fence.NotExists(), fence.AtMost(lease.Fence()))))
+//
+// This costs half as much, and refuses an older holder only from the moment at which the
+// new one has touched that item: a holder that reads first, to write what follows from
+// it, has to raise the fence with its read (the same update with ReturnNew, through
+// Table.Apply) or an older one can still write in between. Lease.Write has no such gap.
+//
+// # The lock row
+//
+// Names of pk, sk, type and ttl come from the table's scheme. Applications may read these
+// rows, with Client.Records, and add attributes of other names.
+//
+//	attribute        type  meaning
+//	pk, sk           S     Config.StandaloneKey or the partition key of the row beside it; Config.RowKey
+//	type             S     "Lock"
+//	fence            N     fencing token of the current or last holder
+//	nonce            S     128 random bits per acquisition; absent means free
+//	owner            S     Config.Owner of the current or last holder
+//	session          S     absent: the holder's liveness is in this row
+//	lease            N     length of the lease in milliseconds; with a holder only
+//	beat             N     renewals so far; with a holder only
+//	expires          N     epoch milliseconds at which the lease ends unless renewed; absent
+//	                       where the holder does not know its clock to be right
+//	acquired         N     epoch milliseconds
+//	released         N     epoch milliseconds; absent while held
+//	released_nonce   S     nonce of the last holder that released
+//	ttl              N     epoch seconds: end of the lease and Config.Retention
+//
+// The row is kept on release, so that its fence survives. Where time to live has deleted it,
+// fences begin anew at the time of day in milliseconds, which is more than a row can have
+// counted to that nobody has used for the retention.
+//
+// # Permissions
+//
+// dynamodb:UpdateItem, dynamodb:GetItem, and for guarded writes dynamodb:ConditionCheckItem,
+// dynamodb:UpdateItem and whatever their operations need, on the table. A policy with
+// dynamodb:LeadingKeys has to cover the partition keys of the locks.
+package lock

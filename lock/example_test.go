@@ -1,0 +1,176 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// openTable is an application's table, on an engine inside this process.
+func openTable(ctx context.Context) *table.Table {
+	tbl, err := table.Open(tabletest.NewEngine().Client(), table.Schema{Name: "app"})
+	check(err)
+	check(tbl.Ensure(ctx))
+	return tbl
+}
+
+func Example() {
+	type Order struct {
+		ID     string `dynamo:"id"`
+		Status string `dynamo:"status"`
+	}
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	orders, err := entity.Define(tbl, entity.Spec[Order]{Type: "Order", PK: "ORDER#{id}", SK: "ORDER"})
+	check(err)
+	locks, err := lock.New(tbl, lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+
+	o, err := orders.Create(ctx, Order{ID: "42", Status: "open"})
+	check(err)
+	lease, err := locks.Acquire(ctx, lock.Beside(orders.Key(o)))
+	check(err)
+	fmt.Println("lock row:", lease.Key().PK, lease.Key().SK)
+
+	// Committed only while the lock is held, which this ends.
+	check(lease.Commit(ctx, orders.UpdateOp(o, entity.Set("status", "settled"))))
+	err = lease.Write(ctx, orders.UpdateOp(o, entity.Set("status", "again")))
+	fmt.Println(errors.Is(err, lock.ErrReleased))
+	o, err = orders.Get(ctx, o)
+	fmt.Println(o.Status, err)
+	// Output:
+	// lock row: ORDER#42 LOCK#ORDER
+	// true
+	// settled <nil>
+}
+
+func ExampleNew() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{
+		Lease: 10 * time.Second,
+		Owner: "settler-1",
+		OnLost: func(_ *lock.Lease, cause error) {
+			log.Fatal(cause) // where going on would do harm
+		},
+	})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	lease, err := locks.Acquire(ctx, lock.Name("nightly-report"))
+	check(err)
+	fmt.Println("held:", lease.Context().Err() == nil)
+	fmt.Println("released:", lease.Release(ctx))
+	fmt.Println("why the context ended:", context.Cause(lease.Context()))
+	// Output:
+	// held: true
+	// released: <nil>
+	// why the context ended: lock released
+}
+
+func ExampleClient_TryAcquire() {
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	first, err := lock.New(tbl, lock.Config{Owner: "first"})
+	check(err)
+	defer func() { check(first.Close(ctx)) }()
+	second, err := lock.New(tbl, lock.Config{Owner: "second"})
+	check(err)
+	defer func() { check(second.Close(ctx)) }()
+
+	_, err = first.TryAcquire(ctx, lock.Name("nightly-report"))
+	check(err)
+	_, err = second.TryAcquire(ctx, lock.Name("nightly-report"))
+	var held *lock.HeldError
+	if errors.As(err, &held) {
+		fmt.Println("held by", held.Owner)
+	}
+	// Output: held by first
+}
+
+func ExampleClient_Do() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	err = locks.Do(ctx, lock.Name("nightly-report"), report)
+	fmt.Println(err)
+	// Output:
+	// working under a lock with a name
+	// <nil>
+}
+
+// report gets a context that ends with the lease. Locks are not reentrant: what it calls
+// needs the lease passed on.
+func report(ctx context.Context, lease *lock.Lease) error {
+	fmt.Println("working under a", lease.Target())
+	return ctx.Err()
+}
+
+// A serverless function holds a lock for as long as it may run, without renewals.
+func ExampleFixed() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	lease, err := locks.Acquire(ctx, lock.Name("import"), lock.Fixed(15*time.Minute))
+	check(err)
+	fmt.Println(lease.Remaining() > 14*time.Minute)
+	fmt.Println(lease.Release(ctx))
+	// Output:
+	// true
+	// <nil>
+}
+
+// A transaction of the caller's own, on two locks at once.
+func ExampleLease_Guard() {
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	locks, err := lock.New(tbl, lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	from, err := locks.Acquire(ctx, lock.Name("account-1"))
+	check(err)
+	to, err := locks.Acquire(ctx, lock.Name("account-2"))
+	check(err)
+	row := tbl.KeyItem(keys.NewKey("TRANSFER#1", "TRANSFER"))
+	fmt.Println(tbl.Write(ctx, table.Put(row), from.Guard(), to.Guard()))
+
+	check(to.Release(ctx))
+	err = tbl.Write(ctx, table.Put(row), from.Guard(), to.Guard())
+	var failed *table.ConditionError
+	if errors.As(err, &failed) {
+		fmt.Println("operation", failed.Index, "failed:", failed.Err)
+	}
+	// Output:
+	// <nil>
+	// operation 2 failed: lock released
+}
+
+func ExampleClient_Inspect() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{Owner: "settler-1"})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	_, err = locks.Inspect(ctx, lock.Name("import"))
+	fmt.Println(errors.Is(err, table.ErrNotFound))
+	_, err = locks.Acquire(ctx, lock.Name("import"))
+	check(err)
+	r, err := locks.Inspect(ctx, lock.Name("import"))
+	fmt.Println(r.Owner, r.Held(), err)
+	// Output:
+	// true
+	// settler-1 true <nil>
+}
