@@ -1,0 +1,148 @@
+package entity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// newTable makes an empty table on the in-process engine.
+func newTable(ctx context.Context) (tbl *table.Table, end func() error) {
+	engine := tabletest.NewEngine() // or dynamodb.NewFromConfig(cfg)
+	tbl, err := table.Open(engine.Client(), table.Schema{
+		Name:    "app",
+		Indexes: []table.Index{{Name: "gsi1", PK: "gsi1pk", SK: "gsi1sk"}},
+	})
+	if err == nil {
+		err = tbl.Ensure(ctx)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	return tbl, engine.Close
+}
+
+func ExampleDefine() {
+	ctx := context.Background()
+	tbl, end := newTable(ctx)
+	defer end()
+
+	type Task struct {
+		Project string    `dynamo:"project"`
+		ID      string    `dynamo:"id"`
+		State   string    `dynamo:"state,omitempty"`
+		Due     time.Time `dynamo:"due,omitempty"`
+		Rev     int64     `dynamo:"rev"`
+	}
+	tasks, err := entity.Define(tbl, entity.Spec[Task]{
+		Type: "Task", PK: "PROJECT#{project}", SK: "TASK#{id}", Version: "rev",
+		Indexes: []entity.Index[Task]{
+			// Only tasks that are waiting are in the index, those due first in front.
+			{Name: "gsi1", PK: "WAITING#{project}", SK: "{due:time-s}", When: func(t Task) bool { return t.State == "waiting" }},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i, id := range []string{"paint", "sand", "saw"} {
+		t, err := tasks.Create(ctx, Task{Project: "door", ID: id, State: "waiting", Due: noon.Add(-time.Duration(i) * time.Hour)})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if id == "saw" {
+			if _, err := tasks.Update(ctx, t, entity.Set("state", "done")); err != nil {
+				log.Fatal(err)
+			}
+			_, err = tasks.Update(ctx, t, entity.Set("state", "waiting"))
+			fmt.Println(errors.Is(err, entity.ErrStale), err)
+		}
+	}
+	for t, err := range tasks.Query(ctx, keys.Values{"project": "door"}, entity.On("gsi1")) {
+		fmt.Println(t.ID, t.Due.Format(time.TimeOnly), err)
+	}
+	// Output:
+	// true entity: update Task: table: write: operation 0 (update): row was changed by somebody else
+	// sand 11:00:00 <nil>
+	// paint 12:00:00 <nil>
+}
+
+func ExampleCollect() {
+	ctx := context.Background()
+	tbl, end := newTable(ctx)
+	defer end()
+
+	type Invoice struct{ ID, Customer string }
+	type Item struct {
+		Invoice string
+		No      int
+		Text    string
+	}
+	invoices, err := entity.Define(tbl, entity.Spec[Invoice]{Type: "Invoice", PK: "INVOICE#{id}", SK: "INVOICE"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	items, err := entity.Define(tbl, entity.Spec[Item]{Type: "Item", PK: "INVOICE#{invoice}", SK: "ITEM#{no:uint3}"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoice := Invoice{ID: "1", Customer: "acme"}
+	if err := tbl.Write(ctx, // one transaction
+		invoices.CreateOp(invoice),
+		items.CreateOp(Item{"1", 1, "hinge"}),
+		items.CreateOp(Item{"1", 2, "latch"}),
+	); err != nil {
+		log.Fatal(err)
+	}
+
+	var heads []Invoice
+	var lines []Item
+	err = entity.Collect(ctx, tbl, invoices.Key(invoice).PK, entity.Into(invoices, &heads), entity.Into(items, &lines))
+	fmt.Println(heads, lines, err)
+
+	err = entity.Collect(ctx, tbl, invoices.Key(invoice).PK, entity.Into(invoices, &heads))
+	fmt.Println(err)
+	// Output:
+	// [{1 acme}] [{1 1 hinge} {1 2 latch}] <nil>
+	// entity: collect: no sink for a row of type "Item"
+}
+
+func ExampleEntity_Query() {
+	ctx := context.Background()
+	tbl, end := newTable(ctx)
+	defer end()
+
+	type Event struct {
+		Device string    `dynamo:"device"`
+		At     time.Time `dynamo:"at"`
+		Text   string    `dynamo:"text"`
+	}
+	events, err := entity.Define(tbl, entity.Spec[Event]{Type: "Event", PK: "DEVICE#{device}", SK: "EVENT#{at:time-s}"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for i, text := range []string{"on", "warm", "hot", "off"} {
+		if _, err := events.Create(ctx, Event{"boiler", day.Add(time.Duration(i) * time.Hour), text}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	match := keys.Values{"device": "boiler"}
+	for e, err := range events.Query(ctx, match, entity.From("at", day.Add(time.Hour)), entity.Until("at", day.Add(3*time.Hour))) {
+		fmt.Println(e.At.Format(time.TimeOnly), e.Text, err)
+	}
+	for e, err := range events.Query(ctx, match, entity.Descending(), entity.Limit(1)) {
+		fmt.Println("last:", e.Text, err)
+	}
+	// Output:
+	// 01:00:00 warm <nil>
+	// 02:00:00 hot <nil>
+	// last: off <nil>
+}
