@@ -111,8 +111,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 	}
 	inside, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })
-	defer stop()
+	defer lease.whenEnded(cancel)()
 	defer func() { err = lease.finish(ctx, err) }()
 	return f(inside, lease)
 }

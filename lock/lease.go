@@ -39,6 +39,11 @@ type Lease struct {
 // Acquire got, but does not end with it.
 func (l *Lease) Context() context.Context { return l.term.ctx }
 
+// whenEnded calls f with the cause when the lease ends, unless stopped before.
+func (l *Lease) whenEnded(f func(cause error)) (stop func() bool) {
+	return context.AfterFunc(l.term.ctx, func() { f(context.Cause(l.term.ctx)) })
+}
+
 // Fence is the fencing token: a number that is greater for every later holder of this
 // lock. A resource outside the table can refuse smaller numbers than it has seen.
 func (l *Lease) Fence() int64 { return l.fence }

@@ -102,7 +102,6 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 // its holder's lease has ended, by the record or by what was observed. In the last case it
 // returns the observation, for the write to check. With pause it waits once in any case.
 func (a *acquisition) watch(ctx context.Context, w *watch, polls backoff.BackOff, pause bool) (*observation, error) {
-	c := a.client
 	for {
 		takeable, observed := w.wait()
 		switch {
@@ -129,27 +128,35 @@ func (a *acquisition) watch(ctx context.Context, w *watch, polls backoff.BackOff
 		if early {
 			continue
 		}
-		var item table.Item
-		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) (err error) {
-			item, err = c.table.Get(ctx, a.key, false)
-			return err
-		})
-		switch {
-		case errors.Is(err, table.ErrNotFound):
-			return nil, nil
-		case err != nil:
+		free, err := a.look(ctx, w)
+		if free || err != nil {
 			return nil, err
 		}
-		// Anything but a holder is for the next try to judge: it sees the row as it is,
-		// where this read may see it as it was.
-		r, odd := c.recordOf(item)
-		switch {
-		case odd == nil && r.Held():
-			w.read(r)
-		case odd != nil, r.Fence >= w.record.Fence:
-			return nil, nil
-		}
 	}
+}
+
+// look reads the row once and says whether the lock is worth a try.
+func (a *acquisition) look(ctx context.Context, w *watch) (free bool, err error) {
+	c := a.client
+	var item table.Item
+	err = c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) (err error) {
+		item, err = c.table.Get(ctx, a.key, false)
+		return err
+	})
+	switch {
+	case errors.Is(err, table.ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	// Anything but a holder is for the next try to judge: it sees the row as it is, where
+	// this read may see it as it was.
+	r, odd := c.recordOf(item)
+	if odd == nil && r.Held() {
+		w.read(r)
+		return false, nil
+	}
+	return odd != nil || r.Fence >= w.record.Fence, nil //nolint:nilerr // see above
 }
 
 var errGivenUp = errors.New("waiting was given up")
