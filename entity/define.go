@@ -121,7 +121,7 @@ func (d definition) clash(name, otherName string, other any) error {
 			return nil
 		}
 		return fmt.Errorf("Type %q is taken by another entity of this table", name)
-	case keys.Overlap(d.pk, o.pk) && keys.Overlap(d.sk, o.sk):
+	case keys.Overlap(d.sk, o.sk) && keys.Overlap(d.pk, o.pk): // sort keys differ sooner, as a rule
 		return fmt.Errorf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", d.pk, d.sk, otherName, o.pk, o.sk)
 	}
 	return nil
