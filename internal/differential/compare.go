@@ -110,6 +110,7 @@ type Report struct {
 	Kinds       map[string]int // by operation
 	Codes       map[string]int // by error code of the reference, "" for success
 	Explained   map[string]int // by rule
+	Interrupted int            // rounds that ended early with a transport's error
 	Differences []Difference
 	Unexplained int
 }
@@ -130,6 +131,9 @@ func (r *Report) String() string {
 	explained := 0
 	for _, n := range r.Explained {
 		explained += n
+	}
+	if r.Interrupted > 0 {
+		fmt.Fprintf(&b, "%d rounds given up because a connection broke\n", r.Interrupted)
 	}
 	fmt.Fprintf(&b, "%d explained differences: %s\n", explained, counts(r.Explained))
 	fmt.Fprintf(&b, "%d unexplained differences", r.Unexplained)
@@ -197,7 +201,7 @@ func (c *Comparison) round(ctx context.Context, g *Generator, stream uint64, n i
 		history = append(history, in)
 		tested, reference, err := c.both(ctx, in)
 		if err != nil {
-			return i, err
+			return i, c.Report.interrupt(ctx, err)
 		}
 		g.Observe(in, reference)
 		if c.judge(in, tested, reference, true) {
@@ -235,6 +239,20 @@ func (c *Comparison) round(ctx context.Context, g *Generator, stream uint64, n i
 		}
 	}
 	return n, nil
+}
+
+// maxInterrupted is how many rounds may be given up because a connection
+// broke, which leaves open whether the request was applied.
+const maxInterrupted = 5
+
+func (r *Report) interrupt(ctx context.Context, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Interrupted++
+	if ctx.Err() != nil || r.Interrupted > maxInterrupted {
+		return err
+	}
+	return nil
 }
 
 func (r *Report) add(d Difference) {

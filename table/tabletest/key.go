@@ -83,7 +83,10 @@ func (s keySchema) extract(item attr.Item) attr.Item {
 	return out
 }
 
-const wrongKeySize = "The number of conditions on the keys is invalid"
+const (
+	wrongKeySize = "The number of conditions on the keys is invalid"
+	keyTooLong   = "Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes"
+)
 
 // checkKey validates a Key parameter: exactly the key attributes, of the right types and sizes.
 func (s keySchema) checkKey(key attr.Item) error {
@@ -137,7 +140,7 @@ func emptyNoun(v *attr.Value) string {
 
 func (s keySchema) checkSize(item attr.Item) error {
 	if item[s.hash.name].Size() > maxHashKey || s.hasSort() && item[s.sort.name].Size() > maxSortKey {
-		return mismatch("Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes")
+		return mismatch(keyTooLong)
 	}
 	return nil
 }

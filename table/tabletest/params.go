@@ -62,16 +62,8 @@ func validName(name string) bool {
 // expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that could use
 // them; without any, names and values are refused.
 func expressions(in *fields, params ...string) (*expr.Env, error) {
-	named, valued := false, false
-	for _, p := range params {
-		named = named || in.has(p)
-		valued = valued || in.has(p) && p != "ProjectionExpression"
-	}
-	if !named && in.has("ExpressionAttributeNames") {
-		return nil, invalid("ExpressionAttributeNames can only be specified when using expressions")
-	}
-	if !valued && in.has("ExpressionAttributeValues") {
-		return nil, invalid("ExpressionAttributeValues can only be specified when using expressions: %s", missingExpressions(params))
+	if err := checkUsers(in, params); err != nil {
+		return nil, err
 	}
 	env := &expr.Env{}
 	if err := readNames(in, env); err != nil {
@@ -81,6 +73,22 @@ func expressions(in *fields, params ...string) (*expr.Env, error) {
 		return nil, err
 	}
 	return env, in.err
+}
+
+// checkUsers refuses names and values that no expression of the request can use.
+func checkUsers(in *fields, params []string) error {
+	named, valued := false, false
+	for _, p := range params {
+		named = named || in.has(p)
+		valued = valued || in.has(p) && p != "ProjectionExpression"
+	}
+	if !named && in.has("ExpressionAttributeNames") {
+		return invalid("ExpressionAttributeNames can only be specified when using expressions")
+	}
+	if !valued && in.has("ExpressionAttributeValues") {
+		return invalid("ExpressionAttributeValues can only be specified when using expressions: %s", missingExpressions(params))
+	}
+	return nil
 }
 
 func missingExpressions(params []string) string {

@@ -94,6 +94,9 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	case condition != nil:
 		return condition.Terms()
 	case in.has("KeyConditions"):
+		if err := p.checkScalars(); err != nil {
+			return nil, err
+		}
 		return readKeyConditions(in)
 	}
 	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
@@ -115,18 +118,16 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
 	}
 	keys := p.keys()
 	var hash *attr.Value
+	restricted, missed := false, false
 	rng := &sortRange{}
 	for _, t := range terms {
 		switch {
 		case t.Name == keys.hash.name:
-			if t.Op != expr.KeyEq {
-				return nil, nil, invalid("Query key condition not supported")
-			}
-			hash = t.Values[0]
+			hash, restricted = t.Values[0], t.Op != expr.KeyEq
 		case keys.hasSort() && t.Name == keys.sort.name:
 			rng.term = t
 		default:
-			return nil, nil, errKeyElement()
+			missed = true
 		}
 	}
 	if hash == nil {
@@ -136,6 +137,9 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
 		a := keys.hash
 		if t.Name != a.name {
 			a = keys.sort
+		}
+		if t.Name != a.name {
+			continue
 		}
 		for _, v := range t.Values {
 			if v.Kind != a.kind || t.Op == expr.KeyBeginsWith && v.Kind == attr.N {
@@ -148,6 +152,12 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
 		if t.Op == 0 {
 			return nil, nil, invalid("Attempted conditional constraint is not an indexable operation")
 		}
+	}
+	if missed {
+		return nil, nil, errKeyElement()
+	}
+	if restricted {
+		return nil, nil, invalid("Query key condition not supported")
 	}
 	return hash, rng, nil
 }

@@ -32,8 +32,6 @@ const (
 type pastTransaction struct {
 	request string // canonical form
 	at      time.Time
-	used    map[*table]*usage
-	order   []*table
 }
 
 func canceled(reasons []reason) error {
@@ -90,7 +88,7 @@ func transactWriteItems(c *call) ([]byte, error) {
 		return nil, err
 	}
 	if past != nil {
-		return c.transactOutput(past.order, past.used), nil
+		return c.answerAgain(writes)
 	}
 	seen := map[placed]bool{}
 	for i, w := range writes {
@@ -101,6 +99,9 @@ func transactWriteItems(c *call) ([]byte, error) {
 			}
 			writes[i] = &write{refused: api}
 			continue
+		}
+		if err := w.checkCondition(); err != nil {
+			return nil, err
 		}
 		p := placed{writes[i].t, writes[i].place}
 		if seen[p] {
@@ -121,7 +122,7 @@ func transactWriteItems(c *call) ([]byte, error) {
 		}
 		u.add(w.commit(), transactionFactor)
 	}
-	c.remember(token, order, used, writes)
+	c.remember(token)
 	return c.transactOutput(order, used), c.in.err
 }
 
@@ -245,21 +246,34 @@ func (c *call) repeated(token string) (*pastTransaction, error) {
 	return past, nil
 }
 
-// remember keeps a finished transaction for its token. A repetition is answered from reads, so it costs read units.
-func (c *call) remember(token string, order []*table, used map[*table]*usage, writes []*write) {
-	if token == "" {
-		return
+// remember keeps a finished transaction for its token.
+func (c *call) remember(token string) {
+	if token != "" {
+		c.e.tokens[token] = &pastTransaction{request: c.canonical(), at: c.now}
 	}
-	reads := make(map[*table]*usage, len(used))
+}
+
+// answerAgain answers the repetition of a finished transaction. It changes nothing and costs what reading its items
+// costs.
+func (c *call) answerAgain(writes []*write) ([]byte, error) {
+	reads, order := map[*table]*usage{}, []*table(nil)
 	for _, w := range writes {
+		if err := w.readKey(); err != nil {
+			return nil, err
+		}
 		u := reads[w.t]
 		if u == nil {
 			u = &usage{read: true}
 			reads[w.t] = u
+			order = append(order, w.t)
 		}
-		u.table += transactionFactor * readUnits(w.after.Size(), true)
+		size := 0
+		if r := w.t.rows.get(w.place); r != nil {
+			size = r.size
+		}
+		u.table += transactionFactor * readUnits(size, true)
 	}
-	c.e.tokens[token] = &pastTransaction{request: c.canonical(), at: c.now, used: reads, order: order}
+	return c.transactOutput(order, reads), c.in.err
 }
 
 // canonical is the part of a request that must not change under one token, independent of the order of members.
@@ -296,7 +310,7 @@ func transactGetItems(c *call) ([]byte, error) {
 		g, err := c.readGet(&in, t)
 		if err != nil {
 			api := asAPI(err)
-			if !api.mismatch && api.message != wrongKeySize {
+			if api.message == keyTooLong || !api.mismatch && api.message != wrongKeySize {
 				return nil, err
 			}
 			reasons[i], refused = reason{code: reasonValidation, message: api.message}, true

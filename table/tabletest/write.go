@@ -273,11 +273,25 @@ func (c *call) readPut(in *fields) (*write, error) {
 // expressions.
 func (c *call) inOrder(w *write, in *fields, expressions ...string) error {
 	if c.op != "TransactWriteItems" {
+		if err := checkUsers(in, expressions); err != nil {
+			return err
+		}
 		if err := w.readKey(); err != nil {
 			return err
 		}
 	}
-	return w.readOptions(in, expressions...)
+	if err := w.readOptions(in, expressions...); err != nil || c.op == "TransactWriteItems" {
+		return err
+	}
+	return w.checkCondition()
+}
+
+// checkCondition refuses paths into key attributes, except in a transaction's check, which is not looked at so closely.
+func (w *write) checkCondition() error {
+	if w.change == nil {
+		return nil
+	}
+	return w.t.checkCondition(w.cond)
 }
 
 func (c *call) readDelete(in *fields) (*write, error) {
@@ -343,10 +357,7 @@ func (w *write) readOptions(in *fields, params ...string) error {
 	if err := env.Unused(); err != nil {
 		return err
 	}
-	if w.change == nil {
-		return in.err // a check is not looked at this closely
-	}
-	return firstError(in.err, w.t.checkCondition(w.cond))
+	return in.err
 }
 
 func readUpdating(in *fields, t *table, env *expr.Env) (mutation, error) {

@@ -224,18 +224,22 @@ func (n *node) compute(item attr.Item) (*attr.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	want := attr.N
+	if n.op == opFunc {
+		want = attr.L
+	}
+	if left.Kind != want {
+		return nil, errOperandType
+	}
 	right, err := n.args[1].compute(item)
 	if err != nil {
 		return nil, err
 	}
-	if n.op == opFunc {
-		if left.Kind != attr.L || right.Kind != attr.L {
-			return nil, errOperandType
-		}
-		return attr.Sequence(slices.Concat(left.List, right.List)), nil
-	}
-	if left.Kind != attr.N || right.Kind != attr.N {
+	if right.Kind != want {
 		return nil, errOperandType
+	}
+	if n.op == opFunc {
+		return attr.Sequence(slices.Concat(left.List, right.List)), nil
 	}
 	num := right.Num
 	if n.op == opMinus {

@@ -52,6 +52,7 @@ func (e *Env) Unused() error {
 type binder struct {
 	env       *Env
 	update    bool
+	condition bool // the roots are conditions, not values
 	operators int
 }
 
@@ -60,6 +61,11 @@ func (b *binder) bind(roots ...*node) error {
 	for _, n := range roots {
 		if err := b.words(n); err != nil {
 			return err
+		}
+		if b.condition {
+			if err := asCondition(n); err != nil {
+				return err
+			}
 		}
 	}
 	for _, n := range roots {
@@ -103,6 +109,18 @@ func (b *binder) words(n *node) error {
 	}
 	for _, a := range n.args {
 		if err := b.words(a); err != nil {
+			return err
+		}
+	}
+	check := asOperand
+	switch n.op {
+	case opAnd, opOr, opNot:
+		check = asCondition
+	case opParen:
+		return nil
+	}
+	for _, a := range n.args {
+		if err := check(a); err != nil {
 			return err
 		}
 	}

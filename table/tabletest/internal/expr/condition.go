@@ -16,11 +16,8 @@ func ParseCondition(src string, env *Env) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := binder{env: env}
+	b := binder{env: env, condition: true}
 	if err := b.bind(n); err != nil {
-		return nil, err
-	}
-	if err := asCondition(n); err != nil {
 		return nil, err
 	}
 	return &Condition{root: n}, nil
