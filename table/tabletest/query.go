@@ -13,7 +13,7 @@ func query(c *call) ([]byte, error) {
 		return nil, err
 	}
 	in := &c.in
-	if in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
+	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
 		_, err := expr.ParseKeyCondition("", &expr.Env{})
 		return nil, within("KeyConditionExpression", err)
 	}

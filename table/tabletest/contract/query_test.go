@@ -257,6 +257,18 @@ func TestGlobalIndexIsSparseAndSorted(t *testing.T) {
 	})
 }
 
+func TestIndexSortsNumbersOfAnySize(t *testing.T) {
+	onTable(t, func(tb table) {
+		want := []string{"-9e125", "-1e125", "-5", "-1e-130", "0", "1e-130", "5", "1e125", "9e125"}
+		for _, i := range []int{3, 8, 0, 5, 1, 7, 2, 6, 4} {
+			tb.put(want[i], document{"gpk": "g", "gsk": number(want[i])})
+		}
+		out, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("gsi"), KeyConditionExpression: ptr("gpk = :g"), ExpressionAttributeValues: values(document{"g": "g"})})
+		require.NoError(tb, err)
+		assert.Equal(tb, want, sortKeys(out.Items))
+	})
+}
+
 func TestIndexProjections(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"gpk": "g", "gsk": 1, "lsk": "l", "inc": 1, "x": 2})

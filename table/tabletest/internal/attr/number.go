@@ -281,16 +281,19 @@ func (n Number) size() int {
 	return size
 }
 
+// sortBias makes the exponents of all numbers in range, -129 to 126 for a point before the first digit, fit a byte.
+const sortBias = 129
+
 // sortable encodes the number so that bytewise order is numeric order.
 func (n Number) sortable() string {
 	switch n.sign() {
 	case 0:
 		return "\x80"
 	case 1:
-		return "\x81" + string([]byte{byte(int(n.exp) + 128 + 2)}) + n.digits
+		return "\x81" + string([]byte{byte(int(n.exp) + sortBias)}) + n.digits
 	}
 	b := make([]byte, 0, len(n.digits)+3)
-	b = append(b, 0x7F, ^byte(int(n.exp)+128+2))
+	b = append(b, 0x7F, ^byte(int(n.exp)+sortBias))
 	for i := range len(n.digits) {
 		b = append(b, ^n.digits[i])
 	}
