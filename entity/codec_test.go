@@ -3,6 +3,7 @@ package entity_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -210,10 +211,7 @@ func TestRowsThatDoNotDecode(t *testing.T) {
 		"total": s(canary), "placed": s(canary), "created": s(canary), "tags": n("7777"), "lines": s(canary), "note": n("7777"),
 		"_v": s(canary), "_ttl": n("7777.5"),
 	} {
-		item := table.Item{}
-		for k, v := range op.Item() {
-			item[k] = v
-		}
+		item := maps.Clone(op.Item())
 		item[attr] = av
 		o, err := orders.Decode(item)
 		if err == nil {

@@ -1,7 +1,6 @@
 package entity_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -213,5 +212,5 @@ func TestEntityKnowsItself(t *testing.T) {
 		require.ErrorIs(t, op.Err(), entity.ErrInvalid)
 	}
 	var none *entity.SpecError
-	require.False(t, errors.As(k.Err(), &none))
+	require.NotErrorAs(t, k.Err(), &none)
 }

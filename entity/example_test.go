@@ -14,7 +14,7 @@ import (
 )
 
 // newTable makes an empty table on the in-process engine.
-func newTable(ctx context.Context) (tbl *table.Table, end func() error) {
+func newTable(ctx context.Context) *table.Table {
 	engine := tabletest.NewEngine() // or dynamodb.NewFromConfig(cfg)
 	tbl, err := table.Open(engine.Client(), table.Schema{
 		Name:    "app",
@@ -26,13 +26,12 @@ func newTable(ctx context.Context) (tbl *table.Table, end func() error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	return tbl, engine.Close
+	return tbl
 }
 
 func ExampleDefine() {
 	ctx := context.Background()
-	tbl, end := newTable(ctx)
-	defer end()
+	tbl := newTable(ctx)
 
 	type Task struct {
 		Project string    `dynamo:"project"`
@@ -76,8 +75,7 @@ func ExampleDefine() {
 
 func ExampleCollect() {
 	ctx := context.Background()
-	tbl, end := newTable(ctx)
-	defer end()
+	tbl := newTable(ctx)
 
 	type Invoice struct{ ID, Customer string }
 	type Item struct {
@@ -116,8 +114,7 @@ func ExampleCollect() {
 
 func ExampleEntity_Query() {
 	ctx := context.Background()
-	tbl, end := newTable(ctx)
-	defer end()
+	tbl := newTable(ctx)
 
 	type Event struct {
 		Device string    `dynamo:"device"`

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/guregu/dynamo/v2"
 
@@ -28,10 +27,15 @@ type field struct {
 var (
 	timeType            = reflect.TypeFor[time.Time]()
 	marshalerType       = reflect.TypeFor[dynamo.Marshaler]()
-	awsMarshalerType    = reflect.TypeFor[attributevalue.Marshaler]()
+	awsMarshalerType    = reflect.TypeFor[awsMarshaler]()
 	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
+
+// awsMarshaler is the SDK's attributevalue.Marshaler, which the encoder knows too.
+type awsMarshaler interface {
+	MarshalDynamoDBAttributeValue() (types.AttributeValue, error)
+}
 
 // fieldsOf lists the fields of a struct that can be named, those nearer to its surface
 // first, and says what is wrong with them. It goes by the same rules as the encoder: fields

@@ -1,7 +1,6 @@
 package entity_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -92,7 +91,8 @@ func TestQueries(t *testing.T) {
 				assert.Equal(t, c.want, got)
 			})
 		}
-		for r := range readings.Query(ctx, v{"site": "a"}) {
+		for r, err := range readings.Query(ctx, v{"site": "a"}) {
+			require.NoError(t, err)
 			assert.Equal(t, 1, r.Value)
 			break
 		}
@@ -207,6 +207,6 @@ func TestCollectSortsAnItemCollection(t *testing.T) {
 				n++
 			}
 		}
-		assert.Equal(t, 1, n, fmt.Sprint("a query ends with the row that does not decode"))
+		assert.Equal(t, 1, n, "a query ends with the row that does not decode")
 	})
 }

@@ -1,5 +1,7 @@
 package table
 
+import "slices"
+
 // Operand is something an expression computes with: an attribute, a value, or a
 // function of them. Attr makes one; its methods make conditions and changes of it.
 // Operands are values: methods return new ones and change nothing.
@@ -40,14 +42,14 @@ func Value(v any) Operand { return Operand{kind: valueOperand, value: v} }
 
 // Field addresses a field of a map attribute.
 func (o Operand) Field(name string) Operand {
-	o.steps = append(o.steps[:len(o.steps):len(o.steps)], step{field: name})
+	o.steps = append(slices.Clip(o.steps), step{field: name})
 	return o
 }
 
 // At addresses an element of a list attribute, counted from 0. A negative index is refused
 // when the operation is sent.
 func (o Operand) At(index int) Operand {
-	o.steps = append(o.steps[:len(o.steps):len(o.steps)], step{list: true, index: index})
+	o.steps = append(slices.Clip(o.steps), step{list: true, index: index})
 	return o
 }
 

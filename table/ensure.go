@@ -38,7 +38,7 @@ func (t *Table) Ensure(ctx context.Context) error {
 		step := p.Steps[0]
 		switch {
 		case step != last:
-			last, lastErr, repeats = step, nil, 0
+			last, repeats = step, 0
 		case lastErr != nil && !inUse(lastErr):
 			return lastErr // which was no other instance's doing: the step is still to be done
 		case repeats == 10:

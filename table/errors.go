@@ -257,9 +257,9 @@ func kindOfCode(code string) error {
 func kindOfReasons(reasons []types.CancellationReason) error {
 	var found error
 	for _, r := range reasons {
-		switch kind := kindOfCode(deref(r.Code)); kind {
-		case nil:
-		case ErrCondition, ErrInvalid:
+		switch kind := kindOfCode(deref(r.Code)); {
+		case kind == nil:
+		case errors.Is(kind, ErrCondition), errors.Is(kind, ErrInvalid):
 			return kind
 		default:
 			found = kind

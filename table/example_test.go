@@ -18,7 +18,6 @@ func number(n string) types.AttributeValue { return &types.AttributeValueMemberN
 
 func ExampleOpen() {
 	engine := tabletest.NewEngine() // or dynamodb.NewFromConfig(cfg)
-	defer engine.Close()
 	ctx := context.Background()
 
 	tbl, err := table.Open(engine.Client(), table.Schema{
@@ -52,7 +51,6 @@ func ExampleOpen() {
 
 func ExampleTable_Write() {
 	engine := tabletest.NewEngine()
-	defer engine.Close()
 	ctx := context.Background()
 	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
 	if err != nil {
@@ -89,7 +87,6 @@ func ExampleTable_Write() {
 
 func ExampleTable_Query() {
 	engine := tabletest.NewEngine()
-	defer engine.Close()
 	ctx := context.Background()
 	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
 	if err != nil {
@@ -125,7 +122,6 @@ func ExampleTable_Query() {
 
 func ExampleTable_WriteOnce() {
 	engine := tabletest.NewEngine()
-	defer engine.Close()
 	ctx := context.Background()
 	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
 	if err != nil {

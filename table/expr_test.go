@@ -160,8 +160,16 @@ func TestSameValueComparesAsDynamoDBDoes(t *testing.T) {
 	s := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	null := &types.AttributeValueMemberNULL{Value: true}
 	for _, pair := range [][2]types.AttributeValue{
-		{n("1"), n("1.0")}, {n("1e2"), n("100")}, {n("-0"), n("0")}, {ns("1", "2"), ns("2.0", "1")}, {ss("a", "b"), ss("b", "a")},
-		{bs("a", "b"), bs("b", "a")}, {l(n("1"), s("")), l(n("1.0"), s(""))}, {m("k", n("1")), m("k", n("01"))}, {null, null}, {nil, nil},
+		{n("1"), n("1.0")},
+		{n("1e2"), n("100")},
+		{n("-0"), n("0")},
+		{ns("1", "2"), ns("2.0", "1")},
+		{ss("a", "b"), ss("b", "a")},
+		{bs("a", "b"), bs("b", "a")},
+		{l(n("1"), s("")), l(n("1.0"), s(""))},
+		{m("k", n("1")), m("k", n("01"))},
+		{null, null},
+		{nil, nil},
 		{&types.AttributeValueMemberB{Value: []byte("x")}, &types.AttributeValueMemberB{Value: []byte("x")}},
 		{&types.AttributeValueMemberBOOL{Value: true}, &types.AttributeValueMemberBOOL{Value: true}},
 	} {

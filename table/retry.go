@@ -51,14 +51,13 @@ func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || isIdentityError(err) {
 		return false
 	}
+	kind := kindOf(err)
+	if errors.Is(kind, ErrConflict) || errors.Is(kind, ErrThrottled) {
+		return true
+	}
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
-		kind := kindOfReasons(canceled.CancellationReasons)
-		return kind == ErrConflict || kind == ErrThrottled
-	}
-	switch kindOf(err) {
-	case ErrConflict, ErrThrottled:
-		return true
+		return false
 	}
 	for _, check := range retry.DefaultRetryables {
 		if verdict := check.IsErrorRetryable(err); verdict != aws.UnknownTernary {

@@ -40,8 +40,10 @@ func TestOpenSaysEverythingThatIsWrong(t *testing.T) {
 		"local PK":        {index(table.Index{Name: "lsi", PK: "other", SK: "a", Local: true}), []string{"table's partition key"}},
 		"local SK":        {index(table.Index{Name: "lsi", Local: true}), []string{"needs a sort key"}},
 		"too many locals": {many, []string{"6 are local, at most 5"}},
-		"all at once": {table.Schema{Name: "", Stream: "x", Indexes: []table.Index{{Name: "gsi"}, {Name: "gsi", PK: "a", SK: "a"}}},
-			[]string{"Name", "Stream", "Indexes[0].PK", `Indexes[1].Name "gsi": used twice`, "Indexes[1].SK"}},
+		"all at once": {
+			table.Schema{Name: "", Stream: "x", Indexes: []table.Index{{Name: "gsi"}, {Name: "gsi", PK: "a", SK: "a"}}},
+			[]string{"Name", "Stream", "Indexes[0].PK", `Indexes[1].Name "gsi": used twice`, "Indexes[1].SK"},
+		},
 	} {
 		_, err := table.Open(client, c.schema)
 		require.ErrorIs(t, err, table.ErrInvalid, name)

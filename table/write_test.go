@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/engines"
-	"github.com/mortise-go/mortise/internal/faulty"
+	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -110,7 +110,7 @@ func TestEveryFailedConditionOfATransactionIsReported(t *testing.T) {
 		assert.Equal(t, []int{1, 2, 3}, []int{list[0].Index, list[1].Index, list[2].Index}, "a companion has the index of its operation")
 		assert.EqualError(t, list[0].Err, "one: 3 attributes")
 		assert.EqualError(t, list[1].Err, "companion: 3 attributes")
-		assert.Nil(t, list[2].Err)
+		assert.NoError(t, list[2].Err)
 		assert.Equal(t, num("4"), list[2].Item["v"])
 		assert.Equal(t, "table: write: operation 1 (put): one: 3 attributes; "+
 			"table: write: operation 2 (check): companion: 3 attributes; "+
