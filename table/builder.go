@@ -21,6 +21,9 @@ type builder struct {
 	values Item
 	err    error
 
+	prepared *Prepared // takes note of the values, if set
+	params   []any     // of an operation that was prepared and added to since
+
 	changing bool // writes an update, not a condition
 	depth    int  // of functions around what is being written
 }
@@ -118,18 +121,35 @@ func (b *builder) path(o *Operand) {
 }
 
 func (b *builder) value(v any) {
-	av, err := Encode(v)
-	if err != nil {
-		if b.err == nil {
-			b.err = err
+	holder := holderFor(&valueHolders, ':', len(b.values))
+	av, at := types.AttributeValue(nil), -1
+	if i, ok := v.(param); ok {
+		at = int(i)
+		switch {
+		case at < 0 || b.prepared == nil && at >= len(b.params):
+			b.fail("parameter %d without a value", at)
+			return
+		case b.prepared == nil:
+			v = b.params[at]
 		}
-		return
+	}
+	if at < 0 || b.prepared == nil {
+		var err error
+		if av, err = Encode(v); err != nil {
+			if b.err == nil {
+				b.err = err
+			}
+			return
+		}
 	}
 	if b.values == nil {
 		b.values = make(Item, 8)
 	}
-	holder := holderFor(&valueHolders, ':', len(b.values))
 	b.values[holder] = av
+	if b.prepared != nil {
+		b.prepared.values = append(b.prepared.values, preparedValue{holder: holder, value: av, param: at})
+		b.prepared.params = max(b.prepared.params, at+1)
+	}
 	b.text(holder)
 }
 

@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mortise-go/mortise/keys"
 )
@@ -19,6 +20,9 @@ type Op struct {
 	explain func(Item) error
 	with    []Op
 	err     error
+
+	prepared *Prepared // what its expressions are already written as; nil when changed since
+	params   []any     // values of a prepared operation
 }
 
 type opKind uint8
@@ -58,6 +62,7 @@ func Invalid(err error) Op { return Op{err: err} }
 // If adds a condition; all conditions of an operation have to hold.
 func (o Op) If(conds ...Cond) Op {
 	o.cond = And(append([]Cond{o.cond}, conds...)...)
+	o.prepared = nil
 	return o
 }
 
@@ -66,14 +71,15 @@ func (o Op) Changing(changes ...Change) Op {
 	if o.kind != updateOp && o.err == nil {
 		o.err = fmt.Errorf("%w: changes on a %s", ErrInvalid, o.kind)
 	}
-	o.changes = append(o.changes[:len(o.changes):len(o.changes)], changes...)
+	o.changes = append(slices.Clip(o.changes), changes...)
+	o.prepared = nil
 	return o
 }
 
 // With adds operations that are written together with o, in one transaction, and count
 // as part of it: an error in one of them carries the index of o.
 func (o Op) With(ops ...Op) Op {
-	o.with = append(o.with[:len(o.with):len(o.with)], ops...)
+	o.with = append(slices.Clip(o.with), ops...)
 	return o
 }
 

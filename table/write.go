@@ -107,9 +107,10 @@ func onFailure(condition *string) types.ReturnValuesOnConditionCheckFailure {
 }
 
 func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, error) {
-	var b builder
-	a.op.cond.write(&b)
-	condition := b.take()
+	e, err := a.op.expressions()
+	if err != nil {
+		return nil, fmt.Errorf("table: write: operation %d: %w", a.index, err)
+	}
 	var item Item
 	var request func(context.Context) (answer, error)
 	var operation string
@@ -117,10 +118,10 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 	case putOp:
 		operation = "PutItem"
 		in := &dynamodb.PutItemInput{
-			TableName: &t.schema.Name, Item: a.op.item, ConditionExpression: condition,
-			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
+			TableName: &t.schema.Name, Item: a.op.item, ConditionExpression: e.condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        types.ReturnValue(returned),
-			ReturnValuesOnConditionCheckFailure: onFailure(condition),
+			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		}
 		request = func(ctx context.Context) (answer, error) {
@@ -133,12 +134,11 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 		}
 	case updateOp:
 		operation = "UpdateItem"
-		writeChanges(&b, a.op.changes)
 		in := &dynamodb.UpdateItemInput{
-			TableName: &t.schema.Name, Key: a.at, ConditionExpression: condition, UpdateExpression: b.take(),
-			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
+			TableName: &t.schema.Name, Key: a.at, ConditionExpression: e.condition, UpdateExpression: e.update,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        types.ReturnValue(returned),
-			ReturnValuesOnConditionCheckFailure: onFailure(condition),
+			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		}
 		request = func(ctx context.Context) (answer, error) {
@@ -152,10 +152,10 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 	case deleteOp:
 		operation = "DeleteItem"
 		in := &dynamodb.DeleteItemInput{
-			TableName: &t.schema.Name, Key: a.at, ConditionExpression: condition,
-			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
+			TableName: &t.schema.Name, Key: a.at, ConditionExpression: e.condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        types.ReturnValue(returned),
-			ReturnValuesOnConditionCheckFailure: onFailure(condition),
+			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		}
 		request = func(ctx context.Context) (answer, error) {
@@ -167,11 +167,8 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 		}
 	}
-	if b.err != nil {
-		return nil, fmt.Errorf("table: write: operation %d: %w", a.index, b.err)
-	}
 	unclear := false // whether an attempt may have been applied, although it failed
-	err := t.send(ctx, operation, true, func(ctx context.Context) (answer, error) {
+	err = t.send(ctx, operation, true, func(ctx context.Context) (answer, error) {
 		ans, err := request(ctx)
 		unclear = unclear || MayHaveApplied(err)
 		return ans, err
@@ -241,36 +238,33 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 }
 
 func (t *Table) transactItem(a *action) (types.TransactWriteItem, error) {
-	var b builder
-	a.op.cond.write(&b)
-	condition := b.take()
-	old := onFailure(condition)
+	e, err := a.op.expressions()
+	old := onFailure(e.condition)
 	name := &t.schema.Name
 	var item types.TransactWriteItem
 	switch a.op.kind {
 	case putOp:
 		item.Put = &types.Put{
-			TableName: name, Item: a.op.item, ConditionExpression: condition,
-			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values, ReturnValuesOnConditionCheckFailure: old,
+			TableName: name, Item: a.op.item, ConditionExpression: e.condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
 		}
 	case updateOp:
-		writeChanges(&b, a.op.changes)
 		item.Update = &types.Update{
-			TableName: name, Key: a.at, ConditionExpression: condition, UpdateExpression: b.take(),
-			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values, ReturnValuesOnConditionCheckFailure: old,
+			TableName: name, Key: a.at, ConditionExpression: e.condition, UpdateExpression: e.update,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
 		}
 	case deleteOp:
 		item.Delete = &types.Delete{
-			TableName: name, Key: a.at, ConditionExpression: condition,
-			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values, ReturnValuesOnConditionCheckFailure: old,
+			TableName: name, Key: a.at, ConditionExpression: e.condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
 		}
 	case checkOp:
 		item.ConditionCheck = &types.ConditionCheck{
-			TableName: name, Key: a.at, ConditionExpression: condition,
-			ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values, ReturnValuesOnConditionCheckFailure: old,
+			TableName: name, Key: a.at, ConditionExpression: e.condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnValuesOnConditionCheckFailure: old,
 		}
 	}
-	return item, b.err
+	return item, err
 }
 
 // newToken is an idempotency token: 26 characters of randomness.

@@ -1,0 +1,87 @@
+package table_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func openPrepared(t *testing.T) *table.Table {
+	t.Helper()
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "prepared"})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	return tbl
+}
+
+func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
+	tbl, ctx := openPrepared(t), t.Context()
+	key := keys.NewKey("a", "b")
+	n, by := table.Attr("n"), table.Attr("by")
+	raise, err := table.Prepare(table.Update(keys.Key{}, n.Set(table.Param(0)), by.Set(table.Param(1)), table.Attr("fixed").Set("x")).
+		If(table.Or(n.NotExists(), n.Less(table.Param(0)))))
+	require.NoError(t, err)
+	require.NoError(t, tbl.Write(ctx, raise.Op(key, 1, "first")))
+	require.NoError(t, tbl.Write(ctx, raise.Op(key, 5, "second")))
+	require.ErrorIs(t, tbl.Write(ctx, raise.Op(key, 5, "third")), table.ErrCondition)
+	plain := keys.NewKey("a", "c")
+	require.NoError(t, tbl.Write(ctx, table.Update(plain, n.Set(5), by.Set("second"), table.Attr("fixed").Set("x"))))
+	got, err := tbl.Get(ctx, key, true)
+	require.NoError(t, err)
+	want, err := tbl.Get(ctx, plain, true)
+	require.NoError(t, err)
+	want["sk"] = got["sk"]
+	assert.True(t, table.SameItem(want, got))
+
+	// In a transaction, and with what is added to it.
+	is, err := table.Prepare(table.Check(keys.Key{}, by.Equal(table.Param(0))))
+	require.NoError(t, err)
+	require.NoError(t, tbl.Write(ctx, raise.Op(plain, 6, "third"), is.Op(key, "second")))
+	require.ErrorIs(t, tbl.Write(ctx, raise.Op(plain, 7, "fourth"), is.Op(key, "first")), table.ErrCondition)
+	require.ErrorIs(t, tbl.Write(ctx, raise.Op(key, 7, "fourth").If(by.Equal("nobody"))), table.ErrCondition)
+	require.NoError(t, tbl.Write(ctx, raise.Op(key, 7, "fourth").If(by.Equal("second")).Changing(table.Attr("more").Set(1))))
+	got, err = tbl.Get(ctx, key, true)
+	require.NoError(t, err)
+	assert.Contains(t, got, "more")
+
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			own := keys.NewKey("many", string(rune('a'+i)))
+			assert.NoError(t, tbl.Write(ctx, raise.Op(own, i, "x")))
+			item, err := tbl.Get(ctx, own, true)
+			assert.NoError(t, err)
+			i64, err := table.Encode(i)
+			assert.NoError(t, err)
+			assert.Equal(t, i64, item["n"])
+		})
+	}
+	group.Wait()
+}
+
+func TestPreparedRefusesWhatCannotBeSent(t *testing.T) {
+	tbl, ctx := openPrepared(t), t.Context()
+	key := keys.NewKey("a", "b")
+	for name, op := range map[string]table.Op{
+		"nothing": {}, "put": table.Put(nil), "delete": table.Delete(key), "companions": table.Update(key, table.Attr("n").Set(1)).With(table.Delete(key)),
+		"negative": table.Update(key, table.Attr("n").Set(table.Param(-1))), "misplaced": table.Update(key, table.Attr("n").Set(table.Attr("m").Size())),
+	} {
+		_, err := table.Prepare(op)
+		require.ErrorIs(t, err, table.ErrInvalid, name)
+	}
+	p, err := table.Prepare(table.Update(keys.Key{}, table.Attr("n").Set(table.Param(1))))
+	require.NoError(t, err)
+	require.ErrorIs(t, tbl.Write(ctx, p.Op(key, 1)), table.ErrInvalid, "too few")
+	require.ErrorIs(t, tbl.Write(ctx, p.Op(key, 1, (*int)(nil))), table.ErrInvalid, "no value")
+	require.ErrorIs(t, tbl.Write(ctx, p.Op(keys.Key{}, 1, 2)), table.ErrInvalid, "no key")
+	require.ErrorIs(t, tbl.Write(ctx, table.Update(key, table.Attr("n").Set(table.Param(0)))), table.ErrInvalid, "not prepared")
+	none, err := table.Prepare(table.Update(keys.Key{}))
+	require.NoError(t, err)
+	require.ErrorIs(t, tbl.Write(ctx, none.Op(key)), table.ErrInvalid, "no changes")
+}
