@@ -107,17 +107,13 @@ func (a *acquisition) mayHaveEnded() bool {
 }
 
 // deadline is the time, in epoch milliseconds, before which a recorded end has to lie to be
-// taken for past now: by the local clock or, where that is fast or may be so, by what
-// DynamoDB's is at least, less the skew bound. A clock that is off does not judge.
-func (c *Client) deadline() (ms int64, ok bool) {
-	if c.config.Expiry == ObservedOnly {
-		return 0, false
+// taken for past at now: by the local clock or, where that is fast or may be so, by what
+// DynamoDB's is at least, less the skew bound. A clock that is off does not judge: 0.
+func (c *Client) deadline(o offset, now time.Time) int64 {
+	if c.config.Expiry == ObservedOnly || !o.known {
+		return 0
 	}
-	o := c.offset()
-	if !o.known {
-		return 0, false
-	}
-	return c.clock.wall().Add(min(o.least, 0) - c.config.Skew).UnixMilli(), true
+	return now.Add(min(o.least, 0) - c.config.Skew).UnixMilli()
 }
 
 // untilTakeable is how long until the end that r records lies back far enough.
@@ -125,8 +121,8 @@ func (c *Client) untilTakeable(r *Record) (time.Duration, bool) {
 	if r.Expires == 0 || r.Session != "" {
 		return 0, false
 	}
-	deadline, ok := c.deadline()
-	if !ok {
+	deadline := c.deadline(c.offset(), c.clock.wall())
+	if deadline <= 0 {
 		return 0, false
 	}
 	// The end has to lie back, not just be reached: milliseconds are compared.
@@ -136,8 +132,8 @@ func (c *Client) untilTakeable(r *Record) (time.Duration, bool) {
 // until is the end to record, in epoch milliseconds, for a lease that begins at start; 0
 // for none. Others count on it to be late rather than early, so the clock must not be slow
 // by more than the bound.
-func (c *Client) until(start instant, length time.Duration) int64 {
-	if o := c.offset(); !o.known || o.most > c.config.Skew {
+func (c *Client) until(o offset, start instant, length time.Duration) int64 {
+	if !o.known || o.most > c.config.Skew {
 		return 0
 	}
 	return start.wall.Add(length).UnixMilli()
@@ -205,24 +201,27 @@ var errFreed = errors.New("the acquisition was applied and released before its a
 // op is the acquiring update.
 func (a *acquisition) op(start instant, ended *observation) table.Op {
 	c := a.client
-	seed, verified := c.clock.calendar(c.config.Skew)
+	o := c.offset()
+	now, verified := c.clock.calendar(c.config.Skew)
 	if !verified {
-		a.seeds = append(a.seeds, seed.UnixMilli())
+		a.seeds = append(a.seeds, now.UnixMilli())
 	}
-	g := grant{
-		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall,
-		seed: seed.UnixMilli(), until: c.until(start, a.length), ended: ended, ttl: c.deleteAfter(a.length),
-	}
-	if deadline, ok := c.deadline(); ok {
-		g.deadline = deadline
-	}
-	return c.rows.acquire(a.key, &g)
+	return c.rows.acquire(a.key, &grant{
+		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ended: ended,
+		seed: now.UnixMilli(), ttl: c.deleteAfter(now, a.length),
+		until: c.until(o, start, a.length), deadline: c.deadline(o, start.wall),
+	})
 }
 
 // deleteAfter is the time to live of a row, in epoch seconds, rounded up.
-func (c *Client) deleteAfter(lease time.Duration) int64 {
-	now, _ := c.clock.calendar(c.config.Skew)
+func (c *Client) deleteAfter(now time.Time, lease time.Duration) int64 {
 	return now.Add(lease+c.config.Retention).Unix() + 1
+}
+
+// calendar is the clock's.
+func (c *Client) calendar() time.Time {
+	now, _ := c.clock.calendar(c.config.Skew)
+	return now
 }
 
 // granted makes a lease of a row that names this acquisition. start lies before the
@@ -297,6 +296,6 @@ func (a *acquisition) abandon(ctx context.Context) {
 // giveUp frees the row if it names nonce.
 func (c *Client) giveUp(ctx context.Context, key keys.Key, nonce string, length time.Duration) error {
 	return c.attempts(ctx, attemptTimeout(length), func(ctx context.Context, start instant) error {
-		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall, c.deleteAfter(0)))
+		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall, c.deleteAfter(c.calendar(), 0)))
 	})
 }

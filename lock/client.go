@@ -24,7 +24,8 @@ type Client struct {
 	clock      clock
 	records    *entity.Entity[Record]
 	standalone *keys.Template
-	rows       rows
+	rowKey     *keys.Template
+	rows       *rows
 
 	closing context.Context // ends when Close begins: waiters listen
 	close   context.CancelFunc
@@ -50,7 +51,8 @@ func New(t *table.Table, config Config) (*Client, error) {
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.StandaloneKey: %w", ErrInvalid, err))
 	}
-	if _, err := template(scheme.SKTemplate, config.RowKey, "of"); err != nil {
+	rowKey, err := template(scheme.SKTemplate, config.RowKey, "of")
+	if err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.RowKey: %w", ErrInvalid, err))
 	}
 	records, err := entity.Define(t, entity.Spec[Record]{
@@ -59,9 +61,13 @@ func New(t *table.Table, config Config) (*Client, error) {
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err))
 	}
+	rows, err := newRows(scheme)
+	if err != nil {
+		return nil, wrap("new", err)
+	}
 	c := &Client{
-		table: t, scheme: scheme, config: config, clock: clock{t}, records: records, standalone: standalone,
-		rows: newRows(scheme), leases: map[*Lease]struct{}{},
+		table: t, scheme: scheme, config: config, clock: clock{t}, records: records, standalone: standalone, rowKey: rowKey,
+		rows: rows, leases: map[*Lease]struct{}{},
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	return c, nil

@@ -15,7 +15,7 @@ import (
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return table.Check(l.key, l.client.rows.names(l.nonce)).Explain(explainLoss(l.nonce))
+	return l.client.rows.guard(l.key, l.nonce)
 }
 
 // Write applies operations, all or none, and only if the lock is still held: DynamoDB
@@ -47,7 +47,8 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	if len(ops) == 0 {
 		return wrap("commit", fmt.Errorf("%w: no operations: use Release", ErrInvalid))
 	}
-	return l.write(ctx, "commit", l.client.rows.release(l.key, l.nonce, l.client.clock.wall(), l.client.deleteAfter(0)), ops)
+	c := l.client
+	return l.write(ctx, "commit", c.rows.release(l.key, l.nonce, c.clock.wall(), c.deleteAfter(c.calendar(), 0)), ops)
 }
 
 func (l *Lease) write(ctx context.Context, operation string, guard table.Op, ops []table.Op) error {

@@ -85,7 +85,7 @@ func (l *Lease) nextBeat() (int64, instant) {
 func (l *Lease) renewOnce(ctx context.Context) error {
 	c := l.client
 	beat, start := l.nextBeat()
-	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, beat, c.until(start, l.length), c.deleteAfter(l.length)))
+	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, beat, c.until(c.offset(), start, l.length), c.deleteAfter(c.calendar(), l.length)))
 	var failed *table.ConditionError
 	switch {
 	case err == nil, errors.Is(err, errOwnBeat):

@@ -13,38 +13,66 @@ import (
 // maxFence is the greatest fence from which another one can follow.
 const maxFence = math.MaxInt64 - 1
 
-// rows writes the updates and conditions of lock rows: what stays the same is made once.
+// rows makes the operations on lock rows. Their expressions are written once.
 type rows struct {
-	scheme keys.Scheme
-	fresh  table.Cond // no row
-	whole  table.Cond // a lock row in order, as far as that does not depend on its state
-	held   table.Cond // one with a holder whose lease is its own
+	acquiring [8]*table.Prepared // by grant.variant
+	refencing *table.Prepared
+	renewing  [2]*table.Prepared // without and with a recorded end
+	releasing *table.Prepared
+	naming    *table.Prepared
 }
 
-func newRows(s keys.Scheme) rows {
-	optional := func(name, typ string) table.Cond {
-		return table.Or(table.Attr(name).NotExists(), table.Attr(name).IsType(typ))
+// newRows fails for attribute names that do not go together.
+func newRows(s keys.Scheme) (*rows, error) {
+	var r rows
+	var failed error
+	prepare := func(op table.Op) *table.Prepared {
+		p, err := table.Prepare(op)
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return p
 	}
-	return rows{
-		scheme: s,
-		fresh:  table.Attr(s.PK).NotExists(),
-		whole: table.And(
-			table.Attr(s.Type).Equal(recordType),
-			table.Attr(attrFence).Between(1, maxFence),
-			optional(attrOwner, "S"),
-			optional(attrReleasedNonce, "S"),
-			optional(attrAcquired, "N"),
-			optional(attrReleased, "N"),
-			optional(s.TTL, "N"),
-		),
-		held: table.And(
-			table.Attr(attrNonce).Greater(""),
-			table.Attr(attrBeat).AtLeast(0),
-			table.Attr(attrLease).Between(1, MaxFixed.Milliseconds()),
-			table.Attr(attrSession).NotExists(),
-		),
+	for variant := range r.acquiring {
+		r.acquiring[variant] = prepare(acquiring(s, variant&recordsEnd != 0, variant&judgesEnd != 0, variant&tookForDead != 0))
 	}
+	named := table.Attr(attrNonce).Equal(table.Param(0))
+	r.refencing = prepare(table.Update(keys.Key{}, table.Attr(attrFence).Set(table.Param(2))).
+		If(named, table.Attr(attrFence).Equal(table.Param(1))))
+	for i := range r.renewing {
+		r.renewing[i] = prepare(table.Update(keys.Key{},
+			table.Attr(attrBeat).Set(table.Param(1)),
+			table.Attr(s.TTL).Set(table.Param(2)),
+			recordedEnd(i == 1, 3),
+		).If(named, table.Attr(attrBeat).Less(table.Param(1))))
+	}
+	r.releasing = prepare(table.Update(keys.Key{},
+		table.Attr(attrReleasedNonce).Set(table.Param(0)),
+		table.Attr(attrReleased).Set(table.Param(1)),
+		table.Attr(s.TTL).Set(table.Param(2)),
+		table.Attr(attrNonce).Remove(),
+		table.Attr(attrSession).Remove(),
+		table.Attr(attrLease).Remove(),
+		table.Attr(attrBeat).Remove(),
+		table.Attr(attrExpires).Remove(),
+	).If(named))
+	r.naming = prepare(table.Check(keys.Key{}, named))
+	return &r, failed
 }
+
+func recordedEnd(known bool, param int) table.Change {
+	if known {
+		return table.Attr(attrExpires).Set(table.Param(param))
+	}
+	return table.Attr(attrExpires).Remove()
+}
+
+// Variants of the acquiring update.
+const (
+	recordsEnd  = 1 << iota // until is set
+	judgesEnd               // deadline is set
+	tookForDead             // ended is set
+)
 
 // grant is what an acquiring update is made of.
 type grant struct {
@@ -52,88 +80,114 @@ type grant struct {
 	owner    string
 	length   time.Duration
 	start    time.Time
+	ttl      int64
 	seed     int64        // where the fences of a new row begin
 	until    int64        // the end to record, in epoch milliseconds; 0 for none
 	deadline int64        // a recorded end before this lies back far enough; 0 for none
 	ended    *observation // a holder that was seen to have died
-	ttl      int64
 }
 
-// acquire takes a row that does not exist, is free, or has a holder whose lease has ended.
-// It refuses a row that is not in order, rather than mending it: whoever wrote that may
-// believe to hold the lock.
-func (r *rows) acquire(key keys.Key, g *grant) table.Op {
+// acquiring is the update that takes a row which does not exist, is free, or has a holder
+// whose lease has ended. It refuses a row that is not in order, rather than mending it:
+// whoever wrote that may believe to hold the lock.
+func acquiring(s keys.Scheme, records, judges, took bool) table.Op {
+	var (
+		nonce, owner, length, start, ttl, seed = table.Param(0), table.Param(1), table.Param(2), table.Param(3), table.Param(4), table.Param(5)
+		before, endedNonce, endedBeat          = table.Param(7), table.Param(8), table.Param(9)
+	)
+	optional := func(name, typ string) table.Cond {
+		return table.Or(table.Attr(name).NotExists(), table.Attr(name).IsType(typ))
+	}
+	// A lock row in order, as far as that does not depend on its state.
+	whole := table.And(
+		table.Attr(s.Type).Equal(recordType),
+		table.Attr(attrFence).Between(1, int64(maxFence)),
+		optional(attrOwner, "S"),
+		optional(attrReleasedNonce, "S"),
+		optional(attrAcquired, "N"),
+		optional(attrReleased, "N"),
+		optional(s.TTL, "N"),
+	)
+	// One with a holder whose lease is its own.
+	held := table.And(
+		table.Attr(attrNonce).Greater(""),
+		table.Attr(attrBeat).AtLeast(0),
+		table.Attr(attrLease).Between(1, MaxFixed.Milliseconds()),
+		table.Attr(attrSession).NotExists(),
+	)
 	// Not the row that this very acquisition has released again, or an attempt that
 	// comes in late would take it.
-	free := table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(g.nonce))
-	takeable := append(make([]table.Cond, 0, 3), free)
-	if g.deadline > 0 {
-		takeable = append(takeable, table.And(r.held, table.Attr(attrExpires).Between(0, g.deadline-1)))
+	takeable := []table.Cond{table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(nonce))}
+	if judges {
+		takeable = append(takeable, table.And(held, table.Attr(attrExpires).Between(0, before)))
 	}
-	if g.ended != nil {
-		takeable = append(takeable, table.And(r.held,
-			table.Attr(attrNonce).Equal(g.ended.nonce), table.Attr(attrBeat).Equal(g.ended.beat)))
+	if took {
+		takeable = append(takeable, table.And(held, table.Attr(attrNonce).Equal(endedNonce), table.Attr(attrBeat).Equal(endedBeat)))
 	}
 	fence := table.Attr(attrFence)
-	expires := table.Attr(attrExpires).Remove()
-	if g.until > 0 {
-		expires = table.Attr(attrExpires).Set(g.until)
-	}
-	return table.Update(key,
-		table.Attr(r.scheme.Type).Set(recordType),
-		fence.Set(fence.OrElse(g.seed).Plus(1)),
-		table.Attr(attrNonce).Set(g.nonce),
-		table.Attr(attrOwner).Set(g.owner),
-		table.Attr(attrLease).Set(g.length.Milliseconds()),
+	return table.Update(keys.Key{},
+		table.Attr(s.Type).Set(recordType),
+		fence.Set(fence.OrElse(seed).Plus(1)),
+		table.Attr(attrNonce).Set(nonce),
+		table.Attr(attrOwner).Set(owner),
+		table.Attr(attrLease).Set(length),
 		table.Attr(attrBeat).Set(0),
-		table.Attr(attrAcquired).Set(g.start.UnixMilli()),
-		table.Attr(r.scheme.TTL).Set(g.ttl),
-		expires,
+		table.Attr(attrAcquired).Set(start),
+		table.Attr(s.TTL).Set(ttl),
+		recordedEnd(records, 6),
 		table.Attr(attrReleased).Remove(),
 		table.Attr(attrSession).Remove(),
-	).If(table.Or(r.fresh, table.And(r.whole, table.Or(takeable...))))
+	).If(table.Or(table.Attr(s.PK).NotExists(), table.And(whole, table.Or(takeable...))))
+}
+
+// acquire is the update for one attempt.
+func (r *rows) acquire(key keys.Key, g *grant) table.Op {
+	variant := 0
+	if g.until > 0 {
+		variant |= recordsEnd
+	}
+	if g.deadline > 0 {
+		variant |= judgesEnd
+	}
+	var ended observation
+	if g.ended != nil {
+		variant |= tookForDead
+		ended = *g.ended
+	}
+	return r.acquiring[variant].Op(key, g.nonce, g.owner, g.length.Milliseconds(), g.start.UnixMilli(), g.ttl, g.seed,
+		g.until, g.deadline-1, ended.nonce, ended.beat)
 }
 
 // refence replaces a fence that was never given out.
 func (r *rows) refence(key keys.Key, nonce string, old, fence int64) table.Op {
-	return table.Update(key, table.Attr(attrFence).Set(fence)).
-		If(r.names(nonce), table.Attr(attrFence).Equal(old))
+	return r.refencing.Op(key, nonce, old, fence)
 }
 
 // renew writes a beat. Beats only grow, so a late duplicate of an earlier renewal finds a
 // greater one and changes nothing.
 func (r *rows) renew(key keys.Key, nonce string, beat, until, ttl int64) table.Op {
-	expires := table.Attr(attrExpires).Remove()
+	prepared := r.renewing[0]
 	if until > 0 {
-		expires = table.Attr(attrExpires).Set(until)
+		prepared = r.renewing[1]
 	}
-	return table.Update(key, table.Attr(attrBeat).Set(beat), table.Attr(r.scheme.TTL).Set(ttl), expires).
-		If(r.names(nonce), table.Attr(attrBeat).Less(beat)).
-		Explain(func(item table.Item) error {
-			if !isString(item[attrNonce], nonce) {
-				return explainLoss(nonce)(item)
-			}
-			return errOwnBeat
-		})
+	return prepared.Op(key, nonce, beat, ttl, until).Explain(func(item table.Item) error {
+		if !isString(item[attrNonce], nonce) {
+			return explainLoss(nonce)(item)
+		}
+		return errOwnBeat
+	})
 }
 
 // release frees the row if it names nonce. What the row keeps tells a holder whose answer
 // was lost that it was its own release.
 func (r *rows) release(key keys.Key, nonce string, at time.Time, ttl int64) table.Op {
-	return table.Update(key,
-		table.Attr(attrReleasedNonce).Set(nonce),
-		table.Attr(attrReleased).Set(at.UnixMilli()),
-		table.Attr(r.scheme.TTL).Set(ttl),
-		table.Attr(attrNonce).Remove(),
-		table.Attr(attrSession).Remove(),
-		table.Attr(attrLease).Remove(),
-		table.Attr(attrBeat).Remove(),
-		table.Attr(attrExpires).Remove(),
-	).If(r.names(nonce)).Explain(explainLoss(nonce))
+	return r.releasing.Op(key, nonce, at.UnixMilli(), ttl).Explain(explainLoss(nonce))
 }
 
-// names is the condition that the row names this acquisition.
-func (*rows) names(nonce string) table.Cond { return table.Attr(attrNonce).Equal(nonce) }
+// guard is the condition that the row names nonce.
+func (r *rows) guard(key keys.Key, nonce string) table.Op {
+	return r.naming.Op(key, nonce).Explain(explainLoss(nonce))
+}
 
 // explainLoss says what it means that a row does not name nonce.
 func explainLoss(nonce string) func(table.Item) error {

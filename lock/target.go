@@ -44,7 +44,7 @@ func (c *Client) key(t Target) (keys.Key, error) {
 		if err := t.beside.Validate(); err != nil {
 			return keys.Key{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
-		return c.rowKey(t.beside.PK, t.beside.SK)
+		return c.rowOf(t.beside.PK, t.beside.SK)
 	}
 	if len(t.name) > MaxName || !utf8.ValidString(t.name) {
 		return keys.Key{}, fmt.Errorf("%w: a name has 1 to %d bytes of UTF-8", ErrInvalid, MaxName)
@@ -53,12 +53,18 @@ func (c *Client) key(t Target) (keys.Key, error) {
 	if err != nil {
 		return keys.Key{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return c.rowKey(pk, t.name)
+	return c.rowOf(pk, t.name)
 }
 
-func (c *Client) rowKey(pk, of string) (keys.Key, error) {
-	key := c.records.Key(Record{Partition: pk, Of: of})
-	if err := key.Validate(); err != nil {
+// rowOf is the key of the lock row in a partition for what has the sort key or name of. It
+// is what the entity of lock rows makes, without a Record to make it from.
+func (c *Client) rowOf(pk, of string) (keys.Key, error) {
+	sk, err := c.rowKey.Format(of)
+	key := keys.NewKey(pk, sk)
+	if err == nil {
+		err = key.Validate()
+	}
+	if err != nil {
 		return keys.Key{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return key, nil

@@ -218,8 +218,8 @@ func TestCancellationAtEveryCall(t *testing.T) {
 // The cause of the end of a lease, by how it came.
 func TestTakenLockIsToldAtTheNextRenewal(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		var told error
-		c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { told = cause }})
+		told := make(chan error, 1)
+		c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { told <- cause }})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
@@ -227,8 +227,7 @@ func TestTakenLockIsToldAtTheNextRenewal(t *testing.T) {
 		<-l.Context().Done()
 		assert.LessOrEqual(t, time.Since(start), 6*time.Second)
 		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
-		time.Sleep(time.Millisecond)
-		require.ErrorIs(t, told, lock.ErrLost)
+		require.ErrorIs(t, <-told, lock.ErrLost)
 		_, err = c.Inspect(ctx, lock.Name("report"))
 		require.ErrorIs(t, err, table.ErrNotFound, "a renewal must not make a row")
 	})
