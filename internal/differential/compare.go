@@ -215,11 +215,11 @@ func (c *Comparison) round(ctx context.Context, g *Generator, stream uint64, n i
 		d := Difference{Stream: stream, Round: g.round, Request: in, Tested: tested, Reference: reference}
 		same, err := c.sameContents(ctx, tables)
 		if err != nil {
-			return i, err
+			return i, c.Report.interrupt(ctx, err)
 		}
 		if c.Shrink {
 			if d.Before, err = c.shrink(ctx, tables, history); err != nil {
-				return i, err
+				return i, c.Report.interrupt(ctx, err)
 			}
 		}
 		c.Report.add(d)
@@ -231,7 +231,7 @@ func (c *Comparison) round(ctx context.Context, g *Generator, stream uint64, n i
 		for _, in := range contents(t) {
 			tested, reference, err := c.both(ctx, in)
 			if err != nil {
-				return n, err
+				return n, c.Report.interrupt(ctx, err)
 			}
 			if !c.judge(in, tested, reference, true) {
 				c.Report.add(Difference{Stream: stream, Round: g.round, Request: in, Tested: tested, Reference: reference})

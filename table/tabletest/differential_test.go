@@ -58,6 +58,7 @@ func TestDifferential(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.Zero(t, report.Unexplained, "unexplained differences")
+		require.LessOrEqual(t, report.Explained[severalMistakes], report.Compared/1000, severalMistakes)
 		require.GreaterOrEqual(t, report.Compared, *differentialOps)
 	})
 }

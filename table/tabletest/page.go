@@ -228,7 +228,7 @@ func (p *page) readStart() error {
 	}
 	want := p.startAttrs()
 	if len(start) != len(want) {
-		if p.x != nil && p.x.global {
+		if len(start) == 0 || p.x != nil && p.x.global {
 			return invalid("The provided starting key is invalid")
 		}
 		return invalid("Exclusive Start Key must have same size as table's key schema")

@@ -51,13 +51,16 @@ func scan(c *call) ([]byte, error) {
 	if err := p.readStart(); err != nil {
 		return nil, err
 	}
-	if err := p.checkScalars(); err != nil {
-		return nil, err
-	}
 	if err := p.readSelect(); err != nil {
 		return nil, err
 	}
 	if err := p.checkGlobal(); err != nil {
+		return nil, err
+	}
+	if err := seg.check(); err != nil {
+		return nil, err
+	}
+	if err := p.checkScalars(); err != nil {
 		return nil, err
 	}
 	if p.start != nil && seg.of(p.startKey()) != seg.number {
@@ -78,12 +81,20 @@ func readSegment(in *fields) (segment, error) {
 		return segment{}, invalid("If segment is specified, total segment must also be specified")
 	case !hasNumber:
 		return segment{}, invalid("If total segments is specified, a particular segment must also be specified for this request")
-	case number < 0 || number >= total:
-		return segment{}, invalid("1 validation error detected: Value '%d' at 'segment' failed to satisfy constraint: Member must have value less than or equal to %d", number, total-1)
-	case total > maxSegments:
-		return segment{}, invalid("1 validation error detected: Value '%d' at 'totalSegments' failed to satisfy constraint: Member must have value less than or equal to %d", total, maxSegments)
 	}
 	return segment{number, total}, nil
+}
+
+// check refuses numbers out of range.
+func (s segment) check() error {
+	const prefix = "1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value less than or equal to %d"
+	switch {
+	case s.number < 0 || s.number >= s.total:
+		return invalid(prefix, s.number, "segment", s.total-1)
+	case s.total > maxSegments:
+		return invalid(prefix, s.total, "totalSegments", maxSegments)
+	}
+	return nil
 }
 
 func (p *page) scan(seg segment) []byte {
