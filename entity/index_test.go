@@ -164,6 +164,28 @@ func TestAnUnversionedUpdateThatLosesARaceReadsAgain(t *testing.T) {
 	})
 }
 
+func TestARowWithoutAVersionIsGuardedByHavingNone(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders, others := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())
+		key := Order{Tenant: "acme", ID: "1"}
+		require.NoError(t, f.raw.Write(t.Context(), table.Put(f.KeyItem(orders.Key(key))))) // an older program's
+		f.faults.Before(func(op string) {
+			if op == "UpdateItem" {
+				f.faults.Before(nil)
+				_, err := others.Update(t.Context(), key, entity.Set("total", 500))
+				require.NoError(t, err)
+			}
+		})
+		o, err := orders.Update(t.Context(), key, entity.Set("note", "x"))
+		require.NoError(t, err)
+		assert.Equal(t, int64(500), o.Total)
+		row := f.row(t, orders.Key(key))
+		assert.Equal(t, "shop/BIG#acme", text(row, "g2pk"))
+		assertKeysFit(t, orders, row)
+	})
+}
+
 // A caller who passes only the key and a version, where the whole row is wanted, must not
 // drop the row from an index.
 func TestAPartialRowIsRefusedInsteadOfLosingItsIndexKeys(t *testing.T) {

@@ -368,6 +368,20 @@ func TestAnothersWriteIsNotTakenForOnesOwn(t *testing.T) {
 			require.NoError(t, others.Delete(ctx, key))
 		}
 
+		spec := orderSpec()
+		spec.Type, spec.SK, spec.Updated, spec.Indexes = "Bare", "BARE#{id}", "", nil
+		bare, others2 := define(t, f.Table, spec), define(t, f.raw, spec)
+		o, err := others2.Create(ctx, key)
+		require.NoError(t, err)
+		f.faults.Script(faulty.Throttle())
+		f.faults.Before(func(string) {
+			f.faults.Before(nil)
+			_, err := others2.Update(ctx, o, entity.Set("status", "claimed"))
+			require.NoError(t, err)
+		})
+		_, err = bare.Update(ctx, o, entity.Set("status", "claimed"))
+		require.ErrorIs(t, err, entity.ErrStale, "a clear refusal cannot have been applied")
+
 		// Without any lost answer even an identical row is somebody else's.
 		f.faults.Script(faulty.Throttle())
 		f.faults.Before(func(string) {
@@ -375,8 +389,34 @@ func TestAnothersWriteIsNotTakenForOnesOwn(t *testing.T) {
 			_, err := others.Create(ctx, key)
 			require.NoError(t, err)
 		})
-		_, err := orders.Create(ctx, key)
+		_, err = orders.Create(ctx, key)
 		require.ErrorIs(t, err, entity.ErrExists)
+	})
+}
+
+func TestWhatIsReturnedIsWhatWillBeRead(t *testing.T) {
+	type stamps struct {
+		ID      string    `dynamo:"id"`
+		Created time.Time `dynamo:"created,unixtime"`
+		Updated time.Time `dynamo:"updated"`
+		Rev     int64     `dynamo:"rev"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		tbl, err := table.Open(e.Client(), schema(e.TableName(t))) // with the process's own clock
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		entities := define(t, tbl, entity.Spec[stamps]{Type: "Stamps", PK: "S#{id}", SK: "S", Created: "created", Updated: "updated", Version: "rev"})
+		wrote, err := entities.Create(t.Context(), stamps{ID: "1"})
+		require.NoError(t, err)
+		read, err := entities.Get(t.Context(), stamps{ID: "1"}, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, wrote, read)
+		assert.Equal(t, wrote.Created, wrote.Created.Truncate(time.Second))
+		wrote, err = entities.Put(t.Context(), read)
+		require.NoError(t, err)
+		read, err = entities.Get(t.Context(), stamps{ID: "1"}, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, wrote, read)
 	})
 }
 

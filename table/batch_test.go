@@ -96,6 +96,11 @@ func TestBatchGetAsksAgainForWhatWasLeft(t *testing.T) {
 		assert.Len(t, f.faults.Sent(), 4, "without progress the policy ends it")
 		assert.Equal(t, make([]table.Item, 3), items)
 
+		f.faults.Script(f.leftKeys("1", "2", "3", "4", "5"), f.leftKeys("1", "2", "3", "4"), f.leftKeys("1", "2", "3"), f.leftKeys("1", "2"), f.leftKeys("1"))
+		_, err = f.BatchGet(t.Context(), []keys.Key{key("p", "1"), key("p", "2"), key("p", "3"), key("p", "4"), key("p", "5"), key("p", "6")}, true)
+		require.NoError(t, err, "as long as there is progress, the policy starts anew")
+		assert.Len(t, f.faults.Sent(), 6)
+
 		f.faults.Script(f.leftKeys("2"), faulty.Refuse(400, "AccessDeniedException"))
 		_, err = f.BatchGet(t.Context(), list, true)
 		require.ErrorAs(t, err, &undone)

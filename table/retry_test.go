@@ -175,18 +175,22 @@ func TestAContextThatEndsIsVisibleBesideTheLastError(t *testing.T) {
 }
 
 func TestATransactionIsNotRepeatedPastItsToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: ptr("TransactionConflict")}}}
-		s := &scripted{errs: repeat(conflict, 100_000)}
-		tbl := s.open(t, Retry{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }})
-		start := time.Now()
-		err := tbl.Write(t.Context(), Check(someKey, Attr("x").Exists()))
-		require.ErrorIs(t, err, ErrUnreachable)
-		var last *types.TransactionCanceledException
-		require.ErrorAs(t, err, &last)
-		assert.Less(t, time.Since(start), 11*time.Minute)
-		assert.Len(t, s.at, 10)
-	})
+	conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: ptr("TransactionConflict")}}}
+	for name, met := range map[string]error{"conflicts": conflict, "throttles": throttle} {
+		inBubble(t, name, func(t *testing.T) {
+			s := &scripted{errs: repeat(met, 100)}
+			tbl := s.open(t, Retry{
+				Backoff:   func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Minute), 50) },
+				Retryable: func(error) bool { return true },
+			})
+			start := time.Now()
+			err := tbl.Write(t.Context(), Check(someKey, Attr("x").Exists()))
+			require.ErrorIs(t, err, ErrUnreachable)
+			require.ErrorIs(t, err, met, "the last answer stays visible")
+			assert.Less(t, time.Since(start), 11*time.Minute)
+			assert.Len(t, s.at, 10)
+		})
+	}
 }
 
 func ptr[T any](v T) *T { return &v }
