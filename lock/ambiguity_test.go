@@ -145,6 +145,23 @@ func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
 	})
 }
 
+// A renewal that was being repeated when the release failed is not repeated any more.
+func TestFailedReleaseEndsRenewalsUnderWay(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		line := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(line, lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		line.cut(refused)
+		time.Sleep(6 * time.Second) // a renewal is due
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, l.Release(short))
+		line.cut(open)
+		assert.Empty(t, w.requests(func() { <-l.Context().Done() }))
+	})
+}
+
 func TestReleaseWithEndedContextReleases(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})

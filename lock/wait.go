@@ -47,7 +47,7 @@ func (w *watch) read(r Record) {
 // refused takes in the holder that a write was refused for, which is how things are: also
 // where that is less than what was read before, as after a table was restored.
 func (w *watch) refused(r Record) {
-	if w.since.IsZero() || r.Nonce != w.record.Nonce || r.Beat != w.record.Beat {
+	if r.Nonce != w.record.Nonce || r.Beat != w.record.Beat {
 		w.since = time.Now()
 	}
 	w.record = r

@@ -78,6 +78,32 @@ func TestStaleReadsDoNotMakeAWaiterSpin(t *testing.T) {
 	}
 }
 
+// A read that shows the row as it was before the holder acquired is no reason to try.
+func TestReadsOfThePastAreNotTried(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder := w.client(lock.Config{})
+		for range 2 {
+			l, err := holder.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, l.Release(ctx))
+		}
+		_, err := holder.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1})
+		c := w.client(lock.Config{})
+		waiting, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		tries := 0
+		for _, op := range w.requests(func() { _, err = c.Acquire(waiting, lock.Name("report")) }) {
+			if op == "UpdateItem" {
+				tries++
+			}
+		}
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.Equal(t, 1, tries)
+	})
+}
+
 // A release that no read shows yet is found by the write at the latest.
 func TestStaleReadsDoNotHoldUpAWaiterForLong(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
