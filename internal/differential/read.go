@@ -8,7 +8,7 @@ import (
 
 func (g *Generator) query() any {
 	t := g.table()
-	hash, rang := t.Hash, t.Range
+	hash, sort := t.Hash, t.Range
 	in := &dynamodb.QueryInput{
 		TableName:              aws.String(t.Name),
 		ReturnConsumedCapacity: g.capacity(),
@@ -16,17 +16,17 @@ func (g *Generator) query() any {
 	index := Index{Local: true}
 	if len(t.Indexes) > 0 && g.chance(0.55) {
 		index = pick(g.source, t.Indexes)
-		hash, rang = index.Hash, index.Range
+		hash, sort = index.Hash, index.Range
 		in.IndexName = aws.String(index.Name)
 	}
 	b := g.builder(t)
 	if g.chance(0.25) {
-		in.KeyConditions = g.legacyConditions(hash, rang)
+		in.KeyConditions = g.legacyConditions(hash, sort)
 	} else {
-		in.KeyConditionExpression = aws.String(b.keyCondition(hash, rang))
+		in.KeyConditionExpression = aws.String(b.keyCondition(hash, sort))
 	}
 	if g.chance(0.35) {
-		in.FilterExpression = aws.String(g.withoutKeys(b, hash, rang))
+		in.FilterExpression = aws.String(g.withoutKeys(b, hash, sort))
 	}
 	g.selection(b, index, func(s types.Select, projection *string) { in.Select, in.ProjectionExpression = s, projection })
 	if g.chance(0.4) {
@@ -49,11 +49,11 @@ func (g *Generator) query() any {
 
 // withoutKeys returns a filter; one on key attributes is refused, so most
 // avoid them.
-func (g *Generator) withoutKeys(b *builder, hash, rang Key) string {
+func (g *Generator) withoutKeys(b *builder, hash, sort Key) string {
 	t := *b.table
 	t.Hash, t.Range = Key{"s", "S"}, Key{}
 	if g.chance(0.05) {
-		t.Hash, t.Range = hash, rang
+		t.Hash, t.Range = hash, sort
 	}
 	saved := b.table
 	b.table = &t
@@ -97,17 +97,17 @@ func (g *Generator) selection(b *builder, index Index, set func(types.Select, *s
 }
 
 // keyCondition returns a key condition expression for a table or an index.
-func (b *builder) keyCondition(hash, rang Key) string {
+func (b *builder) keyCondition(hash, sort Key) string {
 	g := b.g
 	first := b.name(hash.Name) + pick(g.source, []string{" = ", "="}) + b.value(g.keyValue(hash.Type, true))
 	if g.chance(0.05) {
 		first = "(" + first + ")"
 	}
-	if rang.Name == "" || g.chance(0.35) {
+	if sort.Name == "" || g.chance(0.35) {
 		return first
 	}
-	value := func() string { return b.value(g.keyValue(rang.Type, false)) }
-	name := b.name(rang.Name)
+	value := func() string { return b.value(g.keyValue(sort.Type, false)) }
+	name := b.name(sort.Name)
 	var second string
 	switch n := g.IntN(10); {
 	case n < 6:
@@ -132,23 +132,23 @@ func (b *builder) keyCondition(hash, rang Key) string {
 
 // legacyConditions returns the older form of a key condition, which
 // guregu/dynamo sends.
-func (g *Generator) legacyConditions(hash, rang Key) map[string]types.Condition {
+func (g *Generator) legacyConditions(hash, sort Key) map[string]types.Condition {
 	c := map[string]types.Condition{hash.Name: {
 		ComparisonOperator: types.ComparisonOperatorEq,
 		AttributeValueList: []types.AttributeValue{g.keyValue(hash.Type, true)},
 	}}
-	if rang.Name == "" || g.chance(0.35) {
+	if sort.Name == "" || g.chance(0.35) {
 		return c
 	}
 	op := pick(g.source, []types.ComparisonOperator{
 		types.ComparisonOperatorEq, types.ComparisonOperatorLt, types.ComparisonOperatorLe, types.ComparisonOperatorGt,
 		types.ComparisonOperatorGe, types.ComparisonOperatorBetween, types.ComparisonOperatorBeginsWith,
 	})
-	values := []types.AttributeValue{g.keyValue(rang.Type, false)}
+	values := []types.AttributeValue{g.keyValue(sort.Type, false)}
 	if op == types.ComparisonOperatorBetween {
-		values = append(values, g.keyValue(rang.Type, false))
+		values = append(values, g.keyValue(sort.Type, false))
 	}
-	c[rang.Name] = types.Condition{ComparisonOperator: op, AttributeValueList: values}
+	c[sort.Name] = types.Condition{ComparisonOperator: op, AttributeValueList: values}
 	return c
 }
 

@@ -35,9 +35,9 @@ func (t *Table) Create() *dynamodb.CreateTableInput {
 		BillingMode: types.BillingModePayPerRequest,
 		KeySchema:   schema(t.Hash, t.Range),
 	}
-	types_ := []Key{t.Hash, t.Range}
+	keys := []Key{t.Hash, t.Range}
 	for _, ix := range t.Indexes {
-		types_ = append(types_, ix.Hash, ix.Range)
+		keys = append(keys, ix.Hash, ix.Range)
 		projection := ix.Projection
 		if ix.Local {
 			in.LocalSecondaryIndexes = append(in.LocalSecondaryIndexes, types.LocalSecondaryIndex{
@@ -50,7 +50,7 @@ func (t *Table) Create() *dynamodb.CreateTableInput {
 		})
 	}
 	seen := map[string]bool{"": true}
-	for _, k := range types_ {
+	for _, k := range keys {
 		if !seen[k.Name] {
 			seen[k.Name] = true
 			in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
@@ -61,10 +61,10 @@ func (t *Table) Create() *dynamodb.CreateTableInput {
 	return in
 }
 
-func schema(hash, rang Key) []types.KeySchemaElement {
+func schema(hash, sort Key) []types.KeySchemaElement {
 	s := []types.KeySchemaElement{{AttributeName: aws.String(hash.Name), KeyType: types.KeyTypeHash}}
-	if rang.Name != "" {
-		s = append(s, types.KeySchemaElement{AttributeName: aws.String(rang.Name), KeyType: types.KeyTypeRange})
+	if sort.Name != "" {
+		s = append(s, types.KeySchemaElement{AttributeName: aws.String(sort.Name), KeyType: types.KeyTypeRange})
 	}
 	return s
 }

@@ -184,11 +184,11 @@ func same(t assert.TestingT, want, got map[string]types.AttributeValue) {
 	if h, ok := t.(interface{ Helper() }); ok {
 		h.Helper()
 	}
-	assert.Equal(t, comparable(want), comparable(got))
+	assert.Equal(t, unordered(want), unordered(got))
 }
 
-// comparable turns sets into maps, so that order does not count.
-func comparable(v any) any {
+// unordered turns sets into maps, so that order does not count.
+func unordered(v any) any {
 	switch v := v.(type) {
 	case map[string]types.AttributeValue:
 		if v == nil {
@@ -196,15 +196,15 @@ func comparable(v any) any {
 		}
 		m := map[string]any{}
 		for k, e := range v {
-			m[k] = comparable(e)
+			m[k] = unordered(e)
 		}
 		return m
 	case *types.AttributeValueMemberM:
-		return comparable(v.Value)
+		return unordered(v.Value)
 	case *types.AttributeValueMemberL:
 		l := []any{}
 		for _, e := range v.Value {
-			l = append(l, comparable(e))
+			l = append(l, unordered(e))
 		}
 		return l
 	case *types.AttributeValueMemberSS:
