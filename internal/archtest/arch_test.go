@@ -86,7 +86,7 @@ func within(name string, list []string) bool {
 }
 
 func layer(name string) int {
-	for i := len(layers) - 1; i >= 0; i-- {
+	for i := range slices.Backward(layers) {
 		if within(name, layers[i:i+1]) {
 			return i
 		}

@@ -54,7 +54,7 @@ func (d Difference) Place() string {
 
 func text(a Answer) string {
 	var b strings.Builder
-	for _, word := range strings.Fields(a.Code + " " + a.Message) {
+	for word := range strings.FieldsSeq(a.Code + " " + a.Message) {
 		if strings.ContainsAny(word, "0123456789[]{}:;\",#") {
 			word = "~"
 		}

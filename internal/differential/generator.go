@@ -46,9 +46,17 @@ func (g *Generator) Next() any {
 		return in
 	}
 	makers := []weighted[func() any]{
-		{20, g.put}, {12, g.get}, {28, g.update}, {7, g.remove},
-		{14, g.query}, {6, g.scan}, {3, g.batchGet}, {3, g.batchWrite},
-		{6, g.transactWrite}, {2, g.transactGet}, {1, g.admin},
+		{20, g.put},
+		{12, g.get},
+		{28, g.update},
+		{7, g.remove},
+		{14, g.query},
+		{6, g.scan},
+		{3, g.batchGet},
+		{3, g.batchWrite},
+		{6, g.transactWrite},
+		{2, g.transactGet},
+		{1, g.admin},
 	}
 	in := pickWeighted(g.source, makers)()
 	if g.chance(invalidShare) {
@@ -60,13 +68,10 @@ func (g *Generator) Next() any {
 // Observe tells the generator how the reference engine answered, so that it
 // can ask for the next page.
 func (g *Generator) Observe(in any, a Answer) {
-	switch out := a.raw.(type) {
-	case *dynamodb.QueryOutput:
-		if len(out.LastEvaluatedKey) > 0 && g.chance(0.7) {
-			next := *in.(*dynamodb.QueryInput)
-			next.ExclusiveStartKey = out.LastEvaluatedKey
-			g.next = &next
-		}
+	if out, ok := a.raw.(*dynamodb.QueryOutput); ok && len(out.LastEvaluatedKey) > 0 && g.chance(0.7) {
+		next := *in.(*dynamodb.QueryInput)
+		next.ExclusiveStartKey = out.LastEvaluatedKey
+		g.next = &next
 	}
 }
 

@@ -86,8 +86,10 @@ func TestDifferencesWithOneCauseHaveOnePlace(t *testing.T) {
 		return Difference{
 			Request: &dynamodb.GetItemInput{},
 			Tested:  Answer{Output: map[string]any{"ConsumedCapacity": map[string]any{"CapacityUnits": 1.0}, "Item": map[string]any{"x": v}}},
-			Reference: Answer{Output: map[string]any{"ConsumedCapacity": map[string]any{"CapacityUnits": 2.0},
-				"Item": map[string]any{"x": v}}},
+			Reference: Answer{Output: map[string]any{
+				"ConsumedCapacity": map[string]any{"CapacityUnits": 2.0},
+				"Item":             map[string]any{"x": v},
+			}},
 		}
 	}
 	assert.Equal(t, d("a").Place(), d("b").Place())

@@ -71,9 +71,18 @@ func (g *Generator) spoil(in any) {
 	}
 	p := g.partsOf(in)
 	ways := []weighted[func(parts) bool]{
-		{6, g.spoilSyntax}, {2, g.spoilName}, {2, g.spoilUnusedName}, {2, g.spoilUnusedValue}, {1, g.spoilBoth},
-		{2, g.spoilUndefinedName}, {2, g.spoilUndefinedValue}, {1, g.spoilEmpty}, {3, g.spoilValue},
-		{5, g.spoilKey}, {3, g.spoilItem}, {1, g.spoilTable},
+		{6, g.spoilSyntax},
+		{2, g.spoilName},
+		{2, g.spoilUnusedName},
+		{2, g.spoilUnusedValue},
+		{1, g.spoilBoth},
+		{2, g.spoilUndefinedName},
+		{2, g.spoilUndefinedValue},
+		{1, g.spoilEmpty},
+		{3, g.spoilValue},
+		{5, g.spoilKey},
+		{3, g.spoilItem},
+		{1, g.spoilTable},
 	}
 	for range 20 {
 		if pickWeighted(g.source, ways)(p) {

@@ -216,11 +216,11 @@ func (g *Generator) transactGet() any {
 	for range g.between(1, 6) {
 		t := g.table()
 		get := &types.Get{TableName: aws.String(t.Name), Key: g.key(t)}
-		if id := t.Name + identity(get.Key); seen[id] && !g.chance(0.05) {
+		id := t.Name + identity(get.Key)
+		if seen[id] && !g.chance(0.05) {
 			continue
-		} else {
-			seen[id] = true
 		}
+		seen[id] = true
 		if g.chance(0.4) {
 			b := g.builder(t)
 			get.ProjectionExpression = aws.String(b.projection())

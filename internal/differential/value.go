@@ -11,11 +11,23 @@ import (
 // "status" is a reserved word, the others have characters that a name token
 // must not have. gs, gn and ls may be index keys.
 var attributes = []struct{ name, kind string }{
-	{"s", "S"}, {"n", "N"}, {"b", "B"}, {"k", "N"},
-	{"ss", "SS"}, {"ns", "NS"}, {"bs", "BS"},
-	{"l", "L"}, {"m", "M"}, {"t", "BOOL"}, {"z", "NULL"},
-	{"status", "S"}, {"data-x", "N"}, {"a.b", "S"},
-	{"gs", "S"}, {"gn", "N"}, {"ls", "S"},
+	{"s", "S"},
+	{"n", "N"},
+	{"b", "B"},
+	{"k", "N"},
+	{"ss", "SS"},
+	{"ns", "NS"},
+	{"bs", "BS"},
+	{"l", "L"},
+	{"m", "M"},
+	{"t", "BOOL"},
+	{"z", "NULL"},
+	{"status", "S"},
+	{"data-x", "N"},
+	{"a.b", "S"},
+	{"gs", "S"},
+	{"gn", "N"},
+	{"ls", "S"},
 }
 
 var kinds = []string{"S", "N", "B", "SS", "NS", "BS", "L", "M", "BOOL", "NULL"}

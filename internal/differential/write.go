@@ -2,6 +2,7 @@ package differential
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,11 +20,11 @@ func (g *Generator) batchWrite() any {
 		seen := map[string]bool{}
 		for range g.between(1, 6) {
 			key := g.key(t)
-			if id := identity(key); seen[id] && !g.chance(0.03) {
+			id := identity(key)
+			if seen[id] && !g.chance(0.03) {
 				continue
-			} else {
-				seen[id] = true
 			}
+			seen[id] = true
 			if g.chance(0.4) {
 				reqs = append(reqs, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}})
 				continue
@@ -38,9 +39,7 @@ func (g *Generator) batchWrite() any {
 // itemAt returns a random item with a given key.
 func (g *Generator) itemAt(t *Table, key map[string]types.AttributeValue) map[string]types.AttributeValue {
 	item := g.item(t)
-	for k, v := range key {
-		item[k] = v
-	}
+	maps.Copy(item, key)
 	return item
 }
 

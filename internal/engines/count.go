@@ -94,11 +94,12 @@ func Count(r io.Reader, want []string) (string, error) {
 			errs = append(errs, fmt.Errorf("engines: count: %s did not run: %s", engine, strings.Join(missing, ", ")))
 		}
 	}
-	sentence := joinCounts(counts)
+	var sentence strings.Builder
+	sentence.WriteString(joinCounts(counts))
 	for _, engine := range slices.Sorted(maps.Keys(only)) {
-		sentence += fmt.Sprintf("; %d for %s alone", len(only[engine]), engine)
+		fmt.Fprintf(&sentence, "; %d for %s alone", len(only[engine]), engine)
 	}
-	return sentence, errors.Join(errs...)
+	return sentence.String(), errors.Join(errs...)
 }
 
 func joinCounts(counts map[string]int) string {

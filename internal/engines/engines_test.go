@@ -157,7 +157,7 @@ func TestAppendedLinesAreCounted(t *testing.T) {
 	require.NoError(t, appendLine(file, Line{Engine: "inprocess", Package: "p", Test: "B"}))
 	f, err := os.Open(file)
 	require.NoError(t, err)
-	defer f.Close()
+	defer func() { assert.NoError(t, f.Close()) }()
 	sentence, err := Count(f, []string{"inprocess"})
 	require.NoError(t, err)
 	assert.Equal(t, "2 on inprocess", sentence)

@@ -35,7 +35,7 @@ func orderOfNames(_ any, tested, reference *answer) bool {
 	return true
 }
 
-func fullStop(_ any, tested, reference *answer) bool {
+func fullStop(_ any, _, reference *answer) bool {
 	changed := false
 	reasons, _ := reference.Detail["CancellationReasons"].([]any)
 	for _, r := range reasons {
@@ -212,7 +212,7 @@ func oneOfSeveralInItem(_ any, tested, reference *answer) bool {
 	return true
 }
 
-func tokenAndNames(in any, tested, reference *answer) bool {
+func tokenAndNames(_ any, tested, reference *answer) bool {
 	if tested.Code == "IdempotentParameterMismatchException" &&
 		slices.ContainsFunc(attributeMistakes, func(prefix string) bool { return strings.HasPrefix(reference.Message, prefix) }) {
 		*tested = *reference

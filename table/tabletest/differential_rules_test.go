@@ -392,7 +392,7 @@ func localIndexKey(in any, tested, reference *answer) bool {
 	return true
 }
 
-func reasonsLeftOut(in any, tested, reference *answer) bool {
+func reasonsLeftOut(_ any, tested, reference *answer) bool {
 	if tested.Code != "TransactionCanceledException" || reference.Code != tested.Code {
 		return false
 	}

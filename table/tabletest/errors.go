@@ -55,8 +55,8 @@ func fail(code, format string, args ...any) *apiError {
 
 func invalid(format string, args ...any) *apiError { return fail(codeValidation, format, args...) }
 
-func mismatch(format string, args ...any) *apiError {
-	e := invalid(format, args...)
+func mismatch(message string) *apiError {
+	e := invalid("%s", message)
 	e.mismatch = true
 	return e
 }
