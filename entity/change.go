@@ -249,6 +249,20 @@ func (e *Entity[T]) needsRow(u *update) bool {
 
 // unsupplied are the fields that an index's keys depend on and that neither the update
 // nor the row's key supplies.
+// unchangedBy are the fields that a row keeps through an update, those that the entity
+// maintains itself left out.
+func (p *plan) unchangedBy(u *update) (list []*field) {
+	for _, f := range p.fields {
+		if f.attr == "" && f != p.ttl || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
+			continue
+		}
+		if r := u.find(f); r == nil || r.verb != setVerb && r.verb != removeVerb {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	for f := range x.refs() {
 		if r := u.find(f); r != nil && (r.verb == setVerb || r.verb == removeVerb) || p.inKey(f) {
@@ -300,7 +314,11 @@ func (e *Entity[T]) indexChanges(from basis[T], u *update) (changes []table.Chan
 				changes = append(changes, table.Attr(kv.attr).Set(kv.value))
 			}
 		}
-		for _, f := range p.unsupplied(x, u) {
+		depends := p.unsupplied(x, u)
+		if x.when {
+			depends = p.unchangedBy(u) // a predicate may look at anything
+		}
+		for _, f := range depends {
 			if asked[f] {
 				continue
 			}
@@ -323,8 +341,8 @@ func (from *basis[T]) unchanged(p *plan, f *field) (cond table.Cond, err error) 
 		attr = p.scheme.TTL
 	}
 	switch {
-	case from.guarded && (from.item != nil || !v.IsZero()):
-		return cond, nil
+	case from.guarded && from.item != nil:
+		return cond, nil // goes without saying under the version that was read
 	case from.item != nil:
 		if av := from.item[attr]; av != nil { // in whatever form an older program wrote it
 			return table.Attr(attr).Equal(av), nil

@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -178,6 +179,43 @@ func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
 	return o, nil
 }
 
+// overflow names an attribute whose number is out of its field's range, which decoding
+// would cut off without a word.
+func (p *plan) overflow(item table.Item) string {
+	for _, f := range p.narrow {
+		n, ok := item[f.attr].(*types.AttributeValueMemberN)
+		if !ok {
+			continue
+		}
+		var err error
+		switch bits := f.typ.Bits(); f.typ.Kind() {
+		case reflect.Float32:
+			_, err = strconv.ParseFloat(n.Value, bits)
+		case reflect.Int8, reflect.Int16, reflect.Int32:
+			_, err = strconv.ParseInt(n.Value, 10, bits)
+		default:
+			_, err = strconv.ParseUint(n.Value, 10, bits)
+		}
+		if errors.Is(err, strconv.ErrRange) {
+			return f.attr
+		}
+	}
+	return ""
+}
+
+// narrow are the fields whose numbers decoding could cut off.
+func narrow(fields []*field) (list []*field) {
+	for _, f := range fields {
+		switch f.typ.Kind() {
+		case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Float32:
+			if f.attr != "" {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}
+
 // decode also returns the attribute that is at fault, where it is known.
 func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) {
 	if !e.Owns(item) {
@@ -192,6 +230,9 @@ func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) 
 	}
 	if err := dynamo.UnmarshalItem(plain, o); err != nil {
 		return p.culprit(plain), err
+	}
+	if attr := p.overflow(plain); attr != "" {
+		return attr, fmt.Errorf("%w: the number does not fit the field", ErrInvalid)
 	}
 	v := reflect.ValueOf(o).Elem()
 	if p.version != nil {

@@ -62,6 +62,14 @@ func SkipUnknown() Sink {
 //
 // Cost: one query, a read unit per 4 KB of the whole collection; one request per MB.
 func Collect(ctx context.Context, t *table.Table, pk string, sinks ...Sink) error {
+	if t == nil {
+		return fmt.Errorf("entity: collect: %w: nil table", ErrInvalid)
+	}
+	for i, sink := range sinks {
+		if sink == nil {
+			return fmt.Errorf("entity: collect: %w: sink %d is nil", ErrInvalid, i)
+		}
+	}
 	for item, err := range t.Query(ctx, table.Query{PK: pk, Consistent: true}) {
 		if err != nil {
 			return fmt.Errorf("entity: collect: %w", err)

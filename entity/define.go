@@ -15,14 +15,17 @@ import (
 
 // plan is a specification, checked and compiled: what all operations work from.
 type plan struct {
-	scheme  keys.Scheme
-	fields  []*field
-	pk, sk  keyPlan
-	indexes []indexPlan
-	version *field
-	ttl     *field
-	created *field
-	updated *field
+	scheme keys.Scheme
+	fields []*field
+	narrow []*field
+	// readOnly is Spec.ReadOnly.
+	readOnly bool
+	pk, sk   keyPlan
+	indexes  []indexPlan
+	version  *field
+	ttl      *field
+	created  *field
+	updated  *field
 }
 
 // keyPlan makes one key attribute of a value's fields.
@@ -73,7 +76,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
-	c := compiler{schema: t.Schema(), plan: &plan{scheme: t.Scheme()}}
+	c := compiler{schema: t.Schema(), plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly}}
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
@@ -141,6 +144,7 @@ func (c *compiler) problem(format string, args ...any) {
 
 func (c *compiler) keys(typ, pk, sk string) {
 	c.plan.fields = c.fields
+	c.plan.narrow = narrow(c.fields)
 	switch {
 	case typ == "":
 		c.problem("Type: empty")

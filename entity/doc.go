@@ -33,8 +33,10 @@
 //   - Define reports all problems of a specification at once, in a *SpecError. What it accepts
 //     does not panic afterwards.
 //   - Two entities of one *table.Table cannot have templates that could make the same key.
-//   - A row of another type, or of another program, is never overwritten, changed or deleted:
-//     that is ErrType, or ErrExists for Create.
+//   - A row of another type is never overwritten, changed or deleted: that is ErrType, or
+//     ErrExists for Create. A row without a type attribute, as another program may write it,
+//     counts as the entity's own if it stands at one of its keys: Create refuses it, Put
+//     with version 0 and Delete do not.
 //   - Keys of indexes are never stale. What an update touches is computed anew, from what is
 //     supplied or from a consistent read, under a condition that it still holds.
 //   - With a Version nothing that was not seen is overwritten: that is ErrStale.

@@ -191,7 +191,7 @@ func resolve(fields []*field, name string) *field {
 	var found *field
 	for _, f := range fields {
 		if strings.EqualFold(f.attr, name) && f.attr != "" || strings.EqualFold(f.goName, name) {
-			if found != nil {
+			if found != nil && found != f {
 				return nil
 			}
 			found = f

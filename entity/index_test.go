@@ -186,9 +186,9 @@ func TestARowWithoutAVersionIsGuardedByHavingNone(t *testing.T) {
 	})
 }
 
-// A caller who passes only the key and a version, where the whole row is wanted, must not
-// drop the row from an index.
-func TestAPartialRowIsRefusedInsteadOfLosingItsIndexKeys(t *testing.T) {
+// A caller who passes only the key and a version, or a row with other values than the
+// table's, must not make an index key stale.
+func TestIndexKeysAreMadeOfWhatTheRowHas(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		spec := orderSpec()
@@ -196,11 +196,21 @@ func TestAPartialRowIsRefusedInsteadOfLosingItsIndexKeys(t *testing.T) {
 		orders := define(t, f.Table, spec)
 		o, err := orders.Create(t.Context(), Order{Tenant: "acme", ID: "1", Status: "open", Placed: time.Unix(1e9, 0)})
 		require.NoError(t, err)
-		_, err = orders.Update(t.Context(), Order{Tenant: "acme", ID: "1", Version: o.Version}, entity.Set("status", "paid"))
-		require.ErrorIs(t, err, entity.ErrStale)
-		assert.Equal(t, "shop/STATUS#open", text(f.row(t, orders.Key(o)), "g1pk"))
-		_, err = orders.Update(t.Context(), Order{Tenant: "acme", ID: "1", Version: o.Version}, entity.Set("note", "touches no index"))
+		want := text(f.row(t, orders.Key(o)), "g1sk")
+		for _, partial := range []Order{
+			{Tenant: "acme", ID: "1", Version: o.Version},
+			{Tenant: "acme", ID: "1", Version: o.Version, Placed: time.Unix(2e9, 0)},
+		} {
+			require.ErrorIs(t, f.Table.Write(t.Context(), orders.UpdateOp(partial, entity.Set("status", "paid"))), entity.ErrStale, "it cannot read")
+		}
+		paid, err := orders.Update(t.Context(), Order{Tenant: "acme", ID: "1", Version: o.Version, Placed: time.Unix(2e9, 0)}, entity.Set("status", "paid"))
 		require.NoError(t, err)
+		assert.Equal(t, "shop/STATUS#paid", text(f.row(t, orders.Key(o)), "g1pk"))
+		assert.Equal(t, want, text(f.row(t, orders.Key(o)), "g1sk"), "of what the row has")
+		_, err = orders.Update(t.Context(), Order{Tenant: "acme", ID: "1", Version: paid.Version}, entity.Set("note", "touches no index"))
+		require.NoError(t, err)
+		_, err = orders.Update(t.Context(), Order{Tenant: "acme", ID: "1", Version: o.Version}, entity.Set("status", "void"))
+		require.ErrorIs(t, err, entity.ErrStale, "another version")
 	})
 }
 
@@ -272,5 +282,31 @@ func TestInvertedAndLocalIndexes(t *testing.T) {
 		_, err = members.Update(ctx, bob, entity.Remove("role"))
 		require.NoError(t, err)
 		assert.NotContains(t, f.row(t, members.Key(bob)), "l1sk")
+	})
+}
+
+// A predicate may look at any field, so an update that keeps a field relies on what the
+// row has in it.
+func TestPredicateSeesWhatTheRowHas(t *testing.T) {
+	type job struct {
+		ID      string `dynamo:"id"`
+		State   string `dynamo:"state"`
+		Total   int64  `dynamo:"total"`
+		Version int64  `dynamo:"version"`
+	}
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		jobs := define(t, f.Table, entity.Spec[job]{
+			Type: "Job", PK: "JOB#{id}", SK: "JOB", Version: "version",
+			Indexes: []entity.Index[job]{{Name: "gsi1", PK: "STATE#{state}", SK: "{id}", When: func(j job) bool { return j.Total > 0 }}},
+		})
+		j, err := jobs.Create(t.Context(), job{ID: "1", State: "open", Total: 5})
+		require.NoError(t, err)
+		changed := j
+		changed.Total = 0
+		require.ErrorIs(t, f.Table.Write(t.Context(), jobs.UpdateOp(changed, entity.Set("state", "done"))), entity.ErrStale)
+		_, err = jobs.Update(t.Context(), changed, entity.Set("state", "done"))
+		require.NoError(t, err)
+		assert.Equal(t, "shop/STATE#done", text(f.row(t, jobs.Key(j)), "g1pk"), "total is 5 in the row")
 	})
 }

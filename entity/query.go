@@ -113,6 +113,9 @@ func Until(field string, value any) ReadOption {
 
 func newReading(opts []ReadOption) (r reading, err error) {
 	for _, opt := range opts {
+		if opt == nil {
+			return r, fmt.Errorf("%w: nil option", ErrInvalid)
+		}
 		if err := opt(&r); err != nil {
 			return r, err
 		}
@@ -240,31 +243,35 @@ func (e *Entity[T]) keysOf(index string) (pk, sk *keyPlan, err error) {
 
 // split sorts values by the templates that name them, under the templates' own names.
 func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
+	var refs []*field
 	list := make([]keys.Values, len(plans))
-	used := make(map[string]bool, len(match))
 	for i, k := range plans {
 		list[i] = keys.Values{}
-		if k.tpl == nil {
-			continue
-		}
-		for j, tf := range k.tpl.Fields() {
-			for name, v := range match {
-				if name == tf.Name || resolve([]*field{k.refs[j]}, name) != nil {
-					if _, twice := list[i][tf.Name]; twice {
-						return nil, fmt.Errorf("%w: %q is given twice", ErrInvalid, tf.Name)
-					}
-					plain, err := plainValue(v)
-					if err != nil {
-						return nil, err
-					}
-					list[i][tf.Name] = plain
-					used[name] = true
+		refs = append(refs, k.refs...)
+	}
+	for name, v := range match {
+		f := resolve(refs, name)
+		used := false
+		for i, k := range plans {
+			if k.tpl == nil {
+				continue
+			}
+			for j, tf := range k.tpl.Fields() {
+				if name != tf.Name && (f == nil || k.refs[j] != f) {
+					continue
 				}
+				if _, twice := list[i][tf.Name]; twice {
+					return nil, fmt.Errorf("%w: %q is given twice", ErrInvalid, tf.Name)
+				}
+				plain, err := plainValue(v)
+				if err != nil {
+					return nil, err
+				}
+				list[i][tf.Name] = plain
+				used = true
 			}
 		}
-	}
-	for name := range match {
-		if !used[name] {
+		if !used {
 			return nil, fmt.Errorf("%w: %q is not part of the key", ErrInvalid, name)
 		}
 	}

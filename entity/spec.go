@@ -26,6 +26,9 @@ type Spec[T any] struct {
 	// also before DynamoDB deletes them. Defaults to "": rows do not expire.
 	TTL string
 
+	// ReadOnly refuses every write: for rows that something else maintains.
+	ReadOnly bool
+
 	// Created and Updated name time.Time fields that are set when a row is first and last
 	// written. Default to "": none.
 	Created, Updated string

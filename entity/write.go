@@ -74,6 +74,15 @@ func (e *Entity[T]) stamp(o T, create bool) T {
 	return o
 }
 
+// bind keeps an operation from being written to another table, or at all where the entity
+// is for reading only.
+func (e *Entity[T]) bind(op table.Op) table.Op {
+	if e.plan.readOnly {
+		return table.Invalid(e.fail("write", fmt.Errorf("%w: the entity is read-only", ErrInvalid)))
+	}
+	return op.In(e.table)
+}
+
 func (e *Entity[T]) putOp(stamped T, create bool) table.Op {
 	p := e.plan
 	var version int64
@@ -87,7 +96,7 @@ func (e *Entity[T]) putOp(stamped T, create bool) table.Op {
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
-	op := table.Put(item)
+	op := e.bind(table.Put(item))
 	switch {
 	case create:
 		free := table.Attr(p.scheme.PK).NotExists()
@@ -140,9 +149,9 @@ func (e *Entity[T]) explainStale(item table.Item) error {
 // count, and returns the row as it is now. A missing row is ErrNotFound. Where o has a
 // version, a row of another version is ErrStale; version 0 changes the row as it is.
 //
-// Index keys that depend on what changes are computed anew. Where o has a version it is
-// taken to be the whole row as it was read; otherwise what the keys depend on is read, and
-// written under the condition that it has not changed meanwhile.
+// Index keys that depend on what changes are computed anew, from what the row has: where o
+// has a version it is tried as the whole row as it was read, under the condition that the
+// row is like that; otherwise, or if it is not, what the keys depend on is read.
 //
 // Cost: one conditional update; with a consistent read before it in the case named.
 func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
@@ -158,8 +167,15 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 	if err != nil {
 		return o, err
 	}
-	if version := e.versionOf(&o); version > 0 || !e.needsRow(u) {
-		return e.apply(ctx, basis[T]{row: o, guarded: version > 0}, u)
+	version := e.versionOf(&o)
+	if version > 0 || !e.needsRow(u) {
+		updated, err = e.apply(ctx, basis[T]{row: o, guarded: version > 0}, u)
+		if !errors.Is(err, ErrStale) || !e.needsRow(u) {
+			return updated, err
+		}
+		// Of that version, and yet o is not the row as it is: o was changed since, or the
+		// row was written by a program that encodes differently. The row tells.
+		return e.updateAsRead(ctx, o, version, u, err)
 	}
 	// The caller names no version, so losing a race for the read row is not its business.
 	var last error
@@ -232,6 +248,22 @@ func (e *Entity[T]) ownUpdate(err error, from basis[T], u *update) (row T, ok bo
 	return row, err == nil
 }
 
+// updateAsRead updates the row as it is, if it has the version that the caller has seen.
+func (e *Entity[T]) updateAsRead(ctx context.Context, o T, version int64, u *update, stale error) (T, error) {
+	item, err := e.readItem(ctx, o, reading{consistent: true})
+	if err != nil {
+		return o, err
+	}
+	row, err := e.Decode(item)
+	if err != nil {
+		return o, err
+	}
+	if e.versionOf(&row) != version {
+		return o, stale
+	}
+	return e.apply(ctx, basis[T]{row: row, item: item, guarded: true}, u)
+}
+
 // UpdateOp is Update as part of a transaction. It cannot read: where index keys depend on
 // what changes, o has to be the whole row as it was read.
 func (e *Entity[T]) UpdateOp(o T, changes ...Change) table.Op {
@@ -276,7 +308,7 @@ func (e *Entity[T]) updateOp(from basis[T], u *update) table.Op {
 	if p.ttl != nil {
 		conds = append(conds, table.Not(e.hasExpired()))
 	}
-	return table.Update(key, changes...).If(conds...).Explain(e.explainStale)
+	return e.bind(table.Update(key, changes...)).If(conds...).Explain(e.explainStale)
 }
 
 // Delete deletes the row of o. Where o has a version, a row of another version is
@@ -299,7 +331,7 @@ func (e *Entity[T]) DeleteOp(o T) table.Op {
 	if err := key.Validate(); err != nil {
 		return table.Invalid(e.fail("delete", err))
 	}
-	op := table.Delete(key).Explain(e.explainStale)
+	op := e.bind(table.Delete(key)).Explain(e.explainStale)
 	switch version := e.versionOf(&o); {
 	case version > 0:
 		return op.If(e.isVersion(version))

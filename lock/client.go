@@ -56,7 +56,7 @@ func New(t *table.Table, config Config) (*Client, error) {
 		return nil, wrap("new", fmt.Errorf("%w: Config.RowKey: %w", ErrInvalid, err))
 	}
 	records, err := entity.Define(t, entity.Spec[Record]{
-		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter",
+		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true,
 	})
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err))
@@ -111,6 +111,9 @@ func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
 // itself with Commit: that it succeeded proves that the lock was held, whatever the clock
 // has said before.
 func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error) (err error) {
+	if f == nil {
+		return wrap("do", fmt.Errorf("%w: nil function", ErrInvalid))
+	}
 	lease, err := c.Acquire(ctx, target)
 	if err != nil {
 		return err

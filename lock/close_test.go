@@ -121,7 +121,7 @@ func TestClosedClientSendsNothing(t *testing.T) {
 			require.ErrorIs(t, err, lock.ErrClosed)
 			_, err = c.TryAcquire(ctx, lock.Name("report"))
 			require.ErrorIs(t, err, lock.ErrClosed)
-			require.ErrorIs(t, c.Do(ctx, lock.Name("report"), nil), lock.ErrClosed)
+			require.ErrorIs(t, c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }), lock.ErrClosed)
 			require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrReleased)
 			require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrReleased)
 			require.ErrorIs(t, l.Renew(ctx), lock.ErrReleased)

@@ -93,7 +93,7 @@ func TestTargetsAndLengthsAreChecked(t *testing.T) {
 				require.ErrorIs(t, err, lock.ErrInvalid, name)
 				_, err = c.Inspect(ctx, target)
 				require.ErrorIs(t, err, lock.ErrInvalid, name)
-				require.ErrorIs(t, c.Do(ctx, target, nil), lock.ErrInvalid, name)
+				require.ErrorIs(t, c.Do(ctx, target, func(context.Context, *lock.Lease) error { return nil }), lock.ErrInvalid, name)
 			}
 			_, err := c.Acquire(ctx, lock.Beside(keys.InvalidKey(broken)))
 			require.ErrorIs(t, err, broken)

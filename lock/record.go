@@ -155,5 +155,5 @@ func heldError(t Target, r *Record) *HeldError {
 }
 
 // Records is the entity of lock rows, to read them together with the rows that they stand
-// beside (entity.Collect) and to decode them from streams. Do not write through it.
+// beside (entity.Collect) and to decode them from streams. It refuses to write.
 func (c *Client) Records() *entity.Entity[Record] { return c.records }

@@ -257,7 +257,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 			require.ErrorIs(t, err, mine)
 			_, err = c.TryAcquire(ended, lock.Name("report"))
 			require.ErrorIs(t, err, context.Canceled)
-			require.ErrorIs(t, c.Do(ended, lock.Name("report"), nil), context.Canceled)
+			require.ErrorIs(t, c.Do(ended, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }), context.Canceled)
 		})
 		assert.Empty(t, ops)
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/guregu/dynamo/v2"
@@ -84,6 +85,10 @@ func (b *builder) fail(format string, args ...any) {
 func (b *builder) name(name string) {
 	if name == "" {
 		b.fail("empty attribute name in an expression")
+		return
+	}
+	if !utf8.ValidString(name) {
+		b.fail("an attribute name that is not valid UTF-8")
 		return
 	}
 	holder, ok := b.holder[name]
@@ -191,8 +196,11 @@ func Encode(v any) (types.AttributeValue, error) {
 		if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
 			return nil, fmt.Errorf("%w: %T is nil", ErrInvalid, v)
 		}
-		return v, nil
+		return v, CheckValue(v)
 	case string:
+		if !utf8.ValidString(v) {
+			return nil, errNotText
+		}
 		return &types.AttributeValueMemberS{Value: v}, nil
 	case int:
 		return &types.AttributeValueMemberN{Value: strconv.Itoa(v)}, nil
@@ -211,5 +219,5 @@ func Encode(v any) (types.AttributeValue, error) {
 		}
 		return nil, fmt.Errorf("%w: %T encodes to no value", ErrInvalid, v)
 	}
-	return av, nil
+	return av, CheckValue(av)
 }

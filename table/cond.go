@@ -19,6 +19,7 @@ const (
 	andCond
 	orCond
 	notCond
+	emptyCond // an Or of nothing, which would hold for nothing: refused when it is sent
 )
 
 // IsZero says whether c is no condition at all.
@@ -86,13 +87,14 @@ func (o Operand) Contains(v any) Cond { return o.call("contains", operand(v)) }
 // And holds where all conditions hold. Conditions that are none are left out.
 func And(conds ...Cond) Cond { return combine(andCond, conds) }
 
-// Or holds where at least one condition holds. Conditions that are none are left out.
+// Or holds where at least one condition holds. Conditions that are none are left out; where
+// none is left there is nothing that could hold, and what uses it is refused with ErrInvalid.
 func Or(conds ...Cond) Cond { return combine(orCond, conds) }
 
-// Not holds where c does not.
+// Not holds where c does not. Not of no condition is refused, like Or of none.
 func Not(c Cond) Cond {
 	if c.IsZero() {
-		return c
+		return Cond{kind: emptyCond}
 	}
 	return Cond{kind: notCond, subs: []Cond{c}}
 }
@@ -110,6 +112,9 @@ func combine(kind condKind, conds []Cond) Cond {
 	}
 	switch len(subs) {
 	case 0:
+		if kind == orCond {
+			return Cond{kind: emptyCond}
+		}
 		return Cond{}
 	case 1:
 		return subs[0]
@@ -120,6 +125,8 @@ func combine(kind condKind, conds []Cond) Cond {
 func (c *Cond) write(b *builder) {
 	switch c.kind {
 	case noCond:
+	case emptyCond:
+		b.fail("a condition made of nothing: Or without members, or Not of none")
 	case compareCond:
 		c.args[0].write(b)
 		b.text(c.op)

@@ -179,6 +179,9 @@ func kindOf(err error) error {
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
+		if isKeyMismatch(api) {
+			return ErrSchema
+		}
 		return kindOfCode(api.ErrorCode())
 	}
 	var sending *smithyhttp.RequestSendError
@@ -225,6 +228,24 @@ func unsent(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &operation) && !errors.As(err, &sending) && !errors.As(err, &response) &&
 		!errors.As(err, &cut) && !errors.As(err, &api)
+}
+
+// isKeyMismatch recognises that the table has other keys than its schema says, for which
+// there is no code: the texts of the service and of DynamoDB Local.
+func isKeyMismatch(api smithy.APIError) bool {
+	if api.ErrorCode() != "ValidationException" {
+		return false
+	}
+	for _, text := range []string{
+		"The provided key element does not match the schema",
+		"One of the required keys was not given a value",
+		"Missing the key ",
+	} {
+		if strings.Contains(api.ErrorMessage(), text) {
+			return true
+		}
+	}
+	return false
 }
 
 func kindOfCode(code string) error {

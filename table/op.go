@@ -20,6 +20,7 @@ type Op struct {
 	explain func(Item) error
 	with    []Op
 	err     error
+	table   string // that the operation is meant for; empty for any
 
 	prepared *Prepared // what its expressions are already written as; nil when changed since
 	params   []any     // values of a prepared operation
@@ -87,6 +88,9 @@ func (o Op) With(ops ...Op) Op {
 // where there was none, and returns the error that ConditionError carries, or nil to leave
 // it to an earlier explanation.
 func (o Op) Explain(f func(Item) error) Op {
+	if f == nil {
+		return o
+	}
 	earlier := o.explain
 	if earlier == nil {
 		o.explain = f
@@ -103,6 +107,12 @@ func (o Op) Explain(f func(Item) error) Op {
 
 // Item is what a put writes; nil for other operations.
 func (o Op) Item() Item { return o.item }
+
+// In binds an operation to a table: writing it to one of another name is refused.
+func (o Op) In(t *Table) Op {
+	o.table = t.Name()
+	return o
+}
 
 // Err is the error of an operation that could not be made.
 func (o Op) Err() error { return o.err }
@@ -157,6 +167,9 @@ func (t *Table) action(op *Op, index int) (action, error) {
 	if op.err != nil {
 		return a, op.err
 	}
+	if op.table != "" && op.table != t.schema.Name {
+		return a, fmt.Errorf("%w: an operation on table %s", ErrInvalid, op.table)
+	}
 	switch op.kind {
 	case noOp:
 		return a, fmt.Errorf("%w: empty operation", ErrInvalid)
@@ -166,7 +179,7 @@ func (t *Table) action(op *Op, index int) (action, error) {
 			return a, err
 		}
 		a.key = key
-		return a, nil
+		return a, checkItem(op.item)
 	case checkOp:
 		if op.cond.IsZero() {
 			return a, fmt.Errorf("%w: check without a condition", ErrInvalid)

@@ -66,6 +66,9 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 	}
 	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, names: map[string]any{}}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("table: open: %w: nil option", ErrInvalid)
+		}
 		if err := opt(t); err != nil {
 			return nil, fmt.Errorf("table: open: %w", err)
 		}

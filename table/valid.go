@@ -1,0 +1,58 @@
+package table
+
+import (
+	"fmt"
+	"reflect"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// errNotText is about strings that JSON would carry changed: what is written has to be
+// what is read.
+var errNotText = fmt.Errorf("%w: a string that is not valid UTF-8", ErrInvalid)
+
+// CheckValue refuses what would not arrive as it is: text that is not UTF-8, which is sent
+// with replacement characters, and nil pointers. Errors do not contain the value.
+func CheckValue(av types.AttributeValue) error {
+	if rv := reflect.ValueOf(av); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
+		return fmt.Errorf("%w: a value that is nil", ErrInvalid)
+	}
+	switch av := av.(type) {
+	case *types.AttributeValueMemberS:
+		return checkText(av.Value)
+	case *types.AttributeValueMemberSS:
+		return checkText(av.Value...)
+	case *types.AttributeValueMemberL:
+		for _, v := range av.Value {
+			if err := CheckValue(v); err != nil {
+				return err
+			}
+		}
+	case *types.AttributeValueMemberM:
+		return checkItem(av.Value)
+	}
+	return nil
+}
+
+func checkText(list ...string) error {
+	for _, s := range list {
+		if !utf8.ValidString(s) {
+			return errNotText
+		}
+	}
+	return nil
+}
+
+// checkItem also looks at the names.
+func checkItem(item Item) error {
+	for name, v := range item {
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("%w: an attribute name that is not valid UTF-8", ErrInvalid)
+		}
+		if err := CheckValue(v); err != nil {
+			return fmt.Errorf("attribute %q: %w", name, err)
+		}
+	}
+	return nil
+}
