@@ -153,6 +153,9 @@ func (e *Entity[T]) explainStale(item table.Item) error {
 // has a version it is tried as the whole row as it was read, under the condition that the
 // row is like that; otherwise, or if it is not, what the keys depend on is read.
 //
+// An error that is a *DecodeError, and not ErrType, comes after the write: the row was
+// changed, and has something that T cannot hold.
+//
 // Cost: one conditional update; with a consistent read before it in the case named.
 func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
 	updated, err := e.update(ctx, o, changes)
