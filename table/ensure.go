@@ -117,7 +117,7 @@ func (t *Table) apply(ctx context.Context, step Step, l live) error {
 			}}},
 		})
 	case ChangeCapacity:
-		return t.changeCapacity(ctx, l.table)
+		return t.changeCapacity(ctx, l.table, step.name)
 	case EnableStream:
 		return t.update(ctx, &dynamodb.UpdateTableInput{StreamSpecification: s.stream()})
 	case EnableDeletionProtection:
@@ -200,9 +200,14 @@ func (t *Table) update(ctx context.Context, in *dynamodb.UpdateTableInput) error
 	})
 }
 
-// changeCapacity sets the throughput of the table and, when it was on demand, of its
-// indexes, which need one from then on.
-func (t *Table) changeCapacity(ctx context.Context, have *types.TableDescription) error {
+// changeCapacity sets the throughput of one index, or of the table and, when that was on
+// demand, of all its indexes, which need one from then on.
+func (t *Table) changeCapacity(ctx context.Context, have *types.TableDescription, index string) error {
+	if index != "" {
+		return t.update(ctx, &dynamodb.UpdateTableInput{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{
+			Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: &index, ProvisionedThroughput: throughput(t.schema.Capacity)},
+		}}})
+	}
 	in := &dynamodb.UpdateTableInput{BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: throughput(t.schema.Capacity)}
 	if liveCapacity(have) == nil {
 		for _, g := range have.GlobalSecondaryIndexes {

@@ -258,6 +258,13 @@ func (t *Table) compareSettings(step func(StepKind, string, string, ...any), ref
 		if have := liveCapacity(l.table); s.Capacity != nil && (have == nil || *have != *s.Capacity) {
 			step(ChangeCapacity, "", "capacity %s, now %s", s.Capacity.describe(), have.describe())
 		}
+		for _, g := range l.table.GlobalSecondaryIndexes {
+			name := aws.ToString(g.IndexName)
+			have := indexCapacity(g)
+			if _, ours := s.Index(name); ours && s.Capacity != nil && have != nil && *have != *s.Capacity {
+				step(ChangeCapacity, name, "capacity of index %s %s, now %s", name, s.Capacity.describe(), have.describe())
+			}
+		}
 	}
 	if s.Stream != "" {
 		var have StreamView
@@ -314,6 +321,15 @@ func (c *Capacity) describe() string {
 		return "on demand"
 	}
 	return fmt.Sprintf("%d read and %d write units", c.Read, c.Write)
+}
+
+// indexCapacity is nil for an index of a table that is on demand, whose capacity comes with
+// the table's.
+func indexCapacity(g types.GlobalSecondaryIndexDescription) *Capacity {
+	if p := g.ProvisionedThroughput; p != nil && aws.ToInt64(p.ReadCapacityUnits) > 0 {
+		return &Capacity{Read: aws.ToInt64(p.ReadCapacityUnits), Write: aws.ToInt64(p.WriteCapacityUnits)}
+	}
+	return nil
 }
 
 func liveCapacity(d *types.TableDescription) *Capacity {

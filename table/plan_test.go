@@ -194,6 +194,11 @@ func TestEnsureChangesCapacity(t *testing.T) {
 		more, _ := open(t, e, s)
 		require.NoError(t, more.Ensure(t.Context()))
 		require.NoError(t, more.Verify(t.Context()))
+		d, err = e.Client().DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &s.Name})
+		require.NoError(t, err)
+		for _, g := range d.Table.GlobalSecondaryIndexes {
+			assert.EqualValues(t, 8, aws.ToInt64(g.ProvisionedThroughput.ReadCapacityUnits), "%s", aws.ToString(g.IndexName))
+		}
 	})
 }
 
