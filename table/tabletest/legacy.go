@@ -88,11 +88,15 @@ func operands(op string) int {
 	return -2
 }
 
-func readTerm(name string, f *fields) (legacyTerm, error) {
+func readTerm(name string, f *fields, expected bool) (legacyTerm, error) {
 	t := legacyTerm{name: name, op: f.text("ComparisonOperator")}
 	items := f.items("AttributeValueList")
 	if f.err != nil {
 		return t, f.err
+	}
+	// Expected may give the only operand of an operator in its older member.
+	if v := f.n.Get("Value"); expected && !v.IsNull() && !f.has("AttributeValueList") {
+		items = []jsontree.Node{*v}
 	}
 	n := operands(t.op)
 	if n == -2 {
@@ -156,7 +160,7 @@ func readLegacyConditions(in *fields, param string, expected bool) (*legacyCondi
 		if expected && !f.has("ComparisonOperator") {
 			t, err = readExists(members[i].Name, &f)
 		} else {
-			t, err = readTerm(members[i].Name, &f)
+			t, err = readTerm(members[i].Name, &f, expected)
 		}
 		if err != nil {
 			return nil, err
@@ -202,7 +206,7 @@ func readKeyConditions(in *fields) ([]expr.KeyTerm, error) {
 	}
 	var out []expr.KeyTerm
 	for i := range members {
-		t, err := readTerm(members[i].Name, &fields{n: &members[i].Value})
+		t, err := readTerm(members[i].Name, &fields{n: &members[i].Value}, false)
 		if err != nil {
 			return nil, err
 		}
