@@ -1,7 +1,6 @@
 package tabletest_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -55,7 +54,7 @@ func TestExpectedTakesItsOperandAsValue(t *testing.T) {
 				return
 			}
 			var failed *types.ConditionalCheckFailedException
-			require.True(t, errors.As(err, &failed), "got %v", err)
+			require.ErrorAs(t, err, &failed)
 		})
 	}
 }
