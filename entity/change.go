@@ -247,8 +247,12 @@ func (e *Entity[T]) needsRow(u *update) bool {
 	return false
 }
 
-// unsupplied are the fields that an index's keys depend on and that neither the update
-// nor the row's key supplies.
+// supplies says whether the update itself tells what the field will be.
+func (u *update) supplies(f *field) bool {
+	r := u.find(f)
+	return r != nil && (r.verb == setVerb || r.verb == removeVerb)
+}
+
 // unchangedBy are the fields that a row keeps through an update, those that the entity
 // maintains itself left out.
 func (p *plan) unchangedBy(u *update) (list []*field) {
@@ -256,16 +260,18 @@ func (p *plan) unchangedBy(u *update) (list []*field) {
 		if f.attr == "" && f != p.ttl || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
 			continue
 		}
-		if r := u.find(f); r == nil || r.verb != setVerb && r.verb != removeVerb {
+		if !u.supplies(f) {
 			list = append(list, f)
 		}
 	}
 	return list
 }
 
+// unsupplied are the fields that an index's keys depend on and that neither the update
+// nor the row's key supplies.
 func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	for f := range x.refs() {
-		if r := u.find(f); r != nil && (r.verb == setVerb || r.verb == removeVerb) || p.inKey(f) {
+		if u.supplies(f) || p.inKey(f) {
 			continue
 		}
 		list = append(list, f)

@@ -193,10 +193,7 @@ func (e *EncodeError) Unwrap() []error { return []error{ErrInvalid, e.Err} }
 func Encode(v any) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case types.AttributeValue:
-		if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
-			return nil, fmt.Errorf("%w: %T is nil", ErrInvalid, v)
-		}
-		return v, CheckValue(v)
+		return v, checkValue(v)
 	case string:
 		if !utf8.ValidString(v) {
 			return nil, errNotText
@@ -219,5 +216,5 @@ func Encode(v any) (types.AttributeValue, error) {
 		}
 		return nil, fmt.Errorf("%w: %T encodes to no value", ErrInvalid, v)
 	}
-	return av, CheckValue(av)
+	return av, checkValue(av)
 }

@@ -260,7 +260,7 @@ func (t *Table) compareSettings(step func(StepKind, string, string, ...any), ref
 		}
 		for _, g := range l.table.GlobalSecondaryIndexes {
 			name := aws.ToString(g.IndexName)
-			have := indexCapacity(g)
+			have := provisioned(g.ProvisionedThroughput)
 			if _, ours := s.Index(name); ours && s.Capacity != nil && have != nil && *have != *s.Capacity {
 				step(ChangeCapacity, name, "capacity of index %s %s, now %s", name, s.Capacity.describe(), have.describe())
 			}
@@ -323,23 +323,19 @@ func (c *Capacity) describe() string {
 	return fmt.Sprintf("%d read and %d write units", c.Read, c.Write)
 }
 
-// indexCapacity is nil for an index of a table that is on demand, whose capacity comes with
-// the table's.
-func indexCapacity(g types.GlobalSecondaryIndexDescription) *Capacity {
-	if p := g.ProvisionedThroughput; p != nil && aws.ToInt64(p.ReadCapacityUnits) > 0 {
-		return &Capacity{Read: aws.ToInt64(p.ReadCapacityUnits), Write: aws.ToInt64(p.WriteCapacityUnits)}
+// provisioned is nil where there is none: the table is on demand, and its indexes with it.
+func provisioned(p *types.ProvisionedThroughputDescription) *Capacity {
+	if p == nil || aws.ToInt64(p.ReadCapacityUnits) == 0 {
+		return nil
 	}
-	return nil
+	return &Capacity{Read: aws.ToInt64(p.ReadCapacityUnits), Write: aws.ToInt64(p.WriteCapacityUnits)}
 }
 
 func liveCapacity(d *types.TableDescription) *Capacity {
 	if d.BillingModeSummary != nil && d.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
 		return nil
 	}
-	if p := d.ProvisionedThroughput; p != nil && aws.ToInt64(p.ReadCapacityUnits) > 0 {
-		return &Capacity{Read: aws.ToInt64(p.ReadCapacityUnits), Write: aws.ToInt64(p.WriteCapacityUnits)}
-	}
-	return nil
+	return provisioned(d.ProvisionedThroughput)
 }
 
 // describe is an index in words; two are the same when their words are.

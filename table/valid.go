@@ -12,9 +12,9 @@ import (
 // what is read.
 var errNotText = fmt.Errorf("%w: a string that is not valid UTF-8", ErrInvalid)
 
-// CheckValue refuses what would not arrive as it is: text that is not UTF-8, which is sent
+// checkValue refuses what would not arrive as it is: text that is not UTF-8, which is sent
 // with replacement characters, and nil pointers. Errors do not contain the value.
-func CheckValue(av types.AttributeValue) error {
+func checkValue(av types.AttributeValue) error {
 	if rv := reflect.ValueOf(av); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
 		return fmt.Errorf("%w: a value that is nil", ErrInvalid)
 	}
@@ -25,7 +25,7 @@ func CheckValue(av types.AttributeValue) error {
 		return checkText(av.Value...)
 	case *types.AttributeValueMemberL:
 		for _, v := range av.Value {
-			if err := CheckValue(v); err != nil {
+			if err := checkValue(v); err != nil {
 				return err
 			}
 		}
@@ -50,7 +50,7 @@ func checkItem(item Item) error {
 		if !utf8.ValidString(name) {
 			return fmt.Errorf("%w: an attribute name that is not valid UTF-8", ErrInvalid)
 		}
-		if err := CheckValue(v); err != nil {
+		if err := checkValue(v); err != nil {
 			return fmt.Errorf("attribute %q: %w", name, err)
 		}
 	}

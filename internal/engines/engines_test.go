@@ -64,8 +64,8 @@ func TestStartReportsWhatAFailedProcessPrinted(t *testing.T) {
 	require.NoError(t, os.MkdirAll(lib, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(lib, "DynamoDBLocal.jar"), []byte("not a jar"), 0o644))
 	_, err := Start(t.Context(), dir)
-	if errors.Is(err, ErrNotInstalled) {
-		t.Skip(err) // no Java here; Run fails where that matters
+	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
+		t.Skip(err) // no Java here
 	}
 	require.ErrorContains(t, err, "process ended early")
 	assert.ErrorContains(t, err, "jarfile")
