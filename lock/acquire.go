@@ -34,8 +34,10 @@ type acquisition struct {
 	nonce  string // one for all attempts, so that an earlier one is recognised
 	length time.Duration
 	fixed  bool
+	values context.Context // whose values the lease's context carries
 
-	seen Record // the holder that the last refusal named
+	seen  Record      // the holder that the last refusal named
+	alive *sessionRow // what proved its session to live, if that is why it was refused
 
 	// unclear is when the first attempt was sent whose answer was lost: it may have been
 	// applied, and the lease then began at that time.
@@ -46,8 +48,8 @@ type acquisition struct {
 	seeds []int64
 }
 
-func (c *Client) acquisition(target Target, opts []Option) (*acquisition, error) {
-	a := &acquisition{client: c, target: target, nonce: newNonce(), length: c.config.Lease}
+func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) (*acquisition, error) {
+	a := &acquisition{client: c, target: target, nonce: newNonce(), length: c.config.Lease, values: context.WithoutCancel(ctx)}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("%w: nil option", ErrInvalid)
@@ -64,8 +66,10 @@ func (c *Client) acquisition(target Target, opts []Option) (*acquisition, error)
 // TryAcquire takes the lock if nobody holds it. Where somebody does it returns a
 // *HeldError, which says who. It does not wait.
 //
-// Cost: one conditional write, whether it succeeds or not; a second one where only the
-// answer to the first could tell how far the local clock is off.
+// Cost: one conditional write, whether it succeeds or not. One more where the client has no
+// session yet (unless Fixed); where the lock has been held for longer than a lease under a
+// session that is not known to live; and where only the answer to the first could tell how
+// far the local clock is off.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	lease, err := c.acquire(ctx, target, opts, (*acquisition).tryOnce)
 	return lease, wrap("try acquire", err)
@@ -73,7 +77,7 @@ func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) 
 
 // acquire runs one acquisition, in the way of how, and takes back what it may have left.
 func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how func(*acquisition, context.Context) (*Lease, error)) (*Lease, error) {
-	a, err := c.acquisition(target, opts)
+	a, err := c.acquisition(ctx, target, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -91,19 +95,24 @@ func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how 
 	return lease, nil
 }
 
+// tryOnce tries and, where the refusal shows that the holder may have died long ago, tries
+// to take over from it.
 func (a *acquisition) tryOnce(ctx context.Context) (*Lease, error) {
 	lease, err := a.try(ctx, nil)
-	if held := (*HeldError)(nil); errors.As(err, &held) && ctx.Err() == nil && a.mayHaveEnded() {
-		lease, err = a.try(ctx, nil)
+	if !errors.Is(err, ErrHeld) || ctx.Err() != nil {
+		return lease, err
 	}
-	return lease, err
-}
-
-// mayHaveEnded says that a lock was refused although, as the clock is known now, its
-// recorded end lies back far enough: the first request of a client cannot use its clock.
-func (a *acquisition) mayHaveEnded() bool {
-	left, ok := a.client.untilTakeable(&a.seen)
-	return ok && left <= 0
+	if id := a.seen.Session; id != "" {
+		if a.client.mayBeLongDead(&a.seen) {
+			return a.takeOver(ctx, &ended{nonce: a.seen.Nonce, beat: -1, session: id, seen: -1})
+		}
+		return nil, err
+	}
+	// The first request of a client cannot use its clock; its answer measures it.
+	if left, ok := a.client.untilTakeable(a.seen.Until()); ok && left <= 0 {
+		return a.try(ctx, nil)
+	}
+	return nil, err
 }
 
 // deadline is the time, in epoch milliseconds, before which a recorded end has to lie to be
@@ -116,17 +125,19 @@ func (c *Client) deadline(o offset, now time.Time) int64 {
 	return now.Add(min(o.least, 0) - c.config.Skew).UnixMilli()
 }
 
-// untilTakeable is how long until the end that r records lies back far enough.
-func (c *Client) untilTakeable(r *Record) (time.Duration, bool) {
-	if r.Expires == 0 || r.Session != "" {
+// untilTakeable is how long until a recorded end lies back far enough.
+func (c *Client) untilTakeable(end time.Time) (time.Duration, bool) {
+	if end.IsZero() {
 		return 0, false
 	}
-	deadline := c.deadline(c.offset(), c.clock.wall())
+	// Without a word about a clock that is off: it is called with mutexes held.
+	o, _ := c.measured()
+	deadline := c.deadline(o, c.clock.wall())
 	if deadline <= 0 {
 		return 0, false
 	}
 	// The end has to lie back, not just be reached: milliseconds are compared.
-	return r.Until().Sub(fromMillis(deadline)) + time.Millisecond, true
+	return end.Sub(fromMillis(deadline)) + time.Millisecond, true
 }
 
 // until is the end to record, in epoch milliseconds, for a lease that begins at start; 0
@@ -141,31 +152,42 @@ func (c *Client) until(o offset, start instant, length time.Duration) int64 {
 
 // offset is the clock's offset; unknown when it is off by more than the bound.
 func (c *Client) offset() offset {
-	o := c.clock.offset()
-	if by, off := o.beyond(c.config.Skew); off {
+	o, by := c.measured()
+	if by != 0 {
 		c.clockIsOff(by)
-		return offset{}
 	}
 	return o
 }
 
-// observation is a holder that was seen without a renewal for a whole lease.
-type observation struct {
-	nonce string
-	beat  int64
+// measured is offset without saying so; by is how far the clock is off beyond the bound.
+func (c *Client) measured() (o offset, by time.Duration) {
+	o = c.clock.offset()
+	if by, off := o.beyond(c.config.Skew); off {
+		return offset{}, by
+	}
+	return o, 0
 }
 
 // try sends the acquiring update, again where that helps, until it is clear who holds the
-// lock. ended is a holder that may be taken for dead, if there is one.
-func (a *acquisition) try(ctx context.Context, ended *observation) (*Lease, error) {
+// lock. e is a holder that may be taken for dead, if there is one.
+func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 	c := a.client
+	var s *session
+	if !a.fixed {
+		var err error
+		if s, err = c.session(ctx, a.nonce); err != nil {
+			return nil, err
+		}
+		defer s.unreserve(a.nonce)
+	}
 	var lease *Lease
+	reclaimed := false
 	err := c.attempts(ctx, attemptTimeout(a.length), func(attempt context.Context, start instant) error {
-		item, err := c.table.Apply(attempt, a.op(start, ended), table.ReturnNew)
+		item, err := c.table.Apply(attempt, a.op(start, s, e), table.ReturnNew)
 		var failed *table.ConditionError
 		switch {
 		case err == nil:
-			lease, err = a.granted(ctx, item, start)
+			lease, err = a.granted(ctx, item, start, s)
 			return err
 		case !errors.As(err, &failed):
 			if a.unclear.mono.IsZero() && table.MayHaveApplied(err) {
@@ -178,7 +200,7 @@ func (a *acquisition) try(ctx context.Context, ended *observation) (*Lease, erro
 			if began.mono.IsZero() {
 				began = start
 			}
-			lease, err = a.granted(ctx, failed.Item, began)
+			lease, err = a.granted(ctx, failed.Item, began, s)
 			return err
 		}
 		r, err := c.recordOf(failed.Item)
@@ -189,6 +211,12 @@ func (a *acquisition) try(ctx context.Context, ended *observation) (*Lease, erro
 			return errFreed
 		}
 		a.seen = r
+		if !reclaimed && c.isGhost(s, &r) {
+			reclaimed = true
+			if c.giveUp(attempt, a.key, r.Nonce, a.length) == nil {
+				return errAgain
+			}
+		}
 		return heldError(a.target, &r)
 	})
 	return lease, err
@@ -198,19 +226,41 @@ func (a *acquisition) try(ctx context.Context, ended *observation) (*Lease, erro
 // request that the network delivered twice can find it: there is nothing to wait for.
 var errFreed = errors.New("the acquisition was applied and released before its answer came")
 
+// isGhost says that a row names this very session, and a nonce that nobody in the process
+// holds or acquires: a request that came in late had acquired for nobody.
+func (c *Client) isGhost(s *session, r *Record) bool {
+	if s == nil || r.Session != s.id {
+		return false
+	}
+	_, known := s.knows(r.Nonce)
+	return !known
+}
+
 // op is the acquiring update.
-func (a *acquisition) op(start instant, ended *observation) table.Op {
+func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 	c := a.client
 	o := c.offset()
 	now, verified := c.clock.calendar(c.config.Skew)
 	if !verified {
 		a.seeds = append(a.seeds, now.UnixMilli())
 	}
-	return c.rows.acquire(a.key, &grant{
-		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ended: ended,
-		seed: now.UnixMilli(), ttl: c.deleteAfter(now, a.length),
-		until: c.until(o, start, a.length), deadline: c.deadline(o, start.wall),
-	})
+	g := a.grant(start, s, o)
+	g.seed, g.ended, g.deadline = now.UnixMilli(), e, c.deadline(o, start.wall)
+	return c.rows.acquire(a.key, &g)
+}
+
+// grant is what a row will say of this acquisition as its holder.
+func (a *acquisition) grant(start instant, s *session, o offset) grant {
+	c := a.client
+	g := grant{
+		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(c.calendar(), a.length),
+	}
+	if s != nil {
+		g.session = s.id
+	} else {
+		g.until = c.until(o, start, a.length)
+	}
+	return g
 }
 
 // deleteAfter is the time to live of a row, in epoch seconds, rounded up.
@@ -226,10 +276,8 @@ func (c *Client) calendar() time.Time {
 
 // granted makes a lease of a row that names this acquisition. start lies before the
 // request was sent that wrote it.
-func (a *acquisition) granted(ctx context.Context, item table.Item, start instant) (*Lease, error) {
-	c := a.client
-	l := &Lease{client: c, target: a.target, key: a.key, nonce: a.nonce, length: a.length, fixed: a.fixed, turn: make(chan struct{}, 1)}
-	l.term = newTerm(ctx, c.clock, start, a.length-c.config.margin(a.length))
+func (a *acquisition) granted(ctx context.Context, item table.Item, start instant, s *session) (*Lease, error) {
+	l := a.lease(0, start, s)
 	var err error
 	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)
@@ -238,16 +286,10 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, start instan
 	case err != nil:
 	case ctx.Err() != nil: // nobody is waiting for it any more
 		err = causeOf(ctx)
-	case l.term.remaining() == 0: // the answer took longer than the lease
-		err = ErrExpired
-	case !c.adopt(l):
-		err = ErrClosed
 	default:
-		l.term.begin(l.ended)
-		if !a.fixed {
-			c.work.Go(l.keep)
+		if err = l.begin(); err == nil {
+			return l, nil
 		}
-		return l, nil
 	}
 	return nil, join(err, l.giveBack(ctx))
 }
@@ -277,20 +319,21 @@ func (a *acquisition) verify(ctx context.Context, fence int64) (int64, error) {
 	return right, err
 }
 
-// abandon takes back what an attempt without a clear answer may have acquired. Close waits
-// for it.
+// abandon takes back what an attempt without a clear answer may have acquired.
 func (a *acquisition) abandon(ctx context.Context) {
-	if a.unclear.mono.IsZero() {
-		return
+	if !a.unclear.mono.IsZero() {
+		a.client.work.Go(func() { a.takeBack(ctx) }) // which Close waits for
 	}
+}
+
+// takeBack frees the row if it names this acquisition, for which nobody waits any more.
+func (a *acquisition) takeBack(ctx context.Context) {
+	ctx, cancel := detached(ctx)
+	defer cancel()
 	c := a.client
-	c.work.Go(func() {
-		ctx, cancel := detached(ctx)
-		defer cancel()
-		// Nobody is left to hear of a failure; the row frees itself with its lease.
-		err := c.giveUp(ctx, a.key, a.nonce, a.length)
-		c.config.Logger.Debug("lock: took back an acquisition without an answer", "key", a.key, "error", err)
-	})
+	// Nobody is left to hear of a failure; whoever waits for the row has it freed.
+	err := c.giveUp(ctx, a.key, a.nonce, a.length)
+	c.config.Logger.Debug("lock: took back an acquisition without an answer", "key", a.key, "error", err)
 }
 
 // giveUp frees the row if it names nonce.

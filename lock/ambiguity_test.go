@@ -145,20 +145,25 @@ func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
 	})
 }
 
-// A renewal that was being repeated when the release failed is not repeated any more.
-func TestFailedReleaseEndsRenewalsUnderWay(t *testing.T) {
+// A caller who leaves it at a failed release does not hold the lock for as long as its
+// process lives: the session goes on trying.
+func TestSessionFreesWhatReleaseCouldNot(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		line := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(line, lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		line.cut(refused)
-		time.Sleep(6 * time.Second) // a renewal is due
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		require.Error(t, l.Release(short))
 		line.cut(open)
-		assert.Empty(t, w.requests(func() { <-l.Context().Done() }))
+		time.Sleep(6 * time.Second) // a renewal is due
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.False(t, r.Held())
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+		require.NoError(t, l.Release(ctx))
 	})
 }
 

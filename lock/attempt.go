@@ -39,6 +39,8 @@ func (c *Client) attempts(ctx context.Context, timeout time.Duration, f func(ctx
 			return nil
 		case ctx.Err() != nil:
 			return joinCause(ctx, err)
+		case errors.Is(err, errAgain):
+			continue
 		case !timedOut && !c.table.Retryable(err):
 			return err
 		}
@@ -65,6 +67,9 @@ func (b *lazyBackoff) sleep(ctx context.Context) error {
 	}
 	return sleep(ctx, d)
 }
+
+// errAgain asks attempts for another attempt at once.
+var errAgain = errors.New("again")
 
 var errStopped = errors.New("retries are exhausted")
 

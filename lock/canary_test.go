@@ -78,13 +78,15 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 			check(l.Write(ctx, table.Put(table.Item{"pk": text(canary), "sk": text("a"), "n": &types.AttributeValueMemberN{Value: canary}})))
 			check(l.Write(ctx, table.Put(table.Item{"pk": text(canary), "sk": text("a"), "n": &types.AttributeValueMemberSS{Value: []string{canary, canary}}})))
 			check(l.Write(ctx, table.Delete(l.Key())))
+			fixed, err := c.Acquire(ctx, lock.Name("fixed "+canary), lock.Fixed(time.Hour))
+			require.NoError(t, err)
 			for _, kind := range []tabletest.FaultKind{
 				tabletest.DropRequest, tabletest.DropReply, tabletest.Throttle, tabletest.InternalError, tabletest.TransactionConflict,
 			} {
 				w.engine.Inject(tabletest.Fault{Kind: kind})
 				bounded, cancel := context.WithTimeout(ctx, time.Second)
 				check(l.Write(bounded, op))
-				check(l.Renew(bounded))
+				check(fixed.Renew(bounded))
 				_, err = other.Acquire(bounded, target)
 				check(err)
 				cancel()

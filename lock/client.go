@@ -23,6 +23,8 @@ type Client struct {
 	config     Config
 	clock      clock
 	records    *entity.Entity[Record]
+	sessions   *entity.Entity[sessionRow]
+	room       *room
 	standalone *keys.Template
 	rowKey     *keys.Template
 	rows       *rows
@@ -31,10 +33,13 @@ type Client struct {
 	close   context.CancelFunc
 	work    sync.WaitGroup // goroutines, and acquisitions under way
 
-	mu     sync.Mutex // guards the following; never held across I/O
-	leases map[*Lease]struct{}
-	closed bool
-	warned bool // of the clock
+	mu      sync.Mutex // guards the following; never held across I/O
+	leases  map[*Lease]struct{}
+	current *session             // nil before the first acquisition, and after its end
+	opening chan struct{}        // closed when the opening of a session has ended; nil when none is under way
+	alive   map[string]time.Time // until when foreign sessions are known to live, by the local clock
+	closed  bool
+	warned  bool // of the clock
 }
 
 // New makes a Client. It sends nothing.
@@ -67,7 +72,17 @@ func New(t *table.Table, config Config) (*Client, error) {
 	}
 	c := &Client{
 		table: t, scheme: scheme, config: config, clock: clock{t}, records: records, standalone: standalone, rowKey: rowKey,
-		rows: rows, leases: map[*Lease]struct{}{},
+		rows: rows, leases: map[*Lease]struct{}{}, alive: map[string]time.Time{},
+	}
+	if _, err := template(scheme.PKTemplate, config.SessionKey, "id"); err != nil {
+		return nil, wrap("new", fmt.Errorf("%w: Config.SessionKey: %w", ErrInvalid, err))
+	}
+	c.room = newRoom(c)
+	c.sessions, err = entity.Define(t, entity.Spec[sessionRow]{
+		Type: sessionType, PK: config.SessionKey, SK: config.SessionKey, TTL: "DeleteAfter",
+	})
+	if err != nil {
+		return nil, wrap("new", fmt.Errorf("Config.SessionKey, or attributes of session rows: %w", err))
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	return c, nil
@@ -130,7 +145,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	if l.released.Load() {
 		return err
 	}
-	lost := l.term.cause()
+	lost := l.cause()
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	released := l.release(ctx)
@@ -143,13 +158,13 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	return join(err, released)
 }
 
-// Close ends all waiting, which gets ErrClosed, and releases every lock, going on past
-// errors until ctx ends (or, where it has ended before, for 5 s). Leases are renewed until
-// they are released. It waits for no waiter, but for acquisitions that it met on their way
+// Close ends all waiting, which gets ErrClosed, releases every lock, going on past errors
+// until ctx ends (or, where it has ended before, for 5 s), and ends the session, which is
+// renewed until then. It waits for no waiter, but for acquisitions that it met on their way
 // to be taken back. It does not wait for OnLost. A second call releases what the first
 // could not.
 //
-// Cost: one conditional write per lock held.
+// Cost: one conditional write per lock held, and one for the session.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -178,6 +193,10 @@ func (c *Client) Close(ctx context.Context) error {
 			failed = join(failed, err)
 		}
 	}
+	// The session ends in any case: what could not be released frees itself.
+	if s := c.currentSession(); s != nil {
+		s.retire()
+	}
 	if failed != nil {
 		return wrap("close", failed)
 	}
@@ -192,6 +211,105 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return wrap("close", causeOf(ctx))
 	}
+}
+
+// run starts a goroutine that Close waits for; false when the client is closed.
+func (c *Client) run(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.work.Go(f)
+	}
+	return !c.closed
+}
+
+// session returns the current session, reserved for the acquisition with the given nonce,
+// and opens one where there is none.
+func (c *Client) session(ctx context.Context, nonce string) (*session, error) {
+	for {
+		if s := c.currentSession(); s != nil && s.reserve(nonce) {
+			return s, nil
+		}
+		opening, mine := c.startOpening()
+		if !mine {
+			select {
+			case <-opening:
+				continue
+			case <-ctx.Done():
+				return nil, causeOf(ctx)
+			}
+		}
+		s, err := c.openSession(ctx)
+		c.mu.Lock()
+		if err == nil && s.term.ctx.Err() == nil {
+			c.current = s
+		}
+		closed := c.closed
+		c.opening = nil
+		c.mu.Unlock()
+		close(opening)
+		if err == nil && closed {
+			s.retire() // Close may have looked for it before it was there
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open a session: %w", err)
+		}
+	}
+}
+
+// startOpening says who opens the next session: the caller, or somebody whom it can wait for.
+func (c *Client) startOpening() (done chan struct{}, mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opening != nil {
+		return c.opening, false
+	}
+	c.opening = make(chan struct{})
+	return c.opening, true
+}
+
+func (c *Client) currentSession() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current
+}
+
+// sessionEnded lets the next acquisition open another session.
+func (c *Client) sessionEnded(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == s {
+		c.current = nil
+	}
+}
+
+// owns says whether a session is this client's current one.
+func (c *Client) owns(id string) bool {
+	s := c.currentSession()
+	return s != nil && s.id == id
+}
+
+// sawAlive remembers that a foreign session was alive just now, so that its locks are not
+// suspected of being long dead again and again.
+func (c *Client) sawAlive(id string, row *sessionRow) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.wall()
+	if len(c.alive) >= 1000 {
+		for other, until := range c.alive {
+			if now.After(until) {
+				delete(c.alive, other)
+			}
+		}
+	}
+	c.alive[id] = now.Add(time.Duration(row.Lease)*time.Millisecond + c.config.Skew)
+}
+
+func (c *Client) knownAlive(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until, ok := c.alive[id]
+	return ok && !c.clock.wall().After(until)
 }
 
 // enter counts an acquisition as work that Close waits for; false when the client is closed.

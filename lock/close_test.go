@@ -37,8 +37,10 @@ func TestCloseGoesOnPastErrorsAndRetries(t *testing.T) {
 				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
 			}
 		}
-		require.NoError(t, context.Cause(leases[7].Context()))
+		<-leases[7].Context().Done()
+		require.ErrorIs(t, context.Cause(leases[7].Context()), lock.ErrReleased, "its session has ended")
 		w.engine.ClearFaults()
+		time.Sleep(time.Minute) // the session's row is gone
 		w.engine.ResetRequests()
 		require.NoError(t, c.Close(ctx))
 		assert.Len(t, w.engine.Requests(), 1)
@@ -137,12 +139,14 @@ func TestOnLostMayClose(t *testing.T) {
 		var c *lock.Client
 		closed := make(chan error, 1)
 		c = w.client(lock.Config{OnLost: func(*lock.Lease, error) { closed <- c.Close(ctx) }})
-		l, err := c.Acquire(ctx, lock.Name("report"))
+		_, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		_, err = c.Acquire(ctx, lock.Name("other"))
 		require.NoError(t, err)
-		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
+		require.NoError(t, w.table.Write(ctx, table.Delete(sessionKey(c))))
+		start := time.Now()
 		require.NoError(t, <-closed)
+		assert.LessOrEqual(t, time.Since(start), 6*time.Second, "with the next renewal")
 		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("other"))
 		require.NoError(t, err)
 	})

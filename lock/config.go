@@ -21,6 +21,8 @@ const (
 	minRetention = time.Hour
 	maxRetention = 100 * 365 * 24 * time.Hour
 
+	maxHandoffs = 1000
+
 	MaxOwner = 256 // bytes
 	MaxName  = 512 // bytes
 )
@@ -55,7 +57,7 @@ type Config struct {
 
 	// Backoff makes the times between looks at a lock that somebody else holds. A wait is
 	// cut short when the lock can be taken earlier, and takes 10 ms at least; Stop ends the
-	// waiting with the *HeldError. Defaults to an exponential backoff from 50 ms to 1 s, jittered by half,
+	// waiting with the *HeldError. Defaults to an exponential backoff from 50 ms to 750 ms, jittered by half,
 	// that never stops.
 	Backoff func() backoff.BackOff
 
@@ -68,6 +70,15 @@ type Config struct {
 	// which is what the lock is for: the sort key of the row that it stands beside, or its
 	// own name. Defaults to "LOCK#{of}" (with the scheme's delimiter).
 	RowKey string
+
+	// SessionKey is the template of both keys of session rows; it has the one field id.
+	// Defaults to "SESSION#{id}" (with the scheme's prefix and delimiter).
+	SessionKey string
+
+	// Handoffs is how often in a row a lock is handed from one goroutine of this client to
+	// the next, with one write each, before other processes get a chance: at most 1000;
+	// a negative number means never. Defaults to 16.
+	Handoffs int
 
 	// OnLost is called, in a goroutine of its own, when a lease is lost, with the cause,
 	// but not for one that Release has tried to give up. It may Close the client. Defaults
@@ -119,6 +130,12 @@ func (c Config) WithDefaults(delimiter byte) Config {
 	if c.RowKey == "" {
 		c.RowKey = "LOCK" + string(rune(delimiter)) + "{of}"
 	}
+	if c.SessionKey == "" {
+		c.SessionKey = "SESSION" + string(rune(delimiter)) + "{id}"
+	}
+	if c.Handoffs == 0 {
+		c.Handoffs = 16
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -128,7 +145,8 @@ func (c Config) WithDefaults(delimiter byte) Config {
 func waiting() backoff.BackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
+		backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(750*time.Millisecond),
 		backoff.WithMaxElapsedTime(0),
 	)
 }
@@ -164,6 +182,9 @@ func (c *Config) validate() error {
 	}
 	if c.Margin < 0 || c.Margin > c.Lease/2 {
 		bad("Margin %v: want 0 to half the lease", c.Margin)
+	}
+	if c.Handoffs > maxHandoffs {
+		bad("Handoffs %d: want at most %d", c.Handoffs, maxHandoffs)
 	}
 	var all error
 	for _, err := range errs {

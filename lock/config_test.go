@@ -26,6 +26,8 @@ func TestConfigIsValidated(t *testing.T) {
 		"Retention":     {{Retention: -1}, {Retention: time.Hour - 1}, {Retention: 1<<63 - 1}},
 		"Skew":          {{Skew: -1}, {Skew: time.Second - 1}, {Skew: time.Hour + 1}},
 		"Expiry":        {{Expiry: -1}, {Expiry: 2}},
+		"Handoffs":      {{Handoffs: 1001}},
+		"SessionKey":    {{SessionKey: "SESSION"}, {SessionKey: "{owner}"}, {SessionKey: "{id}#{more}"}, {SessionKey: "{"}},
 		"Margin":        {{Margin: -1}, {Margin: 10*time.Second + 1}, {Lease: time.Second, Margin: 600 * time.Millisecond}},
 		"StandaloneKey": {{StandaloneKey: "LOCK"}, {StandaloneKey: "{other}"}, {StandaloneKey: "{name}#{more}"}, {StandaloneKey: "{"}},
 		"RowKey":        {{RowKey: "LOCK"}, {RowKey: "{name}"}, {RowKey: "{of}#{more}"}, {RowKey: "{"}, {RowKey: "{fence}"}},

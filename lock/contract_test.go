@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,7 +81,13 @@ func TestRequestCost(t *testing.T) {
 			assert.LessOrEqual(p, got.WriteUnits, writes, what)
 			assert.Zero(p, got.ReadUnits, what)
 		}
-		var err error
+		warm, err := p.client.Acquire(ctx, lock.Name("warm"))
+		must(err)
+		must(warm.Release(ctx))
+		other := p.open(lock.Config{})
+		warm, err = other.Acquire(ctx, lock.Name("warm"))
+		must(err)
+		must(warm.Release(ctx))
 		show("P1 acquire and release, new row", totals(ctx, func(ctx context.Context) {
 			l, err = p.client.Acquire(ctx, lock.Name("report"))
 			must(err)
@@ -92,14 +99,27 @@ func TestRequestCost(t *testing.T) {
 		}), 1, 1)
 		// DynamoDB charges for a refused write without saying so.
 		show("P2 failed try", totals(ctx, func(ctx context.Context) {
-			_, err = p.open(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+			_, err = other.TryAcquire(ctx, lock.Name("report"))
 		}), 1, 0)
 		var held *lock.HeldError
 		require.ErrorAs(p, err, &held)
 		assert.Equal(p, "test", held.Owner)
 		assert.Equal(p, l.Fence(), held.Fence)
 		assert.WithinDuration(p, time.Now(), held.Since, time.Minute)
-		show("renewal", totals(ctx, func(ctx context.Context) { must(l.Renew(ctx)) }), 1, 1)
+		show("Renew under a session", totals(ctx, func(ctx context.Context) { must(l.Renew(ctx)) }), 0, 0)
+		var fixed *lock.Lease
+		show("P1 acquire, renew, release, Fixed", totals(ctx, func(ctx context.Context) {
+			fixed, err = p.client.Acquire(ctx, lock.Name("fixed"), lock.Fixed(time.Minute))
+			must(err)
+			must(fixed.Renew(ctx))
+			must(fixed.Release(ctx))
+		}), 3, 3)
+		cold := p.open(lock.Config{})
+		show("acquire and release, cold client", totals(ctx, func(ctx context.Context) {
+			l, err := cold.Acquire(ctx, lock.Name("cold"))
+			must(err)
+			must(l.Release(ctx))
+		}), 3, 3)
 		write := table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
 		show("guarded write of one row", totals(ctx, func(ctx context.Context) { must(l.Write(ctx, write)) }), 1, 4)
 		committed := totals(ctx, func(ctx context.Context) { must(l.Commit(ctx, write)) })
@@ -112,15 +132,22 @@ func TestRequestCost(t *testing.T) {
 
 func TestRowIsAsDocumented(t *testing.T) {
 	for name, scheme := range map[string]keys.Scheme{
-		"defaults": {},
-		"renamed":  {PK: "PartKey", SK: "SortKey", Type: "_t", TTL: "expiresAt", Version: "_v", Delimiter: '|', Prefix: "shop/"},
+		"defaults":        {},
+		"defaults, Fixed": {},
+		"renamed, Fixed":  {PK: "PartKey", SK: "SortKey", Type: "_t", TTL: "expiresAt", Version: "_v", Delimiter: '|', Prefix: "shop/"},
+		"renamed":         {PK: "PartKey", SK: "SortKey", Type: "_t", TTL: "expiresAt", Version: "_v", Delimiter: '|', Prefix: "shop/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			contract(t, scheme, func(ctx context.Context, p *place) {
 				s := p.table.Scheme()
 				d := string(rune(s.Delimiter))
 				before := time.Now()
-				l, err := p.client.Acquire(ctx, lock.Name("report"))
+				fixed := strings.HasSuffix(name, "Fixed")
+				var opts []lock.Option
+				if fixed {
+					opts = append(opts, lock.Fixed(20*time.Second))
+				}
+				l, err := p.client.Acquire(ctx, lock.Name("report"), opts...)
 				require.NoError(p, err)
 				row := p.raw(l)
 				text := func(name string) string {
@@ -140,12 +167,27 @@ func TestRowIsAsDocumented(t *testing.T) {
 				assert.GreaterOrEqual(p, len(text("nonce")), 26, "128 bits of base32")
 				assert.Equal(p, l.Fence(), number(p.T, row["fence"]))
 				assert.EqualValues(p, 20_000, number(p.T, row["lease"]))
-				assert.EqualValues(p, 0, number(p.T, row["beat"]))
 				near("acquired", time.Millisecond, before)
-				near("expires", time.Millisecond, before.Add(20*time.Second))
+				live := []string{"session"}
+				if fixed {
+					live = []string{"beat", "expires"}
+					assert.EqualValues(p, 0, number(p.T, row["beat"]))
+					near("expires", time.Millisecond, before.Add(20*time.Second))
+				} else {
+					id := text("session")
+					assert.Equal(p, lock.SessionID(p.client), id)
+					own, err := p.table.Get(ctx, keys.NewKey(s.Prefix+"SESSION"+d+id, "SESSION"+d+id), true)
+					require.NoError(p, err)
+					assert.ElementsMatch(p, keysOf(own), []string{s.PK, s.SK, s.Type, s.TTL, "owner", "lease", "beat", "expires"})
+					assert.Equal(p, &types.AttributeValueMemberS{Value: "LockSession"}, own[s.Type])
+					assert.EqualValues(p, 20_000, number(p.T, own["lease"]))
+					assert.EqualValues(p, 0, number(p.T, own["beat"]))
+					assert.InDelta(p, before.Add(20*time.Second).UnixMilli(), number(p.T, own["expires"]), 60_000)
+					assert.InDelta(p, before.Add(7*24*time.Hour).Unix(), number(p.T, own[s.TTL]), 60)
+				}
 				near("fence", time.Millisecond, before)
 				near(s.TTL, time.Second, before.Add(7*24*time.Hour))
-				assert.ElementsMatch(p, keysOf(row), []string{s.PK, s.SK, s.Type, s.TTL, "owner", "nonce", "fence", "lease", "beat", "acquired", "expires"})
+				assert.ElementsMatch(p, keysOf(row), append(live, s.PK, s.SK, s.Type, s.TTL, "owner", "nonce", "fence", "lease", "acquired"))
 
 				nonce, fence := text("nonce"), row["fence"]
 				require.NoError(p, l.Release(ctx))
@@ -325,7 +367,8 @@ func TestFractionalFenceIsNotGranted(t *testing.T) {
 	})
 }
 
-func TestSessionsLockIsNotTakenByWhoKnowsNoSessions(t *testing.T) {
+// However long ago it was acquired: only its session says whether the holder lives.
+func TestSessionsLockIsTakenOnlyWhenTheSessionIsDead(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := p.keyOf(lock.Name("report"))
 		item := p.lockRow(key, true, func(i table.Item) {
@@ -333,9 +376,38 @@ func TestSessionsLockIsNotTakenByWhoKnowsNoSessions(t *testing.T) {
 			delete(i, "beat")
 			delete(i, "expires")
 		})
+		session := p.table.KeyItem(keys.NewKey("SESSION#abc", "SESSION#abc"))
+		n := func(v int64) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
+		session["type"], session["owner"] = &types.AttributeValueMemberS{Value: "LockSession"}, &types.AttributeValueMemberS{Value: "another"}
+		session["lease"], session["beat"], session["expires"] = n(20_000), n(700), n(time.Now().Add(20*time.Second).UnixMilli())
 		require.NoError(p, p.table.Write(ctx, table.Put(item)))
-		_, err := p.client.TryAcquire(ctx, lock.Name("report"))
-		require.ErrorIs(p, err, lock.ErrHeld)
+		require.NoError(p, p.table.Write(ctx, table.Put(session)))
+		for range 3 {
+			_, err := p.client.TryAcquire(ctx, lock.Name("report"))
+			require.ErrorIs(p, err, lock.ErrHeld)
+		}
+		got, err := p.table.Get(ctx, keys.NewKey("SESSION#abc", "SESSION#abc"), true)
+		require.NoError(p, err)
+		require.True(p, table.SameItem(session, got), "a session that lives is not touched")
+
+		for _, change := range []func() error{
+			func() error {
+				session["expires"] = n(time.Now().Add(-time.Hour).UnixMilli())
+				return p.table.Write(ctx, table.Put(session))
+			},
+			func() error { session["dead"] = n(1); return p.table.Write(ctx, table.Put(session)) },
+			func() error { return p.table.Write(ctx, table.Delete(keys.NewKey("SESSION#abc", "SESSION#abc"))) },
+		} {
+			require.NoError(p, change())
+			require.NoError(p, p.table.Write(ctx, table.Put(item)))
+			l, err := p.open(lock.Config{}).TryAcquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
+			require.NoError(p, err)
+			require.EqualValues(p, 8, l.Fence())
+			require.NoError(p, l.Release(ctx))
+			got, err := p.table.Get(ctx, keys.NewKey("SESSION#abc", "SESSION#abc"), true)
+			require.NoError(p, err)
+			require.Contains(p, got, "dead", "its holder can never renew again")
+		}
 	})
 }
 

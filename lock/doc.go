@@ -18,13 +18,17 @@
 //     Lease.Context right before, which leaves a gap.
 //   - Exclusion of writes to the table that are not made through Lease.Write or
 //     Lease.Commit, or with Lease.Guard among their operations.
-//   - Fairness. Waiters, of one process or of several, get the lock in no order.
+//   - Fairness between processes: they get the lock in no order. The goroutines of one
+//     client are served first come, first served, and after Config.Handoffs of them in a row
+//     the lock is freed for everybody, which gives others a chance and no more.
 //   - Reentrance. Whoever holds a lock and acquires it again waits for itself. Pass the
 //     *Lease down to what works under it.
 //   - Multi-region tables with eventual consistency: two regions can both grant.
 //   - Fences after a table was restored from a backup: they go on from what the backup has.
 //     Resources outside the table that remember greater ones refuse writes until the fences
 //     have caught up; deleting the lock's row makes them begin at the time of day again.
+//   - To be told of a lock row that somebody deletes or changes by hand under a live session:
+//     the next guarded write, commit or release finds out, since renewals do not look at it.
 //   - Order in time: Lease.Context of a suspended machine ends up to a second after the
 //     machine resumes.
 //
@@ -40,12 +44,17 @@
 //     its lease has ended, also when nobody was watching.
 //   - An answer that was lost never makes a client wait for itself, lose its lock, or leave
 //     a row held that it has reported as released. A request that arrives late can take a
-//     free lock for nobody, for one lease at most.
+//     free lock for nobody: it is free again within a lease and a period, where the holder
+//     answers, once somebody has waited for it for a lease.
+//   - Any number of locks costs one renewal per period, and no goroutine each.
 //   - A row that is no lock, or a lock row that is not in order, is never changed.
 //
 // # When a holder is taken for dead
 //
-// Either is enough, and the write that follows checks again what was seen:
+// Leases hang on their client's session, whose row alone is renewed; a Fixed lease is one of
+// its own. A session is first declared dead in its row, which is terminal: it can never
+// renew again. Then its locks are taken one by one. Either is enough, and the write that
+// follows checks again what was seen:
 //
 //   - Observed: the row has shown no renewal for a whole lease, on the observer's own
 //     monotonic clock. This needs no agreement of clocks.
@@ -82,21 +91,35 @@
 //
 //	call                           requests                  units
 //	Acquire, TryAcquire, free      1 UpdateItem              1 write
+//	... by a client without a      1 more, which opens the   1 write more
+//	session (the first, or after   session; none if Fixed
+//	a lease without any lock)
 //	TryAcquire, held               1 UpdateItem              1 write
+//	... for longer than a lease,   1 more, at most once per  1 write more
+//	by a session not known alive   lease and session
 //	... cold client, ended lease   1 more                    1 write more
-//	Acquire, held                  1 UpdateItem, 1 GetItem   0.5 read per look, 1 write per try
-//	                               per look, about 1 per s
-//	renewal, Renew                 1 UpdateItem, every       1 write
+//	Acquire, held                  1 UpdateItem; 1           0.5 read per look, lock and
+//	                               BatchGetItem per look at  session; 1 write per try; 1
+//	                               all locks that are waited write after a lease, to ask
+//	                               for, 1 to 2 per s         whether it is really held
+//	taking over from a session     2 UpdateItem              2 writes
+//	renewal of all locks           1 UpdateItem, every       1 write
 //	                               quarter of the lease
-//	Release                        1 UpdateItem              1 write
+//	lock held for long             1 UpdateItem, every       1 write
+//	                               half Config.Retention
+//	Renew, of a Fixed lease        1 UpdateItem              1 write
+//	Renew, under a session         none                      none
+//	Release, also to hand over     1 UpdateItem              1 write
 //	Write                          1 TransactWriteItems      2 writes, and twice the operations'
 //	Commit                         1 TransactWriteItems      2 writes, and twice the operations'
 //	Release after Commit           none                      none
 //	Inspect                        1 GetItem                 1 read
-//	Close                          1 UpdateItem per lock     1 write per lock
+//	Close                          1 UpdateItem per lock,    1 write per lock, and 1
+//	                               1 DeleteItem
 //
 // A lock row is smaller than 1 KB unless the application adds attributes, which survive.
-// A lease takes one timer and, unless it is Fixed, one goroutine.
+// Fixed leases take a timer each. A client takes one goroutine while it has a session, which
+// ends when nothing has hung on it for a lease, and one while somebody waits.
 //
 // # The cheap tier
 //
@@ -123,13 +146,14 @@
 //	fence            N     fencing token of the current or last holder
 //	nonce            S     128 random bits per acquisition; absent means free
 //	owner            S     Config.Owner of the current or last holder
-//	session          S     absent: the holder's liveness is in this row
+//	session          S     ID of the holder's session; absent for a Fixed lease, whose
+//	                       holder's liveness is in this row
 //	lease            N     length of the lease in milliseconds; with a holder only
-//	beat             N     renewals so far; with a holder only
-//	expires          N     epoch milliseconds at which the lease ends unless renewed; absent
+//	beat             N     renewals so far; Fixed only
+//	expires          N     Fixed only: epoch milliseconds at which the lease ends unless renewed; absent
 //	                       where the holder does not know its clock to be right
 //	acquired         N     epoch milliseconds
-//	released         N     epoch milliseconds; absent while held
+//	released         N     epoch milliseconds; absent while held, unless it was handed over
 //	released_nonce   S     nonce of the last holder that released
 //	ttl              N     epoch seconds: end of the lease and Config.Retention
 //
@@ -137,9 +161,27 @@
 // fences begin anew at the time of day in milliseconds, which is more than a row can have
 // counted to that nobody has used for the retention.
 //
+// # The session row
+//
+// Both of its keys are Config.SessionKey. It is deleted when the session ends; where that
+// fails, or its process has died, time to live does it. Do not write to it.
+//
+//	attribute        type  meaning
+//	type             S     "LockSession"
+//	owner            S     Config.Owner
+//	lease            N     Config.Lease in milliseconds
+//	beat             N     renewals so far
+//	expires          N     epoch milliseconds at which the session ends unless renewed; absent
+//	                       where its holder does not know its clock to be right
+//	dead             N     epoch milliseconds at which another client declared it dead
+//	ask              SS    what others want to know of the holder, which each renewal reads
+//	ttl              N     epoch seconds: end of the lease and Config.Retention
+//
 // # Permissions
 //
-// dynamodb:UpdateItem, dynamodb:GetItem, and for guarded writes dynamodb:ConditionCheckItem,
+// dynamodb:UpdateItem, dynamodb:BatchGetItem, dynamodb:DeleteItem (of session rows),
+// dynamodb:GetItem for Inspect, and for guarded writes dynamodb:ConditionCheckItem,
 // dynamodb:UpdateItem and whatever their operations need, on the table. A policy with
-// dynamodb:LeadingKeys has to cover the partition keys of the locks.
+// dynamodb:LeadingKeys has to cover the partition keys of the locks
+// and of the sessions.
 package lock

@@ -20,6 +20,10 @@ var (
 	// ErrStolen is the cause when the lock row was found to be somebody else's, or gone.
 	ErrStolen = fmt.Errorf("%w: the row does not name this holder any more", ErrLost)
 
+	// ErrRevoked is the cause when the lock was asked back (Client.Revoke). It is still
+	// held: guarded writes go through until it is released. It does not match ErrLost.
+	ErrRevoked = errors.New("lock asked back")
+
 	// ErrReleased is the cause after Release, Commit or Close, and the error of writing
 	// under a lease that was released. It is no loss and does not match ErrLost.
 	ErrReleased = errors.New("lock released")

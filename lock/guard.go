@@ -33,40 +33,52 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 	if len(ops) == 0 {
 		return wrap("write", fmt.Errorf("%w: no operations", ErrInvalid))
 	}
-	return l.write(ctx, "write", l.Guard(), ops)
+	if err := l.takeTurn(ctx); err != nil {
+		return wrap("write", err)
+	}
+	defer l.endTurn()
+	if l.released.Load() {
+		return wrap("write", ErrReleased)
+	}
+	return wrap("write", l.guarded(ctx, l.Guard(), ops))
 }
 
-// Commit is Write, and releases the lock in the same transaction: the last write of a
-// critical section makes the release free. After an error the lock is still held and the
-// call can be repeated, unless the error matches ErrLost, or the answer was lost for good
-// (table.ErrUnreachable, or ctx ended): then what was applied is not known. Calling again
-// is safe even so; ErrReleased is then the answer if the first call was applied.
+// Commit is Write, and gives the lock up in the same transaction, like Release: the last
+// write of a critical section makes the release free. After an error the lock is still held
+// and the call can be repeated, unless the error matches ErrLost, or the answer was lost for
+// good (table.ErrUnreachable, or ctx ended): then what was applied is not known. Calling
+// again is safe even so; ErrReleased is then the answer if the first call was applied.
 //
 // Cost: twice the operations' write units, plus two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	if len(ops) == 0 {
 		return wrap("commit", fmt.Errorf("%w: no operations: use Release", ErrInvalid))
 	}
-	c := l.client
-	return l.write(ctx, "commit", c.rows.release(l.key, l.nonce, c.clock.wall(), c.deleteAfter(c.calendar(), 0)), ops)
-}
-
-func (l *Lease) write(ctx context.Context, operation string, guard table.Op, ops []table.Op) error {
 	if err := l.takeTurn(ctx); err != nil {
-		return wrap(operation, err)
+		return wrap("commit", err)
 	}
 	defer l.endTurn()
 	if l.released.Load() {
-		return wrap(operation, ErrReleased)
+		return wrap("commit", ErrReleased)
 	}
+	p := l.part()
+	if err := l.guarded(ctx, p.op, ops); err != nil {
+		p.keep(mayHaveApplied(err))
+		return wrap("commit", err)
+	}
+	p.done()
+	return nil
+}
+
+// mayHaveApplied says whether a transaction that failed for good may have been applied.
+func mayHaveApplied(err error) bool {
+	return len(table.Conditions(err)) == 0 && !errors.Is(err, ErrInvalid)
+}
+
+// guarded writes ops and the guard, and says what it means if the guard fails.
+func (l *Lease) guarded(ctx context.Context, guard table.Op, ops []table.Op) error {
 	at := len(ops)
 	err := l.client.table.Write(ctx, append(ops[:at:at], guard)...)
-	if err == nil {
-		if operation == "commit" {
-			l.gaveBack()
-		}
-		return nil
-	}
 	for _, failed := range table.Conditions(err) {
 		if failed.Index != at {
 			continue
@@ -76,7 +88,7 @@ func (l *Lease) write(ctx context.Context, operation string, guard table.Op, ops
 		} else {
 			l.stolen()
 		}
-		return wrap(operation, failed.Err)
+		return failed.Err
 	}
-	return wrap(operation, err)
+	return err
 }

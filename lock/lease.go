@@ -19,29 +19,72 @@ type Lease struct {
 	nonce  string
 	fence  int64
 	length time.Duration
-	fixed  bool // nobody renews it in the background
-	term   *term
+	since  time.Time // when it was acquired, by the wall clock
+	handed int       // how often in a row the lock was handed over within the process
 
-	mu   sync.Mutex // guards the following; never held across I/O
-	beat int64      // the last one used
+	session *session // nil for a lease of its own
+	term    *term    // the session's, or its own
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	over    atomic.Bool // end was called
+
+	mu      sync.Mutex // guards the following; never held across I/O
+	beat    int64      // of a lease of its own: the last one used
+	written time.Time  // monotonic: when the row's time to live was last set
 
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
 	turn chan struct{}
-	// idle is set when nobody is to renew the lease any more.
-	idle atomic.Bool
+	// parting is set when Release has tried to give the lock up: then its end is no loss.
+	parting atomic.Bool
 	// released is set when the row no longer names this lease because it gave it back.
 	released atomic.Bool
 }
 
+// lease is what this acquisition makes of a row that names it. It begins with begin.
+func (a *acquisition) lease(fence int64, start instant, s *session) *Lease {
+	c := a.client
+	l := &Lease{
+		client: c, target: a.target, key: a.key, nonce: a.nonce, fence: fence, length: a.length,
+		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1),
+	}
+	l.ctx, l.cancel = context.WithCancelCause(a.values)
+	if s != nil {
+		l.term = s.term
+	} else {
+		l.term = newTerm(c.clock, start, a.length-c.config.margin(a.length))
+	}
+	return l
+}
+
+// begin makes the client own the lease, unless it is over already.
+func (l *Lease) begin() error {
+	if l.term.remaining() == 0 { // the answer took longer than the lease
+		if cause := l.term.cause(); cause != nil {
+			return cause
+		}
+		return ErrExpired
+	}
+	if !l.client.adopt(l) {
+		return ErrClosed
+	}
+	if l.session == nil {
+		l.term.begin(l.end)
+		return nil
+	}
+	l.session.add(l)
+	// The session may have ended before it knew of this lease.
+	return l.term.cause()
+}
+
 // Context ends no later than the lease: when it is lost, with a cause that matches
-// ErrLost, or released, with ErrReleased. It carries the values of the context that
-// Acquire got, but does not end with it.
-func (l *Lease) Context() context.Context { return l.term.ctx }
+// ErrLost, released, with ErrReleased, or asked back, with ErrRevoked. It carries the
+// values of the context that Acquire got, but does not end with it.
+func (l *Lease) Context() context.Context { return l.ctx }
 
 // whenEnded calls f with the cause when the lease ends, unless stopped before.
 func (l *Lease) whenEnded(f func(cause error)) (stop func() bool) {
-	return context.AfterFunc(l.term.ctx, func() { f(context.Cause(l.term.ctx)) })
+	return context.AfterFunc(l.ctx, func() { f(context.Cause(l.ctx)) })
 }
 
 // Fence is the fencing token: a number that is greater for every later holder of this
@@ -56,13 +99,38 @@ func (l *Lease) Key() keys.Key { return l.key }
 
 // Remaining is how long the lease lasts unless renewed, by the more pessimistic of the
 // wall and the monotonic clock; 0 when it has ended.
-func (l *Lease) Remaining() time.Duration { return l.term.remaining() }
+func (l *Lease) Remaining() time.Duration {
+	if l.ctx.Err() != nil {
+		return 0
+	}
+	return l.term.remaining()
+}
 
-// Release gives the lock up. It may be called again after an error, and does nothing after
+func (l *Lease) writtenAt() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.written
+}
+
+func (l *Lease) wrote(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.written = at
+}
+
+// cause is why the lease ended; nil while it goes on.
+func (l *Lease) cause() error {
+	if err := l.term.cause(); err != nil && l.ctx.Err() == nil {
+		return err
+	}
+	return context.Cause(l.ctx)
+}
+
+// Release gives the lock up: to the next one who waits for it in this process, or to
+// everybody. It may be called again after an error, and does nothing after
 // success. Where ctx has ended already the request is sent all the same, bounded by 5 s.
 // It waits for guarded writes under way. After an error other than ErrLost the row may
-// still be held: it is not renewed any more, so that a caller who leaves it at that holds
-// it for one lease at most. ErrLost means that the lock had been lost before.
+// still be held; should the caller leave it at that, the session goes on trying. ErrLost means that the lock had been lost before.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
@@ -79,43 +147,78 @@ func (l *Lease) release(ctx context.Context) error {
 	if l.released.Load() {
 		return nil
 	}
-	err := l.client.giveUp(ctx, l.key, l.nonce, l.length)
+	l.parting.Store(true)
+	p := l.part()
+	unclear := false
+	err := l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error {
+		err := l.client.table.Write(ctx, p.op)
+		unclear = unclear || table.MayHaveApplied(err)
+		return err
+	})
 	var failed *table.ConditionError
 	switch {
 	case err == nil:
+		p.done()
 	case !errors.As(err, &failed):
-		l.idle.Store(true)
+		// The row may still be held, or not: the caller can try again, and the session
+		// will.
+		p.keep(unclear)
+		if l.session != nil {
+			l.session.orphan(l)
+		}
 		return wrap("release", err)
-	case errors.Is(failed.Err, ErrReleased):
-		// An earlier attempt was applied and its answer lost.
-	default:
+	case !errors.Is(failed.Err, ErrReleased):
+		p.keep(false)
 		l.stolen()
 		return wrap("release", failed.Err)
+	case p.heir != nil && isString(failed.Item[attrNonce], p.heir.acquisition.nonce):
+		p.done() // an earlier attempt was applied and its answer lost
+	case p.heir == nil:
+		p.done() // by an earlier attempt, whoever may have acquired since
+	default:
+		p.keep(false)
+		l.gaveBack()
 	}
-	l.gaveBack()
 	return nil
 }
 
 // gaveBack books that the row does not name this lease any more.
 func (l *Lease) gaveBack() {
 	l.released.Store(true)
-	l.term.end(ErrReleased)
-	l.client.forget(l)
+	l.end(ErrReleased)
+	l.forget()
 }
 
 // stolen books that the row names somebody else, or is gone.
 func (l *Lease) stolen() {
-	l.term.end(ErrStolen)
-	l.client.forget(l)
+	l.end(ErrStolen)
+	l.forget()
 }
 
-// giveBack releases a lease that its acquirer never got to see.
+// revoke tells the holder that the lock is wanted; it goes on holding it.
+func (l *Lease) revoke() { l.end(ErrRevoked) }
+
+func (l *Lease) forget() {
+	if l.session != nil {
+		l.session.remove(l.nonce)
+	}
+	l.client.forget(l)
+	l.client.room.gone(l)
+}
+
+// giveBack releases a lease that its acquirer never got to see. Where that fails the session
+// goes on trying.
 func (l *Lease) giveBack(ctx context.Context) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
+	l.parting.Store(true)
 	err := l.release(ctx)
-	l.term.end(ErrReleased)
-	l.client.forget(l)
+	l.end(ErrReleased)
+	if err == nil || errors.Is(err, ErrLost) || l.session == nil {
+		l.forget()
+	} else {
+		l.client.forget(l)
+	}
 	return err
 }
 
@@ -130,14 +233,20 @@ func (l *Lease) takeTurn(ctx context.Context) error {
 
 func (l *Lease) endTurn() { <-l.turn }
 
-// ended is called once, when the term ends.
-func (l *Lease) ended(cause error) {
+// end ends the lease's context; the first cause counts.
+func (l *Lease) end(cause error) {
+	if !l.over.CompareAndSwap(false, true) {
+		return
+	}
+	l.cancel(cause)
 	c := l.client
-	if l.fixed {
+	c.room.gone(l) // it does not hand over any more unless it is released
+	if l.session == nil {
+		l.term.end(cause)
 		// Nobody has to release a lease that ends by itself: do not keep it for Close.
 		c.forget(l)
 	}
-	if !errors.Is(cause, ErrLost) || l.idle.Load() {
+	if !errors.Is(cause, ErrLost) || l.parting.Load() {
 		return // given up, not lost
 	}
 	c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -48,8 +49,18 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	return l.to.Do(r)
 }
 
-// clientOver is a client of a process that reaches the engine by a line of its own.
+// clientOver is a client of a process that reaches the engine by a line of its own. It has
+// held a lock before: its session is open.
 func (w *world) clientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
+	w.Helper()
+	c := w.coldClientOver(l, config, opts...)
+	warm, err := c.Acquire(w.Context(), lock.Name("warm up "+rand.Text()))
+	require.NoError(w, err)
+	require.NoError(w, warm.Release(w.Context()))
+	return c
+}
+
+func (w *world) coldClientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
 	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = l })
 	tbl, err := table.Open(sdk, table.Schema{Name: "app"}, opts...)

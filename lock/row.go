@@ -15,10 +15,12 @@ const maxFence = math.MaxInt64 - 1
 
 // rows makes the operations on lock rows. Their expressions are written once.
 type rows struct {
-	acquiring [8]*table.Prepared // by grant.variant
+	acquiring [variants]*table.Prepared
+	handing   [variants]*table.Prepared // those that say nothing of the holder before
 	refencing *table.Prepared
 	renewing  [2]*table.Prepared // without and with a recorded end
 	releasing *table.Prepared
+	prolonged *table.Prepared
 	naming    *table.Prepared
 }
 
@@ -33,10 +35,14 @@ func newRows(s keys.Scheme) (*rows, error) {
 		}
 		return p
 	}
-	for variant := range r.acquiring {
-		r.acquiring[variant] = prepare(acquiring(s, variant&recordsEnd != 0, variant&judgesEnd != 0, variant&tookForDead != 0))
-	}
 	named := table.Attr(attrNonce).Equal(table.Param(0))
+	for variant := range r.acquiring {
+		r.acquiring[variant] = prepare(acquiring(s, variant))
+		if variant&(judgesEnd|tookForDead|tookSession) == 0 {
+			r.handing[variant] = prepare(handingOver(s, variant))
+		}
+	}
+	r.prolonged = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(named))
 	r.refencing = prepare(table.Update(keys.Key{}, table.Attr(attrFence).Set(table.Param(2))).
 		If(named, table.Attr(attrFence).Equal(table.Param(1))))
 	for i := range r.renewing {
@@ -69,9 +75,13 @@ func recordedEnd(known bool, param int) table.Change {
 
 // Variants of the acquiring update.
 const (
-	recordsEnd  = 1 << iota // until is set
-	judgesEnd               // deadline is set
-	tookForDead             // ended is set
+	recordsEnd   = 1 << iota // until is set
+	judgesEnd                // deadline is set
+	tookForDead              // ended is set, a lease of its own
+	tookSession              // ended is set, a lease under a session
+	underSession             // session is set
+
+	variants = 1 << iota
 )
 
 // grant is what an acquiring update is made of.
@@ -81,20 +91,105 @@ type grant struct {
 	length   time.Duration
 	start    time.Time
 	ttl      int64
-	seed     int64        // where the fences of a new row begin
-	until    int64        // the end to record, in epoch milliseconds; 0 for none
-	deadline int64        // a recorded end before this lies back far enough; 0 for none
-	ended    *observation // a holder that was seen to have died
+	seed     int64  // where the fences of a new row begin
+	until    int64  // the end to record, in epoch milliseconds; 0 for none
+	deadline int64  // a recorded end before this lies back far enough; 0 for none
+	ended    *ended // a holder that was seen to have died
+	session  string // that the lease hangs on; empty for a lease of its own
+}
+
+// Parameters of the acquiring update, in the order of params.
+var (
+	paramNonce        = table.Param(0)
+	paramOwner        = table.Param(1)
+	paramLength       = table.Param(2)
+	paramStart        = table.Param(3)
+	paramTTL          = table.Param(4)
+	paramSession      = table.Param(5)
+	paramSeed         = table.Param(7)
+	paramBefore       = table.Param(8)
+	paramEnded        = table.Param(9)
+	paramEndedBeat    = table.Param(10)
+	paramEndedSession = table.Param(11)
+)
+
+// until is the parameter that recordedEnd takes.
+const paramUntil = 6
+
+func (g *grant) params() []any {
+	params := make([]any, 0, 12)
+	params = append(params, g.nonce, g.owner, g.length.Milliseconds(), g.start.UnixMilli(), g.ttl, g.session, g.until)
+	e := g.ended
+	if e == nil {
+		e = &ended{}
+	}
+	return append(params, g.seed, g.deadline-1, e.nonce, e.beat, e.session)
+}
+
+func (g *grant) variant() int {
+	variant := 0
+	if g.until > 0 {
+		variant |= recordsEnd
+	}
+	if g.deadline > 0 {
+		variant |= judgesEnd
+	}
+	switch e := g.ended; {
+	case e == nil:
+	case e.session != "":
+		variant |= tookSession
+	case e.beat >= 0:
+		variant |= tookForDead
+	}
+	if g.session != "" {
+		variant |= underSession
+	}
+	return variant
+}
+
+// holder is what a row says of its holder, the fence excepted.
+func holder(s keys.Scheme, variant int) []table.Change {
+	changes := make([]table.Change, 0, 12)
+	changes = append(changes,
+		table.Attr(s.Type).Set(recordType),
+		table.Attr(attrNonce).Set(paramNonce),
+		table.Attr(attrOwner).Set(paramOwner),
+		table.Attr(attrLease).Set(paramLength),
+		table.Attr(attrAcquired).Set(paramStart),
+		table.Attr(s.TTL).Set(paramTTL),
+		recordedEnd(variant&recordsEnd != 0, paramUntil),
+	)
+	if variant&underSession != 0 {
+		return append(changes, table.Attr(attrSession).Set(paramSession), table.Attr(attrBeat).Remove())
+	}
+	return append(changes, table.Attr(attrSession).Remove(), table.Attr(attrBeat).Set(0))
+}
+
+// handingOver is the update that makes a row that names one holder name the next one. What
+// it keeps of the first is what a release keeps.
+func handingOver(s keys.Scheme, variant int) table.Op {
+	from, fence := table.Param(7), table.Param(8)
+	return table.Update(keys.Key{}, append(holder(s, variant),
+		table.Attr(attrFence).Set(fence),
+		table.Attr(attrReleasedNonce).Set(from),
+		table.Attr(attrReleased).Set(paramStart),
+	)...).If(table.Attr(attrNonce).Equal(from))
+}
+
+// handOver gives a row that names nonce, under the given fence, to the next holder.
+func (r *rows) handOver(key keys.Key, nonce string, fence int64, g *grant) table.Op {
+	return r.handing[g.variant()].Op(key, append(g.params()[:7], nonce, fence+1)...).Explain(explainLoss(nonce))
+}
+
+// prolong puts off the deletion of a row that nothing else writes while it is held.
+func (r *rows) prolong(key keys.Key, nonce string, ttl int64) table.Op {
+	return r.prolonged.Op(key, nonce, ttl).Explain(explainLoss(nonce))
 }
 
 // acquiring is the update that takes a row which does not exist, is free, or has a holder
 // whose lease has ended. It refuses a row that is not in order, rather than mending it:
 // whoever wrote that may believe to hold the lock.
-func acquiring(s keys.Scheme, records, judges, took bool) table.Op {
-	var (
-		nonce, owner, length, start, ttl, seed = table.Param(0), table.Param(1), table.Param(2), table.Param(3), table.Param(4), table.Param(5)
-		before, endedNonce, endedBeat          = table.Param(7), table.Param(8), table.Param(9)
-	)
+func acquiring(s keys.Scheme, variant int) table.Op {
 	optional := func(name, typ string) table.Cond {
 		return table.Or(table.Attr(name).NotExists(), table.Attr(name).IsType(typ))
 	}
@@ -117,45 +212,27 @@ func acquiring(s keys.Scheme, records, judges, took bool) table.Op {
 	)
 	// Not the row that this very acquisition has released again, or an attempt that
 	// comes in late would take it.
-	takeable := []table.Cond{table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(nonce))}
-	if judges {
-		takeable = append(takeable, table.And(held, table.Attr(attrExpires).Between(0, before)))
+	takeable := []table.Cond{table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(paramNonce))}
+	if variant&judgesEnd != 0 {
+		takeable = append(takeable, table.And(held, table.Attr(attrExpires).Between(0, paramBefore)))
 	}
-	if took {
-		takeable = append(takeable, table.And(held, table.Attr(attrNonce).Equal(endedNonce), table.Attr(attrBeat).Equal(endedBeat)))
+	if variant&tookForDead != 0 {
+		takeable = append(takeable, table.And(held, table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrBeat).Equal(paramEndedBeat)))
+	}
+	if variant&tookSession != 0 {
+		// The session is dead by now, which is terminal.
+		takeable = append(takeable, table.And(table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrSession).Equal(paramEndedSession)))
 	}
 	fence := table.Attr(attrFence)
-	return table.Update(keys.Key{},
-		table.Attr(s.Type).Set(recordType),
-		fence.Set(fence.OrElse(seed).Plus(1)),
-		table.Attr(attrNonce).Set(nonce),
-		table.Attr(attrOwner).Set(owner),
-		table.Attr(attrLease).Set(length),
-		table.Attr(attrBeat).Set(0),
-		table.Attr(attrAcquired).Set(start),
-		table.Attr(s.TTL).Set(ttl),
-		recordedEnd(records, 6),
+	return table.Update(keys.Key{}, append(holder(s, variant),
+		fence.Set(fence.OrElse(paramSeed).Plus(1)),
 		table.Attr(attrReleased).Remove(),
-		table.Attr(attrSession).Remove(),
-	).If(table.Or(table.Attr(s.PK).NotExists(), table.And(whole, table.Or(takeable...))))
+	)...).If(table.Or(table.Attr(s.PK).NotExists(), table.And(whole, table.Or(takeable...))))
 }
 
 // acquire is the update for one attempt.
 func (r *rows) acquire(key keys.Key, g *grant) table.Op {
-	variant := 0
-	if g.until > 0 {
-		variant |= recordsEnd
-	}
-	if g.deadline > 0 {
-		variant |= judgesEnd
-	}
-	var ended observation
-	if g.ended != nil {
-		variant |= tookForDead
-		ended = *g.ended
-	}
-	return r.acquiring[variant].Op(key, g.nonce, g.owner, g.length.Milliseconds(), g.start.UnixMilli(), g.ttl, g.seed,
-		g.until, g.deadline-1, ended.nonce, ended.beat)
+	return r.acquiring[g.variant()].Op(key, g.params()...)
 }
 
 // refence replaces a fence that was never given out.

@@ -25,11 +25,11 @@ type term struct {
 	renewal error // of the last renewal, when it failed
 }
 
-// newTerm makes a term that began at start, before the request that began it was sent. The
-// context carries parent's values, but not its end. Nobody watches it before begin.
-func newTerm(parent context.Context, clk clock, start instant, length time.Duration) *term {
+// newTerm makes a term that began at start, before the request that began it was sent.
+// Nobody watches it before begin.
+func newTerm(clk clock, start instant, length time.Duration) *term {
 	t := &term{clock: clk, length: length, tick: min(max(length/20, 50*time.Millisecond), time.Second), start: start}
-	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(parent))
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return t
 }
 

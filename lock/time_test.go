@@ -119,7 +119,7 @@ func TestRenewalsDoNotSpin(t *testing.T) {
 // An answer that took most of the lease leaves little of it: the renewal has to hurry.
 func TestRenewalAfterALateGrantIsNotTooLate(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Lease: time.Second})
+		c := w.coldClient(lock.Config{Lease: time.Second}) // the grant of the session
 		w.engine.ResetRequests()
 		w.engine.Inject(
 			tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Call: 1},
@@ -222,13 +222,31 @@ func TestTakenLockIsToldAtTheNextRenewal(t *testing.T) {
 		c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { told <- cause }})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
 		start := time.Now()
+		gone := sessionKey(c)
+		require.NoError(t, w.table.Write(ctx, table.Delete(gone)))
 		<-l.Context().Done()
 		assert.LessOrEqual(t, time.Since(start), 6*time.Second)
 		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
 		require.ErrorIs(t, <-told, lock.ErrLost)
-		_, err = c.Inspect(ctx, lock.Name("report"))
+		_, err = w.table.Get(ctx, gone, true)
+		require.ErrorIs(t, err, table.ErrNotFound, "a renewal must not make a row")
+
+		// A row that goes under a live session is found by whatever uses it, and a lease of
+		// its own by its renewal.
+		under, err := c.Acquire(ctx, lock.Name("under"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Delete(under.Key())))
+		require.ErrorIs(t, under.Write(ctx, w.put("x")), lock.ErrLost)
+		require.ErrorIs(t, context.Cause(under.Context()), lock.ErrStolen)
+		require.ErrorIs(t, <-told, lock.ErrLost)
+		fixed, err := c.Acquire(ctx, lock.Name("fixed"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Delete(fixed.Key())))
+		require.ErrorIs(t, fixed.Renew(ctx), lock.ErrStolen)
+		require.ErrorIs(t, context.Cause(fixed.Context()), lock.ErrStolen)
+		require.ErrorIs(t, <-told, lock.ErrLost)
+		_, err = c.Inspect(ctx, lock.Name("fixed"))
 		require.ErrorIs(t, err, table.ErrNotFound, "a renewal must not make a row")
 	})
 }

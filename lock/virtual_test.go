@@ -44,16 +44,16 @@ func (w *world) open(opts ...table.Option) *table.Table {
 	return tbl
 }
 
-// client is a client of a process of its own, which has talked to DynamoDB before.
+// client is a client of a process of its own, which has held a lock before.
 func (w *world) client(config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
-	tbl := w.open(opts...)
-	_, err := tbl.Plan(w.Context())
-	require.NoError(w, err)
-	c, err := lock.New(tbl, config)
-	require.NoError(w, err)
-	w.Cleanup(func() { assert.NoError(w, c.Close(context.Background())) })
-	return c
+	return w.clientOver(&line{to: w.engine.HTTPClient()}, config, opts...)
+}
+
+// coldClient is a client of a process of its own, which has done no more than talk to DynamoDB.
+func (w *world) coldClient(config lock.Config, opts ...table.Option) *lock.Client {
+	w.Helper()
+	return w.coldClientOver(&line{to: w.engine.HTTPClient()}, config, opts...)
 }
 
 func (w *world) requests(f func()) []string {
@@ -122,10 +122,16 @@ func TestHeldByAnother(t *testing.T) {
 		assert.Equal(t, "a", held.Owner)
 		assert.Equal(t, l.Fence(), held.Fence)
 		assert.Equal(t, time.Now().UTC(), held.Since)
-		assert.Equal(t, time.Now().UTC().Add(20*time.Second), held.Until)
+		assert.Zero(t, held.Until, "it renews")
 		assert.Equal(t, lock.Name("report"), held.Target)
 		assert.Len(t, ops, 1)
 		assert.NotContains(t, err.Error(), "report")
+
+		_, err = a.Acquire(ctx, lock.Name("other"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		_, err = b.TryAcquire(ctx, lock.Name("other"))
+		require.ErrorAs(t, err, &held)
+		assert.Equal(t, time.Now().UTC().Add(20*time.Second), held.Until)
 	})
 }
 

@@ -1,0 +1,169 @@
+package lock
+
+import (
+	"math"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/keys"
+)
+
+// forever is a time that something else will cut short.
+const forever = time.Duration(math.MaxInt64)
+
+// ended is a holder that may be taken for dead, as far as was seen; the writes re-check it.
+type ended struct {
+	nonce   string
+	beat    int64  // of a lease of its own that was silent for all of it; otherwise negative
+	session string // of others
+	seen    int64  // beat of a session that was silent for a whole lease; otherwise negative
+	dead    bool   // the session is known to be dead
+}
+
+// contest is one lock that goroutines of this process wait for, first come first served.
+// Only the first of them ever sends a write. All of it is guarded by the room's mu.
+type contest struct {
+	key    keys.Key
+	queue  []*waiter
+	trying *waiter   // has been told to try, and has not reported yet; others may stand before it by now
+	holder Record    // as last seen
+	since  time.Time // monotonic: when this beat of this holder was seen first
+	polls  backoff.BackOff
+	next   time.Time // when to look, or to try, again
+	pause  bool      // a try of this very state was refused: wait a poll in any case
+	asked  string    // the nonce that the holder was asked about
+}
+
+// waiter is one call of Acquire that waits.
+type waiter struct {
+	acquisition *acquisition
+	news        chan news // of capacity 1
+	gone        bool      // has left; guarded by the room's mu
+	unclear     instant   // when it was handed the lock without an answer; guarded by the room's mu
+}
+
+// news is what a waiter waits for: its turn to try, a lease that was handed over, or an error.
+type news struct {
+	ended   *ended
+	unclear instant
+	lease   *Lease
+	err     error
+}
+
+// tell never blocks: a waiter is told one thing at a time, and the first counts.
+func (w *waiter) tell(n news) bool {
+	select {
+	case w.news <- n:
+		return true
+	default:
+		return false
+	}
+}
+
+// newer says whether r comes after what was seen last, or is an older sighting of a read
+// that lags behind.
+func (c *contest) newer(r *Record) bool {
+	switch {
+	case c.since.IsZero(), r.Fence > c.holder.Fence:
+		return true
+	case r.Fence < c.holder.Fence, r.Held() && r.Nonce == c.holder.ReleasedNonce:
+		return false
+	}
+	return r.Nonce != c.holder.Nonce || r.Beat > c.holder.Beat
+}
+
+// see takes in who holds the lock, and says whether that is news.
+func (c *contest) see(r *Record) bool {
+	same := !c.since.IsZero() && r.Nonce == c.holder.Nonce && r.Beat == c.holder.Beat
+	c.holder = *r
+	if same {
+		return false
+	}
+	c.since, c.pause = time.Now(), false
+	return true
+}
+
+// silent says that the holder of a lease of its own has shown no life for all of it.
+func (c *contest) silent() bool {
+	return time.Since(c.since) >= time.Duration(c.holder.Lease)*time.Millisecond
+}
+
+// newPolls makes the times between looks.
+func (c *Client) newPolls() backoff.BackOff {
+	if b := c.config.Backoff(); b != nil {
+		return b
+	}
+	return &backoff.StopBackOff{}
+}
+
+// schedule sets when c is looked at, or tried, next. It is called with mu held.
+func (r *room) schedule(c *contest) {
+	if c.polls == nil {
+		c.polls = r.client.newPolls()
+	}
+	d := c.polls.NextBackOff()
+	if d == backoff.Stop {
+		for _, w := range c.queue {
+			w.tell(news{err: errGivenUp})
+		}
+		d = forever
+	}
+	d = max(d, minPoll)
+	if r.client.owns(c.holder.Session) {
+		d = max(d, r.client.config.Lease/4) // it hands over: look only whether it still holds
+	}
+	if !c.pause {
+		d = min(d, max(r.until(c), 0))
+	}
+	c.next = soon(d)
+}
+
+func soon(d time.Duration) time.Time { return time.Now().Add(min(d, 24*time.Hour)) }
+
+// until is how long until the lock could be taken without being released. It is called
+// with mu held.
+func (r *room) until(c *contest) time.Duration {
+	id := c.holder.Session
+	switch {
+	case !c.holder.Held():
+		return 0 // not seen yet
+	case id == "":
+		d := time.Duration(c.holder.Lease)*time.Millisecond - time.Since(c.since)
+		if left, ok := r.client.untilTakeable(c.holder.Until()); ok {
+			d = min(d, left)
+		}
+		return d
+	case r.client.owns(id):
+		return forever // a release hands over
+	}
+	w := r.sessions[id]
+	if w == nil {
+		return 0 // not seen yet: look at once
+	}
+	return w.wait(r.client)
+}
+
+// takeable is what is known of a holder that may be dead; nil while it may be alive. It is
+// called with mu held.
+func (r *room) takeable(c *contest) *ended {
+	if c.pause || !c.holder.Held() || r.until(c) > 0 {
+		return nil
+	}
+	e := &ended{nonce: c.holder.Nonce, beat: -1, session: c.holder.Session, seen: -1}
+	if e.session == "" {
+		if c.silent() {
+			e.beat = c.holder.Beat
+		}
+		return e
+	}
+	w := r.sessions[e.session]
+	if w == nil {
+		return nil
+	}
+	if w.silent() {
+		e.seen = w.row.Beat
+	}
+	e.dead = w.dead
+	return e
+}

@@ -1,0 +1,101 @@
+package lock
+
+import (
+	"github.com/mortise-go/mortise/table"
+)
+
+// parting is how a lease gives the lock up: it frees the row or, where somebody in this
+// process waits, hands it over with the same single write.
+type parting struct {
+	lease *Lease
+	op    table.Op
+	heir  *waiter // nil when the row is freed
+	start instant
+	under *session // of the heir's lease, reserved
+}
+
+// part decides which it is. It is called with the lease's turn taken, and followed by done
+// or keep.
+func (l *Lease) part() *parting {
+	c := l.client
+	p := &parting{lease: l, start: c.clock.now()}
+	if l.handed < c.config.Handoffs && l.fence < maxFence {
+		p.heir = c.room.heir(l.key)
+	}
+	if p.heir != nil && !p.reserve() {
+		c.room.back(p.heir, instant{}) // where it has left meanwhile it was not handed anything
+		p.heir = nil
+	}
+	if p.heir == nil {
+		p.op = c.rows.release(l.key, l.nonce, p.start.wall, c.deleteAfter(c.calendar(), 0))
+		return p
+	}
+	g := p.heir.acquisition.grant(p.start, p.under, c.offset())
+	p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
+	return p
+}
+
+// reserve finds the session for the heir's lease; it opens none.
+func (p *parting) reserve() bool {
+	a := p.heir.acquisition
+	if a.fixed {
+		return true
+	}
+	s := p.lease.client.currentSession()
+	if s == nil || !s.reserve(a.nonce) {
+		return false
+	}
+	p.under = s
+	return true
+}
+
+// keep takes in that the write failed, or that nobody knows (unclear): the heir goes back to
+// its place.
+func (p *parting) keep(unclear bool) {
+	if p.heir == nil {
+		return
+	}
+	defer p.unreserve()
+	c, a := p.lease.client, p.heir.acquisition
+	if !unclear {
+		c.room.back(p.heir, instant{})
+		return
+	}
+	// It may have been applied: the heir will recognise it, or else it is taken back.
+	if c.room.back(p.heir, p.start) {
+		return
+	}
+	if take := func() { a.takeBack(c.closing) }; !c.run(take) {
+		take()
+	}
+}
+
+// done takes in that the row does not name the lease any more.
+func (p *parting) done() {
+	l := p.lease
+	if p.heir == nil {
+		l.client.room.freed(l)
+		l.gaveBack()
+		return
+	}
+	defer p.unreserve()
+	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under)
+	next.handed = l.handed + 1
+	l.client.room.handed(next)
+	l.gaveBack() // told before the next one is
+	err := next.begin()
+	if err == nil && l.client.room.deliver(p.heir, next) {
+		return
+	}
+	// The heir has left, or its lease was over before it began: the next one, or everybody.
+	released := next.giveBack(next.ctx)
+	if err != nil {
+		l.client.room.fail(p.heir, join(err, released))
+	}
+}
+
+func (p *parting) unreserve() {
+	if p.under != nil {
+		p.under.unreserve(p.heir.acquisition.nonce)
+	}
+}

@@ -1,0 +1,105 @@
+package lock
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// question is something that others want of the process behind a session. It stands in the
+// session row's ask set, which the next renewal brings back: the one channel to a holder.
+type question struct {
+	kind  questionKind
+	nonce string
+	key   keys.Key // of the lock row
+}
+
+type questionKind string
+
+const (
+	// askOwned: somebody has waited for a lease on this nonce. Whoever does not know it
+	// frees the row: a request that came in late had acquired for nobody.
+	askOwned questionKind = "owned"
+	// askRelease: please release.
+	askRelease questionKind = "release"
+	// tellTaken: the lock was taken away by force.
+	tellTaken questionKind = "taken"
+)
+
+func (q question) String() string {
+	enc := base64.RawURLEncoding
+	return strings.Join([]string{
+		string(q.kind), q.nonce, enc.EncodeToString([]byte(q.key.PK)), enc.EncodeToString([]byte(q.key.SK)),
+	}, " ")
+}
+
+func parseQuestion(text string) (q question, ok bool) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 4 {
+		return q, false
+	}
+	enc := base64.RawURLEncoding
+	pk, err := enc.DecodeString(parts[2])
+	if err != nil {
+		return q, false
+	}
+	sk, err := enc.DecodeString(parts[3])
+	if err != nil {
+		return q, false
+	}
+	q = question{kind: questionKind(parts[0]), nonce: parts[1], key: keys.NewKey(string(pk), string(sk))}
+	return q, q.key.Validate() == nil
+}
+
+func stringSet(list []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: list} }
+
+// ask puts a question to the holder behind a session that is not known to be dead.
+//
+// Cost: one conditional write.
+func (c *Client) ask(ctx context.Context, id string, q question) error {
+	return c.table.Write(ctx, table.Update(c.sessionKey(id), table.Attr(attrAsk).Add(stringSet([]string{q.String()}))).If(
+		table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists()))
+}
+
+// answer acts on what was asked and returns what the next renewal can take back.
+func (s *session) answer(asked []string) (handled []string) {
+	for _, text := range asked {
+		q, ok := parseQuestion(text)
+		if !ok {
+			handled = append(handled, text)
+			continue
+		}
+		switch l, known := s.knows(q.nonce); {
+		case q.kind == askOwned && !known:
+			if !s.reclaim(q) {
+				continue // it stays in the set, and comes back with the next renewal
+			}
+		case q.kind == askRelease && l != nil:
+			l.revoke()
+		case q.kind == tellTaken && l != nil:
+			l.stolen()
+		}
+		handled = append(handled, text)
+	}
+	return handled
+}
+
+// reclaim frees a row that names a nonce which nobody in this process holds; false when it
+// could not be sent.
+func (s *session) reclaim(q question) bool {
+	ctx, cancel := s.spare()
+	if ctx == nil {
+		return false
+	}
+	defer cancel()
+	c := s.client
+	err := c.table.Write(ctx, c.rows.release(q.key, q.nonce, c.clock.wall(), c.deleteAfter(c.calendar(), 0)))
+	c.config.Logger.Debug("lock: freed a row that nobody holds", "key", q.key, "error", err)
+	return err == nil || errors.Is(err, table.ErrCondition)
+}

@@ -1,0 +1,442 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// room is where a process waits. However many goroutines wait for however many locks, one
+// goroutine looks at the rows, in batches, and it runs only while somebody waits.
+type room struct {
+	client *Client
+	wake   chan struct{} // of capacity 1: the schedule has changed
+
+	mu       sync.Mutex // guards the following; never held across I/O
+	contests map[keys.Key]*contest
+	sessions map[string]*sessionWatch // of the holders that are waited for
+	looking  bool                     // the goroutine runs
+}
+
+func newRoom(c *Client) *room {
+	return &room{client: c, contests: map[keys.Key]*contest{}, sessions: map[string]*sessionWatch{}, wake: make(chan struct{}, 1)}
+}
+
+// enter queues an acquisition. first says that nobody of this process stands before it: it
+// is its turn to try at once, and others wait for what comes of that.
+func (r *room) enter(a *acquisition) (w *waiter, first bool) {
+	w = &waiter{acquisition: a, news: make(chan news, 1)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = r.contests[a.key] == nil
+	c := r.contest(a.key)
+	c.queue = append(c.queue, w)
+	if first {
+		c.trying = w
+	} else {
+		r.changed()
+	}
+	return w, first
+}
+
+// contest finds or makes the contest for a key. It is called with mu held.
+func (r *room) contest(key keys.Key) *contest {
+	c := r.contests[key]
+	if c == nil {
+		c = &contest{key: key, next: time.Now()}
+		r.contests[key] = c
+	}
+	return c
+}
+
+// changed has the goroutine look at the schedule again, and starts it where it does not
+// run. It is called with mu held.
+func (r *room) changed() {
+	if !r.looking && len(r.contests) > 0 && r.client.run(r.look) {
+		r.looking = true
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// holder is who was last seen to hold a lock.
+func (r *room) holder(key keys.Key) (Record, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.contests[key]; c != nil && c.holder.Held() {
+		return c.holder, true
+	}
+	return Record{}, false
+}
+
+// leave ends w's waiting. If it was w's turn, the next in line gets it. It returns a lease
+// that was handed to w and not taken in, and when it was handed one without an answer.
+func (r *room) leave(w *waiter) (*Lease, instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.gone = true
+	key := w.acquisition.key
+	if c := r.contests[key]; c != nil {
+		for i, other := range c.queue {
+			if other != w {
+				continue
+			}
+			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
+			if c.trying == w {
+				c.trying = nil
+				c.next = time.Now()
+			}
+			break
+		}
+		if len(c.queue) == 0 {
+			delete(r.contests, key)
+		}
+		r.changed()
+	}
+	select {
+	case n := <-w.news:
+		return n.lease, w.unclear
+	default:
+		return nil, w.unclear
+	}
+}
+
+// refused takes in that w's try met a holder, which is how things are: also where that is
+// less than what was read before, as after a table was restored.
+func (r *room) refused(w *waiter, holder *Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.contests[w.acquisition.key]
+	if c == nil {
+		return
+	}
+	c.trying = nil
+	if !c.see(holder) {
+		c.pause = true // nothing has changed and yet it was refused: never spin on that
+	}
+	r.schedule(c)
+	r.changed()
+}
+
+// lives takes in that the session that w took for dead has proved to live.
+func (r *room) lives(w *waiter, session string, row *sessionRow) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch(session).proved(row)
+	if c := r.contests[w.acquisition.key]; c != nil {
+		c.trying = nil
+		r.schedule(c)
+		r.changed()
+	}
+}
+
+// watch finds or makes what is known of a session. It is called with mu held.
+func (r *room) watch(id string) *sessionWatch {
+	w := r.sessions[id]
+	if w == nil {
+		w = &sessionWatch{}
+		r.sessions[id] = w
+	}
+	return w
+}
+
+// acquired takes in that the waiter who was told to try has got the lock.
+func (r *room) acquired(l *Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.contests[l.key]
+	if c == nil {
+		return
+	}
+	c.trying = nil
+	if len(c.queue) > 1 { // somebody besides the one who has got it
+		r.held(l)
+	}
+}
+
+// handed takes in that the row names the lease of an heir now. The next in line may be
+// trying meanwhile, and hears from its own try.
+func (r *room) handed(l *Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held(l)
+}
+
+// held is for a lease of this client that holds the lock now. It is called with mu held.
+func (r *room) held(l *Lease) {
+	c := r.contests[l.key]
+	if c == nil {
+		return
+	}
+	row := Record{
+		Fence: l.fence, Nonce: l.nonce, Owner: r.client.config.Owner,
+		Lease: l.length.Milliseconds(), Acquired: l.since.UnixMilli(),
+	}
+	if l.session != nil {
+		row.Session = l.session.id
+	}
+	c.see(&row)
+	r.schedule(c)
+	r.changed()
+}
+
+// heir takes the first waiter out of the queue, to be handed the lock; nil where nobody
+// waits, or the first is trying already.
+func (r *room) heir(key keys.Key) *waiter {
+	if r.client.closing.Err() != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.contests[key]
+	if c == nil || c.trying != nil || len(c.queue) == 0 {
+		return nil
+	}
+	w := c.queue[0]
+	c.queue = c.queue[1:]
+	if len(c.queue) == 0 {
+		delete(r.contests, key)
+	}
+	return w
+}
+
+// back puts an heir that could not be served back to where it was; false when it has left.
+// unclear is when it was handed the lock without an answer, if it was.
+func (r *room) back(w *waiter, unclear instant) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.gone {
+		return false
+	}
+	if w.unclear.mono.IsZero() {
+		w.unclear = unclear
+	}
+	c := r.contest(w.acquisition.key)
+	c.queue = append([]*waiter{w}, c.queue...)
+	c.next = time.Now()
+	r.changed()
+	return true
+}
+
+// deliver hands a lease to a waiter that was taken out of its queue; false when it has left.
+func (r *room) deliver(w *waiter, l *Lease) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !w.gone && w.tell(news{lease: l})
+}
+
+// fail tells a waiter that was taken out of its queue that it waits in vain.
+func (r *room) fail(w *waiter, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.tell(news{err: err})
+}
+
+// freed takes in that a lock was freed although somebody here may wait for it, since it has
+// been handed over often enough in a row: others get their turn, so wait a little.
+func (r *room) freed(l *Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.contests[l.key]
+	if c == nil || c.trying != nil {
+		return
+	}
+	c.polls = r.client.newPolls()
+	if d := c.polls.NextBackOff(); d > 0 {
+		c.next = soon(2 * d)
+	}
+	c.holder = Record{Fence: l.fence, ReleasedNonce: l.nonce}
+	c.since = time.Now()
+	r.changed()
+}
+
+// gone takes in that a lease of this client is over, however that came about: whoever waits
+// for it to be handed over looks at once.
+func (r *room) gone(l *Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.contests[l.key]
+	if c == nil || c.trying != nil || c.holder.Nonce != l.nonce {
+		return
+	}
+	c.next = time.Now()
+	r.changed()
+}
+
+// look is the goroutine: it runs until nobody waits any more.
+func (r *room) look() {
+	for {
+		locks, sessions, pause, idle := r.due()
+		switch {
+		case idle:
+			return
+		case len(locks) > 0:
+			r.read(locks, sessions)
+			continue
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-r.wake:
+		case <-timer.C:
+		case <-r.client.closing.Done():
+			timer.Stop()
+			return // the waiters hear of it themselves
+		}
+		timer.Stop()
+	}
+}
+
+// due lists the locks to look at now, with the sessions that their holders hang on, and how
+// long to wait where there are none. Locks that can be taken are not looked at: their first
+// waiters are told to try.
+func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, idle bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.contests) == 0 {
+		r.looking = false
+		clear(r.sessions)
+		return nil, nil, 0, true
+	}
+	now := time.Now()
+	pause = 24 * time.Hour
+	wanted := map[string]bool{}
+	for _, c := range r.contests {
+		id := c.holder.Session
+		wanted[id] = true
+		if c.trying != nil || len(c.queue) == 0 {
+			continue
+		}
+		if left := c.next.Sub(now); left > 0 {
+			pause = min(pause, left)
+			continue
+		}
+		if e := r.takeable(c); e != nil {
+			r.start(c, e)
+			continue
+		}
+		locks = append(locks, c.key)
+		if id != "" && !r.client.owns(id) {
+			sessions = append(sessions, id)
+			r.watch(id)
+		}
+		c.pause = false
+		r.schedule(c)
+		if c.next.Before(now.Add(minPoll)) {
+			c.next = now.Add(minPoll) // should the look not change anything
+		}
+	}
+	for id := range r.sessions {
+		if !wanted[id] {
+			delete(r.sessions, id)
+		}
+	}
+	return locks, sessions, pause, false
+}
+
+// start tells the first waiter to try. It is called with mu held.
+func (r *room) start(c *contest, e *ended) {
+	w := c.queue[0]
+	if w.tell(news{ended: e, unclear: w.unclear}) {
+		c.trying = w
+	}
+}
+
+// read looks at rows and draws the conclusions.
+func (r *room) read(locks []keys.Key, sessions []string) {
+	c := r.client
+	list := append([]keys.Key(nil), locks...)
+	for _, id := range sessions {
+		list = append(list, c.sessionKey(id))
+	}
+	var items []table.Item
+	err := c.attempts(c.closing, maxAttempt, func(ctx context.Context, _ instant) (err error) {
+		items, err = c.table.BatchGet(ctx, list, false)
+		return err
+	})
+	if c.closing.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		for i, id := range sessions {
+			r.sawSession(id, items[len(locks)+i])
+		}
+	}
+	for i, key := range locks {
+		contest := r.contests[key]
+		switch {
+		case contest == nil, contest.trying != nil, len(contest.queue) == 0:
+		case err != nil:
+			contest.queue[0].tell(news{err: err})
+		default:
+			r.sawLock(contest, items[i])
+		}
+	}
+}
+
+func (r *room) sawSession(id string, item table.Item) {
+	w := r.watch(id)
+	if item == nil {
+		w.missing = true
+		return
+	}
+	if row, err := r.client.sessionOf(item); err == nil || row.Dead != 0 {
+		w.see(&row)
+	}
+}
+
+// sawLock draws conclusions from a lock row, as an eventually consistent read saw it.
+// Anything but a holder is for the next try to judge: it sees the row as it is.
+func (r *room) sawLock(c *contest, item table.Item) {
+	row, err := r.client.recordOf(item)
+	if item == nil || err != nil || !row.Held() && row.Fence >= c.holder.Fence {
+		r.start(c, r.takeable(c))
+		return
+	}
+	if row.Held() && c.newer(&row) {
+		c.see(&row)
+	}
+	if !c.holder.Held() {
+		c.pause = true // the read lags behind: look again after a poll, not at once
+	}
+	if s := r.client.currentSession(); s != nil && s.id == c.holder.Session {
+		if _, known := s.knows(c.holder.Nonce); !known {
+			// A request that came in late has acquired for nobody, or a hand-over without
+			// an answer for somebody in this queue. Whoever tries finds out, and nobody
+			// else would: a waiter leaves its own session's locks to their holders.
+			r.start(c, nil)
+			return
+		}
+	}
+	r.schedule(c)
+	if c.holder.Session == "" || c.asked == c.holder.Nonce || r.client.owns(c.holder.Session) || !c.silent() {
+		return
+	}
+	c.asked = c.holder.Nonce
+	r.ask(c, question{kind: askOwned, nonce: c.holder.Nonce, key: c.key})
+}
+
+// ask asks whether somebody really holds a nonce: no ghost outlives one lease.
+func (r *room) ask(about *contest, q question) {
+	c, session := r.client, about.holder.Session
+	c.run(func() {
+		ctx, cancel := detached(c.closing)
+		defer cancel()
+		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error { return c.ask(ctx, session, q) })
+		if err != nil && !errors.Is(err, table.ErrCondition) {
+			r.mu.Lock()
+			if about.asked == q.nonce {
+				about.asked = "" // with the next look
+			}
+			r.mu.Unlock()
+			c.config.Logger.Debug("lock: could not ask a holder", "error", err)
+		}
+	})
+}

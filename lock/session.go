@@ -1,0 +1,422 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// sessionType marks session rows.
+const sessionType = "LockSession"
+
+// Attributes of a session row, besides those that it shares with lock rows.
+const (
+	attrDead = "dead"
+	attrAsk  = "ask"
+)
+
+// sessionRow stands for the liveness of one process. Thousands of locks hang on it, and
+// only it is renewed.
+type sessionRow struct {
+	ID          string    `dynamo:"-"`
+	Owner       string    `dynamo:"owner"`
+	Lease       int64     `dynamo:"lease"`             // length in milliseconds
+	Beat        int64     `dynamo:"beat"`              // renewals so far
+	Expires     int64     `dynamo:"expires,omitempty"` // epoch milliseconds; 0 when the holder does not say
+	Dead        int64     `dynamo:"dead,omitempty"`    // epoch milliseconds at which somebody declared it dead: terminal
+	Ask         []string  `dynamo:"ask,set,omitempty"` // what others want of the holder: see question
+	DeleteAfter time.Time `dynamo:"-"`
+}
+
+func (r *sessionRow) check() error {
+	if r.Lease < 1 || r.Lease > MaxLease.Milliseconds() || r.Beat < 0 || r.Expires < 0 {
+		return ErrMalformed
+	}
+	return nil
+}
+
+func (c *Client) sessionKey(id string) keys.Key { return c.sessions.Key(sessionRow{ID: id}) }
+
+func (c *Client) sessionOf(item table.Item) (sessionRow, error) {
+	row, err := c.sessions.Decode(item)
+	if err != nil {
+		return row, errors.Join(ErrMalformed, err)
+	}
+	return row, row.check()
+}
+
+// session is this process's session row and the one goroutine that renews it.
+type session struct {
+	client *Client
+	id     string
+	key    keys.Key
+	term   *term
+	beat   int64 // the last one used; of the goroutine only
+
+	mu      sync.Mutex        // guards the following; never held across I/O
+	leases  map[string]*Lease // by nonce
+	trying  map[string]int    // nonces of acquisitions under way
+	orphans map[string]*Lease // by nonce: given up, but the release failed
+	idle    time.Time         // since when there is neither; zero while there is
+	retired bool              // takes no new acquisitions
+	wake    chan struct{}     // closed by retire
+}
+
+// openSession writes a new session row. Its term begins before the request is sent.
+//
+// Cost: one conditional write.
+func (c *Client) openSession(ctx context.Context) (*session, error) {
+	s := &session{
+		client: c, id: newNonce(), leases: map[string]*Lease{}, trying: map[string]int{}, orphans: map[string]*Lease{}, wake: make(chan struct{}),
+		idle: time.Now(),
+	}
+	s.key = c.sessionKey(s.id)
+	if err := s.key.Validate(); err != nil {
+		return nil, err
+	}
+	var began instant
+	err := c.attempts(ctx, attemptTimeout(c.config.Lease), func(ctx context.Context, start instant) error {
+		if began.mono.IsZero() {
+			began = start // an earlier attempt without an answer may be the one that was applied
+		}
+		op := table.Update(s.key, append(s.renewal(start, 0),
+			table.Attr(c.scheme.Type).Set(sessionType),
+			table.Attr(attrOwner).Set(c.config.Owner),
+			table.Attr(attrLease).Set(c.config.Lease.Milliseconds()),
+		)...).If(table.Attr(c.scheme.PK).NotExists())
+		err := c.table.Write(ctx, op)
+		var failed *table.ConditionError
+		if !errors.As(err, &failed) {
+			return err
+		}
+		// The ID is this call's own: only its own attempt can have written the row.
+		row, err := c.sessionOf(failed.Item)
+		if err == nil && row.Dead != 0 {
+			err = ErrStolen
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.term = newTerm(c.clock, began, c.config.Lease-c.config.margin(c.config.Lease))
+	if s.term.remaining() == 0 {
+		return nil, ErrExpired
+	}
+	s.term.begin(s.ended)
+	if !c.run(s.keep) {
+		s.term.end(ErrClosed)
+		return nil, ErrClosed
+	}
+	return s, nil
+}
+
+// renewal is what every renewal of a session writes.
+func (s *session) renewal(start instant, beat int64) []table.Change {
+	c := s.client
+	changes := make([]table.Change, 0, 8)
+	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(c.deleteAfter(c.calendar(), c.config.Lease)))
+	if until := c.until(c.offset(), start, c.config.Lease); until > 0 {
+		return append(changes, table.Attr(attrExpires).Set(until))
+	}
+	return append(changes, table.Attr(attrExpires).Remove())
+}
+
+// keep renews the row every quarter of the lease until the term ends or the session has
+// been idle for a lease. It is not what watches the term's end.
+func (s *session) keep() {
+	c := s.client
+	period := c.config.Lease / 4
+	var handled []string
+	for {
+		// Counted from when the term was begun or renewed: an answer that came late has
+		// used up part of it already.
+		timer := time.NewTimer(max(jitter(period)-s.term.age(), period/10))
+		select {
+		case <-timer.C:
+		case <-s.wake:
+			timer.Stop()
+			s.close()
+			return
+		case <-s.term.ctx.Done():
+			timer.Stop()
+			return
+		}
+		if s.retireIfIdle() {
+			s.close()
+			return
+		}
+		ask, ok := s.renew(handled)
+		if !ok {
+			return
+		}
+		handled = s.answer(ask)
+		s.refresh()
+		s.freeOrphans()
+	}
+}
+
+// jitter spreads d over ±10 %, so that many clients that started together drift apart.
+func jitter(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5+1)
+}
+
+// renew sends renewals until one succeeds, which brings what is asked, or the term ends: false.
+func (s *session) renew(handled []string) (ask []string, ok bool) {
+	c := s.client
+	// Not by the table's policy, which may end long before the lease does.
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(max(c.config.Lease/200, minPoll)),
+		backoff.WithMaxInterval(max(c.config.Lease/20, minPoll)),
+		backoff.WithMaxElapsedTime(0),
+	)
+	for {
+		// A share of what is left: a request that hangs leaves time for others.
+		timeout := min(max(s.term.remaining()/3, minPoll), maxAttempt)
+		ctx, cancel := context.WithTimeout(table.WithoutRetry(s.term.ctx), timeout)
+		ask, err := s.renewOnce(ctx, c.clock.now(), handled)
+		cancel()
+		if s.term.ctx.Err() != nil {
+			return nil, false
+		}
+		if err == nil {
+			return ask, true
+		}
+		s.term.failed(err)
+		if sleep(s.term.ctx, wait.NextBackOff()) != nil {
+			return nil, false
+		}
+	}
+}
+
+// renewOnce sends one renewal with a beat of its own, takes back the questions that have
+// been answered, and returns those that are asked now.
+//
+// Cost: one conditional write.
+func (s *session) renewOnce(ctx context.Context, start instant, handled []string) ([]string, error) {
+	c := s.client
+	s.beat++
+	beat := s.beat
+	changes := s.renewal(start, beat)
+	if len(handled) > 0 {
+		changes = append(changes, table.Attr(attrAsk).DeleteFrom(stringSet(handled)))
+	}
+	op := table.Update(s.key, changes...).If(
+		table.Attr(c.scheme.Type).Equal(sessionType),
+		table.Attr(attrDead).NotExists(),
+		table.Attr(attrBeat).Less(beat),
+	)
+	item, err := c.table.Apply(ctx, op, table.ReturnNew)
+	var failed *table.ConditionError
+	if errors.As(err, &failed) {
+		row, decode := c.sessionOf(failed.Item)
+		if decode != nil || row.Dead != 0 || row.Beat < beat {
+			// Declared dead, deleted, or not ours any more: terminal in every case.
+			s.term.end(ErrStolen)
+			return nil, ErrStolen
+		}
+		item, err = failed.Item, nil // our own beat, whose answer was lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.term.extend(start) {
+		return nil, s.term.cause()
+	}
+	if row, err := c.sessionOf(item); err == nil {
+		return row.Ask, nil
+	}
+	return nil, nil // renewed all the same
+}
+
+// ended ends every lease that hangs on the session.
+func (s *session) ended(cause error) {
+	s.mu.Lock()
+	s.retired = true
+	list := make([]*Lease, 0, len(s.leases))
+	for _, l := range s.leases {
+		list = append(list, l)
+	}
+	for _, l := range s.orphans {
+		list = append(list, l) // their holders may not have left it at that
+	}
+	s.mu.Unlock()
+	s.client.sessionEnded(s)
+	for _, l := range list {
+		l.end(cause)
+	}
+}
+
+// reserve announces an acquisition with the given nonce; false when the session takes none.
+func (s *session) reserve(nonce string) bool {
+	if s.term.cause() != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.retired {
+		return false
+	}
+	s.trying[nonce]++
+	s.idle = time.Time{}
+	return true
+}
+
+// unreserve ends what reserve announced; a lease that came of it has been added before.
+func (s *session) unreserve(nonce string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trying[nonce]--; s.trying[nonce] <= 0 {
+		delete(s.trying, nonce)
+	}
+	s.rest()
+}
+
+func (s *session) add(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leases[l.nonce] = l
+	s.idle = time.Time{}
+}
+
+func (s *session) remove(nonce string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.leases, nonce)
+	delete(s.orphans, nonce)
+	s.rest()
+}
+
+// orphan takes in that a lease was given up although its release failed: its caller may
+// leave it at that, and the session must not keep the row alive.
+func (s *session) orphan(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.leases, l.nonce)
+	s.orphans[l.nonce] = l
+	s.rest()
+}
+
+// freeOrphans tries once more to release what its callers could not.
+func (s *session) freeOrphans() {
+	s.mu.Lock()
+	list := make([]*Lease, 0, len(s.orphans))
+	for _, l := range s.orphans {
+		list = append(list, l)
+	}
+	s.mu.Unlock()
+	for _, l := range list {
+		ctx, cancel := s.spare()
+		if ctx == nil {
+			return
+		}
+		err := l.release(ctx)
+		cancel()
+		if err != nil {
+			return // with the next renewal
+		}
+	}
+}
+
+// rest notes that the session has nothing to do. It is called with mu held.
+func (s *session) rest() {
+	if len(s.leases)+len(s.trying)+len(s.orphans) == 0 && s.idle.IsZero() {
+		s.idle = time.Now()
+	}
+}
+
+// knows says whether a nonce is this process's to hold.
+func (s *session) knows(nonce string) (*Lease, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.leases[nonce]; l != nil {
+		return l, true
+	}
+	return nil, s.trying[nonce] > 0
+}
+
+// retireIfIdle ends a session that nothing has hung on for a lease: a process that holds no
+// lock sends nothing.
+func (s *session) retireIfIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle.IsZero() || time.Since(s.idle) < s.client.config.Lease {
+		return false
+	}
+	s.retired = true
+	return true
+}
+
+// retire has the goroutine end the session.
+func (s *session) retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.retired {
+		s.retired = true
+		close(s.wake)
+	}
+}
+
+// close ends the term and deletes the row. Should that fail, the row's time to live does it.
+func (s *session) close() {
+	s.term.end(ErrReleased)
+	ctx, cancel := context.WithTimeout(context.Background(), detachedTimeout)
+	defer cancel()
+	scheme := s.client.scheme
+	err := s.client.table.Write(ctx, table.Delete(s.key).If(table.Or(
+		table.Attr(scheme.PK).NotExists(), table.Attr(scheme.Type).Equal(sessionType))))
+	if err != nil {
+		s.client.config.Logger.Debug("lock: a session's row was not deleted", "error", err)
+	}
+}
+
+// refresh extends the time to live of the rows of locks that have been held for half the
+// retention: nothing else writes them while they are held, and they must not be deleted.
+//
+// Cost: one conditional write per lock and half retention.
+func (s *session) refresh() {
+	c := s.client
+	s.mu.Lock()
+	var old []*Lease
+	for _, l := range s.leases {
+		if time.Since(l.writtenAt()) > c.config.Retention/2 {
+			old = append(old, l)
+		}
+	}
+	s.mu.Unlock()
+	for _, l := range old {
+		ctx, cancel := s.spare()
+		if ctx == nil {
+			return
+		}
+		now := time.Now()
+		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, c.deleteAfter(c.calendar(), l.length)))
+		cancel()
+		switch {
+		case err == nil:
+			l.wrote(now)
+		case errors.Is(err, ErrStolen):
+			l.stolen()
+		}
+		// Whatever else failed is tried again with the next renewal; half the retention is left.
+	}
+}
+
+// spare bounds a request that the goroutine sends between two renewals, which must not be
+// late by it: nil when it is time to renew.
+//
+//nolint:nilnil // a nil context is the answer
+func (s *session) spare() (context.Context, context.CancelFunc) {
+	lease := s.client.config.Lease
+	if s.term.remaining() < lease/2 {
+		return nil, nil
+	}
+	return context.WithTimeout(table.WithoutRetry(s.term.ctx), min(lease/6, maxAttempt))
+}
