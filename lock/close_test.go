@@ -56,10 +56,12 @@ func TestCloseDoesNotStarveRenewals(t *testing.T) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		slow, err := c.Acquire(ctx, lock.Name("slow"))
 		require.NoError(t, err)
-		// A guarded write under way for longer than the lease holds the release up.
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Minute, Operation: "TransactWriteItems", Times: 1})
+		// Guarded writes that take longer than the lease together hold the release up.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems"})
 		var group sync.WaitGroup
-		group.Go(func() { assert.NoError(t, slow.Write(ctx, w.put("x"))) })
+		for range 15 {
+			group.Go(func() { assert.NoError(t, slow.Write(ctx, w.put("x"))) })
+		}
 		time.Sleep(time.Second)
 		closed := make(chan error, 1)
 		go func() { closed <- c.Close(ctx) }()

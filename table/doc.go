@@ -52,7 +52,7 @@
 // Errors match one of the Err… values with errors.Is, by what they are about, and keep the SDK's
 // error for errors.As. The table's Retry policy repeats what is worth it (throttling,
 // internal errors, lost connections, transaction conflicts), by default for 10 s with
-// waits from 25 ms to 1 s; the SDK's own retries are switched off, because two policies
+// waits from 25 ms to 1 s, each request for at most 5 s; the SDK's own retries are switched off, because two policies
 // multiply. A failed condition is a result and never repeated. A context that ends stops
 // waiting at once; the error then matches its Err, its Cause, and what the last attempt
 // met. With a context that has ended nothing is sent.

@@ -3,7 +3,6 @@ package table_test
 import (
 	"os"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
@@ -95,5 +94,3 @@ func list(v ...types.AttributeValue) types.AttributeValue {
 
 func key(pk, sk string) keys.Key { return keys.NewKey(pk, sk) }
 
-// minute is a deadline that only a test which hangs reaches.
-const minute = time.Minute

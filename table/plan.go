@@ -152,8 +152,11 @@ func (t *Table) describeTable(ctx context.Context) (table *types.TableDescriptio
 		table = out.Table
 		return answer{metadata: out.ResultMetadata}, nil
 	})
-	if errors.Is(err, ErrNoTable) {
+	switch {
+	case errors.Is(err, ErrNoTable):
 		return nil, nil
+	case err == nil && table != nil:
+		t.sawReplicas(table)
 	}
 	return table, err
 }

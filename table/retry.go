@@ -24,6 +24,11 @@ type Retry struct {
 	// Retryable says whether a request that failed with err is worth sending again.
 	// Defaults to Retryable.
 	Retryable func(err error) bool
+
+	// Timeout bounds each single request, so that one that hangs is repeated like one
+	// without an answer; calls whose context ends sooner, or that are sent once
+	// (WithoutRetry), are left alone. A negative one means none. Defaults to 5 s.
+	Timeout time.Duration
 }
 
 func (r Retry) withDefaults() Retry {
@@ -33,8 +38,36 @@ func (r Retry) withDefaults() Retry {
 	if r.Retryable == nil {
 		r.Retryable = Retryable
 	}
+	if r.Timeout == 0 {
+		r.Timeout = 5 * time.Second
+	}
 	return r
 }
+
+// bounded sends one request within the policy's timeout.
+func (r Retry) bounded(ctx context.Context, request func(context.Context) (answer, error)) (answer, error) {
+	deadline, ok := ctx.Deadline()
+	if r.Timeout < 0 || ok && time.Until(deadline) <= r.Timeout || ctx.Value(onceKey{}) != nil {
+		return request(ctx)
+	}
+	inner, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	ans, err := request(inner)
+	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = &timeoutError{after: r.Timeout}
+	}
+	return ans, err
+}
+
+// timeoutError stands for a request that hung. It hides context.DeadlineExceeded, which
+// would say that the caller's own context has ended.
+type timeoutError struct{ after time.Duration }
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("%v: no answer within %v", ErrUnreachable, e.after)
+}
+
+func (e *timeoutError) Unwrap() error { return ErrUnreachable }
 
 func defaultBackoff() backoff.BackOff {
 	return backoff.NewExponentialBackOff(
@@ -50,6 +83,10 @@ func defaultBackoff() backoff.BackOff {
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || isIdentityError(err) {
 		return false
+	}
+	var hung *timeoutError
+	if errors.As(err, &hung) {
+		return true
 	}
 	kind := kindOf(err)
 	if errors.Is(kind, ErrConflict) || errors.Is(kind, ErrThrottled) {

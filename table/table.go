@@ -29,6 +29,7 @@ type Table struct {
 
 	mu       sync.Mutex // guards the following; never held across I/O
 	sighting ServerTime
+	replicas *bool          // whether the table has replicas in other regions, once DynamoDB has said so
 	names    map[string]any // what Register was told
 }
 
@@ -180,7 +181,7 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 	again := func() { t.count(ctx, Totals{Retries: 1}) }
 	err := t.retry.do(ctx, again, func() error {
 		start := t.now()
-		ans, err := request(ctx)
+		ans, err := t.retry.bounded(ctx, request)
 		cost := units(write, ans.capacity...)
 		if err == nil || !unsent(err) {
 			cost.Requests = 1

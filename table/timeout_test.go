@@ -1,0 +1,74 @@
+package table_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// holding is a table whose engine holds back the answers of the next n writes for an hour.
+func holding(t *testing.T, n int, r table.Retry) *table.Table {
+	t.Helper()
+	engine := tabletest.New(t)
+	tbl, err := table.Open(engine.Client(), testSchema("app"), table.WithRetry(r))
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	if n > 0 {
+		engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Times: n})
+	}
+	return tbl
+}
+
+func TestARequestThatHangsIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl := holding(t, 1, table.Retry{})
+		start := time.Now()
+		n := table.Attr("n")
+		require.NoError(t, tbl.Write(t.Context(),
+			table.Update(key("p", "1"), n.Add(1)), table.Update(key("p", "2"), n.Add(1))))
+		assert.InDelta(t, 5*time.Second, time.Since(start), float64(200*time.Millisecond))
+		item, err := tbl.Get(t.Context(), key("p", "1"), true)
+		require.NoError(t, err)
+		assert.Equal(t, num("1"), item["n"], "one transaction, however often it was sent")
+	})
+}
+
+func TestAHungRequestIsNotTheCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl := holding(t, 100, table.Retry{Timeout: time.Second})
+		err := tbl.Write(t.Context(), table.Update(key("p", "1"), table.Attr("n").Set(1)))
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		assert.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.True(t, table.MayHaveApplied(err))
+	})
+}
+
+func TestTheCallersDeadlineAndWithoutRetryComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl := holding(t, 3, table.Retry{})
+		op := table.Update(key("p", "1"), table.Attr("n").Set(1))
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		require.ErrorIs(t, tbl.Write(ctx, op), context.DeadlineExceeded)
+		assert.Equal(t, 2*time.Second, time.Since(start))
+
+		ctx, cancel = context.WithTimeout(table.WithoutRetry(t.Context()), 30*time.Second)
+		defer cancel()
+		require.ErrorIs(t, tbl.Write(ctx, op), context.DeadlineExceeded)
+		assert.Equal(t, 32*time.Second, time.Since(start), "the caller bounds what is sent once")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		tbl := holding(t, 1, table.Retry{Timeout: -1})
+		start := time.Now()
+		require.NoError(t, tbl.Write(t.Context(), table.Update(key("p", "1"), table.Attr("n").Set(1))))
+		assert.Equal(t, time.Hour, time.Since(start))
+	})
+}
