@@ -26,13 +26,15 @@ type ended struct {
 type contest struct {
 	key    keys.Key
 	queue  []*waiter
-	trying *waiter   // has been told to try, and has not reported yet; others may stand before it by now
-	holder Record    // as last seen
-	since  time.Time // monotonic: when this beat of this holder was seen first
-	polls  backoff.BackOff
-	next   time.Time // when to look, or to try, again
-	pause  bool      // a try of this very state was refused: wait a poll in any case
-	asked  string    // the nonce that the holder was asked about
+	trying *waiter         // has been told to try, and has not reported yet; others may stand before it by now
+	holder Record          // as last seen
+	since  time.Time       // monotonic: when this beat of this holder was seen first
+	polls  backoff.BackOff // of the room's goroutine alone, and without mu: it may be the application's
+	next   time.Time       // when to look, or to try, again; does not count while stale
+	stale  bool            // has changed since next was set
+	fresh  bool            // polls begin anew
+	pause  bool            // a try of this very state was refused: wait a poll in any case
+	asked  bool            // whether the holder was asked about this nonce
 }
 
 // waiter is one call of Acquire that waits.
@@ -80,7 +82,7 @@ func (c *contest) see(r *Record) bool {
 	if same {
 		return false
 	}
-	c.since, c.pause = time.Now(), false
+	c.since, c.pause, c.asked = time.Now(), false, false
 	return true
 }
 
@@ -97,12 +99,43 @@ func (c *Client) newPolls() backoff.BackOff {
 	return &backoff.StopBackOff{}
 }
 
-// schedule sets when c is looked at, or tried, next. It is called with mu held.
-func (r *room) schedule(c *contest) {
-	if c.polls == nil {
-		c.polls = r.client.newPolls()
+// plan sets when the locks are looked at, or tried, next of which something has changed. Of
+// the room's goroutine only.
+func (r *room) plan() {
+	again, anew := r.stale()
+	for _, c := range again {
+		if c.polls == nil {
+			c.polls = r.client.newPolls()
+		}
+		r.schedule(c, c.polls.NextBackOff())
 	}
-	d := c.polls.NextBackOff()
+	for _, c := range anew {
+		c.polls = r.client.newPolls()
+		r.schedule(c, 2*max(c.polls.NextBackOff(), 0))
+	}
+}
+
+// stale lists the contests to plan, those apart whose polls begin anew.
+func (r *room) stale() (again, anew []*contest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.contests {
+		switch {
+		case c.stale && c.fresh:
+			c.fresh = false
+			anew = append(anew, c)
+		case c.stale:
+			again = append(again, c)
+		}
+	}
+	return again, anew
+}
+
+// schedule sets when c is looked at, or tried, next: after d, or earlier where it can be
+// taken then.
+func (r *room) schedule(c *contest, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if d == backoff.Stop {
 		for _, w := range c.queue {
 			w.tell(news{err: errGivenUp})
@@ -116,7 +149,7 @@ func (r *room) schedule(c *contest) {
 	if !c.pause {
 		d = min(d, max(r.until(c), 0))
 	}
-	c.next = soon(d)
+	c.next, c.stale = soon(d), false
 }
 
 func soon(d time.Duration) time.Time { return time.Now().Add(min(d, 24*time.Hour)) }

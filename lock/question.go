@@ -76,6 +76,8 @@ func (s *session) answer(asked []string) (handled []string) {
 			continue
 		}
 		switch l, known := s.knows(q.nonce); {
+		case q.kind == askOwned && known && l == nil:
+			continue // it stays in the set, since nobody knows yet what becomes of the acquisition
 		case q.kind == askOwned && !known:
 			if !s.reclaim(q) {
 				continue // it stays in the set, and comes back with the next renewal

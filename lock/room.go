@@ -120,7 +120,7 @@ func (r *room) refused(w *waiter, holder *Record) {
 	if !c.see(holder) {
 		c.pause = true // nothing has changed and yet it was refused: never spin on that
 	}
-	r.schedule(c)
+	c.stale = true
 	r.changed()
 }
 
@@ -131,7 +131,7 @@ func (r *room) lives(w *waiter, session string, row *sessionRow) {
 	r.watch(session).proved(row)
 	if c := r.contests[w.acquisition.key]; c != nil {
 		c.trying = nil
-		r.schedule(c)
+		c.stale = true
 		r.changed()
 	}
 }
@@ -182,7 +182,7 @@ func (r *room) held(l *Lease) {
 		row.Session = l.session.id
 	}
 	c.see(&row)
-	r.schedule(c)
+	c.stale = true
 	r.changed()
 }
 
@@ -247,10 +247,7 @@ func (r *room) freed(l *Lease) {
 	if c == nil || c.trying != nil {
 		return
 	}
-	c.polls = r.client.newPolls()
-	if d := c.polls.NextBackOff(); d > 0 {
-		c.next = soon(2 * d)
-	}
+	c.stale, c.fresh, c.pause = true, true, true
 	c.holder = Record{Fence: l.fence, ReleasedNonce: l.nonce}
 	c.since = time.Now()
 	r.changed()
@@ -272,6 +269,7 @@ func (r *room) gone(l *Lease) {
 // look is the goroutine: it runs until nobody waits any more.
 func (r *room) look() {
 	for {
+		r.plan()
 		locks, sessions, pause, idle := r.due()
 		switch {
 		case idle:
@@ -312,6 +310,10 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 		if c.trying != nil || len(c.queue) == 0 {
 			continue
 		}
+		if c.stale { // since it was planned
+			pause = 0
+			continue
+		}
 		if left := c.next.Sub(now); left > 0 {
 			pause = min(pause, left)
 			continue
@@ -325,11 +327,7 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 			sessions = append(sessions, id)
 			r.watch(id)
 		}
-		c.pause = false
-		r.schedule(c)
-		if c.next.Before(now.Add(minPoll)) {
-			c.next = now.Add(minPoll) // should the look not change anything
-		}
+		c.pause, c.stale = false, true
 	}
 	for id := range r.sessions {
 		if !wanted[id] {
@@ -415,11 +413,10 @@ func (r *room) sawLock(c *contest, item table.Item) {
 			return
 		}
 	}
-	r.schedule(c)
-	if c.holder.Session == "" || c.asked == c.holder.Nonce || r.client.owns(c.holder.Session) || !c.silent() {
+	if c.holder.Session == "" || c.asked || r.client.owns(c.holder.Session) || !c.silent() {
 		return
 	}
-	c.asked = c.holder.Nonce
+	c.asked = true
 	r.ask(c, question{kind: askOwned, nonce: c.holder.Nonce, key: c.key})
 }
 
@@ -432,8 +429,8 @@ func (r *room) ask(about *contest, q question) {
 		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error { return c.ask(ctx, session, q) })
 		if err != nil && !errors.Is(err, table.ErrCondition) {
 			r.mu.Lock()
-			if about.asked == q.nonce {
-				about.asked = "" // with the next look
+			if about.holder.Nonce == q.nonce {
+				about.asked = false // with the next look
 			}
 			r.mu.Unlock()
 			c.config.Logger.Debug("lock: could not ask a holder", "error", err)

@@ -93,4 +93,3 @@ func list(v ...types.AttributeValue) types.AttributeValue {
 }
 
 func key(pk, sk string) keys.Key { return keys.NewKey(pk, sk) }
-

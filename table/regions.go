@@ -23,17 +23,38 @@ func (t *Table) Region() string {
 //
 // Cost: one DescribeTable at most.
 func (t *Table) Replicated(ctx context.Context) (bool, error) {
-	t.mu.Lock()
-	known := t.replicas
-	t.mu.Unlock()
-	if known != nil {
-		return *known, nil
+	for {
+		t.mu.Lock()
+		if known := t.replicas; known != nil {
+			t.mu.Unlock()
+			return *known, nil
+		}
+		asking := t.asking
+		if asking == nil {
+			t.asking = make(chan struct{})
+		}
+		t.mu.Unlock()
+		if asking == nil {
+			return t.askReplicated(ctx)
+		}
+		select { // somebody asks already: many callers that start at once send one request
+		case <-asking:
+		case <-ctx.Done():
+			return false, ended(ctx)
+		}
 	}
+}
+
+func (t *Table) askReplicated(ctx context.Context) (bool, error) {
 	description, err := t.describeTable(ctx)
-	if err != nil {
+	t.mu.Lock()
+	close(t.asking)
+	t.asking = nil
+	t.mu.Unlock()
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if description == nil {
+	case description == nil:
 		return false, fmt.Errorf("table: %w", ErrNoTable)
 	}
 	return isReplicated(description), nil

@@ -30,6 +30,7 @@ type Table struct {
 	mu       sync.Mutex // guards the following; never held across I/O
 	sighting ServerTime
 	replicas *bool          // whether the table has replicas in other regions, once DynamoDB has said so
+	asking   chan struct{}  // closed when the call that asks so has ended; nil when none does
 	names    map[string]any // what Register was told
 }
 
