@@ -28,13 +28,14 @@ func Fixed(lease time.Duration) Option {
 
 // acquisition is one call of Acquire or TryAcquire.
 type acquisition struct {
-	client *Client
-	target Target
-	key    keys.Key
-	nonce  string // one for all attempts, so that an earlier one is recognised
-	length time.Duration
-	fixed  bool
-	values context.Context // whose values the lease's context carries
+	client  *Client
+	target  Target
+	key     keys.Key
+	nonce   string // one for all attempts, so that an earlier one is recognised
+	length  time.Duration
+	fixed   bool
+	maxHold time.Duration   // 0 for no limit
+	values  context.Context // whose values the lease's context carries
 
 	seen  Record      // the holder that the last refusal named
 	alive *sessionRow // what proved its session to live, if that is why it was refused
@@ -49,7 +50,7 @@ type acquisition struct {
 }
 
 func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) (*acquisition, error) {
-	a := &acquisition{client: c, target: target, nonce: newNonce(), length: c.config.Lease, values: context.WithoutCancel(ctx)}
+	a := &acquisition{client: c, target: target, nonce: newNonce(), length: c.config.Lease, maxHold: c.config.MaxHold, values: context.WithoutCancel(ctx)}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("%w: nil option", ErrInvalid)
@@ -87,6 +88,9 @@ func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how 
 	defer c.work.Done()
 	waiting, stop := c.waiting(ctx)
 	defer stop()
+	if err := c.home(waiting); err != nil {
+		return nil, err
+	}
 	lease, err := how(a, waiting)
 	if err != nil {
 		a.abandon(ctx)
@@ -168,9 +172,27 @@ func (c *Client) measured() (o offset, by time.Duration) {
 	return o, 0
 }
 
-// try sends the acquiring update, again where that helps, until it is clear who holds the
-// lock. e is a holder that may be taken for dead, if there is one.
+// maxRenames bounds how often a try begins anew since its session ended under it.
+const maxRenames = 3
+
+// try finds out who holds the lock, and takes it if nobody does. e is a holder that may be
+// taken for dead, if there is one. Where this client's own session ends meanwhile, whose
+// locks are lost with it, it tries under another session and another nonce.
 func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
+	for again := 0; ; again++ {
+		lease, err := a.tryNonce(ctx, e)
+		if a.fixed || again == maxRenames || ctx.Err() != nil || !errors.Is(err, ErrLost) {
+			return lease, err
+		}
+		left := *a
+		left.abandon(ctx)
+		a.nonce, a.unclear, a.seeds = newNonce(), instant{}, nil
+	}
+}
+
+// tryNonce sends the acquiring update, again where that helps, until it is clear who holds
+// the lock.
+func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 	c := a.client
 	var s *session
 	if !a.fixed {

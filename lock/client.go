@@ -52,6 +52,9 @@ func New(t *table.Table, config Config) (*Client, error) {
 	if err := config.validate(); err != nil {
 		return nil, wrap("new", err)
 	}
+	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
+		return nil, wrap("new", fmt.Errorf("%w: Config.HomeRegion %q: the table's client is in %q", ErrInvalid, config.HomeRegion, here))
+	}
 	standalone, err := template(scheme.PKTemplate, config.StandaloneKey, "name")
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.StandaloneKey: %w", ErrInvalid, err))
@@ -143,6 +146,9 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 // finish ends a lease whose work ended with err.
 func (l *Lease) finish(ctx context.Context, err error) error {
 	if l.released.Load() {
+		if l.overdue.Load() {
+			return join(err, wrap("do", ErrMaxHold))
+		}
 		return err
 	}
 	lost := l.cause()
@@ -330,6 +336,21 @@ func (c *Client) waiting(ctx context.Context) (context.Context, func()) {
 		stop()
 		cancel(nil)
 	}
+}
+
+// home refuses a table that another region could grant locks in.
+func (c *Client) home(ctx context.Context) error {
+	if c.config.HomeRegion != "" {
+		return nil
+	}
+	replicated, err := c.table.Replicated(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("does the table have replicas in other regions? (Config.HomeRegion answers that): %w", err)
+	case replicated:
+		return ErrMultiRegion
+	}
+	return nil
 }
 
 // adopt makes the client own a lease; false when it has been closed meanwhile.

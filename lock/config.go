@@ -61,6 +61,17 @@ type Config struct {
 	// that never stops.
 	Backoff func() backoff.BackOff
 
+	// MaxHold ends a lease that its holder has kept for so long, for locks that are not
+	// acquired with the option MaxHold: 100 ms at least. Defaults to 0: no limit.
+	MaxHold time.Duration
+
+	// HomeRegion is the one region in which locks are acquired, such as "eu-west-1", where
+	// the table has replicas in others: two regions could both grant a lock. A client of
+	// another region is refused. Without it, a table with replicas is refused, which the
+	// first acquisition finds out with one DescribeTable, unless Ensure, Plan or Verify of
+	// the same Table have. Defaults to "".
+	HomeRegion string
+
 	// StandaloneKey is the template of the partition key of locks that stand for
 	// themselves; it has the one field name. Defaults to "LOCK#{name}" (with the scheme's
 	// prefix and delimiter).
@@ -182,6 +193,9 @@ func (c *Config) validate() error {
 	}
 	if c.Margin < 0 || c.Margin > c.Lease/2 {
 		bad("Margin %v: want 0 to half the lease", c.Margin)
+	}
+	if c.MaxHold != 0 && c.MaxHold < MinFixed {
+		bad("MaxHold %v: want 0 or at least %v", c.MaxHold, MinFixed)
 	}
 	if c.Handoffs > maxHandoffs {
 		bad("Handoffs %d: want at most %d", c.Handoffs, maxHandoffs)

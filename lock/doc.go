@@ -23,7 +23,10 @@
 //     the lock is freed for everybody, which gives others a chance and no more.
 //   - Reentrance. Whoever holds a lock and acquires it again waits for itself. Pass the
 //     *Lease down to what works under it.
-//   - Multi-region tables with eventual consistency: two regions can both grant.
+//   - Tables with replicas in other regions: two regions can both grant. Such a table is
+//     refused (ErrMultiRegion) unless Config.HomeRegion names the one region whose clients
+//     acquire; that other regions do not is then the application's business. Global tables
+//     with strong consistency take no transactions, hence no guarded writes.
 //   - Fences after a table was restored from a backup: they go on from what the backup has.
 //     Resources outside the table that remember greater ones refuse writes until the fences
 //     have caught up; deleting the lock's row makes them begin at the time of day again.
@@ -72,7 +75,7 @@
 // that a lock was lost.
 //
 //   - ErrHeld (a *HeldError): somebody else has the lock; the error says who.
-//   - ErrLost: the lock is not held any more. ErrExpired and ErrStolen match it.
+//   - ErrLost: the lock is not held any more. ErrExpired, ErrStolen and ErrMaxHold match it.
 //   - ErrReleased: it was given up, by Release, Commit or Close.
 //   - ErrNotLock, ErrMalformed: what stands at the key is not a lock row, or not in order.
 //     Somebody has to look at it.
@@ -116,6 +119,9 @@
 //	Inspect                        1 GetItem                 1 read
 //	Close                          1 UpdateItem per lock,    1 write per lock, and 1
 //	                               1 DeleteItem
+//
+// A client whose table has not been described yet (table.Table's Ensure, Plan, Verify) begins
+// with one DescribeTable, unless Config.HomeRegion is set.
 //
 // A lock row is smaller than 1 KB unless the application adds attributes, which survive.
 // Fixed leases take a timer each. A client takes one goroutine while it has a session, which
@@ -180,7 +186,7 @@
 // # Permissions
 //
 // dynamodb:UpdateItem, dynamodb:BatchGetItem, dynamodb:DeleteItem (of session rows),
-// dynamodb:GetItem for Inspect, and for guarded writes dynamodb:ConditionCheckItem,
+// dynamodb:DescribeTable unless Config.HomeRegion is set, dynamodb:GetItem for Inspect, and for guarded writes dynamodb:ConditionCheckItem,
 // dynamodb:UpdateItem and whatever their operations need, on the table. A policy with
 // dynamodb:LeadingKeys has to cover the partition keys of the locks
 // and of the sessions.

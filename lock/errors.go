@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// ErrLost says that the lock is not held any more; ErrExpired and ErrStolen match it.
+	// ErrLost says that the lock is not held any more; ErrExpired, ErrStolen and ErrMaxHold match it.
 	ErrLost = errors.New("lock lost")
 
 	// ErrExpired is the cause of a lease's context when the lease ended without a renewal.
@@ -19,6 +19,14 @@ var (
 
 	// ErrStolen is the cause when the lock row was found to be somebody else's, or gone.
 	ErrStolen = fmt.Errorf("%w: the row does not name this holder any more", ErrLost)
+
+	// ErrMaxHold is the cause when the lock was held for longer than it may be
+	// (Config.MaxHold): it is being released.
+	ErrMaxHold = fmt.Errorf("%w: held for longer than it may be", ErrLost)
+
+	// ErrMultiRegion says that the table has replicas in other regions, which could grant
+	// the same lock, and that Config.HomeRegion does not say which region does.
+	ErrMultiRegion = errors.New("the table has replicas in other regions, and Config.HomeRegion names none")
 
 	// ErrRevoked is the cause when the lock was asked back (Client.Revoke). It is still
 	// held: guarded writes go through until it is released. It does not match ErrLost.

@@ -38,7 +38,7 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 	}
 	defer l.endTurn()
 	if l.released.Load() {
-		return wrap("write", ErrReleased)
+		return l.gone("write")
 	}
 	return wrap("write", l.guarded(ctx, l.Guard(), ops))
 }
@@ -59,7 +59,7 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	}
 	defer l.endTurn()
 	if l.released.Load() {
-		return wrap("commit", ErrReleased)
+		return l.gone("commit")
 	}
 	p := l.part()
 	if err := l.guarded(ctx, p.op, ops); err != nil {

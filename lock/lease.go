@@ -13,14 +13,15 @@ import (
 
 // Lease is a lock that was acquired. It is safe for concurrent use.
 type Lease struct {
-	client *Client
-	target Target
-	key    keys.Key
-	nonce  string
-	fence  int64
-	length time.Duration
-	since  time.Time // when it was acquired, by the wall clock
-	handed int       // how often in a row the lock was handed over within the process
+	client  *Client
+	target  Target
+	key     keys.Key
+	nonce   string
+	fence   int64
+	length  time.Duration
+	since   time.Time // when it was acquired, by the wall clock
+	maxHold time.Duration
+	handed  int // how often in a row the lock was handed over within the process
 
 	session *session // nil for a lease of its own
 	term    *term    // the session's, or its own
@@ -28,9 +29,10 @@ type Lease struct {
 	cancel  context.CancelCauseFunc
 	over    atomic.Bool // end was called
 
-	mu      sync.Mutex // guards the following; never held across I/O
-	beat    int64      // of a lease of its own: the last one used
-	written time.Time  // monotonic: when the row's time to live was last set
+	mu      sync.Mutex  // guards the following; never held across I/O
+	beat    int64       // of a lease of its own: the last one used
+	written time.Time   // monotonic: when the row's time to live was last set
+	limit   *time.Timer // of the maximum hold; nil without one
 
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
@@ -39,6 +41,9 @@ type Lease struct {
 	parting atomic.Bool
 	// released is set when the row no longer names this lease because it gave it back.
 	released atomic.Bool
+	// overdue says that it was given back since it had been held for too long; it counts
+	// once released is set.
+	overdue atomic.Bool
 }
 
 // lease is what this acquisition makes of a row that names it. It begins with begin.
@@ -46,7 +51,7 @@ func (a *acquisition) lease(fence int64, start instant, s *session) *Lease {
 	c := a.client
 	l := &Lease{
 		client: c, target: a.target, key: a.key, nonce: a.nonce, fence: fence, length: a.length,
-		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1),
+		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1), maxHold: a.maxHold,
 	}
 	l.ctx, l.cancel = context.WithCancelCause(a.values)
 	if s != nil {
@@ -68,6 +73,7 @@ func (l *Lease) begin() error {
 	if !l.client.adopt(l) {
 		return ErrClosed
 	}
+	l.limitHold()
 	if l.session == nil {
 		l.term.begin(l.end)
 		return nil
@@ -144,9 +150,18 @@ func (l *Lease) release(ctx context.Context) error {
 		return wrap("release", err)
 	}
 	defer l.endTurn()
+	return l.releaseInTurn(ctx, false)
+}
+
+// releaseInTurn is release with the turn taken. unasked says that the holder has not asked for it.
+func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) error {
 	if l.released.Load() {
+		if l.overdue.Load() {
+			return l.gone("release")
+		}
 		return nil
 	}
+	l.overdue.Store(unasked)
 	l.parting.Store(true)
 	p := l.part()
 	unclear := false
@@ -239,6 +254,7 @@ func (l *Lease) end(cause error) {
 		return
 	}
 	l.cancel(cause)
+	l.stopLimit()
 	c := l.client
 	c.room.gone(l) // it does not hand over any more unless it is released
 	if l.session == nil {

@@ -317,7 +317,11 @@ func (s *session) freeOrphans() {
 		if ctx == nil {
 			return
 		}
-		err := l.release(ctx)
+		err := l.takeTurn(ctx)
+		if err == nil {
+			err = l.releaseInTurn(ctx, errors.Is(l.cause(), ErrMaxHold))
+			l.endTurn()
+		}
 		cancel()
 		if err != nil {
 			return // with the next renewal

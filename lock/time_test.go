@@ -262,7 +262,7 @@ func TestColdClientNeitherWritesNorUsesRecordedEnds(t *testing.T) {
 		_, err = fast.TryAcquire(ctx, lock.Name("report"))
 		require.ErrorIs(t, err, lock.ErrHeld)
 
-		cold := w.cold(lock.Config{})
+		cold := w.cold(lock.Config{HomeRegion: w.table.Region()}) // does not ask for replicas first
 		l, err := cold.Acquire(ctx, lock.Name("other"), lock.Fixed(time.Minute))
 		require.NoError(t, err)
 		r, err := cold.Inspect(ctx, lock.Name("other"))

@@ -1,0 +1,64 @@
+package lock
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxHold ends the lease once it has been held for d, at least 100 ms, however well it is
+// renewed: a holder that hangs does not keep others out for ever. Its context then ends with
+// ErrMaxHold and the lock is released, after a guarded write under way.
+func MaxHold(d time.Duration) Option {
+	return func(a *acquisition) error {
+		if d < MinFixed {
+			return fmt.Errorf("%w: MaxHold(%v): want at least %v", ErrInvalid, d, MinFixed)
+		}
+		a.maxHold = d
+		return nil
+	}
+}
+
+// limitHold starts the timer of the maximum hold.
+func (l *Lease) limitHold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.maxHold > 0 {
+		l.limit = time.AfterFunc(l.maxHold-time.Since(l.written), l.heldTooLong)
+	}
+}
+
+func (l *Lease) stopLimit() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limit != nil {
+		l.limit.Stop()
+	}
+}
+
+// heldTooLong tells the holder, and releases in its place.
+func (l *Lease) heldTooLong() {
+	l.end(ErrMaxHold)
+	c := l.client
+	c.run(func() { // or else the client is closing, which releases
+		if l.takeTurn(c.closing) != nil {
+			return
+		}
+		defer l.endTurn()
+		ctx, cancel := detached(c.closing)
+		defer cancel()
+		if l.released.Load() {
+			return // by the holder, meanwhile
+		}
+		if err := l.releaseInTurn(ctx, true); err != nil {
+			c.config.Logger.Debug("lock: could not release what was held for too long", "error", err)
+		}
+	})
+}
+
+// gone is the error of using a lease that has been released.
+func (l *Lease) gone(operation string) error {
+	if l.overdue.Load() {
+		return wrap(operation, ErrMaxHold)
+	}
+	return wrap(operation, ErrReleased)
+}

@@ -1,0 +1,191 @@
+package lock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{
+		"session": {lock.MaxHold(time.Minute)},
+		"fixed":   {lock.MaxHold(time.Minute), lock.Fixed(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				lost := make(chan error, 1)
+				c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				other := w.client(lock.Config{})
+				start := time.Now()
+				next, err := other.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.InDelta(t, time.Minute, time.Since(start), float64(2*time.Second))
+				assert.Greater(t, next.Fence(), l.Fence())
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrMaxHold)
+				require.ErrorIs(t, <-lost, lock.ErrLost)
+				require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrMaxHold)
+				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrMaxHold)
+				require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+				require.ErrorIs(t, l.Renew(ctx), lock.ErrMaxHold)
+				require.NoError(t, next.Release(ctx))
+			})
+		})
+	}
+}
+
+func TestMaxHoldWaitsForAGuardedWrite(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{MaxHold: time.Second})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems", Times: 1})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		var group sync.WaitGroup
+		group.Go(func() { assert.NoError(t, l.Write(ctx, w.put("x"))) })
+		<-l.Context().Done()
+		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld, "a write is under way")
+		group.Wait()
+		next, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// What f committed under the lock was done under the lock; what it merely ended was not.
+func TestDoTellsThatALockWasHeldForTooLong(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{MaxHold: time.Second})
+		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		})
+		require.ErrorIs(t, err, lock.ErrMaxHold)
+		require.NoError(t, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+			return l.Commit(ctx, w.put("x"))
+		}))
+		time.Sleep(time.Minute) // the timer of a lease that is over does nothing
+	})
+}
+
+func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
+		time.Sleep(15 * time.Second) // until giving back was given up
+		w.engine.ClearFaults()
+		time.Sleep(5500 * time.Millisecond) // a period
+		next, err := w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Release(ctx), lock.ErrMaxHold)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// The session that an acquisition hangs on may end before its answer comes: the lock is not
+// lost, since nobody had it yet.
+func TestAcquireGoesOnUnderAnotherSession(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		first, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, first.Release(ctx))
+		// The answer to the next acquisition takes until after the renewal that finds out.
+		session := lock.SessionID(c)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.Delay, After: true, For: 2800 * time.Millisecond, Operation: "UpdateItem", Times: 1,
+			Key: w.table.KeyItem(first.Key()),
+		})
+		time.Sleep(3500 * time.Millisecond)
+		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr("dead").Set(1))))
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.NotEqual(t, session, lock.SessionID(c))
+		assert.Equal(t, first.Fence()+2, l.Fence(), "the first grant was given back, and never seen")
+		require.NoError(t, l.Write(ctx, w.put("x")))
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// replicated answers DescribeTable like a global table, and passes everything else on.
+type replicated struct {
+	table.Client
+	requests int
+}
+
+func (r *replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	r.requests++
+	out, err := r.Client.DescribeTable(ctx, in, opts...)
+	if err == nil {
+		region := "eu-west-1"
+		out.Table.Replicas = []types.ReplicaDescription{{RegionName: &region}}
+	}
+	return out, err
+}
+
+func TestAMultiRegionTableNeedsAHomeRegion(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		client := &replicated{Client: w.engine.Client()}
+		tbl, err := table.Open(client, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		c, err := lock.New(tbl, lock.Config{})
+		require.NoError(t, err)
+		for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Minute)}} {
+			_, err = c.Acquire(ctx, lock.Name("report"), opts...)
+			require.ErrorIs(t, err, lock.ErrMultiRegion)
+			_, err = c.TryAcquire(ctx, lock.Name("report"), opts...)
+			require.ErrorIs(t, err, lock.ErrMultiRegion)
+		}
+		assert.Equal(t, 1, client.requests)
+		_, err = c.Inspect(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, table.ErrNotFound, "nothing was written")
+
+		home, err := lock.New(w.table, lock.Config{HomeRegion: w.table.Region()})
+		require.NoError(t, err)
+		l, err := home.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, home.Close(ctx))
+		require.NoError(t, c.Close(ctx))
+
+		_, err = lock.New(w.table, lock.Config{HomeRegion: "mars-north-1"})
+		require.ErrorIs(t, err, lock.ErrInvalid)
+		assert.ErrorContains(t, err, "HomeRegion")
+	})
+}
+
+// denied may not describe tables.
+type denied struct{ table.Client }
+
+func (denied) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}
+}
+
+func TestWhoMayNotAskForReplicasIsToldWhatToSet(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		tbl, err := table.Open(&denied{w.engine.Client()}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		c, err := lock.New(tbl, lock.Config{})
+		require.NoError(t, err)
+		_, err = c.Acquire(ctx, lock.Name("report"))
+		require.Error(t, err)
+		require.ErrorIs(t, err, table.ErrDenied)
+		require.ErrorContains(t, err, "Config.HomeRegion")
+		require.NoError(t, c.Close(ctx))
+	})
+}
