@@ -82,7 +82,8 @@
 //	Plan, Verify                    2 to 4               none
 //	Ensure                          3 when all is well   none
 //
-// Every repeated request counts again. Table.Usage and WithUsage tell what was consumed.
+// Every repeated request counts again. Table.Usage and WithUsage tell what was consumed,
+// Table.Metered what a part of a program has.
 //
 // # Permissions
 //

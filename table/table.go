@@ -25,7 +25,13 @@ type Table struct {
 	scheme keys.Scheme // schema.Keys with its defaults filled in
 	retry  Retry
 	now    func() time.Time
-	usage  Usage
+	meters []*Usage // of Metered
+	*findings
+}
+
+// findings are what is known of a table by now, in common to all views of it.
+type findings struct {
+	usage Usage
 
 	mu       sync.Mutex // guards the following; never held across I/O
 	sighting ServerTime
@@ -66,7 +72,7 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("table: open: %w", err)
 	}
-	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, names: map[string]any{}}
+	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, findings: &findings{names: map[string]any{}}}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("table: open: %w: nil option", ErrInvalid)

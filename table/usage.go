@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -64,9 +65,20 @@ func usageFrom(ctx context.Context) *usageNode {
 // count books one request, and the capacity that it consumed, wherever somebody asked.
 func (t *Table) count(ctx context.Context, cost Totals) {
 	t.usage.add(cost)
+	for _, u := range t.meters {
+		u.add(cost)
+	}
 	for u := usageFrom(ctx); u != nil; u = u.above {
 		u.add(cost)
 	}
+}
+
+// Metered is the same table, whose requests are counted in u too: for a part of a program
+// that wants to know what it sends, whatever contexts it is called with.
+func (t *Table) Metered(u *Usage) *Table {
+	view := *t
+	view.meters = append(slices.Clone(t.meters), u)
+	return &view
 }
 
 // Usage returns what all requests of this Table have cost since it was opened.

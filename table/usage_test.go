@@ -131,3 +131,23 @@ func TestTheServersTimeIsSeenInEveryAnswer(t *testing.T) {
 		check("a cancelled transaction")
 	})
 }
+
+func TestMeteredCountsItsOwnRequests(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		var outer, inner table.Usage
+		a := f.Metered(&outer)
+		b := a.Metered(&inner)
+		put := func(sk string) table.Op { return table.Put(f.item("p", sk, "b", 1)) }
+		before := f.Usage()
+		require.NoError(t, f.Write(t.Context(), put("1")))
+		require.NoError(t, a.Write(t.Context(), put("2")))
+		require.NoError(t, b.Write(t.Context(), put("3")))
+		assert.EqualValues(t, 3, f.Usage().Requests-before.Requests, "all of them")
+		assert.Equal(t, table.Totals{Requests: 2, WriteUnits: 2}, outer.Totals())
+		assert.Equal(t, table.Totals{Requests: 1, WriteUnits: 1}, inner.Totals())
+		_, known := b.LastServerTime()
+		assert.True(t, known)
+		assert.Equal(t, f.Usage(), b.Usage(), "it is the same table")
+	})
+}
