@@ -38,6 +38,7 @@ type acquisition struct {
 	values  context.Context // whose values the lease's context carries
 
 	seen  Record      // the holder that the last refusal named
+	from  *ended      // the holder that this try may take over from; nil for none
 	alive *sessionRow // what proved its session to live, if that is why it was refused
 
 	// unclear is when the first attempt was sent whose answer was lost: it may have been
@@ -77,7 +78,9 @@ func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) 
 }
 
 // acquire runs one acquisition, in the way of how, and takes back what it may have left.
-func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how func(*acquisition, context.Context) (*Lease, error)) (*Lease, error) {
+func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how func(*acquisition, context.Context) (*Lease, error)) (lease *Lease, err error) {
+	began := time.Now()
+	defer func() { c.instruments.asked(ctx, began, err) }()
 	a, err := c.acquisition(ctx, target, opts)
 	if err != nil {
 		return nil, err
@@ -91,7 +94,7 @@ func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how 
 	if err := c.home(waiting); err != nil {
 		return nil, err
 	}
-	lease, err := how(a, waiting)
+	lease, err = how(a, waiting)
 	if err != nil {
 		a.abandon(ctx)
 		return nil, err
@@ -108,13 +111,13 @@ func (a *acquisition) tryOnce(ctx context.Context) (*Lease, error) {
 	}
 	if id := a.seen.Session; id != "" {
 		if a.client.mayBeLongDead(&a.seen) {
-			return a.takeOver(ctx, &ended{nonce: a.seen.Nonce, beat: -1, session: id, seen: -1})
+			return a.takeOver(ctx, &ended{nonce: a.seen.Nonce, fence: a.seen.Fence, beat: -1, session: id, seen: -1})
 		}
 		return nil, err
 	}
 	// The first request of a client cannot use its clock; its answer measures it.
 	if left, ok := a.client.untilTakeable(a.seen.Until()); ok && left <= 0 {
-		return a.try(ctx, nil)
+		return a.try(ctx, &ended{nonce: a.seen.Nonce, fence: a.seen.Fence, beat: -1, seen: -1})
 	}
 	return nil, err
 }
@@ -194,6 +197,7 @@ func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 // the lock.
 func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 	c := a.client
+	a.from = e
 	var s *session
 	if !a.fixed {
 		var err error
@@ -304,6 +308,7 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, start instan
 	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)
 	}
+	l.path = a.path(item, l.fence)
 	switch {
 	case err != nil:
 	case ctx.Err() != nil: // nobody is waiting for it any more
@@ -314,6 +319,15 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, start instan
 		}
 	}
 	return nil, join(err, l.giveBack(ctx))
+}
+
+// path tells a takeover from a lock that was free: a holder that has released is named by
+// the row, and one that somebody else has followed is more than one fence behind.
+func (a *acquisition) path(item table.Item, fence int64) path {
+	if e := a.from; e != nil && fence == e.fence+1 && !isString(item[attrReleasedNonce], e.nonce) {
+		return pathTakenOver
+	}
+	return pathFree
 }
 
 // verify replaces a fence that a new row began with while DynamoDB's time was not known,

@@ -45,8 +45,12 @@ func (c *Client) attempts(ctx context.Context, timeout time.Duration, f func(ctx
 			return err
 		}
 		if stop := wait.sleep(ctx); stop != nil {
+			if errors.Is(stop, errStopped) {
+				c.instruments.gaveUp(ctx)
+			}
 			return joinCause(ctx, err)
 		}
+		c.instruments.again()
 	}
 }
 

@@ -29,6 +29,8 @@ type Client struct {
 	rowKey     *keys.Template
 	rows       *rows
 
+	instruments *instruments // nil without a MeterProvider
+
 	closing context.Context // ends when Close begins: waiters listen
 	close   context.CancelFunc
 	work    sync.WaitGroup // goroutines, and acquisitions under way
@@ -49,11 +51,17 @@ func New(t *table.Table, config Config) (*Client, error) {
 	}
 	scheme := t.Scheme()
 	config = config.WithDefaults(scheme.Delimiter)
-	if err := config.validate(); err != nil {
+	if err := config.validate(fieldName); err != nil {
 		return nil, wrap("new", err)
 	}
 	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
 		return nil, wrap("new", fmt.Errorf("%w: Config.HomeRegion %q: the table's client is in %q", ErrInvalid, config.HomeRegion, here))
+	}
+	m, i := maker{}, (*instruments)(nil)
+	if config.MeterProvider != nil {
+		m.meter = config.MeterProvider.Meter(scope)
+		i = newInstruments(&m)
+		t = t.Metered(&i.usage)
 	}
 	standalone, err := template(scheme.PKTemplate, config.StandaloneKey, "name")
 	if err != nil {
@@ -75,7 +83,7 @@ func New(t *table.Table, config Config) (*Client, error) {
 	}
 	c := &Client{
 		table: t, scheme: scheme, config: config, clock: clock{t}, records: records, standalone: standalone, rowKey: rowKey,
-		rows: rows, leases: map[*Lease]struct{}{}, alive: map[string]time.Time{},
+		rows: rows, instruments: i, leases: map[*Lease]struct{}{}, alive: map[string]time.Time{},
 	}
 	if _, err := template(scheme.PKTemplate, config.SessionKey, "id"); err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.SessionKey: %w", ErrInvalid, err))
@@ -88,6 +96,9 @@ func New(t *table.Table, config Config) (*Client, error) {
 		return nil, wrap("new", fmt.Errorf("Config.SessionKey, or attributes of session rows: %w", err))
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
+	if err := c.measure(i, &m); err != nil {
+		return nil, wrap("new", fmt.Errorf("Config.MeterProvider: %w", err))
+	}
 	return c, nil
 }
 
@@ -180,6 +191,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.close()
+	defer c.instruments.stop()
 	ctx, cancel := detach(ctx)
 	defer cancel()
 
@@ -380,7 +392,6 @@ func (c *Client) clockIsOff(by time.Duration) {
 	c.warned = true
 	c.mu.Unlock()
 	if first {
-		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are neither used nor written",
-			"by", by, "bound", c.config.Skew)
+		c.tellClockOff(by)
 	}
 }

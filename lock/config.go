@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"time"
-	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // Bounds of what a Config and Fixed accept.
@@ -27,7 +27,9 @@ const (
 	MaxName  = 512 // bytes
 )
 
-// Config sets a Client up. The zero value is useful.
+// Config sets a Client up. The zero value is useful. What is not a function, the Logger or
+// the MeterProvider can also come from JSON (UnmarshalJSON) and from the environment
+// (ConfigFromEnv), with the same names and under the same rules.
 type Config struct {
 	// Lease is how long a lock stays held without a renewal: 1 s to 1 h. Renewals go out
 	// every quarter of it, and it counts in whole milliseconds. Shorter leases are taken over sooner after a crash, longer ones
@@ -96,9 +98,14 @@ type Config struct {
 	// to nil: the lease's context tells.
 	OnLost func(lease *Lease, cause error)
 
-	// Logger gets what people should know: a clock that is off, a lock that was lost.
+	// Logger gets what people should know: see the table of events in the package's
+	// documentation.
 	// Nothing above debug level carries a name or a key. Defaults to slog.Default().
 	Logger *slog.Logger
+
+	// MeterProvider gets measurements: see the table of instruments in the package's
+	// documentation. Defaults to nil: nothing is measured.
+	MeterProvider metric.MeterProvider
 }
 
 // Expiry says how the death of a holder may be known.
@@ -112,6 +119,47 @@ const (
 	// renewal for a whole lease.
 	ObservedOnly
 )
+
+const (
+	textRecorded = "recorded-or-observed"
+	textObserved = "observed-only"
+)
+
+func (e Expiry) text() (text string, ok bool) {
+	switch e {
+	case RecordedOrObserved:
+		return textRecorded, true
+	case ObservedOnly:
+		return textObserved, true
+	}
+	return fmt.Sprintf("Expiry(%d)", int(e)), false
+}
+
+// String is what MarshalText writes.
+func (e Expiry) String() string {
+	text, _ := e.text()
+	return text
+}
+
+// MarshalText writes "recorded-or-observed" or "observed-only".
+func (e Expiry) MarshalText() ([]byte, error) {
+	text, ok := e.text()
+	if !ok {
+		return nil, wrap("expiry", fmt.Errorf("%w: unknown value %d", ErrInvalid, int(e)))
+	}
+	return []byte(text), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (e *Expiry) UnmarshalText(text []byte) error {
+	for _, known := range []Expiry{RecordedOrObserved, ObservedOnly} {
+		if known.String() == string(text) {
+			*e = known
+			return nil
+		}
+	}
+	return wrap("expiry", fmt.Errorf("%w: %s", ErrInvalid, wantExpiry))
+}
 
 // WithDefaults fills in what is not set, for locks in tables with the given delimiter.
 func (c Config) WithDefaults(delimiter byte) Config {
@@ -168,41 +216,4 @@ func (c *Config) margin(lease time.Duration) time.Duration {
 		return min(c.Margin, lease/2)
 	}
 	return min(max(lease/100, 10*time.Millisecond), lease/2)
-}
-
-// validate says everything that is wrong, each with the field's name.
-func (c *Config) validate() error {
-	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: Config."+format, append([]any{ErrInvalid}, args...)...))
-	}
-	if c.Lease < MinLease || c.Lease > MaxLease {
-		bad("Lease %v: want %v to %v", c.Lease, MinLease, MaxLease)
-	}
-	if len(c.Owner) > MaxOwner || !utf8.ValidString(c.Owner) {
-		bad("Owner: want at most %d bytes of UTF-8", MaxOwner)
-	}
-	if c.Retention < minRetention || c.Retention > maxRetention {
-		bad("Retention %v: want %v to %v", c.Retention, minRetention, maxRetention)
-	}
-	if c.Skew < time.Second || c.Skew > time.Hour {
-		bad("Skew %v: want 1s to 1h", c.Skew)
-	}
-	if c.Expiry != RecordedOrObserved && c.Expiry != ObservedOnly {
-		bad("Expiry %d: unknown", c.Expiry)
-	}
-	if c.Margin < 0 || c.Margin > c.Lease/2 {
-		bad("Margin %v: want 0 to half the lease", c.Margin)
-	}
-	if c.MaxHold != 0 && c.MaxHold < MinFixed {
-		bad("MaxHold %v: want 0 or at least %v", c.MaxHold, MinFixed)
-	}
-	if c.Handoffs > maxHandoffs {
-		bad("Handoffs %d: want at most %d", c.Handoffs, maxHandoffs)
-	}
-	var all error
-	for _, err := range errs {
-		all = join(all, err)
-	}
-	return all
 }

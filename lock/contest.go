@@ -15,6 +15,7 @@ const forever = time.Duration(math.MaxInt64)
 // ended is a holder that may be taken for dead, as far as was seen; the writes re-check it.
 type ended struct {
 	nonce   string
+	fence   int64
 	beat    int64  // of a lease of its own that was silent for all of it; otherwise negative
 	session string // of others
 	seen    int64  // beat of a session that was silent for a whole lease; otherwise negative
@@ -183,7 +184,7 @@ func (r *room) takeable(c *contest) *ended {
 	if c.pause || !c.holder.Held() || r.until(c) > 0 {
 		return nil
 	}
-	e := &ended{nonce: c.holder.Nonce, beat: -1, session: c.holder.Session, seen: -1}
+	e := &ended{nonce: c.holder.Nonce, fence: c.holder.Fence, beat: -1, session: c.holder.Session, seen: -1}
 	if e.session == "" {
 		if c.silent() {
 			e.beat = c.holder.Beat

@@ -127,6 +127,58 @@
 // Fixed leases take a timer each. A client takes one goroutine while it has a session, which
 // ends when nothing has hung on it for a lease, and one while somebody waits.
 //
+// # Metrics
+//
+// Config.MeterProvider gets these, from the OpenTelemetry meter of this package's path. No
+// attribute has a name, a key or an owner in it. Instruments marked async are observed on
+// collection, until Close; the others are recorded as it happens.
+//
+//	instrument                         kind           unit           attributes             meaning
+//	mortise.lock.acquisitions          counter        {lock}         mortise.lock.path      locks acquired: free, taken_over (from a holder that died), handed_over (in this process)
+//	mortise.lock.acquisition.failures  counter        {acquisition}  error.type             calls of Acquire and TryAcquire that failed
+//	mortise.lock.wait.duration         histogram      s              error.type             from such a call to its end; error.type only where it failed
+//	mortise.lock.hold.duration         histogram      s              -                      from acquiring to release or loss
+//	mortise.lock.releases              counter        {lock}         -                      locks given up, by whatever call
+//	mortise.lock.release.failures      counter        {release}      error.type             attempts to release that failed; lost where somebody else has the lock
+//	mortise.lock.renewal.remaining     histogram      s              -                      left of the lease, the margin taken off, when a renewal succeeded
+//	mortise.lock.renewal.failures      counter        {request}      error.type             renewals that failed and were repeated
+//	mortise.lock.losses                counter        {lock}         mortise.lock.loss      locks lost: expired, stolen, max_hold (which is released as well)
+//	mortise.lock.revocations           counter        {lock}         -                      locks asked back, which is no loss
+//	mortise.lock.held                  updowncounter  {lock}         -                      async: leases that were neither given up nor found lost
+//	mortise.lock.session.remaining     gauge          s              -                      async: as Client.Remaining; nothing without a session
+//	mortise.lock.clock.skew            gauge          s              -                      async: how far the local clock is behind DynamoDB's for certain; negative where ahead
+//	mortise.lock.requests              counter        {request}      -                      async: requests sent, those of guarded writes included
+//	mortise.lock.retries               counter        {request}      -                      async: of them, those sent again by the table's policy
+//	mortise.lock.retries.exhausted     counter        {operation}    -                      operations that failed since the policy came to its end
+//	mortise.lock.consumed_capacity     counter        {unit}         mortise.lock.capacity  async: capacity units: read, write; what DynamoDB refuses is not in it
+//
+// error.type is one of closed, context (the caller's has ended), held, invalid, lost,
+// malformed, multi_region, not_lock, throttled, unreachable, _OTHER.
+//
+// # Events
+//
+// Config.Logger gets, besides what is of debug level:
+//
+//	level  event
+//	info   taken over from a holder that died; asked back; session opened; session ended
+//	warn   lost (with fence and cause); session lost; the clock is off (once per client)
+//
+// # Health
+//
+// Client.Healthy says whether the session is renewed in time, Client.Remaining how long it
+// lasts. Neither sends anything.
+//
+// # Configuration
+//
+// A Config can be read from JSON, in which Config is a json.Unmarshaler, and from the
+// environment (ConfigFromEnv):
+//
+//	{"lease": "10s", "max_hold": "5m", "expiry": "observed-only"}
+//
+//	MORTISE_LOCK_LEASE=10s
+//	MORTISE_LOCK_MAX_HOLD=5m
+//	MORTISE_LOCK_EXPIRY=observed-only
+//
 // # The cheap tier
 //
 // A write to a single item needs no transaction where that item carries the fence of its

@@ -174,3 +174,33 @@ func ExampleClient_Inspect() {
 	// true
 	// settler-1 true <nil>
 }
+
+func ExampleConfigFromEnviron() {
+	config, err := lock.ConfigFromEnviron("MORTISE_LOCK", []string{"MORTISE_LOCK_LEASE=10s", "MORTISE_LOCK_EXPIRY=observed-only"})
+	fmt.Println(config.Lease, config.Expiry, err)
+	_, err = lock.ConfigFromEnviron("MORTISE_LOCK", []string{"MORTISE_LOCK_LEASE=10"})
+	fmt.Println(err)
+	// Output:
+	// 10s observed-only <nil>
+	// lock: config: invalid request: MORTISE_LOCK_LEASE: want a duration with its unit, such as "20s"
+}
+
+func ExampleConfig_Validate() {
+	fmt.Println(lock.Config{Lease: time.Millisecond}.Validate() != nil)
+	// Output: true
+}
+
+func ExampleClient_Healthy() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	_, err = locks.Acquire(ctx, lock.Name("report"))
+	check(err)
+	left, ok := locks.Remaining()
+	fmt.Println(locks.Healthy(ctx), ok, left > 10*time.Second)
+	check(locks.Close(ctx))
+	fmt.Println(locks.Healthy(ctx))
+	// Output:
+	// <nil> true true
+	// lock: healthy: lock client closed
+}

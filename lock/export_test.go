@@ -7,3 +7,11 @@ func SessionID(c *Client) string {
 	}
 	return ""
 }
+
+// SettingFields are the fields of Config that the table of settings has a row for.
+func SettingFields() (fields []string) {
+	for i := range settings {
+		fields = append(fields, fieldName(settings[i].name)[len("Config."):])
+	}
+	return fields
+}

@@ -79,6 +79,9 @@ func mayHaveApplied(err error) bool {
 func (l *Lease) guarded(ctx context.Context, guard table.Op, ops []table.Op) error {
 	at := len(ops)
 	err := l.client.table.Write(ctx, append(ops[:at:at], guard)...)
+	if err != nil && ctx.Err() == nil && l.client.table.Retryable(err) {
+		l.client.instruments.gaveUp(ctx)
+	}
 	for _, failed := range table.Conditions(err) {
 		if failed.Index != at {
 			continue

@@ -21,7 +21,9 @@ type Lease struct {
 	length  time.Duration
 	since   time.Time // when it was acquired, by the wall clock
 	maxHold time.Duration
-	handed  int // how often in a row the lock was handed over within the process
+	path    path      // how the lock came to this holder
+	began   time.Time // monotonic: when the holder got it; zero while it has not
+	handed  int       // how often in a row the lock was handed over within the process
 
 	session *session // nil for a lease of its own
 	term    *term    // the session's, or its own
@@ -44,6 +46,8 @@ type Lease struct {
 	// overdue says that it was given back since it had been held for too long; it counts
 	// once released is set.
 	overdue atomic.Bool
+	// measured says that the hold time was.
+	measured atomic.Bool
 }
 
 // lease is what this acquisition makes of a row that names it. It begins with begin.
@@ -70,15 +74,22 @@ func (l *Lease) begin() error {
 		}
 		return ErrExpired
 	}
+	l.began = time.Now()
 	if !l.client.adopt(l) {
+		l.began = time.Time{}
 		return ErrClosed
 	}
 	l.limitHold()
 	if l.session == nil {
 		l.term.begin(l.end)
+	} else {
+		l.session.add(l)
+	}
+	l.client.instruments.acquired(l)
+	l.client.tellAcquired(l)
+	if l.session == nil {
 		return nil
 	}
-	l.session.add(l)
 	// The session may have ended before it knew of this lease.
 	return l.term.cause()
 }
@@ -154,13 +165,14 @@ func (l *Lease) release(ctx context.Context) error {
 }
 
 // releaseInTurn is release with the turn taken. unasked says that the holder has not asked for it.
-func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) error {
+func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error) {
 	if l.released.Load() {
 		if l.overdue.Load() {
 			return l.gone("release")
 		}
 		return nil
 	}
+	defer func() { l.client.instruments.releaseFailed(ctx, outcome) }()
 	l.overdue.Store(unasked)
 	l.parting.Store(true)
 	p := l.part()
@@ -199,7 +211,9 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) error {
 
 // gaveBack books that the row does not name this lease any more.
 func (l *Lease) gaveBack() {
-	l.released.Store(true)
+	if !l.released.Swap(true) {
+		l.client.instruments.released(l)
+	}
 	l.end(ErrReleased)
 	l.forget()
 }
@@ -214,6 +228,7 @@ func (l *Lease) stolen() {
 func (l *Lease) revoke() { l.end(ErrRevoked) }
 
 func (l *Lease) forget() {
+	l.client.instruments.held(l)
 	if l.session != nil {
 		l.session.remove(l.nonce)
 	}
@@ -262,10 +277,17 @@ func (l *Lease) end(cause error) {
 		// Nobody has to release a lease that ends by itself: do not keep it for Close.
 		c.forget(l)
 	}
+	if errors.Is(cause, ErrRevoked) {
+		c.instruments.revoked(l)
+		c.tellRevoked(l)
+		return // it is held all the same
+	}
+	c.instruments.held(l)
 	if !errors.Is(cause, ErrLost) || l.parting.Load() {
 		return // given up, not lost
 	}
-	c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
+	c.instruments.lost(l, cause)
+	c.tellLost(l, cause)
 	if c.config.OnLost != nil {
 		// Not one of the client's goroutines: the application may well close it there.
 		go c.config.OnLost(l, cause)

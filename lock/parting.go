@@ -80,7 +80,7 @@ func (p *parting) done() {
 	}
 	defer p.unreserve()
 	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under)
-	next.handed = l.handed + 1
+	next.handed, next.path = l.handed+1, pathHandedOver
 	l.client.room.handed(next)
 	l.gaveBack() // told before the next one is
 	err := next.begin()

@@ -44,9 +44,11 @@ func (l *Lease) renewOnce(ctx context.Context) error {
 	case err == nil, errors.Is(err, errOwnBeat):
 		// Ours either way: nobody else writes beats under this nonce, and what the row
 		// has began no earlier than this attempt.
+		left := l.term.remaining()
 		if !l.term.extend(start) {
 			return l.cause()
 		}
+		c.instruments.renewed(ctx, left)
 		return nil
 	case errors.As(err, &failed):
 		if errors.Is(failed.Err, ErrReleased) {
@@ -57,6 +59,7 @@ func (l *Lease) renewOnce(ctx context.Context) error {
 		return failed.Err
 	}
 	l.term.failed(err)
+	c.instruments.renewalFailed(ctx, err)
 	return err
 }
 

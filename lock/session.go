@@ -115,6 +115,7 @@ func (c *Client) openSession(ctx context.Context) (*session, error) {
 		s.term.end(ErrClosed)
 		return nil, ErrClosed
 	}
+	c.tellSessionOpened(s)
 	return s, nil
 }
 
@@ -190,6 +191,7 @@ func (s *session) renew(handled []string) (ask []string, ok bool) {
 			return ask, true
 		}
 		s.term.failed(err)
+		c.instruments.renewalFailed(s.term.ctx, err)
 		if sleep(s.term.ctx, wait.NextBackOff()) != nil {
 			return nil, false
 		}
@@ -227,9 +229,11 @@ func (s *session) renewOnce(ctx context.Context, start instant, handled []string
 	if err != nil {
 		return nil, err
 	}
+	left := s.term.remaining()
 	if !s.term.extend(start) {
 		return nil, s.term.cause()
 	}
+	c.instruments.renewed(ctx, left)
 	if row, err := c.sessionOf(item); err == nil {
 		return row.Ask, nil
 	}
@@ -249,6 +253,7 @@ func (s *session) ended(cause error) {
 	}
 	s.mu.Unlock()
 	s.client.sessionEnded(s)
+	s.client.tellSessionEnded(s, cause, len(list))
 	for _, l := range list {
 		l.end(cause)
 	}

@@ -396,7 +396,7 @@ func TestRecordedEndIsNotJudgedEarly(t *testing.T) {
 func TestSlowAnswersDoNotPassForAClockThatIsOff(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var log bytes.Buffer
-		c := w.client(lock.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		c := w.client(lock.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2900 * time.Millisecond})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)

@@ -1,0 +1,200 @@
+package lock_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// noSettings are the fields of Config that cannot be written down.
+var noSettings = []string{"Backoff", "OnLost", "Logger", "MeterProvider"}
+
+// A new field has to be a setting, with a row in the table of settings, or be named here.
+func TestEveryFieldIsASettingOrNot(t *testing.T) {
+	known := map[string]bool{}
+	for _, name := range lock.SettingFields() {
+		assert.False(t, known[name], "%s has two rows", name)
+		known[name] = true
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[lock.Config]()) {
+		setting := known[field.Name]
+		delete(known, field.Name)
+		none := false
+		for _, name := range noSettings {
+			none = none || name == field.Name
+		}
+		assert.NotEqual(t, none, setting, "Config.%s: want a row in the table of settings, or a place on the list of what is none", field.Name)
+	}
+	assert.Empty(t, known, "settings without a field")
+}
+
+// full has a value in every setting.
+func full() lock.Config {
+	return lock.Config{
+		Lease: 10500 * time.Millisecond, Owner: "settler \"1\" ü", Retention: 48 * time.Hour, Skew: 3 * time.Second, Expiry: lock.ObservedOnly,
+		Margin: 200 * time.Millisecond, MaxHold: 5 * time.Minute, HomeRegion: "eu-west-1", StandaloneKey: "MUTEX#{name}", RowKey: "~LOCK#{of}",
+		SessionKey: "PROCESS#{id}", Handoffs: -1,
+	}
+}
+
+func TestConfigIsTheSameFromEverywhere(t *testing.T) {
+	const text = `{"lease":"10.5s","owner":"settler \"1\" ü","retention":"48h0m0s","skew":"3s","expiry":"observed-only","margin":"200ms",` +
+		`"max_hold":"5m0s","home_region":"eu-west-1","standalone_key":"MUTEX#{name}","row_key":"~LOCK#{of}","session_key":"PROCESS#{id}","handoffs":-1}`
+	var read lock.Config
+	require.NoError(t, json.Unmarshal([]byte(text), &read))
+	assert.Equal(t, full(), read)
+	written, err := json.Marshal(read)
+	require.NoError(t, err)
+	assert.JSONEq(t, text, string(written))
+
+	var environ []string
+	var members map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &members))
+	for name, value := range members {
+		s, ok := value.(string)
+		if !ok {
+			s = "-1"
+		}
+		environ = append(environ, "APP_LOCK_"+strings.ToUpper(name)+"="+s)
+	}
+	environ = append(environ, "PATH=/bin", "APP_LOCKER=x", "=strange", "APP=1")
+	for _, prefix := range []string{"APP_LOCK", "APP_LOCK_"} {
+		read, err := lock.ConfigFromEnviron(prefix, environ)
+		require.NoError(t, err)
+		assert.Equal(t, full(), read)
+	}
+	require.NoError(t, full().Validate())
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	config := full()
+	config.HomeRegion = tbl.Region()
+	_, err = lock.New(tbl, config)
+	require.NoError(t, err)
+}
+
+func TestConfigFromJSON(t *testing.T) {
+	written, err := json.Marshal(lock.Config{})
+	require.NoError(t, err)
+	assert.Equal(t, "{}", string(written))
+
+	c := lock.Config{Lease: time.Minute, Owner: "before", Backoff: func() backoff.BackOff { return nil }}
+	require.NoError(t, json.Unmarshal([]byte(`{"owner": "after", "skew": null}`), &c))
+	assert.Equal(t, "after", c.Owner)
+	assert.Equal(t, time.Minute, c.Lease, "what is not mentioned stays")
+	assert.NotNil(t, c.Backoff)
+	require.NoError(t, json.Unmarshal([]byte(`null`), &c))
+	assert.Equal(t, "after", c.Owner)
+
+	var app struct {
+		Locks lock.Config `json:"locks"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(`{"locks": {"lease": "5s"}}`), &app))
+	assert.Equal(t, 5*time.Second, app.Locks.Lease)
+
+	for text, want := range map[string]string{
+		`{"lease": 20}`:                   `"lease": want a duration with its unit, such as "20s"`,
+		`{"lease": "20"}`:                 `"lease": want a duration with its unit`,
+		`{"lease": ""}`:                   `"lease": want a duration`,
+		`{"lease": "1ms"}`:                `"lease": 1ms: want 1s to 1h0m0s`,
+		`{"lease": true}`:                 `"lease": want a duration`,
+		`{"max_hold": "-1s"}`:             `"max_hold"`,
+		`{"Lease": "20s"}`:                `"Lease": unknown setting`,
+		`{"leese": "20s"}`:                `"leese": unknown setting`,
+		`{"lease": "5s", "lease": "6s"}`:  `"lease": set twice`,
+		`{"owner": 1}`:                    `"owner": want a string`,
+		`{"owner": {}}`:                   `"owner": want a string`,
+		`{"handoffs": "16"}`:              `"handoffs": want a whole number`,
+		`{"handoffs": 1.5}`:               `"handoffs": want a whole number`,
+		`{"handoffs": 1001}`:              `"handoffs": 1001: want at most 1000`,
+		`{"expiry": "never"}`:             `"expiry": want "recorded-or-observed" or "observed-only"`,
+		`{"expiry": 1}`:                   `"expiry": want "recorded-or-observed"`,
+		`{"row_key": "LOCK"}`:             `"row_key": want the one field of`,
+		`{"margin": "3s", "lease": "5s"}`: `"margin": 3s: want 0 to half the lease`,
+		`[]`:                              "want a JSON object",
+		`"20s"`:                           "want a JSON object",
+	} {
+		c := lock.Config{Owner: "before"}
+		err := json.Unmarshal([]byte(text), &c)
+		require.ErrorIs(t, err, lock.ErrInvalid, text)
+		require.ErrorContains(t, err, want)
+		assert.Equal(t, lock.Config{Owner: "before"}, c, "it stays as it was")
+	}
+	for _, text := range []string{`{`, `{"lease"`, `{"lease": }`, `{} {}`, "", "{\"owner\": \"\xff\"}"} {
+		require.ErrorIs(t, new(lock.Config).UnmarshalJSON([]byte(text)), lock.ErrInvalid, text)
+	}
+	err = json.Unmarshal([]byte(`{"lease": 20, "skew": "1ms", "nope": 1, "handoffs": 5000}`), &c)
+	for _, name := range []string{`"lease"`, `"skew"`, `"nope"`, `"handoffs"`} {
+		require.ErrorContains(t, err, name, "all at once")
+	}
+	_, err = json.Marshal(lock.Config{Expiry: 7})
+	require.ErrorIs(t, err, lock.ErrInvalid)
+	assert.Equal(t, "observed-only", lock.ObservedOnly.String())
+	assert.Equal(t, "Expiry(7)", lock.Expiry(7).String())
+}
+
+func TestConfigFromEnvironment(t *testing.T) {
+	t.Setenv("MORTISE_TEST_LOCK_LEASE", "30s")
+	t.Setenv("MORTISE_TEST_LOCK_OWNER", "")
+	c, err := lock.ConfigFromEnv("MORTISE_TEST_LOCK")
+	require.NoError(t, err)
+	assert.Equal(t, lock.Config{Lease: 30 * time.Second}, c)
+
+	_, err = lock.ConfigFromEnviron("APP", []string{"APP_LEASE=20", "APP_SKEW=1ms", "APP_LEESE=20s", "APP_lease=20s", "APP_HANDOFFS=many", "APP_EXPIRY=never", "APP_=x"})
+	require.ErrorIs(t, err, lock.ErrInvalid)
+	for _, text := range []string{
+		`APP_LEASE: want a duration with its unit`, "APP_SKEW: 1ms: want 1s to 1h", "APP_LEESE: unknown", "APP_lease: unknown", "APP_HANDOFFS: want a whole number",
+		"APP_EXPIRY: want", "APP_: unknown",
+	} {
+		require.ErrorContains(t, err, text)
+	}
+	for _, prefix := range []string{"", "_", "A=B"} {
+		_, err = lock.ConfigFromEnviron(prefix, nil)
+		require.ErrorIs(t, err, lock.ErrInvalid)
+		require.ErrorContains(t, err, "prefix")
+	}
+}
+
+func TestValidateNeedsNoTable(t *testing.T) {
+	require.NoError(t, lock.Config{}.Validate())
+	err := lock.Config{Lease: time.Millisecond, RowKey: "{no}", MaxHold: 1}.Validate()
+	require.ErrorIs(t, err, lock.ErrInvalid)
+	for _, name := range []string{"Config.Lease", "Config.RowKey", "Config.MaxHold"} {
+		require.ErrorContains(t, err, name)
+	}
+}
+
+// What is read is valid, and comes back as it was when written and read again.
+func FuzzConfigJSON(f *testing.F) {
+	whole, err := json.Marshal(full())
+	require.NoError(f, err)
+	for _, seed := range []string{
+		string(whole), `{}`, `null`, `{"lease": "20s"}`, `{"lease": 20}`, `{"lease": "1h", "lease": "1h"}`, `{"handoffs": 1e2}`, `{"handoffs": 100000000000000000000}`,
+		`{"owner": "\ud800"}`, `{"owner": "\u0000"}`, `{"expiry": null}`, `{"lease": "1000000001ns"}`, `{"skew": ".5h"}`, `{"row_key": "{of}$#"}`, `[{}]`, "{\"\xff\": 1}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var c lock.Config
+		if err := c.UnmarshalJSON(data); err != nil {
+			require.ErrorIs(t, err, lock.ErrInvalid)
+			assert.Equal(t, lock.Config{}, c)
+			return
+		}
+		require.NoError(t, c.Validate())
+		text, err := json.Marshal(c)
+		require.NoError(t, err)
+		var again lock.Config
+		require.NoError(t, json.Unmarshal(text, &again), "%s", text)
+		assert.Equal(t, c, again)
+	})
+}
