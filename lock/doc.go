@@ -160,7 +160,7 @@
 // Config.Logger gets, besides what is of debug level:
 //
 //	level  event
-//	info   taken over from a holder that died; asked back; session opened; session ended
+//	info   taken over from a holder that died; asked back
 //	warn   lost (with fence and cause); session lost; the clock is off (once per client)
 //
 // # Health

@@ -30,7 +30,7 @@ func (c *Client) tellRevoked(l *Lease) {
 }
 
 func (c *Client) tellSessionOpened(s *session) {
-	c.config.Logger.Info("lock: session opened", "session", s.id, "lease", c.config.Lease)
+	c.config.Logger.Debug("lock: session opened", "session", s.id, "lease", c.config.Lease)
 }
 
 // tellSessionEnded tells of the end of a session, with how many leases were lost by it.
@@ -39,7 +39,7 @@ func (c *Client) tellSessionEnded(s *session, cause error, leases int) {
 		c.config.Logger.Warn("lock: session lost", "session", s.id, "leases", leases, "cause", cause)
 		return
 	}
-	c.config.Logger.Info("lock: session ended", "session", s.id)
+	c.config.Logger.Debug("lock: session ended", "session", s.id)
 }
 
 func (c *Client) tellClockOff(by time.Duration) {
