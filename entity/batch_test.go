@@ -130,6 +130,14 @@ func TestBatchGetReportsWhatItCouldNotRead(t *testing.T) {
 		assert.Equal(t, []int{0, 2, 3}, unread)
 		require.NotNil(t, got[1])
 		assert.Equal(t, "a", got[1].ID)
+
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		got, err = orders.BatchGet(ended, []Order{a, b})
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorAs(t, err, &failed)
+		assert.Len(t, failed.Failed, 2)
+		assert.Equal(t, []*Order{nil, nil}, got)
 	})
 }
 

@@ -80,16 +80,21 @@ func (m *merge) fill(ctx context.Context) error {
 			empty = append(empty, p)
 		}
 	}
-	if len(empty) == 0 {
+	switch len(empty) {
+	case 0:
 		return nil
-	}
-	if len(empty) == 1 {
+	case 1:
 		return empty[0].read(ctx, m.table)
 	}
+	return readAll(ctx, m.table, empty)
+}
+
+// readAll is apart from fill, which is called for every row, for the sake of its allocations.
+func readAll(ctx context.Context, t *table.Table, parts []*part) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
-	for _, p := range empty {
-		group.Go(func() error { return p.read(ctx, m.table) })
+	for _, p := range parts {
+		group.Go(func() error { return p.read(ctx, t) })
 	}
 	return group.Wait()
 }
