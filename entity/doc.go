@@ -17,6 +17,15 @@
 //	o, err = orders.Update(ctx, o, entity.Set("status", "paid")) // and moves it in gsi1
 //	for o, err := range orders.Query(ctx, keys.Values{"status": "open"}, entity.On("gsi1")) { … }
 //
+// # Reading
+//
+//	Get, BatchGet        rows by key; BatchGet many of them, in the order of the input
+//	Query                rows of one partition key, or of all shards of one, in order, as an iterator
+//	Page                 some of them, with a Cursor for the next page that may travel in a URL
+//	Scan                 all rows of the type, in parallel segments if wanted, in no order
+//	Collect, CollectIn   all rows of an item collection, of many types, each into its sink
+//	Sort                 one row, such as an image of a stream's record, into its sink
+//
 // # Encoding
 //
 // Fields become attributes by the tags and interfaces of github.com/guregu/dynamo:
@@ -40,14 +49,26 @@
 //   - Keys of indexes are never stale. What an update touches is computed anew, from what is
 //     supplied or from a consistent read, under a condition that it still holds.
 //   - With a Version nothing that was not seen is overwritten: that is ErrStale.
-//   - Expired rows are invisible before DynamoDB deletes them, also for Create and Update.
+//   - Expired rows are invisible before DynamoDB deletes them, also for Create and Update. Only
+//     WithExpired, Raw and Sort show them.
 //   - Attributes that T does not know survive Update.
-//   - Query and Collect drop no row silently: one that does not decode is a *DecodeError,
-//     with its key. Query steps over rows of other types, Collect reports them unless told.
+//   - No reader drops a row silently: one that does not decode is a *DecodeError, with its
+//     key. Query, Page and Scan step over rows of other types, Collect and Sort report them
+//     unless told.
+//   - Pages together are the query: no row is skipped or repeated because a page ended, with
+//     filters, expired rows, equal sort keys and shards too, and if the row at the end is deleted.
+//   - A cursor of another query is refused before anything is sent. One that somebody made up
+//     reaches no row that its query does not: it says where to begin, not what to read.
+//   - Goroutines of a call have ended when it returns, those of Scan when the loop ends.
 //   - Error texts contain no keys and no values of the application.
 //
 // # Not guaranteed
 //
+//   - Query, Page and Scan do not see one moment: rows that change meanwhile may be seen before or
+//     after, and a row whose key in an index changes may be seen there twice or not at all.
+//   - Cursors are neither secret nor signed: they contain the sort key of a row and, on an
+//     index, the row's own key.
+//   - PutAll is not a transaction: some of the values may be written and others not.
 //   - Put replaces the whole row, attributes that T does not know included.
 //   - Update with a version above 0 takes the value given to be the whole row as it was read. A
 //     value that lacks a field of an index's key is refused with ErrStale; what a
@@ -77,13 +98,18 @@
 //	                       neither the update nor the key supplies, and on any update with a predicate, unless the
 //	                       value has a version above 0
 //	…Op                    nothing: the transaction counts twice a write each
-//	Query                  1 request per page, rows of other types and expired ones included
-//	Collect                1 consistent query
+//	Query                  1 request per page, rows of other types and expired ones included; per shard
+//	Page                   the same, of a row more than the page has
+//	Scan                   the whole table or index, rows of other types included
+//	Collect, CollectIn     1 consistent query
+//	BatchGet               1 request per 100 rows, units as for Get
+//	PutAll                 that of Put for each value
+//	Sort                   nothing
 //
 // Each index that a write touches costs a write more, two when its key changes.
 //
 // # Permissions
 //
-// Those of the calls in package table: dynamodb:GetItem, PutItem, UpdateItem, DeleteItem, and
-// Query on the table and its indexes.
+// Those of the calls in package table: dynamodb:GetItem, BatchGetItem, PutItem, UpdateItem,
+// DeleteItem, and Query and Scan on the table and its indexes.
 package entity

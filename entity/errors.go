@@ -64,14 +64,15 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// UnknownTypeError says that Collect met a row that none of its sinks takes. It matches ErrType.
+// UnknownTypeError says that Collect or Sort met a row that none of its sinks takes. It matches
+// ErrType.
 type UnknownTypeError struct {
 	Type string // the row's; empty when it has none
 	Key  keys.Key
 }
 
 func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("entity: collect: no sink for a row of type %q", e.Type)
+	return fmt.Sprintf("entity: no sink for a row of type %q", e.Type)
 }
 
 // Is matches ErrType.

@@ -109,7 +109,7 @@ func ExampleCollect() {
 	fmt.Println(err)
 	// Output:
 	// [{1 acme}] [{1 1 hinge} {1 2 latch}] <nil>
-	// entity: collect: no sink for a row of type "Item"
+	// entity: no sink for a row of type "Item"
 }
 
 func ExampleEntity_Query() {

@@ -9,136 +9,18 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// ReadOption changes how Get and Query read.
-type ReadOption func(*reading) error
-
-type reading struct {
-	consistent bool
-	expired    bool
-	index      string
-	descending bool
-	limit      int
-	pageSize   int
-	filter     table.Cond
-	lo, hi     *bound
-}
-
-type bound struct {
-	field string
-	value any
-}
-
-// Consistent reads every write that was acknowledged before, for twice the price. Indexes
-// cannot be read so, local ones excepted.
-func Consistent() ReadOption {
-	return func(r *reading) error {
-		r.consistent = true
-		return nil
-	}
-}
-
-// WithExpired also returns rows that have expired and are not yet deleted.
-func WithExpired() ReadOption {
-	return func(r *reading) error {
-		r.expired = true
-		return nil
-	}
-}
-
-// On queries an index of the table instead of the table itself. An index that does not hold
-// all attributes gives rows with those fields empty that it lacks: do not write them back.
-func On(index string) ReadOption {
-	return func(r *reading) error {
-		r.index = index
-		return nil
-	}
-}
-
-// Descending returns rows from the greatest sort key to the smallest.
-func Descending() ReadOption {
-	return func(r *reading) error {
-		r.descending = true
-		return nil
-	}
-}
-
-// Limit ends a query after n rows, at least 1.
-func Limit(n int) ReadOption {
-	return func(r *reading) error {
-		if n < 1 {
-			return fmt.Errorf("%w: Limit(%d): want at least 1", ErrInvalid, n)
-		}
-		r.limit = n
-		return nil
-	}
-}
-
-// PageSize is the number of rows that one request examines, at least 1. Defaults to as
-// many as 1 MB holds.
-func PageSize(n int) ReadOption {
-	return func(r *reading) error {
-		if n < 1 {
-			return fmt.Errorf("%w: PageSize(%d): want at least 1", ErrInvalid, n)
-		}
-		r.pageSize = n
-		return nil
-	}
-}
-
-// Filter drops rows for which cond does not hold, after they were read and paid for.
-// Several filters all have to hold.
-func Filter(cond table.Cond) ReadOption {
-	return func(r *reading) error {
-		r.filter = table.And(r.filter, cond)
-		return nil
-	}
-}
-
-// From starts a query where a field of the sort key has the given value, which is
-// included. It has to be the field that follows those that match names.
-func From(field string, value any) ReadOption {
-	return func(r *reading) error {
-		r.lo = &bound{field, value}
-		return nil
-	}
-}
-
-// Until ends a query before a field of the sort key has the given value, which is excluded.
-func Until(field string, value any) ReadOption {
-	return func(r *reading) error {
-		r.hi = &bound{field, value}
-		return nil
-	}
-}
-
-func newReading(opts []ReadOption) (r reading, err error) {
-	for _, opt := range opts {
-		if opt == nil {
-			return r, fmt.Errorf("%w: nil option", ErrInvalid)
-		}
-		if err := opt(&r); err != nil {
-			return r, err
-		}
-	}
-	return r, nil
-}
-
 // Get reads the row of o, of which only the key fields count. A missing or expired row is
-// ErrNotFound, a row of another type ErrType. Of the options, Consistent and WithExpired
-// mean something here.
+// ErrNotFound, a row of another type ErrType. Options: Consistent, WithExpired.
 //
 // Cost: one read: half a unit per 4 KB, one when consistent.
 func (e *Entity[T]) Get(ctx context.Context, o T, opts ...ReadOption) (T, error) {
-	r, err := newReading(opts)
-	if err == nil && (r.index != "" || r.descending || r.limit+r.pageSize > 0 || !r.filter.IsZero() || r.lo != nil || r.hi != nil) {
-		err = fmt.Errorf("%w: an option for queries only", ErrInvalid)
-	}
+	var zero T
+	r, err := newReading(opts, getOptions)
 	if err != nil {
-		return o, e.fail("get", err)
+		return zero, e.fail("get", err)
 	}
 	row, err := e.read(ctx, o, r)
 	if err != nil {
-		var zero T
 		return zero, e.fail("get", err)
 	}
 	return row, nil
@@ -157,10 +39,20 @@ func (e *Entity[T]) readItem(ctx context.Context, o T, r reading) (table.Item, e
 	if err != nil {
 		return nil, err
 	}
-	if !r.expired && e.Owns(item) && e.plan.expired(item, e.table.Now()) {
+	if e.Owns(item) && e.hidden(item, r.expired) {
 		return nil, ErrNotFound
 	}
 	return item, nil
+}
+
+// hidden says whether a row is invisible because it has expired.
+func (e *Entity[T]) hidden(item table.Item, expired bool) bool {
+	return !expired && e.plan.expired(item, e.table.Now())
+}
+
+// visible says whether a row found beside others is one of e that a reader sees.
+func (e *Entity[T]) visible(item table.Item, r *reading) bool {
+	return e.Owns(item) && !e.hidden(item, r.expired)
 }
 
 // Query yields rows of one partition key in the order of their sort keys, until the end,
@@ -168,64 +60,132 @@ func (e *Entity[T]) readItem(ctx context.Context, o T, r reading) (table.Item, e
 // partition key's template, and as many leading fields of the sort key's as wanted;
 // prefixes end at field boundaries. Rows of other types and expired ones are left out.
 //
+// Where match leaves out a field that only a shard of the partition key is computed
+// from, all shards are read, up to 8 at a time, and their rows merged by sort key; rows
+// with the same sort key come in the order of the shards.
+//
 // On an index, which is eventually consistent, a row may be as it was some moments ago.
 //
-// Cost: per request, half a read unit per 4 KB examined, one when consistent.
+// Options: all but Segments.
+//
+// Cost: per request, half a read unit per 4 KB examined, one when consistent. Of shards
+// each costs at least a request, and may read Limit rows in vain.
 func (e *Entity[T]) Query(ctx context.Context, match keys.Values, opts ...ReadOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
-		r, err := newReading(opts)
-		var q table.Query
-		if err == nil {
-			q, err = e.query(match, r)
-		}
+		s, err := e.search(match, opts, 0)
 		if err != nil {
 			yield(zero, e.fail("query", err))
 			return
 		}
-		left := r.limit
-		for item, err := range e.table.Query(ctx, q) {
+		for n := 0; s.limit == 0 || n < s.limit; n++ {
+			item, err := s.next(ctx)
 			if err != nil {
 				yield(zero, e.fail("query", err))
 				return
 			}
-			if !e.Owns(item) || !r.expired && e.plan.expired(item, e.table.Now()) {
-				continue
+			if item == nil {
+				return
 			}
 			o, err := e.Decode(item)
 			if !yield(o, err) || err != nil {
-				return
-			}
-			if left--; left == 0 {
 				return
 			}
 		}
 	}
 }
 
-// query translates names and values into keys.
-func (e *Entity[T]) query(match keys.Values, r reading) (q table.Query, err error) {
+// search is a query on its way: rows that are visible, in order.
+type search struct {
+	reading
+	rows    merge
+	visible func(table.Item) bool
+	binding binding
+}
+
+// search translates names and values into keys. Where no page size is given, requests
+// examine that many rows more than the limit.
+func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*search, error) {
+	r, err := newReading(opts, queryOptions)
+	if err != nil {
+		return nil, err
+	}
 	pk, sk, err := e.keysOf(r.index)
 	if err != nil {
-		return q, err
-	}
-	q = table.Query{
-		Index: r.index, Filter: r.filter, Descending: r.descending, Consistent: r.consistent, PageSize: r.pageSize,
-	}
-	if r.pageSize == 0 && r.limit > 0 && r.filter.IsZero() {
-		q.PageSize = r.limit
+		return nil, err
 	}
 	values, err := split(match, pk, sk)
 	if err != nil {
-		return q, err
+		return nil, err
 	}
-	if q.PK, err = pk.tpl.Format(values[0]); err != nil {
-		return q, fmt.Errorf("%w: %w", ErrInvalid, err)
+	pks, err := pk.shards(values[0])
+	if err != nil {
+		return nil, err
 	}
-	if q.SK, err = sk.span(values[1], r); err != nil {
-		return q, fmt.Errorf("%w: %w", ErrInvalid, err)
+	span, err := sk.span(values[1], r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return q, nil
+	s := &search{reading: r}
+	s.visible = func(item table.Item) bool { return e.visible(item, &s.reading) }
+	s.rows = merge{table: e.table, sk: sk.attr, descending: r.descending, parts: make([]part, len(pks))}
+	for i := range pks {
+		q := table.Query{
+			Index: r.index, PK: pks[i], SK: span, Filter: r.filter,
+			Descending: r.descending, Consistent: r.consistent, PageSize: r.pageSize,
+		}
+		if r.pageSize == 0 && r.limit > 0 && r.filter.IsZero() {
+			q.PageSize = min(r.limit, 1<<30) + more
+		}
+		s.rows.parts[i].query = q
+	}
+	s.binding = binding{table: e.table, typ: e.typ, pks: pks, pk: pk.attr, sk: sk.attr, reading: &s.reading, span: span}
+	if r.after == "" {
+		return s, nil
+	}
+	at, start, err := s.binding.open(r.after)
+	if err != nil {
+		return nil, err
+	}
+	s.rows.resume(at, start)
+	return s, nil
+}
+
+// next is the next visible row; nil at the end.
+func (s *search) next(ctx context.Context) (table.Item, error) {
+	for {
+		item, err := s.rows.next(ctx)
+		if item == nil || err != nil || s.visible(item) {
+			return item, err
+		}
+	}
+}
+
+// shards are the partition keys for values: several where they leave out what a shard is
+// computed from.
+func (k *keyPlan) shards(values keys.Values) ([]string, error) {
+	spread := false
+	for _, f := range k.tpl.Fields() {
+		switch _, ok := values[f.Name]; {
+		case ok:
+		case f.Computed:
+			spread = true
+		default:
+			return nil, fmt.Errorf("%w: %q of the partition key is missing", ErrInvalid, f.Name)
+		}
+	}
+	if spread {
+		list, err := k.tpl.Shards(values)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		return list, nil
+	}
+	one, err := k.tpl.Format(values)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return []string{one}, nil
 }
 
 func (e *Entity[T]) keysOf(index string) (pk, sk *keyPlan, err error) {

@@ -1,5 +1,7 @@
 package table
 
+import "strconv"
+
 // Cond is a condition on an item. The zero value is no condition.
 type Cond struct {
 	kind condKind
@@ -24,6 +26,18 @@ const (
 
 // IsZero says whether c is no condition at all.
 func (c Cond) IsZero() bool { return c.kind == noCond }
+
+// Shape is the condition without the values that it compares with: equal for conditions that
+// ask the same of an item, each with its own values. It is text without a grammar of its own, to
+// be compared and hashed.
+func (c Cond) Shape() string {
+	var b builder
+	c.write(&b)
+	for i := range len(b.names) { // after the expression, in which they have numbers
+		b.text(strconv.Quote(b.names[holderFor(&nameHolders, '#', i)]))
+	}
+	return string(b.buf)
+}
 
 func (o Operand) compare(op string, v any) Cond {
 	return Cond{kind: compareCond, op: op, args: []Operand{o, operand(v)}}

@@ -170,3 +170,30 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 		}
 	})
 }
+
+func TestShapeIsTheConditionWithoutItsValues(t *testing.T) {
+	a, b := table.Attr("a"), table.Attr("b")
+	same := [][2]table.Cond{
+		{a.Equal(1), a.Equal("two")},
+		{table.And(a.Less(1), b.In(1, 2)), table.And(a.Less(7), b.In("x", "y"))},
+		{table.Not(a.Field("x").At(1).Exists()), table.Not(a.Field("x").At(1).Exists())},
+		{{}, {}},
+	}
+	for _, pair := range same {
+		assert.Equal(t, pair[0].Shape(), pair[1].Shape())
+	}
+	different := []table.Cond{
+		{},
+		a.Equal(1), b.Equal(1), a.Less(1), a.Equal(b), b.Equal(a), a.In(1), a.In(1, 2), a.At(1).Equal(1), a.At(2).Equal(1), a.Field("b").Equal(1),
+		table.Attr(`a"b`).Equal(1), table.Attr("a.b").Equal(1), table.And(a.Equal(1), b.Equal(1)), table.Or(a.Equal(1), b.Equal(1)), table.And(b.Equal(1), a.Equal(1)),
+		table.Not(a.Equal(1)), a.Size().Equal(1), a.Exists(), a.HasPrefix("x"), a.Between(1, 2),
+	}
+	seen := map[string]int{}
+	for i, c := range different {
+		j, ok := seen[c.Shape()]
+		assert.False(t, ok, "%d and %d", i, j)
+		seen[c.Shape()] = i
+		assert.NotContains(t, c.Shape(), "cAnArY")
+	}
+	assert.NotContains(t, a.Equal("cAnArY").Shape(), "cAnArY")
+}

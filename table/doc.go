@@ -16,7 +16,7 @@
 // Go values become attribute values as github.com/guregu/dynamo encodes them, with its struct
 // tags and its Marshaler interfaces. In expressions an empty string is a value like
 // another; what encodes to nothing (nil, an empty set) is refused. Items are the SDK's own
-// maps of attribute values.
+// maps of attribute values; ItemFromJSON reads them from DynamoDB's JSON.
 //
 // # Guarantees
 //

@@ -140,3 +140,16 @@ func ExampleTable_WriteOnce() {
 	fmt.Println(item["n"].(*types.AttributeValueMemberN).Value, err)
 	// Output: 1 <nil>
 }
+
+func ExampleItemFromJSON() {
+	item, err := table.ItemFromJSON([]byte(`{"pk":{"S":"a"},"sk":{"S":"b"},"tags":{"SS":["x","y"]}}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(item), item["tags"].(*types.AttributeValueMemberSS).Value)
+	_, err = table.ItemFromJSON([]byte(`{"pk":{"S":"a"},"n":{"N":"secret"}}`))
+	fmt.Println(err)
+	// Output:
+	// 3 [x y]
+	// table: item from JSON: invalid request: attribute "n": not a number
+}

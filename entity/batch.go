@@ -1,0 +1,153 @@
+package entity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// BatchError says which values of a batch failed, and why. It matches whatever one of the
+// causes matches. Its text contains none of the values.
+type BatchError[T any] struct {
+	Failed []Failure[T] // in the order of the batch
+	Of     int          // how many values the batch had
+}
+
+// Failure is a value of a batch that failed.
+type Failure[T any] struct {
+	Index int // in the list given
+	Value T   // as given
+	Err   error
+}
+
+func (e *BatchError[T]) Error() string {
+	if len(e.Failed) == 0 {
+		return "entity: batch: nothing failed"
+	}
+	return fmt.Sprintf("%d of %d values failed, the first at index %d: %v", len(e.Failed), e.Of, e.Failed[0].Index, e.Failed[0].Err)
+}
+
+// Unwrap returns the causes.
+func (e *BatchError[T]) Unwrap() []error {
+	list := make([]error, len(e.Failed))
+	for i := range e.Failed {
+		list[i] = e.Failed[i].Err
+	}
+	return list
+}
+
+// outcome is the error of a batch; nil where nothing failed.
+func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
+	failed := &BatchError[T]{Of: len(list)}
+	for i, err := range errs {
+		if err != nil {
+			failed.Failed = append(failed.Failed, Failure[T]{Index: i, Value: list[i], Err: err})
+		}
+	}
+	if len(failed.Failed) == 0 {
+		return nil
+	}
+	return e.fail(operation, failed)
+}
+
+// BatchGet reads the rows of many values, of which only the key fields count, in as few
+// requests as possible. The result has the order of list: nil stands for a row that is missing or has
+// expired. Of values with the same key each gets a copy of the row, which is read once.
+//
+// What could not be read is nil too, and in a *BatchError beside what could: what DynamoDB left
+// unprocessed until the retry policy ended (with a *table.UnprocessedError, see there), rows of other
+// types, rows that do not decode. Options: Consistent, WithExpired.
+//
+// Cost: one request per 100 rows; units as for Get.
+func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) ([]*T, error) {
+	r, err := newReading(opts, getOptions)
+	if err != nil {
+		return nil, e.fail("batch get", err)
+	}
+	at, err := e.batchKeys(list)
+	if err != nil {
+		return nil, e.fail("batch get", err)
+	}
+	items, err := e.table.BatchGet(ctx, at, r.consistent)
+	var undone *table.UnprocessedError
+	if err != nil && !errors.As(err, &undone) {
+		return nil, e.fail("batch get", err)
+	}
+	rows, errs := make([]*T, len(list)), make([]error, len(list))
+	for i, item := range items {
+		if item == nil || e.Owns(item) && e.hidden(item, r.expired) {
+			continue
+		}
+		o, err := e.Decode(item)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		rows[i] = &o
+	}
+	if undone != nil {
+		unread := make(map[keys.Key]bool, len(undone.Keys))
+		for _, key := range undone.Keys {
+			unread[key] = true
+		}
+		for i, key := range at {
+			if unread[key] {
+				errs[i] = err
+			}
+		}
+	}
+	return rows, e.outcome("batch get", list, errs)
+}
+
+// PutAll puts many values, each as Put does, and returns them as written, in the order of
+// list. They are independent of each other and written in no order: what fails is
+// in a *BatchError, the rest is written all the same. Two values with the same key are refused.
+//
+// It sends single puts, up to 8 at a time, and not DynamoDB's BatchWriteItem, which knows no
+// conditions: that would overwrite newer versions and rows of other types, and costs as many
+// units. Where nothing of that matters, as in the import into an empty table, use
+// table.BatchWrite.
+//
+// Cost: per value, that of Put.
+func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {
+	at, err := e.batchKeys(list)
+	if err != nil {
+		return nil, e.fail("put all", err)
+	}
+	first := make(map[keys.Key]int, len(at))
+	for i, key := range at {
+		if j, ok := first[key]; ok {
+			return nil, e.fail("put all", fmt.Errorf("%w: values %d and %d have the same key", ErrInvalid, j, i))
+		}
+		first[key] = i
+	}
+	written, errs := make([]T, len(list)), make([]error, len(list))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i := range list {
+		group.Go(func() error {
+			written[i], errs[i] = e.Put(ctx, list[i])
+			return nil // one that fails does not stop the others
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, e.fail("put all", err)
+	}
+	return written, e.outcome("put all", list, errs)
+}
+
+func (e *Entity[T]) batchKeys(list []T) ([]keys.Key, error) {
+	at := make([]keys.Key, len(list))
+	for i := range list {
+		at[i] = e.Key(list[i])
+		if err := at[i].Validate(); err != nil {
+			return nil, fmt.Errorf("%w: value %d: %w", ErrInvalid, i, err)
+		}
+	}
+	return at, nil
+}

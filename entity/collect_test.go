@@ -1,0 +1,172 @@
+package entity_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Parcel and Stop share item collections.
+type Parcel struct {
+	No      string    `dynamo:"no"`
+	Expires time.Time `dynamo:"expires,omitempty"`
+}
+
+type Stop struct {
+	Parcel string `dynamo:"-"`
+	Seq    int    `dynamo:"-"`
+	Note   string `dynamo:"note,omitempty"`
+}
+
+func parcels(t *testing.T, f fixture) (*entity.Entity[Parcel], *entity.Entity[Stop]) {
+	t.Helper()
+	return define(t, f.Table, entity.Spec[Parcel]{Type: "Parcel", PK: "PARCEL#{no}", SK: "PARCEL", TTL: "expires"}),
+		define(t, f.Table, entity.Spec[Stop]{Type: "Stop", PK: "PARCEL#{parcel}", SK: "STOP#{seq:uint3}"})
+}
+
+func TestCollectReadsOn(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		_, stops := parcels(t, f)
+		ctx := t.Context()
+		for i := range 9 {
+			_, err := stops.Create(ctx, Stop{"1", i, strings.Repeat("x", 250<<10)})
+			require.NoError(t, err)
+		}
+		var list []Stop
+		f.faults.Script()
+		require.NoError(t, entity.Collect(ctx, f.Table, stops.Key(Stop{"1", 0, ""}).PK, entity.Into(stops, &list)))
+		assert.Greater(t, len(f.faults.Sent()), 1, "2.2 MB")
+		require.Len(t, list, 9)
+		for i, s := range list {
+			assert.Equal(t, i, s.Seq)
+		}
+	})
+}
+
+func TestCollectInARange(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		parcels, stops := parcels(t, f)
+		ctx := t.Context()
+		require.NoError(t, f.Write(ctx, parcels.CreateOp(Parcel{No: "1"}), stops.CreateOp(Stop{"1", 1, ""}), stops.CreateOp(Stop{"1", 2, ""}), stops.CreateOp(Stop{"1", 10, ""})))
+		pk := parcels.Key(Parcel{No: "1"}).PK
+		tpl, err := f.Scheme().SKTemplate("STOP#{seq:uint3}")
+		require.NoError(t, err)
+		until, err := tpl.Until(10)
+		require.NoError(t, err)
+		for name, c := range map[string]struct {
+			in   keys.Range
+			want []int
+		}{
+			"prefix": {keys.PrefixRange("STOP#"), []int{1, 2, 10}}, "until": {until, []int{1, 2}},
+			"nothing": {keys.PrefixRange("STORE"), nil}, "a part of a key": {keys.PrefixRange("STOP#00"), []int{1, 2}},
+		} {
+			var got []int
+			require.NoError(t, entity.CollectIn(ctx, f.Table, pk, c.in, entity.Each(stops, func(s Stop) error {
+				got = append(got, s.Seq)
+				return nil
+			})), name)
+			assert.Equal(t, c.want, got, name)
+		}
+		assert.ErrorIs(t, entity.CollectIn(ctx, f.Table, pk, keys.Range{Lo: "b", Hi: "a"}, entity.SkipUnknown()), entity.ErrInvalid)
+	})
+}
+
+func TestCollectPolicies(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		parcels, stops := parcels(t, f)
+		ctx := t.Context()
+		gone := Parcel{No: "1", Expires: f.clock.now().Add(-time.Minute)}
+		bare := stops.PutOp(Stop{"1", 5, "by hand"}).Item() // as another program writes it
+		delete(bare, "_t")
+		odd := f.KeyItem(parcels.Key(gone))
+		odd["SK"], _ = table.Encode("WEIGHT")
+		odd["_t"], _ = table.Encode(7)
+		require.NoError(t, f.Write(ctx, parcels.PutOp(gone), stops.PutOp(Stop{"1", 1, ""}), table.Put(bare), table.Put(odd)))
+		pk := parcels.Key(gone).PK
+
+		var ps []Parcel
+		var ss []Stop
+		var raw []table.Item
+		err := entity.Collect(ctx, f.Table, pk, entity.Into(parcels, &ps), entity.Into(stops, &ss))
+		var unknown *entity.UnknownTypeError
+		require.ErrorAs(t, err, &unknown)
+		assert.Empty(t, unknown.Type)
+		assert.Equal(t, "WEIGHT", unknown.Key.SK)
+		assert.Equal(t, []Stop{{"1", 1, ""}, {"1", 5, "by hand"}}, ss)
+		assert.Empty(t, ps, "expired, and not unknown")
+
+		ss = nil
+		require.NoError(t, entity.Collect(ctx, f.Table, pk, entity.Into(stops, &ss), entity.Raw(&raw)))
+		assert.Len(t, ss, 2)
+		assert.Len(t, raw, 2, "what is raw is not hidden")
+
+		stop := errors.New("enough")
+		n := 0
+		err = entity.Collect(ctx, f.Table, pk, entity.Each(stops, func(Stop) error { n++; return stop }), entity.SkipUnknown())
+		assert.Equal(t, stop, err, "as it is")
+		assert.Equal(t, 1, n)
+
+		f.faults.Script()
+		for name, sink := range map[string]entity.Sink{
+			"nil": nil, "Into": entity.Into[Stop](stops, nil), "entity": entity.Into[Stop](nil, &ss), "Raw": entity.Raw(nil),
+			"function": entity.Each[Stop](stops, nil), "Each": entity.Each(nil, func(Stop) error { return nil }),
+		} {
+			err := entity.Collect(ctx, f.Table, pk, entity.SkipUnknown(), sink)
+			require.ErrorIs(t, err, entity.ErrInvalid, name)
+			assert.ErrorContains(t, err, "sink 1")
+			assert.ErrorContains(t, err, name)
+			require.ErrorIs(t, entity.Sort(f.Table, bare, sink), entity.ErrInvalid, name)
+		}
+		require.ErrorIs(t, entity.Collect(ctx, nil, pk), entity.ErrInvalid)
+		assert.Empty(t, f.faults.Sent(), "refused before anything is sent")
+	})
+}
+
+func TestSortTakesImages(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		parcels, stops := parcels(t, f)
+		var ps []Parcel
+		var ss []Stop
+		sinks := []entity.Sink{entity.Into(parcels, &ps), entity.Into(stops, &ss)}
+		// What a function gets for a row that DynamoDB deleted when it had expired.
+		image, err := table.ItemFromJSON([]byte(`{"PK":{"S":"shop/PARCEL#1"},"SK":{"S":"PARCEL"},"_t":{"S":"Parcel"},"no":{"S":"1"},"_ttl":{"N":"1000"}}`))
+		require.NoError(t, err)
+		require.NoError(t, entity.Sort(f.Table, image, sinks...))
+		assert.Equal(t, []Parcel{{No: "1", Expires: time.Unix(1000, 0).UTC()}}, ps, "not hidden")
+
+		// What was written comes back from its own image.
+		_, err = stops.Create(t.Context(), Stop{"1", 3, "n"})
+		require.NoError(t, err)
+		require.NoError(t, entity.Sort(f.Table, f.row(t, stops.Key(Stop{"1", 3, ""})), sinks...))
+		// A record with keys only.
+		require.NoError(t, entity.Sort(f.Table, f.KeyItem(stops.Key(Stop{"1", 4, ""})), sinks...))
+		assert.Equal(t, []Stop{{"1", 3, "n"}, {"1", 4, ""}}, ss)
+
+		lock := f.KeyItem(keys.NewKey("shop/PARCEL#1", "LOCK"))
+		lock["_t"], _ = table.Encode("Lock")
+		err = entity.Sort(f.Table, lock, sinks...)
+		var unknown *entity.UnknownTypeError
+		require.ErrorAs(t, err, &unknown)
+		assert.Equal(t, "Lock", unknown.Type)
+		require.NoError(t, entity.Sort(f.Table, lock, append(sinks, entity.SkipUnknown())...))
+		image["no"], _ = table.Encode(5)
+		var decode *entity.DecodeError
+		require.ErrorAs(t, entity.Sort(f.Table, image, append(sinks, entity.SkipUnknown())...), &decode)
+		assert.Equal(t, "PARCEL", decode.Key.SK)
+		require.ErrorIs(t, entity.Sort(f.Table, nil, sinks...), entity.ErrInvalid)
+		require.ErrorIs(t, entity.Sort(nil, image, sinks...), entity.ErrInvalid)
+	})
+}

@@ -1,0 +1,141 @@
+package entity
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// parallel is how many requests a call sends at a time, where it has many to send.
+const parallel = 8
+
+// merge reads several partition keys as one sequence: in the order of the sort keys and,
+// where these are equal, of the partition keys. Between calls of next nothing runs.
+type merge struct {
+	table      *table.Table
+	parts      []part
+	sk         string // the attribute that orders the rows; "" where there is none
+	descending bool
+	last       int // the part that the last row came from
+}
+
+// part is what is left of one partition key.
+type part struct {
+	query table.Query  // for the next request
+	rows  []table.Item // read, and not returned yet
+	done  bool         // nothing follows the rows
+}
+
+// read sends requests until there are rows, or the end: a page may be empty for a filter.
+func (p *part) read(ctx context.Context, t *table.Table) error {
+	for len(p.rows) == 0 && !p.done {
+		page, err := t.QueryPage(ctx, p.query)
+		if err != nil {
+			return err
+		}
+		p.rows, p.query.Start, p.done = page.Items, page.Next, page.Next == nil
+	}
+	return nil
+}
+
+// next is the next row; nil at the end.
+func (m *merge) next(ctx context.Context) (table.Item, error) {
+	if err := m.fill(ctx); err != nil {
+		return nil, err
+	}
+	first, least := -1, ""
+	for i := range m.parts {
+		if len(m.parts[i].rows) == 0 {
+			continue
+		}
+		if key := text(m.parts[i].rows[0], m.sk); first < 0 || m.before(key, least) {
+			first, least = i, key
+		}
+	}
+	if first < 0 {
+		return nil, nil
+	}
+	p := &m.parts[first]
+	item := p.rows[0]
+	p.rows, m.last = p.rows[1:], first
+	return item, nil
+}
+
+func (m *merge) before(a, b string) bool {
+	if m.descending {
+		return a > b
+	}
+	return a < b
+}
+
+// fill reads on wherever it is not known which row comes next.
+func (m *merge) fill(ctx context.Context) error {
+	var empty []*part
+	for i := range m.parts {
+		if p := &m.parts[i]; len(p.rows) == 0 && !p.done {
+			empty = append(empty, p)
+		}
+	}
+	switch len(empty) {
+	case 0:
+		return nil
+	case 1:
+		return empty[0].read(ctx, m.table)
+	}
+	return readAll(ctx, m.table, empty)
+}
+
+// readAll is apart from fill, which is called for every row, for the sake of its allocations.
+func readAll(ctx context.Context, t *table.Table, parts []*part) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, p := range parts {
+		group.Go(func() error { return p.read(ctx, t) })
+	}
+	return group.Wait()
+}
+
+// resume goes on after a row of one part, whose keys are start: what the order puts before
+// it has been returned, in the other parts too.
+func (m *merge) resume(at int, start table.Item) {
+	key := text(start, m.sk)
+	for i := range m.parts {
+		p := &m.parts[i]
+		switch {
+		case i == at:
+			p.query.Start = start
+		case m.sk == "":
+			p.done = i < at
+		case m.descending && i < at:
+			p.query.SK.Hi = key
+		case m.descending:
+			p.query.SK.Hi = key + "\x00"
+		case i < at:
+			p.query.SK.Lo = key + "\x00"
+		default:
+			p.query.SK.Lo = key
+		}
+	}
+}
+
+// pending says whether a row may follow that seen would let pass; false is certain.
+func (m *merge) pending(seen func(table.Item) bool) bool {
+	for i := range m.parts {
+		if !m.parts[i].done || slices.ContainsFunc(m.parts[i].rows, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// text is a string attribute; "" where there is none.
+func text(item table.Item, attr string) string {
+	if s, ok := item[attr].(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}

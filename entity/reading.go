@@ -1,0 +1,185 @@
+package entity
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// ReadOption changes how Get, BatchGet, Query, Page and Scan read. One that means nothing
+// to the call that it is given to is refused with ErrInvalid.
+type ReadOption func(*reading) error
+
+type reading struct {
+	given      option
+	consistent bool
+	expired    bool
+	index      string
+	descending bool
+	limit      int
+	pageSize   int
+	segments   int
+	filter     table.Cond
+	lo, hi     *bound
+	after      Cursor
+}
+
+type bound struct {
+	field string
+	value any
+}
+
+// option is a set of options.
+type option uint16
+
+const (
+	optConsistent option = 1 << iota
+	optExpired
+	optOn
+	optDescending
+	optLimit
+	optPageSize
+	optFilter
+	optFrom
+	optUntil
+	optAfter
+	optSegments
+)
+
+// What means something to which call.
+const (
+	getOptions   = optConsistent | optExpired
+	queryOptions = getOptions | optOn | optDescending | optLimit | optPageSize | optFilter | optFrom | optUntil | optAfter
+	scanOptions  = getOptions | optOn | optLimit | optPageSize | optFilter | optSegments
+)
+
+// String is the name of the first option of the set.
+func (o option) String() string {
+	names := [...]string{
+		"Consistent", "WithExpired", "On", "Descending", "Limit", "PageSize", "Filter", "From", "Until", "After", "Segments",
+	}
+	return names[bits.TrailingZeros16(uint16(o))]
+}
+
+// Consistent reads every write that was acknowledged before, for twice the price. Indexes
+// cannot be read so, local ones excepted.
+func Consistent() ReadOption {
+	return func(r *reading) error {
+		r.given |= optConsistent
+		r.consistent = true
+		return nil
+	}
+}
+
+// WithExpired also returns rows that have expired and are not yet deleted.
+func WithExpired() ReadOption {
+	return func(r *reading) error {
+		r.given |= optExpired
+		r.expired = true
+		return nil
+	}
+}
+
+// On reads an index of the table instead of the table itself. An index that does not hold
+// all attributes gives rows with those fields empty that it lacks: do not write them back.
+func On(index string) ReadOption {
+	return func(r *reading) error {
+		r.given |= optOn
+		r.index = index
+		return nil
+	}
+}
+
+// Descending returns rows from the greatest sort key to the smallest.
+func Descending() ReadOption {
+	return func(r *reading) error {
+		r.given |= optDescending
+		r.descending = true
+		return nil
+	}
+}
+
+// Limit ends a query or scan after n rows, at least 1; for Page it is the number of rows
+// of a page. Rows that are left out (filtered, expired, of other types) do not count.
+func Limit(n int) ReadOption {
+	return func(r *reading) error {
+		r.given |= optLimit
+		if n < 1 {
+			return fmt.Errorf("%w: Limit(%d): want at least 1", ErrInvalid, n)
+		}
+		r.limit = n
+		return nil
+	}
+}
+
+// PageSize is the number of rows that one request examines, at least 1. Defaults to as
+// many as 1 MB holds, or no more than Limit asks for.
+func PageSize(n int) ReadOption {
+	return func(r *reading) error {
+		r.given |= optPageSize
+		if n < 1 {
+			return fmt.Errorf("%w: PageSize(%d): want at least 1", ErrInvalid, n)
+		}
+		r.pageSize = n
+		return nil
+	}
+}
+
+// Filter drops rows for which cond does not hold, after they were read and paid for.
+// Several filters all have to hold.
+func Filter(cond table.Cond) ReadOption {
+	return func(r *reading) error {
+		r.given |= optFilter
+		r.filter = table.And(r.filter, cond)
+		return nil
+	}
+}
+
+// From starts a query where a field of the sort key has the given value, which is
+// included. It has to be the field that follows those that match names.
+func From(field string, value any) ReadOption {
+	return func(r *reading) error {
+		r.given |= optFrom
+		r.lo = &bound{field, value}
+		return nil
+	}
+}
+
+// Until ends a query before a field of the sort key has the given value, which is excluded.
+func Until(field string, value any) ReadOption {
+	return func(r *reading) error {
+		r.given |= optUntil
+		r.hi = &bound{field, value}
+		return nil
+	}
+}
+
+// Segments reads a scan in n parallel segments, 1 to MaxSegments, with as many requests at
+// a time. Rows of different segments come in no order.
+func Segments(n int) ReadOption {
+	return func(r *reading) error {
+		r.given |= optSegments
+		if n < 1 || n > MaxSegments {
+			return fmt.Errorf("%w: Segments(%d): want 1 to %d", ErrInvalid, n, MaxSegments)
+		}
+		r.segments = n
+		return nil
+	}
+}
+
+// newReading takes the options of a call to which those of allowed mean something.
+func newReading(opts []ReadOption, allowed option) (r reading, err error) {
+	for _, opt := range opts {
+		if opt == nil {
+			return r, fmt.Errorf("%w: nil option", ErrInvalid)
+		}
+		if err := opt(&r); err != nil {
+			return r, err
+		}
+	}
+	if odd := r.given &^ allowed; odd != 0 {
+		return r, fmt.Errorf("%w: %s means nothing here", ErrInvalid, odd)
+	}
+	return r, nil
+}

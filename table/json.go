@@ -1,0 +1,157 @@
+package table
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// maxNesting is how deep DynamoDB lets lists and maps nest.
+// Source: "Quotas in Amazon DynamoDB", Nested attribute depth.
+const maxNesting = 32
+
+// maxDigits is more than a number's 38 digits, its exponent and signs take.
+const maxDigits = 64
+
+// ItemFromJSON reads an item from DynamoDB's JSON, {"pk":{"S":"a"},"n":{"N":"1"}}: as the images
+// of stream records in a function's event, exports to S3 and the command line have it. An
+// image that was decoded already (events.DynamoDBAttributeValue) becomes this JSON
+// again by json.Marshal.
+//
+// What is not such an item is refused with ErrInvalid, naming the attribute.
+func ItemFromJSON(data []byte) (Item, error) {
+	if !utf8.Valid(data) { // which the decoder would replace
+		return nil, fmt.Errorf("table: item from JSON: %w", errNotText)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil || members == nil {
+		return nil, fmt.Errorf("table: item from JSON: %w: not a JSON object", ErrInvalid)
+	}
+	item := make(Item, len(members))
+	for name, raw := range members {
+		av, err := valueFromJSON(raw, 0)
+		if err != nil {
+			return nil, fmt.Errorf("table: item from JSON: %w: attribute %q: %w", ErrInvalid, name, err)
+		}
+		item[name] = av
+	}
+	return item, nil
+}
+
+// valueFromJSON reads an object of one member, which is named for the value's type. Errors
+// do not quote it.
+func valueFromJSON(data json.RawMessage, depth int) (types.AttributeValue, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("nested deeper than %d", maxNesting)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err == nil && len(members) == 1 {
+		for typ, raw := range members {
+			return typedFromJSON(typ, raw, depth)
+		}
+	}
+	return nil, fmt.Errorf("want a JSON object of one member: a type and its value")
+}
+
+func typedFromJSON(typ string, raw json.RawMessage, depth int) (av types.AttributeValue, err error) {
+	if string(raw) == "null" {
+		return nil, fmt.Errorf("a value that is null")
+	}
+	bad := func(err error) error {
+		if err != nil {
+			return fmt.Errorf("not a value of type %s", typ)
+		}
+		return nil
+	}
+	switch typ {
+	case "S":
+		v := &types.AttributeValueMemberS{}
+		return v, bad(json.Unmarshal(raw, &v.Value))
+	case "N":
+		v := &types.AttributeValueMemberN{}
+		if err := bad(json.Unmarshal(raw, &v.Value)); err != nil {
+			return nil, err
+		}
+		return v, checkNumber(v.Value)
+	case "B":
+		v := &types.AttributeValueMemberB{}
+		return v, bad(json.Unmarshal(raw, &v.Value))
+	case "BOOL":
+		v := &types.AttributeValueMemberBOOL{}
+		return v, bad(json.Unmarshal(raw, &v.Value))
+	case "NULL":
+		v := &types.AttributeValueMemberNULL{}
+		return v, bad(json.Unmarshal(raw, &v.Value))
+	case "SS":
+		v := &types.AttributeValueMemberSS{}
+		v.Value, err = setFromJSON[string](raw)
+		return v, bad(err)
+	case "NS":
+		v := &types.AttributeValueMemberNS{}
+		if v.Value, err = setFromJSON[string](raw); err != nil {
+			return nil, bad(err)
+		}
+		for _, n := range v.Value {
+			if err := checkNumber(n); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	case "BS":
+		v := &types.AttributeValueMemberBS{}
+		v.Value, err = setFromJSON[[]byte](raw)
+		return v, bad(err)
+	case "L":
+		var list []json.RawMessage
+		if err := bad(json.Unmarshal(raw, &list)); err != nil {
+			return nil, err
+		}
+		v := &types.AttributeValueMemberL{Value: make([]types.AttributeValue, len(list))}
+		for i := range list {
+			if v.Value[i], err = valueFromJSON(list[i], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	case "M":
+		var members map[string]json.RawMessage
+		if err := bad(json.Unmarshal(raw, &members)); err != nil {
+			return nil, err
+		}
+		v := &types.AttributeValueMemberM{Value: make(Item, len(members))}
+		for name, raw := range members {
+			if v.Value[name], err = valueFromJSON(raw, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	}
+	return nil, fmt.Errorf("an unknown type: want one of S, N, B, BOOL, NULL, SS, NS, BS, L, M")
+}
+
+// setFromJSON reads the elements of a set; a null among them is none.
+func setFromJSON[E string | []byte](raw json.RawMessage) ([]E, error) {
+	var list []*E
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	set := make([]E, len(list))
+	for i, e := range list {
+		if e == nil {
+			return nil, fmt.Errorf("null in a set")
+		}
+		set[i] = *e
+	}
+	return set, nil
+}
+
+// checkNumber takes what JSON takes as a number, which is how DynamoDB writes them.
+func checkNumber(n string) error {
+	if n == "" || len(n) > maxDigits || !strings.ContainsRune("-0123456789", rune(n[0])) || !json.Valid([]byte(n)) {
+		return fmt.Errorf("not a number")
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package table_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestItemFromJSON(t *testing.T) {
+	item, err := table.ItemFromJSON([]byte(`{
+		"s":{"S":"ä\u0000\""}, "e":{"S":""}, "n":{"N":"-1.5E+10"}, "b":{"B":"AAH/"}, "t":{"BOOL":true}, "f":{"BOOL":false}, "z":{"NULL":true},
+		"ss":{"SS":["a","b"]}, "ns":{"NS":["1","0.1"]}, "bs":{"BS":["AA==",""]},
+		"l":{"L":[{"S":"x"},{"L":[]}]}, "m":{"M":{"k":{"M":{}}}}}`))
+	require.NoError(t, err)
+	assert.Equal(t, table.Item{
+		"s": &types.AttributeValueMemberS{Value: "ä\x00\""}, "e": &types.AttributeValueMemberS{}, "n": &types.AttributeValueMemberN{Value: "-1.5E+10"},
+		"b": &types.AttributeValueMemberB{Value: []byte{0, 1, 255}}, "t": &types.AttributeValueMemberBOOL{Value: true}, "f": &types.AttributeValueMemberBOOL{},
+		"z": &types.AttributeValueMemberNULL{Value: true}, "ss": &types.AttributeValueMemberSS{Value: []string{"a", "b"}},
+		"ns": &types.AttributeValueMemberNS{Value: []string{"1", "0.1"}}, "bs": &types.AttributeValueMemberBS{Value: [][]byte{{0}, {}}},
+		"l": &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "x"}, &types.AttributeValueMemberL{Value: []types.AttributeValue{}}}},
+		"m": &types.AttributeValueMemberM{Value: table.Item{"k": &types.AttributeValueMemberM{Value: table.Item{}}}},
+	}, item)
+	empty, err := table.ItemFromJSON([]byte(`{}`))
+	require.NoError(t, err)
+	assert.Empty(t, empty)
+}
+
+func TestItemFromJSONRefuses(t *testing.T) {
+	const canary = "cAnArY"
+	for name, text := range map[string]string{
+		"no JSON": canary, "nothing": "", "null": "null", "a list": `["` + canary + `"]`, "two documents": `{} {}`, "cut off": `{"a":{"S":"` + canary,
+		"no type": `{"a":{}}`, "two types": `{"a":{"S":"` + canary + `","N":"1"}}`, "plain": `{"a":"` + canary + `"}`, "unknown type": `{"a":{"` + canary + `":"x"}}`,
+		"unknown type of null": `{"a":{"` + canary + `":null}}`, "small letters": `{"a":{"s":"x"}}`,
+		"S": `{"a":{"S":5}}`, "S null": `{"a":{"S":null}}`, "N": `{"a":{"N":5}}`, "N text": `{"a":{"N":"` + canary + `"}}`, "N empty": `{"a":{"N":""}}`,
+		"N spaces": `{"a":{"N":" 1 "}}`, "N NaN": `{"a":{"N":"NaN"}}`, "N true": `{"a":{"N":"true"}}`, "N long": `{"a":{"N":"` + strings.Repeat("1", 65) + `"}}`,
+		"B": `{"a":{"B":"*` + canary + `"}}`, "BOOL": `{"a":{"BOOL":"true"}}`, "NULL": `{"a":{"NULL":1}}`,
+		"SS": `{"a":{"SS":"` + canary + `"}}`, "SS null": `{"a":{"SS":[null]}}`, "NS": `{"a":{"NS":["1","` + canary + `"]}}`, "BS": `{"a":{"BS":["*"]}}`,
+		"L": `{"a":{"L":{}}}`, "L element": `{"a":{"L":["` + canary + `"]}}`, "M": `{"a":{"M":[]}}`, "M element": `{"a":{"M":{"x":{"` + canary + `":1}}}}`,
+		"bad UTF-8": "{\"a\":{\"S\":\"\xff\"}}",
+		"deep":      `{"a":` + strings.Repeat(`{"L":[`, 40) + `{"S":"x"}` + strings.Repeat(`]}`, 40) + `}`,
+		"very deep": `{"a":` + strings.Repeat(`{"L":[`, 100_000),
+	} {
+		item, err := table.ItemFromJSON([]byte(text))
+		require.ErrorIs(t, err, table.ErrInvalid, name)
+		assert.Nil(t, item, name)
+		assert.NotContains(t, err.Error(), canary, name)
+		if strings.HasPrefix(text, `{"a":{`) && json.Valid([]byte(text)) && utf8.ValidString(text) {
+			assert.ErrorContains(t, err, `"a"`, name)
+		}
+	}
+	fits, err := table.ItemFromJSON([]byte(`{"a":` + strings.Repeat(`{"L":[`, 32) + `{"S":"x"}` + strings.Repeat(`]}`, 32) + `}`))
+	require.NoError(t, err)
+	assert.Len(t, fits, 1)
+}
+
+// asJSON writes a value the way that the service does.
+func asJSON(av types.AttributeValue) map[string]any {
+	switch av := av.(type) {
+	case *types.AttributeValueMemberS:
+		return map[string]any{"S": av.Value}
+	case *types.AttributeValueMemberN:
+		return map[string]any{"N": av.Value}
+	case *types.AttributeValueMemberB:
+		return map[string]any{"B": av.Value}
+	case *types.AttributeValueMemberBOOL:
+		return map[string]any{"BOOL": av.Value}
+	case *types.AttributeValueMemberNULL:
+		return map[string]any{"NULL": av.Value}
+	case *types.AttributeValueMemberSS:
+		return map[string]any{"SS": av.Value}
+	case *types.AttributeValueMemberL:
+		list := make([]any, len(av.Value))
+		for i := range av.Value {
+			list[i] = asJSON(av.Value[i])
+		}
+		return map[string]any{"L": list}
+	case *types.AttributeValueMemberM:
+		m := map[string]any{}
+		for name, v := range av.Value {
+			m[name] = asJSON(v)
+		}
+		return map[string]any{"M": m}
+	}
+	return nil
+}
+
+func TestItemFromJSONReadsWhatIsWritten(t *testing.T) {
+	scalar := rapid.OneOf(
+		rapid.Map(rapid.String(), func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }),
+		rapid.Map(rapid.StringMatching(`-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,9})?(E[+-]?[0-9]{1,2})?`), func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), 1, 20), func(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }),
+		rapid.Map(rapid.Bool(), func(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }),
+		rapid.Just[types.AttributeValue](&types.AttributeValueMemberNULL{Value: true}),
+		rapid.Map(rapid.SliceOfN(rapid.String(), 1, 5), func(s []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: s} }),
+	)
+	value := rapid.OneOf(scalar,
+		rapid.Map(rapid.SliceOf(scalar), func(l []types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: l} }),
+		rapid.Map(rapid.MapOf(rapid.String(), scalar), func(m map[string]types.AttributeValue) types.AttributeValue {
+			return &types.AttributeValueMemberM{Value: m}
+		}))
+	rapid.Check(t, func(rt *rapid.T) {
+		want := rapid.MapOf(rapid.String(), value).Draw(rt, "item")
+		doc := map[string]any{}
+		for name, av := range want {
+			doc[name] = asJSON(av)
+		}
+		text, err := json.Marshal(doc)
+		require.NoError(rt, err)
+		got, err := table.ItemFromJSON(text)
+		require.NoError(rt, err)
+		require.True(rt, table.SameItem(want, got), "%s", text)
+	})
+}
+
+func FuzzItemFromJSON(f *testing.F) {
+	for _, seed := range []string{`{"a":{"S":"x"}}`, `{"a":{"M":{"b":{"L":[{"N":"1"},{"NULL":true}]}}}}`, `{"a":{"BS":["AA=="]}}`, `{"a":{"NS":["1"]},"a":{"SS":[null]}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		item, err := table.ItemFromJSON(data)
+		if err != nil {
+			require.ErrorIs(t, err, table.ErrInvalid)
+			return
+		}
+		for _, av := range item {
+			require.NotNil(t, av)
+		}
+	})
+}
