@@ -62,6 +62,17 @@ func (w *world) clientOver(l *line, config lock.Config, opts ...table.Option) *l
 
 func (w *world) coldClientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
+	c := w.unclosed(l, config, opts...)
+	w.Cleanup(func() {
+		l.cut(open)
+		assert.NoError(w, c.Close(context.Background()))
+	})
+	return c
+}
+
+// unclosed is a client that nothing but the test refers to, or closes.
+func (w *world) unclosed(l *line, config lock.Config, opts ...table.Option) *lock.Client {
+	w.Helper()
 	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = l })
 	tbl, err := table.Open(sdk, table.Schema{Name: "app"}, opts...)
 	require.NoError(w, err)
@@ -69,9 +80,5 @@ func (w *world) coldClientOver(l *line, config lock.Config, opts ...table.Option
 	require.NoError(w, err)
 	c, err := lock.New(tbl, config)
 	require.NoError(w, err)
-	w.Cleanup(func() {
-		l.cut(open)
-		assert.NoError(w, c.Close(context.Background()))
-	})
 	return c
 }
