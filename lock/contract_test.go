@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,14 +27,19 @@ func TestMain(m *testing.M) {
 	if text, is := os.LookupEnv(holderEnv); is {
 		os.Exit(holderMain(text))
 	}
-	os.Exit(engines.Main(m))
+	code := engines.Main(m)
+	if testing.Verbose() {
+		fmt.Println("checked against policy.json:", checked)
+	}
+	os.Exit(code)
 }
 
 // place is a table on one of the engines.
 type place struct {
 	*testing.T
-	table  *table.Table
+	table  *table.Table // the test's own hand
 	client *lock.Client
+	locks  func() *table.Table // opens the table as a process with locks does
 }
 
 // contract runs f on every engine.
@@ -44,6 +50,18 @@ func contract(t *testing.T, scheme keys.Scheme, f func(ctx context.Context, p *p
 		require.NoError(t, err)
 		require.NoError(t, tbl.Ensure(t.Context()))
 		p := &place{T: t, table: tbl}
+		p.locks = func() *table.Table {
+			var guard []func(*dynamodb.Options)
+			if in := e.InProcess(); in != nil {
+				to := newGuardian(t, tbl.Name(), tbl.Scheme()).over(in.HTTPClient())
+				guard = append(guard, func(o *dynamodb.Options) { o.HTTPClient = to })
+			}
+			opened, err := table.Open(e.Client(guard...), tbl.Schema())
+			require.NoError(t, err)
+			_, err = opened.Plan(ownHand(t.Context())) // it has talked to DynamoDB: knows the time
+			require.NoError(t, err)
+			return opened
+		}
 		p.client = p.open(lock.Config{Owner: "test"})
 		f(t.Context(), p)
 	})
@@ -52,7 +70,7 @@ func contract(t *testing.T, scheme keys.Scheme, f func(ctx context.Context, p *p
 func (p *place) open(config lock.Config) *lock.Client {
 	p.Helper()
 	config.Logger = slog.New(slog.DiscardHandler)
-	c, err := lock.New(p.table, config)
+	c, err := lock.New(p.locks(), config)
 	require.NoError(p, err)
 	p.Cleanup(func() { assert.NoError(p, c.Close(context.Background())) })
 	return c

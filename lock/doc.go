@@ -240,9 +240,31 @@
 //
 // # Permissions
 //
-// dynamodb:UpdateItem, dynamodb:BatchGetItem, dynamodb:DeleteItem (of session rows),
-// dynamodb:DescribeTable unless Config.HomeRegion is set, dynamodb:GetItem for Inspect, and for guarded writes dynamodb:ConditionCheckItem,
-// dynamodb:UpdateItem and whatever their operations need, on the table. A policy with
-// dynamodb:LeadingKeys has to cover the partition keys of the locks
-// and of the sessions.
+// All on the table; IAM asks for the operations of a transaction as for single ones:
+//
+//	call                           dynamodb:                            partitions
+//	Acquire, TryAcquire, Do        UpdateItem                           of locks and sessions
+//	... while waiting              BatchGetItem, which names both       of locks and sessions
+//	                               kinds of row in one request
+//	renewals, Renew, Release       UpdateItem                           of locks and sessions
+//	Write                          ConditionCheckItem, and what the     of locks; of their rows
+//	                               operations need
+//	Commit                         UpdateItem, and what the             of locks; of their rows
+//	                               operations need
+//	Guard, in a transaction        ConditionCheckItem                   of locks
+//	Inspect                        GetItem                              of locks
+//	Close, and a session that      DeleteItem                           of sessions
+//	has been idle
+//	the first acquisition of a     DescribeTable
+//	client without HomeRegion
+//
+// Partitions of locks are those of Config.StandaloneKey and, for locks beside rows, those of
+// the rows; of sessions those of Config.SessionKey. The file policy.json beside this package's
+// source is such a policy for the default templates, with dynamodb:LeadingKeys: put the
+// region, the account, the table and the application's own partitions (APPLICATION#*, as
+// many as there are) in place of its words in capitals. It lets guarded writes put, update
+// and delete the application's rows, and its locks' and sessions' rows be changed only in
+// the ways above. Creating the table (Table.Ensure) and the application's own reads are
+// not in it: they are somebody else's part, or the application's. The tests check each
+// request that they send in-process against that file.
 package lock

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -73,10 +72,8 @@ func (w *world) coldClientOver(l *line, config lock.Config, opts ...table.Option
 // unclosed is a client that nothing but the test refers to, or closes.
 func (w *world) unclosed(l *line, config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
-	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = l })
-	tbl, err := table.Open(sdk, table.Schema{Name: "app"}, opts...)
-	require.NoError(w, err)
-	_, err = tbl.Plan(w.Context())
+	tbl := w.openOver(l, table.Schema{Name: "app"}, opts...)
+	_, err := tbl.Plan(ownHand(w.Context()))
 	require.NoError(w, err)
 	c, err := lock.New(tbl, config)
 	require.NoError(w, err)

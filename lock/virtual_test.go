@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,8 +25,9 @@ import (
 // world is an engine in virtual time, with what tests need around it.
 type world struct {
 	*testing.T
-	engine *tabletest.Engine
-	table  *table.Table
+	engine   *tabletest.Engine
+	table    *table.Table // the test's own hand
+	guardian *guardian    // of what all others send
 }
 
 // virtual runs f in virtual time: hours of it take milliseconds.
@@ -32,8 +35,11 @@ func virtual(t *testing.T, f func(ctx context.Context, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, engine: tabletest.New(t)}
-		w.table = w.open()
+		var err error
+		w.table, err = table.Open(w.engine.Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
 		require.NoError(t, w.table.Ensure(t.Context()))
+		w.guardian = newGuardian(t, "app", w.table.Scheme())
 		f(t.Context(), w)
 	})
 }
@@ -41,9 +47,20 @@ func virtual(t *testing.T, f func(ctx context.Context, w *world)) {
 // open opens the table as another process would.
 func (w *world) open(opts ...table.Option) *table.Table {
 	w.Helper()
-	tbl, err := table.Open(w.engine.Client(), table.Schema{Name: "app"}, opts...)
+	return w.openOver(w.engine.HTTPClient(), table.Schema{Name: "app"}, opts...)
+}
+
+// openOver opens a table whose requests the policy has to cover.
+func (w *world) openOver(to aws.HTTPClient, schema table.Schema, opts ...table.Option) *table.Table {
+	w.Helper()
+	tbl, err := table.Open(w.sdk(to), schema, opts...)
 	require.NoError(w, err)
 	return tbl
+}
+
+// sdk is an SDK client whose requests the policy has to cover.
+func (w *world) sdk(to aws.HTTPClient) *dynamodb.Client {
+	return w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = w.guardian.over(to) })
 }
 
 // client is a client of a process of its own, which has held a lock before.
