@@ -108,8 +108,9 @@ func (h *holder) watch(ctx context.Context) {
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
 	for last := time.Now(); ctx.Err() == nil; {
-		now := <-ticks.C
-		if now = time.Now(); now.Sub(last) > holderLease {
+		<-ticks.C
+		now := time.Now()
+		if now.Sub(last) > holderLease {
 			h.resumed.Store(now.UnixNano())
 		}
 		last = now
