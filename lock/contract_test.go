@@ -332,6 +332,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 			cases = append(cases, bad{fmt.Sprintf("%s/%d/held=%v", name, i, held), held, c, want})
 		}
 	}
+	add("left of a holder", false, lock.ErrMalformed, set("session", num("1")), set("lease", text), set("beat", null), set("expires", yes))
 	for _, held := range []bool{false, true} {
 		add("type", held, lock.ErrNotLock, drop("type"), set("type", &types.AttributeValueMemberS{Value: "Order"}), set("type", num("1")), set("type", null))
 		add("fence", held, lock.ErrMalformed, drop("fence"), set("fence", text), set("fence", null), set("fence", num("0")), set("fence", num("-1")),
@@ -346,7 +347,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 	add("lease", true, lock.ErrMalformed, drop("lease"), set("lease", text), set("lease", num("0")), set("lease", num("-1")), set("lease", num("86400001")))
 	add("beat", true, lock.ErrMalformed, drop("beat"), set("beat", text), set("beat", num("-1")), set("beat", null))
 	add("expires", true, lock.ErrMalformed, set("expires", text), set("expires", num("-1")), set("expires", null), set("expires", num("9000000000000.5")))
-	add("session", true, lock.ErrMalformed, set("session", num("1")), set("session", list))
+	add("session", true, lock.ErrMalformed, set("session", num("1")), set("session", list), set("session", &types.AttributeValueMemberS{Value: strings.Repeat("x", 257)}))
 
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := p.keyOf(lock.Name("report"))
