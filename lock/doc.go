@@ -207,7 +207,7 @@
 //	fence            N     fencing token of the current or last holder
 //	nonce            S     128 random bits per acquisition; absent means free
 //	owner            S     Config.Owner of the current or last holder
-//	session          S     ID of the holder's session; absent for a Fixed lease, whose
+//	session          S     ID of the holder's session, at most 256 bytes; absent for a Fixed lease, whose
 //	                       holder's liveness is in this row
 //	lease            N     length of the lease in milliseconds; with a holder only
 //	beat             N     renewals so far; Fixed only

@@ -261,7 +261,7 @@ func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted boo
 
 // B3.
 func TestHostileRows(t *testing.T) {
-	const rows = 5000
+	const rows = 2000
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		granted, forbidden := 0, 0
