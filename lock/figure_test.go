@@ -82,22 +82,22 @@ func TestFigureFailsWhenMissed(t *testing.T) {
 	} {
 		assert.Equal(t, tc.text, fmt.Sprintf("%s (goal %s)", tc.m.got, tc.m.goal))
 		assert.Equal(t, tc.met, tc.m.met, tc.text)
-		r := &recorder{TB: t}
+		r := &trial{TB: t}
 		figure(r, "X", tc.m)
 		assert.Equal(t, tc.met, !r.failed, tc.text)
 		assert.Equal(t, "figure X: "+tc.text, r.line)
 	}
 }
 
-// recorder stands in for a test whose failure is no failure.
-type recorder struct {
+// trial stands in for a test whose failure is no failure.
+type trial struct {
 	testing.TB
 	failed bool
 	line   string
 }
 
-func (*recorder) Helper() {}
+func (*trial) Helper() {}
 
-func (r *recorder) Errorf(string, ...any) { r.failed = true }
+func (r *trial) Errorf(string, ...any) { r.failed = true }
 
-func (r *recorder) Logf(format string, args ...any) { r.line = fmt.Sprintf(format, args...) }
+func (r *trial) Logf(format string, args ...any) { r.line = fmt.Sprintf(format, args...) }
