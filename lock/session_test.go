@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -78,6 +79,7 @@ func TestHoldTenThousand(t *testing.T) {
 		}
 		wait.Wait()
 		require.False(t, t.Failed())
+		synctest.Wait() // those that acquired are gone
 		more := runtime.NumGoroutine() - goroutines
 		w.engine.ResetRequests()
 		time.Sleep(held)
