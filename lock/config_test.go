@@ -129,8 +129,9 @@ func TestTargetsAndLengthsAreChecked(t *testing.T) {
 
 func TestKeysFollowTheTemplates(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		tbl, err := table.Open(w.engine.Client(), table.Schema{Name: "app", Keys: keys.Scheme{Prefix: "shop/", Delimiter: '|'}})
-		require.NoError(t, err)
+		scheme := keys.Scheme{Prefix: "shop/", Delimiter: '|'}
+		w.guardian = newGuardian(t, "app", keys.Scheme{PK: "pk", Prefix: scheme.Prefix, Delimiter: scheme.Delimiter}, "shop/MUTEX|*", "shop/T|*")
+		tbl := w.openOver(w.engine.HTTPClient(), table.Schema{Name: "app", Keys: scheme})
 		c, err := lock.New(tbl, lock.Config{StandaloneKey: "MUTEX|{name}", RowKey: "~lock|{of}"})
 		require.NoError(t, err)
 		l, err := c.Acquire(ctx, lock.Name("a"))

@@ -32,7 +32,10 @@
 //     have caught up; deleting the lock's row makes them begin at the time of day again.
 //   - To be told of a lock row that somebody deletes or changes by hand under a live session:
 //     the next guarded write, commit or release finds out, since renewals do not look at it.
-//   - Order in time: Lease.Context of a suspended machine ends up to a second after the
+//   - To be told before the first instruction after a pause. Lease.Context of a process that
+//     was stopped, or of a container that was frozen, ends at once when it goes on, within
+//     milliseconds, since the timers were due meanwhile. Those of a suspended machine stood
+//     still with it: there it ends within a twentieth of the lease (50 ms to 1 s) after the
 //     machine resumes.
 //
 // # Guarantees
@@ -204,7 +207,7 @@
 //	fence            N     fencing token of the current or last holder
 //	nonce            S     128 random bits per acquisition; absent means free
 //	owner            S     Config.Owner of the current or last holder
-//	session          S     ID of the holder's session; absent for a Fixed lease, whose
+//	session          S     ID of the holder's session, at most 256 bytes; absent for a Fixed lease, whose
 //	                       holder's liveness is in this row
 //	lease            N     length of the lease in milliseconds; with a holder only
 //	beat             N     renewals so far; Fixed only
@@ -237,9 +240,31 @@
 //
 // # Permissions
 //
-// dynamodb:UpdateItem, dynamodb:BatchGetItem, dynamodb:DeleteItem (of session rows),
-// dynamodb:DescribeTable unless Config.HomeRegion is set, dynamodb:GetItem for Inspect, and for guarded writes dynamodb:ConditionCheckItem,
-// dynamodb:UpdateItem and whatever their operations need, on the table. A policy with
-// dynamodb:LeadingKeys has to cover the partition keys of the locks
-// and of the sessions.
+// All on the table; IAM asks for the operations of a transaction as for single ones:
+//
+//	call                           dynamodb:                            partitions
+//	Acquire, TryAcquire, Do        UpdateItem                           of locks and sessions
+//	... while waiting              BatchGetItem, which names both       of locks and sessions
+//	                               kinds of row in one request
+//	renewals, Renew, Release       UpdateItem                           of locks and sessions
+//	Write                          ConditionCheckItem, and what the     of locks; of their rows
+//	                               operations need
+//	Commit                         UpdateItem, and what the             of locks; of their rows
+//	                               operations need
+//	Guard, in a transaction        ConditionCheckItem                   of locks
+//	Inspect                        GetItem                              of locks
+//	Close, and a session that      DeleteItem                           of sessions
+//	has been idle
+//	the first acquisition of a     DescribeTable
+//	client without HomeRegion
+//
+// Partitions of locks are those of Config.StandaloneKey and, for locks beside rows, those of
+// the rows; of sessions those of Config.SessionKey. The file policy.json beside this package's
+// source is such a policy for the default templates, with dynamodb:LeadingKeys: put the
+// region, the account, the table and the application's own partitions (APPLICATION#*, as
+// many as there are) in place of its words in capitals. It lets guarded writes put, update
+// and delete the application's rows, and its locks' and sessions' rows be changed only in
+// the ways above. Creating the table (Table.Ensure) and the application's own reads are
+// not in it: they are somebody else's part, or the application's. The tests check each
+// request that they send in-process against that file.
 package lock

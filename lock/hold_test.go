@@ -140,7 +140,7 @@ func (r *replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTab
 
 func TestAMultiRegionTableNeedsAHomeRegion(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		client := &replicated{Client: w.engine.Client()}
+		client := &replicated{Client: w.sdk(w.engine.HTTPClient())}
 		tbl, err := table.Open(client, table.Schema{Name: "app"})
 		require.NoError(t, err)
 		c, err := lock.New(tbl, lock.Config{})
@@ -155,7 +155,7 @@ func TestAMultiRegionTableNeedsAHomeRegion(t *testing.T) {
 		_, err = c.Inspect(ctx, lock.Name("report"))
 		require.ErrorIs(t, err, table.ErrNotFound, "nothing was written")
 
-		home, err := lock.New(w.table, lock.Config{HomeRegion: w.table.Region()})
+		home, err := lock.New(w.open(), lock.Config{HomeRegion: w.table.Region()})
 		require.NoError(t, err)
 		l, err := home.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestAMultiRegionTableNeedsAHomeRegion(t *testing.T) {
 		require.NoError(t, home.Close(ctx))
 		require.NoError(t, c.Close(ctx))
 
-		_, err = lock.New(w.table, lock.Config{HomeRegion: "mars-north-1"})
+		_, err = lock.New(w.open(), lock.Config{HomeRegion: "mars-north-1"})
 		require.ErrorIs(t, err, lock.ErrInvalid)
 		assert.ErrorContains(t, err, "HomeRegion")
 	})
@@ -178,7 +178,7 @@ func (denied) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...fu
 
 func TestWhoMayNotAskForReplicasIsToldWhatToSet(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		tbl, err := table.Open(&denied{w.engine.Client()}, table.Schema{Name: "app"})
+		tbl, err := table.Open(&denied{w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})
 		require.NoError(t, err)
 		c, err := lock.New(tbl, lock.Config{})
 		require.NoError(t, err)

@@ -283,7 +283,7 @@ func documentedInstruments(t *testing.T) map[string][]string {
 // An instrument that cannot be made is said at once.
 func TestBrokenMeterProviderIsRefused(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
-		_, err := lock.New(w.table, lock.Config{MeterProvider: brokenProvider{}})
+		_, err := lock.New(w.open(), lock.Config{MeterProvider: brokenProvider{}})
 		require.ErrorIs(t, err, errBroken)
 		require.ErrorContains(t, err, "Config.MeterProvider")
 	})

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -62,16 +61,21 @@ func (w *world) clientOver(l *line, config lock.Config, opts ...table.Option) *l
 
 func (w *world) coldClientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
-	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = l })
-	tbl, err := table.Open(sdk, table.Schema{Name: "app"}, opts...)
-	require.NoError(w, err)
-	_, err = tbl.Plan(w.Context())
-	require.NoError(w, err)
-	c, err := lock.New(tbl, config)
-	require.NoError(w, err)
+	c := w.unclosed(l, config, opts...)
 	w.Cleanup(func() {
 		l.cut(open)
 		assert.NoError(w, c.Close(context.Background()))
 	})
+	return c
+}
+
+// unclosed is a client that nothing but the test refers to, or closes.
+func (w *world) unclosed(l *line, config lock.Config, opts ...table.Option) *lock.Client {
+	w.Helper()
+	tbl := w.openOver(l, table.Schema{Name: "app"}, opts...)
+	_, err := tbl.Plan(ownHand(w.Context()))
+	require.NoError(w, err)
+	c, err := lock.New(tbl, config)
+	require.NoError(w, err)
 	return c
 }

@@ -14,6 +14,9 @@ import (
 // recordType marks lock rows.
 const recordType = "Lock"
 
+// maxSessionID bounds the ID of a session in bytes: one that stands in a row goes into a key.
+const maxSessionID = 256
+
 // Attributes of a lock row, besides those that the table's scheme names.
 const (
 	attrFence         = "fence"
@@ -116,6 +119,8 @@ func (r *Record) check(item table.Item) error {
 		return malformed("%s is missing or negative", attrBeat)
 	case r.Expires < 0:
 		return malformed("%s is negative", attrExpires)
+	case len(r.Session) > maxSessionID:
+		return malformed("%s is too long", attrSession)
 	}
 	return nil
 }

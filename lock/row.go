@@ -61,7 +61,9 @@ func newRows(s keys.Scheme) (*rows, error) {
 		table.Attr(attrLease).Remove(),
 		table.Attr(attrBeat).Remove(),
 		table.Attr(attrExpires).Remove(),
-	).If(named))
+		// The nonce alone would do, were it always one of this process's own: whoever asks
+		// about one names the row, which may be no lock.
+	).If(named, table.Attr(s.Type).Equal(recordType)))
 	r.naming = prepare(table.Check(keys.Key{}, named))
 	return &r, failed
 }
@@ -202,6 +204,11 @@ func acquiring(s keys.Scheme, variant int) table.Op {
 		optional(attrAcquired, "N"),
 		optional(attrReleased, "N"),
 		optional(s.TTL, "N"),
+		// Also of a free one, where somebody has done the freeing by hand.
+		optional(attrSession, "S"),
+		optional(attrLease, "N"),
+		optional(attrBeat, "N"),
+		optional(attrExpires, "N"),
 	)
 	// One with a holder whose lease is its own.
 	held := table.And(

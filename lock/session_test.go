@@ -3,9 +3,12 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -29,36 +32,38 @@ func sessionKey(c *lock.Client) keys.Key {
 	return keys.NewKey("SESSION#"+id, "SESSION#"+id)
 }
 
-// writesTo counts the single writes to a row since the log was reset.
-func (w *world) writesTo(pk string) (n int) {
+// requestsTo are the requests that named a row of the partition since the log was reset.
+func (w *world) requestsTo(pk string) (list []tabletest.Request) {
 	for _, r := range w.engine.Requests() {
-		for _, k := range r.Keys {
-			if v, ok := k.Attrs["pk"].(*types.AttributeValueMemberS); ok && v.Value == pk && r.Operation == "UpdateItem" {
-				n++
-			}
+		if slices.ContainsFunc(r.Keys, func(k tabletest.Key) bool {
+			v, ok := k.Attrs["pk"].(*types.AttributeValueMemberS)
+			return ok && v.Value == pk
+		}) {
+			list = append(list, r)
 		}
 	}
-	return n
+	return list
 }
 
-// writes counts the writes among the requests since the log was reset.
-func (w *world) writes() (n int) {
-	for _, r := range w.engine.Requests() {
-		switch r.Operation {
-		case "UpdateItem", "PutItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem":
+// writesTo counts the single writes to a partition since the log was reset.
+func (w *world) writesTo(pk string) (n int) {
+	for _, r := range w.requestsTo(pk) {
+		if r.Operation == "UpdateItem" {
 			n++
 		}
 	}
 	return n
 }
 
-// P3: any number of locks costs one renewal per period.
+// P3: any number of locks costs one renewal per period, no goroutine each, and little memory.
 func TestHoldTenThousand(t *testing.T) {
-	const locks, held = 10_000, 10 * time.Minute
+	const locks, held, period = 10_000, 10 * time.Minute, 5 * time.Second
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
 		w.latency(20 * time.Millisecond)
-		goroutines, before := runtime.NumGoroutine(), heap()
+		wire := &line{to: w.engine.HTTPClient()}
+		goroutines := runtime.NumGoroutine()
+		// Not one that the test closes: its memory shows when nothing refers to it any more.
+		c := w.unclosed(wire, lock.Config{Logger: slog.New(slog.DiscardHandler)})
 		leases := make([]*lock.Lease, locks)
 		slots := make(chan struct{}, 64)
 		var wait sync.WaitGroup
@@ -73,32 +78,45 @@ func TestHoldTenThousand(t *testing.T) {
 			})
 		}
 		wait.Wait()
+		require.False(t, t.Failed())
+		synctest.Wait() // those that acquired are gone
 		more := runtime.NumGoroutine() - goroutines
 		w.engine.ResetRequests()
-		start := time.Now()
 		time.Sleep(held)
-		periods := time.Since(start).Seconds() / 5
-		renewals, lost := w.writes(), 0
+		renewals, lost := 0, 0
+		for _, r := range w.engine.Requests() {
+			if r.Operation != "BatchGetItem" && r.Operation != "GetItem" {
+				renewals++
+			}
+		}
 		for _, l := range leases {
 			if l.Context().Err() != nil {
 				lost++
 			}
 		}
-		t.Logf("P3 %d locks held for %v: %.2f writes per period (goal 1), %d lost (goal 0), %d goroutines more (goal 0)",
-			locks, held, float64(renewals)/periods, lost, more)
-		assert.InDelta(t, 1, float64(renewals)/periods, 0.15)
-		assert.Zero(t, lost)
-		assert.Less(t, more, 4)
+		// The engine holds its rows, and the client ends alone: what the heap loses is the
+		// client's, all of it.
+		wire.cut(refused)
 		w.engine.ResetRequests()
-		w.engine.ClearFaults()
-		runtime.GC()
-		_ = before
-		require.NoError(t, c.Close(ctx))
+		with := heap()
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, context.Cause(leases[0].Context()), lock.ErrExpired)
+		clear(leases)
+		c = nil
+		without := heap()
+		figure(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
+			within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
+			exactly(lost, "lost", 0), atMost(more, "goroutines in all", 2),
+			atMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
+		require.Greater(t, with, without+100*locks, "the leases were not in what was measured")
 	})
 }
 
+// heap is what is in use after everything that can be freed has been.
 func heap() uint64 {
-	runtime.GC()
+	for range 3 { // pools let go with the second
+		runtime.GC()
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
@@ -136,58 +154,10 @@ func TestHerd(t *testing.T) {
 		}
 		wait.Wait()
 		took, requests := time.Since(start), len(w.engine.Requests())
-		grants := processes * waiters
-		ops := map[string]int{}
-		for _, r := range w.engine.Requests() {
-			ops[r.Operation+" "+r.Code]++
-		}
-		t.Log(ops, w.writesTo("LOCK#herd"))
-		t.Logf("P4 %d waiters in %d processes: %v (goal at most 14s, ideal 10s), %.2f requests per grant (goal at most 3)",
-			grants, processes, took.Round(10*time.Millisecond), float64(requests)/float64(grants))
-		assert.Len(t, fences, grants)
-		assert.LessOrEqual(t, took, 14*time.Second)
-		assert.LessOrEqual(t, float64(requests)/float64(grants), 3.0)
+		const grants = processes * waiters
+		figure(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), atMost(took, "", 14*time.Second),
+			atMost(float64(requests)/grants, "requests per grant", 3), exactly(len(fences), "different fences", grants))
 	})
-}
-
-// P5, under a session.
-func TestTakeoverOfALongDeadSession(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		wire := &line{to: w.engine.HTTPClient()}
-		_, err := w.clientOver(wire, lock.Config{}).Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		wire.cut(refused)
-		time.Sleep(time.Hour)
-		c := w.client(lock.Config{})
-		start := time.Now()
-		ops := w.requests(func() { _, err = c.TryAcquire(ctx, lock.Name("report")) })
-		require.NoError(t, err)
-		t.Logf("P5 takeover of a long dead session: %d requests (goal at most 3), waited %v", len(ops), time.Since(start))
-		assert.LessOrEqual(t, len(ops), 3)
-		assert.Zero(t, time.Since(start))
-	})
-}
-
-// P6, under a session.
-func TestTakeoverOfAFreshlyCrashedSession(t *testing.T) {
-	for _, expiry := range []lock.Expiry{lock.RecordedOrObserved, lock.ObservedOnly} {
-		virtual(t, func(ctx context.Context, w *world) {
-			wire := &line{to: w.engine.HTTPClient()}
-			dead, c := w.clientOver(wire, lock.Config{}), w.client(lock.Config{Expiry: expiry})
-			l, err := dead.Acquire(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			wire.cut(refused)
-			start := time.Now()
-			next, err := c.Acquire(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			t.Logf("P6 takeover of a crashed session, lease 20s, expiry %v: %v", expiry, time.Since(start).Round(time.Millisecond))
-			assert.LessOrEqual(t, time.Since(start), 23*time.Second)
-			assert.Greater(t, next.Fence(), l.Fence())
-			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
-			wire.cut(open)
-			require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
-		})
-	}
 }
 
 // A session that was declared dead takes its leases with it at its next renewal.
@@ -233,16 +203,26 @@ func TestHoldThirtyDays(t *testing.T) {
 		c := w.client(lock.Config{Lease: time.Hour})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
+		session := sessionKey(c)
+		swept, deleted, lost := 0, 0, 0
 		for day := range 30 {
 			time.Sleep(24 * time.Hour)
-			w.engine.Sweep()
-			require.NoError(t, l.Context().Err(), "day %d", day)
+			swept += w.engine.Sweep()
+			rows, err := w.table.BatchGet(ctx, []keys.Key{l.Key(), session}, true)
+			require.NoError(t, err, "day %d", day)
+			for _, row := range rows {
+				if row == nil {
+					deleted++
+				}
+			}
 			r, err := c.Inspect(ctx, lock.Name("report"))
 			require.NoError(t, err, "day %d", day)
-			require.Equal(t, l.Fence(), r.Fence)
-			require.True(t, r.Held())
+			if l.Context().Err() != nil || !r.Held() || r.Fence != l.Fence() {
+				lost++
+			}
 		}
-		t.Logf("F20 held for 30 days with deletions: row never deleted, lock never lost")
+		figure(t, "F20, 30 days", exactly(deleted, "rows in use deleted", 0), exactly(lost, "days without the lock", 0),
+			atLeast(swept, "rows not in use deleted", 1))
 		require.NoError(t, l.Release(ctx))
 	})
 }
