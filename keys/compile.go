@@ -41,7 +41,7 @@ func NewTemplate(text string, opts ...Option) (*Template, error) {
 	}
 	switch i := slices.IndexFunc(t.parts, func(p part) bool { return p.codec.kind == kindKey }); {
 	case i < 0:
-		t.lead(o.prefix)
+		t.begin(o.prefix)
 	case len(t.parts) > 1 || t.parts[0].literal != "" || t.tail != "":
 		return fail(names[i], fmt.Errorf("%w: a field that is a whole key has to stand alone", ErrSyntax))
 	}
@@ -120,8 +120,8 @@ func fieldName(s string) bool {
 	return true
 }
 
-// lead puts the prefix before the first literal.
-func (t *Template) lead(prefix string) {
+// begin puts the prefix before the first literal.
+func (t *Template) begin(prefix string) {
 	if len(t.parts) > 0 {
 		t.parts[0].literal = prefix + t.parts[0].literal
 	} else {

@@ -16,5 +16,7 @@ func WithDelimiter(delim byte) Option { return func(o *options) { o.delim = deli
 // WithLimit sets the greatest length of a key, in bytes after encoding, from 1 to [MaxPK]. Defaults to [MaxPK].
 func WithLimit(bytes int) Option { return func(o *options) { o.limit = bytes } }
 
-// WithPrefix puts literal text before every key; braces in it have no meaning. Defaults to none.
+// WithPrefix puts literal text before every key; braces in it have no meaning. It does not have to end at a delimiter,
+// since an existing table's prefix may not; but only then, or if no prefix begins with another, do prefixes keep templates
+// apart: with the prefixes "shop" and "shop2" {id} can give one key. [Overlap] tells. Defaults to none.
 func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }

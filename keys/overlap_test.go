@@ -73,6 +73,39 @@ func TestOverlap(t *testing.T) {
 	assert.True(t, keys.Overlap(nil, mine))
 }
 
+// A prefix may end anywhere, as those of existing tables do. What separates is not the delimiter but that neither
+// prefix begins with the other.
+func TestPrefixesSeparateUnlessOneBeginsWithAnother(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{"shop", "shop2", true}, // {id} of the first can be "2…"
+		{"shop#", "shop2#", false},
+		{"shop#", "shop2", false},
+		{"shop/", "shop2/", false},
+		{"shop", "store", false},
+		{"", "shop#", false}, // a value has no delimiter inside
+		{"", "shop", true},
+	} {
+		a, err := keys.Scheme{Prefix: tc.a}.PKTemplate("{id}")
+		require.NoError(t, err)
+		b, err := keys.Scheme{Prefix: tc.b}.PKTemplate("{id}")
+		require.NoError(t, err)
+		assert.Equal(t, tc.want, keys.Overlap(a, b), "%q and %q", tc.a, tc.b)
+		for _, value := range []string{"x", "#", "2x", "2#x"} {
+			key, err := a.Format(value)
+			require.NoError(t, err)
+			if b.Matches(key) {
+				assert.True(t, tc.want, "both have %q", key)
+			}
+			back, err := a.Parse(key)
+			require.NoError(t, err)
+			assert.Equal(t, []any{value}, back, "within a template a prefix is literal text like any other")
+		}
+	}
+}
+
 func TestOverlapOfLongTemplatesIsQuick(t *testing.T) {
 	long := keys.MustTemplate("{a:id2047}x")
 	assert.True(t, keys.Overlap(long, keys.MustTemplate("{a:id2047}x")))

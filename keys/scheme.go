@@ -27,11 +27,13 @@ type Scheme struct {
 	TTL     string // attribute that holds the time to live, in seconds since 1970. Defaults to "ttl"
 	Version string // attribute that holds an item's version number. Defaults to "version"
 
-	// Delimiter ends variable-width fields in keys; see [WithDelimiter]. Defaults to '#'.
+	// Delimiter ends variable-width fields in keys; see [WithDelimiter]. Where keys have longer ones, such as "::", it is the
+	// first byte and templates spell them out. Defaults to '#'.
 	Delimiter byte
 
 	// Prefix is literal text before every partition key, of the table and of indexes, that is built from a template. It
-	// lets applications share a table. Defaults to none.
+	// lets applications share a table, if none of their prefixes begins with another: end it with a byte that is in none of
+	// them, such as the delimiter. Defaults to none.
 	Prefix string
 }
 

@@ -3,6 +3,7 @@ package keys
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Template is a compiled key template. It is immutable and safe for concurrent use; [NewTemplate] makes one. The zero
@@ -17,6 +18,9 @@ type Template struct {
 	home   []int // part that holds the value of a field; of a computed field, its shard
 	stored []int // fields that are not computed
 	shard  int   // the part that is a shard, or -1
+
+	once    sync.Once
+	regular *automaton // for Overlap
 }
 
 // part is a field and the literal text before it.
