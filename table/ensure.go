@@ -17,7 +17,8 @@ import (
 // only that would help it returns a *SchemaError and has done nothing. A second run
 // changes nothing. Several instances may run it at once.
 //
-// Creating takes seconds, adding an index to a large table hours; ctx bounds it.
+// Creating takes seconds, adding an index to a large table hours; ctx bounds it. DynamoDB
+// takes one change of the time to live per hour: one that follows another sooner fails.
 func (t *Table) Ensure(ctx context.Context) error {
 	var last Step
 	var lastErr error
@@ -110,10 +111,14 @@ func (t *Table) apply(ctx context.Context, step Step, l live) error {
 		return t.create(ctx)
 	case AddIndex:
 		x, _ := s.Index(step.name)
+		capacity := liveCapacity(l.table)
+		if capacity != nil && s.Capacity != nil { // not the old one, only to change it at once
+			capacity = s.Capacity
+		}
 		return t.update(ctx, &dynamodb.UpdateTableInput{
 			AttributeDefinitions: s.definitions(x),
 			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
-				IndexName: &x.Name, KeySchema: x.keySchema(), Projection: x.projection(), ProvisionedThroughput: throughput(liveCapacity(l.table)),
+				IndexName: &x.Name, KeySchema: x.keySchema(), Projection: x.projection(), ProvisionedThroughput: throughput(capacity),
 			}}},
 		})
 	case ChangeCapacity:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -16,8 +17,12 @@ import (
 // Plan is the difference between a schema and the live table.
 type Plan struct {
 	Table   string
-	Steps   []Step   // what Ensure would do, in its order
+	Steps   []Step   // what Ensure would do, in its order; nothing of it while something is refused
 	Refused []string // what Ensure cannot mend without destroying something
+
+	// Unchanged is what the schema wants and the live table has, and what the live table
+	// has besides, which is left as it is.
+	Unchanged []string
 }
 
 // Step is one thing that Ensure would do.
@@ -45,16 +50,22 @@ const (
 // IsEmpty says that the live table is as the schema wants it.
 func (p Plan) IsEmpty() bool { return len(p.Steps) == 0 && len(p.Refused) == 0 }
 
-// String lists the plan, one line a difference: "+" what Ensure adds, "~" what it changes,
-// "!" what it refuses.
+// String lists the plan, one line a difference: "!" what Ensure refuses, "+" what it adds,
+// "~" what it changes; and one line, "=", of what stays as it is.
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table %s", p.Table)
-	if p.IsEmpty() {
+	switch {
+	case p.IsEmpty():
 		b.WriteString(": nothing to do\n")
 		return b.String()
+	case len(p.Refused) > 0:
+		b.WriteString(": refused, nothing will be done")
 	}
 	b.WriteByte('\n')
+	for _, r := range p.Refused {
+		fmt.Fprintf(&b, "  ! %s\n", r)
+	}
 	for _, s := range p.Steps {
 		mark := "+"
 		if s.Kind == ChangeCapacity {
@@ -62,8 +73,8 @@ func (p Plan) String() string {
 		}
 		fmt.Fprintf(&b, "  %s %s\n", mark, s.Text)
 	}
-	for _, r := range p.Refused {
-		fmt.Fprintf(&b, "  ! %s\n", r)
+	if len(p.Unchanged) > 0 {
+		fmt.Fprintf(&b, "  = %s\n", strings.Join(p.Unchanged, "; "))
 	}
 	return b.String()
 }
@@ -215,18 +226,21 @@ func (t *Table) compare(l live) Plan {
 		p.Steps = append(p.Steps, Step{Kind: kind, Text: fmt.Sprintf(format, args...), name: name})
 	}
 	refuse := func(format string, args ...any) { p.Refused = append(p.Refused, fmt.Sprintf(format, args...)) }
+	same := func(format string, args ...any) { p.Unchanged = append(p.Unchanged, fmt.Sprintf(format, args...)) }
 	s := t.schema
 	if l.table == nil {
 		step(CreateTable, "", "table with keys %s, %s", s.Keys.PK, s.Keys.SK)
 		for _, x := range s.Indexes {
 			step(AddIndex, "", "index %s", x.describe())
 		}
-		t.compareSettings(step, refuse, l)
+		t.compareSettings(step, refuse, same, l)
 		return p
 	}
 	kinds := attributeTypes(l.table.AttributeDefinitions)
 	if want, have := keyText(s.Keys.PK, String, s.Keys.SK, String), liveKeyText(l.table.KeySchema, kinds); want != have {
-		refuse("keys are %s, the schema wants %s: a table's keys cannot be changed", have, want)
+		refuse("keys are %s, the schema wants %s: a table's keys cannot be changed%s", have, want, hint(l.table.KeySchema, kinds))
+	} else {
+		same("keys %s", have)
 	}
 	found := map[string]Index{}
 	for _, g := range l.table.GlobalSecondaryIndexes {
@@ -242,30 +256,69 @@ func (t *Table) compare(l live) Plan {
 		have, ok := found[x.Name]
 		switch {
 		case !ok && x.Local:
-			refuse("local index %s is missing: it can only be made with the table", x.describe())
+			refuse("index %s is missing: a local index can only be made with the table", x.describe())
 		case !ok:
+			if attr := x.mistyped(kinds); attr != "" {
+				refuse("index %s is missing: attribute %s is of type %s in the table's other keys and indexes", x.describe(), attr, kinds[attr])
+				continue
+			}
 			step(AddIndex, x.Name, "index %s", x.describe())
 		case have.describe() != x.describe():
 			refuse("index is %s, the schema wants %s: an index cannot be changed, only dropped and made anew", have.describe(), x.describe())
+		default:
+			same("index %s", x.Name)
 		}
 	}
-	t.compareSettings(step, refuse, l)
+	t.compareSettings(step, refuse, same, l)
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if _, ours := s.Index(name); !ours {
+			same("index %s, which is not in the schema", name)
+		}
+	}
 	return p
+}
+
+// hint says what no schema can describe: keys that are not two strings.
+func hint(schema []types.KeySchemaElement, kinds map[string]AttributeType) string {
+	pk, sk := liveKeys(schema)
+	switch {
+	case sk == "":
+		return ", and a table without a sort key cannot hold many entity types"
+	case kinds[pk] != String || kinds[sk] != String:
+		return ", and keys that are made of templates are strings"
+	}
+	return ""
+}
+
+// mistyped names a key attribute of the index that the live table knows by another type;
+// an attribute has one type in all keys and indexes.
+func (x Index) mistyped(kinds map[string]AttributeType) string {
+	for _, k := range []struct {
+		name string
+		kind AttributeType
+	}{{x.PK, x.PKType}, {x.SK, x.SKType}} {
+		if have, ok := kinds[k.name]; ok && have != k.kind {
+			return k.name
+		}
+	}
+	return ""
 }
 
 // compareSettings compares what a table has besides its keys and indexes. A table that is
 // yet to be made gets them after its creation, with the exception of what CreateTable sets.
-func (t *Table) compareSettings(step func(StepKind, string, string, ...any), refuse func(string, ...any), l live) {
+func (t *Table) compareSettings(step func(StepKind, string, string, ...any), refuse, same func(string, ...any), l live) {
 	s := t.schema
 	if l.table != nil {
 		if have := liveCapacity(l.table); s.Capacity != nil && (have == nil || *have != *s.Capacity) {
-			step(ChangeCapacity, "", "capacity %s, now %s", s.Capacity.describe(), have.describe())
+			step(ChangeCapacity, "", "capacity: %s, now %s", s.Capacity.describe(), have.describe())
+		} else {
+			same("capacity %s", have.describe())
 		}
 		for _, g := range l.table.GlobalSecondaryIndexes {
 			name := aws.ToString(g.IndexName)
 			have := provisioned(g.ProvisionedThroughput)
 			if _, ours := s.Index(name); ours && s.Capacity != nil && have != nil && *have != *s.Capacity {
-				step(ChangeCapacity, name, "capacity of index %s %s, now %s", name, s.Capacity.describe(), have.describe())
+				step(ChangeCapacity, name, "capacity of index %s: %s, now %s", name, s.Capacity.describe(), have.describe())
 			}
 		}
 	}
@@ -276,28 +329,39 @@ func (t *Table) compareSettings(step func(StepKind, string, string, ...any), ref
 		}
 		switch have {
 		case s.Stream:
+			same("stream of %s", s.Stream)
 		case "":
 			step(EnableStream, "", "stream of %s", s.Stream)
 		default:
 			refuse("stream is of %s, the schema wants %s: its readers would lose their place", have, s.Stream)
 		}
 	}
-	if s.DeletionProtection && (l.table == nil || !aws.ToBool(l.table.DeletionProtectionEnabled)) {
+	switch {
+	case l.table != nil && aws.ToBool(l.table.DeletionProtectionEnabled):
+		same("deletion protection")
+	case s.DeletionProtection:
 		step(EnableDeletionProtection, "", "deletion protection")
 	}
 	if !s.NoTTL {
 		switch on, name := ttlState(l.ttl); {
 		case on && name != s.Keys.TTL:
-			refuse("time to live is on attribute %s, the schema wants %s", name, s.Keys.TTL)
+			refuse("time to live is on attribute %s, the schema wants %s: rows that count on it would stay for good", name, s.Keys.TTL)
 		case !on:
 			step(EnableTTL, "", "time to live on attribute %s", s.Keys.TTL)
+		default:
+			same("time to live on attribute %s", name)
 		}
 	}
-	if s.PointInTimeRecovery && !l.recovery {
+	switch {
+	case l.recovery:
+		same("point-in-time recovery")
+	case s.PointInTimeRecovery:
 		step(EnableRecovery, "", "point-in-time recovery")
 	}
 	if missing := s.missingTags(l.tags); len(missing) > 0 {
 		step(AddTags, "", "tags %s", strings.Join(missing, ", "))
+	} else if len(s.Tags) > 0 {
+		same("tags")
 	}
 }
 

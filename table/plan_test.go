@@ -151,9 +151,9 @@ func TestEnsureRefusesWhatWouldDestroy(t *testing.T) {
 			"index is gsi1 (GSI1PK:S, GSI1SK:S; all), the schema wants gsi1 (GSI1PK:S, other:S; all): an index cannot be changed, only dropped and made anew",
 			"index is gsi2 (GSI2PK:S; keys a b), the schema wants gsi2 (GSI2PK:S; all): an index cannot be changed, only dropped and made anew",
 			"index is numbers (GSI1PK:S, score:N; keys), the schema wants numbers (GSI1PK:S, score:S; keys): an index cannot be changed, only dropped and made anew",
-			"local index local lsi2 (pk:S, LSI2SK:S; all) is missing: it can only be made with the table",
+			"index local lsi2 (pk:S, LSI2SK:S; all) is missing: a local index can only be made with the table",
 			"stream is of NEW_AND_OLD_IMAGES, the schema wants KEYS_ONLY: its readers would lose their place",
-			"time to live is on attribute expiresAt, the schema wants ttl",
+			"time to live is on attribute expiresAt, the schema wants ttl: rows that count on it would stay for good",
 		}, differs.Differences)
 		assert.Empty(t, changes(f), "not even the index that could be added")
 
@@ -178,7 +178,7 @@ func TestEnsureChangesCapacity(t *testing.T) {
 		provisioned, f := open(t, e, s)
 		p, err := provisioned.Plan(t.Context())
 		require.NoError(t, err)
-		assert.Contains(t, p.String(), "  ~ capacity 7 read and 3 write units, now on demand")
+		assert.Contains(t, p.String(), "  ~ capacity: 7 read and 3 write units, now on demand")
 		require.NoError(t, provisioned.Ensure(t.Context()))
 		require.NoError(t, provisioned.Verify(t.Context()))
 		f.Script()

@@ -1,0 +1,117 @@
+package entity
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// Facet is the entity as NoSQL Workbench shows it, for table.Schema.Workbench: its key
+// templates, and the attributes that its rows have besides the table's keys, with those that
+// the entity adds, by name. The type of an attribute is what the encoder makes of a sample
+// value; S stands for what a type with an encoding of its own makes of none.
+func (e *Entity[T]) Facet() table.Facet {
+	p := e.plan
+	f := table.Facet{Name: e.typ, PK: p.pk.tpl.String(), SK: p.sk.tpl.String()}
+	kinds := map[string]string{p.scheme.Type: "S"}
+	for _, fd := range p.fields {
+		if fd.attr != "" && fd != p.version && fd != p.ttl {
+			kinds[fd.attr] = fd.attributeType()
+		}
+	}
+	if p.version != nil {
+		kinds[p.scheme.Version] = "N"
+	}
+	if p.ttl != nil {
+		kinds[p.scheme.TTL] = "N"
+	}
+	for _, x := range p.indexes {
+		for _, k := range []keyPlan{x.pk, x.sk} {
+			if k.tpl != nil && !k.inherited {
+				kinds[k.attr] = "S"
+			}
+		}
+	}
+	for name, kind := range kinds {
+		f.Attributes = append(f.Attributes, table.FacetAttribute{Name: name, Type: kind})
+	}
+	slices.SortFunc(f.Attributes, func(a, b table.FacetAttribute) int { return strings.Compare(a.Name, b.Name) })
+	return f
+}
+
+// attributeType is DynamoDB's name of the type that the field's values are encoded to.
+func (f *field) attributeType() string {
+	v := reflect.New(f.typ).Elem()
+	fill(v, 8)
+	av, err := f.encode(v)
+	if err != nil {
+		return "S"
+	}
+	switch av.(type) {
+	case *types.AttributeValueMemberN:
+		return "N"
+	case *types.AttributeValueMemberB:
+		return "B"
+	case *types.AttributeValueMemberBOOL:
+		return "BOOL"
+	case *types.AttributeValueMemberM:
+		return "M"
+	case *types.AttributeValueMemberL:
+		return "L"
+	case *types.AttributeValueMemberSS:
+		return "SS"
+	case *types.AttributeValueMemberNS:
+		return "NS"
+	case *types.AttributeValueMemberBS:
+		return "BS"
+	}
+	return "S"
+}
+
+// fill makes v something that is not left out of a row for being empty. Depth bounds types
+// that contain themselves.
+func fill(v reflect.Value, depth int) {
+	switch {
+	case depth == 0:
+		return
+	case v.Type() == timeType:
+		v.Set(reflect.ValueOf(time.Unix(1, 0).UTC()))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), depth-1)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), depth-1)
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), depth-1)
+		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, depth-1)
+		fill(value, depth-1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	default:
+		switch {
+		case v.CanInt():
+			v.SetInt(1)
+		case v.CanUint():
+			v.SetUint(1)
+		}
+	}
+}

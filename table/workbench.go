@@ -1,0 +1,182 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Facet is an entity type as NoSQL Workbench shows it: entity.Entity.Facet makes one.
+type Facet struct {
+	Name       string
+	PK, SK     string // how the keys are made, for people: the templates
+	Attributes []FacetAttribute
+}
+
+// FacetAttribute is an attribute that rows of a facet have besides the table's keys.
+type FacetAttribute struct {
+	Name string
+	Type string // S, N, B, BOOL, NULL, M, L, SS, NS or BS
+}
+
+// The following is the data model that NoSQL Workbench imports and exports, version 3.0.
+// Source: "Importing an existing data model" and "Viewing data access patterns", Amazon
+// DynamoDB Developer Guide; names that it does not mention are those of exported models.
+type (
+	workbenchModel struct {
+		ModelName     string
+		ModelMetadata workbenchMetadata
+		DataModel     []workbenchTable
+	}
+	workbenchMetadata struct {
+		Author           string
+		DateCreated      string
+		DateLastModified string
+		Description      string
+		AWSService       string
+		Version          string
+	}
+	workbenchTable struct {
+		TableName                   string
+		KeyAttributes               workbenchKeys
+		NonKeyAttributes            []attributeDefinition
+		TableFacets                 []workbenchFacet
+		GlobalSecondaryIndexes      []workbenchIndex
+		TableData                   []struct{}
+		DataAccess                  workbenchAccess
+		BillingMode                 string
+		ProvisionedCapacitySettings *workbenchCapacity `json:",omitempty"`
+	}
+	workbenchKeys struct {
+		PartitionKey attributeDefinition
+		SortKey      *attributeDefinition `json:",omitempty"`
+	}
+	workbenchFacet struct {
+		FacetName         string
+		KeyAttributeAlias workbenchAlias
+		NonKeyAttributes  []string
+		TableData         []struct{}
+		DataAccess        workbenchAccess
+	}
+	workbenchAlias struct {
+		PartitionKeyAlias string
+		SortKeyAlias      string
+	}
+	workbenchIndex struct {
+		IndexName     string
+		KeyAttributes workbenchKeys
+		Projection    projection
+	}
+	workbenchAccess struct {
+		MySQL struct{} `json:"MySql"`
+	}
+	workbenchCapacity struct{ ProvisionedThroughput throughputUnits }
+)
+
+// workbenchDate stands where an export has the time of day: the same model gives the same bytes,
+// so that a file under version control changes only when the model does.
+const workbenchDate = "Jan 01, 2020, 12:00 AM"
+
+// Workbench is the table, with the entity types in it as facets, as a data model that
+// NoSQL Workbench for DynamoDB imports, in JSON:
+//
+//	model, err := tbl.Schema().Workbench(customers.Facet(), orders.Facet())
+//
+// The format has no place for time to live, streams, recovery, protection and tags, which
+// are left out, and none for local indexes, which the model's description lists. Equal
+// arguments give equal bytes.
+//
+// The error is that of Validate, or names a facet that is without a name or there twice, or an attribute
+// that has two types: Workbench has one list of attributes for the whole table.
+func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("table: workbench: %w", err)
+	}
+	s = s.withDefaults()
+	m := workbenchTable{
+		TableName:     s.Name,
+		KeyAttributes: workbenchKey(s.Keys.PK, String, s.Keys.SK, String),
+		// Not nil, any of them: the importer wants lists.
+		NonKeyAttributes: []attributeDefinition{}, TableFacets: []workbenchFacet{}, GlobalSecondaryIndexes: []workbenchIndex{}, TableData: []struct{}{},
+		BillingMode: s.billing(),
+	}
+	if c := s.Capacity.units(); c != nil {
+		m.ProvisionedCapacitySettings = &workbenchCapacity{*c}
+	}
+	kinds := map[string]string{s.Keys.PK: string(String), s.Keys.SK: string(String)}
+	attribute := func(name, kind string) error {
+		switch have, ok := kinds[name]; {
+		case !ok:
+			kinds[name] = kind
+			m.NonKeyAttributes = append(m.NonKeyAttributes, attributeDefinition{name, AttributeType(kind)})
+		case have != kind:
+			return fmt.Errorf("table: workbench: %w: attribute %q is of type %s and of type %s", ErrInvalid, name, have, kind)
+		}
+		return nil
+	}
+	var local []string
+	for _, x := range s.Indexes {
+		for _, k := range []attributeDefinition{{x.PK, x.PKType}, {x.SK, x.SKType}} {
+			if k.AttributeName == "" {
+				continue
+			}
+			if err := attribute(k.AttributeName, string(k.AttributeType)); err != nil {
+				return nil, err
+			}
+		}
+		if x.Local {
+			local = append(local, x.describe())
+			continue
+		}
+		m.GlobalSecondaryIndexes = append(m.GlobalSecondaryIndexes, workbenchIndex{
+			IndexName: x.Name, KeyAttributes: workbenchKey(x.PK, x.PKType, x.SK, x.SKType), Projection: x.exportProjection(),
+		})
+	}
+	seen := map[string]bool{}
+	for i, f := range facets {
+		if f.Name == "" || seen[f.Name] {
+			return nil, fmt.Errorf("table: workbench: %w: facet %d: Name %q is empty or used twice", ErrInvalid, i, f.Name)
+		}
+		seen[f.Name] = true
+		w := workbenchFacet{
+			FacetName: f.Name, KeyAttributeAlias: workbenchAlias{PartitionKeyAlias: f.PK, SortKeyAlias: f.SK},
+			NonKeyAttributes: []string{}, TableData: []struct{}{},
+		}
+		for _, a := range f.Attributes {
+			if err := attribute(a.Name, a.Type); err != nil {
+				return nil, err
+			}
+			w.NonKeyAttributes = append(w.NonKeyAttributes, a.Name)
+		}
+		m.TableFacets = append(m.TableFacets, w)
+	}
+	for _, x := range s.Indexes {
+		for _, name := range x.Include {
+			if _, known := kinds[name]; !known { // of no facet: its type is anybody's guess
+				if err := attribute(name, string(String)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	slices.SortFunc(m.NonKeyAttributes, func(a, b attributeDefinition) int { return strings.Compare(a.AttributeName, b.AttributeName) })
+	description := ""
+	if len(local) > 0 {
+		description = "Local indexes, which a model cannot have: " + strings.Join(local, ", ")
+	}
+	return marshalIndented(workbenchModel{
+		ModelName: s.Name,
+		ModelMetadata: workbenchMetadata{
+			DateCreated: workbenchDate, DateLastModified: workbenchDate, Description: description, AWSService: "Amazon DynamoDB", Version: "3.0",
+		},
+		DataModel: []workbenchTable{m},
+	})
+}
+
+func workbenchKey(pk string, pkType AttributeType, sk string, skType AttributeType) workbenchKeys {
+	k := workbenchKeys{PartitionKey: attributeDefinition{pk, pkType}}
+	if sk != "" {
+		k.SortKey = &attributeDefinition{sk, skType}
+	}
+	return k
+}
