@@ -100,7 +100,9 @@ func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 	}
 	item[p.scheme.PK] = &types.AttributeValueMemberS{Value: key.PK}
 	item[p.scheme.SK] = &types.AttributeValueMemberS{Value: key.SK}
-	item[p.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
+	if !p.untyped {
+		item[p.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
+	}
 	for i := range p.indexes {
 		values, err := e.indexKeys(i, o)
 		if err != nil {

@@ -18,14 +18,15 @@ type plan struct {
 	scheme keys.Scheme
 	fields []*field
 	narrow []*field
-	// readOnly is Spec.ReadOnly.
-	readOnly bool
-	pk, sk   keyPlan
-	indexes  []indexPlan
-	version  *field
-	ttl      *field
-	created  *field
-	updated  *field
+	// readOnly and untyped are Spec.ReadOnly and Spec.Untyped.
+	readOnly, untyped bool
+
+	pk, sk  keyPlan
+	indexes []indexPlan
+	version *field
+	ttl     *field
+	created *field
+	updated *field
 }
 
 // keyPlan makes one key attribute of a value's fields.
@@ -76,7 +77,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
-	c := compiler{schema: t.Schema(), plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly}}
+	c := compiler{schema: t.Schema(), plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)

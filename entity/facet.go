@@ -18,7 +18,10 @@ import (
 func (e *Entity[T]) Facet() table.Facet {
 	p := e.plan
 	f := table.Facet{Name: e.typ, PK: p.pk.tpl.String(), SK: p.sk.tpl.String()}
-	kinds := map[string]string{p.scheme.Type: "S"}
+	kinds := map[string]string{}
+	if !p.untyped {
+		kinds[p.scheme.Type] = "S"
+	}
 	for _, fd := range p.fields {
 		if fd.attr != "" && fd != p.version && fd != p.ttl {
 			kinds[fd.attr] = fd.attributeType()

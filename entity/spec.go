@@ -26,6 +26,11 @@ type Spec[T any] struct {
 	// also before DynamoDB deletes them. Defaults to "": rows do not expire.
 	TTL string
 
+	// Untyped keeps the type attribute out of the rows that are written: their keys are all
+	// the type they have. It is for tables whose other programs would not expect the
+	// attribute. Defaults to false: Create and Put write it; Update never does.
+	Untyped bool
+
 	// ReadOnly refuses every write: for rows that something else maintains.
 	ReadOnly bool
 

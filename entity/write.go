@@ -116,7 +116,13 @@ func (e *Entity[T]) putOp(stamped T, create bool) table.Op {
 	return op.If(e.isOursOrNone()).Explain(e.explainStale)
 }
 
-func (e *Entity[T]) isType() table.Cond { return table.Attr(e.plan.scheme.Type).Equal(e.typ) }
+func (e *Entity[T]) isType() table.Cond {
+	typ := table.Attr(e.plan.scheme.Type)
+	if e.plan.untyped { // at its key, which says as much
+		return table.Or(typ.NotExists(), typ.Equal(e.typ))
+	}
+	return typ.Equal(e.typ)
+}
 
 // isOursOrNone keeps a put from replacing a row of another type. Rows without a type
 // attribute are let through: their key is all the type they have.
