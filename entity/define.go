@@ -81,6 +81,8 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
+	} else if bad := endless(rt); bad != nil {
+		c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)
 	} else {
 		var problems []string
 		c.fields, problems = fieldsOf(rt)

@@ -44,7 +44,8 @@
 //     widened, rounded or cut off.
 //   - A prefix made from some of a template's fields ends at a delimiter: the prefix for order 1 does not match order 10.
 //   - A value without delimiter and escape byte stands in the key unchanged.
-//   - Errors are *[Error]. They name template, field and Go type; they never contain a value or a key.
+//   - Errors are *[Error]. They name template, field and Go type; they never contain a value or a key. A [Key] or [Range] prints
+//     as its lengths, with every verb of fmt and in log/slog; its fields are plain strings.
 //
 // # Order of composite keys
 //
@@ -66,6 +67,14 @@
 // The texts of the time codecs contain '-', ':' and '.', also if one of these is the delimiter. That is harmless to parsing,
 // since their width is fixed, and [Overlap] takes it into account.
 //
+// # Keys made by hand
+//
+// The raw codec reproduces, byte for byte, keys that another program concatenated, with the scheme's delimiter and prefix set to
+// that program's. It is checked: a value with the delimiter in it, which would have read as two, is refused with
+// [ErrDelimiter]. The escape byte has no meaning in it. A delimiter of several bytes, "::", is its first byte, ':', spelled
+// out in the template, "A::{a:raw}::B"; values must not contain that byte. Numbers without leading zeros are strings here.
+// Key attributes are strings: a table whose keys are numbers or binary cannot be described.
+//
 // # Shards
 //
 // {id:shard16} spreads a hot partition: it stands for a number from 0 to 15, computed from the value of id and never
@@ -77,7 +86,7 @@
 //
 // # Not guaranteed
 //
-// Nothing here stops two templates from sharing a key space; ask [Overlap]. Key order across templates is
+// Nothing here stops two templates from sharing a key space, nor two prefixes of which one begins with the other; ask [Overlap]. Key order across templates is
 // the order of bytes, so a range over one template's field can contain keys of another template; check with Matches.
 //
 // # Failure handling

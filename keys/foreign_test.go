@@ -26,19 +26,28 @@ func TestTemplatesReproduceKeysMadeByHand(t *testing.T) {
 			keys.Scheme{}, "USER#{id:raw}", []any{"a$0b"}, "USER#" + "a$0b", []any{"a#b", "#", ""},
 		},
 		"a slash": {
-			keys.Scheme{Delimiter: '/', Prefix: "acme/"}, "users/{id:raw}/orders/{no:raw}",
-			[]any{"u.1", "7"}, "acme/" + "users/" + "u.1" + "/orders/" + "7", []any{"a/b", "/"},
+			keys.Scheme{Delimiter: '/', Prefix: "acme/"},
+			"users/{id:raw}/orders/{no:raw}",
+			[]any{"u.1", "7"},
+			"acme/" + "users/" + "u.1" + "/orders/" + "7",
+			[]any{"a/b", "/"},
 		},
 		"two bytes": {
-			keys.Scheme{Delimiter: ':'}, "ORG::{org:raw}::USER::{user:raw}",
-			[]any{"o-1", "ann@example.org"}, "ORG::" + "o-1" + "::USER::" + "ann@example.org", []any{"a::b", "a:b", ":"},
+			keys.Scheme{Delimiter: ':'},
+			"ORG::{org:raw}::USER::{user:raw}",
+			[]any{"o-1", "ann@example.org"},
+			"ORG::" + "o-1" + "::USER::" + "ann@example.org",
+			[]any{"a::b", "a:b", ":"},
 		},
 		"no delimiter at the end of the prefix": {
 			keys.Scheme{Delimiter: '_', Prefix: "v2"}, "cust_{id:raw}", []any{"77"}, "v2cust_" + "77", []any{"7_7"},
 		},
 		"an ISO time, a padded number": {
-			keys.Scheme{Delimiter: '|'}, "{at:time-ms}|{no:uint6}",
-			[]any{at, 42}, at.Format("2006-01-02T15:04:05.000Z") + "|" + fmt.Sprintf("%06d", 42), []any{at.Add(1), "x"},
+			keys.Scheme{Delimiter: '|'},
+			"{at:time-ms}|{no:uint6}",
+			[]any{at, 42},
+			at.Format("2006-01-02T15:04:05.000Z") + "|" + fmt.Sprintf("%06d", 42),
+			[]any{at.Add(1), "x"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

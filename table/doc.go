@@ -32,8 +32,10 @@
 //     conditions and changes.
 //   - Ranges of sort keys are half open; a Limit counts items that are returned, not examined.
 //   - Batches return what DynamoDB left undone, in an *UnprocessedError; they drop nothing.
-//   - Ensure destroys nothing, and changes nothing when there is nothing to change. Several
-//     instances may run it at once.
+//   - Ensure destroys nothing, and changes nothing when there is nothing to change, or when
+//     anything would have to be destroyed. Several instances may run it at once.
+//   - Exports of a schema (CloudFormation, Workbench) depend on nothing but the schema: equal
+//     ones give equal bytes.
 //   - Error texts contain no keys and no values of the application. Causes may: they stay in
 //     the chain, for errors.As.
 //
@@ -46,6 +48,22 @@
 //   - Batches are not transactions: they may be applied in part, in any order.
 //   - Query and Scan do not see one moment: rows that change meanwhile may be seen before or after.
 //   - Auto scaling, replicas, encryption keys and table classes are left to others.
+//
+// # Provisioning
+//
+// Plan says how the live table differs from the schema, Ensure mends that, Verify is for a
+// deployment that provisions elsewhere:
+//
+//	table app
+//	  + index gsi1 (GSI1PK:S, GSI1SK:S; all)
+//	  ~ capacity: 5 read and 2 write units, now 4 read and 2 write units
+//	  = keys PK:S, SK:S; time to live on attribute expiresAt; index old, which is not in the schema
+//
+// Ensure adds global indexes (one at a time), a stream, time to live, recovery, deletion
+// protection and tags, and sets the capacity where the schema names one. It refuses, in a
+// *SchemaError that lists everything, what would destroy or rebuild: other keys, another
+// index under the name of one, a local index, another view of a stream, time to live on
+// another attribute. What the schema does not mention stays as it is.
 //
 // # Failure handling
 //

@@ -1,0 +1,40 @@
+package entity
+
+import (
+	"reflect"
+	"slices"
+)
+
+// endless finds, in t or below it, a type that contains itself without a struct in between,
+// like type L []L. The encoder follows such a type until the process has no stack left,
+// which nobody can recover from. Types that encode themselves are their own business.
+func endless(t reflect.Type) reflect.Type {
+	done := map[reflect.Type]bool{}
+	var find func(t reflect.Type, trail []reflect.Type) reflect.Type
+	find = func(t reflect.Type, trail []reflect.Type) reflect.Type {
+		for _, custom := range []reflect.Type{marshalerType, awsMarshalerType, textMarshalerType} {
+			if t.Implements(custom) || reflect.PointerTo(t).Implements(custom) {
+				return nil
+			}
+		}
+		switch t.Kind() {
+		case reflect.Slice, reflect.Array, reflect.Pointer, reflect.Map:
+			if slices.Contains(trail, t) {
+				return t
+			}
+			return find(t.Elem(), append(trail, t))
+		case reflect.Struct:
+			if done[t] {
+				return nil
+			}
+			done[t] = true
+			for i := range t.NumField() {
+				if bad := find(t.Field(i).Type, nil); bad != nil {
+					return bad
+				}
+			}
+		}
+		return nil
+	}
+	return find(t, nil)
+}

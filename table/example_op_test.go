@@ -1,0 +1,175 @@
+package table_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// exampleTable is an empty table in this process.
+func exampleTable(opts ...table.Option) (context.Context, *table.Table) {
+	ctx := context.Background()
+	tbl, err := table.Open(tabletest.NewEngine().Client(), table.Schema{Name: "app"}, opts...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := tbl.Ensure(ctx); err != nil {
+		log.Fatal(err)
+	}
+	return ctx, tbl
+}
+
+func ExamplePut() {
+	ctx, tbl := exampleTable()
+	key := keys.NewKey("JOB#1", "JOB")
+	create := table.Put(tbl.KeyItem(key)).If(table.Attr("pk").NotExists())
+	fmt.Println(tbl.Write(ctx, create))
+	fmt.Println(errors.Is(tbl.Write(ctx, create), table.ErrCondition))
+	// Output:
+	// <nil>
+	// true
+}
+
+func ExampleUpdate() {
+	ctx, tbl := exampleTable()
+	key := keys.NewKey("JOB#1", "JOB")
+	done, state := table.Attr("done"), table.Attr("state")
+	for range 3 {
+		item, err := tbl.Apply(ctx, table.Update(key, done.Set(done.OrElse(0).Plus(1)), state.Set("running")).
+			If(table.Or(state.NotExists(), table.Not(state.Equal("failed")))), table.ReturnNew)
+		if err != nil {
+			log.Fatal(err)
+		}
+		n, err := table.Encode(len(item)) // attribute values of Go values
+		fmt.Println(table.SameValue(n, number("4")), err)
+	}
+	// Output:
+	// true <nil>
+	// true <nil>
+	// true <nil>
+}
+
+func ExampleCheck() {
+	ctx, tbl := exampleTable()
+	tenant, order := keys.NewKey("TENANT#1", "TENANT"), keys.NewKey("TENANT#1", "ORDER#1")
+	err := tbl.Write(ctx, table.Check(tenant, table.Attr("state").Equal("open")), table.Put(tbl.KeyItem(order)))
+	for _, failed := range table.Conditions(err) { // each one that does not hold
+		fmt.Println(failed.Index, len(failed.Item))
+	}
+	_, err = tbl.Get(ctx, order, true)
+	fmt.Println(errors.Is(err, table.ErrNotFound))
+	// Output:
+	// 0 0
+	// true
+}
+
+func ExampleDelete() {
+	ctx, tbl := exampleTable()
+	key := keys.NewKey("JOB#1", "JOB")
+	old := table.And(table.Attr("state").Equal("done"), table.Attr("at").AtMost(100))
+	fmt.Println(errors.Is(tbl.Write(ctx, table.Delete(key).If(old)), table.ErrCondition))
+	fmt.Println(tbl.Write(ctx, table.Delete(key))) // a missing item is no error
+	// Output:
+	// true
+	// <nil>
+}
+
+func ExampleInvalid() {
+	ctx, tbl := exampleTable()
+	op := table.Invalid(errors.New("no such tenant")) // from a function that makes operations
+	fmt.Println(tbl.Write(ctx, op))
+	// Output: table: write: operation 0: no such tenant
+}
+
+func ExamplePrepare() {
+	ctx, tbl := exampleTable()
+	n := table.Attr("n")
+	add, err := table.Prepare(table.Update(keys.Key{}, n.Add(table.Param(0))).If(table.Or(n.NotExists(), n.Less(table.Value(10)))))
+	if err != nil {
+		log.Fatal(err)
+	}
+	counter := keys.NewKey("COUNTER", "COUNTER")
+	for _, by := range []int{4, 7, 1} {
+		fmt.Println(errors.Is(tbl.Write(ctx, add.Op(counter, by)), table.ErrCondition))
+	}
+	// Output:
+	// false
+	// false
+	// true
+}
+
+func ExampleTable_BatchGet() {
+	ctx, tbl := exampleTable()
+	a, b, c := keys.NewKey("p", "a"), keys.NewKey("p", "b"), keys.NewKey("p", "c")
+	if err := tbl.BatchWrite(ctx, []table.Op{table.Put(tbl.KeyItem(a)), table.Put(tbl.KeyItem(c)), table.Delete(b)}); err != nil {
+		log.Fatal(err)
+	}
+	items, err := tbl.BatchGet(ctx, []keys.Key{c, b, a, c}, false) // in the order asked for, nil for what there is not
+	for _, item := range items {
+		fmt.Println(table.SameItem(item, tbl.KeyItem(a)), table.SameItem(item, tbl.KeyItem(c)))
+	}
+	fmt.Println(err)
+	// Output:
+	// false true
+	// false false
+	// true false
+	// false true
+	// <nil>
+}
+
+func ExampleTable_Scan() {
+	ctx, tbl := exampleTable()
+	for _, sk := range []string{"a", "b", "c"} {
+		if err := tbl.Write(ctx, table.Put(tbl.KeyItem(keys.NewKey("p", sk)))); err != nil {
+			log.Fatal(err)
+		}
+	}
+	n := 0
+	for _, err := range tbl.Scan(ctx, table.Scan{Filter: table.Attr("sk").NotEqual("b")}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		n++
+	}
+	fmt.Println(n)
+	// Output: 2
+}
+
+func ExampleWithRetry() {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	_, tbl := exampleTable(
+		table.WithRetry(table.Retry{
+			Backoff:   func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 3) },
+			Retryable: func(err error) bool { return table.Retryable(err) && !errors.Is(err, table.ErrConflict) },
+			Timeout:   2 * time.Second,
+		}),
+		table.WithClock(func() time.Time { return now }),
+	)
+	fmt.Println(tbl.Now())
+	// Output: 2026-01-02 03:04:05 +0000 UTC
+}
+
+func ExampleWithoutRetry() {
+	ctx, tbl := exampleTable()
+	err := tbl.Write(table.WithoutRetry(ctx), table.Delete(keys.NewKey("p", "s"))) // sent once, whatever happens
+	fmt.Println(err, table.MayHaveApplied(err))
+	// Output: <nil> false
+}
+
+func ExampleWithUsage() {
+	ctx, tbl := exampleTable()
+	ctx, usage := table.WithUsage(ctx)
+	if err := tbl.Write(ctx, table.Delete(keys.NewKey("p", "s"))); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%+v\n", usage.Totals())
+	// Output: {Requests:1 Retries:0 ReadUnits:0 WriteUnits:1}
+}
