@@ -70,8 +70,9 @@ func Example_readme() {
 
 	account, err = accounts.Get(ctx, account, entity.Consistent())
 	fmt.Println(account.Balance, err)
-	fmt.Println(accounts.Key(account))
+	key := accounts.Key(account)
+	fmt.Println(key.PK, key.SK)
 	// Output:
 	// 70 <nil>
-	// {shop/TENANT#acme ACCOUNT#42 <nil>}
+	// shop/TENANT#acme ACCOUNT#42
 }
