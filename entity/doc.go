@@ -45,7 +45,8 @@
 //   - A row of another type is never overwritten, changed or deleted: that is ErrType, or
 //     ErrExists for Create. A row without a type attribute, as another program may write it,
 //     counts as the entity's own if it stands at one of its keys: Create refuses it, Put
-//     with version 0 and Delete do not.
+//     with version 0 and Delete do not. Update adds no type attribute, and with Spec.Untyped
+//     nothing does: see ADOPTING.md for tables that other programs filled.
 //   - Keys of indexes are never stale. What an update touches is computed anew, from what is
 //     supplied or from a consistent read, under a condition that it still holds.
 //   - With a Version nothing that was not seen is overwritten: that is ErrStale.

@@ -86,8 +86,9 @@
 //
 // # Not guaranteed
 //
-// Nothing here stops two templates from sharing a key space, nor two prefixes of which one begins with the other; ask [Overlap]. Key order across templates is
-// the order of bytes, so a range over one template's field can contain keys of another template; check with Matches.
+// Nothing here stops two templates from sharing a key space, nor two prefixes of which one begins with the other; ask
+// [Overlap]. Key order across templates is the order of bytes, so a range over one template's field can contain keys of
+// another template; check with Matches.
 //
 // # Failure handling
 //

@@ -173,3 +173,45 @@ func ExampleWithUsage() {
 	fmt.Printf("%+v\n", usage.Totals())
 	// Output: {Requests:1 Retries:0 ReadUnits:0 WriteUnits:1}
 }
+
+func ExampleTable_QueryPage() {
+	ctx, tbl := exampleTable()
+	for _, sk := range []string{"a", "b", "c"} {
+		if err := tbl.Write(ctx, table.Put(tbl.KeyItem(keys.NewKey("p", sk)))); err != nil {
+			log.Fatal(err)
+		}
+	}
+	q := table.Query{PK: "p", PageSize: 2}
+	for done := false; !done; {
+		page, err := tbl.QueryPage(ctx, q) // one request
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(len(page.Items), "items, more:", page.Next != nil)
+		q.Start, done = page.Next, page.Next == nil
+	}
+	// Output:
+	// 2 items, more: true
+	// 1 items, more: false
+}
+
+func ExampleTable_Replicated() {
+	ctx, tbl := exampleTable()
+	replicated, err := tbl.Replicated(ctx) // a global table, where conditions hold in one region only
+	fmt.Println(replicated, err)
+	// Output: false <nil>
+}
+
+func ExampleTable_Metered() {
+	ctx, tbl := exampleTable()
+	var reports table.Usage // of one part of the program, whatever else uses the table
+	part := tbl.Metered(&reports)
+	if err := part.Write(ctx, table.Delete(keys.NewKey("p", "s"))); err != nil {
+		log.Fatal(err)
+	}
+	if err := tbl.Write(ctx, table.Delete(keys.NewKey("p", "s"))); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reports.Totals().Requests)
+	// Output: 1
+}
