@@ -41,6 +41,10 @@ type acquisition struct {
 	from  *ended      // the holder that this try may take over from; nil for none
 	alive *sessionRow // what proved its session to live, if that is why it was refused
 
+	// again says that the last two refusals have met the same holder in the same state; of
+	// acquisitions of several locks.
+	again bool
+
 	// unclear is when the first attempt was sent whose answer was lost: it may have been
 	// applied, and the lease then began at that time.
 	unclear instant
