@@ -61,7 +61,7 @@ func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option
 		var held *HeldError
 		switch {
 		case err == nil:
-			return c.bundle(g.list[0].values, []*Lease{lease}), nil
+			return c.bundle(context.WithoutCancel(ctx), []*Lease{lease}), nil
 		case errors.As(err, &held):
 			return nil, &heldOneError{err, &HeldAllError{Held: []*HeldError{held}}}
 		}
@@ -442,7 +442,7 @@ func (g *gathering) granted(ctx context.Context, s *session) (*Bundle, error) {
 	for _, l := range leases {
 		c.room.handed(l)
 	}
-	return c.bundle(g.list[0].values, leases), nil
+	return c.bundle(context.WithoutCancel(ctx), leases), nil
 }
 
 // abandon takes back what a transaction without a clear answer may have acquired.

@@ -64,7 +64,7 @@ func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {
 	return wrap("commit", b.inTurn(ctx, ops, func() error {
 		parts, guards := make([]*parting, len(b.leases)), make([]table.Op, len(b.leases))
 		for i, l := range b.leases {
-			parts[i] = l.part()
+			parts[i] = l.part(true)
 			guards[i] = parts[i].op
 		}
 		err := b.client.guarded(ctx, b.leases, guards, ops)
@@ -164,4 +164,3 @@ type heldOneError struct {
 }
 
 func (e *heldOneError) Unwrap() []error { return []error{e.error, e.all} }
-

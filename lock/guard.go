@@ -61,12 +61,15 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	if l.released.Load() {
 		return l.gone("commit")
 	}
-	p := l.part()
+	p := l.part(true)
 	if err := l.guarded(ctx, p.op, ops); err != nil {
 		p.keep(mayHaveApplied(err))
 		return wrap("commit", err)
 	}
 	p.done()
+	if l.run != nil {
+		l.run.recorded.Store(true)
+	}
 	return nil
 }
 

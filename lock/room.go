@@ -195,8 +195,8 @@ func (r *room) heir(key keys.Key) *waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.contests[key]
-	if c == nil || c.trying != nil || len(c.queue) == 0 {
-		return nil
+	if c == nil || c.trying != nil || len(c.queue) == 0 || c.queue[0].acquisition.run != nil {
+		return nil // who is to run an interval, the row decides
 	}
 	w := c.queue[0]
 	c.queue = c.queue[1:]
@@ -405,6 +405,10 @@ func (r *room) sawSession(id string, item table.Item) {
 // Anything but a holder is for the next try to judge: it sees the row as it is.
 func (r *room) sawLock(c *contest, item table.Item) {
 	row, err := r.client.recordOf(item)
+	if item != nil && err == nil && len(c.queue) > 0 && c.queue[0].acquisition.run.settled(&row) {
+		c.queue[0].tell(news{err: errSettled})
+		return
+	}
 	if item == nil || err != nil || !row.Held() && row.Fence >= c.holder.Fence {
 		r.start(c, r.takeable(c))
 		return
