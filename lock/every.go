@@ -49,7 +49,8 @@ const maxJitter = time.Second
 //     nil: that leaves open whether the run has finished. Use Commit, or return;
 //   - what Lead returns for.
 //
-// f's context ends with ctx and with the lease. Everything else goes on for as long as ctx
+// f's context ends with ctx and with the lease; a run that stops for that reason has to
+// return an error, or it counts as finished where the lock is still held. Everything else goes on for as long as ctx
 // lasts.
 //
 // Cost per interval: each instance sends one read of one unit; the one that runs f one write
@@ -209,7 +210,7 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 		return true, join(err, released)
 	case err != nil:
 		return false, cause
-	case released == nil && (r.recorded.Load() || !r.commits.Load()):
+	case released == nil && (r.recorded.Load() || cause == nil):
 		s.done = at // or else the row tells
 	}
 	return false, released

@@ -381,3 +381,43 @@ func TestEveryGoesThroughFaults(t *testing.T) {
 		}
 	}
 }
+
+// An instance that waited for a run, or has read the row before it finished, finds out
+// without acquiring.
+func TestFinishedIntervalIsNotAcquiredAgain(t *testing.T) {
+	for name, late := range map[string]bool{"waited": false, "read before": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, stop := context.WithTimeout(ctx, 30*time.Second)
+				defer stop()
+				a, b := w.client(quiet), w.client(quiet)
+				var mu sync.Mutex
+				ran := 0
+				work := func(context.Context, *lock.Lease, time.Time) error {
+					mu.Lock()
+					ran++
+					mu.Unlock()
+					if !late {
+						time.Sleep(10 * time.Second)
+					}
+					return nil
+				}
+				w.engine.ResetRequests()
+				var all sync.WaitGroup
+				if late {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Operation: "GetItem", Times: 1})
+					all.Go(func() { assert.ErrorIs(t, b.Every(ctx, lock.Name("x"), time.Hour, work), context.DeadlineExceeded) })
+					time.Sleep(time.Second)
+				}
+				all.Go(func() { assert.ErrorIs(t, a.Every(ctx, lock.Name("x"), time.Hour, work), context.DeadlineExceeded) })
+				if !late {
+					time.Sleep(time.Second)
+					all.Go(func() { assert.ErrorIs(t, b.Every(ctx, lock.Name("x"), time.Hour, work), context.DeadlineExceeded) })
+				}
+				all.Wait()
+				assert.Equal(t, 1, ran)
+				assert.Equal(t, 3, w.writesTo("LOCK#x"), "one to acquire, one to release, one refused")
+			})
+		})
+	}
+}
