@@ -41,6 +41,12 @@ type acquisition struct {
 	from  *ended      // the holder that this try may take over from; nil for none
 	alive *sessionRow // what proved its session to live, if that is why it was refused
 
+	// again says that the last two refusals have met the same holder in the same state; of
+	// acquisitions of several locks.
+	again bool
+
+	run *run // of an interval (Every); nil for others
+
 	// unclear is when the first attempt was sent whose answer was lost: it may have been
 	// applied, and the lease then began at that time.
 	unclear instant
@@ -233,6 +239,8 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		switch {
 		case err != nil:
 			return err
+		case a.run.settled(&r):
+			return errSettled
 		case !r.Held():
 			return errFreed
 		}
@@ -272,7 +280,11 @@ func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 	}
 	g := a.grant(start, s, o)
 	g.seed, g.ended, g.deadline = now.UnixMilli(), e, c.deadline(o, start.wall)
-	return c.rows.acquire(a.key, &g)
+	op := c.rows.acquire(a.key, &g)
+	if a.run != nil {
+		op = a.run.begin(op)
+	}
+	return op
 }
 
 // grant is what a row will say of this acquisition as its holder.

@@ -195,19 +195,9 @@ func (c *Client) Close(ctx context.Context) error {
 	ctx, cancel := detach(ctx)
 	defer cancel()
 
-	// A few at a time: enough to hide latency, not so many as to be throttled.
-	slots := make(chan struct{}, 16)
-	errs := make(chan error, len(list))
-	for _, l := range list {
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			errs <- l.release(ctx)
-		}()
-	}
 	var failed error
-	for range list {
-		if err := <-errs; err != nil && !errors.Is(err, ErrLost) {
+	for _, err := range each(list, func(l *Lease) error { return l.release(ctx) }) {
+		if err != nil && !errors.Is(err, ErrLost) {
 			failed = join(failed, err)
 		}
 	}
@@ -229,6 +219,23 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return wrap("close", causeOf(ctx))
 	}
+}
+
+// each calls f for each lease, a few at a time: enough to hide latency, not so many as to
+// be throttled. The errors are in the order of the leases.
+func each(list []*Lease, f func(*Lease) error) []error {
+	slots := make(chan struct{}, 16)
+	errs := make([]error, len(list))
+	var all sync.WaitGroup
+	for i, l := range list {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(l)
+		})
+	}
+	all.Wait()
+	return errs
 }
 
 // run starts a goroutine that Close waits for; false when the client is closed.

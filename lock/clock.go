@@ -67,6 +67,13 @@ func (o offset) beyond(bound time.Duration) (by time.Duration, off bool) {
 	return 0, false
 }
 
+// server is what DynamoDB's clock shows, as far as an answer has told: carried forward by
+// the process's clock, and late by up to a second, to which it resolves.
+func (c clock) server() (now time.Time, ok bool) {
+	s, ok := c.table.LastServerTime()
+	return s.Server.Add(time.Since(s.At)), ok
+}
+
 // calendar is the time for what must not be wrong by days, which are the fences of new
 // rows and times to live. It is the local clock's unless that is slow by more than bound
 // or fast by more than the shortest retention; then it is DynamoDB's. Before the first

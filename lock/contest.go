@@ -36,6 +36,20 @@ type contest struct {
 	fresh  bool            // polls begin anew
 	pause  bool            // a try of this very state was refused: wait a poll in any case
 	asked  bool            // whether the holder was asked about this nonce
+
+	onlookers []*onlooker // who wait for the lock to come free, without taking it
+}
+
+// empty says that nobody waits here.
+func (c *contest) empty() bool { return len(c.queue) == 0 && len(c.onlookers) == 0 }
+
+// fail tells the first in line that looking at the lock has failed.
+func (c *contest) fail(err error) {
+	if len(c.queue) > 0 {
+		c.queue[0].tell(news{err: err})
+		return
+	}
+	c.onlookers[0].fail(err)
 }
 
 // waiter is one call of Acquire that waits.
@@ -141,6 +155,9 @@ func (r *room) schedule(c *contest, d time.Duration) {
 		for _, w := range c.queue {
 			w.tell(news{err: errGivenUp})
 		}
+		for _, o := range c.onlookers {
+			o.fail(errGivenUp)
+		}
 		d = forever
 	}
 	d = max(d, minPoll)
@@ -192,7 +209,7 @@ func (r *room) takeable(c *contest) *ended {
 		return e
 	}
 	w := r.sessions[e.session]
-	if w == nil {
+	if w == nil || !w.known() {
 		return nil
 	}
 	if w.silent() {

@@ -21,6 +21,9 @@
 //   - Fairness between processes: they get the lock in no order. The goroutines of one
 //     client are served first come, first served, and after Config.Handoffs of them in a row
 //     the lock is freed for everybody, which gives others a chance and no more.
+//   - Progress of AcquireAll against steady contention: it takes all locks when all are free
+//     at the same moment, and holds none until then. Those who acquire a single one of them
+//     can come first for as long as they keep coming.
 //   - Reentrance. Whoever holds a lock and acquires it again waits for itself. Pass the
 //     *Lease down to what works under it.
 //   - Tables with replicas in other regions: two regions can both grant. Such a table is
@@ -53,6 +56,11 @@
 //     free lock for nobody: it is free again within a lease and a period, where the holder
 //     answers, once somebody has waited for it for a lease.
 //   - Any number of locks costs one renewal per period, and no goroutine each.
+//   - Several locks are taken together (AcquireAll) or not at all: nobody holds some of them
+//     while waiting for others, so there is no deadlock in whatever order they are named.
+//   - Of the runs of one interval (Every) one is recorded at most, and what it commits is
+//     applied together with that, whatever clocks, pauses and crashes do. An interval that
+//     began to be run and was not finished is taken up again until the end of the next one.
 //   - A row that is no lock, or a lock row that is not in order, is never changed.
 //
 // # When a holder is taken for dead
@@ -77,7 +85,8 @@
 // and at most 3 s. A transaction conflict is repeated like throttling, and never means
 // that a lock was lost.
 //
-//   - ErrHeld (a *HeldError): somebody else has the lock; the error says who.
+//   - ErrHeld (a *HeldError): somebody else has the lock; the error says who. Of several
+//     locks a *HeldAllError lists all who stand in the way.
 //   - ErrLost: the lock is not held any more. ErrExpired, ErrStolen and ErrMaxHold match it.
 //   - ErrReleased: it was given up, by Release, Commit or Close.
 //   - ErrNotLock, ErrMalformed: what stands at the key is not a lock row, or not in order.
@@ -109,6 +118,26 @@
 //	                               all locks that are waited write after a lease, to ask
 //	                               for, 1 to 2 per s         whether it is really held
 //	taking over from a session     2 UpdateItem              2 writes
+//	AcquireAll of n, free          1 TransactWriteItems, 1   2n writes, n reads
+//	                               BatchGetItem
+//	TryAcquireAll of n, held       1 TransactWriteItems      2n writes
+//	... all holders long dead      2 TransactWriteItems, 1   4n writes, 1 per session, n
+//	                               UpdateItem per session,   reads
+//	                               1 BatchGetItem
+//	AcquireAll of n, k held        1 TransactWriteItems per  2n writes per try; n reads in
+//	                               try, when each of the k   the end; per look 0.5 read for
+//	                               could be had since; looks each of the k and its session
+//	                               like Acquire
+//	Write, Commit under n locks    1 TransactWriteItems      2n writes, and twice the
+//	                               (at most 100 actions)     operations'
+//	Release of n                   n UpdateItem              n writes
+//	Lead                           as Acquire and Release, for each term
+//	Every, per interval:
+//	... the instance that runs     1 GetItem, 2 UpdateItem   1 read, 2 writes; with Commit
+//	                                                         those of Commit for one
+//	... that comes later           1 GetItem                 1 read
+//	... that comes meanwhile       1 GetItem, 1 UpdateItem,  1 read, 1 write; looks like
+//	                               looks, 1 GetItem          Acquire; 1 read
 //	renewal of all locks           1 UpdateItem, every       1 write
 //	                               quarter of the lease
 //	lock held for long             1 UpdateItem, every       1 write
@@ -216,6 +245,10 @@
 //	acquired         N     epoch milliseconds
 //	released         N     epoch milliseconds; absent while held, unless it was handed over
 //	released_nonce   S     nonce of the last holder that released
+//	ran              N     Every only: epoch milliseconds; start of the last interval whose run has
+//	                       finished
+//	running          N     Every only: epoch milliseconds; start of the interval whose run has begun;
+//	                       absent once it has finished or failed
 //	ttl              N     epoch seconds: end of the lease and Config.Retention
 //
 // The row is kept on release, so that its fence survives. Where time to live has deleted it,
@@ -252,7 +285,8 @@
 //	Commit                         UpdateItem, and what the             of locks; of their rows
 //	                               operations need
 //	Guard, in a transaction        ConditionCheckItem                   of locks
-//	Inspect                        GetItem                              of locks
+//	Inspect, Every                 GetItem                              of locks
+//	AcquireAll                     UpdateItem, BatchGetItem             of locks and sessions
 //	Close, and a session that      DeleteItem                           of sessions
 //	has been idle
 //	the first acquisition of a     DescribeTable

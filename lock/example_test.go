@@ -204,3 +204,78 @@ func ExampleClient_Healthy() {
 	// <nil> true true
 	// lock: healthy: lock client closed
 }
+
+func ExampleClient_AcquireAll() {
+	type Account struct {
+		ID      string `dynamo:"id"`
+		Balance int64  `dynamo:"balance"`
+	}
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	accounts, err := entity.Define(tbl, entity.Spec[Account]{Type: "Account", PK: "ACCOUNT#{id}", SK: "ACCOUNT"})
+	check(err)
+	locks, err := lock.New(tbl, lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	from, err := accounts.Create(ctx, Account{ID: "1", Balance: 100})
+	check(err)
+	to, err := accounts.Create(ctx, Account{ID: "2"})
+	check(err)
+
+	// In any order: nobody holds one of them while waiting for the other.
+	both, err := locks.AcquireAll(ctx, []lock.Target{lock.Beside(accounts.Key(from)), lock.Beside(accounts.Key(to))})
+	check(err)
+	_, err = locks.TryAcquireAll(ctx, []lock.Target{lock.Beside(accounts.Key(to)), lock.Name("report")})
+	var held *lock.HeldAllError
+	fmt.Println(errors.As(err, &held), len(held.Held))
+
+	// Committed only while both are held, which this ends.
+	check(both.Commit(ctx,
+		accounts.UpdateOp(from, entity.Set("balance", from.Balance-30)),
+		accounts.UpdateOp(to, entity.Set("balance", to.Balance+30))))
+	from, err = accounts.Get(ctx, from, entity.Consistent())
+	fmt.Println(from.Balance, err)
+	// Output:
+	// true 1
+	// 70 <nil>
+}
+
+func ExampleClient_Lead() {
+	ctx, stop := context.WithCancel(context.Background())
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(context.Background())) }()
+	err = locks.Lead(ctx, lock.Name("dispatcher"), func(ctx context.Context, _ *lock.Lease) error {
+		fmt.Println("leading")
+		stop()       // the process is told to end
+		<-ctx.Done() // so is the leader, as it would be if it lost the lock
+		return nil
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// leading
+	// true
+}
+
+func ExampleClient_Every() {
+	ctx, stop := context.WithCancel(context.Background())
+	tbl := openTable(ctx)
+	locks, err := lock.New(tbl, lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(context.Background())) }()
+	err = locks.Every(ctx, lock.Name("invoices"), 24*time.Hour, func(ctx context.Context, lease *lock.Lease, at time.Time) error {
+		fmt.Println("midnight:", at.Equal(at.Truncate(24*time.Hour)))
+		defer stop() // for the example, one run is enough
+		// Written once for this day, however often it is begun.
+		row := keys.NewKey("INVOICES#"+at.Format(time.DateOnly), "INVOICES")
+		return lease.Commit(ctx, table.Put(tbl.KeyItem(row)))
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	record, err := locks.Inspect(context.Background(), lock.Name("invoices"))
+	check(err)
+	fmt.Println(record.LastRun().IsZero())
+	// Output:
+	// midnight: true
+	// true
+	// false
+}

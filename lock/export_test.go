@@ -15,3 +15,6 @@ func SettingFields() (fields []string) {
 	}
 	return fields
 }
+
+// RevokeLease tells a holder that the lock is wanted.
+func RevokeLease(l *Lease) { l.revoke() }

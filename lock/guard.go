@@ -61,12 +61,15 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	if l.released.Load() {
 		return l.gone("commit")
 	}
-	p := l.part()
+	p := l.part(true)
 	if err := l.guarded(ctx, p.op, ops); err != nil {
 		p.keep(mayHaveApplied(err))
 		return wrap("commit", err)
 	}
 	p.done()
+	if l.run != nil {
+		l.run.recorded.Store(true)
+	}
 	return nil
 }
 
@@ -77,21 +80,33 @@ func mayHaveApplied(err error) bool {
 
 // guarded writes ops and the guard, and says what it means if the guard fails.
 func (l *Lease) guarded(ctx context.Context, guard table.Op, ops []table.Op) error {
+	return l.client.guarded(ctx, []*Lease{l}, []table.Op{guard}, ops)
+}
+
+// guarded writes ops and the guards of leases, and says what it means if one fails.
+func (c *Client) guarded(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	at := len(ops)
-	err := l.client.table.Write(ctx, append(ops[:at:at], guard)...)
-	if err != nil && ctx.Err() == nil && l.client.table.Retryable(err) {
-		l.client.instruments.gaveUp(ctx)
+	err := c.table.Write(ctx, append(ops[:at:at], guards...)...)
+	if err != nil && ctx.Err() == nil && c.table.Retryable(err) {
+		c.instruments.gaveUp(ctx)
 	}
+	var lost error
 	for _, failed := range table.Conditions(err) {
-		if failed.Index != at {
+		if failed.Index < at {
 			continue
 		}
+		l := leases[failed.Index-at]
 		if errors.Is(failed.Err, ErrReleased) {
 			l.gaveBack()
 		} else {
 			l.stolen()
 		}
-		return failed.Err
+		if lost == nil {
+			lost = failed.Err
+		}
+	}
+	if lost != nil {
+		return lost
 	}
 	return err
 }

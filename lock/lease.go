@@ -25,6 +25,7 @@ type Lease struct {
 	began   time.Time // monotonic: when the holder got it; zero while it has not
 	handed  int       // how often in a row the lock was handed over within the process
 
+	run     *run     // of an interval (Every); nil for others
 	session *session // nil for a lease of its own
 	term    *term    // the session's, or its own
 	ctx     context.Context
@@ -55,7 +56,7 @@ func (a *acquisition) lease(fence int64, start instant, s *session) *Lease {
 	c := a.client
 	l := &Lease{
 		client: c, target: a.target, key: a.key, nonce: a.nonce, fence: fence, length: a.length,
-		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1), maxHold: a.maxHold,
+		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1), maxHold: a.maxHold, run: a.run,
 	}
 	l.ctx, l.cancel = context.WithCancelCause(a.values)
 	if s != nil {
@@ -175,7 +176,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	defer func() { l.client.instruments.releaseFailed(ctx, outcome) }()
 	l.overdue.Store(unasked)
 	l.parting.Store(true)
-	p := l.part()
+	p := l.part(false)
 	unclear := false
 	err := l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error {
 		err := l.client.table.Write(ctx, p.op)

@@ -14,12 +14,12 @@ type parting struct {
 	under *session // of the heir's lease, reserved
 }
 
-// part decides which it is. It is called with the lease's turn taken, and followed by done
+// part decides which it is; commits says that a commit does it. It is called with the lease's turn taken, and followed by done
 // or keep.
-func (l *Lease) part() *parting {
+func (l *Lease) part(commits bool) *parting {
 	c := l.client
 	p := &parting{lease: l, start: c.clock.now()}
-	if l.handed < c.config.Handoffs && l.fence < maxFence {
+	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil {
 		p.heir = c.room.heir(l.key)
 	}
 	if p.heir != nil && !p.reserve() {
@@ -28,6 +28,9 @@ func (l *Lease) part() *parting {
 	}
 	if p.heir == nil {
 		p.op = c.rows.release(l.key, l.nonce, p.start.wall, c.deleteAfter(c.calendar(), 0))
+		if l.run != nil {
+			p.op = l.run.end(p.op, l.nonce, commits)
+		}
 		return p
 	}
 	g := p.heir.acquisition.grant(p.start, p.under, c.offset())

@@ -29,6 +29,8 @@ const (
 	attrAcquired      = "acquired"
 	attrReleased      = "released"
 	attrReleasedNonce = "released_nonce"
+	attrRan           = "ran"
+	attrRunning       = "running"
 )
 
 // Record is a lock row as it was read. By the time it is looked at it may have changed.
@@ -46,6 +48,9 @@ type Record struct {
 	Acquired      int64  `dynamo:"acquired,omitempty"`       // epoch milliseconds
 	Released      int64  `dynamo:"released,omitempty"`       // epoch milliseconds
 	ReleasedNonce string `dynamo:"released_nonce,omitempty"` // of the last holder that released
+
+	Ran     int64 `dynamo:"ran,omitempty"`     // of Every: start of the last interval whose run has finished, epoch milliseconds
+	Running int64 `dynamo:"running,omitempty"` // of Every: start of the interval whose run has begun and not finished
 
 	DeleteAfter time.Time `dynamo:"-"` // when time to live may delete the row
 }
@@ -81,6 +86,8 @@ var attributeTypes = [...]struct {
 	{attrAcquired, true},
 	{attrReleased, true},
 	{attrReleasedNonce, false},
+	{attrRan, true},
+	{attrRunning, true},
 }
 
 // checkTypes refuses attributes of wrong types, which decoding may take for missing.
@@ -111,6 +118,10 @@ func (r *Record) check(item table.Item) error {
 		return malformed("%s is missing or out of range", attrFence)
 	case named && !r.Held():
 		return malformed("%s is empty", attrNonce)
+	case r.Ran < 0:
+		return malformed("%s is negative", attrRan)
+	case r.Running < 0:
+		return malformed("%s is negative", attrRunning)
 	case !r.Held():
 		return nil
 	case r.Lease < 1 || r.Lease > MaxFixed.Milliseconds():
@@ -153,6 +164,10 @@ func fenceOf(item table.Item) (int64, error) {
 	}
 	return 0, malformed("%s is not an integer", attrFence)
 }
+
+// LastRun is the start of the last interval whose run has finished (Every); zero where
+// there is none.
+func (r Record) LastRun() time.Time { return fromMillis(r.Ran) }
 
 // heldError says who holds the lock that r is the row of.
 func heldError(t Target, r *Record) *HeldError {

@@ -94,7 +94,7 @@ func (r *room) leave(w *waiter) (*Lease, instant) {
 			}
 			break
 		}
-		if len(c.queue) == 0 {
+		if c.empty() {
 			delete(r.contests, key)
 		}
 		r.changed()
@@ -155,7 +155,7 @@ func (r *room) acquired(l *Lease) {
 		return
 	}
 	c.trying = nil
-	if len(c.queue) > 1 { // somebody besides the one who has got it
+	if len(c.queue) > 1 || len(c.onlookers) > 0 { // somebody besides the one who has got it
 		r.held(l)
 	}
 }
@@ -195,12 +195,12 @@ func (r *room) heir(key keys.Key) *waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.contests[key]
-	if c == nil || c.trying != nil || len(c.queue) == 0 {
-		return nil
+	if c == nil || c.trying != nil || len(c.queue) == 0 || c.queue[0].acquisition.run != nil {
+		return nil // who is to run an interval, the row decides
 	}
 	w := c.queue[0]
 	c.queue = c.queue[1:]
-	if len(c.queue) == 0 {
+	if c.empty() {
 		delete(r.contests, key)
 	}
 	return w
@@ -250,6 +250,9 @@ func (r *room) freed(l *Lease) {
 	c.stale, c.fresh, c.pause = true, true, true
 	c.holder = Record{Fence: l.fence, ReleasedNonce: l.nonce}
 	c.since = time.Now()
+	if len(c.onlookers) > 0 {
+		r.clear(c, nil)
+	}
 	r.changed()
 }
 
@@ -307,7 +310,7 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 	for _, c := range r.contests {
 		id := c.holder.Session
 		wanted[id] = true
-		if c.trying != nil || len(c.queue) == 0 {
+		if c.trying != nil || c.empty() {
 			continue
 		}
 		if c.stale { // since it was planned
@@ -320,6 +323,9 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 		}
 		if e := r.takeable(c); e != nil {
 			r.start(c, e)
+			if c.stale { // an onlooker was told, and there are others
+				pause = 0
+			}
 			continue
 		}
 		locks = append(locks, c.key)
@@ -337,8 +343,13 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 	return locks, sessions, pause, false
 }
 
-// start tells the first waiter to try. It is called with mu held.
+// start tells the first waiter to try, or the first onlooker where nobody waits. It is
+// called with mu held.
 func (r *room) start(c *contest, e *ended) {
+	if len(c.queue) == 0 {
+		r.clear(c, e)
+		return
+	}
 	w := c.queue[0]
 	if w.tell(news{ended: e, unclear: w.unclear}) {
 		c.trying = w
@@ -370,9 +381,9 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 	for i, key := range locks {
 		contest := r.contests[key]
 		switch {
-		case contest == nil, contest.trying != nil, len(contest.queue) == 0:
+		case contest == nil, contest.trying != nil, contest.empty():
 		case err != nil:
-			contest.queue[0].tell(news{err: err})
+			contest.fail(err)
 		default:
 			r.sawLock(contest, items[i])
 		}
@@ -394,6 +405,10 @@ func (r *room) sawSession(id string, item table.Item) {
 // Anything but a holder is for the next try to judge: it sees the row as it is.
 func (r *room) sawLock(c *contest, item table.Item) {
 	row, err := r.client.recordOf(item)
+	if item != nil && err == nil && len(c.queue) > 0 && c.queue[0].acquisition.run.settled(&row) {
+		c.queue[0].tell(news{err: errSettled})
+		return
+	}
 	if item == nil || err != nil || !row.Held() && row.Fence >= c.holder.Fence {
 		r.start(c, r.takeable(c))
 		return

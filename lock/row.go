@@ -209,6 +209,8 @@ func acquiring(s keys.Scheme, variant int) table.Op {
 		optional(attrLease, "N"),
 		optional(attrBeat, "N"),
 		optional(attrExpires, "N"),
+		optional(attrRan, "N"),
+		optional(attrRunning, "N"),
 	)
 	// One with a holder whose lease is its own.
 	held := table.And(

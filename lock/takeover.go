@@ -37,6 +37,10 @@ func (w *sessionWatch) silent() bool {
 	return !w.since.IsZero() && time.Since(w.since) >= time.Duration(w.row.Lease)*time.Millisecond
 }
 
+// known says that the row has been looked for. It has not where another lock under the same
+// session has just made the watch.
+func (w *sessionWatch) known() bool { return w.dead || w.missing || !w.since.IsZero() }
+
 // wait is how long until the session may be declared dead.
 func (w *sessionWatch) wait(c *Client) time.Duration {
 	switch {

@@ -1,0 +1,233 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Bounds of the interval that Every accepts. DynamoDB's clock resolves to a second.
+const (
+	MinInterval = 2 * time.Second
+	MaxInterval = 366 * 24 * time.Hour
+)
+
+// maxJitter is how much later than an interval an instance looks at most.
+const maxJitter = time.Second
+
+// Every runs f once per interval, across all instances that call it with the same target and
+// interval: 2 s to 366 days in whole milliseconds. Intervals are numbered from 1970 by
+// DynamoDB's clock, which local clocks do not come into: one of a day begins at midnight
+// UTC, one of a week on Thursdays. at is the start of the interval that f is to run for.
+//
+// The lock's row remembers the last interval whose run has finished, which the write says
+// that releases the lock: after f has returned nil, or f's own lease.Commit. What f commits
+// is therefore applied once per interval, together with that. What f does otherwise happens
+// at least once for the one run that is recorded: a run that is broken off, since its
+// instance crashed or lost the lock, is begun again by another one, until the end of the
+// next interval; loss of the lock is no error of f. An instance that waits for the lock runs
+// the interval in which it began to wait, even after that has ended, if nobody has since.
+// Other intervals are left out, and not made up for: those in which no instance was alive,
+// or all were waiting for the run of an earlier one. Where the length of the interval is changed, one that begins no later
+// than the last recorded run counts as run.
+//
+// A minimum time to hold the lock, which other schedulers need since their clocks differ, is
+// not needed: an interval that was recorded is done, however short its run was.
+//
+// Every returns
+//   - f's error, with the lock released and the interval not recorded, unless f has
+//     committed: while the interval lasts, another instance runs it;
+//   - an error that matches ctx.Err() or ErrClosed, joined with f's, when ctx ends or the
+//     client is closed, after f has returned;
+//   - an error that matches ErrReleased when f has released the lease itself and returned
+//     nil: that leaves open whether the run has finished. Use Commit, or return;
+//   - what Lead returns for.
+//
+// f's context ends with ctx and with the lease; a run that stops for that reason has to
+// return an error, or it counts as finished where the lock is still held. Everything else goes on for as long as ctx
+// lasts.
+//
+// Cost per interval: each instance sends one read of one unit; the one that runs f one write
+// to acquire, which for others that come while f runs is refused, and one to release. Those
+// wait like Acquire until the run has finished, and write no more. One write opens a session
+// where the client has none, and one deletes it, unless the option Fixed is given.
+func (c *Client) Every(
+	ctx context.Context, target Target, interval time.Duration,
+	f func(ctx context.Context, lease *Lease, at time.Time) error, opts ...Option,
+) error {
+	switch {
+	case f == nil:
+		return wrap("every", fmt.Errorf("%w: nil function", ErrInvalid))
+	case interval < MinInterval || interval > MaxInterval:
+		return wrap("every", fmt.Errorf("%w: interval %v: want %v to %v", ErrInvalid, interval, MinInterval, MaxInterval))
+	}
+	a, err := c.acquisition(ctx, target, opts) // to check what it is made of
+	if err != nil {
+		return wrap("every", err)
+	}
+	if c.closing.Err() != nil {
+		return wrap("every", ErrClosed)
+	}
+	s := &schedule{campaign: c.campaign(ctx), key: a.key, interval: interval.Truncate(time.Millisecond), f: f}
+	defer s.stop()
+	for {
+		at, err := s.next()
+		if err == nil {
+			var over bool
+			if over, err = s.turn(ctx, target, at, opts); over {
+				return wrap("every", err)
+			}
+		}
+		if err == nil || errors.Is(err, errSettled) && s.open.Err() == nil {
+			continue
+		}
+		if err := s.again(err); err != nil {
+			return wrap("every", err)
+		}
+	}
+}
+
+// schedule is one call of Every.
+type schedule struct {
+	*campaign
+	key      keys.Key
+	interval time.Duration
+	f        func(ctx context.Context, lease *Lease, at time.Time) error
+	done     time.Time // start of the last interval that is known to be recorded
+}
+
+// errNoTime says that intervals cannot be told.
+var errNoTime = errors.New("DynamoDB's answers do not tell its time")
+
+// next waits until there is an interval to run, and returns its start.
+//
+// Cost: one read unit per interval, if it is done already.
+func (s *schedule) next() (time.Time, error) {
+	for {
+		if err := s.sleep(); err != nil {
+			return time.Time{}, err
+		}
+		row, err := s.read()
+		if err != nil {
+			return time.Time{}, err
+		}
+		now, ok := s.client.clock.server()
+		if !ok {
+			return time.Time{}, errNoTime
+		}
+		length := s.interval.Milliseconds()
+		at := now.UnixMilli() / length * length
+		switch {
+		case unfinished(&row, at, length):
+			return time.UnixMilli(row.Running).UTC(), nil
+		case row.Ran < at:
+			return time.UnixMilli(at).UTC(), nil
+		}
+		s.done = time.UnixMilli(at)
+	}
+}
+
+// read reads the row; one that does not exist has run nothing.
+func (s *schedule) read() (row Record, err error) {
+	c := s.client
+	var item table.Item
+	err = c.attempts(s.open, maxAttempt, func(ctx context.Context, _ instant) (err error) {
+		item, err = c.table.Get(ctx, s.key, true)
+		return err
+	})
+	if errors.Is(err, table.ErrNotFound) {
+		return Record{}, nil
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return c.recordOf(item)
+}
+
+// sleep waits for the interval after the one that is done to begin, by DynamoDB's clock and
+// a little longer, so that not all instances look at once. It returns early where the wall
+// clock says that the machine was suspended: the process's clock has stood still then, and
+// the next answer tells the time.
+func (s *schedule) sleep() error {
+	if s.done.IsZero() {
+		return nil
+	}
+	clk := s.client.clock
+	begin := s.done.Add(s.interval + rand.N(min(s.interval/20, maxJitter)))
+	for {
+		now, ok := clk.server()
+		left := begin.Sub(now)
+		if !ok || left <= 0 {
+			return nil
+		}
+		start := clk.now()
+		if err := sleep(s.open, min(left, time.Minute)); err != nil {
+			return err
+		}
+		if clk.since(start)-time.Since(start.mono) > time.Second {
+			return nil
+		}
+	}
+}
+
+// turn acquires the lock for an interval and runs f. over says that Every ends with err.
+// Otherwise it goes on: at once where err is nil or errSettled.
+func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts []Option) (over bool, err error) {
+	r := &run{at: at.UnixMilli(), interval: s.interval.Milliseconds()}
+	with := slices.Concat(opts, []Option{func(a *acquisition) error {
+		a.run = r
+		return nil
+	}})
+	l, err := s.client.acquire(ctx, target, with, (*acquisition).wait)
+	if err != nil {
+		return false, err
+	}
+	cause, err := s.hold(ctx, l, func(ctx context.Context, l *Lease) error { return s.f(ctx, l, at) })
+	ended := s.open.Err() != nil
+	alive := cause == nil || errors.Is(cause, ErrReleased)
+	switch {
+	case l.released.Load() && !r.commits.Load() && !ended && alive && err == nil:
+		return true, fmt.Errorf("%w by f: the run is not recorded", ErrReleased)
+	case err == nil:
+		r.ending.Store(finished)
+	case !ended && alive:
+		r.ending.Store(failed)
+	}
+	released := s.release(ctx, l)
+	switch {
+	case ended:
+		if errors.Is(released, ErrLost) {
+			released = nil
+		}
+		return true, join(s.ended(err), released)
+	case err != nil && alive:
+		return true, join(err, released)
+	case err != nil:
+		return false, cause
+	case released == nil && (r.recorded.Load() || cause == nil):
+		s.done = at // or else the row tells
+	}
+	return false, released
+}
+
+// release gives the lock up, repeating it for as long as the lease goes on: on it depends
+// whether the run is recorded.
+func (s *schedule) release(ctx context.Context, l *Lease) error {
+	for {
+		bounded, cancel := detached(ctx)
+		err := l.release(bounded)
+		if errors.Is(err, errRecorded) { // nobody else will free it
+			err = s.client.giveUp(bounded, l.key, l.nonce, l.length)
+		}
+		cancel()
+		if err == nil || errors.Is(err, ErrLost) || l.cause() != nil || s.again(err) != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,423 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// job is what Every runs.
+type job = func(context.Context, *lock.Lease, time.Time) error
+
+// quiet keeps expected losses out of the tests' output.
+var quiet = lock.Config{Logger: slog.New(slog.DiscardHandler)}
+
+// running is a clock that is off and runs at a rate of its own.
+func running(off time.Duration, rate float64) table.Option {
+	began := time.Now()
+	return table.WithClock(func() time.Time {
+		return began.Add(off + time.Duration(rate*float64(time.Since(began))))
+	})
+}
+
+// runs follows the row and collects the starts of the intervals that are recorded.
+func (w *world) runs(ctx context.Context, target lock.Target, until time.Time) (list []int64, looks int) {
+	c := w.cold(lock.Config{})
+	for time.Now().Before(until) {
+		r, err := c.Inspect(ctx, target)
+		if !errors.Is(err, table.ErrNotFound) {
+			require.NoError(w, err)
+			if r.Ran != 0 && (len(list) == 0 || list[len(list)-1] != r.Ran) {
+				list = append(list, r.Ran)
+			}
+		}
+		looks++
+		time.Sleep(900 * time.Millisecond) // no run takes less than a second
+	}
+	return list, looks
+}
+
+// Whatever the clocks say and whoever crashes: each interval is recorded once, none is
+// forgotten, and what is committed with a run is applied once.
+func TestEveryIntervalOnce(t *testing.T) {
+	const interval, intervals, instances = time.Minute, 200, 5
+	for _, crashing := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			ctx, stop := context.WithCancel(ctx)
+			target := lock.Name("report")
+			var mu sync.Mutex
+			starts, crashes := map[int64]int{}, 0
+			inside := 0 // runs that believe to hold the lock
+			instance := func(i int) {
+				rnd := rand.New(rand.NewPCG(1, uint64(i)))
+				for ctx.Err() == nil {
+					way := &line{to: w.engine.HTTPClient()}
+					off := time.Duration(rnd.Int64N(int64(2*time.Hour))) - time.Hour
+					c := w.coldClientOver(way, quiet, running(off, 0.8+0.4*rnd.Float64()))
+					life, crash := context.WithCancel(ctx)
+					err := c.Every(life, target, interval, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+						mu.Lock()
+						starts[at.UnixMilli()]++
+						inside++
+						assert.Equal(t, 1, inside)
+						// One instance lives; and an interval that crashes everything is left in the end.
+						dies := crashing && i > 0 && starts[at.UnixMilli()] <= 2 && rnd.IntN(2) == 0
+						long := time.Duration(1+rnd.IntN(10)) * time.Second
+						if dies {
+							crashes++
+							long = time.Duration(rnd.IntN(25)) * time.Second
+						}
+						commits := rnd.IntN(2) == 0
+						mu.Unlock()
+						time.Sleep(long)
+						mu.Lock()
+						inside--
+						mu.Unlock()
+						if dies {
+							way.cut(hung)
+							crash()
+							return ctx.Err()
+						}
+						if commits {
+							return l.Commit(ctx, w.count(fmt.Sprint("run", at.UnixMilli())))
+						}
+						return nil
+					})
+					crash()
+					if !errors.Is(err, context.Canceled) {
+						assert.NoError(t, err)
+						return
+					}
+					if ctx.Err() == nil {
+						time.Sleep(time.Duration(rnd.IntN(180)) * time.Second)
+					}
+				}
+			}
+			var all sync.WaitGroup
+			began := time.Now()
+			for i := range instances {
+				all.Go(func() { instance(i) })
+			}
+			w.engine.ResetRequests()
+			list, looks := w.runs(ctx, target, began.Add(intervals*interval))
+			requests := len(w.engine.Requests()) - looks
+			stop()
+			all.Wait()
+			require.GreaterOrEqual(t, len(list), intervals-3)
+			for i := 1; i < len(list); i++ {
+				require.Equal(t, interval.Milliseconds(), list[i]-list[i-1], "the interval after number %d", i)
+			}
+			applied := 0
+			for at := range starts {
+				n := w.counted(fmt.Sprint("run", at))
+				require.LessOrEqual(t, n, int64(1))
+				applied += int(n)
+			}
+			began0 := 0
+			for _, n := range starts {
+				began0 += n
+			}
+			t.Logf("%d intervals recorded, %d runs begun, %d crashes, %d commits, %.1f requests per interval and instance",
+				len(list), began0, crashes, applied, float64(requests)/float64(len(list)*instances))
+			if !crashing {
+				assert.Equal(t, len(starts), began0, "each began once")
+			}
+		})
+	}
+}
+
+// A holder that is paused over the end of its interval records it, if nobody has taken the
+// lock, and otherwise nothing: never both.
+func TestPauseOverTheEndOfAnInterval(t *testing.T) {
+	for name, cutOff := range map[string]bool{"still held": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, stop := context.WithCancel(ctx)
+				way := &line{to: w.engine.HTTPClient()}
+				a, b := w.clientOver(way, quiet), w.client(quiet)
+				var mu sync.Mutex
+				var ran []string
+				var first time.Time
+				work := func(who string, pause time.Duration) job {
+					return func(ctx context.Context, l *lock.Lease, at time.Time) error {
+						mu.Lock()
+						if first.IsZero() {
+							first = at
+						}
+						wait := pause
+						pause = 0
+						mu.Unlock()
+						if cutOff && wait > 0 {
+							way.cut(hung)
+						}
+						time.Sleep(wait + time.Second)
+						way.cut(open)
+						err := l.Commit(context.WithoutCancel(ctx), w.count(fmt.Sprint(at.Sub(first))))
+						mu.Lock()
+						defer mu.Unlock()
+						ran = append(ran, fmt.Sprint(who, " ", at.Sub(first), " ", err == nil))
+						return err
+					}
+				}
+				var all sync.WaitGroup
+				all.Go(func() {
+					require.ErrorIs(t, a.Every(ctx, lock.Name("report"), time.Minute, work("a", 70*time.Second)), context.Canceled)
+				})
+				all.Go(func() {
+					time.Sleep(time.Second)
+					require.ErrorIs(t, b.Every(ctx, lock.Name("report"), time.Minute, work("b", 0)), context.Canceled)
+				})
+				list, _ := w.runs(ctx, lock.Name("report"), time.Now().Add(5*time.Minute))
+				stop()
+				all.Wait()
+				t.Log(ran)
+				require.GreaterOrEqual(t, len(list), 4)
+				for i, at := range list {
+					assert.Equal(t, first.UnixMilli()+int64(i)*60_000, at)
+					assert.EqualValues(t, 1, w.counted(fmt.Sprint(time.Duration(i)*time.Minute)))
+				}
+				if cutOff {
+					assert.Contains(t, ran, "a 0s false")
+					assert.Contains(t, ran, "b 0s true")
+				} else {
+					assert.Contains(t, ran, "a 0s true")
+				}
+			})
+		})
+	}
+}
+
+func TestEveryReturnsWhatTheJobReturns(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		target := lock.Name("report")
+		broken := errors.New("broken")
+		run := func(f job) (at time.Time, err error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			n := 0
+			err = p.client.Every(ctx, target, time.Hour, func(ctx context.Context, l *lock.Lease, start time.Time) error {
+				n, at = n+1, start
+				if f == nil {
+					cancel()
+					return nil
+				}
+				return f(ctx, l, start)
+			})
+			assert.LessOrEqual(p, n, 1)
+			return at, err
+		}
+		_, err := run(func(context.Context, *lock.Lease, time.Time) error { return broken })
+		require.ErrorIs(p, err, broken)
+		r, err := p.client.Inspect(ctx, target)
+		require.NoError(p, err)
+		assert.False(p, r.Held())
+		assert.Zero(p, r.Ran, "the interval stays open")
+		assert.Zero(p, r.Running)
+		_, err = run(func(ctx context.Context, l *lock.Lease, _ time.Time) error { return l.Release(ctx) })
+		require.ErrorIs(p, err, lock.ErrReleased)
+		key := keys.NewKey("ROW", "ROW")
+		_, err = run(func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+			r, err := p.client.Inspect(ctx, target)
+			assert.NoError(p, err)
+			assert.Equal(p, r.Running, r.Since().Truncate(time.Hour).UnixMilli(), "unless the hour has just ended")
+			return errors.Join(broken, l.Write(ctx, table.Put(p.table.KeyItem(key))))
+		})
+		require.ErrorIs(p, err, broken)
+
+		at, err := run(nil)
+		require.ErrorIs(p, err, context.Canceled)
+		assert.Equal(p, at, at.Truncate(time.Hour))
+		assert.Equal(p, time.UTC, at.Location())
+		r, err = p.client.Inspect(ctx, target)
+		require.NoError(p, err)
+		assert.False(p, r.Held())
+		assert.Equal(p, at, r.LastRun())
+		assert.Zero(p, r.Running)
+
+		// Done: another instance only reads, and so does one with other intervals in it.
+		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		cost := totals(short, func(ctx context.Context) {
+			err = p.open(quiet).Every(ctx, target, time.Hour, func(context.Context, *lock.Lease, time.Time) error {
+				p.Error("ran twice")
+				return nil
+			})
+		})
+		require.ErrorIs(p, err, context.DeadlineExceeded)
+		assert.EqualValues(p, 1, cost.Requests)
+		assert.InDelta(p, 1, cost.ReadUnits, 0)
+
+		// A recorded commit is one even where the job then fails.
+		target = lock.Name("other")
+		at, err = run(func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+			return errors.Join(l.Commit(ctx, table.Put(p.table.KeyItem(key))), broken)
+		})
+		require.ErrorIs(p, err, broken)
+		r, err = p.client.Inspect(ctx, target)
+		require.NoError(p, err)
+		assert.Equal(p, at, r.LastRun())
+	})
+}
+
+func TestEveryRefusesBadArguments(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		f := func(context.Context, *lock.Lease, time.Time) error { return nil }
+		ops := w.requests(func() {
+			for _, d := range []time.Duration{-time.Second, 0, lock.MinInterval - 1, lock.MaxInterval + 1} {
+				require.ErrorIs(t, c.Every(ctx, lock.Name("x"), d, f), lock.ErrInvalid)
+			}
+			require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, nil), lock.ErrInvalid)
+			require.ErrorIs(t, c.Every(ctx, lock.Target{}, time.Hour, f), lock.ErrInvalid)
+			require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, f, nil), lock.ErrInvalid)
+			require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, f, lock.Fixed(0)), lock.ErrInvalid)
+			require.ErrorIs(t, c.Lead(ctx, lock.Name("x"), nil), lock.ErrInvalid)
+			require.ErrorIs(t, c.Lead(ctx, lock.Target{}, func(context.Context, *lock.Lease) error { return nil }), lock.ErrInvalid)
+		})
+		assert.Empty(t, ops)
+		require.NoError(t, c.Close(ctx))
+		require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, f), lock.ErrClosed)
+		require.ErrorIs(t, c.Lead(ctx, lock.Name("x"), func(context.Context, *lock.Lease) error { return nil }), lock.ErrClosed)
+	})
+}
+
+func TestEveryRefusesARowThatIsNotInOrder(t *testing.T) {
+	for _, name := range []string{"ran", "running"} {
+		for _, bad := range []types.AttributeValue{&types.AttributeValueMemberS{Value: "1"}, &types.AttributeValueMemberN{Value: "-1"}} {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("x"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+				require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr(name).Set(bad))))
+				err = c.Every(ctx, lock.Name("x"), time.Hour, func(context.Context, *lock.Lease, time.Time) error { return nil })
+				require.ErrorIs(t, err, lock.ErrMalformed)
+			})
+		}
+	}
+}
+
+// A job that brings its process down is begun again in the interval after its own, and does
+// not keep later ones from being run.
+func TestUnfinishedIntervalIsTakenUpInTheNext(t *testing.T) {
+	for late, want := range map[time.Duration]time.Duration{90 * time.Second: 0, 150 * time.Second: 2 * time.Minute} {
+		virtual(t, func(ctx context.Context, w *world) {
+			way := &line{to: w.engine.HTTPClient()}
+			c := w.clientOver(way, quiet)
+			dying, die := context.WithCancel(ctx)
+			var first time.Time
+			require.ErrorIs(t, c.Every(dying, lock.Name("x"), time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+				first = at
+				way.cut(hung)
+				die()
+				return nil
+			}), context.Canceled)
+			time.Sleep(time.Until(first.Add(late)))
+			next, end := context.WithCancel(ctx)
+			var ran []time.Duration
+			require.ErrorIs(t, w.client(quiet).Every(next, lock.Name("x"), time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+				ran = append(ran, at.Sub(first))
+				end()
+				return nil
+			}), context.Canceled)
+			assert.Equal(t, []time.Duration{want}, ran, "%v later", late)
+		})
+	}
+}
+
+// What fails at whatever call, each interval is recorded once, with what it commits.
+func TestEveryGoesThroughFaults(t *testing.T) {
+	for _, fault := range []tabletest.Fault{
+		{Kind: tabletest.DropRequest},
+		{Kind: tabletest.DropReply},
+		{Kind: tabletest.InternalErrorAfter},
+		{Kind: tabletest.Throttle},
+		{Kind: tabletest.TransactionConflict},
+		{Kind: tabletest.Delay, For: time.Hour, After: true},
+	} {
+		for call := 1; call <= 10; call++ {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, stop := context.WithCancel(ctx)
+				c := w.client(quiet)
+				w.engine.ResetRequests()
+				fault.Call = call
+				w.engine.Inject(fault)
+				var first time.Time
+				n := 0
+				err := c.Every(ctx, lock.Name("x"), time.Minute, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+					if first.IsZero() {
+						first = at
+					}
+					if n++; n == 5 {
+						stop()
+						return ctx.Err()
+					}
+					if n%2 == 0 {
+						return nil
+					}
+					bounded, cancel := context.WithTimeout(ctx, 50*time.Second)
+					defer cancel()
+					return l.Commit(bounded, w.count(fmt.Sprint(at.Sub(first))))
+				})
+				require.ErrorIs(t, err, context.Canceled)
+				for i := range 2 {
+					require.EqualValues(t, 1, w.counted(fmt.Sprint(time.Duration(2*i)*time.Minute)), "%v at call %d", fault.Kind, call)
+				}
+			})
+		}
+	}
+}
+
+// An instance that waited for a run, or has read the row before it finished, finds out
+// without acquiring.
+func TestFinishedIntervalIsNotAcquiredAgain(t *testing.T) {
+	for name, late := range map[string]bool{"waited": false, "read before": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, stop := context.WithTimeout(ctx, 30*time.Second)
+				defer stop()
+				a, b := w.client(quiet), w.client(quiet)
+				var mu sync.Mutex
+				ran := 0
+				work := func(context.Context, *lock.Lease, time.Time) error {
+					mu.Lock()
+					ran++
+					mu.Unlock()
+					if !late {
+						time.Sleep(10 * time.Second)
+					}
+					return nil
+				}
+				w.engine.ResetRequests()
+				var all sync.WaitGroup
+				if late {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Operation: "GetItem", Times: 1})
+					all.Go(func() { assert.ErrorIs(t, b.Every(ctx, lock.Name("x"), time.Hour, work), context.DeadlineExceeded) })
+					time.Sleep(time.Second)
+				}
+				all.Go(func() { assert.ErrorIs(t, a.Every(ctx, lock.Name("x"), time.Hour, work), context.DeadlineExceeded) })
+				if !late {
+					time.Sleep(time.Second)
+					all.Go(func() { assert.ErrorIs(t, b.Every(ctx, lock.Name("x"), time.Hour, work), context.DeadlineExceeded) })
+				}
+				all.Wait()
+				assert.Equal(t, 1, ran)
+				assert.Equal(t, 3, w.writesTo("LOCK#x"), "one to acquire, one to release, one refused")
+			})
+		})
+	}
+}

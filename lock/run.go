@@ -1,0 +1,76 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// run is the run of one interval (Every), under one acquisition. The row decides what runs:
+// it has the start of the last interval that has finished, and of the one that has begun.
+type run struct {
+	at       int64 // start of the interval, epoch milliseconds
+	interval int64 // its length, milliseconds
+
+	ending   atomic.Int32 // what a release says of it
+	commits  atomic.Bool  // a commit, which says that it has finished, was tried
+	recorded atomic.Bool  // it is known to have succeeded
+}
+
+const (
+	leftOff  = iota // it was broken off: the interval is for another instance to take up
+	finished        // it is recorded
+	failed          // it has not finished, and another may run it while the interval lasts
+)
+
+// errSettled says that an interval is not to be run any more, or another one before it.
+var errSettled = errors.New("the interval is settled")
+
+// errRecorded says that the row still names the holder, and yet the run of this interval or
+// of a later one as finished, which nobody else can have recorded by this package.
+var errRecorded = fmt.Errorf("%w: the row says that the interval has been run", ErrLost)
+
+// settled says whether the row shows that r has finished, or that the interval before it has
+// begun and not finished. It can be asked of no run.
+func (r *run) settled(row *Record) bool {
+	return r != nil && (row.Ran >= r.at || unfinished(row, r.at, r.interval))
+}
+
+// unfinished says whether the run of the interval before the one at at was broken off. One
+// that lies further back is left at that: a job that brings its process down must not be
+// run for ever in the place of all others.
+func unfinished(row *Record, at, interval int64) bool {
+	return row.Running > row.Ran && row.Running < at && row.Running >= at-interval
+}
+
+// begin adds to an acquiring update that it takes the lock for this run, if the row has not
+// settled that meanwhile.
+func (r *run) begin(op table.Op) table.Op {
+	ran, running := table.Attr(attrRan), table.Attr(attrRunning)
+	return op.Changing(running.Set(r.at)).If(
+		table.Or(ran.NotExists(), ran.Less(r.at)),
+		table.Or(running.NotExists(), running.AtLeast(r.at), running.Less(r.at-r.interval), running.AtMost(ran)))
+}
+
+// end adds to a release what becomes of the run.
+func (r *run) end(op table.Op, nonce string, commits bool) table.Op {
+	ran, running := table.Attr(attrRan), table.Attr(attrRunning)
+	if commits {
+		r.commits.Store(true)
+	}
+	switch ending := r.ending.Load(); {
+	case commits || ending == finished:
+		return op.Changing(ran.Set(r.at), running.Remove()).If(table.Or(ran.NotExists(), ran.Less(r.at))).
+			Explain(func(item table.Item) error {
+				if isString(item[attrNonce], nonce) {
+					return errRecorded
+				}
+				return nil
+			})
+	case ending == failed:
+		return op.Changing(running.Remove())
+	}
+	return op
+}
