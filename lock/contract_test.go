@@ -317,6 +317,9 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		add("ttl", held, lock.ErrMalformed, set("ttl", text), set("ttl", null))
 		add("released", held, lock.ErrMalformed, set("released", text))
 		add("released_nonce", held, lock.ErrMalformed, set("released_nonce", num("5")), set("released_nonce", null))
+		add("edits", held, lock.ErrMalformed, set("edits", text), set("edits", null))
+		add("forced", held, lock.ErrMalformed, set("forced", num("5")), set("forced", list))
+		add("forced_nonce", held, lock.ErrMalformed, set("forced_nonce", yes), set("forced_nonce", null))
 	}
 	add("nonce", true, lock.ErrMalformed, set("nonce", num("1")), set("nonce", null), set("nonce", &types.AttributeValueMemberS{Value: ""}))
 	add("lease", true, lock.ErrMalformed, drop("lease"), set("lease", text), set("lease", num("0")), set("lease", num("-1")), set("lease", num("86400001")))

@@ -49,6 +49,9 @@
 //     a row held that it has reported as released. A request that arrives late can take a
 //     free lock for nobody: it is free again within a lease and a period, where the holder
 //     answers, once somebody has waited for it for a lease.
+//   - A payload (WithData, SetData) is what the last holder that wrote one has written: a
+//     request that arrives late, of an older holder or an older call, changes nothing.
+//   - After ForceRelease no guarded write of the old holder goes through.
 //   - Any number of locks costs one renewal per period, and no goroutine each.
 //   - A row that is no lock, or a lock row that is not in order, is never changed.
 //
@@ -77,6 +80,7 @@
 //   - ErrHeld (a *HeldError): somebody else has the lock; the error says who.
 //   - ErrLost: the lock is not held any more. ErrExpired, ErrStolen and ErrMaxHold match it.
 //   - ErrReleased: it was given up, by Release, Commit or Close.
+//   - ErrNotHeld, ErrNoSession: there is nobody to take the lock from, or to ask for it.
 //   - ErrNotLock, ErrMalformed: what stands at the key is not a lock row, or not in order.
 //     Somebody has to look at it.
 //   - ErrClosed, ErrInvalid: the client was closed; an argument is not acceptable. Nothing
@@ -116,14 +120,24 @@
 //	Write                          1 TransactWriteItems      2 writes, and twice the operations'
 //	Commit                         1 TransactWriteItems      2 writes, and twice the operations'
 //	Release after Commit           none                      none
+//	SetData                        1 UpdateItem              1 write
 //	Inspect                        1 GetItem                 1 read
+//	List of In, Index              1 Query per 1 MB of       0.5 read per 4 KB of them
+//	                               lock rows
+//	List of WholeTable             1 Scan per 1 MB           0.5 read per 4 KB of the table
+//	ForceRelease                   1 UpdateItem; 1 to tell   1 write; 1 to tell
+//	Revoke                         1 GetItem; 1 UpdateItem   1 read; 1 write
+//	                               to ask
 //	Close                          1 UpdateItem per lock,    1 write per lock, and 1
 //	                               1 DeleteItem
 //
 // A client whose table has not been described yet (table.Table's Ensure, Plan, Verify) begins
 // with one DescribeTable, unless Config.HomeRegion is set.
 //
-// A lock row is smaller than 1 KB unless the application adds attributes, which survive.
+// Config.Index adds to what is written while a lock is held: see there.
+//
+// A lock row is smaller than 1 KB unless the application adds attributes, which survive, or
+// a payload: each write then costs a unit per KB, and what is in a transaction twice that.
 // Fixed leases take a timer each. A client takes one goroutine while it has a session, which
 // ends when nothing has hung on it for a lease, and one while somebody waits.
 //
@@ -153,7 +167,7 @@
 //	nonce            S     128 random bits per acquisition; absent means free
 //	owner            S     Config.Owner of the current or last holder
 //	session          S     ID of the holder's session; absent for a Fixed lease, whose
-//	                       holder's liveness is in this row
+//	                       holder's liveness is in this row. After ForceRelease still there
 //	lease            N     length of the lease in milliseconds; with a holder only
 //	beat             N     renewals so far; Fixed only
 //	expires          N     Fixed only: epoch milliseconds at which the lease ends unless renewed; absent
@@ -161,6 +175,12 @@
 //	acquired         N     epoch milliseconds
 //	released         N     epoch milliseconds; absent while held, unless it was handed over
 //	released_nonce   S     nonce of the last holder that released
+//	data             any   payload, encoded like an entity's attribute; absent for none
+//	edits            N     how often the holder has called SetData; absent for never
+//	forced           S     why ForceRelease took the lock, until the next acquisition
+//	forced_nonce     S     128 random bits of the last ForceRelease
+//	index keys       S     of Config.Index, while held: "LOCKS" with the scheme's prefix; acquired in
+//	                       15 digits, the scheme's delimiter, and the nonce
 //	ttl              N     epoch seconds: end of the lease and Config.Retention
 //
 // The row is kept on release, so that its fence survives. Where time to live has deleted it,
@@ -180,14 +200,16 @@
 //	expires          N     epoch milliseconds at which the session ends unless renewed; absent
 //	                       where its holder does not know its clock to be right
 //	dead             N     epoch milliseconds at which another client declared it dead
-//	ask              SS    what others want to know of the holder, which each renewal reads
+//	ask              SS    what others want to know of the holder, which each renewal reads; at most 64
 //	ttl              N     epoch seconds: end of the lease and Config.Retention
 //
 // # Permissions
 //
 // dynamodb:UpdateItem, dynamodb:BatchGetItem, dynamodb:DeleteItem (of session rows),
-// dynamodb:DescribeTable unless Config.HomeRegion is set, dynamodb:GetItem for Inspect, and for guarded writes dynamodb:ConditionCheckItem,
+// dynamodb:DescribeTable unless Config.HomeRegion is set, dynamodb:GetItem for Inspect and Revoke,
+// dynamodb:Query for List of In, and for List of Index also on the index, dynamodb:Scan for List of
+// WholeTable, and for guarded writes dynamodb:ConditionCheckItem,
 // dynamodb:UpdateItem and whatever their operations need, on the table. A policy with
 // dynamodb:LeadingKeys has to cover the partition keys of the locks
-// and of the sessions.
+// and of the sessions, and "LOCKS" for List of Index.
 package lock

@@ -1,5 +1,7 @@
 package lock
 
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 // SessionID is the ID of the client's session; empty where it has none.
 func SessionID(c *Client) string {
 	if s := c.currentSession(); s != nil {
@@ -7,3 +9,6 @@ func SessionID(c *Client) string {
 	}
 	return ""
 }
+
+// Measure is the size of a payload.
+func Measure(av types.AttributeValue) (int, error) { return measure(av, 1) }

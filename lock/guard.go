@@ -15,7 +15,7 @@ import (
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return l.client.rows.guard(l.key, l.nonce)
+	return l.client.rows.guard(l.key, l.nonce, l.fence)
 }
 
 // Write applies operations, all or none, and only if the lock is still held: DynamoDB
@@ -83,12 +83,17 @@ func (l *Lease) guarded(ctx context.Context, guard table.Op, ops []table.Op) err
 		if failed.Index != at {
 			continue
 		}
-		if errors.Is(failed.Err, ErrReleased) {
-			l.gaveBack()
-		} else {
-			l.stolen()
-		}
-		return failed.Err
+		return l.notNamed(failed.Err)
 	}
 	return err
+}
+
+// notNamed takes in what it means that the row does not name this lease, and returns it.
+func (l *Lease) notNamed(meaning error) error {
+	if errors.Is(meaning, ErrReleased) {
+		l.gaveBack()
+	} else {
+		l.stolen()
+	}
+	return meaning
 }

@@ -21,7 +21,8 @@ type Lease struct {
 	length  time.Duration
 	since   time.Time // when it was acquired, by the wall clock
 	maxHold time.Duration
-	handed  int // how often in a row the lock was handed over within the process
+	handed  int  // how often in a row the lock was handed over within the process
+	data    Data // when it began
 
 	session *session // nil for a lease of its own
 	term    *term    // the session's, or its own
@@ -33,6 +34,7 @@ type Lease struct {
 	beat    int64       // of a lease of its own: the last one used
 	written time.Time   // monotonic: when the row's time to live was last set
 	limit   *time.Timer // of the maximum hold; nil without one
+	left    leftData
 
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.

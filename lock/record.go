@@ -26,6 +26,10 @@ const (
 	attrAcquired      = "acquired"
 	attrReleased      = "released"
 	attrReleasedNonce = "released_nonce"
+	attrData          = "data"
+	attrEdits         = "edits"
+	attrForced        = "forced"
+	attrForcedNonce   = "forced_nonce"
 )
 
 // Record is a lock row as it was read. By the time it is looked at it may have changed.
@@ -36,13 +40,19 @@ type Record struct {
 	Fence         int64  `dynamo:"fence"`                    // of the current or last holder
 	Nonce         string `dynamo:"nonce"`                    // of the current acquisition; empty when the lock is free
 	Owner         string `dynamo:"owner"`                    // of the current or last holder, for people
-	Session       string `dynamo:"session"`                  // of the holder; empty for a lock with a lease of its own
+	Session       string `dynamo:"session"`                  // of the holder, or whom the lock was taken from by force; empty for a lease of its own
 	Lease         int64  `dynamo:"lease"`                    // length in milliseconds
 	Beat          int64  `dynamo:"beat"`                     // renewals so far
 	Expires       int64  `dynamo:"expires,omitempty"`        // epoch milliseconds; 0 when the holder does not say
 	Acquired      int64  `dynamo:"acquired,omitempty"`       // epoch milliseconds
 	Released      int64  `dynamo:"released,omitempty"`       // epoch milliseconds
 	ReleasedNonce string `dynamo:"released_nonce,omitempty"` // of the last holder that released
+
+	Data  Data  `dynamo:"data,omitempty"`  // payload of the current or last holder that set one
+	Edits int64 `dynamo:"edits,omitempty"` // how often the holder has called SetData
+
+	Forced      string `dynamo:"forced,omitempty"`       // why the lock was taken from its last holder (ForceRelease), until the next acquisition
+	ForcedNonce string `dynamo:"forced_nonce,omitempty"` // of the last ForceRelease
 
 	DeleteAfter time.Time `dynamo:"-"` // when time to live may delete the row
 }
@@ -63,7 +73,7 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// attributeTypes are the types of a lock row's attributes.
+// attributeTypes are the types of a lock row's attributes; data may be of any.
 var attributeTypes = [...]struct {
 	name   string
 	number bool
@@ -78,6 +88,17 @@ var attributeTypes = [...]struct {
 	{attrAcquired, true},
 	{attrReleased, true},
 	{attrReleasedNonce, false},
+	{attrEdits, true},
+	{attrForced, false},
+	{attrForcedNonce, false},
+}
+
+func attributeNames() []string {
+	names := make([]string, 0, len(attributeTypes))
+	for _, a := range attributeTypes {
+		names = append(names, a.name)
+	}
+	return names
 }
 
 // checkTypes refuses attributes of wrong types, which decoding may take for missing.
@@ -151,7 +172,7 @@ func fenceOf(item table.Item) (int64, error) {
 
 // heldError says who holds the lock that r is the row of.
 func heldError(t Target, r *Record) *HeldError {
-	return &HeldError{Target: t, Owner: r.Owner, Fence: r.Fence, Since: r.Since(), Until: r.Until(), Nonce: r.Nonce}
+	return &HeldError{Target: t, Owner: r.Owner, Fence: r.Fence, Since: r.Since(), Until: r.Until(), Nonce: r.Nonce, Data: r.Data}
 }
 
 // Records is the entity of lock rows, to read them together with the rows that they stand
