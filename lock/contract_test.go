@@ -318,6 +318,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		add("released", held, lock.ErrMalformed, set("released", text))
 		add("released_nonce", held, lock.ErrMalformed, set("released_nonce", num("5")), set("released_nonce", null))
 		add("edits", held, lock.ErrMalformed, set("edits", text), set("edits", null))
+		add("left over", held, lock.ErrMalformed, set("session", num("5")), set("lease", text), set("beat", null), set("expires", text))
 		add("forced", held, lock.ErrMalformed, set("forced", num("5")), set("forced", list))
 		add("forced_nonce", held, lock.ErrMalformed, set("forced_nonce", yes), set("forced_nonce", null))
 	}

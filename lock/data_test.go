@@ -250,6 +250,52 @@ func TestPayloadOfAHandOverIsThatOfReleaseAndAcquire(t *testing.T) {
 	}
 }
 
+// handOver has another acquisition wait for a lease and then gives it that.
+func (p *place) handOver(l *lock.Lease, opts ...lock.Option) *lock.Lease {
+	p.Helper()
+	got := make(chan *lock.Lease, 1)
+	go func() {
+		next, err := p.client.Acquire(p.Context(), l.Target(), opts...)
+		assert.NoError(p, err)
+		got <- next
+	}()
+	require.Eventually(p, func() bool { return lock.Heirs(p.client, l.Key()) == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(p, l.Release(p.Context()))
+	next := <-got
+	require.NotNil(p, next)
+	assert.Equal(p, l.Fence()+1, next.Fence())
+	return next
+}
+
+func TestHandOverCarriesPayloads(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		l, err := p.client.Acquire(ctx, lock.Name("report"), lock.WithData("first"))
+		require.NoError(p, err)
+		require.NoError(p, l.SetData(ctx, "second"))
+		for _, step := range []struct {
+			opts []lock.Option
+			want string
+		}{
+			{nil, "second"},
+			{[]lock.Option{lock.WithData("third")}, "third"},
+			{[]lock.Option{lock.Fixed(time.Minute)}, "third"},
+			{[]lock.Option{lock.WithData(nil), lock.Fixed(time.Minute)}, "none"},
+			{[]lock.Option{lock.WithData([]byte("x"))}, ""},
+			{[]lock.Option{lock.WithData(nil)}, "none"},
+			{nil, "none"},
+		} {
+			l = p.handOver(l, step.opts...)
+			row := p.raw(l)
+			assert.Contains(p, row, "released", "it was handed over, not released and acquired")
+			assert.NotContains(p, row, "edits")
+			if step.want != "" {
+				assert.Equal(p, step.want, decoded(p.T, l.Data()))
+			}
+			assert.Equal(p, step.want == "none", row["data"] == nil)
+		}
+	})
+}
+
 // Faults at every call of SetData: what it says holds, also when a duplicate of it arrives
 // late, after another, and the next holder finds what the row has.
 func TestEveryFaultOfSetData(t *testing.T) {

@@ -281,6 +281,10 @@ func whole(s shape) table.Cond {
 		optional(attrAcquired, "N"),
 		optional(attrReleased, "N"),
 		optional(attrEdits, "N"),
+		optional(attrSession, "S"),
+		optional(attrLease, "N"),
+		optional(attrBeat, "N"),
+		optional(attrExpires, "N"),
 		optional(s.TTL, "N"),
 	)
 }
@@ -290,7 +294,6 @@ func heldInOrder() table.Cond {
 	beat, expires := table.Attr(attrBeat), table.Attr(attrExpires)
 	return table.And(
 		table.Attr(attrLease).Between(1, MaxFixed.Milliseconds()),
-		optional(attrSession, "S"),
 		table.Or(beat.AtLeast(0), table.And(beat.NotExists(), table.Attr(attrSession).Greater(""))),
 		table.Or(expires.AtLeast(0), expires.NotExists()),
 	)
