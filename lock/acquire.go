@@ -34,7 +34,8 @@ type acquisition struct {
 	nonce   string // one for all attempts, so that an earlier one is recognised
 	length  time.Duration
 	fixed   bool
-	maxHold time.Duration   // 0 for no limit
+	maxHold time.Duration // 0 for no limit
+	data    payload
 	values  context.Context // whose values the lease's context carries
 
 	seen  Record      // the holder that the last refusal named
@@ -292,6 +293,7 @@ func (a *acquisition) grant(start instant, s *session, o offset) grant {
 	c := a.client
 	g := grant{
 		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(c.calendar(), a.length),
+		data: a.data, listed: c.rows.shape.index.sortKey(start.wall, a.nonce),
 	}
 	if s != nil {
 		g.session = s.id
@@ -315,7 +317,7 @@ func (c *Client) calendar() time.Time {
 // granted makes a lease of a row that names this acquisition. start lies before the
 // request was sent that wrote it.
 func (a *acquisition) granted(ctx context.Context, item table.Item, start instant, s *session) (*Lease, error) {
-	l := a.lease(0, start, s)
+	l := a.lease(0, start, s).with(dataOf(item))
 	var err error
 	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)

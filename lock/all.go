@@ -51,12 +51,10 @@ type (
 	howAll func(*gathering, context.Context) (*Bundle, error)
 )
 
-func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option, one howOne, all howAll) (*Bundle, error) {
+func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option, one howOne, all howAll) (b *Bundle, err error) {
+	began := time.Now()
 	g, err := c.gathering(ctx, targets, opts)
-	if err != nil {
-		return nil, err
-	}
-	if len(targets) == 1 { // takes its place in the line, and costs less
+	if err == nil && len(targets) == 1 { // takes its place in the line, and costs less
 		lease, err := c.acquire(ctx, targets[0], opts, one)
 		var held *HeldError
 		switch {
@@ -65,6 +63,10 @@ func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option
 		case errors.As(err, &held):
 			return nil, &heldOneError{err, &HeldAllError{Held: []*HeldError{held}}}
 		}
+		return nil, err
+	}
+	defer func() { c.instruments.asked(ctx, began, err) }()
+	if err != nil {
 		return nil, err
 	}
 	if !c.enter() {
@@ -76,7 +78,7 @@ func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option
 	if err := c.home(waiting); err != nil {
 		return nil, err
 	}
-	b, err := all(g, waiting)
+	b, err = all(g, waiting)
 	if err != nil {
 		g.abandon(ctx)
 		return nil, err

@@ -63,7 +63,7 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 			other := w.client(lock.Config{Logger: logger}, at(time.Hour))
 			op := table.Put(table.Item{"pk": text("R#" + canary), "sk": text(canary), "data": text(canary)}).If(table.Attr("nope").Equal(canary))
 
-			l, err := c.Acquire(ctx, target)
+			l, err := c.Acquire(ctx, target, lock.WithData(canary))
 			require.NoError(t, err)
 			_, err = other.TryAcquire(ctx, target)
 			check(err)
@@ -79,7 +79,14 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 			check(l.Write(ctx, table.Put(table.Item{"pk": text(canary), "sk": text("a"), "n": &types.AttributeValueMemberN{Value: canary}})))
 			check(l.Write(ctx, table.Put(table.Item{"pk": text(canary), "sk": text("a"), "n": &types.AttributeValueMemberSS{Value: []string{canary, canary}}})))
 			check(l.Write(ctx, table.Delete(l.Key())))
-			fixed, err := c.Acquire(ctx, lock.Name("fixed "+canary), lock.Fixed(time.Hour))
+			check(l.SetData(ctx, canary+"\xff"))
+			check(l.SetData(ctx, map[string]any{canary: canary + "\xff"}))
+			check(l.SetData(ctx, map[string]any{canary: func() {}}))
+			check(l.Data().Decode(new(int)))
+			check(other.ForceRelease(ctx, target, canary))
+			check(other.ForceRelease(ctx, target, canary, canary+"\xff"))
+			check(other.Revoke(ctx, lock.Name("no "+canary)))
+			fixed, err := c.Acquire(ctx, lock.Name("fixed "+canary), lock.Fixed(time.Hour), lock.WithData([]string{canary}))
 			require.NoError(t, err)
 			for _, kind := range []tabletest.FaultKind{
 				tabletest.DropRequest, tabletest.DropReply, tabletest.Throttle, tabletest.InternalError, tabletest.TransactionConflict,
@@ -88,6 +95,12 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 				bounded, cancel := context.WithTimeout(ctx, time.Second)
 				check(l.Write(bounded, op))
 				check(fixed.Renew(bounded))
+				check(l.SetData(bounded, canary))
+				check(other.ForceRelease(bounded, target, canary, canary))
+				check(other.Revoke(bounded, target))
+				for _, err := range other.List(ownHand(bounded), lock.WholeTable()) {
+					check(err)
+				}
 				_, err = other.Acquire(bounded, target)
 				check(err)
 				cancel()
@@ -102,6 +115,8 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 				{"beat": text(canary)},
 				{"ttl": text(canary)},
 				{"owner": &types.AttributeValueMemberL{Value: []types.AttributeValue{text(canary)}}},
+				{"forced": &types.AttributeValueMemberL{Value: []types.AttributeValue{text(canary)}}},
+				{"edits": text(canary)},
 			} {
 				row := table.Item{"data": text(canary)}
 				maps.Copy(row, item)
@@ -111,6 +126,17 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 				check(err)
 				_, err = other.Inspect(ctx, target)
 				check(err)
+				check(other.ForceRelease(ctx, target, canary))
+				check(other.Revoke(ctx, target))
+				found := 0
+				for _, err := range other.List(ownHand(ctx), lock.WholeTable()) {
+					if err != nil {
+						check(err)
+						found++
+					}
+				}
+				_, foreign := bad["type"]
+				assert.Equal(t, !foreign, found == 1, "a row of another type is no lock")
 			}
 			require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
 			check(<-lost)

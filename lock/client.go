@@ -77,7 +77,11 @@ func New(t *table.Table, config Config) (*Client, error) {
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err))
 	}
-	rows, err := newRows(scheme)
+	index, err := newSparse(t.Schema(), config.Index)
+	if err != nil {
+		return nil, wrap("new", fmt.Errorf("Config.Index: %w", err))
+	}
+	rows, err := newRows(shape{scheme, index})
 	if err != nil {
 		return nil, wrap("new", err)
 	}

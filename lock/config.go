@@ -23,8 +23,15 @@ const (
 
 	maxHandoffs = 1000
 
-	MaxOwner = 256 // bytes
-	MaxName  = 512 // bytes
+	MaxOwner  = 256 // bytes
+	MaxName   = 512 // bytes
+	MaxReason = 256 // bytes, of ForceRelease
+
+	maxIndexName = 255 // bytes (Developer Guide, "Naming rules")
+
+	// MaxData bounds a payload, in bytes as DynamoDB counts the size of values
+	// (Developer Guide, "DynamoDB item sizes and formats").
+	MaxData = 4096
 )
 
 // Config sets a Client up. The zero value is useful. What is not a function, the Logger or
@@ -87,6 +94,18 @@ type Config struct {
 	// SessionKey is the template of both keys of session rows; it has the one field id.
 	// Defaults to "SESSION#{id}" (with the scheme's prefix and delimiter).
 	SessionKey string
+
+	// Index is the name of a global index of the table's Schema in which every held lock
+	// stands, and no other, for List of Index: its keys are strings, and it holds all
+	// attributes of lock rows. The index's partition key is then "LOCKS" (with the scheme's
+	// prefix) and its sort key the time of the acquisition and the nonce. Every client that
+	// locks in the table has to set it, or rows stay in the index when they are released.
+	// An acquisition and a release then cost a write unit more each for the index, a
+	// hand-over two more, and each other write to a held lock's row (Renew of a Fixed lease,
+	// SetData) one more; all go to one partition of the index, whose 1,000 write units a
+	// second bound how fast the whole table's locks can be acquired and released. Defaults
+	// to "": held locks are in no index.
+	Index string
 
 	// Handoffs is how often in a row a lock is handed from one goroutine of this client to
 	// the next, with one write each, before other processes get a chance: at most 1000;

@@ -27,6 +27,7 @@ func TestConfigIsValidated(t *testing.T) {
 		"Skew":          {{Skew: -1}, {Skew: time.Second - 1}, {Skew: time.Hour + 1}},
 		"Expiry":        {{Expiry: -1}, {Expiry: 2}},
 		"Handoffs":      {{Handoffs: 1001}},
+		"Index":         {{Index: "nope"}},
 		"SessionKey":    {{SessionKey: "SESSION"}, {SessionKey: "{owner}"}, {SessionKey: "{id}#{more}"}, {SessionKey: "{"}},
 		"Margin":        {{Margin: -1}, {Margin: 10*time.Second + 1}, {Lease: time.Second, Margin: 600 * time.Millisecond}},
 		"StandaloneKey": {{StandaloneKey: "LOCK"}, {StandaloneKey: "{other}"}, {StandaloneKey: "{name}#{more}"}, {StandaloneKey: "{"}},
@@ -59,7 +60,7 @@ func TestConfigIsValidated(t *testing.T) {
 
 // An attribute of the application's naming that a lock row needs for itself.
 func TestCollidingAttributeNamesAreRefused(t *testing.T) {
-	for _, name := range []string{"fence", "nonce", "owner", "session", "lease", "beat", "expires", "acquired", "released", "released_nonce"} {
+	for _, name := range []string{"fence", "nonce", "owner", "session", "lease", "beat", "expires", "acquired", "released", "released_nonce", "data", "edits", "forced", "forced_nonce"} {
 		for field, schema := range map[string]table.Schema{
 			"time to live":  {Keys: keys.Scheme{TTL: name}},
 			"type":          {Keys: keys.Scheme{Type: name}},

@@ -45,8 +45,16 @@ type place struct {
 // contract runs f on every engine.
 func contract(t *testing.T, scheme keys.Scheme, f func(ctx context.Context, p *place)) {
 	t.Helper()
+	contractWith(t, table.Schema{Keys: scheme}, lock.Config{Owner: "test"}, f)
+}
+
+// contractWith runs f on every engine, in a table of that schema.
+func contractWith(t *testing.T, schema table.Schema, config lock.Config, f func(ctx context.Context, p *place)) {
+	t.Helper()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t), Keys: scheme})
+		schema := schema
+		schema.Name = e.TableName(t)
+		tbl, err := table.Open(e.Client(), schema)
 		require.NoError(t, err)
 		require.NoError(t, tbl.Ensure(t.Context()))
 		p := &place{T: t, table: tbl}
@@ -62,7 +70,7 @@ func contract(t *testing.T, scheme keys.Scheme, f func(ctx context.Context, p *p
 			require.NoError(t, err)
 			return opened
 		}
-		p.client = p.open(lock.Config{Owner: "test"})
+		p.client = p.open(config)
 		f(t.Context(), p)
 	})
 }
@@ -342,6 +350,10 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		add("ttl", held, lock.ErrMalformed, set("ttl", text), set("ttl", null))
 		add("released", held, lock.ErrMalformed, set("released", text))
 		add("released_nonce", held, lock.ErrMalformed, set("released_nonce", num("5")), set("released_nonce", null))
+		add("edits", held, lock.ErrMalformed, set("edits", text), set("edits", null))
+		add("left over", held, lock.ErrMalformed, set("session", num("5")), set("lease", text), set("beat", null), set("expires", text))
+		add("forced", held, lock.ErrMalformed, set("forced", num("5")), set("forced", list))
+		add("forced_nonce", held, lock.ErrMalformed, set("forced_nonce", yes), set("forced_nonce", null))
 	}
 	add("nonce", true, lock.ErrMalformed, set("nonce", num("1")), set("nonce", null), set("nonce", &types.AttributeValueMemberS{Value: ""}))
 	add("lease", true, lock.ErrMalformed, drop("lease"), set("lease", text), set("lease", num("0")), set("lease", num("-1")), set("lease", num("86400001")))

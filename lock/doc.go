@@ -55,6 +55,9 @@
 //     a row held that it has reported as released. A request that arrives late can take a
 //     free lock for nobody: it is free again within a lease and a period, where the holder
 //     answers, once somebody has waited for it for a lease.
+//   - A payload (WithData, SetData) is what the last holder that wrote one has written: a
+//     request that arrives late, of an older holder or an older call, changes nothing.
+//   - After ForceRelease no guarded write of the old holder goes through.
 //   - Any number of locks costs one renewal per period, and no goroutine each.
 //   - Several locks are taken together (AcquireAll) or not at all: nobody holds some of them
 //     while waiting for others, so there is no deadlock in whatever order they are named.
@@ -89,6 +92,7 @@
 //     locks a *HeldAllError lists all who stand in the way.
 //   - ErrLost: the lock is not held any more. ErrExpired, ErrStolen and ErrMaxHold match it.
 //   - ErrReleased: it was given up, by Release, Commit or Close.
+//   - ErrNotHeld, ErrNoSession: there is nobody to take the lock from, or to ask for it.
 //   - ErrNotLock, ErrMalformed: what stands at the key is not a lock row, or not in order.
 //     Somebody has to look at it.
 //   - ErrClosed, ErrInvalid: the client was closed; an argument is not acceptable. Nothing
@@ -148,14 +152,24 @@
 //	Write                          1 TransactWriteItems      2 writes, and twice the operations'
 //	Commit                         1 TransactWriteItems      2 writes, and twice the operations'
 //	Release after Commit           none                      none
+//	SetData                        1 UpdateItem              1 write
 //	Inspect                        1 GetItem                 1 read
+//	List of In, Index              1 Query per 1 MB of       0.5 read per 4 KB of them
+//	                               lock rows
+//	List of WholeTable             1 Scan per 1 MB           0.5 read per 4 KB of the table
+//	ForceRelease                   1 UpdateItem; 1 to tell   1 write; 1 to tell
+//	Revoke                         1 GetItem; 1 UpdateItem   1 read; 1 write
+//	                               to ask
 //	Close                          1 UpdateItem per lock,    1 write per lock, and 1
 //	                               1 DeleteItem
 //
 // A client whose table has not been described yet (table.Table's Ensure, Plan, Verify) begins
 // with one DescribeTable, unless Config.HomeRegion is set.
 //
-// A lock row is smaller than 1 KB unless the application adds attributes, which survive.
+// Config.Index adds to what is written while a lock is held: see there.
+//
+// A lock row is smaller than 1 KB unless the application adds attributes, which survive, or
+// a payload: each write then costs a unit per KB, and what is in a transaction twice that.
 // Fixed leases take a timer each. A client takes one goroutine while it has a session, which
 // ends when nothing has hung on it for a lease, and one while somebody waits.
 //
@@ -167,7 +181,7 @@
 //
 //	instrument                         kind           unit           attributes             meaning
 //	mortise.lock.acquisitions          counter        {lock}         mortise.lock.path      locks acquired: free, taken_over (from a holder that died), handed_over (in this process)
-//	mortise.lock.acquisition.failures  counter        {acquisition}  error.type             calls of Acquire and TryAcquire that failed
+//	mortise.lock.acquisition.failures  counter        {acquisition}  error.type             calls of Acquire, TryAcquire, AcquireAll and TryAcquireAll that failed
 //	mortise.lock.wait.duration         histogram      s              error.type             from such a call to its end; error.type only where it failed
 //	mortise.lock.hold.duration         histogram      s              -                      from acquiring to release or loss
 //	mortise.lock.releases              counter        {lock}         -                      locks given up, by whatever call
@@ -193,7 +207,7 @@
 //
 //	level  event
 //	info   taken over from a holder that died; asked back
-//	warn   lost (with fence and cause); session lost; the clock is off (once per client)
+//	warn   lost (with fence and cause); taken by force, from whoever held it; session lost; the clock is off (once per client)
 //
 // # Health
 //
@@ -237,7 +251,7 @@
 //	nonce            S     128 random bits per acquisition; absent means free
 //	owner            S     Config.Owner of the current or last holder
 //	session          S     ID of the holder's session, at most 256 bytes; absent for a Fixed lease, whose
-//	                       holder's liveness is in this row
+//	                       holder's liveness is in this row. After ForceRelease still there
 //	lease            N     length of the lease in milliseconds; with a holder only
 //	beat             N     renewals so far; Fixed only
 //	expires          N     Fixed only: epoch milliseconds at which the lease ends unless renewed; absent
@@ -249,6 +263,12 @@
 //	                       finished
 //	running          N     Every only: epoch milliseconds; start of the interval whose run has begun;
 //	                       absent once it has finished or failed
+//	data             any   payload, encoded like an entity's attribute; absent for none
+//	edits            N     how often the holder has called SetData; absent for never
+//	forced           S     why ForceRelease took the lock, until the next acquisition
+//	forced_nonce     S     128 random bits of the last ForceRelease
+//	index keys       S     of Config.Index, while held: "LOCKS" with the scheme's prefix; acquired in
+//	                       15 digits, the scheme's delimiter, and the nonce
 //	ttl              N     epoch seconds: end of the lease and Config.Retention
 //
 // The row is kept on release, so that its fence survives. Where time to live has deleted it,
@@ -268,7 +288,7 @@
 //	expires          N     epoch milliseconds at which the session ends unless renewed; absent
 //	                       where its holder does not know its clock to be right
 //	dead             N     epoch milliseconds at which another client declared it dead
-//	ask              SS    what others want to know of the holder, which each renewal reads
+//	ask              SS    what others want to know of the holder, which each renewal reads; at most 64
 //	ttl              N     epoch seconds: end of the lease and Config.Retention
 //
 // # Permissions
@@ -285,7 +305,11 @@
 //	Commit                         UpdateItem, and what the             of locks; of their rows
 //	                               operations need
 //	Guard, in a transaction        ConditionCheckItem                   of locks
-//	Inspect, Every                 GetItem                              of locks
+//	Inspect, Revoke, Every         GetItem                              of locks
+//	SetData, ForceRelease, Revoke  UpdateItem                           of locks and sessions
+//	List of In                     Query                                of locks
+//	List of Index                  Query, on the index                  "LOCKS", with the scheme's prefix
+//	List of WholeTable             Scan, which is not in policy.json
 //	AcquireAll                     UpdateItem, BatchGetItem             of locks and sessions
 //	Close, and a session that      DeleteItem                           of sessions
 //	has been idle
@@ -296,7 +320,9 @@
 // the rows; of sessions those of Config.SessionKey. The file policy.json beside this package's
 // source is such a policy for the default templates, with dynamodb:LeadingKeys: put the
 // region, the account, the table and the application's own partitions (APPLICATION#*, as
-// many as there are) in place of its words in capitals. It lets guarded writes put, update
+// many as there are) in place of its words in capitals. A Scan reads the whole table, whatever
+// leading keys a policy asks for: an operator's tool that walks WholeTable is to have a
+// policy of its own. It lets guarded writes put, update
 // and delete the application's rows, and its locks' and sessions' rows be changed only in
 // the ways above. Creating the table (Table.Ensure) and the application's own reads are
 // not in it: they are somebody else's part, or the application's. The tests check each

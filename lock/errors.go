@@ -39,6 +39,13 @@ var (
 	// ErrHeld says that somebody else holds the lock; the error is a *HeldError.
 	ErrHeld = errors.New("lock is held")
 
+	// ErrNotHeld says that nobody holds the lock.
+	ErrNotHeld = errors.New("lock is not held")
+
+	// ErrNoSession says that the holder cannot be asked: its lease is one of its own
+	// (Fixed), or its session has ended. Where it has, the lock can be acquired.
+	ErrNoSession = errors.New("the lock's holder has no live session")
+
 	// ErrNotLock says that the row at the lock's key is not a lock. It was not touched.
 	ErrNotLock = errors.New("the row at the lock's key is not a lock")
 
@@ -62,6 +69,7 @@ type HeldError struct {
 	Since  time.Time // when it acquired, by its clock
 	Until  time.Time // when it says its lease ends unless renewed; zero if it does not say
 	Nonce  string    // of the acquisition
+	Data   Data      // payload of the lock
 }
 
 func (e *HeldError) Error() string {

@@ -29,6 +29,12 @@ func (c *Client) tellRevoked(l *Lease) {
 	c.config.Logger.Info("lock: asked back", "fence", l.fence)
 }
 
+// tellForced tells of a lock that was taken from its holder by force; by whom, and from whose
+// session.
+func (c *Client) tellForced(session string, fence int64) {
+	c.config.Logger.Warn("lock: taken by force", "session", session, "fence", fence)
+}
+
 func (c *Client) tellSessionOpened(s *session) {
 	c.config.Logger.Debug("lock: session opened", "session", s.id, "lease", c.config.Lease)
 }

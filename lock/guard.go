@@ -15,7 +15,7 @@ import (
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return l.client.rows.guard(l.key, l.nonce)
+	return l.client.rows.guard(l.key, l.nonce, l.fence)
 }
 
 // Write applies operations, all or none, and only if the lock is still held: DynamoDB
@@ -96,17 +96,22 @@ func (c *Client) guarded(ctx context.Context, leases []*Lease, guards, ops []tab
 			continue
 		}
 		l := leases[failed.Index-at]
-		if errors.Is(failed.Err, ErrReleased) {
-			l.gaveBack()
-		} else {
-			l.stolen()
-		}
-		if lost == nil {
-			lost = failed.Err
+		if err := l.notNamed(failed.Err); lost == nil {
+			lost = err
 		}
 	}
 	if lost != nil {
 		return lost
 	}
 	return err
+}
+
+// notNamed takes in what it means that the row does not name this lease, and returns it.
+func (l *Lease) notNamed(meaning error) error {
+	if errors.Is(meaning, ErrReleased) {
+		l.gaveBack()
+	} else {
+		l.stolen()
+	}
+	return meaning
 }

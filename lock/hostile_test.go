@@ -82,6 +82,14 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 	c.set(h.lock, "owner", text("another"))
 	c.set(h.lock, "acquired", numeral(now.Add(-time.Hour).UnixMilli()))
 	c.set(h.lock, "ttl", numeral(now.Add(time.Hour).Unix()))
+	for _, extra := range []struct {
+		name  string
+		right types.AttributeValue
+	}{{"data", text("payload")}, {"forced", text("by hand")}, {"forced_nonce", text("OPERATOR")}, {"edits", numeral(2)}, {"ran", numeral(1000)}, {"running", numeral(2000)}} {
+		if c.next(8) == 1 {
+			c.set(h.lock, extra.name, extra.right)
+		}
+	}
 	switch c.next(3) {
 	case 0:
 		c.set(h.lock, "released", numeral(now.Add(-time.Minute).UnixMilli()))
@@ -166,13 +174,14 @@ func (h hostile) mayBeTaken(now time.Time) bool {
 	if fence, ok := integer(row["fence"]); !ok || fence < 1 || fence == math.MaxInt64 {
 		return false
 	}
-	for _, name := range []string{"owner", "released_nonce", "session"} {
+	for _, name := range []string{"owner", "released_nonce", "session", "forced", "forced_nonce"} {
 		if _, ok := isText(row[name]); row[name] != nil && !ok {
 			return false
 		}
 	}
-	for _, name := range []string{"acquired", "released", "ttl", "lease", "beat", "expires"} {
-		if _, ok := row[name].(*types.AttributeValueMemberN); row[name] != nil && !ok {
+	for _, name := range []string{"acquired", "released", "ttl", "lease", "beat", "expires", "edits", "ran", "running"} {
+		n, ok := row[name].(*types.AttributeValueMemberN)
+		if row[name] != nil && !ok || ok && strings.HasPrefix(name, "r") && name != "released" && strings.HasPrefix(n.Value, "-") {
 			return false
 		}
 	}
@@ -256,6 +265,59 @@ func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted boo
 	got, err := w.table.Get(ctx, key, true)
 	require.NoError(w, err)
 	assert.True(w, table.SameItem(h.lock, got), "changed: %v", h)
+	w.operate(ctx, c, h, key)
+	return false
+}
+
+// operate does to a hostile row, which is not free, what people do to locks.
+func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys.Key) {
+	w.Helper()
+	for r, err := range c.List(ctx, lock.In(key.PK)) {
+		var payload any
+		_ = r.Data.Decode(&payload)
+		if err != nil {
+			assert.ErrorIs(w, err, lock.ErrMalformed, "%v", h)
+		}
+	}
+	target := lock.Name(lastPart(h.lock))
+	r, seen := c.Inspect(ctx, target)
+	_ = c.Revoke(ctx, target) // which may not be written where the session's row is not in order
+	if seen == nil && r.Held() && r.Fence == math.MaxInt64-1 {
+		assert.ErrorIs(w, c.ForceRelease(ctx, target, r.Nonce), lock.ErrMalformed, "there is no greater fence")
+		return
+	}
+	if seen == nil && r.Held() {
+		require.NoError(w, c.ForceRelease(ctx, target, r.Nonce), "%v", h)
+		freed, err := c.Inspect(ctx, target)
+		require.NoError(w, err)
+		assert.False(w, freed.Held())
+		assert.Equal(w, r.Fence+1, freed.Fence, "%v", h)
+		return
+	}
+	nonce, _ := isText(h.lock["nonce"])
+	if nonce == "" {
+		nonce = "ANOTHER"
+	}
+	err := c.ForceRelease(ctx, target, nonce)
+	if err == nil {
+		assert.True(w, h.unreadable(), "freed although it is not in order: %v", h)
+		return
+	}
+	got, err := w.table.Get(ctx, key, true)
+	require.NoError(w, err)
+	assert.True(w, table.SameItem(h.lock, got), "changed: %v", h)
+}
+
+// unreadable says that the row has a number that is no integer of 64 bits, which a condition
+// cannot tell.
+func (h hostile) unreadable() bool {
+	for _, v := range h.lock {
+		if _, is := v.(*types.AttributeValueMemberN); is {
+			if _, whole := integer(v); !whole {
+				return true
+			}
+		}
+	}
 	return false
 }
 

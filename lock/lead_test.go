@@ -151,7 +151,7 @@ func TestRevokedLeaderGivesWay(t *testing.T) {
 				mu.Lock()
 				terms = append(terms, who)
 				mu.Unlock()
-				time.AfterFunc(time.Minute, func() { lock.RevokeLease(l) })
+				time.AfterFunc(time.Minute, func() { _ = c.Revoke(ctx, l.Target()) })
 				<-ctx.Done()
 				return ctx.Err()
 			})

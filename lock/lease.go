@@ -24,6 +24,7 @@ type Lease struct {
 	path    path      // how the lock came to this holder
 	began   time.Time // monotonic: when the holder got it; zero while it has not
 	handed  int       // how often in a row the lock was handed over within the process
+	data    Data      // when it began
 
 	run     *run     // of an interval (Every); nil for others
 	session *session // nil for a lease of its own
@@ -36,6 +37,7 @@ type Lease struct {
 	beat    int64       // of a lease of its own: the last one used
 	written time.Time   // monotonic: when the row's time to live was last set
 	limit   *time.Timer // of the maximum hold; nil without one
+	left    leftData
 
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.

@@ -12,6 +12,7 @@ type parting struct {
 	heir  *waiter // nil when the row is freed
 	start instant
 	under *session // of the heir's lease, reserved
+	data  Data     // what the row has then
 }
 
 // part decides which it is; commits says that a commit does it. It is called with the lease's turn taken, and followed by done
@@ -38,9 +39,13 @@ func (l *Lease) part(commits bool) *parting {
 	return p
 }
 
-// reserve finds the session for the heir's lease; it opens none.
+// reserve finds the session for the heir's lease, which it does not open, and its payload.
 func (p *parting) reserve() bool {
 	a := p.heir.acquisition
+	var known bool
+	if p.data, known = p.lease.leaves(a.data); !known {
+		return false // nobody knows what the heir would find: it acquires, and sees
+	}
 	if a.fixed {
 		return true
 	}
@@ -82,7 +87,7 @@ func (p *parting) done() {
 		return
 	}
 	defer p.unreserve()
-	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under)
+	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under).with(p.data)
 	next.handed, next.path = l.handed+1, pathHandedOver
 	l.client.room.handed(next)
 	l.gaveBack() // told before the next one is

@@ -34,7 +34,7 @@ const (
 
 // applicationPartitions are those of the rows that this suite protects.
 func applicationPartitions() []string {
-	return []string{"TENANT#*", "ROW", "ROW#*", "T#*", "R#*", "a", "a#a", canary}
+	return []string{"TENANT#*", "ROW", "ROW#*", "T#*", "R#*", "a", "a#a", "A", canary}
 }
 
 // checked counts what the policy was asked in all tests of this binary, for TestMain to
@@ -83,7 +83,7 @@ func newGuardian(t testing.TB, name string, scheme keys.Scheme, more ...string) 
 	ours := func(prefix string) []string { return []string{scheme.Prefix + prefix + string(rune(scheme.Delimiter))} }
 	return &guardian{t: t, pk: scheme.PK, tally: &tally{counts: map[string]int{}}, policy: p.fill(map[string][]string{
 		"REGION": {tabletest.Region}, "ACCOUNT": {account}, "TABLE": {name},
-		"LOCK#": ours("LOCK"), "SESSION#": ours("SESSION"), "APPLICATION#*": append(applicationPartitions(), more...),
+		"LOCK#": ours("LOCK"), "LOCKS": {scheme.Prefix + "LOCKS"}, "SESSION#": ours("SESSION"), "APPLICATION#*": append(applicationPartitions(), more...),
 	})}
 }
 
@@ -131,6 +131,10 @@ type handKey struct{}
 // the in-process engine as they run.
 func TestPolicyCoversEveryRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
+		schema := table.Schema{Name: "app", Indexes: []table.Index{byTime}}
+		indexed, err := table.Open(w.engine.Client(), schema)
+		require.NoError(t, err)
+		require.NoError(t, indexed.Ensure(ctx))
 		c, other := w.coldClient(lock.Config{}), w.client(lock.Config{})
 		own, beside := lock.Name("report"), lock.Beside(w.row("beside"))
 		for _, target := range []lock.Target{own, beside} {
@@ -150,9 +154,40 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 			require.NoError(t, fixed.Renew(ctx))
 			require.NoError(t, fixed.Release(ctx))
 		}
+		// Several, and a run of an interval.
+		b, err := c.AcquireAll(ctx, []lock.Target{own, beside}, lock.WithData("x"))
+		require.NoError(t, err)
+		require.NoError(t, b.Commit(ctx, w.put("a")))
+		over, stop := context.WithCancel(ctx)
+		require.ErrorIs(t, c.Every(over, beside, time.Hour, func(context.Context, *lock.Lease, time.Time) error {
+			stop()
+			return nil
+		}), context.Canceled)
+		// What people do.
+		listing, err := lock.New(w.openOver(w.engine.HTTPClient(), schema), lock.Config{Index: "gsi1"})
+		require.NoError(t, err)
+		for _, target := range []lock.Target{own, beside} {
+			held, err := listing.Acquire(ctx, target)
+			require.NoError(t, err)
+			require.NoError(t, held.SetData(ctx, "x"))
+			for _, from := range []lock.Source{lock.In(held.Key().PK), lock.Index()} {
+				found := 0
+				for r, err := range listing.List(ctx, from) {
+					require.NoError(t, err)
+					assert.True(t, r.Held())
+					found++
+				}
+				assert.Equal(t, 1, found, "%v", from)
+			}
+			require.NoError(t, other.Revoke(ctx, target))
+			r, err := other.Inspect(ctx, target)
+			require.NoError(t, err)
+			require.NoError(t, other.ForceRelease(ctx, target, r.Nonce))
+		}
+		require.NoError(t, listing.Close(ctx))
 		// A takeover, and the end of a session.
 		wire := &line{to: w.engine.HTTPClient()}
-		_, err := w.clientOver(wire, lock.Config{}).Acquire(ctx, own)
+		_, err = w.clientOver(wire, lock.Config{}).Acquire(ctx, own)
 		require.NoError(t, err)
 		wire.cut(refused)
 		time.Sleep(time.Hour)
@@ -192,6 +227,10 @@ func TestPolicyIsMinimal(t *testing.T) {
 		{"dynamodb:UpdateItem", arn + "other", []string{"LOCK#1"}},
 		{"dynamodb:BatchGetItem", app, []string{"LOCK#1", "SESSION#1", "OTHER#1"}},
 		{"dynamodb:Scan", app, nil},
+		{"dynamodb:Query", app, []string{"SESSION#1"}},
+		{"dynamodb:Query", app, []string{"LOCKS"}},
+		{"dynamodb:Query", app + "/index/gsi1", []string{"LOCK#1"}},
+		{"dynamodb:Query", app + "/index/gsi1", []string{"TENANT#acme"}},
 		{"dynamodb:DeleteTable", app, nil},
 		{"dynamodb:UpdateTable", app, nil},
 	} {
@@ -202,6 +241,8 @@ func TestPolicyIsMinimal(t *testing.T) {
 		{"dynamodb:BatchGetItem", app, []string{"LOCK#1", "SESSION#1", "TENANT#1"}},
 		{"dynamodb:DeleteItem", app, []string{"SESSION#1"}},
 		{"dynamodb:DeleteItem", app, []string{"TENANT#acme"}},
+		{"dynamodb:Query", app, []string{"TENANT#acme"}},
+		{"dynamodb:Query", app + "/index/gsi1", []string{"LOCKS"}},
 		{"dynamodb:DescribeTable", app, nil},
 	} {
 		assert.True(t, g.policy.allows(a), "%+v", a)
@@ -222,7 +263,7 @@ func TestEveryClientIsGuarded(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, len(files), 10)
 	// Those that show how it is used, measure, or run on an engine that is another program.
-	apart := []string{"example_test.go", "readme_test.go", "bench_test.go", "pause_test.go", "pause_unix_test.go"}
+	apart := []string{"example_test.go", "example_operator_test.go", "readme_test.go", "bench_test.go", "pause_test.go", "pause_unix_test.go"}
 	made := 0
 	for _, file := range files {
 		if slices.Contains(apart, file) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -26,7 +27,7 @@ const (
 	// askOwned: somebody has waited for a lease on this nonce. Whoever does not know it
 	// frees the row: a request that came in late had acquired for nobody.
 	askOwned questionKind = "owned"
-	// askRelease: please release.
+	// askRelease: please release. Whoever does not know the nonce frees the row.
 	askRelease questionKind = "release"
 	// tellTaken: the lock was taken away by force.
 	tellTaken questionKind = "taken"
@@ -59,12 +60,38 @@ func parseQuestion(text string) (q question, ok bool) {
 
 func stringSet(list []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: list} }
 
-// ask puts a question to the holder behind a session that is not known to be dead.
+const (
+	// maxQuestions bounds an ask set. Each has 4.2 KB at most, by the limits of its parts, so
+	// the session row stays within the 400 KB of an item, and can be renewed.
+	maxQuestions = 64
+
+	// maxNonce is longer than any that this package makes.
+	maxNonce = 64
+)
+
+// ask puts a question to the holder behind a session, and returns the session's row. A
+// failed condition means that the session has ended.
 //
 // Cost: one conditional write.
-func (c *Client) ask(ctx context.Context, id string, q question) error {
-	return c.table.Write(ctx, table.Update(c.sessionKey(id), table.Attr(attrAsk).Add(stringSet([]string{q.String()}))).If(
-		table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists()))
+func (c *Client) ask(ctx context.Context, id string, q question) (*sessionRow, error) {
+	if len(q.nonce) > maxNonce || strings.Contains(q.nonce, " ") {
+		return nil, malformed("%s is not one of this package's", attrNonce)
+	}
+	text := q.String()
+	asked := table.Attr(attrAsk)
+	item, err := c.table.Apply(ctx, table.Update(c.sessionKey(id), asked.Add(stringSet([]string{text}))).If(
+		table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists(),
+		table.Or(asked.NotExists(), asked.Size().Less(maxQuestions), asked.Contains(text)),
+	), table.ReturnNew)
+	var failed *table.ConditionError
+	if errors.As(err, &failed) && c.sessions.Owns(failed.Item) && failed.Item[attrDead] == nil {
+		return nil, fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, maxQuestions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, err := c.sessionOf(item)
+	return &row, err
 }
 
 // answer acts on what was asked and returns what the next renewal can take back.
@@ -76,9 +103,9 @@ func (s *session) answer(asked []string) (handled []string) {
 			continue
 		}
 		switch l, known := s.knows(q.nonce); {
-		case q.kind == askOwned && known && l == nil:
+		case known && l == nil:
 			continue // it stays in the set, since nobody knows yet what becomes of the acquisition
-		case q.kind == askOwned && !known:
+		case !known && (q.kind == askOwned || q.kind == askRelease):
 			if !s.reclaim(q) {
 				continue // it stays in the set, and comes back with the next renewal
 			}

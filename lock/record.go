@@ -31,6 +31,10 @@ const (
 	attrReleasedNonce = "released_nonce"
 	attrRan           = "ran"
 	attrRunning       = "running"
+	attrData          = "data"
+	attrEdits         = "edits"
+	attrForced        = "forced"
+	attrForcedNonce   = "forced_nonce"
 )
 
 // Record is a lock row as it was read. By the time it is looked at it may have changed.
@@ -41,7 +45,7 @@ type Record struct {
 	Fence         int64  `dynamo:"fence"`                    // of the current or last holder
 	Nonce         string `dynamo:"nonce"`                    // of the current acquisition; empty when the lock is free
 	Owner         string `dynamo:"owner"`                    // of the current or last holder, for people
-	Session       string `dynamo:"session"`                  // of the holder; empty for a lock with a lease of its own
+	Session       string `dynamo:"session"`                  // of the holder, or whom the lock was taken from by force; empty for a lease of its own
 	Lease         int64  `dynamo:"lease"`                    // length in milliseconds
 	Beat          int64  `dynamo:"beat"`                     // renewals so far
 	Expires       int64  `dynamo:"expires,omitempty"`        // epoch milliseconds; 0 when the holder does not say
@@ -51,6 +55,12 @@ type Record struct {
 
 	Ran     int64 `dynamo:"ran,omitempty"`     // of Every: start of the last interval whose run has finished, epoch milliseconds
 	Running int64 `dynamo:"running,omitempty"` // of Every: start of the interval whose run has begun and not finished
+
+	Data  Data  `dynamo:"data,omitempty"`  // payload of the current or last holder that set one
+	Edits int64 `dynamo:"edits,omitempty"` // how often the holder has called SetData
+
+	Forced      string `dynamo:"forced,omitempty"`       // why the lock was taken from its last holder (ForceRelease), until the next acquisition
+	ForcedNonce string `dynamo:"forced_nonce,omitempty"` // of the last ForceRelease
 
 	DeleteAfter time.Time `dynamo:"-"` // when time to live may delete the row
 }
@@ -71,7 +81,7 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// attributeTypes are the types of a lock row's attributes.
+// attributeTypes are the types of a lock row's attributes; data may be of any.
 var attributeTypes = [...]struct {
 	name   string
 	number bool
@@ -88,6 +98,17 @@ var attributeTypes = [...]struct {
 	{attrReleasedNonce, false},
 	{attrRan, true},
 	{attrRunning, true},
+	{attrEdits, true},
+	{attrForced, false},
+	{attrForcedNonce, false},
+}
+
+func attributeNames() []string {
+	names := make([]string, 0, len(attributeTypes))
+	for _, a := range attributeTypes {
+		names = append(names, a.name)
+	}
+	return names
 }
 
 // checkTypes refuses attributes of wrong types, which decoding may take for missing.
@@ -171,7 +192,7 @@ func (r Record) LastRun() time.Time { return fromMillis(r.Ran) }
 
 // heldError says who holds the lock that r is the row of.
 func heldError(t Target, r *Record) *HeldError {
-	return &HeldError{Target: t, Owner: r.Owner, Fence: r.Fence, Since: r.Since(), Until: r.Until(), Nonce: r.Nonce}
+	return &HeldError{Target: t, Owner: r.Owner, Fence: r.Fence, Since: r.Since(), Until: r.Until(), Nonce: r.Nonce, Data: r.Data}
 }
 
 // Records is the entity of lock rows, to read them together with the rows that they stand

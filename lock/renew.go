@@ -51,12 +51,7 @@ func (l *Lease) renewOnce(ctx context.Context) error {
 		c.instruments.renewed(ctx, left)
 		return nil
 	case errors.As(err, &failed):
-		if errors.Is(failed.Err, ErrReleased) {
-			l.gaveBack()
-		} else {
-			l.stolen()
-		}
-		return failed.Err
+		return l.notNamed(failed.Err)
 	}
 	l.term.failed(err)
 	c.instruments.renewalFailed(ctx, err)

@@ -176,7 +176,7 @@ func (r *room) held(l *Lease) {
 	}
 	row := Record{
 		Fence: l.fence, Nonce: l.nonce, Owner: r.client.config.Owner,
-		Lease: l.length.Milliseconds(), Acquired: l.since.UnixMilli(),
+		Lease: l.length.Milliseconds(), Acquired: l.since.UnixMilli(), Data: l.lastData(),
 	}
 	if l.session != nil {
 		row.Session = l.session.id
@@ -441,7 +441,10 @@ func (r *room) ask(about *contest, q question) {
 	c.run(func() {
 		ctx, cancel := detached(c.closing)
 		defer cancel()
-		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error { return c.ask(ctx, session, q) })
+		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error {
+			_, err := c.ask(ctx, session, q)
+			return err
+		})
 		if err != nil && !errors.Is(err, table.ErrCondition) {
 			r.mu.Lock()
 			if about.holder.Nonce == q.nonce {

@@ -1,7 +1,9 @@
 package lock
 
 import (
+	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -13,20 +15,30 @@ import (
 // maxFence is the greatest fence from which another one can follow.
 const maxFence = math.MaxInt64 - 1
 
-// rows makes the operations on lock rows. Their expressions are written once.
+// shape is what rows of this client's locks are made of beside the attributes that all have.
+type shape struct {
+	keys.Scheme
+	index *sparse // nil where held locks are in no index
+}
+
+// rows makes the operations on lock rows. Their expressions are written once, those that
+// come in variants when a variant is first needed: a client uses few of them.
 type rows struct {
-	acquiring [variants]*table.Prepared
-	handing   [variants]*table.Prepared // those that say nothing of the holder before
+	shape     shape
+	acquiring [variants]atomic.Pointer[table.Prepared]
+	handing   [variants]atomic.Pointer[table.Prepared] // by those bits that say nothing of the holder before
+	setting   [2]*table.Prepared                       // without and with a payload
 	refencing *table.Prepared
 	renewing  [2]*table.Prepared // without and with a recorded end
 	releasing *table.Prepared
+	forcing   *table.Prepared
 	prolonged *table.Prepared
 	naming    *table.Prepared
 }
 
 // newRows fails for attribute names that do not go together.
-func newRows(s keys.Scheme) (*rows, error) {
-	var r rows
+func newRows(s shape) (*rows, error) {
+	r := &rows{shape: s}
 	var failed error
 	prepare := func(op table.Op) *table.Prepared {
 		p, err := table.Prepare(op)
@@ -35,13 +47,10 @@ func newRows(s keys.Scheme) (*rows, error) {
 		}
 		return p
 	}
+	// The one with the most attributes: names that go together there do so in all.
+	const most = recordsEnd | judgesEnd | tookSession | setsData
+	r.acquiring[most].Store(prepare(acquiring(s, most)))
 	named := table.Attr(attrNonce).Equal(table.Param(0))
-	for variant := range r.acquiring {
-		r.acquiring[variant] = prepare(acquiring(s, variant))
-		if variant&(judgesEnd|tookForDead|tookSession) == 0 {
-			r.handing[variant] = prepare(handingOver(s, variant))
-		}
-	}
 	r.prolonged = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(named))
 	r.refencing = prepare(table.Update(keys.Key{}, table.Attr(attrFence).Set(table.Param(2))).
 		If(named, table.Attr(attrFence).Equal(table.Param(1))))
@@ -51,21 +60,57 @@ func newRows(s keys.Scheme) (*rows, error) {
 			table.Attr(s.TTL).Set(table.Param(2)),
 			recordedEnd(i == 1, 3),
 		).If(named, table.Attr(attrBeat).Less(table.Param(1))))
+		change := table.Attr(attrData).Remove()
+		if i == 1 {
+			change = table.Attr(attrData).Set(table.Param(2))
+		}
+		edits := table.Attr(attrEdits)
+		r.setting[i] = prepare(table.Update(keys.Key{}, change, edits.Set(table.Param(1))).
+			If(named, table.Attr(attrFence).Equal(table.Param(3)), table.Or(edits.NotExists(), edits.Less(table.Param(1)))))
 	}
-	r.releasing = prepare(table.Update(keys.Key{},
+	r.releasing = prepare(table.Update(keys.Key{}, append(freed(s),
 		table.Attr(attrReleasedNonce).Set(table.Param(0)),
+		table.Attr(attrSession).Remove(),
+		// The nonce alone would do, were it always one of this process's own: whoever asks
+		// about one names the row, which may be no lock.
+	)...).If(named, table.Attr(s.Type).Equal(recordType)))
+	fence := table.Attr(attrFence)
+	r.forcing = prepare(table.Update(keys.Key{}, append(freed(s),
+		// The session stays: it is whom to tell.
+		fence.Set(fence.Plus(1)),
+		table.Attr(attrForced).Set(table.Param(3)),
+		table.Attr(attrForcedNonce).Set(table.Param(4)),
+	)...).If(named, whole(s), heldInOrder(), fence.Less(int64(maxFence))))
+	r.naming = prepare(table.Check(keys.Key{}, table.And(named, fence.Equal(table.Param(1)))))
+	return r, failed
+}
+
+// prepared is the variant of an update, which is written when it is first needed. Two that
+// need it at once write the same.
+func prepared(known *atomic.Pointer[table.Prepared], write func() table.Op) (*table.Prepared, error) {
+	if p := known.Load(); p != nil {
+		return p, nil
+	}
+	p, err := table.Prepare(write())
+	if err != nil {
+		return nil, fmt.Errorf("a variant of the row's updates: %w", err)
+	}
+	known.Store(p)
+	return p, nil
+}
+
+// freed is what a row that names nobody says, whoever freed it. Parameters 1 and 2 are when,
+// and the time to live.
+func freed(s shape) []table.Change {
+	return s.unlisted([]table.Change{
 		table.Attr(attrReleased).Set(table.Param(1)),
 		table.Attr(s.TTL).Set(table.Param(2)),
 		table.Attr(attrNonce).Remove(),
-		table.Attr(attrSession).Remove(),
 		table.Attr(attrLease).Remove(),
 		table.Attr(attrBeat).Remove(),
 		table.Attr(attrExpires).Remove(),
-		// The nonce alone would do, were it always one of this process's own: whoever asks
-		// about one names the row, which may be no lock.
-	).If(named, table.Attr(s.Type).Equal(recordType)))
-	r.naming = prepare(table.Check(keys.Key{}, named))
-	return &r, failed
+		table.Attr(attrEdits).Remove(),
+	})
 }
 
 func recordedEnd(known bool, param int) table.Change {
@@ -82,6 +127,8 @@ const (
 	tookForDead              // ended is set, a lease of its own
 	tookSession              // ended is set, a lease under a session
 	underSession             // session is set
+	setsData                 // data is set
+	dropsData                // data is to be removed
 
 	variants = 1 << iota
 )
@@ -98,6 +145,8 @@ type grant struct {
 	deadline int64  // a recorded end before this lies back far enough; 0 for none
 	ended    *ended // a holder that was seen to have died
 	session  string // that the lease hangs on; empty for a lease of its own
+	data     payload
+	listed   string // sort key in the index of held locks, where there is one
 }
 
 // Parameters of the acquiring update, in the order of params.
@@ -108,24 +157,32 @@ var (
 	paramStart        = table.Param(3)
 	paramTTL          = table.Param(4)
 	paramSession      = table.Param(5)
-	paramSeed         = table.Param(7)
-	paramBefore       = table.Param(8)
-	paramEnded        = table.Param(9)
-	paramEndedBeat    = table.Param(10)
-	paramEndedSession = table.Param(11)
+	paramData         = table.Param(7)
+	paramListed       = table.Param(8)
+	paramSeed         = table.Param(holderParams)
+	paramBefore       = table.Param(holderParams + 1)
+	paramEnded        = table.Param(holderParams + 2)
+	paramEndedBeat    = table.Param(holderParams + 3)
+	paramEndedSession = table.Param(holderParams + 4)
 )
 
-// until is the parameter that recordedEnd takes.
-const paramUntil = 6
+const (
+	paramUntil   = 6 // that recordedEnd takes
+	holderParams = 9 // how many say what a row says of its holder
+)
+
+// holder are the parameters that say what a row says of its holder.
+func (g *grant) holder(room int) []any {
+	return append(make([]any, 0, holderParams+room),
+		g.nonce, g.owner, g.length.Milliseconds(), g.start.UnixMilli(), g.ttl, g.session, g.until, g.data.data.av, g.listed)
+}
 
 func (g *grant) params() []any {
-	params := make([]any, 0, 12)
-	params = append(params, g.nonce, g.owner, g.length.Milliseconds(), g.start.UnixMilli(), g.ttl, g.session, g.until)
 	e := g.ended
 	if e == nil {
 		e = &ended{}
 	}
-	return append(params, g.seed, g.deadline-1, e.nonce, e.beat, e.session)
+	return append(g.holder(5), g.seed, g.deadline-1, e.nonce, e.beat, e.session)
 }
 
 func (g *grant) variant() int {
@@ -146,12 +203,19 @@ func (g *grant) variant() int {
 	if g.session != "" {
 		variant |= underSession
 	}
+	switch {
+	case !g.data.given:
+	case g.data.data.IsZero():
+		variant |= dropsData
+	default:
+		variant |= setsData
+	}
 	return variant
 }
 
 // holder is what a row says of its holder, the fence excepted.
-func holder(s keys.Scheme, variant int) []table.Change {
-	changes := make([]table.Change, 0, 12)
+func holder(s shape, variant int) []table.Change {
+	changes := make([]table.Change, 0, 20)
 	changes = append(changes,
 		table.Attr(s.Type).Set(recordType),
 		table.Attr(attrNonce).Set(paramNonce),
@@ -160,7 +224,16 @@ func holder(s keys.Scheme, variant int) []table.Change {
 		table.Attr(attrAcquired).Set(paramStart),
 		table.Attr(s.TTL).Set(paramTTL),
 		recordedEnd(variant&recordsEnd != 0, paramUntil),
+		table.Attr(attrEdits).Remove(),
+		table.Attr(attrForced).Remove(),
 	)
+	switch {
+	case variant&setsData != 0:
+		changes = append(changes, table.Attr(attrData).Set(paramData))
+	case variant&dropsData != 0:
+		changes = append(changes, table.Attr(attrData).Remove())
+	}
+	changes = s.listed(changes, paramListed)
 	if variant&underSession != 0 {
 		return append(changes, table.Attr(attrSession).Set(paramSession), table.Attr(attrBeat).Remove())
 	}
@@ -168,19 +241,25 @@ func holder(s keys.Scheme, variant int) []table.Change {
 }
 
 // handingOver is the update that makes a row that names one holder name the next one. What
-// it keeps of the first is what a release keeps.
-func handingOver(s keys.Scheme, variant int) table.Op {
-	from, fence := table.Param(7), table.Param(8)
+// it keeps of the first is what a release keeps. The fence must be the first one's: its
+// acquisition may have come in late once more, after others, under a greater one.
+func handingOver(s shape, variant int) table.Op {
+	from, fence, next := table.Param(holderParams), table.Param(holderParams+1), table.Param(holderParams+2)
 	return table.Update(keys.Key{}, append(holder(s, variant),
-		table.Attr(attrFence).Set(fence),
+		table.Attr(attrFence).Set(next),
 		table.Attr(attrReleasedNonce).Set(from),
 		table.Attr(attrReleased).Set(paramStart),
-	)...).If(table.Attr(attrNonce).Equal(from))
+	)...).If(table.Attr(attrNonce).Equal(from), table.Attr(attrFence).Equal(fence))
 }
 
 // handOver gives a row that names nonce, under the given fence, to the next holder.
 func (r *rows) handOver(key keys.Key, nonce string, fence int64, g *grant) table.Op {
-	return r.handing[g.variant()].Op(key, append(g.params()[:7], nonce, fence+1)...).Explain(explainLoss(nonce))
+	variant := g.variant()
+	p, err := prepared(&r.handing[variant], func() table.Op { return handingOver(r.shape, variant) })
+	if err != nil {
+		return table.Invalid(err)
+	}
+	return p.Op(key, append(g.holder(3), nonce, fence, fence+1)...).Explain(explainLoss(nonce))
 }
 
 // prolong puts off the deletion of a row that nothing else writes while it is held.
@@ -188,30 +267,52 @@ func (r *rows) prolong(key keys.Key, nonce string, ttl int64) table.Op {
 	return r.prolonged.Op(key, nonce, ttl).Explain(explainLoss(nonce))
 }
 
-// acquiring is the update that takes a row which does not exist, is free, or has a holder
-// whose lease has ended. It refuses a row that is not in order, rather than mending it:
-// whoever wrote that may believe to hold the lock.
-func acquiring(s keys.Scheme, variant int) table.Op {
-	optional := func(name, typ string) table.Cond {
-		return table.Or(table.Attr(name).NotExists(), table.Attr(name).IsType(typ))
-	}
-	// A lock row in order, as far as that does not depend on its state.
-	whole := table.And(
+func optional(name, typ string) table.Cond {
+	return table.Or(table.Attr(name).NotExists(), table.Attr(name).IsType(typ))
+}
+
+func countedFrom0(name string) table.Cond {
+	return table.Or(table.Attr(name).NotExists(), table.Attr(name).AtLeast(0))
+}
+
+// whole holds for a lock row in order, as far as that does not depend on its state.
+func whole(s shape) table.Cond {
+	return table.And(
 		table.Attr(s.Type).Equal(recordType),
 		table.Attr(attrFence).Between(1, int64(maxFence)),
 		optional(attrOwner, "S"),
 		optional(attrReleasedNonce, "S"),
+		optional(attrForced, "S"),
+		optional(attrForcedNonce, "S"),
 		optional(attrAcquired, "N"),
 		optional(attrReleased, "N"),
+		optional(attrEdits, "N"),
 		optional(s.TTL, "N"),
 		// Also of a free one, where somebody has done the freeing by hand.
 		optional(attrSession, "S"),
 		optional(attrLease, "N"),
 		optional(attrBeat, "N"),
 		optional(attrExpires, "N"),
-		optional(attrRan, "N"),
-		optional(attrRunning, "N"),
+		countedFrom0(attrRan),
+		countedFrom0(attrRunning),
 	)
+}
+
+// heldInOrder holds for a row with a holder, be its lease its own or a session's.
+func heldInOrder() table.Cond {
+	beat, expires, session := table.Attr(attrBeat), table.Attr(attrExpires), table.Attr(attrSession)
+	return table.And(
+		table.Attr(attrLease).Between(1, MaxFixed.Milliseconds()),
+		table.Or(beat.AtLeast(0), table.And(beat.NotExists(), session.Greater(""))),
+		table.Or(expires.AtLeast(0), expires.NotExists()),
+		table.Or(session.NotExists(), session.Size().AtMost(maxSessionID)),
+	)
+}
+
+// acquiring is the update that takes a row which does not exist, is free, or has a holder
+// whose lease has ended. It refuses a row that is not in order, rather than mending it:
+// whoever wrote that may believe to hold the lock.
+func acquiring(s shape, variant int) table.Op {
 	// One with a holder whose lease is its own.
 	held := table.And(
 		table.Attr(attrNonce).Greater(""),
@@ -236,12 +337,17 @@ func acquiring(s keys.Scheme, variant int) table.Op {
 	return table.Update(keys.Key{}, append(holder(s, variant),
 		fence.Set(fence.OrElse(paramSeed).Plus(1)),
 		table.Attr(attrReleased).Remove(),
-	)...).If(table.Or(table.Attr(s.PK).NotExists(), table.And(whole, table.Or(takeable...))))
+	)...).If(table.Or(table.Attr(s.PK).NotExists(), table.And(whole(s), table.Or(takeable...))))
 }
 
 // acquire is the update for one attempt.
 func (r *rows) acquire(key keys.Key, g *grant) table.Op {
-	return r.acquiring[g.variant()].Op(key, g.params()...)
+	variant := g.variant()
+	p, err := prepared(&r.acquiring[variant], func() table.Op { return acquiring(r.shape, variant) })
+	if err != nil {
+		return table.Invalid(err)
+	}
+	return p.Op(key, g.params()...)
 }
 
 // refence replaces a fence that was never given out.
@@ -270,9 +376,27 @@ func (r *rows) release(key keys.Key, nonce string, at time.Time, ttl int64) tabl
 	return r.releasing.Op(key, nonce, at.UnixMilli(), ttl).Explain(explainLoss(nonce))
 }
 
-// guard is the condition that the row names nonce.
-func (r *rows) guard(key keys.Key, nonce string) table.Op {
-	return r.naming.Op(key, nonce).Explain(explainLoss(nonce))
+// set replaces the payload, or removes it. Edits only grow under one nonce, so a late
+// duplicate of an earlier one finds a greater number and changes nothing.
+func (r *rows) set(key keys.Key, nonce string, fence, edit int64, data Data) table.Op {
+	p := r.setting[1]
+	if data.IsZero() {
+		p = r.setting[0]
+	}
+	return p.Op(key, nonce, edit, data.av, fence).Explain(explainLoss(nonce))
+}
+
+// force frees a row in the name of somebody who does not hold it. What it leaves tells its
+// own call, by its nonce, from a release: the holder must find its lock stolen.
+func (r *rows) force(key keys.Key, seen string, at time.Time, ttl int64, reason, nonce string) table.Op {
+	return r.forcing.Op(key, seen, at.UnixMilli(), ttl, reason, nonce)
+}
+
+// guard is the condition that the row names nonce, under the fence that was granted with
+// it: an acquisition that comes in late once more, after others have held the lock, gets
+// another.
+func (r *rows) guard(key keys.Key, nonce string, fence int64) table.Op {
+	return r.naming.Op(key, nonce, fence).Explain(explainLoss(nonce))
 }
 
 // explainLoss says what it means that a row does not name nonce.

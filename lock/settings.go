@@ -60,6 +60,9 @@ var settings = [...]setting{
 	{"session_key", func(c *Config) any { return &c.SessionKey }, func(c *Config) string {
 		return oneField(c.SessionKey, "id")
 	}},
+	{"index", func(c *Config) any { return &c.Index }, func(c *Config) string {
+		return wantUnless(len(c.Index) <= maxIndexName && utf8.ValidString(c.Index), "want the name of an index")
+	}},
 	{"handoffs", func(c *Config) any { return &c.Handoffs }, func(c *Config) string {
 		return wantUnless(c.Handoffs <= maxHandoffs, "%d: want at most %d", c.Handoffs, maxHandoffs)
 	}},

@@ -43,13 +43,13 @@ func full() lock.Config {
 	return lock.Config{
 		Lease: 10500 * time.Millisecond, Owner: "settler \"1\" ü", Retention: 48 * time.Hour, Skew: 3 * time.Second, Expiry: lock.ObservedOnly,
 		Margin: 200 * time.Millisecond, MaxHold: 5 * time.Minute, HomeRegion: "eu-west-1", StandaloneKey: "MUTEX#{name}", RowKey: "~LOCK#{of}",
-		SessionKey: "PROCESS#{id}", Handoffs: -1,
+		SessionKey: "PROCESS#{id}", Index: "gsi1", Handoffs: -1,
 	}
 }
 
 func TestConfigIsTheSameFromEverywhere(t *testing.T) {
 	const text = `{"lease":"10.5s","owner":"settler \"1\" ü","retention":"48h0m0s","skew":"3s","expiry":"observed-only","margin":"200ms",` +
-		`"max_hold":"5m0s","home_region":"eu-west-1","standalone_key":"MUTEX#{name}","row_key":"~LOCK#{of}","session_key":"PROCESS#{id}","handoffs":-1}`
+		`"max_hold":"5m0s","home_region":"eu-west-1","standalone_key":"MUTEX#{name}","row_key":"~LOCK#{of}","session_key":"PROCESS#{id}","index":"gsi1","handoffs":-1}`
 	var read lock.Config
 	require.NoError(t, json.Unmarshal([]byte(text), &read))
 	assert.Equal(t, full(), read)
@@ -74,7 +74,7 @@ func TestConfigIsTheSameFromEverywhere(t *testing.T) {
 		assert.Equal(t, full(), read)
 	}
 	require.NoError(t, full().Validate())
-	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app", Indexes: []table.Index{byTime}})
 	require.NoError(t, err)
 	config := full()
 	config.HomeRegion = tbl.Region()

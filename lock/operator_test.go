@@ -1,0 +1,471 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestForceReleaseTakesWhatWasSeen(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		target := lock.Name("report")
+		op := p.open(lock.Config{Owner: "operator"})
+		require.ErrorIs(p, op.ForceRelease(ctx, target, "NONCE"), lock.ErrNotHeld, "never acquired")
+		for i, opts := range [][]lock.Option{nil, {lock.Fixed(time.Minute)}} {
+			l, err := p.client.Acquire(ctx, target, append(opts, lock.WithData("kept"))...)
+			require.NoError(p, err)
+			seen, err := op.Inspect(ctx, target)
+			require.NoError(p, err)
+
+			err = op.ForceRelease(ctx, target, "ANOTHER")
+			var held *lock.HeldError
+			require.ErrorAs(p, err, &held)
+			assert.Equal(p, seen.Nonce, held.Nonce)
+			require.NoError(p, l.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))), "nothing was taken")
+
+			var reason []string
+			want := "forced by operator"
+			if i > 0 {
+				reason, want = []string{"hangs since noon"}, "hangs since noon"
+			}
+			requests := map[bool]int64{true: 1, false: 2}[len(opts) > 0]
+			cost := totals(ctx, func(ctx context.Context) {
+				require.NoError(p, op.ForceRelease(ctx, target, seen.Nonce, reason...))
+			})
+			assert.Equal(p, requests, cost.Requests)
+			r, err := op.Inspect(ctx, target)
+			require.NoError(p, err)
+			assert.False(p, r.Held())
+			assert.Equal(p, seen.Fence+1, r.Fence)
+			assert.Equal(p, want, r.Forced)
+			assert.NotEqual(p, seen.Nonce, r.ReleasedNonce, "it was not released")
+			assert.InDelta(p, time.Now().UnixMilli(), r.Released, 60_000)
+			assert.Equal(p, "kept", decoded(p.T, r.Data))
+			row := p.raw(l)
+			for _, gone := range []string{"nonce", "lease", "beat", "expires", "edits"} {
+				assert.NotContains(p, row, gone)
+			}
+			require.ErrorIs(p, op.ForceRelease(ctx, target, seen.Nonce), lock.ErrNotHeld, "free already")
+
+			require.ErrorIs(p, p.table.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "1"))), l.Guard()), lock.ErrStolen)
+			require.ErrorIs(p, l.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))), lock.ErrStolen)
+			require.ErrorIs(p, l.Release(ctx), lock.ErrStolen)
+			require.ErrorIs(p, context.Cause(l.Context()), lock.ErrStolen)
+
+			next, err := op.TryAcquire(ctx, target)
+			require.NoError(p, err)
+			assert.Equal(p, seen.Fence+2, next.Fence())
+			r, err = op.Inspect(ctx, target)
+			require.NoError(p, err)
+			assert.Empty(p, r.Forced, "removed by the next acquisition")
+			require.NoError(p, next.Release(ctx))
+		}
+	})
+}
+
+func TestForceReleaseAndRevokeRefuseWhatIsNoLock(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		target := lock.Name("report")
+		key := p.keyOf(target)
+		num := func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+		set := func(name string, v types.AttributeValue) func(table.Item) {
+			return func(i table.Item) { i[name] = v }
+		}
+		for i, tc := range []struct {
+			change func(table.Item)
+			want   error
+		}{
+			{set("type", text("Order")), lock.ErrNotLock},
+			{func(i table.Item) { delete(i, "type") }, lock.ErrNotLock},
+			{set("fence", text(canary)), lock.ErrMalformed},
+			{set("fence", num("0")), lock.ErrMalformed},
+			{func(i table.Item) { delete(i, "fence") }, lock.ErrMalformed},
+			{set("lease", num("0")), lock.ErrMalformed},
+			{set("lease", text(canary)), lock.ErrMalformed},
+			{func(i table.Item) { delete(i, "beat") }, lock.ErrMalformed},
+			{set("beat", num("-1")), lock.ErrMalformed},
+			{set("expires", num("-1")), lock.ErrMalformed},
+			{set("session", num("1")), lock.ErrMalformed},
+			{set("owner", num("1")), lock.ErrMalformed},
+			{set("forced", num("1")), lock.ErrMalformed},
+			{set("forced_nonce", num("1")), lock.ErrMalformed},
+			{set("edits", text(canary)), lock.ErrMalformed},
+			{set("ttl", text(canary)), lock.ErrMalformed},
+		} {
+			item := p.lockRow(key, true, tc.change)
+			require.NoError(p, p.table.Write(ctx, table.Put(item)))
+			for _, err := range []error{p.client.ForceRelease(ctx, target, "ANOTHER"), p.client.Revoke(ctx, target)} {
+				require.ErrorIs(p, err, tc.want, "%d", i)
+				require.NotContains(p, err.Error(), canary)
+			}
+			got, err := p.table.Get(ctx, key, true)
+			require.NoError(p, err)
+			require.True(p, table.SameItem(item, got), "%d", i)
+		}
+		require.NoError(p, p.table.Write(ctx, table.Put(p.lockRow(key, true, nil))))
+		require.ErrorIs(p, p.client.Revoke(ctx, target), lock.ErrNoSession, "Fixed")
+		require.NoError(p, p.client.ForceRelease(ctx, target, "ANOTHER"), "the tests above show what their change does")
+		require.ErrorIs(p, p.client.Revoke(ctx, target), lock.ErrNotHeld)
+		require.ErrorIs(p, p.client.Revoke(ctx, lock.Name("never")), lock.ErrNotHeld)
+
+		cost := totals(ctx, func(ctx context.Context) {
+			for _, reasons := range [][]string{{"a", "b"}, {strings.Repeat("x", lock.MaxReason+1)}, {"\xff"}} {
+				require.ErrorIs(p, p.client.ForceRelease(ctx, target, "N", reasons...), lock.ErrInvalid)
+			}
+			require.ErrorIs(p, p.client.ForceRelease(ctx, target, ""), lock.ErrInvalid)
+			require.ErrorIs(p, p.client.ForceRelease(ctx, target, "\xff"), lock.ErrInvalid)
+			require.ErrorIs(p, p.client.ForceRelease(ctx, lock.Target{}, "N"), lock.ErrInvalid)
+			require.ErrorIs(p, p.client.Revoke(ctx, lock.Target{}), lock.ErrInvalid)
+		})
+		assert.Zero(p, cost.Requests)
+		long := p.open(lock.Config{Owner: strings.Repeat("é", lock.MaxOwner/2)})
+		l, err := p.client.Acquire(ctx, lock.Name("other"))
+		require.NoError(p, err)
+		held, err := p.client.Inspect(ctx, lock.Name("other"))
+		require.NoError(p, err)
+		require.NoError(p, long.ForceRelease(ctx, lock.Name("other"), held.Nonce))
+		r, err := long.Inspect(ctx, l.Target())
+		require.NoError(p, err)
+		assert.Equal(p, "forced by "+strings.Repeat("é", 123), r.Forced)
+	})
+}
+
+func TestClosedClientForcesAndRevokesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		require.NoError(t, c.Close(ctx))
+		ops := w.requests(func() {
+			require.ErrorIs(t, c.ForceRelease(ctx, lock.Name("report"), "N"), lock.ErrClosed)
+			require.ErrorIs(t, c.Revoke(ctx, lock.Name("report")), lock.ErrClosed)
+		})
+		assert.Empty(t, ops)
+	})
+}
+
+// The holder's context ends within one renewal period, and only that of the lock meant.
+func TestHolderIsToldWithinAPeriod(t *testing.T) {
+	for _, forced := range []bool{true, false} {
+		for _, own := range []bool{true, false} {
+			virtual(t, func(ctx context.Context, w *world) {
+				lost := make(chan error, 10)
+				c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }})
+				op := w.client(lock.Config{})
+				if own {
+					op = c
+				}
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				other, err := c.Acquire(ctx, lock.Name("other"))
+				require.NoError(t, err)
+				time.Sleep(13 * time.Second)
+				r, err := op.Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				want, ops := lock.ErrRevoked, []string{"GetItem", "UpdateItem"}
+				if forced {
+					want, ops = lock.ErrStolen, []string{"UpdateItem", "UpdateItem"}
+				}
+				if own {
+					ops = ops[:1]
+				}
+				start := time.Now()
+				assert.Equal(t, ops, w.requests(func() {
+					if forced {
+						require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+					} else {
+						require.NoError(t, op.Revoke(ctx, lock.Name("report")))
+					}
+				}))
+				<-l.Context().Done()
+				told := time.Since(start)
+				t.Logf("forced %v, of the same client %v: told after %v (goal within a period of 5s ± 10%%)", forced, own, told)
+				assert.LessOrEqual(t, told, 5500*time.Millisecond)
+				require.ErrorIs(t, context.Cause(l.Context()), want)
+				require.NoError(t, context.Cause(other.Context()))
+				if forced {
+					require.ErrorIs(t, <-lost, lock.ErrStolen)
+					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+					return
+				}
+				// Asked back, and still held, for as long as it takes.
+				time.Sleep(time.Hour)
+				_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrHeld)
+				require.NoError(t, op.Revoke(ctx, lock.Name("report")), "again")
+				require.NoError(t, l.Write(ctx, w.put("x")))
+				require.NoError(t, l.SetData(ctx, "x"))
+				require.NoError(t, l.Commit(ctx, w.put("x")))
+				require.NoError(t, l.Release(ctx))
+				require.ErrorIs(t, op.Revoke(ctx, lock.Name("report")), lock.ErrNotHeld)
+				assert.Empty(t, lost)
+				time.Sleep(10 * time.Second)
+				item, err := w.table.Get(ctx, sessionKey(c), true)
+				require.NoError(t, err)
+				assert.NotContains(t, item, "ask", "what was answered is taken back")
+			})
+		}
+	}
+}
+
+// A holder that can never answer is said to be one.
+func TestRevokeOfTheDead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		dead, c := w.clientOver(wire, lock.Config{}), w.client(lock.Config{})
+		_, err := dead.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		id := sessionKey(dead)
+		wire.cut(refused)
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, c.Revoke(ctx, lock.Name("report")), lock.ErrNoSession, "its recorded end lies back")
+		require.NoError(t, w.table.Write(ctx, table.Update(id, table.Attr("dead").Set(1))))
+		require.ErrorIs(t, c.Revoke(ctx, lock.Name("report")), lock.ErrNoSession, "declared dead")
+		require.NoError(t, w.table.Write(ctx, table.Delete(id)))
+		require.ErrorIs(t, c.Revoke(ctx, lock.Name("report")), lock.ErrNoSession, "gone")
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), r.Nonce), "it needs no answer")
+		_, err = c.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+	})
+}
+
+// The set of questions is bounded, so that the session row can always be renewed, and goes
+// on serving once it was read.
+func TestQuestionsAreBounded(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		holder := p.open(lock.Config{Lease: lock.MaxLease}) // which does not renew meanwhile
+		pk, name := "ROW#"+strings.Repeat("p", keys.MaxPK-4), func(i int) string { return fmt.Sprintf("%04d", i) + strings.Repeat("s", 1015) }
+		asked, full := 0, 0
+		for i := range 70 {
+			target := lock.Beside(keys.NewKey(pk, name(i)))
+			_, err := holder.Acquire(ctx, target)
+			require.NoError(p, err)
+			if err = p.client.Revoke(ctx, target); err == nil {
+				asked++
+				continue
+			}
+			require.ErrorIs(p, err, table.ErrThrottled)
+			require.NotErrorIs(p, err, lock.ErrNoSession)
+			full++
+		}
+		assert.Equal(p, 64, asked)
+		assert.Equal(p, 6, full)
+		require.NoError(p, p.client.Revoke(ctx, lock.Beside(keys.NewKey(pk, name(3)))), "asked already")
+	})
+}
+
+func TestQuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(lock.Config{}), w.client(lock.Config{})
+		const locks = 200
+		leases := make([]*lock.Lease, locks)
+		for i := range leases {
+			var err error
+			leases[i], err = c.Acquire(ctx, lock.Name(fmt.Sprint(i)))
+			require.NoError(t, err)
+		}
+		start := time.Now()
+		for i := range leases {
+			for {
+				err := op.Revoke(ctx, lock.Name(fmt.Sprint(i)))
+				if err == nil {
+					break
+				}
+				require.ErrorIs(t, err, table.ErrThrottled)
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(6 * time.Second)
+		for _, l := range leases {
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
+		}
+		// 64 in two periods: one brings them, the next takes them back.
+		assert.LessOrEqual(t, time.Since(start), 45*time.Second)
+		for i, l := range leases {
+			require.NoError(t, l.Release(ctx), "%d", i)
+		}
+	})
+}
+
+// A nonce that somebody else wrote into a row cannot forge a question.
+func TestHostileNonceIsNotAsked(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		l, err := p.client.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(p, err)
+		key := p.keyOf(lock.Name("report"))
+		for _, nonce := range []string{strings.Repeat("N", 65), "a b", strings.Repeat("x", 300_000)} {
+			item := p.lockRow(key, true, func(i table.Item) {
+				i["nonce"], i["session"] = text(nonce), text(lock.SessionID(p.client))
+			})
+			require.NoError(p, p.table.Write(ctx, table.Put(item)))
+			require.ErrorIs(p, p.open(lock.Config{}).Revoke(ctx, lock.Name("report")), lock.ErrMalformed)
+		}
+		require.NoError(p, context.Cause(l.Context()))
+		own, err := p.table.Get(ctx, keys.NewKey("SESSION#"+lock.SessionID(p.client), "SESSION#"+lock.SessionID(p.client)), true)
+		require.NoError(p, err)
+		assert.NotContains(p, own, "ask")
+	})
+}
+
+// Every fault at every call: a ForceRelease that succeeds has taken the lock, once, one that
+// says anything else of a lock that was held has not, and a Revoke that succeeds is heard.
+func TestEveryFaultOfForceReleaseAndRevoke(t *testing.T) {
+	tried := 0
+	for _, fault := range []tabletest.Fault{
+		{Kind: tabletest.DropRequest},
+		{Kind: tabletest.DropRequest, For: 30 * time.Second},
+		{Kind: tabletest.DropReply},
+		{Kind: tabletest.Delay, For: time.Minute},
+		{Kind: tabletest.Delay, For: time.Minute, After: true},
+		{Kind: tabletest.DuplicateLate, AfterCalls: 1},
+		{Kind: tabletest.DuplicateLate, For: 30 * time.Second},
+		{Kind: tabletest.Throttle},
+		{Kind: tabletest.InternalErrorAfter},
+		{Kind: tabletest.TransactionConflict},
+	} {
+		for call := 1; call <= 4; call++ {
+			for _, forced := range []bool{true, false} {
+				tried++
+				virtual(t, func(ctx context.Context, w *world) {
+					c, op := w.client(lock.Config{}), w.client(lock.Config{})
+					l, err := c.Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					seen, err := op.Inspect(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					w.engine.ResetRequests()
+					fault := fault
+					fault.Call = call
+					w.engine.Inject(fault)
+					if !forced {
+						require.NoError(t, op.Revoke(ctx, lock.Name("report")))
+						time.Sleep(12 * time.Second)
+						require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
+						require.NoError(t, l.Commit(ctx, w.put("x")))
+						time.Sleep(2 * time.Minute)
+						next, err := c.TryAcquire(ctx, lock.Name("report"))
+						require.NoError(t, err)
+						time.Sleep(2 * time.Minute)
+						require.NoError(t, context.Cause(next.Context()), "the question was about another acquisition")
+						return
+					}
+					require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), seen.Nonce))
+					next, err := op.TryAcquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					require.Equal(t, seen.Fence+2, next.Fence())
+					time.Sleep(12 * time.Second)
+					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen, "it was told, although nothing was written")
+					time.Sleep(2 * time.Minute)
+					require.NoError(t, context.Cause(next.Context()))
+					require.NoError(t, next.Write(ctx, w.put("x")), "a late duplicate takes nothing")
+					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+				})
+				if t.Failed() {
+					t.Fatalf("%v (for %v, after %v) at call %d, forced %v", fault.Kind, fault.For, fault.After, call, forced)
+				}
+			}
+		}
+	}
+	t.Logf("F5 faults tried for ForceRelease and Revoke: %d, all pass", tried)
+}
+
+// A lost answer is recognised also where somebody has acquired before it is asked again.
+func TestForceReleaseIsRecognisedUnderTheNextHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op, next := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		seen, err := op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, After: true, Call: 1})
+		var wait sync.WaitGroup
+		wait.Go(func() { assert.NoError(t, op.ForceRelease(ctx, lock.Name("report"), seen.Nonce)) })
+		time.Sleep(time.Second)
+		later, err := next.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		wait.Wait()
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(later.Context()))
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+	})
+}
+
+// A question that meets its own acquisition under way is answered once that is over.
+func TestRevokeOfAnAcquisitionUnderWay(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(lock.Config{Lease: 8 * time.Second}), w.client(lock.Config{})
+		w.engine.ResetRequests()
+		// Applied, without an answer, until the next renewal has been through.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, When: func(r tabletest.Request) bool {
+			return strings.HasPrefix(r.Keys[0].Attrs["pk"].(*types.AttributeValueMemberS).Value, "LOCK#")
+		}, Operation: "UpdateItem"})
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		require.NoError(t, op.Revoke(ctx, lock.Name("report")))
+		time.Sleep(2200 * time.Millisecond)
+		require.Empty(t, got, "still under way")
+		item, err := w.table.Get(ctx, sessionKey(c), true)
+		require.NoError(t, err)
+		assert.Positive(t, number(t, item["beat"]), "a renewal has brought the question")
+		assert.Contains(t, item, "ask", "it waits for what becomes of the acquisition")
+		w.engine.ClearFaults()
+		l := <-got
+		require.NotNil(t, l)
+		time.Sleep(3 * time.Second)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A request of a holder that comes in late once more, after others have held the lock, names
+// its nonce again: that gives the old lease nothing back.
+func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
+	for _, does := range []string{"write", "guard", "set data", "hand over"} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c, op := w.client(lock.Config{}), w.client(lock.Config{})
+			w.engine.ResetRequests()
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: time.Minute})
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			first, err := op.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			// Without a session in the row nobody tells the holder.
+			require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("session").Remove(), table.Attr("beat").Set(0))))
+			require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), first.Nonce))
+			between, err := op.TryAcquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, between.Release(ctx))
+			time.Sleep(70 * time.Second)
+			r, err := op.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.Equal(t, first.Nonce, r.Nonce, "the ghost is there")
+			require.Equal(t, first.Fence+3, r.Fence)
+			require.NoError(t, context.Cause(l.Context()), "nobody has told the holder")
+			switch does {
+			case "write":
+				require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+			case "guard":
+				require.ErrorIs(t, w.table.Write(ctx, w.put("x"), l.Guard()), lock.ErrLost)
+			case "set data":
+				require.ErrorIs(t, l.SetData(ctx, "x"), lock.ErrLost)
+			case "hand over":
+				got := acquireAsync(ctx, c, lock.Name("report"))
+				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrLost)
+				next := <-got
+				require.NotNil(t, next)
+				require.Greater(t, next.Fence(), r.Fence)
+			}
+		})
+	}
+}
