@@ -71,6 +71,9 @@ func New(t *table.Table, config Config) (*Client, error) {
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.RowKey: %w", ErrInvalid, err))
 	}
+	if err := checkIndexes(t.Schema()); err != nil {
+		return nil, wrap("new", err)
+	}
 	records, err := entity.Define(t, entity.Spec[Record]{
 		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true,
 	})

@@ -242,7 +242,10 @@
 // # The lock row
 //
 // Names of pk, sk, type and ttl come from the table's scheme. Applications may read these
-// rows, with Client.Records, and add attributes of other names.
+// rows, with Client.Records, and add attributes of other names. New refuses a table with an
+// index over one of these attributes. Where that index, say over sk and data, has to stay, give New
+// a table that was opened with a Schema without it: the index then also has the locks that have
+// a payload, which must be of the type of its key.
 //
 //	attribute        type  meaning
 //	pk, sk           S     Config.StandaloneKey or the partition key of the row beside it; Config.RowKey

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,6 +148,72 @@ func TestListByIndex(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Locks that are taken together, and those of a run of an interval, are in the index as well.
+func TestListByIndexOfSeveralAndOfRuns(t *testing.T) {
+	indexed(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		put := table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
+		b, err := p.client.AcquireAll(ctx, names(3))
+		require.NoError(p, err)
+		of, errs := p.listed(lock.Index())
+		assert.Empty(p, errs)
+		assert.ElementsMatch(p, []string{"n00", "n01", "n02"}, of)
+		require.NoError(p, b.Leases()[0].Release(ctx))
+		of, _ = p.listed(lock.Index())
+		assert.ElementsMatch(p, []string{"n01", "n02"}, of)
+		b2, err := p.client.AcquireAll(ctx, names(1))
+		require.NoError(p, err)
+		require.NoError(p, b2.Commit(ctx, put))
+		require.NoError(p, b.Leases()[1].Commit(ctx, put))
+		require.NoError(p, b.Leases()[2].Release(ctx))
+		of, errs = p.listed(lock.Index())
+		assert.Empty(p, errs)
+		assert.Empty(p, of)
+		for name, f := range map[string]func(ctx context.Context, l *lock.Lease) error{
+			"finished":  func(context.Context, *lock.Lease) error { return nil },
+			"committed": func(ctx context.Context, l *lock.Lease) error { return l.Commit(ctx, put) },
+			"failed":    func(context.Context, *lock.Lease) error { return errors.New("broken") },
+		} {
+			over, stop := context.WithCancel(ctx)
+			err := p.client.Every(over, lock.Name(name), time.Hour, func(_ context.Context, l *lock.Lease, _ time.Time) error {
+				of, errs := p.listed(lock.Index())
+				assert.Empty(p, errs)
+				assert.Equal(p, []string{name}, of)
+				defer stop()
+				return f(ctx, l)
+			})
+			require.Error(p, err, name)
+			of, errs := p.listed(lock.Index())
+			assert.Empty(p, errs)
+			assert.Empty(p, of, name)
+			r, err := p.client.Inspect(ctx, lock.Name(name))
+			require.NoError(p, err)
+			assert.Equal(p, name != "failed", r.Ran > 0, name)
+		}
+	})
+}
+
+// Where an index over an attribute of lock rows has to stay, locks are opened without it.
+func TestIndexOverAnAttributeOfLocks(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		app := w.indexed(table.Index{Name: "inverted", PK: "sk", SK: "data"})
+		_, err := lock.New(app, lock.Config{})
+		require.ErrorIs(t, err, lock.ErrInvalid)
+		require.ErrorContains(t, err, `"data"`)
+		require.ErrorContains(t, err, `"inverted"`)
+		c := w.client(lock.Config{}) // of a table that was opened without it
+		orders := defineOrders(t, app)
+		for _, opts := range [][]lock.Option{nil, {lock.WithData("text")}} {
+			l, err := c.Acquire(ctx, lock.Beside(keys.NewKey("TENANT#a", "ORDER#1")), opts...)
+			require.NoError(t, err)
+			require.NoError(t, l.Commit(ctx, orders.PutOp(order{Tenant: "a", ID: fmt.Sprint(len(opts))})))
+		}
+		_, err = c.Acquire(ctx, lock.Name("report"), lock.WithData(1))
+		require.Error(t, err, "the index's key is a string")
+		_, err = c.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err, "nothing was written")
+	})
 }
 
 func TestListByIndexBeginsWithTheOldest(t *testing.T) {

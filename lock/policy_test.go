@@ -131,10 +131,7 @@ type handKey struct{}
 // the in-process engine as they run.
 func TestPolicyCoversEveryRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		schema := table.Schema{Name: "app", Indexes: []table.Index{byTime}}
-		indexed, err := table.Open(w.engine.Client(), schema)
-		require.NoError(t, err)
-		require.NoError(t, indexed.Ensure(ctx))
+		schema := w.indexed(byTime).Schema()
 		c, other := w.coldClient(lock.Config{}), w.client(lock.Config{})
 		own, beside := lock.Name("report"), lock.Beside(w.row("beside"))
 		for _, target := range []lock.Target{own, beside} {

@@ -111,6 +111,21 @@ func attributeNames() []string {
 	return names
 }
 
+// checkIndexes refuses a table with an index over what lock rows say of themselves: it would
+// list locks among the application's rows, and DynamoDB would refuse payloads that are none of
+// its keys.
+func checkIndexes(schema table.Schema) error {
+	for _, x := range schema.Indexes {
+		for _, name := range append(attributeNames(), attrData) {
+			if name == x.PK || name == x.SK {
+				return fmt.Errorf("%w: attribute %q of lock rows is a key of index %q: give the index another key, "+
+					"or open the table for locks a second time, with a Schema without that index", ErrInvalid, name, x.Name)
+			}
+		}
+	}
+	return nil
+}
+
 // checkTypes refuses attributes of wrong types, which decoding may take for missing.
 func checkTypes(item table.Item) error {
 	for _, a := range attributeTypes {

@@ -44,6 +44,15 @@ func virtual(t *testing.T, f func(ctx context.Context, w *world)) {
 	})
 }
 
+// indexed gives the table an index, by the test's own hand, and opens it anew.
+func (w *world) indexed(x table.Index) *table.Table {
+	w.Helper()
+	tbl, err := table.Open(w.engine.Client(), table.Schema{Name: "app", Indexes: []table.Index{x}})
+	require.NoError(w, err)
+	require.NoError(w, tbl.Ensure(w.Context()))
+	return tbl
+}
+
 // open opens the table as another process would.
 func (w *world) open(opts ...table.Option) *table.Table {
 	w.Helper()
