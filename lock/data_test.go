@@ -480,3 +480,59 @@ func TestDataDoesNotShow(t *testing.T) {
 		require.NotErrorIs(t, lock.Data{}.Decode(nil), table.ErrNotFound)
 	})
 }
+
+// WithData of several locks is the payload of each.
+func TestEveryLockOfABundleHasThePayload(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		have := func(b *lock.Bundle, want ...string) {
+			p.Helper()
+			for i, l := range b.Leases() {
+				if want[i] == "" {
+					assert.True(p, l.Data().IsZero())
+					assert.NotContains(p, p.raw(l), "data")
+					continue
+				}
+				assert.Equal(p, want[i], decoded(p.T, l.Data()))
+				assert.Equal(p, text(want[i]), p.raw(l)["data"])
+			}
+		}
+		targets, put := names(3), table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
+		b, err := p.client.AcquireAll(ctx, targets, lock.WithData("a"))
+		require.NoError(p, err)
+		have(b, "a", "a", "a")
+		_, err = p.open(lock.Config{}).TryAcquireAll(ctx, targets)
+		var all *lock.HeldAllError
+		require.ErrorAs(p, err, &all)
+		require.Len(p, all.Held, 3)
+		for _, held := range all.Held {
+			assert.Equal(p, "a", decoded(p.T, held.Data))
+		}
+		require.NoError(p, b.Leases()[1].SetData(ctx, "b"))
+		require.NoError(p, b.Commit(ctx, put))
+		b, err = p.client.AcquireAll(ctx, targets)
+		require.NoError(p, err)
+		have(b, "a", "b", "a")
+		// Handed over with the commit to one who says nothing of the payload.
+		heir := make(chan *lock.Lease)
+		go func() {
+			l, err := p.client.Acquire(ctx, targets[1])
+			assert.NoError(p, err)
+			heir <- l
+		}()
+		require.Eventually(p, func() bool { return lock.Heirs(p.client, b.Leases()[1].Key()) == 1 }, 10*time.Second, time.Millisecond)
+		require.NoError(p, b.Commit(ctx, put))
+		next := <-heir
+		require.NotNil(p, next)
+		assert.Equal(p, "b", decoded(p.T, next.Data()))
+		require.NoError(p, next.Release(ctx))
+		b, err = p.client.TryAcquireAll(ctx, targets, lock.WithData(nil))
+		require.NoError(p, err)
+		have(b, "", "", "")
+		require.NoError(p, b.Release(ctx))
+		cost := totals(ctx, func(ctx context.Context) {
+			_, err = p.client.AcquireAll(ctx, targets, lock.WithData(strings.Repeat("x", lock.MaxData+1)))
+			require.ErrorIs(p, err, lock.ErrInvalid)
+		})
+		assert.Zero(p, cost.Requests)
+	})
+}

@@ -98,6 +98,15 @@ func TestEvents(t *testing.T) {
 		assert.Equal(t, 1, n.count("WARN lock: lost"))
 		way.cut(open)
 
+		_, err = w.client(lock.Config{}).Acquire(ctx, lock.Name("stuck"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		stuck, err := c.Inspect(ctx, lock.Name("stuck"))
+		require.NoError(t, err)
+		require.ErrorIs(t, c.ForceRelease(ctx, lock.Name("stuck"), "another"), lock.ErrHeld)
+		assert.Zero(t, n.count("WARN lock: taken by force"))
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("stuck"), stuck.Nonce))
+		assert.Equal(t, 1, n.count("WARN lock: taken by force"))
+
 		off := w.coldClient(config, at(time.Hour))
 		for range 3 {
 			l, err := off.Acquire(ctx, lock.Name("off"), lock.Fixed(time.Second))
@@ -128,9 +137,15 @@ func TestCanaryStaysOutOfEvents(t *testing.T) {
 		<-l.Context().Done()
 		_, err = w.coldClient(lock.Config{Logger: logger}, at(time.Hour)).Acquire(ctx, target)
 		require.NoError(t, err)
+		stuck := lock.Name("stuck " + canary)
+		_, err = w.client(lock.Config{}).Acquire(ctx, stuck, lock.Fixed(time.Hour), lock.WithData(canary))
+		require.NoError(t, err)
+		held, err := c.Inspect(ctx, stuck)
+		require.NoError(t, err)
+		require.NoError(t, c.ForceRelease(ctx, stuck, held.Nonce, canary))
 		require.NoError(t, c.Close(ctx))
 		time.Sleep(time.Minute)
-		for _, event := range []string{"taken over", "asked back", "lock: lost", "session lost", "the clock is off"} {
+		for _, event := range []string{"taken by force", "taken over", "asked back", "lock: lost", "session lost", "the clock is off"} {
 			assert.Contains(t, log.String(), event)
 		}
 		assert.NotContains(t, log.String(), canary)

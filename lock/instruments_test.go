@@ -108,6 +108,33 @@ func TestInstruments(t *testing.T) {
 			assert.Len(t, after, 3+7, "nothing else")
 		})
 	})
+	t.Run("several", func(t *testing.T) {
+		virtual(t, func(ctx context.Context, w *world) {
+			c, other := w.client(config), w.client(lock.Config{})
+			measured(ctx)
+			b, err := c.AcquireAll(ctx, names(3))
+			require.NoError(t, err)
+			assert.Equal(t, map[string][]float64{"acquisitions free": {1, 1, 1}, "wait.duration": {0}}, measured(ctx))
+			require.NoError(t, b.Release(ctx))
+			measured(ctx)
+			_, err = c.AcquireAll(ctx, nil)
+			require.ErrorIs(t, err, lock.ErrInvalid)
+			assert.Equal(t, map[string][]float64{"acquisition.failures invalid": {1}, "wait.duration invalid": {0}}, measured(ctx))
+			_, err = other.AcquireAll(ctx, names(3))
+			require.NoError(t, err)
+			for n := 1; n <= 3; n += 2 { // one takes the way of Acquire, and counts once as well
+				bounded, cancel := context.WithTimeout(ctx, time.Second)
+				_, err = c.AcquireAll(bounded, names(n))
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				_, err = c.TryAcquireAll(ctx, names(n))
+				require.ErrorIs(t, err, lock.ErrHeld)
+				assert.Equal(t, map[string][]float64{
+					"acquisition.failures context": {1}, "wait.duration context": {1}, "acquisition.failures held": {1}, "wait.duration held": {0},
+				}, measured(ctx))
+			}
+		})
+	})
 	t.Run("paths", func(t *testing.T) {
 		virtual(t, func(ctx context.Context, w *world) {
 			dead, err := w.client(lock.Config{}).Acquire(ctx, report, lock.Fixed(time.Minute))

@@ -218,6 +218,65 @@ func TestHolderIsToldWithinAPeriod(t *testing.T) {
 	}
 }
 
+// A run whose lock was taken by force has not finished: it is taken up again.
+func TestForcedRunIsBrokenOff(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const interval = time.Hour
+		ctx, stop := context.WithCancel(ctx)
+		target, op := lock.Name("job"), w.client(quiet)
+		var mu sync.Mutex
+		var began []time.Time
+		job := func(ctx context.Context, _ *lock.Lease, at time.Time) error {
+			mu.Lock()
+			began = append(began, at)
+			first := len(began) == 1
+			mu.Unlock()
+			if first {
+				<-ctx.Done() // until it is told
+				return ctx.Err()
+			}
+			return nil
+		}
+		var all sync.WaitGroup
+		for range 2 {
+			c := w.client(quiet)
+			all.Go(func() { assert.ErrorIs(t, c.Every(ctx, target, interval, job), context.Canceled) })
+		}
+		time.Sleep(time.Minute)
+		held, err := op.Inspect(ctx, target)
+		require.NoError(t, err)
+		require.Positive(t, held.Running)
+		require.NoError(t, op.ForceRelease(ctx, target, held.Nonce))
+		time.Sleep(time.Minute)
+		r, err := op.Inspect(ctx, target)
+		require.NoError(t, err)
+		assert.Equal(t, held.Running, r.Ran, "by the second try")
+		assert.Zero(t, r.Running)
+		stop()
+		all.Wait()
+		require.Len(t, began, 2)
+		assert.Equal(t, began[0], began[1])
+	})
+}
+
+// What an operator's call leaves of a run: neither finished nor forgotten.
+func TestForceReleaseLeavesTheRun(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		key := p.keyOf(lock.Name("job"))
+		require.NoError(p, p.table.Write(ctx, table.Put(p.lockRow(key, true, func(i table.Item) {
+			i["ran"], i["running"] = numeral(7_200_000), numeral(10_800_000)
+		}))))
+		held, err := p.client.Inspect(ctx, lock.Name("job"))
+		require.NoError(p, err)
+		require.NoError(p, p.client.ForceRelease(ctx, lock.Name("job"), held.Nonce))
+		r, err := p.client.Inspect(ctx, lock.Name("job"))
+		require.NoError(p, err)
+		assert.False(p, r.Held())
+		assert.EqualValues(p, 7_200_000, r.Ran)
+		assert.EqualValues(p, 10_800_000, r.Running)
+	})
+}
+
 // A holder that can never answer is said to be one.
 func TestRevokeOfTheDead(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
