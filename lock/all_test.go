@@ -265,9 +265,11 @@ func TestAcquireAllEndsWithItsContext(t *testing.T) {
 		_, err = c.AcquireAll(short, names(3))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		time.AfterFunc(time.Second, func() { assert.NoError(t, c.Close(ctx)) })
+		closed := make(chan error)
+		time.AfterFunc(time.Second, func() { closed <- c.Close(ctx) })
 		_, err = c.AcquireAll(ctx, names(3))
 		require.ErrorIs(t, err, lock.ErrClosed)
+		require.NoError(t, <-closed)
 
 		stops := w.client(lock.Config{Backoff: func() backoff.BackOff { return &backoff.StopBackOff{} }})
 		_, err = stops.AcquireAll(ctx, names(3))
