@@ -28,6 +28,7 @@ const (
 	addVerb
 	removeVerb
 	appendVerb
+	removeFromVerb
 )
 
 // Set gives a field a value of its type. A value that its tag leaves out of a row, such as
@@ -44,6 +45,10 @@ func Remove(name string) Change { return Change{removeVerb, name, nil} }
 
 // Append appends the elements of a slice to a list; a missing one counts as empty.
 func Append(name string, elements any) Change { return Change{appendVerb, name, elements} }
+
+// RemoveFrom removes elements, given as the field's type, from a set; those that are not in it
+// do not matter. A set that becomes empty is removed.
+func RemoveFrom(name string, elements any) Change { return Change{removeFromVerb, name, elements} }
 
 // update is a list of changes that has been checked against T.
 type update struct {
@@ -136,7 +141,8 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 	}
 	switch r.av.(type) {
 	case *types.AttributeValueMemberN, *types.AttributeValueMemberNS, *types.AttributeValueMemberSS, *types.AttributeValueMemberBS:
-		if c.verb == addVerb && keyType(f.typ) != timeType {
+		_, number := r.av.(*types.AttributeValueMemberN)
+		if c.verb == addVerb && keyType(f.typ) != timeType || c.verb == removeFromVerb && !number {
 			return r, nil
 		}
 	case *types.AttributeValueMemberL:
@@ -144,7 +150,7 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 			return r, nil
 		}
 	}
-	return r, fmt.Errorf("%w: %q is %s and cannot be added or appended to with a %T", ErrInvalid, c.name, f.typ, c.value)
+	return r, fmt.Errorf("%w: %q is %s and cannot be added to, appended to or removed from with a %T", ErrInvalid, c.name, f.typ, c.value)
 }
 
 // encodeElements encodes what is added to a field: by the field's own tag, so that a set
@@ -166,7 +172,7 @@ func (f *field) encodeElements(c Change) (types.AttributeValue, error) {
 	case c.verb == appendVerb && rv.Kind() == reflect.Slice:
 		return &types.AttributeValueMemberL{}, nil
 	}
-	return nil, fmt.Errorf("%w: nothing to add to %q", ErrInvalid, f.goName)
+	return nil, fmt.Errorf("%w: nothing to add to %q, or to remove from it", ErrInvalid, f.goName)
 }
 
 // isNumber says whether the encoder makes a number of the field by itself.
@@ -217,6 +223,8 @@ func (u *update) table() []table.Change {
 		switch {
 		case r.verb == addVerb:
 			list = append(list, attr.Add(r.av))
+		case r.verb == removeFromVerb:
+			list = append(list, attr.DeleteFrom(r.av))
 		case r.verb == appendVerb:
 			list = append(list, attr.Set(attr.OrElse(&types.AttributeValueMemberL{}).Append(r.av)))
 		case r.av == nil:
@@ -259,13 +267,21 @@ func (u *update) applyTo(v reflect.Value) error {
 		switch r.verb {
 		case setVerb, removeVerb:
 			target.Set(r.value)
-		case addVerb, appendVerb:
+		default:
 			have, err := r.field.encode(target)
 			if err != nil {
 				return err
 			}
-			sum, err := combine(have, r.av)
-			if err == nil {
+			var sum types.AttributeValue
+			if r.verb == removeFromVerb {
+				sum, err = without(have, r.av)
+			} else {
+				sum, err = combine(have, r.av)
+			}
+			switch {
+			case err == nil && sum == nil:
+				target.SetZero()
+			case err == nil:
 				err = r.field.decode(target, sum)
 			}
 			if err != nil {
@@ -306,6 +322,49 @@ func combine(have, delta types.AttributeValue) (types.AttributeValue, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: types differ", ErrInvalid)
+}
+
+// without is what DELETE leaves of a set; nil for nothing.
+func without(have, delta types.AttributeValue) (types.AttributeValue, error) {
+	if have == nil {
+		return nil, nil
+	}
+	switch d := delta.(type) {
+	case *types.AttributeValueMemberSS:
+		if h, ok := have.(*types.AttributeValueMemberSS); ok {
+			if rest := minus(h.Value, d.Value, func(x, y string) bool { return x == y }); len(rest) > 0 {
+				return &types.AttributeValueMemberSS{Value: rest}, nil
+			}
+			return nil, nil
+		}
+	case *types.AttributeValueMemberNS:
+		if h, ok := have.(*types.AttributeValueMemberNS); ok {
+			same := func(x, y string) bool {
+				return table.SameValue(&types.AttributeValueMemberN{Value: x}, &types.AttributeValueMemberN{Value: y})
+			}
+			if rest := minus(h.Value, d.Value, same); len(rest) > 0 {
+				return &types.AttributeValueMemberNS{Value: rest}, nil
+			}
+			return nil, nil
+		}
+	case *types.AttributeValueMemberBS:
+		if h, ok := have.(*types.AttributeValueMemberBS); ok {
+			if rest := minus(h.Value, d.Value, bytes.Equal); len(rest) > 0 {
+				return &types.AttributeValueMemberBS{Value: rest}, nil
+			}
+			return nil, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: types differ", ErrInvalid)
+}
+
+func minus[E any](have, delta []E, same func(x, y E) bool) (rest []E) {
+	for _, x := range have {
+		if !slices.ContainsFunc(delta, func(y E) bool { return same(x, y) }) {
+			rest = append(rest, x)
+		}
+	}
+	return rest
 }
 
 func union(a, b []string) []string {

@@ -203,7 +203,7 @@ func TestUpsert(t *testing.T) {
 		assert.Empty(t, steps)
 		f.faults.Before(nil)
 
-		o, err = orders.Upsert(ctx, Order{Tenant: "acme", ID: "3"}, func(o *Order) error { o.Expires = f.clock.now(); return nil })
+		_, err = orders.Upsert(ctx, Order{Tenant: "acme", ID: "3"}, func(o *Order) error { o.Expires = f.clock.now(); return nil })
 		require.NoError(t, err)
 		f.clock.advance(time.Second)
 		o, err = orders.Upsert(ctx, Order{Tenant: "acme", ID: "3"}, count)

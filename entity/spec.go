@@ -44,8 +44,8 @@ type Spec[T any] struct {
 	// 0. Rows are upgraded whenever they are read, and written back only with a write that
 	// is made anyway; a row of a schema above the current one is ErrNewer and is never
 	// overwritten. A function gets a copy that it may change and return. It must give the
-	// same for the same row, and leave keys, type, version and TTL alone; indexes hold a row under
-	// its old keys until it is written. Defaults to none: rows have no schema.
+	// same for the same row, and leave keys, unique values, type, version and TTL alone; indexes
+	// hold a row under its old keys until it is written. Defaults to none: rows have no schema.
 	Upgrades []func(table.Item) (table.Item, error)
 
 	// Schema names the attribute of the schema's number. With it, and no Upgrades, rows of
@@ -105,13 +105,13 @@ func (e *Entity[T]) Field(name string) table.Operand {
 	f := resolve(e.plan.fields, name)
 	switch {
 	case f == nil:
-		return table.InvalidOperand(e.fail("field", fmt.Errorf("%w: no field %q", ErrInvalid, name)))
+		return table.InvalidOperand(fmt.Errorf("%w: %s has no field %q", ErrInvalid, e.typ, name))
 	case f == e.plan.version:
 		return table.Attr(e.plan.scheme.Version)
 	case f == e.plan.ttl:
 		return table.Attr(e.plan.scheme.TTL)
 	case f.attr == "":
-		return table.InvalidOperand(e.fail("field", fmt.Errorf("%w: %q is not kept in an attribute", ErrInvalid, name)))
+		return table.InvalidOperand(fmt.Errorf("%w: %q is not kept in an attribute", ErrInvalid, name))
 	}
 	return table.Attr(f.attr)
 }

@@ -326,7 +326,7 @@ func TestSentinelsWithoutARightDoNotBlock(t *testing.T) {
 		// The owner comes back between the look at it and the write: then it is one.
 		f.faults.Before(func(op string) {
 			if op == "GetItem" {
-				f.faults.Before(func(op string) {
+				f.faults.Before(func(string) {
 					f.faults.Before(nil)
 					_, err := define(t, f.raw, userSpec()).Create(ctx, User{Tenant: "acme", ID: "ann"})
 					require.NoError(t, err)

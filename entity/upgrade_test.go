@@ -209,7 +209,7 @@ func TestWritesOfOldRows(t *testing.T) {
 		require.Empty(t, f.sentinels(t))
 
 		put(1, 3)
-		a, err = articles.Put(ctx, Article{ID: "1", Version: 3, First: "Bob"})
+		_, err = articles.Put(ctx, Article{ID: "1", Version: 3, First: "Bob"})
 		require.NoError(t, err)
 		assert.Equal(t, "2", string(number(f.row(t, key), "schema")))
 		put(1, 3)

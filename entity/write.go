@@ -73,14 +73,14 @@ func (e *Entity[T]) replace(ctx context.Context, o, stamped T) error {
 	})
 }
 
-// basis reads the row of o, expired or not, to start a write from.
+// basis reads the row of o to start a write from. Where absent is allowed, that may be none.
 func (e *Entity[T]) basis(ctx context.Context, o T, absent bool) (*basis[T], error) {
 	item, err := e.readItem(ctx, o, reading{consistent: true, expired: absent})
-	switch {
-	case err != nil && !(absent && errors.Is(err, ErrNotFound)):
-		return nil, err
-	case err != nil, absent && e.Owns(item) && e.plan.expired(item, e.table.Now()):
+	if absent && (errors.Is(err, ErrNotFound) || err == nil && e.Owns(item) && e.plan.expired(item, e.table.Now())) {
 		return &basis[T]{item: table.Item{}}, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	row, err := e.Decode(item)
 	if err != nil {
@@ -382,7 +382,7 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 	}
 	for _, r := range u.list {
 		want := r.av
-		if r.verb == addVerb || r.verb == appendVerb {
+		if r.verb != setVerb && r.verb != removeVerb {
 			if want, err = r.field.encode(r.field.of(reflect.ValueOf(c.after).Elem())); err != nil {
 				return row, false
 			}
