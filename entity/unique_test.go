@@ -124,6 +124,9 @@ func TestUniqueValues(t *testing.T) {
 		require.NoError(t, err, "a value that is not the whole row does not lose track either")
 		assert.Equal(t, "Bob", bob.Name)
 		assert.Equal(t, []string{"TransactWriteItems", "GetItem", "TransactWriteItems"}, f.faults.Sent())
+		bob, err = users.Update(ctx, User{Tenant: "other", ID: "bob", Version: bob.Version, Email: "c@x"}, entity.Set("email", "c2@x"))
+		require.NoError(t, err)
+		assert.Equal(t, "Bob", bob.Name, "what is returned is the row, not what was given")
 		bob, err = users.Update(ctx, User{Tenant: "other", ID: "bob"}, entity.Set("email", "d@x"), entity.Set("handle", "bob"))
 		require.NoError(t, err)
 		_, err = users.Update(ctx, got, entity.Set("email", "e@x"))
@@ -202,6 +205,9 @@ func TestUniqueValuesInTransactions(t *testing.T) {
 		wrong.Handle = "other"
 		require.ErrorIs(t, f.Write(ctx, users.DeleteOp(wrong)), entity.ErrStale, "not as it was read")
 		require.ErrorIs(t, f.Write(ctx, users.UpdateOp(wrong, entity.Set("handle", "z"))), entity.ErrStale)
+		wrong = is
+		wrong.Expires = f.clock.now().Add(time.Hour)
+		require.ErrorIs(t, f.Write(ctx, users.UpdateOp(wrong, entity.Set("handle", "z"))), entity.ErrStale, "the sentinel would expire and the row not")
 		require.NoError(t, f.Write(ctx, users.DeleteOp(is), users.DeleteOp(User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann2"})))
 		assert.Empty(t, f.sentinels(t))
 
@@ -297,8 +303,10 @@ func TestUniqueValuesExpireWithTheirRow(t *testing.T) {
 		_, err = users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x"})
 		require.ErrorIs(t, err, entity.ErrUnique)
 		f.clock.advance(time.Hour)
+		f.faults.Script()
 		bob, err := users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x"})
 		require.NoError(t, err, "an expired sentinel is none")
+		assert.Equal(t, []string{"TransactWriteItems"}, f.faults.Sent())
 		require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "ann"}), "a row that expired has nothing to give up any more")
 		assert.Equal(t, map[string]string{sentinel.PK: "shop/TENANT#acme|USER#bob"}, f.sentinels(t))
 		bob, err = users.Update(ctx, bob, entity.Set("expires", f.clock.now().Add(time.Minute)))
