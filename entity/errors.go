@@ -87,13 +87,19 @@ func (e *Entity[T]) fail(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	switch err := err.(type) { //nolint:errorlint // only what stands outermost says the same twice
-	case *failure:
-		return &failure{operation, err.typ, err.err}
-	case *DecodeError:
-		return err
+	if decode, ok := err.(*DecodeError); ok { //nolint:errorlint // as in bare
+		return decode
 	}
-	return &failure{operation, e.typ, err}
+	return &failure{operation, e.typ, bare(err)}
+}
+
+// bare is an error without the name of this package and the operation in front of it, for a
+// text that says them already.
+func bare(err error) error {
+	if f, ok := err.(*failure); ok { //nolint:errorlint // only what stands outermost says the same twice
+		return f.err
+	}
+	return err
 }
 
 // failure is an operation of an entity that failed.

@@ -15,9 +15,9 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Parcel is a row as applications have them: with a version, a time of the last write, and
+// Consignment is a row as applications have them: with a version, a time of the last write, and
 // a value that is unique, which the update does not touch.
-type Parcel struct {
+type Consignment struct {
 	ID      string    `dynamo:"id"`
 	Label   string    `dynamo:"label"`
 	Depot   string    `dynamo:"depot"`
@@ -36,14 +36,14 @@ func BenchmarkUpdateFive(b *testing.B) {
 	tbl, err := table.Open(client, table.Schema{Name: "app", NoTTL: true})
 	require.NoError(b, err)
 	require.NoError(b, tbl.Ensure(b.Context()))
-	parcels, err := entity.Define(tbl, entity.Spec[Parcel]{
-		Type: "Parcel", PK: "PARCEL#{id}", SK: "PARCEL", Version: "rev", Updated: "updated",
-		Unique: []entity.Unique[Parcel]{{Name: "label", Key: "{label}"}},
+	consignments, err := entity.Define(tbl, entity.Spec[Consignment]{
+		Type: "Consignment", PK: "PARCEL#{id}", SK: "PARCEL", Version: "rev", Updated: "updated",
+		Unique: []entity.Unique[Consignment]{{Name: "label", Key: "{label}"}},
 	})
 	require.NoError(b, err)
-	p, err := parcels.Create(b.Context(), Parcel{ID: "1", Label: "L1"})
+	p, err := consignments.Create(b.Context(), Consignment{ID: "1", Label: "L1"})
 	require.NoError(b, err)
-	_, err = parcels.Create(b.Context(), Parcel{ID: "2", Label: "L2"})
+	_, err = consignments.Create(b.Context(), Consignment{ID: "2", Label: "L2"})
 	require.NoError(b, err)
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	n := func(v int64) types.AttributeValue {
@@ -60,7 +60,7 @@ func BenchmarkUpdateFive(b *testing.B) {
 				"#0": "version", "#1": "type", "#2": "depot", "#3": "state", "#4": "weight", "#5": "fragile", "#6": "stops", "#7": "updated",
 			},
 			ExpressionAttributeValues: table.Item{
-				":0": n(version), ":1": s("Parcel"), ":2": s("north"), ":3": s("moving"), ":4": n(1200),
+				":0": n(version), ":1": s("Consignment"), ":2": s("north"), ":3": s("moving"), ":4": n(1200),
 				":5": &types.AttributeValueMemberBOOL{Value: true}, ":6": n(1), ":7": s(time.Now().UTC().Format(time.RFC3339Nano)), ":8": n(1),
 			},
 			ReturnValues:                        types.ReturnValueAllNew,
@@ -74,7 +74,7 @@ func BenchmarkUpdateFive(b *testing.B) {
 	}
 	ours := func() {
 		var err error
-		p, err = parcels.Update(b.Context(), p,
+		p, err = consignments.Update(b.Context(), p,
 			entity.Set("depot", "north"), entity.Set("state", "moving"), entity.Set("weight", 1200), entity.Set("fragile", true), entity.Add("stops", 1))
 		if err != nil {
 			b.Fatal(err)
