@@ -198,6 +198,14 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 		}
 		return c, e.renew(from, u, &c)
 	}
+	if !from.guarded {
+		for _, x := range u.nameless {
+			if from.item != nil {
+				x.want = from.item[x.attr]
+			}
+			c.seen = append(c.seen, x)
+		}
+	}
 	for _, f := range depends.list {
 		x, asked, err := from.expect(p, f)
 		if err != nil {

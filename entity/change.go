@@ -52,7 +52,8 @@ func RemoveFrom(name string, elements any) Change { return Change{removeFromVerb
 
 // update is a list of changes that has been checked against T.
 type update struct {
-	list []resolved
+	list     []resolved
+	nameless []expectation // what the row had in attributes whose fields cannot be named
 }
 
 type resolved struct {

@@ -202,6 +202,9 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 	maps.Copy(rest, want)
 	for _, attr := range slices.Sorted(maps.Keys(rest)) {
 		differs(attr, nil)
+		if !skip[attr] {
+			u.nameless = append(u.nameless, expectation{attr: attr, want: have[attr]})
+		}
 	}
 	return u, nil
 }

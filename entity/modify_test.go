@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -164,6 +165,75 @@ func TestModifyWritesOnlyWhatChanged(t *testing.T) {
 		p, err = plain.Modify(ctx, p, func(p *Plain) error { p.Count++; return nil })
 		require.NoError(t, err)
 		assert.Equal(t, 1, p.Count, "counted once, although the answer was lost")
+	})
+}
+
+// Embedded is encoded where it is not nil, but its fields cannot be named.
+type Embedded struct {
+	Colour string `dynamo:"colour,omitempty"`
+	Sizes  []int  `dynamo:"sizes,omitempty"`
+}
+
+type Wrapped struct {
+	*Embedded
+	ID   string `dynamo:"id"`
+	Note string `dynamo:"note,omitempty"`
+}
+
+func TestModifySeesFieldsThatCannotBeNamed(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		wrapped := define(t, f.Table, entity.Spec[Wrapped]{Type: "Wrapped", PK: "W#{id}", SK: "W"})
+		ctx := t.Context()
+		_, err := wrapped.Create(ctx, Wrapped{ID: "1", Embedded: &Embedded{Colour: "red", Sizes: []int{1}}})
+		require.NoError(t, err)
+		w, err := wrapped.Modify(ctx, Wrapped{ID: "1"}, func(w *Wrapped) error {
+			w.Colour, w.Sizes[0] = "blue", 2
+			return nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, Wrapped{ID: "1", Embedded: &Embedded{Colour: "blue", Sizes: []int{2}}}, w)
+		once := true
+		f.faults.Before(func(op string) {
+			if op == "UpdateItem" && once {
+				once = false
+				require.NoError(t, f.raw.Write(ctx, table.Update(wrapped.Key(w), table.Attr("colour").Set("green"))))
+			}
+		})
+		w, err = wrapped.Modify(ctx, w, func(w *Wrapped) error { w.Colour += "ish"; return nil })
+		require.NoError(t, err)
+		assert.Equal(t, "greenish", w.Colour)
+	})
+}
+
+func TestContextsEndModify(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		plain := define(t, f.Table, plainSpec())
+		_, err := plain.Create(t.Context(), Plain{ID: "1"})
+		require.NoError(t, err)
+		cause := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, err = plain.Modify(ctx, Plain{ID: "1"}, func(p *Plain) error {
+			cancel(cause)
+			p.Count++
+			return nil
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, cause)
+		p, err := plain.Get(t.Context(), Plain{ID: "1"}, entity.Consistent())
+		require.NoError(t, err)
+		assert.Zero(t, p.Count)
+
+		f.faults.Before(func(op string) { // somebody who never rests
+			if op == "UpdateItem" {
+				require.NoError(t, f.raw.Write(t.Context(), table.Update(plain.Key(p), table.Attr("count").Add(1))))
+			}
+		})
+		calls := 0
+		_, err = plain.Modify(t.Context(), p, func(p *Plain) error { calls++; p.Rank = 1; return nil })
+		require.ErrorIs(t, err, entity.ErrStale, "the table's policy ends it")
+		assert.Equal(t, 6, calls)
 	})
 }
 

@@ -181,6 +181,26 @@ func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) 
 	return keys.NewKey(pk, sentinelMark), true, nil
 }
 
+// isSentinel says whether a row is a sentinel of this entity's: by its type attribute or,
+// where it has none, by its key.
+func (e *Entity[T]) isSentinel(item table.Item) bool {
+	p := e.plan
+	for i := range p.uniques {
+		x := &p.uniques[i]
+		switch typ := item[p.scheme.Type].(type) {
+		case *types.AttributeValueMemberS:
+			if typ.Value == x.typ {
+				return true
+			}
+		case nil:
+			if key, err := e.table.KeyOf(item); err == nil && key.SK == sentinelMark && x.key.tpl.Matches(key.PK) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // settlement says, by the sentinel's key, what to do about sentinels that were found in the
 // way of a write without a right to it.
 type settlement map[keys.Key]ruling

@@ -287,6 +287,37 @@ func TestUniqueValuesThatOthersGetWrong(t *testing.T) {
 	})
 }
 
+func TestReadersStepOverSentinels(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users, plain := define(t, f.Table, userSpec()), define(t, f.Table, plainSpec())
+		ann, err := users.Create(t.Context(), User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann"})
+		require.NoError(t, err)
+		assert.Equal(t, []User{ann}, collect(t, users.Scan(t.Context())))
+		var into []User
+		var others []Plain
+		n := 0
+		for image, err := range f.raw.Scan(t.Context(), table.Scan{}) { // as a stream would bring them
+			require.NoError(t, err)
+			n++
+			require.NoError(t, entity.Sort(f.Table, image, entity.Into(plain, &others), entity.Into(users, &into)))
+			if text(image, "_t") != "User" {
+				keysOnly := table.Item{"PK": image["PK"], "SK": image["SK"]}
+				require.NoError(t, entity.Sort(f.Table, keysOnly, entity.Into(users, &into)))
+				require.ErrorIs(t, entity.Sort(f.Table, image, entity.Into(plain, &others)), entity.ErrType, "another entity's")
+				require.ErrorIs(t, entity.Sort(f.Table, keysOnly, entity.Into(plain, &others)), entity.ErrType)
+			}
+		}
+		assert.Equal(t, 3, n)
+		assert.Equal(t, []User{ann}, into)
+		assert.Empty(t, others)
+		written, err := users.PutAll(t.Context(), []User{ann, {Tenant: "acme", ID: "bob", Email: "a@x"}})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		assert.Equal(t, int64(2), written[0].Version)
+		assert.Len(t, f.sentinels(t), 2)
+	})
+}
+
 func TestUniqueValuesExpireWithTheirRow(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
