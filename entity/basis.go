@@ -54,16 +54,16 @@ func (x *expectation) holds(item table.Item) bool {
 	return null || x.zero != nil && table.SameValue(have, x.zero)
 }
 
-// expect is what the row has for a field by the basis; false where that goes without
-// saying. Under a version it does, unless the row is the caller's: then it may not be the
-// whole row, or not as it was read.
-func (from *basis[T]) expect(p *plan, f *field) (x expectation, asked bool, err error) {
+// expect is what the row has for a field by the basis. A condition on it is needed under a
+// version too: the row may be the caller's, and not as it was read; and a row that was
+// deleted and created again since has the version that its predecessor had.
+func (from *basis[T]) expect(p *plan, f *field) (x expectation, err error) {
 	x.attr = p.attrOf(f)
 	v := f.of(reflect.ValueOf(&from.row).Elem())
 	switch {
 	case from.item != nil:
 		x.want = from.item[x.attr] // in whatever form an older program wrote it
-		return x, !from.guarded, nil
+		return x, nil
 	case v.IsZero():
 		x.empty = true
 		if zero, err := table.Encode(v.Interface()); err == nil {
@@ -74,7 +74,25 @@ func (from *basis[T]) expect(p *plan, f *field) (x expectation, asked bool, err 
 	default:
 		x.want, err = f.encode(v)
 	}
-	return x, true, err
+	return x, err
+}
+
+// identified says that the version and the time of creation together tell the row as it was
+// read from any other.
+func (from *basis[T]) identified(p *plan) bool {
+	return from.guarded && from.item != nil && p.created != nil && !p.created.unix
+}
+
+// all are the fields by which a row is known to be the one that was read as a whole; those
+// that the update supplies left out.
+func (from *basis[T]) all(p *plan, u *update) []*field {
+	switch {
+	case from.identified(p):
+		return []*field{p.created}
+	case u == nil:
+		return p.kept()
+	}
+	return slices.DeleteFunc(p.kept(), u.supplies)
 }
 
 // attrOf is the attribute that a field is kept in.
@@ -173,7 +191,7 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 			}
 		}
 		if x.when { // which may look at anything
-			depends.add(p.unchangedBy(u)...)
+			depends.add(from.all(p, u)...)
 		} else {
 			depends.add(p.unsupplied(x, u)...)
 		}
@@ -185,12 +203,12 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 		if c.sentinels, err = e.sentinels(e.Key(from.row), &from.row, c.after, s); err != nil {
 			return c, err
 		}
-		if err := p.dependsUnique(&depends, from.guarded); err != nil {
+		if err := from.dependsUnique(p, &depends); err != nil {
 			return c, err
 		}
 	}
 	if from.whole && (len(c.sentinels) > 0 || from.after != nil) {
-		depends.add(p.kept()...)
+		depends.add(from.all(p, nil)...)
 	}
 	if old {
 		if err := e.applied(from, u, &c); err != nil {
@@ -198,7 +216,7 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 		}
 		return c, e.renew(from, u, &c)
 	}
-	if !from.guarded {
+	if !from.identified(p) {
 		for _, x := range u.nameless {
 			if from.item != nil {
 				x.want = from.item[x.attr]
@@ -207,13 +225,11 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 		}
 	}
 	for _, f := range depends.list {
-		x, asked, err := from.expect(p, f)
+		x, err := from.expect(p, f)
 		if err != nil {
 			return c, err
 		}
-		if asked {
-			c.seen = append(c.seen, x)
-		}
+		c.seen = append(c.seen, x)
 	}
 	return c, nil
 }
@@ -250,12 +266,12 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 	for i := range c.changes {
 		taken[c.changes[i].Target()] = true
 	}
-	names := slices.Sorted(maps.Keys(from.item))
-	for _, name := range names {
+	c.seen = append(c.seen, expectation{attr: p.schema, want: from.item[p.schema]})
+	for _, name := range slices.Sorted(maps.Keys(from.item)) {
 		if up[name] == nil && !taken[name] {
 			c.changes = append(c.changes, table.Attr(name).Remove())
 		}
-		if !from.guarded && name != p.scheme.PK && name != p.scheme.SK {
+		if !from.guarded && name != p.scheme.PK && name != p.scheme.SK && name != p.schema {
 			c.seen = append(c.seen, expectation{attr: name, want: from.item[name]})
 		}
 	}
@@ -263,7 +279,7 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 		if have := from.item[name]; !taken[name] && (have == nil || !table.SameValue(have, up[name])) {
 			c.changes = append(c.changes, table.Attr(name).Set(up[name]))
 		}
-		if !from.guarded && from.item[name] == nil {
+		if !from.guarded && from.item[name] == nil && name != p.schema {
 			c.seen = append(c.seen, expectation{attr: name})
 		}
 	}
@@ -281,9 +297,4 @@ func (s *fieldSet) add(fields ...*field) {
 			s.list = append(s.list, f)
 		}
 	}
-}
-
-// unchangedBy are the kept fields that an update does not supply.
-func (p *plan) unchangedBy(u *update) []*field {
-	return slices.DeleteFunc(p.kept(), u.supplies)
 }

@@ -99,6 +99,9 @@
 //   - When an answer is lost, Create, Put, Update, Modify and Delete recognise their own effect in the
 //     row they find. Somebody else's write of exactly the same content at the same version
 //     looks the same. Updated, or a field that says who wrote, tells them apart.
+//   - A row that was deleted and created again counts its versions from 1 again: Put and Update
+//     with a version that was read before may meet the new row, and take it for the old one. Modify does
+//     not, and keys of indexes and sentinels are right all the same.
 //   - Rows that are older than a constraint have no sentinels until their value changes, and
 //     do not keep others from having it.
 //   - Handing a unique value from one row to another takes two transactions: in one, both rows

@@ -21,7 +21,8 @@ import (
 // written; errors.Is and As find it. The fields of the key and those that the entity maintains
 // are not f's to change: that is ErrInvalid. If f changes nothing, nothing is written.
 //
-// Without a Version the write is under the condition that T's attributes are as f saw them.
+// The write is under the condition that the row is the one that f saw: by its version and,
+// where T has one, its time of creation; otherwise by all of T's attributes.
 // Attributes that T does not know survive.
 //
 // Cost: a consistent read and a conditional update per call of f; a transaction where a

@@ -206,6 +206,69 @@ func TestModifySeesFieldsThatCannotBeNamed(t *testing.T) {
 	})
 }
 
+// A row that is deleted and created again has the version that its predecessor had.
+func TestARowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		ctx := t.Context()
+		users, others := define(t, f.Table, userSpec()), define(t, f.raw, userSpec())
+		key := User{Tenant: "acme", ID: "ann"}
+		for name, write := range map[string]func() error{
+			"delete": func() error { return users.Delete(ctx, key) },
+			"update": func() error { return second(users.Update(ctx, key, entity.Set("email", "c"))) },
+			"modify": func() error {
+				return second(users.Modify(ctx, key, func(u *User) error { u.Logins += 10; return nil }))
+			},
+			"put": func() error {
+				return second(users.Put(ctx, User{Tenant: "acme", ID: "ann", Email: "p", Version: 1}))
+			},
+		} {
+			first, err := others.Create(ctx, User{Tenant: "acme", ID: "ann", Email: "a", Logins: 1})
+			require.NoError(t, err)
+			f.faults.Before(func(op string) {
+				if op == "GetItem" {
+					f.faults.Before(func(string) {
+						f.faults.Before(nil)
+						require.NoError(t, others.Delete(ctx, first))
+						_, err := others.Create(ctx, User{Tenant: "acme", ID: "ann", Email: "b", Logins: 5})
+						require.NoError(t, err)
+					})
+				}
+			})
+			err = write()
+			if name == "put" {
+				require.ErrorIs(t, err, entity.ErrStale)
+			} else {
+				require.NoError(t, err, name)
+			}
+			if name == "modify" {
+				u, err := users.Get(ctx, key, entity.Consistent())
+				require.NoError(t, err)
+				assert.Equal(t, 15, u.Logins)
+			}
+			f.assertUnique(t, users)
+			require.NoError(t, others.Delete(ctx, key))
+			assert.Empty(t, f.sentinels(t), name)
+		}
+
+		orders, otherOrders := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())
+		o, err := orders.Create(ctx, Order{Tenant: "acme", ID: "1", Total: 1})
+		require.NoError(t, err)
+		f.faults.Before(func(op string) {
+			if op == "UpdateItem" {
+				f.faults.Before(nil)
+				f.clock.advance(time.Nanosecond)
+				require.NoError(t, otherOrders.Delete(ctx, o))
+				_, err := otherOrders.Create(ctx, Order{Tenant: "acme", ID: "1", Total: 5})
+				require.NoError(t, err)
+			}
+		})
+		o, err = orders.Modify(ctx, o, func(o *Order) error { o.Total *= 2; return nil })
+		require.NoError(t, err)
+		assert.Equal(t, int64(10), o.Total, "the time of creation tells them apart")
+	})
+}
+
 func TestContextsEndModify(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)

@@ -143,14 +143,14 @@ func (p *plan) touchesUnique(u *update) bool {
 }
 
 // dependsUnique adds the fields that a row's sentinels are made of.
-func (p *plan) dependsUnique(depends *fieldSet, guarded bool) error {
+func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
 	for i := range p.uniques {
 		x := &p.uniques[i]
 		if x.when {
-			if !guarded {
+			if !from.guarded {
 				return fmt.Errorf("%w: constraint %s has a predicate: the row as it was read is needed, with its version", ErrInvalid, x.name)
 			}
-			depends.add(p.kept()...)
+			depends.add(from.all(p, nil)...)
 		}
 		for _, f := range x.key.refs {
 			if !p.inKey(f) {

@@ -545,9 +545,16 @@ func (f fixture) assertUnique(t require.TestingT, users *entity.Entity[User]) {
 }
 
 func TestSentinelsAreTheValuesOfLivingRows(t *testing.T) {
+	loose := userSpec()
+	loose.Version = ""
+	t.Run("versioned", func(t *testing.T) { keepsSentinels(t, userSpec()) })
+	t.Run("without versions", func(t *testing.T) { keepsSentinels(t, loose) })
+}
+
+func keepsSentinels(t *testing.T, spec entity.Spec[User]) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
-		users, others := define(t, f.Table, userSpec()), define(t, f.raw, userSpec())
+		users, others := define(t, f.Table, spec), define(t, f.raw, spec)
 		ctx := context.Background()
 		rapid.Check(t, func(rt *rapid.T) {
 			var ops []table.Op

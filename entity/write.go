@@ -186,7 +186,9 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 		g.version, g.free = noVersion, true
 	case before != nil:
 		g.exists = true
-		if g.seen, err = e.expectations(from, func(depends *fieldSet) error { return p.dependsUnique(depends, false) }); err != nil {
+	}
+	if before != nil {
+		if g.seen, err = e.expectations(from); err != nil {
 			return table.Invalid(e.fail("put", err))
 		}
 	}
@@ -448,20 +450,18 @@ func (e *Entity[T]) updateOp(from *basis[T], u *update, s settlement) (table.Op,
 	return e.guarded(op, g), c
 }
 
-// expectations are those of the basis on the fields that depends adds.
-func (e *Entity[T]) expectations(from *basis[T], depends func(*fieldSet) error) (list []expectation, err error) {
+// expectations are those of the basis on what the row's sentinels are made of.
+func (e *Entity[T]) expectations(from *basis[T]) (list []expectation, err error) {
 	var fields fieldSet
-	if err := depends(&fields); err != nil {
+	if err := from.dependsUnique(e.plan, &fields); err != nil {
 		return nil, err
 	}
 	for _, f := range fields.list {
-		x, asked, err := from.expect(e.plan, f)
+		x, err := from.expect(e.plan, f)
 		if err != nil {
 			return nil, err
 		}
-		if asked {
-			list = append(list, x)
-		}
+		list = append(list, x)
 	}
 	return list, nil
 }
@@ -545,7 +545,7 @@ func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
 	if len(e.plan.uniques) > 0 {
 		sentinels, err := e.sentinels(key, &from.row, nil, s)
 		if err == nil {
-			g.seen, err = e.expectations(from, func(depends *fieldSet) error { return e.plan.dependsUnique(depends, from.guarded) })
+			g.seen, err = e.expectations(from)
 		}
 		if err != nil {
 			return table.Invalid(e.fail("delete", err))
