@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -279,51 +277,6 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 	return updated, err
 }
 
-// racing makes attempts, by the table's retry policy, while they end with ErrStale: their
-// caller names no version, so losing a race for the row is not its business.
-func (e *Entity[T]) racing(ctx context.Context, attempt func() error) error {
-	var last error
-	err := backoff.Retry(func() error {
-		if ctx.Err() != nil {
-			return backoff.Permanent(ctx.Err())
-		}
-		last = attempt()
-		var ends *finalError
-		if errors.As(last, &ends) {
-			last = ends.err
-			return backoff.Permanent(last)
-		}
-		if last != nil && !errors.Is(last, ErrStale) {
-			return backoff.Permanent(last)
-		}
-		return last
-	}, backoff.WithContext(e.table.Backoff(), ctx))
-	if err != nil && last != nil && !errors.Is(err, last) { // backoff drops it when ctx ends
-		err = fmt.Errorf("%w; last attempt: %w", err, last)
-	}
-	return err
-}
-
-// raced makes a race lost of a row that is gone since it was read.
-func raced(err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("%w: %w", ErrStale, err)
-	}
-	return err
-}
-
-// finalError ends racing, whatever it is.
-type finalError struct{ err error }
-
-func (f *finalError) Error() string { return f.err.Error() }
-
-func final(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &finalError{err}
-}
-
 // apply writes an update and returns the row as it is then.
 func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, err error) {
 	err = e.settled(ctx, func(s settlement) error {
@@ -464,93 +417,4 @@ func (e *Entity[T]) expectations(from *basis[T]) (list []expectation, err error)
 		list = append(list, x)
 	}
 	return list, nil
-}
-
-// Delete deletes the row of o. Where o has a version, a row of another version is
-// ErrStale and a missing one ErrNotFound; with version 0, or no versions, whatever row of
-// this type is there is deleted, and a missing one is no error.
-//
-// Cost: one delete. Where values are unique, a transaction; a consistent read before it
-// unless o has a version and is the whole row as it was read.
-func (e *Entity[T]) Delete(ctx context.Context, o T) error {
-	version := e.versionOf(&o)
-	if len(e.plan.uniques) == 0 || version != 0 {
-		err := e.deleteNow(ctx, &basis[T]{row: o, guarded: version > 0})
-		if len(e.plan.uniques) == 0 || !errors.Is(err, ErrStale) {
-			return e.fail("delete", err)
-		}
-	}
-	return e.fail("delete", e.racing(ctx, func() error {
-		item, err := e.readItem(ctx, o, reading{consistent: true, expired: true})
-		switch {
-		case errors.Is(err, ErrNotFound) && version == 0:
-			return nil
-		case err != nil:
-			return err
-		}
-		row, err := e.Decode(item)
-		if err != nil {
-			return err
-		}
-		from := &basis[T]{row: row, item: item, guarded: e.plan.version != nil}
-		switch {
-		case version == 0:
-			if err = e.deleteNow(ctx, from); errors.Is(err, ErrNotFound) {
-				return nil
-			}
-			return err
-		case e.versionOf(&row) != version:
-			return final(ErrStale)
-		}
-		return final(e.deleteNow(ctx, from))
-	}))
-}
-
-func (e *Entity[T]) deleteNow(ctx context.Context, from *basis[T]) error {
-	return e.settled(ctx, func(s settlement) error {
-		op := e.deleteOp(from, s)
-		if err := op.Err(); err != nil {
-			return err
-		}
-		err := e.table.Write(ctx, op)
-		var failed *table.ConditionError
-		if errors.As(err, &failed) && failed.Repeated && len(failed.Item) == 0 {
-			return nil // gone: the attempt whose answer was lost deleted it
-		}
-		return err
-	})
-}
-
-// DeleteOp is Delete as part of a transaction. It cannot read: where values are unique, o
-// has to be the whole row as it was read, and each takes an action more.
-func (e *Entity[T]) DeleteOp(o T) table.Op {
-	return e.deleteOp(&basis[T]{row: o, guarded: e.versionOf(&o) > 0}, nil)
-}
-
-func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
-	key := e.Key(from.row)
-	if err := key.Validate(); err != nil {
-		return table.Invalid(e.fail("delete", err))
-	}
-	g := &guard{version: anyVersion}
-	switch version := e.versionOf(&from.row); {
-	case version < 0:
-		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
-	case version > 0:
-		g.version = version
-	case from.guarded: // a row that was read without a version has none still
-		g.exists, g.version = true, noVersion
-	}
-	op := table.Delete(key)
-	if len(e.plan.uniques) > 0 {
-		sentinels, err := e.sentinels(key, &from.row, nil, s)
-		if err == nil {
-			g.seen, err = e.expectations(from)
-		}
-		if err != nil {
-			return table.Invalid(e.fail("delete", err))
-		}
-		op = op.With(sentinels...)
-	}
-	return e.guarded(op, g)
 }
