@@ -24,7 +24,7 @@ import (
 // type attribute holds the entity's type, "." and Name. It expires with the row.
 //
 // Rows that were written before a constraint was declared have no sentinels until a write
-// gives them another value: declare it first, then Modify what is there.
+// gives them another value, and until then do not keep others from having theirs.
 type Unique[T any] struct {
 	// Name of the constraint, as UniqueError tells it.
 	Name string
