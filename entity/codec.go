@@ -94,9 +94,12 @@ func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 	}
 	if p.ttl != nil {
 		delete(item, p.ttl.attr)
-		if at := p.ttl.of(v).Interface().(time.Time); !at.IsZero() {
-			item[p.scheme.TTL] = ttlValue(at)
+		if av := p.ttlAttribute(p.ttl.of(v)); av != nil {
+			item[p.scheme.TTL] = av
 		}
+	}
+	if p.schema != "" && p.current > 0 {
+		item[p.schema] = number(int64(p.current))
 	}
 	item[p.scheme.PK] = &types.AttributeValueMemberS{Value: key.PK}
 	item[p.scheme.SK] = &types.AttributeValueMemberS{Value: key.SK}
@@ -131,6 +134,14 @@ func ttlTime(at time.Time) time.Time {
 }
 
 func ttlValue(at time.Time) types.AttributeValue { return number(ttlTime(at).Unix()) }
+
+// ttlAttribute is the value of the TTL field as it is kept; nil for never.
+func (p *plan) ttlAttribute(v reflect.Value) types.AttributeValue {
+	if at := v.Interface().(time.Time); !at.IsZero() {
+		return ttlValue(at)
+	}
+	return nil
+}
 
 type keyAttr struct{ attr, value string }
 
@@ -224,6 +235,9 @@ func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) 
 		return "", ErrType
 	}
 	p := e.plan
+	if item, err = e.upgraded(item); err != nil {
+		return p.schema, err
+	}
 	plain := item
 	if f := p.ttl; f != nil && item[f.attr] != nil {
 		// A number, which T's time.Time would not take unless tagged so.
