@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/guregu/dynamo/v2"
-
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -17,7 +15,7 @@ import (
 type plan struct {
 	scheme keys.Scheme
 	fields []*field
-	narrow []*field
+	rows   rows
 	// readOnly and untyped are Spec.ReadOnly and Spec.Untyped.
 	readOnly, untyped bool
 
@@ -37,6 +35,7 @@ type keyPlan struct {
 	attr      string
 	tpl       *keys.Template
 	refs      []*field // by the template's fields
+	stored    []*field // those that a key is parsed into
 	inherited bool     // of an index: the attribute is one of the table's own keys
 }
 
@@ -107,10 +106,6 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		for _, p := range problems {
 			c.problem("%s", p)
 		}
-		// A nil pointer: what cannot be encoded shows without a value.
-		if _, err := dynamo.Marshal((*T)(nil)); err != nil {
-			c.problem("%s: %w", rt, err)
-		}
 		c.keys(spec.Type, spec.PK, spec.SK)
 		c.plan.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
 		c.plan.ttl = c.special("TTL", spec.TTL, timeType)
@@ -128,6 +123,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		c.upgrades(spec.Schema, len(spec.Upgrades), func(i int) bool { return spec.Upgrades[i] == nil })
 		c.specials()
 		c.attributes()
+		c.rows(rt)
 	}
 	if len(c.problems) == 0 {
 		def := c.plan.definition(reflect.TypeFor[T](), spec.Type)
@@ -183,7 +179,6 @@ func (c *compiler) problem(format string, args ...any) {
 
 func (c *compiler) keys(typ, pk, sk string) {
 	c.plan.fields = c.fields
-	c.plan.narrow = narrow(c.fields)
 	switch {
 	case typ == "":
 		c.problem("Type: empty")
@@ -217,6 +212,9 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 			c.problem("%s: field %q has no attribute and its %s cannot be read back from a key: it has no UnmarshalText", where, f.goName, f.typ)
 		}
 		k.refs = append(k.refs, f)
+		if !tf.Computed {
+			k.stored = append(k.stored, f)
+		}
 	}
 	return k
 }

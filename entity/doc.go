@@ -35,7 +35,14 @@
 // whatever the fields' tags say. The version counts from 1; a time to live is in whole
 // seconds, rounded up.
 //
-// A type that is its own ItemMarshaler has to write the attributes that its tags name.
+// Define compiles them once; rows are then written and read without looking anything up by
+// name. What comes out is what guregu/dynamo v2.6.0 makes, except where that loses data or
+// panics: a number that does not fit its field is refused, also inside of lists and maps,
+// and so are NaN and infinity; values are at most 32 lists and maps deep, as in DynamoDB; an
+// embedded struct never hides a field of its type's name; maps that are sets are written in order.
+//
+// A type that is its own ItemMarshaler has to write the attributes that its tags name. It
+// and an ItemUnmarshaler are called for every row.
 //
 // # Unique values
 //
