@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -115,6 +116,7 @@ type Migrator struct {
 	list  []Migration
 	byID  map[string]*Migration
 	rows  rows
+	opts  []Option // that it was made with
 
 	set       string
 	target    lock.Target
@@ -134,7 +136,7 @@ func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (
 	if t == nil || locks == nil {
 		return nil, wrap("new", fmt.Errorf("%w: nil table or lock client", ErrInvalid))
 	}
-	m := &Migrator{table: t, locks: locks, set: "main", logger: slog.Default()}
+	m := &Migrator{table: t, locks: locks, set: "main", logger: slog.Default(), opts: slices.Clone(opts)}
 	var errs []error
 	for _, opt := range opts {
 		if opt == nil {
@@ -168,6 +170,12 @@ func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (
 	m.prefix = strings.TrimSuffix(m.rows.records.Key(Record{Set: "x", ID: "x"}).PK, "x")
 	m.target = lock.Beside(keys.NewKey(key.PK, "MIGRATIONS"))
 	return m, nil
+}
+
+// With returns another Migrator for the same migrations, with further options; they come after
+// those that m was made with, and override them. m stays as it is. It sends nothing.
+func (m *Migrator) With(opts ...Option) (*Migrator, error) {
+	return New(m.table, m.locks, m.list, slices.Concat(m.opts, opts)...)
 }
 
 // find is the migration with an ID.
