@@ -83,8 +83,30 @@ type call struct {
 // the error of a stream; that was written to Stderr already, on one line. An error after ctx
 // has ended matches ctx.Err() too.
 func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string) error {
+	if done, err := c.Help(args); done {
+		return err
+	}
 	c = c.withDefaults()
-	err := c.run(ctx, m, args)
+	return c.failed(ctx, c.run(ctx, m, args))
+}
+
+// Help does what needs no Migrator, for programs in which it takes something to have one: it
+// explains, where args ask for that, and refuses args that make no sense, as Run does. done
+// says that nothing is left to do.
+func (c Command) Help(args []string) (done bool, err error) {
+	c = c.withDefaults()
+	sub, opts, err := parse(args)
+	if err == nil {
+		if sub.run != nil && !opts.help {
+			return false, nil
+		}
+		err = c.help(sub, opts)
+	}
+	return true, c.failed(context.Background(), err)
+}
+
+// failed tells people of an error.
+func (c Command) failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -103,9 +125,6 @@ func (c Command) run(ctx context.Context, m *migrations.Migrator, args []string)
 	sub, opts, err := parse(args)
 	if err != nil {
 		return err
-	}
-	if sub.run == nil || opts.help {
-		return c.help(sub, opts)
 	}
 	if m == nil {
 		return fmt.Errorf("%w: nil Migrator", migrations.ErrInvalid)
