@@ -87,7 +87,11 @@ func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string)
 		return err
 	}
 	c = c.withDefaults()
-	return c.failed(ctx, c.run(ctx, m, args))
+	err := c.run(ctx, m, args)
+	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return c.tell(err)
 }
 
 // Help does what needs no Migrator, for programs in which it takes something to have one: it
@@ -102,16 +106,13 @@ func (c Command) Help(args []string) (done bool, err error) {
 		}
 		err = c.help(sub, opts)
 	}
-	return true, c.failed(context.Background(), err)
+	return true, c.tell(err)
 }
 
-// failed tells people of an error.
-func (c Command) failed(ctx context.Context, err error) error {
+// tell says on Stderr what err is, and returns it.
+func (c Command) tell(err error) error {
 	if err == nil {
 		return nil
-	}
-	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	text := err.Error()
 	if errors.Is(err, ErrUsage) {

@@ -37,7 +37,11 @@ func (h *lines) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (h *lines) text(a slog.Attr) string {
-	return fmt.Sprintf("%s%s=%v", h.prefix, a.Key, a.Value.Resolve())
+	value := a.Value.Resolve()
+	if value.Kind() == slog.KindDuration {
+		value = slog.StringValue(roundly(value.Duration()))
+	}
+	return fmt.Sprintf("%s%s=%v", h.prefix, a.Key, value)
 }
 
 // WithAttrs implements slog.Handler.
