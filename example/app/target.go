@@ -75,6 +75,9 @@ func (t *target) open(ctx context.Context, shared bool) (client *dynamodb.Client
 		return engine.Client(), engine.Close, nil
 	case t.Data != "":
 		local, err := engines.StartKept(ctx, "", t.Data)
+		if errors.Is(err, engines.ErrNotInstalled) {
+			err = fmt.Errorf("%w; or say with -endpoint where one runs", err)
+		}
 		if err != nil {
 			return nil, nil, err
 		}

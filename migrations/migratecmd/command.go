@@ -140,21 +140,22 @@ func (c Command) run(ctx context.Context, m *migrations.Migrator, args []string)
 	return sub.run(ctx, k)
 }
 
-// result writes what a subcommand has found out: as JSON, or as text for people.
-func (c *call) result(document any, text func(w io.Writer)) error {
+// result writes what a subcommand has found out, as JSON or as text for people, and returns
+// err or what went wrong with that.
+func (c *call) result(err error, document any, text func(w io.Writer)) error {
 	c.console.close() // so that nothing comes between
 	var b strings.Builder
 	if c.json {
-		if err := encode(&b, document); err != nil {
-			return err
+		if problem := encode(&b, document); problem != nil && err == nil {
+			err = problem
 		}
 	} else {
 		text(&b)
 	}
-	if _, err := io.WriteString(c.Stdout, b.String()); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+	if _, problem := io.WriteString(c.Stdout, b.String()); problem != nil && err == nil {
+		err = fmt.Errorf("standard output: %w", problem)
 	}
-	return nil
+	return err
 }
 
 // ExitCode is what a program should exit with after Run: 0 where err is nil, 2 for ErrUsage,

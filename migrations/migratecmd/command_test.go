@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
 
 // script runs subcommands on a table of its own, and writes down what they print.
 type script struct {
@@ -142,6 +142,20 @@ func TestUpAndDown(t *testing.T) {
 	})
 }
 
+// A long name takes no more of a terminal than it should.
+func TestLongName(t *testing.T) {
+	golden(t, "long_name", func(s *script) {
+		s.program(
+			migrations.Migration{ID: "1_a", Name: strings.Repeat("long 名前 ", 20), Up: takes(time.Second)},
+			migrations.Migration{ID: "2_b", Up: fails("what a pity that this is long enough to be cut off somewhere on a terminal")},
+		)
+		require.Error(t, s.run("up"))
+		for _, s.width = range []int{132, 100, 80, 30} {
+			require.NoError(t, s.run("status"))
+		}
+	})
+}
+
 func TestTrouble(t *testing.T) {
 	golden(t, "trouble", func(s *script) {
 		list := shop()
@@ -243,6 +257,18 @@ func TestJSONIsOneDocument(t *testing.T) {
 			var document map[string]any
 			require.NoError(t, json.Unmarshal(stdout.Bytes(), &document), args)
 			assert.NotEmpty(t, document, args)
+		}
+	})
+}
+
+// A table that cannot be read is one too.
+func TestJSONOfAFailure(t *testing.T) {
+	golden(t, "json_failure", func(s *script) {
+		s.program(shop()...)
+		ctx, cancel := context.WithCancel(s.t.Context())
+		cancel()
+		for _, args := range []string{"status", "plan", "up", "down", "validate", "repair", "baseline 1_index"} {
+			require.ErrorIs(t, s.runIn(ctx, args+" -json"), context.Canceled, args)
 		}
 	})
 }
@@ -478,4 +504,63 @@ func TestLoggedLines(t *testing.T) {
 	c.close()
 	l.Error("after the end")
 	assert.Equal(t, "waiting for=1s\nwarn: odd thing a=1 g.b=2 g.c=3\n", out.String())
+}
+
+// On every engine: what a migrator says of a table reaches people, and what they say reaches it.
+func TestContractCommand(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t)})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		locks, err := lock.New(tbl, lock.Config{})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, locks.Close(t.Context())) }()
+		for i := range 30 {
+			require.NoError(t, tbl.Write(t.Context(), table.Update(keys.NewKey("p", fmt.Sprint(i)), table.Attr("n").Set(i))))
+		}
+		broken := true
+		m, err := migrations.New(tbl, locks, []migrations.Migration{
+			{ID: "1_fill", Name: "fill", Up: func(ctx context.Context, run *migrations.Run) error {
+				_, err := run.Backfill(ctx, migrations.Backfill{Name: "all", Transform: func(_ context.Context, item table.Item) (table.Item, error) {
+					av, err := table.Encode(true)
+					item["filled"] = av
+					return item, err
+				}})
+				return err
+			}, Down: takes(0)},
+			{ID: "2_break", Up: func(context.Context, *migrations.Run) error {
+				if broken {
+					return errors.New("broken")
+				}
+				return nil
+			}},
+			{ID: "again", Revision: "1", Up: takes(0), Repeatable: true},
+		})
+		require.NoError(t, err)
+		for _, step := range []struct {
+			args           string
+			code           int
+			stdout, stderr string
+		}{
+			{"status", 0, "3 pending", ""},
+			{"plan", 0, "run 1_fill fill", ""},
+			{"up", 1, "applied: 1_fill", "1_fill all: 30 items, 30 changed"},
+			{"status", 0, "1 applied, 1 failed, 1 pending", ""},
+			{"validate", 1, "", "2_break is failed"},
+			{"repair", 1, "not made: retry: let Up run 2_break again", ErrNotApproved.Error()},
+			{"repair -yes", 0, "made: retry", ""},
+			{"up", 0, "applied: 2_break, again", ""},
+			{"validate", 0, "go together", ""},
+			{"down -to 1_fill", 1, "", migrations.ErrIrreversible.Error()},
+			{"baseline 2_break", 0, "nothing to do", ""},
+			{"status -json", 0, `"state": "applied"`, ""},
+		} {
+			var stdout, stderr bytes.Buffer
+			err := Command{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}.Run(t.Context(), m, strings.Fields(step.args))
+			assert.Equal(t, step.code, ExitCode(err), "%s: %s", step.args, stderr.String())
+			assert.Contains(t, stdout.String(), step.stdout, step.args)
+			assert.Contains(t, stderr.String(), step.stderr, step.args)
+			broken = broken && !strings.HasPrefix(step.args, "repair -yes")
+		}
+	})
 }

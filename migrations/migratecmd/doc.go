@@ -41,7 +41,7 @@
 // # Output
 //
 // Results go to standard output: aligned tables for people, cut to the width of a terminal, or
-// with -json one JSON document, also when the subcommand fails. Everything else goes to
+// with -json one JSON document, also when the subcommand fails (its member "error" says why). Everything else goes to
 // standard error: the error, what the migrator logs at level Info and above, and the progress
 // of backfills, as a bar on a terminal and as plain lines, one in five seconds at most,
 // elsewhere. What comes from the table or the application and cannot be printed is replaced.

@@ -12,6 +12,7 @@ import (
 
 type statusDocument struct {
 	Migrations []statusRow `json:"migrations"`
+	Error      string      `json:"error,omitempty"`
 }
 
 type statusRow struct {

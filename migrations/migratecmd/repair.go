@@ -3,7 +3,6 @@ package migratecmd
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -15,10 +14,10 @@ import (
 // was agreed to is made only if it is the same fix under the lock.
 func repair(ctx context.Context, c *call) error {
 	fixes, err := c.m.Repair(ctx, nil)
-	if err != nil {
-		return err
+	var agreed []migrations.Fix
+	if err == nil {
+		agreed, err = c.agree(ctx, fixes)
 	}
-	agreed, err := c.agree(ctx, fixes)
 	var made []migrations.Fix
 	if err == nil && len(agreed) > 0 {
 		made, err = c.m.Repair(ctx, func(f migrations.Fix) bool { return contains(agreed, f) })
@@ -30,8 +29,8 @@ func repair(ctx context.Context, c *call) error {
 	for _, f := range fixes {
 		d.Fixes = append(d.Fixes, fixRow{ID: f.ID, Kind: f.Kind, Text: f.Text, Made: contains(made, f)})
 	}
-	problem := c.result(d, func(w io.Writer) {
-		if len(fixes) == 0 {
+	return c.result(err, d, func(w io.Writer) {
+		if len(fixes) == 0 && err == nil {
 			say(w, "nothing to repair\n")
 		}
 		for _, row := range d.Fixes {
@@ -42,7 +41,6 @@ func repair(ctx context.Context, c *call) error {
 			say(w, "%s: %s: %s\n", mark, row.Kind, clean(row.Text))
 		}
 	})
-	return errors.Join(err, problem)
 }
 
 func contains(list []migrations.Fix, f migrations.Fix) bool {

@@ -14,16 +14,20 @@ import (
 // timeLayout is how times are written for people: in UTC, and said so.
 const timeLayout = "2006-01-02 15:04:05Z"
 
+// longestName is how much of a name is shown on a terminal, in columns.
+const longestName = 40
+
 func status(ctx context.Context, c *call) error {
 	list, err := c.m.Status(ctx)
-	if err != nil {
-		return err
-	}
-	d := statusDocument{Migrations: []statusRow{}}
+	d := statusDocument{Migrations: []statusRow{}, Error: textOf(err)}
 	for _, st := range list {
 		d.Migrations = append(d.Migrations, statusRow{ID: st.ID, Name: st.Name, State: st.State, Resumable: st.Resumable, Record: rowOf(st.Record)})
 	}
-	return c.result(d, func(w io.Writer) { c.writeStatus(w, list) })
+	return c.result(err, d, func(w io.Writer) {
+		if err == nil {
+			c.writeStatus(w, list)
+		}
+	})
 }
 
 func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
@@ -32,6 +36,7 @@ func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 		return
 	}
 	g := grid{head: []string{"ID", "NAME", "STATE", "FINISHED", "TOOK", "NOTE"}, optional: []int{4, 3, 1}}
+	width, _ := c.terminal(c.Stdout)
 	counts := map[migrations.State]int{}
 	var states []migrations.State
 	for _, st := range list {
@@ -45,9 +50,12 @@ func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 				took = roundly(r.Took)
 			}
 		}
-		g.add(st.ID, st.Name, string(st.State), finished, took, note(&st))
+		name := clean(st.Name)
+		if width > 0 {
+			name = cut(name, longestName)
+		}
+		g.add(st.ID, name, string(st.State), finished, took, note(&st))
 	}
-	width, _ := c.terminal(c.Stdout)
 	g.write(w, width)
 	slices.Sort(states)
 	texts := make([]string, len(states))

@@ -36,7 +36,7 @@ func baseline(ctx context.Context, c *call) error {
 
 // done writes what was done, and where that was not all what is recorded now.
 func (c *call) done(ctx context.Context, verb string, report migrations.Report, err error) error {
-	problem := c.result(reportOf(report, err), func(w io.Writer) {
+	result := c.result(err, reportOf(report, err), func(w io.Writer) {
 		ids := make([]string, len(report.Done))
 		for i, r := range report.Done {
 			ids[i] = clean(r.ID)
@@ -48,13 +48,10 @@ func (c *call) done(ctx context.Context, verb string, report migrations.Report, 
 			say(w, "nothing to do\n")
 		}
 	})
-	if err == nil {
-		return problem
-	}
-	if failed := (*migrations.PartialError)(nil); errors.As(err, &failed) || ctx.Err() != nil {
+	if failed := (*migrations.PartialError)(nil); errors.As(err, &failed) || err != nil && ctx.Err() != nil {
 		c.explain(ctx)
 	}
-	return err
+	return result
 }
 
 // afterwards bounds how long is asked what is recorded, also when ctx has ended.
