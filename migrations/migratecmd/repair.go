@@ -47,10 +47,22 @@ func contains(list []migrations.Fix, f migrations.Fix) bool {
 	return slices.ContainsFunc(list, func(g migrations.Fix) bool { return g.ID == f.ID && g.Kind == f.Kind && g.Text == f.Text })
 }
 
-// agree finds out which fixes may be made.
+// agree finds out which fixes may be made. Where a migration can be mended in more than one
+// way the first one that is approved is taken.
 func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migrations.Fix, err error) {
-	if c.yes || len(fixes) == 0 {
-		return fixes, nil
+	settled := func(f migrations.Fix) bool {
+		return slices.ContainsFunc(agreed, func(a migrations.Fix) bool { return a.ID == f.ID })
+	}
+	if c.yes {
+		for _, f := range fixes {
+			if !settled(f) {
+				agreed = append(agreed, f)
+			}
+		}
+		return agreed, nil
+	}
+	if len(fixes) == 0 {
+		return nil, nil
 	}
 	if _, ok := c.terminal(c.Stdin); !ok || c.json {
 		return nil, ErrNotApproved
@@ -60,6 +72,9 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 	defer cancel(nil)
 	answers := readLines(ctx, c.Stdin)
 	for _, f := range fixes {
+		if settled(f) {
+			continue
+		}
 		say(c.Stderr, "%s\nDo that? [y/N] ", clean(f.Text))
 		select {
 		case answer, more := <-answers:

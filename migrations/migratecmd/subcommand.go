@@ -59,7 +59,7 @@ func subcommands() []subcommand {
 			more: "Explains each fix, and asks whether to make it. Where it cannot ask and there is no -yes, it\n" +
 				"lists the fixes, makes none, and fails.",
 			flags: func(fs *flag.FlagSet, o *options) {
-				fs.BoolVar(&o.yes, "yes", false, "make all fixes without asking")
+				fs.BoolVar(&o.yes, "yes", false, "make the first fix of each migration without asking")
 			},
 		},
 		{
