@@ -35,8 +35,11 @@ func repair(ctx context.Context, c *call) error {
 		}
 		for _, row := range d.Fixes {
 			mark := "not made"
-			if row.Made {
+			switch {
+			case row.Made:
 				mark = "made"
+			case mended(made, row.ID):
+				continue // in another way
 			}
 			say(w, "%s: %s: %s\n", mark, row.Kind, clean(row.Text))
 		}
@@ -47,15 +50,17 @@ func contains(list []migrations.Fix, f migrations.Fix) bool {
 	return slices.ContainsFunc(list, func(g migrations.Fix) bool { return g.ID == f.ID && g.Kind == f.Kind && g.Text == f.Text })
 }
 
+// mended says whether one of the fixes is of a migration.
+func mended(fixes []migrations.Fix, id string) bool {
+	return slices.ContainsFunc(fixes, func(f migrations.Fix) bool { return f.ID == id })
+}
+
 // agree finds out which fixes may be made. Where a migration can be mended in more than one
 // way the first one that is approved is taken.
 func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migrations.Fix, err error) {
-	settled := func(f migrations.Fix) bool {
-		return slices.ContainsFunc(agreed, func(a migrations.Fix) bool { return a.ID == f.ID })
-	}
 	if c.yes {
 		for _, f := range fixes {
-			if !settled(f) {
+			if !mended(agreed, f.ID) {
 				agreed = append(agreed, f)
 			}
 		}
@@ -72,7 +77,7 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 	defer cancel(nil)
 	answers := readLines(ctx, c.Stdin)
 	for _, f := range fixes {
-		if settled(f) {
+		if mended(agreed, f.ID) {
 			continue
 		}
 		say(c.Stderr, "%s\nDo that? [y/N] ", clean(f.Text))

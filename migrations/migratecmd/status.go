@@ -79,7 +79,7 @@ func note(st *migrations.Status) string {
 		return "taken back"
 	case migrations.Applied:
 		if r.Baseline {
-			return "baseline: was not run"
+			return "taken for applied: was not run, or not to its end"
 		}
 	case migrations.Drifted:
 		return fmt.Sprintf("changed since it was applied, with revision %q", r.Revision)

@@ -56,8 +56,9 @@ func subcommands() []subcommand {
 		},
 		{
 			name: "repair", text: "mend what keeps up from running", run: repair,
-			more: "Explains each fix, and asks whether to make it. Where it cannot ask and there is no -yes, it\n" +
-				"lists the fixes, makes none, and fails.",
+			more: "Explains each fix, and asks whether to make it. Where there are two ways to mend a migration, the\n" +
+				"second is asked for if the first is not wanted, and -yes takes the first. Where it cannot ask and\n" +
+				"there is no -yes, it lists the fixes, makes none, and fails.",
 			flags: func(fs *flag.FlagSet, o *options) {
 				fs.BoolVar(&o.yes, "yes", false, "make the first fix of each migration without asking")
 			},
