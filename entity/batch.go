@@ -29,7 +29,7 @@ func (e *BatchError[T]) Error() string {
 	if len(e.Failed) == 0 {
 		return "entity: batch: nothing failed"
 	}
-	return fmt.Sprintf("%d of %d values failed, the first at index %d: %v", len(e.Failed), e.Of, e.Failed[0].Index, e.Failed[0].Err)
+	return fmt.Sprintf("%d of %d values failed, the first at index %d: %v", len(e.Failed), e.Of, e.Failed[0].Index, bare(e.Failed[0].Err))
 }
 
 // Unwrap returns the causes.
@@ -146,7 +146,7 @@ func (e *Entity[T]) batchKeys(list []T) ([]keys.Key, error) {
 	for i := range list {
 		at[i] = e.Key(list[i])
 		if err := at[i].Validate(); err != nil {
-			return nil, fmt.Errorf("%w: value %d: %w", ErrInvalid, i, err)
+			return nil, fmt.Errorf("%w: value %d: %w", ErrInvalid, i, bare(err))
 		}
 	}
 	return at, nil

@@ -28,6 +28,7 @@ const (
 	addVerb
 	removeVerb
 	appendVerb
+	removeFromVerb
 )
 
 // Set gives a field a value of its type. A value that its tag leaves out of a row, such as
@@ -45,13 +46,18 @@ func Remove(name string) Change { return Change{removeVerb, name, nil} }
 // Append appends the elements of a slice to a list; a missing one counts as empty.
 func Append(name string, elements any) Change { return Change{appendVerb, name, elements} }
 
+// RemoveFrom removes elements, given as the field's type, from a set; those that are not in it
+// do not matter. A set that becomes empty is removed.
+func RemoveFrom(name string, elements any) Change { return Change{removeFromVerb, name, elements} }
+
 // update is a list of changes that has been checked against T.
 type update struct {
-	list []resolved
+	list     []resolved
+	nameless []expectation // what the row had in attributes whose fields cannot be named
 }
 
 type resolved struct {
-	field *field
+	field *field // nil where the attribute's field cannot be named
 	verb  verb
 	value reflect.Value        // for set: of the field's type
 	av    types.AttributeValue // nil for remove, and for a set to nothing
@@ -80,15 +86,20 @@ func (e *Entity[T]) resolveChanges(changes []Change) (*update, error) {
 		}
 		u.list = append(u.list, r)
 	}
-	if f := e.plan.updated; f != nil {
-		r := resolved{field: f, verb: setVerb, value: reflect.ValueOf(f.stamp(e.table.Now())), attr: f.attr}
-		var err error
-		if r.av, err = f.encode(r.value); err != nil {
-			return nil, err
-		}
+	return u, e.stampUpdate(u)
+}
+
+// stampUpdate adds the change that the entity makes itself.
+func (e *Entity[T]) stampUpdate(u *update) (err error) {
+	f := e.plan.updated
+	if f == nil {
+		return nil
+	}
+	r := resolved{field: f, verb: setVerb, value: reflect.ValueOf(f.stamp(e.table.Now())), attr: f.attr}
+	if r.av, err = f.encode(r.value); err == nil {
 		u.list = append(u.list, r)
 	}
-	return u, nil
+	return err
 }
 
 func (p *plan) resolveChange(c Change) (r resolved, err error) {
@@ -131,7 +142,8 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 	}
 	switch r.av.(type) {
 	case *types.AttributeValueMemberN, *types.AttributeValueMemberNS, *types.AttributeValueMemberSS, *types.AttributeValueMemberBS:
-		if c.verb == addVerb && keyType(f.typ) != timeType {
+		_, number := r.av.(*types.AttributeValueMemberN)
+		if c.verb == addVerb && keyType(f.typ) != timeType || c.verb == removeFromVerb && !number {
 			return r, nil
 		}
 	case *types.AttributeValueMemberL:
@@ -139,7 +151,7 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 			return r, nil
 		}
 	}
-	return r, fmt.Errorf("%w: %q is %s and cannot be added or appended to with a %T", ErrInvalid, c.name, f.typ, c.value)
+	return r, fmt.Errorf("%w: %q is %s and cannot be added to, appended to or removed from with a %T", ErrInvalid, c.name, f.typ, c.value)
 }
 
 // encodeElements encodes what is added to a field: by the field's own tag, so that a set
@@ -161,7 +173,7 @@ func (f *field) encodeElements(c Change) (types.AttributeValue, error) {
 	case c.verb == appendVerb && rv.Kind() == reflect.Slice:
 		return &types.AttributeValueMemberL{}, nil
 	}
-	return nil, fmt.Errorf("%w: nothing to add to %q", ErrInvalid, f.goName)
+	return nil, fmt.Errorf("%w: nothing to add to %q, or to remove from it", ErrInvalid, f.goName)
 }
 
 // isNumber says whether the encoder makes a number of the field by itself.
@@ -212,6 +224,8 @@ func (u *update) table() []table.Change {
 		switch {
 		case r.verb == addVerb:
 			list = append(list, attr.Add(r.av))
+		case r.verb == removeFromVerb:
+			list = append(list, attr.DeleteFrom(r.av))
 		case r.verb == appendVerb:
 			list = append(list, attr.Set(attr.OrElse(&types.AttributeValueMemberL{}).Append(r.av)))
 		case r.av == nil:
@@ -223,152 +237,27 @@ func (u *update) table() []table.Change {
 	return list
 }
 
-// touches says whether the update changes what the keys of an index depend on.
-func (p *plan) touches(x *indexPlan, u *update) bool {
-	if x.when {
-		return len(u.list) > 0
-	}
-	for f := range x.refs() {
-		if u.find(f) != nil {
-			return true
+// settled is the update with sums and lists as they come out in v.
+func (u *update) settled(v reflect.Value) (*update, error) {
+	out := &update{list: slices.Clone(u.list)}
+	for i := range out.list {
+		r := &out.list[i]
+		if r.verb == setVerb || r.verb == removeVerb {
+			continue
 		}
-	}
-	return false
-}
-
-// needsRow says whether index keys have to be computed from more than the update and the key say.
-func (e *Entity[T]) needsRow(u *update) bool {
-	p := e.plan
-	for i := range p.indexes {
-		if x := &p.indexes[i]; p.touches(x, u) && (x.when || len(p.unsupplied(x, u)) > 0) {
-			return true
+		av, err := r.field.encode(r.field.of(v))
+		if err != nil {
+			return nil, err
 		}
+		r.verb, r.av = setVerb, av
 	}
-	return false
+	return out, nil
 }
 
 // supplies says whether the update itself tells what the field will be.
 func (u *update) supplies(f *field) bool {
 	r := u.find(f)
 	return r != nil && (r.verb == setVerb || r.verb == removeVerb)
-}
-
-// unchangedBy are the fields that a row keeps through an update, those that the entity
-// maintains itself left out.
-func (p *plan) unchangedBy(u *update) (list []*field) {
-	for _, f := range p.fields {
-		if f.attr == "" && f != p.ttl || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
-			continue
-		}
-		if !u.supplies(f) {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// unsupplied are the fields that an index's keys depend on and that neither the update
-// nor the row's key supplies.
-func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
-	for f := range x.refs() {
-		if u.supplies(f) || p.inKey(f) {
-			continue
-		}
-		list = append(list, f)
-	}
-	return list
-}
-
-// basis is what an update starts from.
-type basis[T any] struct {
-	row     T
-	item    table.Item // the row as it was read just now; nil where row is the caller's
-	guarded bool       // the update is under a condition on the row's version
-}
-
-// indexChanges are the changes of index keys that an update entails, computed from the
-// basis with the update applied, and the condition under which they are right: that the fields
-// taken from the basis are still what they were. Under a version that goes without saying,
-// unless a caller's row lacks them: then it may not be the whole row.
-func (e *Entity[T]) indexChanges(from basis[T], u *update) (changes []table.Change, seen table.Cond, err error) {
-	p := e.plan
-	after, applied := from.row, false
-	var conds []table.Cond
-	asked := map[*field]bool{}
-	for i := range p.indexes {
-		x := &p.indexes[i]
-		if !p.touches(x, u) {
-			continue
-		}
-		if x.when && !from.guarded {
-			return nil, seen, fmt.Errorf("%w: index %s has a predicate: the row as it was read is needed, with its version", ErrInvalid, x.name)
-		}
-		if !applied {
-			if err := u.applyTo(reflect.ValueOf(&after).Elem()); err != nil {
-				return nil, seen, err
-			}
-			applied = true
-		}
-		values, err := e.indexKeys(i, &after)
-		if err != nil {
-			return nil, seen, err
-		}
-		for _, kv := range values {
-			if kv.value == "" {
-				changes = append(changes, table.Attr(kv.attr).Remove())
-			} else {
-				changes = append(changes, table.Attr(kv.attr).Set(kv.value))
-			}
-		}
-		depends := p.unsupplied(x, u)
-		if x.when {
-			depends = p.unchangedBy(u) // a predicate may look at anything
-		}
-		for _, f := range depends {
-			if asked[f] {
-				continue
-			}
-			asked[f] = true
-			cond, err := from.unchanged(p, f)
-			if err != nil {
-				return nil, seen, err
-			}
-			conds = append(conds, cond)
-		}
-	}
-	return changes, table.And(conds...), nil
-}
-
-// unchanged is the condition that the row has for a field what the basis has.
-func (from *basis[T]) unchanged(p *plan, f *field) (cond table.Cond, err error) {
-	v := f.of(reflect.ValueOf(&from.row).Elem())
-	attr := f.attr
-	if f == p.ttl {
-		attr = p.scheme.TTL
-	}
-	switch {
-	case from.guarded && from.item != nil:
-		return cond, nil // goes without saying under the version that was read
-	case from.item != nil:
-		if av := from.item[attr]; av != nil { // in whatever form an older program wrote it
-			return table.Attr(attr).Equal(av), nil
-		}
-		return table.Attr(attr).NotExists(), nil
-	case v.IsZero():
-		// Programs differ in how they write nothing.
-		cond = table.Or(table.Attr(attr).NotExists(), table.Attr(attr).IsType("NULL"))
-		if zero, err := table.Encode(v.Interface()); err == nil {
-			cond = table.Or(cond, table.Attr(attr).Equal(zero))
-		}
-		return cond, nil
-	case f == p.ttl:
-		return table.Attr(attr).Equal(ttlValue(v.Interface().(time.Time))), nil
-	}
-	av, err := f.encode(v)
-	if err != nil || av == nil {
-		return table.Attr(attr).NotExists(), err
-	}
-	return table.Attr(attr).Equal(av), nil
 }
 
 // applyTo makes the changes to a value of T, as DynamoDB makes them to the row.
@@ -379,13 +268,21 @@ func (u *update) applyTo(v reflect.Value) error {
 		switch r.verb {
 		case setVerb, removeVerb:
 			target.Set(r.value)
-		case addVerb, appendVerb:
+		default:
 			have, err := r.field.encode(target)
 			if err != nil {
 				return err
 			}
-			sum, err := combine(have, r.av)
-			if err == nil {
+			var sum types.AttributeValue
+			if r.verb == removeFromVerb {
+				sum, err = without(have, r.av)
+			} else {
+				sum, err = combine(have, r.av)
+			}
+			switch {
+			case err == nil && sum == nil:
+				target.SetZero()
+			case err == nil:
 				err = r.field.decode(target, sum)
 			}
 			if err != nil {
@@ -426,6 +323,49 @@ func combine(have, delta types.AttributeValue) (types.AttributeValue, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: types differ", ErrInvalid)
+}
+
+// without is what DELETE leaves of a set; nil for nothing.
+func without(have, delta types.AttributeValue) (types.AttributeValue, error) {
+	if have == nil {
+		return nil, nil
+	}
+	switch d := delta.(type) {
+	case *types.AttributeValueMemberSS:
+		if h, ok := have.(*types.AttributeValueMemberSS); ok {
+			if rest := minus(h.Value, d.Value, func(x, y string) bool { return x == y }); len(rest) > 0 {
+				return &types.AttributeValueMemberSS{Value: rest}, nil
+			}
+			return nil, nil
+		}
+	case *types.AttributeValueMemberNS:
+		if h, ok := have.(*types.AttributeValueMemberNS); ok {
+			same := func(x, y string) bool {
+				return table.SameValue(&types.AttributeValueMemberN{Value: x}, &types.AttributeValueMemberN{Value: y})
+			}
+			if rest := minus(h.Value, d.Value, same); len(rest) > 0 {
+				return &types.AttributeValueMemberNS{Value: rest}, nil
+			}
+			return nil, nil
+		}
+	case *types.AttributeValueMemberBS:
+		if h, ok := have.(*types.AttributeValueMemberBS); ok {
+			if rest := minus(h.Value, d.Value, bytes.Equal); len(rest) > 0 {
+				return &types.AttributeValueMemberBS{Value: rest}, nil
+			}
+			return nil, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: types differ", ErrInvalid)
+}
+
+func minus[E any](have, delta []E, same func(x, y E) bool) (rest []E) {
+	for _, x := range have {
+		if !slices.ContainsFunc(delta, func(y E) bool { return same(x, y) }) {
+			rest = append(rest, x)
+		}
+	}
+	return rest
 }
 
 func union(a, b []string) []string {

@@ -1,12 +1,18 @@
 package entity_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -72,6 +78,9 @@ func TestChanges(t *testing.T) {
 			{"Add to a set", entity.Add("set", []string{"b", "a"}), func(k *Kinds) { k.Set = []string{"a", "b"} }},
 			{"Add to a set of numbers", entity.Add("nums", []int{2}), func(k *Kinds) { k.Nums = []int{1, 2} }},
 			{"Add to a set of blobs", entity.Add("blobs", [][]byte{{2}}), func(k *Kinds) { k.Blobs = [][]byte{{1}, {2}} }},
+			{"RemoveFrom a set", entity.RemoveFrom("nums", []int{2, 3}), func(*Kinds) {}},
+			{"RemoveFrom a set all it has", entity.RemoveFrom("set", []string{"a", "z"}), func(k *Kinds) { k.Set = nil }},
+			{"RemoveFrom a set of blobs", entity.RemoveFrom("blobs", [][]byte{{1}}), func(k *Kinds) { k.Blobs = nil }},
 			{"Append", entity.Append("list", []int{2, 3}), func(k *Kinds) { k.List = []int{1, 2, 3} }},
 			{"Append nothing", entity.Append("list", []int(nil)), func(*Kinds) {}},
 			{"Remove", entity.Remove("map"), func(k *Kinds) { k.Map = nil }},
@@ -130,6 +139,9 @@ func TestChangesThatDoNotFitAreRefused(t *testing.T) {
 		"add one string to a set":      kinds.UpdateOp(k, entity.Add("set", "x")),
 		"add a number to a custom one": kinds.UpdateOp(k, entity.Add("price", 1)),
 		"append to a set":              kinds.UpdateOp(k, entity.Append("set", []string{"x"})),
+		"remove from a number":         kinds.UpdateOp(k, entity.RemoveFrom("i8", 1)),
+		"remove from a list":           kinds.UpdateOp(k, entity.RemoveFrom("list", []int{1})),
+		"remove nothing from a set":    kinds.UpdateOp(k, entity.RemoveFrom("set", []string{})),
 		"append to a number":           kinds.UpdateOp(k, entity.Append("i8", 1)),
 		"append one element":           kinds.UpdateOp(k, entity.Append("list", 1)),
 		"append others":                kinds.UpdateOp(k, entity.Append("list", []string{"x"})),
@@ -227,6 +239,62 @@ func TestErrorTextsQuoteNoValues(t *testing.T) {
 		for name, err := range errs {
 			assert.NotContains(t, err.Error(), canary, name)
 			assert.NotContains(t, err.Error(), "cAnArY", name)
+		}
+	})
+}
+
+// recorder keeps the bodies of the updates that go through it.
+type recorder struct {
+	next   aws.HTTPClient
+	bodies []map[string]any
+}
+
+func (r *recorder) Do(request *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(request.Header.Get("X-Amz-Target"), ".UpdateItem") {
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return nil, err
+		}
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		var fields map[string]any
+		if err := json.Unmarshal(body, &fields); err != nil {
+			return nil, err
+		}
+		r.bodies = append(r.bodies, fields)
+	}
+	return r.next.Do(request)
+}
+
+func TestTheSameUpdateIsTheSameRequest(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		r := &recorder{}
+		tbl, err := table.Open(e.Client(func(o *dynamodb.Options) {
+			r.next = o.HTTPClient
+			if r.next == nil {
+				r.next = http.DefaultClient
+			}
+			o.HTTPClient = r
+		}), f.raw.Schema(), table.WithClock(f.clock.now))
+		require.NoError(t, err)
+		orders := define(t, tbl, orderSpec())
+		start := Order{Tenant: "acme", ID: "1", Status: "open", Placed: time.Unix(1e9, 0), Total: 5, Tags: []string{"a"}, Note: "n"}
+		for range 20 {
+			o, err := orders.Create(t.Context(), start)
+			require.NoError(t, err)
+			_, err = orders.Update(t.Context(), o,
+				entity.Set("status", "paid"), entity.Add("total", 200), entity.Add("tags", []string{"c", "b"}), entity.Append("lines", []string{"x"}), entity.Remove("note"))
+			require.NoError(t, err)
+			_, err = orders.Modify(t.Context(), o, func(o *Order) error {
+				o.Status, o.Total, o.Note, o.Lines, o.Tags, o.Placed = "void", 1, "again", nil, nil, time.Time{}
+				return nil
+			})
+			require.NoError(t, err)
+			require.NoError(t, orders.Delete(t.Context(), Order{Tenant: "acme", ID: "1"}))
+		}
+		require.Len(t, r.bodies, 40)
+		for i := 2; i < len(r.bodies); i++ {
+			require.Equal(t, r.bodies[i-2], r.bodies[i])
 		}
 	})
 }

@@ -1,15 +1,12 @@
 package entity
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/guregu/dynamo/v2"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -17,8 +14,9 @@ import (
 
 // Key is the key of o's row: only the fields that the templates of PK and SK name count.
 // A key that cannot be made carries its error, which whatever uses it reports.
-func (e *Entity[T]) Key(o T) keys.Key {
-	v := reflect.ValueOf(&o).Elem()
+func (e *Entity[T]) Key(o T) keys.Key { return e.keyOf(reflect.ValueOf(&o).Elem()) }
+
+func (e *Entity[T]) keyOf(v reflect.Value) keys.Key {
 	pk, err := e.plan.pk.format(v)
 	if err != nil {
 		return keys.InvalidKey(e.fail("key of", err))
@@ -62,15 +60,13 @@ func (k keyPlan) complete(v reflect.Value) bool {
 
 // restore fills the fields from a key.
 func (k keyPlan) restore(v reflect.Value, key string) error {
-	parsed, err := k.tpl.ParseValues(key)
+	parsed, err := k.tpl.Parse(key)
 	if err != nil {
 		return err
 	}
-	for i, tf := range k.tpl.Fields() {
-		if val, ok := parsed[tf.Name]; ok {
-			if err := setKeyValue(k.refs[i].of(v), val); err != nil {
-				return err
-			}
+	for i, f := range k.stored {
+		if err := setKeyValue(f.of(v), parsed[i]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -79,11 +75,11 @@ func (k keyPlan) restore(v reflect.Value, key string) error {
 // encode is o as a row: T's attributes, the keys, the type, and what the entity maintains.
 func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 	v := reflect.ValueOf(o).Elem()
-	item, err := dynamo.MarshalItem(o)
+	item, err := e.plan.marshal(v)
 	if err != nil {
-		return nil, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
+		return nil, err
 	}
-	key := e.Key(*o)
+	key := e.keyOf(v)
 	if err := key.Validate(); err != nil {
 		return nil, err
 	}
@@ -94,9 +90,12 @@ func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 	}
 	if p.ttl != nil {
 		delete(item, p.ttl.attr)
-		if at := p.ttl.of(v).Interface().(time.Time); !at.IsZero() {
-			item[p.scheme.TTL] = ttlValue(at)
+		if av := p.ttlAttribute(p.ttl.of(v)); av != nil {
+			item[p.scheme.TTL] = av
 		}
+	}
+	if p.schema != "" && p.current > 0 {
+		item[p.schema] = number(int64(p.current))
 	}
 	item[p.scheme.PK] = &types.AttributeValueMemberS{Value: key.PK}
 	item[p.scheme.SK] = &types.AttributeValueMemberS{Value: key.SK}
@@ -132,6 +131,14 @@ func ttlTime(at time.Time) time.Time {
 
 func ttlValue(at time.Time) types.AttributeValue { return number(ttlTime(at).Unix()) }
 
+// ttlAttribute is the value of the TTL field as it is kept; nil for never.
+func (p *plan) ttlAttribute(v reflect.Value) types.AttributeValue {
+	if at := v.Interface().(time.Time); !at.IsZero() {
+		return ttlValue(at)
+	}
+	return nil
+}
+
 type keyAttr struct{ attr, value string }
 
 // indexKeys are the key attributes of one index for o; with empty values where o is not in it.
@@ -161,7 +168,7 @@ func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 func (e *Entity[T]) Owns(item table.Item) bool {
 	switch typ := item[e.plan.scheme.Type].(type) {
 	case *types.AttributeValueMemberS:
-		return typ.Value == e.typ
+		return typ != nil && typ.Value == e.typ
 	case nil:
 		pk, _ := item[e.plan.scheme.PK].(*types.AttributeValueMemberS)
 		sk, _ := item[e.plan.scheme.SK].(*types.AttributeValueMemberS)
@@ -181,62 +188,21 @@ func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
 	return o, nil
 }
 
-// overflow names an attribute whose number is out of its field's range, which decoding
-// would cut off without a word.
-func (p *plan) overflow(item table.Item) string {
-	for _, f := range p.narrow {
-		n, ok := item[f.attr].(*types.AttributeValueMemberN)
-		if !ok {
-			continue
-		}
-		var err error
-		switch bits := f.typ.Bits(); f.typ.Kind() {
-		case reflect.Float32:
-			_, err = strconv.ParseFloat(n.Value, bits)
-		case reflect.Int8, reflect.Int16, reflect.Int32:
-			_, err = strconv.ParseInt(n.Value, 10, bits)
-		default:
-			_, err = strconv.ParseUint(n.Value, 10, bits)
-		}
-		if errors.Is(err, strconv.ErrRange) {
-			return f.attr
-		}
-	}
-	return ""
-}
-
-// narrow are the fields whose numbers decoding could cut off.
-func narrow(fields []*field) (list []*field) {
-	for _, f := range fields {
-		switch f.typ.Kind() {
-		case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Float32:
-			if f.attr != "" {
-				list = append(list, f)
-			}
-		}
-	}
-	return list
-}
-
 // decode also returns the attribute that is at fault, where it is known.
 func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) {
 	if !e.Owns(item) {
 		return "", ErrType
 	}
 	p := e.plan
-	plain := item
-	if f := p.ttl; f != nil && item[f.attr] != nil {
-		// A number, which T's time.Time would not take unless tagged so.
-		plain = maps.Clone(item)
-		delete(plain, f.attr)
+	if item, err = e.upgraded(item); err != nil {
+		return p.schema, err
 	}
-	if err := dynamo.UnmarshalItem(plain, o); err != nil {
-		return p.culprit(plain), err
-	}
-	if attr := p.overflow(plain); attr != "" {
-		return attr, fmt.Errorf("%w: the number does not fit the field", ErrInvalid)
-	}
+	var zero T
+	*o = zero // what a row lacks is not left over from before
 	v := reflect.ValueOf(o).Elem()
+	if attribute, err := p.unmarshal(item, v); err != nil {
+		return attribute, err
+	}
 	if p.version != nil {
 		n, err := integer(item[p.scheme.Version])
 		if err != nil {
@@ -256,16 +222,6 @@ func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) 
 	return p.restoreKeys(item, v)
 }
 
-// culprit finds the attribute that does not decode, by trying each; "" when all do.
-func (p *plan) culprit(item table.Item) string {
-	for _, f := range p.fields {
-		if av := item[f.attr]; f.attr != "" && av != nil && f.decode(reflect.New(f.typ).Elem(), av) != nil {
-			return f.attr
-		}
-	}
-	return ""
-}
-
 // restoreKeys fills the key's fields that the row does not hold as attributes of their own.
 func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, err error) {
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
@@ -277,7 +233,7 @@ func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, 
 			continue
 		}
 		key, ok := item[k.attr].(*types.AttributeValueMemberS)
-		if !ok {
+		if !ok || key == nil {
 			return k.attr, fmt.Errorf("%w: no such key attribute", ErrInvalid)
 		}
 		if err := k.restore(v, key.Value); err != nil {
@@ -293,6 +249,9 @@ func integer(av types.AttributeValue) (int64, error) {
 	case nil:
 		return 0, nil
 	case *types.AttributeValueMemberN:
+		if n == nil {
+			break
+		}
 		i, err := strconv.ParseInt(n.Value, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("%w: not an integer", ErrInvalid)

@@ -40,14 +40,15 @@ func Into[T any](e *Entity[T], dst *[]T) Sink {
 }
 
 // Each calls f with each row of one entity. An error of f ends the call that the sink was given
-// to, which returns it as it is.
+// to, which returns it as it is. The sentinels of the entity's unique values, which a stream or a
+// scan of the table meets, are taken too, and dropped.
 func Each[T any](e *Entity[T], f func(T) error) Sink {
 	if e == nil || f == nil {
 		return badSink("Each or Into: nil entity or function")
 	}
 	return sink{f: func(item table.Item, expired bool) (bool, error) {
 		if !e.Owns(item) {
-			return false, nil
+			return e.isSentinel(item), nil
 		}
 		if e.hidden(item, expired) {
 			return true, nil

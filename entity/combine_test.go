@@ -39,6 +39,27 @@ func TestSumsAreThoseOfDynamoDB(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, table.SameValue(c.want, got), "%v + %v = %v", c.have, c.delta, got)
 	}
+	for _, c := range []struct{ have, delta, want types.AttributeValue }{
+		{nil, ss("a"), nil},
+		{ss("b", "a"), ss("a", "c"), ss("b")},
+		{ss("a"), ss("a"), nil},
+		{ns("1", "2"), ns("1.0"), ns("2")},
+		{ns("1"), ns("1"), nil},
+		{bs("x", "y"), bs("y"), bs("x")},
+		{bs("x"), bs("x"), nil},
+	} {
+		got, err := without(c.have, c.delta)
+		require.NoError(t, err)
+		if c.want == nil {
+			assert.Nil(t, got)
+			continue
+		}
+		assert.True(t, table.SameValue(c.want, got), "%v - %v = %v", c.have, c.delta, got)
+	}
+	for _, c := range [][2]types.AttributeValue{{n("1"), ns("1")}, {ss("1"), ns("1")}, {ns("1"), ss("1")}, {ss("1"), bs("1")}, {ss("1"), n("1")}} {
+		_, err := without(c[0], c[1])
+		assert.Error(t, err, "%v - %v", c[0], c[1])
+	}
 	for _, c := range [][2]types.AttributeValue{
 		{n("1"), ss("a")},
 		{ss("a"), n("1")},

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/guregu/dynamo/v2"
-
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -17,7 +15,7 @@ import (
 type plan struct {
 	scheme keys.Scheme
 	fields []*field
-	narrow []*field
+	rows   rows
 	// readOnly and untyped are Spec.ReadOnly and Spec.Untyped.
 	readOnly, untyped bool
 
@@ -27,6 +25,9 @@ type plan struct {
 	ttl     *field
 	created *field
 	updated *field
+	uniques []uniquePlan
+	schema  string // attribute of the schema's number; "" for none
+	current int    // number of the current schema
 }
 
 // keyPlan makes one key attribute of a value's fields.
@@ -34,6 +35,7 @@ type keyPlan struct {
 	attr      string
 	tpl       *keys.Template
 	refs      []*field // by the template's fields
+	stored    []*field // those that a key is parsed into
 	inherited bool     // of an index: the attribute is one of the table's own keys
 }
 
@@ -65,7 +67,22 @@ func (p *plan) inKey(f *field) bool {
 // definition is what two entities of a table are compared by.
 type definition struct {
 	goType reflect.Type
+	rows   []rowKeys // the entity's, then its sentinels'
+}
+
+// rowKeys are the keys that rows of one type can have.
+type rowKeys struct {
+	typ    string
 	pk, sk *keys.Template
+}
+
+func (p *plan) definition(goType reflect.Type, typ string) definition {
+	d := definition{goType: goType, rows: []rowKeys{{typ, p.pk.tpl, p.sk.tpl}}}
+	for i := range p.uniques {
+		x := &p.uniques[i]
+		d.rows = append(d.rows, rowKeys{x.typ, x.key.tpl, x.sk})
+	}
+	return d
 }
 
 // Define checks spec against T and the table's schema, and compiles it. All problems are
@@ -89,10 +106,6 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		for _, p := range problems {
 			c.problem("%s", p)
 		}
-		// A nil pointer: what cannot be encoded shows without a value.
-		if _, err := dynamo.Marshal((*T)(nil)); err != nil {
-			c.problem("%s: %w", rt, err)
-		}
 		c.keys(spec.Type, spec.PK, spec.SK)
 		c.plan.version = c.special("Version", spec.Version, reflect.TypeFor[int64]())
 		c.plan.ttl = c.special("TTL", spec.TTL, timeType)
@@ -102,11 +115,18 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 			c.index(i, x.Name, x.PK, x.SK, x.When != nil)
 			e.when = append(e.when, x.When)
 		}
+		for i, x := range spec.Unique {
+			c.unique(i, spec.Type, x.Name, x.Key, x.When != nil)
+			e.only = append(e.only, x.When)
+		}
+		e.upgrades = slices.Clone(spec.Upgrades)
+		c.upgrades(spec.Schema, len(spec.Upgrades), func(i int) bool { return spec.Upgrades[i] == nil })
 		c.specials()
 		c.attributes()
+		c.rows(rt)
 	}
 	if len(c.problems) == 0 {
-		def := definition{goType: reflect.TypeFor[T](), pk: c.plan.pk.tpl, sk: c.plan.sk.tpl}
+		def := c.plan.definition(reflect.TypeFor[T](), spec.Type)
 		if err := t.Register(spec.Type, def, func(name string, other any) error { return def.clash(spec.Type, name, other) }); err != nil {
 			c.problems = append(c.problems, err)
 		}
@@ -119,18 +139,30 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 
 func (d definition) clash(name, otherName string, other any) error {
 	o, ok := other.(definition)
-	switch {
-	case !ok:
+	if !ok {
 		return nil
-	case name == otherName:
-		if d.goType == o.goType && d.pk.String() == o.pk.String() && d.sk.String() == o.sk.String() {
+	}
+	if name == otherName {
+		if d.goType == o.goType && slices.EqualFunc(d.rows, o.rows, rowKeys.same) {
 			return nil
 		}
 		return fmt.Errorf("Type %q is taken by another entity of this table", name)
-	case keys.Overlap(d.sk, o.sk) && keys.Overlap(d.pk, o.pk): // sort keys differ sooner, as a rule
-		return fmt.Errorf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", d.pk, d.sk, otherName, o.pk, o.sk)
+	}
+	for _, a := range d.rows {
+		for _, b := range o.rows {
+			switch {
+			case a.typ == b.typ:
+				return fmt.Errorf("Type %q is taken by another entity of this table, or by its unique values", a.typ)
+			case keys.Overlap(a.sk, b.sk) && keys.Overlap(a.pk, b.pk): // sort keys differ sooner, as a rule
+				return fmt.Errorf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", a.pk, a.sk, b.typ, b.pk, b.sk)
+			}
+		}
 	}
 	return nil
+}
+
+func (k rowKeys) same(o rowKeys) bool {
+	return k.typ == o.typ && k.pk.String() == o.pk.String() && k.sk.String() == o.sk.String()
 }
 
 // compiler collects what is wrong while it compiles.
@@ -147,7 +179,6 @@ func (c *compiler) problem(format string, args ...any) {
 
 func (c *compiler) keys(typ, pk, sk string) {
 	c.plan.fields = c.fields
-	c.plan.narrow = narrow(c.fields)
 	switch {
 	case typ == "":
 		c.problem("Type: empty")
@@ -181,6 +212,9 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 			c.problem("%s: field %q has no attribute and its %s cannot be read back from a key: it has no UnmarshalText", where, f.goName, f.typ)
 		}
 		k.refs = append(k.refs, f)
+		if !tf.Computed {
+			k.stored = append(k.stored, f)
+		}
 	}
 	return k
 }
@@ -241,6 +275,16 @@ func (c *compiler) specials() {
 			if f == p.version && f != nil {
 				c.problem("Indexes: index %q: the version cannot be part of a key", x.name)
 			}
+		}
+	}
+	for _, x := range p.uniques {
+		for _, f := range x.key.refs {
+			if f == p.version || f == p.created || f == p.updated {
+				c.problem("Unique: constraint %q: field %q is maintained by the entity", x.name, f.goName)
+			}
+		}
+		if p.sk.tpl != nil && p.pk.tpl != nil && keys.Overlap(p.sk.tpl, x.sk) && keys.Overlap(p.pk.tpl, x.key.tpl) {
+			c.problem("Unique: constraint %q: its sentinels could have the keys of rows", x.name)
 		}
 	}
 }

@@ -35,7 +35,31 @@
 // whatever the fields' tags say. The version counts from 1; a time to live is in whole
 // seconds, rounded up.
 //
-// A type that is its own ItemMarshaler has to write the attributes that its tags name.
+// Define compiles them once; rows are then written and read without looking anything up by
+// name. What comes out is what guregu/dynamo v2.6.0 makes, except where that loses data or
+// panics: a number that does not fit its field is refused, also inside of lists and maps,
+// and so are NaN and infinity; values are at most 32 lists and maps deep, as in DynamoDB; an
+// embedded struct never hides a field of its type's name; maps that are sets are written in order.
+//
+// A type that is its own ItemMarshaler has to write the attributes that its tags name. It
+// and an ItemUnmarshaler are called for every row.
+//
+// # Unique values
+//
+// Spec.Unique names what no two rows may share. Each value of a row stands in a row of its
+// own beside it, the sentinel, with these attributes: the table's keys, the type
+// ("User.email"), "uniqueowner" (a map with the key of the row that has the value), and the
+// row's time to live. Row and sentinels are written in one transaction, so a crash leaves none
+// without the other. What can: another program that deletes a row, and DynamoDB,
+// which deletes expired rows one by one. An expired sentinel counts as none, and one whose
+// owner does not exist is taken over, by all but the …Op twins, under the condition that
+// the owner does not come back.
+//
+// # Schemas
+//
+// Spec.Upgrades tell how rows of older programs become today's. All that read
+// upgrade what they read and write nothing; Update, Modify and Upsert bring a row that
+// they change to the current schema as a whole, by the same write; Put replaces it.
 //
 // # Guarantees
 //
@@ -50,9 +74,15 @@
 //   - Keys of indexes are never stale. What an update touches is computed anew, from what is
 //     supplied or from a consistent read, under a condition that it still holds.
 //   - With a Version nothing that was not seen is overwritten: that is ErrStale.
+//   - No two rows have the same value of a Unique constraint, expired rows left out: that is
+//     a *UniqueError. The value that a row had is known from the row, or its write is refused.
+//   - Modify writes what its function changed and nothing else, to the row that it was shown.
+//   - A row holds attributes of one schema, and a row of a newer one is not overwritten,
+//     changed or deleted, unless it has expired: that is ErrNewer.
+//   - The same update makes the same request.
 //   - Expired rows are invisible before DynamoDB deletes them, also for Create and Update. Only
 //     WithExpired, Raw and Sort show them.
-//   - Attributes that T does not know survive Update.
+//   - Attributes that T does not know survive Update, Modify and Upsert.
 //   - No reader drops a row silently: one that does not decode is a *DecodeError, with its
 //     key. Query, Page and Scan step over rows of other types, Collect and Sort report them
 //     unless told.
@@ -74,9 +104,17 @@
 //   - Update with a version above 0 takes the value given to be the whole row as it was read. A
 //     value that lacks a field of an index's key is refused with ErrStale; what a
 //     predicate (Index.When) misses cannot be told.
-//   - When an answer is lost, Create, Put, Update and Delete recognise their own effect in the
+//   - When an answer is lost, Create, Put, Update, Modify and Delete recognise their own effect in the
 //     row they find. Somebody else's write of exactly the same content at the same version
 //     looks the same. Updated, or a field that says who wrote, tells them apart.
+//   - A row that was deleted and created again counts its versions from 1 again: Put and Update
+//     with a version that was read before may meet the new row, and take it for the old one. Modify does
+//     not, and keys of indexes and sentinels are right all the same.
+//   - Rows that are older than a constraint have no sentinels until their value changes, and
+//     do not keep others from having it.
+//   - Handing a unique value from one row to another takes two transactions: in one, both rows
+//     would write the same sentinel, which is ErrInvalid.
+//   - Batches (Table.BatchWrite) know nothing of sentinels.
 //   - Without a version, an Add whose answer was lost may count twice; in a transaction never.
 //   - Index reads are eventually consistent, and an index that does not hold all attributes
 //     gives rows with fields missing.
@@ -84,9 +122,10 @@
 //
 // # Failure handling
 //
-// Errors are those of package table, and ErrExists, ErrStale, ErrType. A failed condition
-// is a result: nothing was written. Update with version 0 reads again when it loses a
-// race, by the table's retry policy. In a transaction a condition error's Err
+// Errors are those of package table, and ErrExists, ErrStale, ErrType, ErrUnique, ErrNewer,
+// ErrOlder. A failed condition is a result: nothing was written. Update with version 0, Modify
+// and Upsert read again when they lose a race, by the table's retry policy. A condition that
+// was added (Entity.If, Op.If) and does not hold is ErrCondition alone. In a transaction a condition error's Err
 // (table.ConditionError) says which of these it was.
 //
 // # Cost
@@ -98,6 +137,10 @@
 //	Update                 1 conditional write; a consistent read before it when an index key depends on a field that
 //	                       neither the update nor the key supplies, and on any update with a predicate, unless the
 //	                       value has a version above 0
+//	Modify, Upsert         1 consistent read and 1 conditional write, each time that a race is lost too
+//	Put, Delete, unique    1 consistent read more; Delete of a whole row with a version above 0 does without
+//	unique values          a transaction where one changes: 2 writes for the row, and 2 for each sentinel that
+//	                       is written or deleted; a read each for those in the way
 //	…Op                    nothing: the transaction counts twice a write each
 //	Query                  1 request per page, rows of other types and expired ones included; per shard
 //	Page                   the same, of a row more than the page has
@@ -112,5 +155,6 @@
 // # Permissions
 //
 // Those of the calls in package table: dynamodb:GetItem, BatchGetItem, PutItem, UpdateItem,
-// DeleteItem, and Query and Scan on the table and its indexes.
+// DeleteItem, and Query and Scan on the table and its indexes; ConditionCheckItem where values
+// are unique.
 package entity

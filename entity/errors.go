@@ -18,6 +18,11 @@ var (
 	ErrStale = errors.New("row was changed by somebody else")
 	// ErrType says that the row at the key belongs to something else.
 	ErrType = errors.New("row is of another type")
+	// ErrNewer says that the row is of a newer schema than this program knows (Spec.Upgrades).
+	ErrNewer = errors.New("row is of a newer schema than this program knows")
+	// ErrOlder says that an operation in a transaction met a row of an older schema. Only
+	// Update, Modify and Put bring such a row to the current one.
+	ErrOlder = errors.New("row is of an older schema")
 	// ErrInvalid says that a specification, a value or a change is not acceptable.
 	ErrInvalid = table.ErrInvalid
 )
@@ -82,5 +87,27 @@ func (e *Entity[T]) fail(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("entity: %s %s: %w", operation, e.typ, err)
+	if decode, ok := err.(*DecodeError); ok { //nolint:errorlint // as in bare
+		return decode
+	}
+	return &failure{operation, e.typ, bare(err)}
 }
+
+// bare is an error without the name of this package and the operation in front of it, for a
+// text that says them already.
+func bare(err error) error {
+	if f, ok := err.(*failure); ok { //nolint:errorlint // only what stands outermost says the same twice
+		return f.err
+	}
+	return err
+}
+
+// failure is an operation of an entity that failed.
+type failure struct {
+	operation, typ string
+	err            error
+}
+
+func (f *failure) Error() string { return fmt.Sprintf("entity: %s %s: %v", f.operation, f.typ, f.err) }
+
+func (f *failure) Unwrap() error { return f.err }

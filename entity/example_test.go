@@ -7,6 +7,8 @@ import (
 	"log"
 	"time"
 
+	"github.com/guregu/dynamo/v2"
+
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -142,4 +144,140 @@ func ExampleEntity_Query() {
 	// 01:00:00 warm <nil>
 	// 02:00:00 hot <nil>
 	// last: off <nil>
+}
+
+func ExampleUnique() {
+	ctx := context.Background()
+	tbl := newTable(ctx)
+
+	type Account struct {
+		Tenant  string `dynamo:"tenant"`
+		ID      string `dynamo:"id"`
+		Email   string `dynamo:"email,omitempty"`
+		Version int64  `dynamo:"rev"`
+	}
+	accounts, err := entity.Define(tbl, entity.Spec[Account]{
+		Type: "Account", PK: "TENANT#{tenant}", SK: "ACCOUNT#{id}", Version: "rev",
+		Unique: []entity.Unique[Account]{{Name: "email", Key: "{tenant}#{email}"}}, // within a tenant
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ann, err := accounts.Create(ctx, Account{Tenant: "acme", ID: "1", Email: "ann@example.com"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	bob := Account{Tenant: "acme", ID: "2", Email: "ann@example.com"}
+	_, err = accounts.Create(ctx, bob)
+	var taken *entity.UniqueError
+	fmt.Println(errors.As(err, &taken), taken)
+
+	_, err = accounts.Update(ctx, ann, entity.Set("email", "ann@example.org")) // frees the old one
+	if err == nil {
+		_, err = accounts.Create(ctx, bob)
+	}
+	fmt.Println(err)
+	// Output:
+	// true value is taken: constraint "email" of Account
+	// <nil>
+}
+
+func ExampleEntity_Modify() {
+	ctx := context.Background()
+	tbl := newTable(ctx)
+
+	type Cart struct {
+		ID    string         `dynamo:"id"`
+		Lines map[string]int `dynamo:"lines"`
+	}
+	carts, err := entity.Define(tbl, entity.Spec[Cart]{Type: "Cart", PK: "CART#{id}", SK: "CART"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	add := func(article string, n int) func(*Cart) error {
+		return func(c *Cart) error {
+			if c.Lines == nil {
+				c.Lines = map[string]int{}
+			}
+			if c.Lines[article] += n; c.Lines[article] > 10 {
+				return fmt.Errorf("too many of %s", article)
+			}
+			return nil
+		}
+	}
+	fmt.Println(carts.Upsert(ctx, Cart{ID: "7"}, add("hinge", 2))) // makes the row
+	fmt.Println(carts.Modify(ctx, Cart{ID: "7"}, add("latch", 1)))
+	_, err = carts.Modify(ctx, Cart{ID: "7"}, add("hinge", 20))
+	fmt.Println(err)
+	// Output:
+	// {7 map[hinge:2]} <nil>
+	// {7 map[hinge:2 latch:1]} <nil>
+	// entity: modify Cart: too many of hinge
+}
+
+func ExampleEntity_If() {
+	ctx := context.Background()
+	tbl := newTable(ctx)
+
+	type Job struct {
+		ID    string `dynamo:"id"`
+		State string `dynamo:"state"`
+	}
+	jobs, err := entity.Define(tbl, entity.Spec[Job]{Type: "Job", PK: "JOB#{id}", SK: "JOB"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	job, err := jobs.Create(ctx, Job{ID: "1", State: "running"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	done := jobs.If(jobs.Field("state").Equal("done"))
+	fmt.Println(errors.Is(done.Delete(ctx, job), table.ErrCondition))
+	if _, err := jobs.Update(ctx, job, entity.Set("state", "done")); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(done.Delete(ctx, job))
+	// Output:
+	// true
+	// <nil>
+}
+
+func ExampleSpec_upgrades() {
+	ctx := context.Background()
+	tbl := newTable(ctx)
+
+	type Price struct {
+		Article string `dynamo:"article"`
+		Cents   int64  `dynamo:"cents"`
+	}
+	prices, err := entity.Define(tbl, entity.Spec[Price]{
+		Type: "Price", PK: "PRICE#{article}", SK: "PRICE",
+		Upgrades: []func(table.Item) (table.Item, error){
+			func(row table.Item) (table.Item, error) { // from 0, where prices were in whole units
+				var old struct {
+					Units int64 `dynamo:"units"`
+				}
+				if err := dynamo.UnmarshalItem(row, &old); err != nil {
+					return nil, err
+				}
+				delete(row, "units")
+				cents, err := table.Encode(100 * old.Units)
+				row["cents"] = cents
+				return row, err
+			},
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	row := tbl.KeyItem(prices.Key(Price{Article: "hinge"}))
+	row["units"], _ = table.Encode(7)
+	if err := tbl.Write(ctx, table.Put(row)); err != nil { // by an older program
+		log.Fatal(err)
+	}
+	fmt.Println(prices.Get(ctx, Price{Article: "hinge"}))
+	fmt.Println(prices.Update(ctx, Price{Article: "hinge"}, entity.Add("cents", 50)))
+	// Output:
+	// {hinge 700} <nil>
+	// {hinge 750} <nil>
 }

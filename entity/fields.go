@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/guregu/dynamo/v2"
 
+	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -20,7 +21,7 @@ type field struct {
 	attr   string // attribute name; "" for a field that is not encoded ("-")
 	index  []int
 	typ    reflect.Type
-	alone  reflect.Type // a struct of only this field, to encode it by its own tag
+	codec  *codec.Field // its part of the compiled T; nil for a field that is not encoded
 	unix   bool         // a time that is kept in whole seconds
 }
 
@@ -88,14 +89,7 @@ func newField(f reflect.StructField) *field {
 	case "-":
 		name = ""
 	}
-	fd := &field{goName: f.Name, attr: name, index: f.Index, typ: f.Type, unix: slices.Contains(strings.Split(flags, ","), "unixtime")}
-	if name != "" {
-		fd.alone = reflect.StructOf([]reflect.StructField{{Name: "F", Type: f.Type, Tag: f.Tag}})
-		if tag := f.Tag.Get("dynamo"); tag == "" || tag[0] == ',' {
-			fd.alone = reflect.StructOf([]reflect.StructField{{Name: f.Name, Type: f.Type, Tag: f.Tag}})
-		}
-	}
-	return fd
+	return &field{goName: f.Name, attr: name, index: f.Index, typ: f.Type, unix: slices.Contains(strings.Split(flags, ","), "unixtime")}
 }
 
 // stamp is a time as the field keeps it.
@@ -112,22 +106,20 @@ func (f *field) of(v reflect.Value) reflect.Value { return v.FieldByIndex(f.inde
 // encode is the attribute value that a whole value of T would have for v in this field;
 // nil where the field would be left out.
 func (f *field) encode(v reflect.Value) (types.AttributeValue, error) {
-	alone := reflect.New(f.alone).Elem()
-	alone.Field(0).Set(v)
-	item, err := dynamo.MarshalItem(alone.Interface())
+	av, err := f.codec.Encode(v)
 	if err != nil {
 		return nil, &table.EncodeError{What: fmt.Sprintf("attribute %q", f.attr), Err: err}
 	}
-	return item[f.attr], nil
+	return av, nil
 }
 
 // decode sets the field of a value of T, addressed by target, from an attribute value.
 func (f *field) decode(target reflect.Value, av types.AttributeValue) error {
-	alone := reflect.New(f.alone)
-	if err := dynamo.UnmarshalItem(dynamo.Item{f.attr: av}, alone.Interface()); err != nil {
+	fresh := reflect.New(f.typ).Elem()
+	if err := f.codec.Decode(av, fresh); err != nil {
 		return err
 	}
-	target.Set(alone.Elem().Field(0))
+	target.Set(fresh)
 	return nil
 }
 

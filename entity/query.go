@@ -35,7 +35,11 @@ func (e *Entity[T]) read(ctx context.Context, o T, r reading) (row T, err error)
 }
 
 func (e *Entity[T]) readItem(ctx context.Context, o T, r reading) (table.Item, error) {
-	item, err := e.table.Get(ctx, e.Key(o), r.consistent)
+	key := e.Key(o)
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	item, err := e.table.Get(ctx, key, r.consistent)
 	if err != nil {
 		return nil, err
 	}

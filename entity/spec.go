@@ -1,6 +1,8 @@
 package entity
 
 import (
+	"fmt"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -37,6 +39,23 @@ type Spec[T any] struct {
 	// Created and Updated name time.Time fields that are set when a row is first and last
 	// written. Default to "": none.
 	Created, Updated string
+
+	// Unique are the values that no two rows may share. Defaults to none.
+	Unique []Unique[T]
+
+	// Upgrades bring rows that were written by older programs to today's schema: the i-th
+	// makes of a row of schema i one of schema i+1, so their number is that of the current
+	// schema, which every write keeps in the attribute Schema. Rows without it are of schema
+	// 0. Rows are upgraded whenever they are read, and written back only with a write that
+	// is made anyway; a row of a schema above the current one is ErrNewer and is never
+	// overwritten. A function gets a copy that it may change and return. It must give the
+	// same for the same row, and leave keys, unique values, type, version and TTL alone; indexes
+	// hold a row under its old keys until it is written. Defaults to none: rows have no schema.
+	Upgrades []func(table.Item) (table.Item, error)
+
+	// Schema names the attribute of the schema's number. With it, and no Upgrades, rows of
+	// newer schemas are recognised. Defaults to "schema" where there are Upgrades.
+	Schema string
 }
 
 // Index says which keys rows of an entity have in one index of the table. A row has them
@@ -61,6 +80,10 @@ type Entity[T any] struct {
 	typ   string
 	plan  *plan
 	when  []func(T) bool // by index
+	only  []func(T) bool // by unique constraint
+
+	upgrades []func(table.Item) (table.Item, error)
+	cond     table.Cond // of every write
 }
 
 // Table is the table that the entity lives in.
@@ -68,3 +91,32 @@ func (e *Entity[T]) Table() *table.Table { return e.table }
 
 // Type is the value of the type attribute.
 func (e *Entity[T]) Type() string { return e.typ }
+
+// If is the entity with a condition on the row of every write, in addition to its own:
+// orders.If(orders.Field("status").Equal("open")).Delete(ctx, o). A row for which it does not
+// hold is ErrCondition; where something else is in the way too, that is the error. Reads are
+// not affected.
+func (e *Entity[T]) If(conds ...table.Cond) *Entity[T] {
+	conditional := *e
+	conditional.cond = table.And(append([]table.Cond{e.cond}, conds...)...)
+	return &conditional
+}
+
+// Field is a field's attribute, for conditions and filters. Fields are named as in Spec;
+// what uses an unknown one is refused with ErrInvalid. Values that it is compared with are
+// encoded by their own type, not by the field's tag: a time that is kept as a number is
+// compared as a number.
+func (e *Entity[T]) Field(name string) table.Operand {
+	f := resolve(e.plan.fields, name)
+	switch {
+	case f == nil:
+		return table.InvalidOperand(fmt.Errorf("%w: %s has no field %q", ErrInvalid, e.typ, name))
+	case f == e.plan.version:
+		return table.Attr(e.plan.scheme.Version)
+	case f == e.plan.ttl:
+		return table.Attr(e.plan.scheme.TTL)
+	case f.attr == "":
+		return table.InvalidOperand(fmt.Errorf("%w: %q is not kept in an attribute", ErrInvalid, name))
+	}
+	return table.Attr(f.attr)
+}

@@ -7,32 +7,101 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/mortise-go/mortise/table"
 )
 
+var errReadOnly = fmt.Errorf("%w: the entity is read-only", ErrInvalid)
+
 // Create writes a new row and returns it as written, with its version and timestamps. A
-// row at the key, whoever wrote it, is ErrExists; one that has expired is replaced.
+// row at the key, whoever wrote it, is ErrExists; one that has expired is replaced. A value
+// that another row has and that has to be unique is a *UniqueError.
 //
-// Cost: one conditional put.
-func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) { return e.put(ctx, "create", o, true) }
+// Cost: one conditional put; with unique values a transaction of the row and a sentinel each.
+func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
+	stamped := e.stamp(o, true)
+	if err := e.putNow(ctx, stamped, nil, true); err != nil {
+		return o, e.fail("create", err)
+	}
+	return stamped, nil
+}
 
 // Put writes a whole row, replacing the one at the key with everything in it, and returns
 // it as written. Where T has a version, o has to be as it was read: a row of another
 // version is ErrStale. Version 0 replaces only a row without a version, or none.
 //
-// Cost: one put.
-func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) { return e.put(ctx, "put", o, false) }
-
-func (e *Entity[T]) put(ctx context.Context, operation string, o T, create bool) (T, error) {
-	stamped := e.stamp(o, create)
-	op := e.putOp(stamped, create)
-	err := e.table.Write(ctx, op)
-	if err == nil || ownEffect(err, op.Item()) {
-		return stamped, nil
+// Cost: one put; with unique values a consistent read, and a transaction where a value
+// changes.
+func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
+	stamped := e.stamp(o, false)
+	var err error
+	if len(e.plan.uniques) == 0 {
+		err = e.putNow(ctx, stamped, nil, false)
+	} else {
+		err = e.replace(ctx, o, stamped)
 	}
-	return o, e.fail(operation, err)
+	if err != nil {
+		return o, e.fail("put", err)
+	}
+	return stamped, nil
+}
+
+// replace is Put where values are unique: what the row had has to be known.
+func (e *Entity[T]) replace(ctx context.Context, o, stamped T) error {
+	return e.racing(ctx, func() error {
+		from, err := e.basis(ctx, o, true)
+		if err != nil {
+			return err
+		}
+		if e.plan.version == nil {
+			return raced(e.putNow(ctx, stamped, from, false))
+		}
+		var have int64
+		if !from.absent() {
+			have = e.versionOf(&from.row)
+		}
+		switch version := e.versionOf(&o); {
+		case version > 0 && from.absent():
+			err = ErrNotFound
+		case version != have && version >= 0:
+			err = ErrStale
+		default:
+			err = e.putNow(ctx, stamped, from, false)
+		}
+		return final(err) // the caller names a version, so losing a race is the caller's business
+	})
+}
+
+// basis reads the row of o to start a write from. Where absent is allowed, that may be none.
+func (e *Entity[T]) basis(ctx context.Context, o T, absent bool) (*basis[T], error) {
+	item, err := e.readItem(ctx, o, reading{consistent: true, expired: absent})
+	if absent && (errors.Is(err, ErrNotFound) || err == nil && e.Owns(item) && e.plan.expired(item, e.table.Now())) {
+		return &basis[T]{item: table.Item{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, err := e.Decode(item)
+	if err != nil {
+		return nil, err
+	}
+	return &basis[T]{row: row, item: item, guarded: e.plan.version != nil, whole: true}, nil
+}
+
+// absent says that there was no row, or an expired one.
+func (from *basis[T]) absent() bool { return from.item != nil && len(from.item) == 0 }
+
+func (e *Entity[T]) putNow(ctx context.Context, stamped T, from *basis[T], create bool) error {
+	return e.settled(ctx, func(s settlement) error {
+		op := e.putOp(stamped, from, create, s)
+		if err := op.Err(); err != nil {
+			return err
+		}
+		err := e.table.Write(ctx, op)
+		if ownEffect(err, op.Item()) {
+			return nil
+		}
+		return err
+	})
 }
 
 // ownEffect says that a write found nothing but what it had written itself, in an earlier
@@ -42,11 +111,18 @@ func ownEffect(err error, wrote table.Item) bool {
 	return errors.As(err, &failed) && failed.Repeated && len(failed.Item) > 0 && table.SameItem(failed.Item, wrote)
 }
 
-// CreateOp is Create as part of a transaction.
-func (e *Entity[T]) CreateOp(o T) table.Op { return e.putOp(e.stamp(o, true), true) }
+// CreateOp is Create as part of a transaction. With unique values it takes an action more
+// for each.
+func (e *Entity[T]) CreateOp(o T) table.Op { return e.putOp(e.stamp(o, true), nil, true, nil) }
 
-// PutOp is Put as part of a transaction.
-func (e *Entity[T]) PutOp(o T) table.Op { return e.putOp(e.stamp(o, false), false) }
+// PutOp is Put as part of a transaction. It cannot read, so where values are unique it is for new
+// rows only, of version 0: ModifyOp replaces what was read.
+func (e *Entity[T]) PutOp(o T) table.Op {
+	if len(e.plan.uniques) > 0 && (e.plan.version == nil || e.versionOf(&o) > 0) {
+		return table.Invalid(e.fail("put", fmt.Errorf("%w: the unique values that the row had are not known: use ModifyOp", ErrInvalid)))
+	}
+	return e.putOp(e.stamp(o, false), nil, false, nil)
+}
 
 // stamp is o as it will be written.
 func (e *Entity[T]) stamp(o T, create bool) T {
@@ -74,16 +150,8 @@ func (e *Entity[T]) stamp(o T, create bool) T {
 	return o
 }
 
-// bind keeps an operation from being written to another table, or at all where the entity
-// is for reading only.
-func (e *Entity[T]) bind(op table.Op) table.Op {
-	if e.plan.readOnly {
-		return table.Invalid(e.fail("write", fmt.Errorf("%w: the entity is read-only", ErrInvalid)))
-	}
-	return op.In(e.table)
-}
-
-func (e *Entity[T]) putOp(stamped T, create bool) table.Op {
+// putOp writes a row over what from says; nil where that does not matter.
+func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) table.Op {
 	p := e.plan
 	var version int64
 	if p.version != nil {
@@ -96,73 +164,73 @@ func (e *Entity[T]) putOp(stamped T, create bool) table.Op {
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
-	op := e.bind(table.Put(item))
+	var before *T
+	if from != nil && !from.absent() {
+		before = &from.row
+	}
+	sentinels, err := e.sentinels(e.Key(stamped), before, &stamped, s)
+	if err != nil {
+		return table.Invalid(e.fail("put", err))
+	}
+	op := table.Put(item).With(sentinels...)
+	if create || from != nil && from.absent() && p.version == nil {
+		return e.createOp(op, create)
+	}
+	g := &guard{version: anyVersion}
 	switch {
-	case create:
-		free := table.Attr(p.scheme.PK).NotExists()
-		if p.ttl != nil {
-			free = table.Or(free, table.And(e.isType(), e.hasExpired()))
-		}
-		return op.If(free).Explain(func(table.Item) error { return ErrExists })
 	case version > 1:
-		return op.If(e.isVersion(version - 1)).Explain(e.explainStale)
+		g.version = version - 1
 	case version == 1:
-		free := table.And(table.Attr(p.scheme.Version).NotExists(), e.isOursOrNone())
-		if p.ttl != nil { // what nobody can see cannot be stale
-			free = table.Or(free, table.And(e.isType(), e.hasExpired()))
+		g.version, g.free = noVersion, true
+	case before != nil:
+		g.exists = true
+	}
+	if before != nil {
+		if g.seen, err = e.expectations(from); err != nil {
+			return table.Invalid(e.fail("put", err))
 		}
-		return op.If(free).Explain(e.explainStale)
 	}
-	return op.If(e.isOursOrNone()).Explain(e.explainStale)
+	return e.guarded(op, g)
 }
 
-func (e *Entity[T]) isType() table.Cond {
-	typ := table.Attr(e.plan.scheme.Type)
-	if e.plan.untyped { // at its key, which says as much
-		return table.Or(typ.NotExists(), typ.Equal(e.typ))
+// createOp makes a put depend on there being no row.
+func (e *Entity[T]) createOp(op table.Op, create bool) table.Op {
+	p := e.plan
+	free := table.Attr(p.scheme.PK).NotExists()
+	if p.ttl != nil {
+		free = table.Or(free, table.And(e.isType(), e.hasExpired()))
 	}
-	return typ.Equal(e.typ)
-}
-
-// isOursOrNone keeps a put from replacing a row of another type. Rows without a type
-// attribute are let through: their key is all the type they have.
-func (e *Entity[T]) isOursOrNone() table.Cond {
-	return table.Or(table.Attr(e.plan.scheme.Type).NotExists(), e.isType())
-}
-
-func (e *Entity[T]) isVersion(version int64) table.Cond {
-	return table.And(table.Attr(e.plan.scheme.Version).Equal(version), e.isOursOrNone())
-}
-
-func (e *Entity[T]) hasExpired() table.Cond {
-	return table.Attr(e.plan.scheme.TTL).Between(1, e.table.Now().Unix())
-}
-
-// explainStale says what a failed version condition means, by the row that was there.
-func (e *Entity[T]) explainStale(item table.Item) error {
-	switch {
-	case len(item) == 0:
-		return ErrNotFound
-	case !e.Owns(item):
-		return ErrType
-	case e.plan.expired(item, e.table.Now()):
-		return ErrNotFound
+	op = op.If(free).Explain(func(item table.Item) error {
+		switch {
+		case len(item) == 0 || e.Owns(item) && p.expired(item, e.table.Now()):
+			return nil // another condition
+		case create:
+			return ErrExists
+		case !e.Owns(item):
+			return ErrType
+		}
+		return ErrStale
+	})
+	if !e.cond.IsZero() {
+		op = op.If(e.cond)
 	}
-	return ErrStale
+	return e.bind(op)
 }
 
 // Update makes changes to the row of o, of which only the key fields and the version
 // count, and returns the row as it is now. A missing row is ErrNotFound. Where o has a
 // version, a row of another version is ErrStale; version 0 changes the row as it is.
 //
-// Index keys that depend on what changes are computed anew, from what the row has: where o
-// has a version it is tried as the whole row as it was read, under the condition that the
-// row is like that; otherwise, or if it is not, what the keys depend on is read.
+// Index keys and unique values that depend on what changes are computed anew, from what the
+// row has: where o has a version it is tried as the whole row as it was read, under the
+// condition that the row is like that; otherwise, or if it is not, the row is read. So is a row
+// of an older schema, which is brought to the current one by the same write.
 //
 // An error that is a *DecodeError, and not ErrType, comes after the write: the row was
 // changed, and has something that T cannot hold.
 //
-// Cost: one conditional update; with a consistent read before it in the case named.
+// Cost: one conditional update; with a consistent read before it in the cases named; a
+// transaction where a unique value changes.
 func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
 	updated, err := e.update(ctx, o, changes)
 	if err != nil {
@@ -178,54 +246,80 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 	}
 	version := e.versionOf(&o)
 	if version > 0 || !e.needsRow(u) {
-		updated, err = e.apply(ctx, basis[T]{row: o, guarded: version > 0}, u)
-		if !errors.Is(err, ErrStale) || !e.needsRow(u) {
+		updated, err = e.apply(ctx, &basis[T]{row: o, guarded: version > 0, whole: true}, u)
+		switch {
+		case errors.Is(err, ErrOlder), errors.Is(err, ErrStale) && e.needsRow(u):
+		default:
 			return updated, err
 		}
-		// Of that version, and yet o is not the row as it is: o was changed since, or the
-		// row was written by a program that encodes differently. The row tells.
-		return e.updateAsRead(ctx, o, version, u, err)
 	}
-	// The caller names no version, so losing a race for the read row is not its business.
-	var last error
-	err = backoff.Retry(func() error {
-		if ctx.Err() != nil {
-			return backoff.Permanent(ctx.Err())
-		}
-		item, err := e.readItem(ctx, o, reading{consistent: true})
+	stale := err
+	err = e.racing(ctx, func() error {
+		from, err := e.basis(ctx, o, false)
 		if err != nil {
-			return backoff.Permanent(err)
+			return err
 		}
-		row, err := e.Decode(item)
-		if err != nil {
-			return backoff.Permanent(err)
+		if version > 0 {
+			// Of that version, and yet o is not the row as it is: o was changed since, or the
+			// row was written by a program that encodes differently. The row tells.
+			if e.versionOf(&from.row) != version {
+				if errors.Is(stale, ErrOlder) {
+					stale = ErrStale
+				}
+				return final(stale)
+			}
+			updated, err = e.apply(ctx, from, u)
+			return final(err)
 		}
-		updated, last = e.apply(ctx, basis[T]{row: row, item: item, guarded: e.plan.version != nil}, u)
-		if last != nil && !errors.Is(last, ErrStale) {
-			return backoff.Permanent(last)
-		}
-		return last
-	}, backoff.WithContext(e.table.Backoff(), ctx))
-	if err != nil && last != nil && !errors.Is(err, last) { // backoff drops it when ctx ends
-		err = fmt.Errorf("%w; last attempt: %w", err, last)
-	}
+		updated, err = e.apply(ctx, from, u)
+		return err
+	})
 	return updated, err
 }
 
-func (e *Entity[T]) apply(ctx context.Context, from basis[T], u *update) (o T, err error) {
-	item, err := e.table.Apply(ctx, e.updateOp(from, u), table.ReturnNew)
-	if err != nil {
-		if row, ok := e.ownUpdate(err, from, u); ok {
-			return row, nil
+// apply writes an update and returns the row as it is then.
+func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, err error) {
+	err = e.settled(ctx, func(s settlement) error {
+		op, c := e.updateOp(from, u, s)
+		if err := op.Err(); err != nil {
+			return err
 		}
-		return o, err
+		if len(c.sentinels) > 0 { // a transaction, which returns no rows
+			if o, err = e.updated(from, c.after); err != nil {
+				return err
+			}
+			return e.table.Write(ctx, op)
+		}
+		item, err := e.table.Apply(ctx, op, table.ReturnNew)
+		if err != nil {
+			if row, ok := e.ownUpdate(err, from, u); ok {
+				o = row
+				return nil
+			}
+			return err
+		}
+		o, err = e.Decode(item)
+		return err
+	})
+	return o, err
+}
+
+// updated is the row after an update, as it will be read.
+func (e *Entity[T]) updated(from *basis[T], after *T) (row T, err error) {
+	version := e.versionOf(&from.row)
+	if e.plan.version != nil {
+		version++
+	}
+	item, err := e.encode(after, version)
+	if err != nil {
+		return row, err
 	}
 	return e.Decode(item)
 }
 
 // ownUpdate recognises, like ownEffect, the row that an update has made: it has the next
 // version and every value that the update gave it.
-func (e *Entity[T]) ownUpdate(err error, from basis[T], u *update) (row T, ok bool) {
+func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok bool) {
 	p := e.plan
 	var failed *table.ConditionError
 	if !errors.As(err, &failed) || !failed.Repeated || len(failed.Item) == 0 {
@@ -233,18 +327,18 @@ func (e *Entity[T]) ownUpdate(err error, from basis[T], u *update) (row T, ok bo
 	}
 	switch n, err := integer(failed.Item[p.scheme.Version]); {
 	case from.guarded && err == nil && n == e.versionOf(&from.row)+1:
-	case p.version == nil && p.updated != nil: // which tells as much
+	case p.version == nil && (p.updated != nil || from.after != nil): // which tell as much as can be told
 	default:
 		return row, false
 	}
-	after := from.row
-	if u.applyTo(reflect.ValueOf(&after).Elem()) != nil {
+	var c consequences[T]
+	if e.applied(from, u, &c) != nil {
 		return row, false
 	}
 	for _, r := range u.list {
 		want := r.av
-		if r.verb == addVerb || r.verb == appendVerb {
-			if want, err = r.field.encode(r.field.of(reflect.ValueOf(&after).Elem())); err != nil {
+		if r.verb != setVerb && r.verb != removeVerb {
+			if want, err = r.field.encode(r.field.of(reflect.ValueOf(c.after).Elem())); err != nil {
 				return row, false
 			}
 		}
@@ -257,30 +351,16 @@ func (e *Entity[T]) ownUpdate(err error, from basis[T], u *update) (row T, ok bo
 	return row, err == nil
 }
 
-// updateAsRead updates the row as it is, if it has the version that the caller has seen.
-func (e *Entity[T]) updateAsRead(ctx context.Context, o T, version int64, u *update, stale error) (T, error) {
-	item, err := e.readItem(ctx, o, reading{consistent: true})
-	if err != nil {
-		return o, err
-	}
-	row, err := e.Decode(item)
-	if err != nil {
-		return o, err
-	}
-	if e.versionOf(&row) != version {
-		return o, stale
-	}
-	return e.apply(ctx, basis[T]{row: row, item: item, guarded: true}, u)
-}
-
-// UpdateOp is Update as part of a transaction. It cannot read: where index keys depend on
-// what changes, o has to be the whole row as it was read.
+// UpdateOp is Update as part of a transaction. It cannot read: where index keys or unique
+// values depend on what changes, o has to be the whole row as it was read. A row of an
+// older schema is ErrOlder. A unique value that changes takes up to two actions more.
 func (e *Entity[T]) UpdateOp(o T, changes ...Change) table.Op {
 	u, err := e.resolveChanges(changes)
 	if err != nil {
 		return table.Invalid(e.fail("update", err))
 	}
-	return e.updateOp(basis[T]{row: o, guarded: e.versionOf(&o) > 0}, u)
+	op, _ := e.updateOp(&basis[T]{row: o, guarded: e.versionOf(&o) > 0}, u, nil)
+	return op
 }
 
 func (e *Entity[T]) versionOf(o *T) int64 {
@@ -290,62 +370,51 @@ func (e *Entity[T]) versionOf(o *T) int64 {
 	return e.plan.version.of(reflect.ValueOf(o).Elem()).Int()
 }
 
-func (e *Entity[T]) updateOp(from basis[T], u *update) table.Op {
+func (e *Entity[T]) updateOp(from *basis[T], u *update, s settlement) (table.Op, consequences[T]) {
 	p := e.plan
 	key := e.Key(from.row)
-	if err := key.Validate(); err != nil {
-		return table.Invalid(e.fail("update", err))
+	err := key.Validate()
+	var c consequences[T]
+	if err == nil {
+		c, err = e.consequences(from, u, s)
 	}
-	changes, seen, err := e.indexChanges(from, u)
+	version := e.versionOf(&from.row)
+	if err == nil && version < 0 {
+		err = fmt.Errorf("%w: negative version", ErrInvalid)
+	}
 	if err != nil {
-		return table.Invalid(e.fail("update", err))
+		return table.Invalid(e.fail("update", err)), c
 	}
-	changes = append(u.table(), changes...)
-	exists := table.Attr(p.scheme.PK).Exists()
+	changes := append(c.update.table(), c.changes...)
 	if p.version != nil {
-		switch version := e.versionOf(&from.row); {
-		case version < 0:
-			return table.Invalid(e.fail("update", fmt.Errorf("%w: negative version", ErrInvalid)))
-		case version > 0:
-			exists = table.Attr(p.scheme.Version).Equal(version)
-		case from.guarded: // a row that was read without a version has none still
-			exists = table.And(exists, table.Attr(p.scheme.Version).NotExists())
-		}
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
-	conds := []table.Cond{exists, e.isOursOrNone(), seen}
-	if p.ttl != nil {
-		conds = append(conds, table.Not(e.hasExpired()))
-	}
-	return e.bind(table.Update(key, changes...)).If(conds...).Explain(e.explainStale)
-}
-
-// Delete deletes the row of o. Where o has a version, a row of another version is
-// ErrStale and a missing one ErrNotFound; with version 0, or no versions, whatever row of
-// this type is there is deleted, and a missing one is no error.
-//
-// Cost: one delete.
-func (e *Entity[T]) Delete(ctx context.Context, o T) error {
-	err := e.table.Write(ctx, e.DeleteOp(o))
-	var failed *table.ConditionError
-	if errors.As(err, &failed) && failed.Repeated && len(failed.Item) == 0 {
-		return nil // gone: the attempt whose answer was lost deleted it
-	}
-	return e.fail("delete", err)
-}
-
-// DeleteOp is Delete as part of a transaction.
-func (e *Entity[T]) DeleteOp(o T) table.Op {
-	key := e.Key(o)
-	if err := key.Validate(); err != nil {
-		return table.Invalid(e.fail("delete", err))
-	}
-	op := e.bind(table.Delete(key)).Explain(e.explainStale)
-	switch version := e.versionOf(&o); {
+	g := &guard{exists: true, version: anyVersion, live: true, seen: c.seen, current: from.item == nil || !e.outdated(from.item)}
+	switch {
 	case version > 0:
-		return op.If(e.isVersion(version))
-	case version < 0:
-		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
+		g.version = version
+	case from.guarded: // a row that was read without a version has none still
+		g.version = noVersion
 	}
-	return op.If(e.isOursOrNone())
+	op := table.Update(key, changes...)
+	if len(c.sentinels) > 0 {
+		op = op.With(c.sentinels...)
+	}
+	return e.guarded(op, g), c
+}
+
+// expectations are those of the basis on what the row's sentinels are made of.
+func (e *Entity[T]) expectations(from *basis[T]) (list []expectation, err error) {
+	var fields fieldSet
+	if err := from.dependsUnique(e.plan, &fields); err != nil {
+		return nil, err
+	}
+	for _, f := range fields.list {
+		x, err := from.expect(e.plan, f)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	return list, nil
 }

@@ -114,6 +114,9 @@ func (l *Lease) Fence() int64 { return l.fence }
 // Target is what was acquired.
 func (l *Lease) Target() Target { return l.target }
 
+// Owner is what the lock's row says of its holder: Config.Owner.
+func (l *Lease) Owner() string { return l.client.config.Owner }
+
 // Key is the key of the lock's row.
 func (l *Lease) Key() keys.Key { return l.key }
 

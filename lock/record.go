@@ -213,3 +213,8 @@ func heldError(t Target, r *Record) *HeldError {
 // Records is the entity of lock rows, to read them together with the rows that they stand
 // beside (entity.Collect) and to decode them from streams. It refuses to write.
 func (c *Client) Records() *entity.Entity[Record] { return c.records }
+
+// Owns says whether an item is one of this package's: a lock's row or a session's.
+func (c *Client) Owns(item table.Item) bool {
+	return c.records.Owns(item) || c.sessions.Owns(item)
+}

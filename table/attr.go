@@ -10,7 +10,7 @@ type Operand struct {
 	name  string     // of a path: the top-level attribute
 	steps []step     // of a path: what follows the top-level attribute
 	args  []*Operand // of a function
-	value any        // of a value
+	value any        // of a value; the error of an operand that could not be made
 }
 
 type operandKind uint8
@@ -23,6 +23,7 @@ const (
 	plusOperand
 	minusOperand
 	appendOperand
+	invalidOperand
 )
 
 type step struct {
@@ -39,6 +40,9 @@ func Attr(name string) Operand { return Operand{name: name} }
 // (see the package documentation, Encoding). It is only needed on the left side of
 // something: everywhere else plain values are accepted.
 func Value(v any) Operand { return Operand{kind: valueOperand, value: v} }
+
+// InvalidOperand is an operand that could not be made: whatever uses it is refused with err.
+func InvalidOperand(err error) Operand { return Operand{kind: invalidOperand, value: err} }
 
 // Field addresses a field of a map attribute.
 func (o Operand) Field(name string) Operand {
@@ -91,7 +95,7 @@ func (o *Operand) write(b *builder) {
 		return
 	}
 	switch o.kind {
-	case pathOperand:
+	case pathOperand, invalidOperand:
 		b.path(o)
 	case valueOperand:
 		b.value(o.value)
@@ -115,5 +119,5 @@ func (o *Operand) write(b *builder) {
 }
 
 func (k operandKind) String() string {
-	return [...]string{"an attribute", "a value", "Size", "OrElse", "Plus", "Minus", "Append"}[k]
+	return [...]string{"an attribute", "a value", "Size", "OrElse", "Plus", "Minus", "Append", "an invalid operand"}[k]
 }

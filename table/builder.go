@@ -105,6 +105,12 @@ func (b *builder) name(name string) {
 }
 
 func (b *builder) path(o *Operand) {
+	if err, ok := o.value.(error); ok && o.kind == invalidOperand {
+		if b.err == nil {
+			b.err = err
+		}
+		return
+	}
 	if o.kind != pathOperand {
 		b.fail("only an attribute can be changed or tested here")
 		return

@@ -166,7 +166,7 @@ func (c *Cond) write(b *builder) {
 		b.text(")")
 	case callCond:
 		if c.op == "attribute_exists" || c.op == "attribute_not_exists" || c.op == "attribute_type" {
-			if c.args[0].kind != pathOperand {
+			if c.args[0].kind != pathOperand && c.args[0].kind != invalidOperand {
 				b.fail("%s is asked of an attribute, not of %s", c.op, c.args[0].kind)
 			}
 		}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -214,5 +215,24 @@ func TestEncode(t *testing.T) {
 	for _, bad := range []any{nil, (*int)(nil), make(chan int), []byte(nil), (*types.AttributeValueMemberN)(nil)} {
 		_, err := Encode(bad)
 		assert.ErrorIs(t, err, ErrInvalid, "%T", bad)
+	}
+}
+
+func TestInvalidOperandsAreRefusedWithTheirError(t *testing.T) {
+	cause := errors.New("no such field")
+	bad, a := InvalidOperand(cause), Attr("a")
+	conds := map[string]Cond{
+		"compared": bad.Equal(1), "on the right": a.Equal(bad), "asked for": bad.Exists(), "within": bad.Field("x").At(1).NotExists(),
+		"sized": bad.Size().Greater(1), "among others": And(a.Exists(), Or(a.Less(1), Not(bad.In(1)))),
+	}
+	for name, cond := range conds {
+		_, _, b := expression(cond)
+		require.ErrorIs(t, b.err, cause, name)
+	}
+	for name, change := range map[string]Change{
+		"set": bad.Set(1), "given": a.Set(bad), "added to": bad.Add(1), "removed": bad.Remove(), "a part": a.Set(bad.OrElse(1).Plus(1)),
+	} {
+		_, _, b := expression(Cond{}, change)
+		require.ErrorIs(t, b.err, cause, name)
 	}
 }

@@ -72,3 +72,17 @@ func (t *Table) sawReplicas(description *types.TableDescription) {
 func isReplicated(description *types.TableDescription) bool {
 	return len(description.Replicas) > 0 || deref(description.GlobalTableVersion) != ""
 }
+
+// EstimateItems is how many items the table has, as DynamoDB counts about every six hours.
+//
+// Cost: one DescribeTable.
+func (t *Table) EstimateItems(ctx context.Context) (int64, error) {
+	description, err := t.describeTable(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case description == nil:
+		return 0, fmt.Errorf("table: %w", ErrNoTable)
+	}
+	return deref(description.ItemCount), nil
+}

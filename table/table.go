@@ -139,13 +139,13 @@ func (t *Table) KeyOf(item Item) (keys.Key, error) {
 }
 
 func keyAttribute(item Item, name string) (string, error) {
-	switch av := item[name].(type) {
-	case *types.AttributeValueMemberS:
-		return av.Value, nil
-	case nil:
+	switch av, ok := item[name].(*types.AttributeValueMemberS); {
+	case item[name] == nil:
 		return "", fmt.Errorf("%w: item without the key attribute %q", ErrInvalid, name)
-	default:
+	case !ok || av == nil:
 		return "", fmt.Errorf("%w: key attribute %q is not a string", ErrInvalid, name)
+	default:
+		return av.Value, nil
 	}
 }
 

@@ -5,6 +5,7 @@
 //
 //	go run ./example/app
 //	go run ./example/app -processes 4 -stall 2 -json
+//	go run ./example/app migrate status
 //
 // README.md, beside this file, tells what to look at.
 package main

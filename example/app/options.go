@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/mortise-go/mortise/keys"
@@ -28,6 +30,7 @@ type options struct {
 	table     string
 	scheme    keys.Scheme
 	json      bool
+	command   []string // of migratecmd; nil settles orders
 }
 
 // usageError is a command line that makes no sense: exit code 2.
@@ -52,14 +55,23 @@ func parseOptions(args []string, stdout io.Writer) (options, error) {
 	fs.IntVar(&o.stall, "stall", 0, "`N` workers freeze while they hold a lock, until their lease is lost, then try to write")
 	fs.StringVar(&o.target.Endpoint, "endpoint", "", "use the DynamoDB at `URL`, such as DynamoDB Local (default: an in-process engine)")
 	fs.BoolVar(&o.target.AWS, "aws", false, "use DynamoDB on AWS, with the SDK's usual configuration")
+	fs.StringVar(&o.target.Data, "data", "", "start DynamoDB Local with tables kept in `DIRECTORY`; one program at a time\n(\"make engine\" installs it; default for migrate: one in the user's cache directory)")
 	fs.StringVar(&o.table, "table", "mortise-example", "`name` of the table; it is created if it does not exist")
 	fs.StringVar(&o.scheme.PK, "pk", "pk", "`name` of the partition key attribute")
 	fs.StringVar(&o.scheme.SK, "sk", "sk", "`name` of the sort key attribute")
 	fs.StringVar(&o.scheme.Prefix, "prefix", "", "`text` before every partition key, such as shop/")
 	fs.BoolVar(&o.json, "json", false, "end with one line of JSON")
-	if err := fs.Parse(args); err != nil {
+	err := fs.Parse(args)
+	if rest := fs.Args(); err == nil && len(rest) > 0 && rest[0] == migrateCommand {
+		var own []string
+		own, o.command = splitArgs(fs, rest[1:])
+		err = fs.Parse(own)
+	}
+	if err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			say(stdout, "usage: app [flags]\n\nSettles orders under lock rows that stand beside them, on one DynamoDB table.\n\n")
+			say(stdout, "usage: app [flags]\n       app migrate [flags] SUBCOMMAND\n\n"+
+				"Settles orders under lock rows that stand beside them, on one DynamoDB table.\n"+
+				"migrate runs the table's migrations and nothing else: app migrate help.\n\n")
 			fs.SetOutput(stdout)
 			fs.PrintDefaults()
 			return o, err
@@ -69,7 +81,59 @@ func parseOptions(args []string, stdout io.Writer) (options, error) {
 	if err := o.validate(fs.Args()); err != nil {
 		return o, err
 	}
-	return o, nil
+	if o.command != nil {
+		err = o.validateMigrate(fs)
+	}
+	return o, err
+}
+
+// splitArgs takes this program's flags out of the arguments of migrate; -json is
+// the subcommand's. It does not return nil for the rest.
+func splitArgs(fs *flag.FlagSet, args []string) (own, rest []string) {
+	rest = []string{}
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return own, append(rest, args[i:]...)
+		}
+		text := strings.TrimPrefix(strings.TrimPrefix(args[i], "-"), "-")
+		name, _, hasValue := strings.Cut(text, "=")
+		f := fs.Lookup(name)
+		if f == nil || text == args[i] || name == "json" {
+			rest = append(rest, args[i])
+			continue
+		}
+		own = append(own, args[i])
+		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); hasValue || ok && b.IsBoolFlag() {
+			continue
+		}
+		if i++; i < len(args) {
+			own = append(own, args[i])
+		}
+	}
+	return own, rest
+}
+
+// validateMigrate refuses flags that migrate has no use for, and finds a place
+// for a table that is kept.
+func (o *options) validateMigrate(fs *flag.FlagSet) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "orders", "workers", "processes", "stall":
+			err = usagef("-%s: not with migrate", f.Name)
+		}
+	})
+	if o.json {
+		o.command = append(o.command, "-json")
+	}
+	if err != nil || o.target != (target{}) {
+		return err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return usagef("migrate: say where the table is, with -data, -endpoint or -aws: %w", err)
+	}
+	o.target.Data = filepath.Join(cache, "mortise-example")
+	return nil
 }
 
 func (o *options) validate(rest []string) error {
@@ -84,6 +148,8 @@ func (o *options) validate(rest []string) error {
 		return usagef("-stall: want 0 to %d, the number of workers, not %d", o.workers*max(1, o.processes), o.stall)
 	case o.target.AWS && o.target.Endpoint != "":
 		return usagef("-aws and -endpoint exclude each other")
+	case o.target.Data != "" && (o.target.AWS || o.target.Endpoint != ""):
+		return usagef("-data excludes -aws and -endpoint")
 	case !validTableName(o.table):
 		return usagef("-table: want 3 to 255 of a-z A-Z 0-9 _ - .")
 	}

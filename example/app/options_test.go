@@ -45,6 +45,8 @@ func TestOptionsRefused(t *testing.T) {
 		"-stall 5":                             "-stall: want 0 to 4, the number of workers, not 5",
 		"-processes 2 -stall 9":                "-stall: want 0 to 8",
 		"-aws -endpoint http://x":              "exclude each other",
+		"-data x -aws":                         "-data excludes -aws and -endpoint",
+		"-data x -endpoint http://x":           "-data excludes -aws and -endpoint",
 		"-endpoint localhost:8000":             "-endpoint: want a URL",
 		"-endpoint /x":                         "-endpoint: want a URL",
 		"-endpoint ftp://x":                    "-endpoint: want a URL",
@@ -80,7 +82,7 @@ func TestHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Zero(t, run(t.Context(), []string{"-h"}, nil, &stdout, &stderr))
 	assert.Empty(t, stderr.String())
-	for name := range strings.FieldsSeq("-orders -workers -processes -stall -endpoint -aws -table -pk -sk -prefix -json") {
+	for name := range strings.FieldsSeq("-orders -workers -processes -stall -endpoint -aws -data -table -pk -sk -prefix -json") {
 		assert.Contains(t, stdout.String(), "\n  "+name)
 	}
 	_, err := parseOptions([]string{"-h"}, &stdout)

@@ -6,14 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/mortise-go/mortise/lock"
-	"github.com/mortise-go/mortise/table/tabletest"
+	"github.com/mortise-go/mortise/migrations"
 )
 
 // Exit codes.
@@ -32,6 +32,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		say(stderr, "app: %s\n", oneLine(err))
 		return exitUsage
+	}
+	if o.command != nil {
+		return o.migrate(ctx, stdin, stdout, stderr)
 	}
 	in, err := openInput(o.orders, stdin)
 	if err == nil {
@@ -77,20 +80,11 @@ func newApp(o options, in *Input, stdout, stderr io.Writer) *app {
 }
 
 func (a *app) run(ctx context.Context) (err error) {
-	var client *dynamodb.Client
-	if a.target == (target{}) {
-		engine := tabletest.NewEngine()
-		defer func() { err = errors.Join(err, engine.Close()) }()
-		client = engine.Client()
-		if a.processes > 0 {
-			a.target.Dummy = true
-			if a.target.Endpoint, err = engine.Listen("127.0.0.1:0"); err != nil { //nolint:contextcheck // the engine's Close ends it
-				return err
-			}
-		}
-	} else if client, err = a.target.client(ctx); err != nil {
+	client, closing, err := a.target.open(ctx, a.processes > 0)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closing()) }()
 	return a.on(ctx, client)
 }
 
@@ -101,13 +95,10 @@ func (a *app) on(ctx context.Context, client *dynamodb.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := reach(ctx, s.table); err != nil {
+	if err := a.migrated(ctx, s, client); err != nil {
 		return err
 	}
-	if err := s.table.Ensure(ctx); err != nil {
-		return err
-	}
-	locks, err := newLocks(s, fmt.Sprintf("app (pid %d)", os.Getpid()))
+	locks, err := newLocks(s, ownerName())
 	if err != nil {
 		return err
 	}
@@ -117,6 +108,26 @@ func (a *app) on(ctx context.Context, client *dynamodb.Client) (err error) {
 		err = errors.Join(err, locks.Close(closing))
 	}()
 	return a.settle(ctx, s, locks)
+}
+
+// migrated brings the table up to date before it is used. Where it is that
+// already this costs a few reads and no lock.
+func (a *app) migrated(ctx context.Context, s *store, client *dynamodb.Client) error {
+	up := func(m *migrations.Migrator) error {
+		report, err := m.Up(ctx)
+		for _, r := range report.Done {
+			a.progress.note("migrated: %s, %s", r.ID, r.Name)
+		}
+		return err
+	}
+	err := s.withMigrator(ctx, client, ownerName(), up,
+		migrations.WithProgress(func(p migrations.Progress) { a.progress.note("%s", p) }),
+		migrations.WithLogger(slog.New(slog.DiscardHandler))) // the report says the same
+	if err != nil {
+		return err
+	}
+	// What was taken away by hand is better found out now than by a query.
+	return s.table.Verify(ctx)
 }
 
 // settle does the whole job on a table that is ready.
@@ -151,7 +162,7 @@ func (a *app) settle(ctx context.Context, s *store, locks *lock.Client) error {
 			return err
 		}
 	}
-	if sum.partition, sum.rows, err = show(ctx, s, locks, b, f.stalled, a.input); err != nil {
+	if err := sum.show(ctx, s, locks, f.stalled, a.input); err != nil {
 		return err
 	}
 	sum.stats = f.stats().plus(stats{Usage: s.table.Usage()})

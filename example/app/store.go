@@ -13,8 +13,17 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// pendingIndex is the sparse index: it holds the orders that are not settled.
-const pendingIndex = "gsi1"
+// The indexes.
+const (
+	pendingIndex  = "gsi1" // sparse: holds the orders that are not settled
+	customerIndex = "gsi2" // a customer's orders, by date
+)
+
+// Keys of orders in customerIndex.
+const (
+	customerOrdersPK = "BATCH#{batch}#CUSTOMER#{customer}"
+	customerOrdersSK = "{placed:date}#{order}"
+)
 
 // Shards of what would otherwise be one hot partition per batch.
 const (
@@ -101,56 +110,79 @@ type store struct {
 	orders    *entity.Entity[Order]
 	lines     *entity.Entity[OrderLine]
 	ledger    *entity.Entity[LedgerEntry]
+	catalogue *entity.Entity[CatalogueEntry]
+
+	contents []CatalogueEntry // what the catalogue should say
 
 	// A query names one partition key; these list all shards of one.
 	pending, entries, accounts *keys.Template
+
+	// A migration computes the keys of orders in customerIndex.
+	customerOrdersPK, customerOrdersSK *keys.Template
 }
 
 // openStore defines the entities. It sends nothing.
 func openStore(client *dynamodb.Client, name string, scheme keys.Scheme) (*store, error) {
 	tbl, err := table.Open(client, table.Schema{
-		Name:    name,
-		Keys:    scheme,
-		Indexes: []table.Index{{Name: pendingIndex, PK: pendingIndex + "pk", SK: pendingIndex + "sk"}},
+		Name: name,
+		Keys: scheme,
+		Indexes: []table.Index{ // in the order in which migrations add them
+			{Name: pendingIndex, PK: pendingIndex + "pk", SK: pendingIndex + "sk"},
+			{Name: customerIndex, PK: customerIndex + "pk", SK: customerIndex + "sk"},
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	s := &store{table: tbl}
-	define(&err, &s.batches, tbl, entity.Spec[Batch]{
+	define(s, &err, &s.batches, entity.Spec[Batch]{
 		Type: "Batch", PK: "BATCHES#{input}", SK: "{seq:uint6}", Version: "Version",
 	})
-	define(&err, &s.customers, tbl, entity.Spec[Customer]{
+	define(s, &err, &s.customers, entity.Spec[Customer]{
 		Type: "Customer", PK: accountPK, SK: "CUSTOMER#{customer}",
 	})
-	define(&err, &s.orders, tbl, entity.Spec[Order]{
+	define(s, &err, &s.orders, entity.Spec[Order]{
 		Type: "Order", PK: "BATCH#{batch}#ORDER#{order}", SK: "ORDER", Version: "Version",
 		Indexes: []entity.Index[Order]{{
 			Name: pendingIndex, PK: pendingPK, SK: "{placed:date}#{order}",
 			When: func(o Order) bool { return o.Status == Pending },
+		}, {
+			Name: customerIndex, PK: customerOrdersPK, SK: customerOrdersSK,
 		}},
 	})
-	define(&err, &s.lines, tbl, entity.Spec[OrderLine]{
+	define(s, &err, &s.lines, entity.Spec[OrderLine]{
 		Type: "OrderLine", PK: "BATCH#{batch}#ORDER#{order}", SK: "LINE#{no:uint4}",
 	})
-	define(&err, &s.ledger, tbl, entity.Spec[LedgerEntry]{
+	define(s, &err, &s.ledger, entity.Spec[LedgerEntry]{
 		Type: "LedgerEntry", PK: ledgerPK, SK: "ENTRY#{order}#{fence:uint19}",
 	})
-	for text, dst := range map[string]**keys.Template{pendingPK: &s.pending, ledgerPK: &s.entries, accountPK: &s.accounts} {
+	define(s, &err, &s.catalogue, entity.Spec[CatalogueEntry]{Type: "CatalogueEntry", PK: "CATALOGUE", SK: "ROW#{row}"})
+	for text, dst := range map[string]**keys.Template{
+		pendingPK: &s.pending, ledgerPK: &s.entries, accountPK: &s.accounts, customerOrdersPK: &s.customerOrdersPK,
+	} {
 		tpl, cause := tbl.Scheme().PKTemplate(text)
 		err = errors.Join(err, cause)
 		*dst = tpl
 	}
+	tpl, cause := tbl.Scheme().SKTemplate(customerOrdersSK)
+	err = errors.Join(err, cause)
+	s.customerOrdersSK = tpl
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func define[T any](err *error, dst **entity.Entity[T], tbl *table.Table, spec entity.Spec[T]) {
-	e, cause := entity.Define(tbl, spec)
+// define defines an entity, and notes it down for the catalogue.
+func define[T any](s *store, err *error, dst **entity.Entity[T], spec entity.Spec[T]) {
+	e, cause := entity.Define(s.table, spec)
 	*err = errors.Join(*err, cause)
 	*dst = e
+	entry := CatalogueEntry{Row: spec.Type, Partition: spec.PK, Sort: spec.SK}
+	for _, x := range spec.Indexes {
+		entry.Indexes = append(entry.Indexes, x.Name+": "+x.PK+", "+x.SK)
+	}
+	s.contents = append(s.contents, entry)
 }
 
 // order returns an order of which only the key is known.
@@ -174,6 +206,18 @@ func (s *store) getOrders(ctx context.Context, batch string, ids []string) ([]Or
 		if orders[i], err = s.orders.Decode(item); err != nil {
 			return nil, fmt.Errorf("read orders: %w", err)
 		}
+	}
+	return orders, nil
+}
+
+// ordersOf reads a customer's orders, by date, from the index: those of a moment
+// ago may be missing.
+func (s *store) ordersOf(ctx context.Context, batch, customer string) (orders []Order, err error) {
+	for o, err := range s.orders.Query(ctx, keys.Values{"batch": batch, "customer": customer}, entity.On(customerIndex)) {
+		if err != nil {
+			return nil, fmt.Errorf("read a customer's orders: %w", err)
+		}
+		orders = append(orders, o)
 	}
 	return orders, nil
 }

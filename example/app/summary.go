@@ -42,6 +42,10 @@ type summary struct {
 	// One order, as it stands in the table.
 	partition string
 	rows      []row
+
+	// Its customer's orders, as the index has them.
+	customer string
+	orders   []Order
 }
 
 // row is one row of the order that is shown.
@@ -134,25 +138,34 @@ func (s *summary) writeCollection(w io.Writer) error {
 	for _, r := range s.rows {
 		say(t, "  %s\t%s\t%s\n", r.key, r.kind, r.content)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || len(s.orders) == 0 {
+		return err
+	}
+	first, last := s.orders[0], s.orders[len(s.orders)-1]
+	_, err := fmt.Fprintf(w, "\nOrders of its customer %s, from index %s: %d, placed %s to %s.\n",
+		printable(s.customer), customerIndex, len(s.orders), first.Placed.Format(time.DateOnly), last.Placed.Format(time.DateOnly))
+	return err
 }
 
 // writeJSON prints the result as one line.
 func (s *summary) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(s.result()) }
 
-// show reads an order to be shown: one on which a worker froze if there is
-// any, since its lock has seen two holders; otherwise the first.
-func show(ctx context.Context, s *store, locks *lock.Client, b Batch, stalled []string, in *Input) (partition string, rows []row, err error) {
+// show reads an order to be shown, and its customer's others: one on which a
+// worker froze if there is any, since its lock has seen two holders; otherwise
+// the first.
+func (s *summary) show(ctx context.Context, from *store, locks *lock.Client, stalled []string, in *Input) error {
 	id := in.Orders[0].ID
 	if len(stalled) > 0 {
 		id = stalled[0]
 	}
-	c, err := s.collect(ctx, locks, b.ID, id)
+	c, err := from.collect(ctx, locks, s.batch.ID, id)
 	if err != nil {
-		return "", nil, fmt.Errorf("show an order: %w", err)
+		return fmt.Errorf("show an order: %w", err)
 	}
-	partition, rows = rowsOf(s, locks, c)
-	return partition, rows, nil
+	s.partition, s.rows = rowsOf(from, locks, c)
+	s.customer = c.order.Customer
+	s.orders, err = from.ordersOf(ctx, s.batch.ID, s.customer)
+	return err
 }
 
 // rowsOf renders a collection in the order of its sort keys.

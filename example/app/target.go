@@ -18,7 +18,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // defaultRegion is what requests to an endpoint are signed for when nothing
@@ -34,6 +36,9 @@ type target struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	AWS      bool   `json:"aws,omitempty"`
 
+	// Data is the directory of a DynamoDB Local that this program starts.
+	Data string `json:"data,omitempty"`
+
 	// Dummy says that the endpoint is this program's own engine, which must
 	// not see real credentials.
 	Dummy bool `json:"dummy,omitempty"`
@@ -44,10 +49,48 @@ func (t target) String() string {
 	switch {
 	case t.AWS:
 		return "aws"
+	case t.Data != "":
+		return "dynamodb-local"
 	case t.Endpoint == "" || t.Dummy:
 		return "inprocess"
 	}
 	return t.Endpoint
+}
+
+// open returns a client of the target, and starts what that needs: an engine in
+// this process, or DynamoDB Local. Worker processes reach what was started
+// through the target, an engine in this process if shared says so. closing ends
+// it.
+func (t *target) open(ctx context.Context, shared bool) (client *dynamodb.Client, closing func() error, err error) {
+	closing = func() error { return nil }
+	switch {
+	case *t == target{}:
+		engine := tabletest.NewEngine()
+		if shared {
+			t.Dummy = true
+			if t.Endpoint, err = engine.Listen("127.0.0.1:0"); err != nil { //nolint:contextcheck // the engine's Close ends it
+				return nil, nil, errors.Join(err, engine.Close())
+			}
+		}
+		return engine.Client(), engine.Close, nil
+	case t.Data != "":
+		local, err := engines.StartKept(ctx, "", t.Data)
+		if errors.Is(err, engines.ErrNotInstalled) {
+			err = fmt.Errorf("%w; or say with -endpoint where one runs", err)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		t.Endpoint, t.Dummy = local.URL, true
+		closing = func() error {
+			local.Stop()
+			return nil
+		}
+	}
+	if client, err = t.client(ctx); err != nil {
+		return nil, nil, errors.Join(err, closing())
+	}
+	return client, closing, nil
 }
 
 // client returns an SDK client for an endpoint or AWS. It sends nothing to

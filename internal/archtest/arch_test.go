@@ -1,6 +1,6 @@
 // Package archtest holds the direction of imports:
 //
-//	keys <- table <- entity <- lock <- migrations <- example/app
+//	keys <- table <- entity <- lock <- migrations <- migrations/migratecmd <- example/app
 //	          ^
 //	          table/tabletest
 package archtest
@@ -23,7 +23,7 @@ const module = "github.com/mortise-go/mortise"
 
 // layers are the packages from the bottom up: each may import those before it, and the
 // module's internal packages that have a rule below.
-var layers = []string{"keys", "table", "entity", "lock", "migrations", "example/app"}
+var layers = []string{"keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example/app"}
 
 // testSupport are packages outside _test files that exist for tests.
 var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential"}
@@ -35,6 +35,7 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":                             {"lock"},
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"table", "entity", "lock", "migrations", "example/app"},
 	"github.com/aws/aws-sdk-go-v2/config":                  {"example/app", "internal/engines"},
+	"golang.org/x/term":                                    {"migrations/migratecmd", "example/app"},
 	"github.com/stretchr/testify":                          {},
 	"pgregory.net/rapid":                                   {},
 	"go.uber.org/goleak":                                   {},

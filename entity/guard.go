@@ -1,0 +1,132 @@
+package entity
+
+import (
+	"slices"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// guard is what a write asks of the row at its key.
+type guard struct {
+	exists  bool  // there has to be a row
+	version int64 // that the row has; noVersion or anyVersion
+	free    bool  // an expired row of the type will do too, in place of the above
+	live    bool  // the row must not have expired
+	current bool  // the row has to be of the current schema, not of an older one
+	seen    []expectation
+}
+
+const (
+	anyVersion = -1
+	noVersion  = 0
+)
+
+// guarded puts a guard on an operation, and the entity's own condition.
+func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
+	p := e.plan
+	conds := make([]table.Cond, 0, 4+len(g.seen))
+	version := table.Attr(p.scheme.Version)
+	switch {
+	case p.version != nil && g.version > 0:
+		conds = append(conds, version.Equal(g.version))
+	case p.version != nil && g.version == noVersion:
+		if g.exists {
+			conds = append(conds, table.Attr(p.scheme.PK).Exists())
+		}
+		conds = append(conds, version.NotExists())
+	case g.exists:
+		conds = append(conds, table.Attr(p.scheme.PK).Exists())
+	}
+	conds = append(conds, e.isOursOrNone())
+	for i := range g.seen {
+		conds = append(conds, g.seen[i].cond())
+	}
+	if g.current {
+		conds = append(conds, p.isCurrent())
+	} else {
+		conds = append(conds, p.notNewer())
+	}
+	if g.live && p.ttl != nil {
+		conds = append(conds, table.Not(e.hasExpired()))
+	}
+	if g.free && p.ttl != nil { // what nobody can see is not in the way
+		conds = []table.Cond{table.Or(table.And(conds...), table.And(e.isType(), e.hasExpired()))}
+	}
+	op = op.If(conds...).Explain(func(item table.Item) error { return e.explain(g, item) })
+	if !e.cond.IsZero() {
+		op = op.If(e.cond)
+	}
+	return e.bind(op)
+}
+
+// explain says why a guard did not hold, by the row that was there; nil where it did: then
+// it was another condition that was put on the operation.
+func (e *Entity[T]) explain(g *guard, item table.Item) error {
+	p := e.plan
+	switch {
+	case len(item) == 0:
+		if g.exists || p.version != nil && g.version > 0 || slices.ContainsFunc(g.seen, func(x expectation) bool { return !x.holds(nil) }) {
+			return ErrNotFound
+		}
+		return nil
+	case !e.Owns(item):
+		return ErrType
+	case p.expired(item, e.table.Now()):
+		if g.free {
+			return nil
+		}
+		if g.exists || g.live || g.version != anyVersion {
+			return ErrNotFound
+		}
+	}
+	if p.schema != "" {
+		switch n, err := p.schemaOf(item); {
+		case err != nil:
+			return err
+		case n > int64(p.current):
+			return ErrNewer
+		}
+	}
+	if p.version != nil && g.version != anyVersion {
+		have, err := integer(item[p.scheme.Version])
+		if err != nil || have != g.version || g.version == noVersion && item[p.scheme.Version] != nil {
+			return ErrStale
+		}
+	}
+	for i := range g.seen {
+		if !g.seen[i].holds(item) {
+			return ErrStale
+		}
+	}
+	if g.current && e.outdated(item) {
+		return ErrOlder
+	}
+	return nil
+}
+
+// bind keeps an operation from being written to another table, or at all where the entity
+// is for reading only.
+func (e *Entity[T]) bind(op table.Op) table.Op {
+	if e.plan.readOnly {
+		return table.Invalid(e.fail("write", errReadOnly))
+	}
+	return op.In(e.table)
+}
+
+func (e *Entity[T]) isType() table.Cond {
+	typ := table.Attr(e.plan.scheme.Type)
+	if e.plan.untyped { // at its key, which says as much
+		return table.Or(typ.NotExists(), typ.Equal(e.typ))
+	}
+	return typ.Equal(e.typ)
+}
+
+// isOursOrNone keeps a put from replacing a row of another type. Rows without a type
+// attribute are let through: their key is all the type they have.
+func (e *Entity[T]) isOursOrNone() table.Cond {
+	return table.Or(table.Attr(e.plan.scheme.Type).NotExists(), e.isType())
+}
+
+func (e *Entity[T]) hasExpired() table.Cond {
+	return table.Attr(e.plan.scheme.TTL).Between(1, e.table.Now().Unix())
+}

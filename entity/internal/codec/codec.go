@@ -1,0 +1,199 @@
+// Package codec compiles struct types to the encoders and decoders of rows, by the tags and
+// interfaces of github.com/guregu/dynamo v2, without its lookups by name and type per row.
+//
+// What it writes and reads is what guregu/dynamo writes and reads, which its tests compare.
+// It differs where the other loses data or panics:
+//
+//   - A number that its field cannot hold is an error, at any depth; so are NaN and infinity.
+//   - An embedded struct has no name of its own. A field of that name is kept beside it, and
+//     the struct is not written a second time when another field has its type.
+//   - Embedding is read and written the same at any depth.
+//   - Pointers to pointers and nil values of interface types are written, or left out.
+//   - Maps that are sets are written in order, and sets of byte arrays with all their elements.
+//   - A binary shorter than its array leaves the rest zero; an element of a binary set that
+//     does not have the length of its array is an error.
+//   - What a custom type makes of itself holds for a value inside of its own type, too.
+//   - Documents deeper than DynamoDB's 32 levels are errors, in both directions.
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Item is a row.
+type Item = map[string]types.AttributeValue
+
+// MaxDepth is how many lists and maps DynamoDB keeps inside of each other.
+const MaxDepth = 32
+
+var (
+	// ErrDepth says that a value is nested more than MaxDepth levels deep.
+	ErrDepth = errors.New("nested more than 32 levels deep")
+	// ErrRange says that a number is out of its field's range.
+	ErrRange = errors.New("number out of range")
+	// ErrKind says that an attribute value is of a type that its field does not take.
+	ErrKind = errors.New("attribute of another type")
+)
+
+// Error names the attribute that could not be encoded or decoded. Its text leaves out the
+// cause, which may quote the value.
+type Error struct {
+	Attribute string
+	Err       error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("attribute %q", e.Attribute) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Struct is a compiled struct type. It is immutable and safe for concurrent use.
+type Struct struct {
+	fields []*Field
+	// embedded are the embedded pointers, outer ones first, which decoding allocates.
+	embedded []*place
+}
+
+// Field is an attribute of a struct.
+type Field struct {
+	place
+	name   string
+	flags  flags
+	isZero zeroFunc
+	encode encodeFunc
+	decode decodeFunc
+}
+
+// Compile compiles a struct type. The error names the first type that cannot be encoded.
+func Compile(t reflect.Type) (*Struct, error) {
+	l, err := layoutOf(t)
+	if err != nil {
+		return nil, err
+	}
+	c := newCompiler()
+	fields, err := c.fields(l)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range l.members {
+		fields[i].decode = c.decoder(m.typ)
+	}
+	return &Struct{fields: fields, embedded: l.embedded}, nil
+}
+
+// fields compiles the encoders of a struct's fields, also of hidden ones: they are not
+// written, but a type that cannot be is a mistake there, too.
+func (c *compiler) fields(l *layout) ([]*Field, error) {
+	list := make([]*Field, len(l.members))
+	var err error
+	for i, m := range l.members {
+		list[i] = &Field{place: m.place, name: m.name, flags: m.flags, isZero: c.zero(m.typ)}
+		if list[i].encode, err = c.encoder(m.typ, m.flags); err != nil {
+			return nil, fmt.Errorf("attribute %q: %w", m.name, err)
+		}
+	}
+	for _, m := range l.hidden {
+		if _, err := c.encoder(m.typ, m.flags); err != nil {
+			return nil, fmt.Errorf("attribute %q: %w", m.name, err)
+		}
+	}
+	return list, nil
+}
+
+// Without is the struct less some attributes.
+func (s *Struct) Without(names ...string) *Struct {
+	kept := slices.DeleteFunc(slices.Clone(s.fields), func(f *Field) bool { return slices.Contains(names, f.name) })
+	return &Struct{fields: kept, embedded: s.embedded}
+}
+
+// Field finds an attribute, or returns nil.
+func (s *Struct) Field(name string) *Field {
+	for _, f := range s.fields {
+		if f.name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Encode makes a row of a value of the struct's type, with room for some attributes more.
+// Errors are *Error.
+func (s *Struct) Encode(v reflect.Value, room int) (Item, error) {
+	item := make(Item, len(s.fields)+room)
+	for _, f := range s.fields {
+		fv := f.of(v)
+		if !fv.IsValid() {
+			continue
+		}
+		av, err := f.Encode(fv)
+		if err != nil {
+			return nil, &Error{Attribute: f.name, Err: err}
+		}
+		if av != nil {
+			item[f.name] = av
+		}
+	}
+	return item, nil
+}
+
+// Decode sets v, which is settable and zero, from a row. Attributes that it does not know
+// are ignored. Errors are *Error.
+func (s *Struct) Decode(item Item, v reflect.Value) error {
+	allocate(s.embedded, v)
+	for _, f := range s.fields {
+		av := item[f.name]
+		if av == nil {
+			continue
+		}
+		fv := f.of(v)
+		if !fv.IsValid() {
+			continue
+		}
+		if err := f.Decode(av, fv); err != nil {
+			return &Error{Attribute: f.name, Err: err}
+		}
+	}
+	return nil
+}
+
+// Encode is the attribute value for a value of the field's type; nil where the field's tag
+// leaves it out.
+func (f *Field) Encode(v reflect.Value) (types.AttributeValue, error) {
+	return f.encodeAt(v, 0)
+}
+
+func (f *Field) encodeAt(v reflect.Value, depth int) (types.AttributeValue, error) {
+	if f.flags&omitEmpty != 0 && f.isZero(v) {
+		return nil, nil
+	}
+	av, err := f.encode(v, f.flags, depth)
+	if av == nil && err == nil {
+		return nothing(f.flags), nil
+	}
+	return av, err
+}
+
+// Decode sets v, which is settable and zero, of the field's type.
+func (f *Field) Decode(av types.AttributeValue, v reflect.Value) error {
+	return decode(f.decode, av, v, 0)
+}
+
+// compiler compiles types, each once, so that types may contain themselves.
+type compiler struct {
+	encoders map[encoderKey]*encodeFunc
+	decoders map[reflect.Type]*decodeFunc
+}
+
+type encoderKey struct {
+	typ   reflect.Type
+	flags flags
+}
+
+func newCompiler() *compiler {
+	return &compiler{encoders: map[encoderKey]*encodeFunc{}, decoders: map[reflect.Type]*decodeFunc{}}
+}

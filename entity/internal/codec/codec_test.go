@@ -1,0 +1,182 @@
+package codec_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/entity/internal/codec"
+)
+
+var errPanic = errors.New("panic")
+
+// guarded makes an error of a panic of guregu/dynamo's.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errPanic, r)
+		}
+	}()
+	return f()
+}
+
+// sorted is a copy with all sets in order, to compare.
+func sorted(av types.AttributeValue) types.AttributeValue {
+	switch av := av.(type) {
+	case *types.AttributeValueMemberSS:
+		return &types.AttributeValueMemberSS{Value: slices.Sorted(slices.Values(av.Value))}
+	case *types.AttributeValueMemberNS:
+		return &types.AttributeValueMemberNS{Value: slices.Sorted(slices.Values(av.Value))}
+	case *types.AttributeValueMemberBS:
+		return &types.AttributeValueMemberBS{Value: slices.SortedFunc(slices.Values(av.Value), bytes.Compare)}
+	case *types.AttributeValueMemberL:
+		list := make([]types.AttributeValue, len(av.Value))
+		for i, e := range av.Value {
+			list[i] = sorted(e)
+		}
+		return &types.AttributeValueMemberL{Value: list}
+	case *types.AttributeValueMemberM:
+		return &types.AttributeValueMemberM{Value: sortedItem(av.Value)}
+	}
+	return av
+}
+
+func sortedItem(item codec.Item) codec.Item {
+	m := codec.Item{}
+	for name, av := range item {
+		m[name] = sorted(av)
+	}
+	return m
+}
+
+// outcomes counts what was compared, so that a test cannot pass by comparing nothing.
+type outcomes map[string]int
+
+func (o outcomes) of(what string, ours, theirs error) {
+	switch {
+	case errors.Is(theirs, errPanic):
+		o[what+": they panic"]++
+	case ours != nil:
+		o[what+": error"]++
+	default:
+		o[what+": equal"]++
+	}
+}
+
+// encode compares the encodings of what p points to.
+func encode(t require.TestingT, s *codec.Struct, p reflect.Value, o outcomes) codec.Item {
+	var want dynamo.Item
+	theirs := guarded(func() (err error) {
+		want, err = dynamo.MarshalItem(p.Interface())
+		return err
+	})
+	got, ours := s.Encode(p.Elem(), 3)
+	o.of("encode", ours, theirs)
+	if errors.Is(theirs, errPanic) {
+		return nil
+	}
+	require.Equal(t, theirs != nil, ours != nil, "%v: guregu/dynamo: %v, ours: %v", p.Type(), theirs, ours)
+	if ours != nil {
+		var at *codec.Error
+		require.ErrorAs(t, ours, &at)
+		return nil
+	}
+	require.Equal(t, sortedItem(want), sortedItem(got), "%v", p.Type())
+	return got
+}
+
+// decode compares what is decoded from an item. Where guregu/dynamo cuts numbers off, ours is an error.
+func decode(t require.TestingT, s *codec.Struct, typ reflect.Type, item codec.Item, o outcomes) {
+	want, got := reflect.New(typ), reflect.New(typ)
+	theirs := guarded(func() error { return dynamo.UnmarshalItem(item, want.Interface()) })
+	ours := s.Decode(item, got.Elem())
+	o.of("decode", ours, theirs)
+	switch {
+	case errors.Is(theirs, errPanic):
+	case theirs == nil && errors.Is(ours, codec.ErrRange):
+		o["decode: cut off"]++
+	default:
+		require.Equal(t, theirs != nil, ours != nil, "%v: guregu/dynamo: %v, ours: %v of %#v", typ, theirs, ours, item)
+		if ours == nil {
+			require.Equal(t, want.Interface(), got.Interface(), "%v", typ)
+		}
+	}
+	if ours != nil {
+		var at *codec.Error
+		require.ErrorAs(t, ours, &at)
+		require.Contains(t, item, at.Attribute)
+	}
+}
+
+// compare compares both directions, over a value, its row, and rows with other things in them.
+func compare(t *rapid.T, s *codec.Struct, typ reflect.Type, o outcomes) {
+	p := reflect.New(typ)
+	fill(t, p.Elem(), 5)
+	item := encode(t, s, p, o)
+	if item == nil {
+		item = codec.Item{}
+	}
+	decode(t, s, typ, item, o)
+	names := slices.Sorted(maps.Keys(item))
+	for i := range typ.NumField() {
+		names = append(names, typ.Field(i).Name)
+	}
+	names = append(names, "same", "by", "name", "at")
+	hostile := maps.Clone(item)
+	for range rapid.IntRange(1, 3).Draw(t, "changed") {
+		hostile[rapid.SampledFrom(names).Draw(t, "attribute")] = drawAV(t, 3)
+	}
+	decode(t, s, typ, hostile, o)
+}
+
+func TestNamedTypesAreWrittenAndReadLikeGuregus(t *testing.T) {
+	for _, typ := range named {
+		t.Run(typ.Name(), func(t *testing.T) {
+			s, err := codec.Compile(typ)
+			require.NoError(t, err)
+			o := outcomes{}
+			rapid.Check(t, func(t *rapid.T) { compare(t, s, typ, o) })
+			t.Log(o)
+			require.NotZero(t, o["encode: equal"])
+			require.NotZero(t, o["decode: equal"])
+		})
+	}
+}
+
+func TestGeneratedTypesAreWrittenAndReadLikeGuregus(t *testing.T) {
+	o := outcomes{}
+	one := func(t *rapid.T) {
+		typ := drawStruct(t, 3)
+		theirs := guarded(func() error {
+			_, err := dynamo.MarshalItem(reflect.New(typ).Interface())
+			return err
+		})
+		s, ours := codec.Compile(typ)
+		o.of("compile", ours, theirs)
+		if ours != nil {
+			require.Error(t, theirs, "%v: ours: %v", typ, ours)
+			return
+		}
+		for range 3 {
+			compare(t, s, typ, o)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 30 { // types: one at a time would be small ones only
+			one(t)
+		}
+	})
+	t.Log(o)
+	for _, what := range []string{"compile: error", "encode: equal", "decode: equal", "decode: error"} {
+		require.NotZero(t, o[what], what)
+	}
+}

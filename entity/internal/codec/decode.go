@@ -1,0 +1,420 @@
+package codec
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
+)
+
+// decodeFunc sets v, which is settable and zero. av is neither nil nor NULL. depth is the
+// number of lists and maps around it.
+type decodeFunc func(av types.AttributeValue, v reflect.Value, depth int) error
+
+// decode leaves v zero for NULL, whatever its type.
+func decode(dec decodeFunc, av types.AttributeValue, v reflect.Value, depth int) error {
+	if av == nil {
+		return nil
+	}
+	if _, ok := av.(*types.AttributeValueMemberNULL); ok {
+		return nil
+	}
+	return dec(av, v, depth)
+}
+
+func mismatch(av types.AttributeValue, v reflect.Value) error {
+	return fmt.Errorf("%w: %T for %s", ErrKind, av, v.Type())
+}
+
+func (c *compiler) decoder(t reflect.Type) decodeFunc {
+	if have, ok := c.decoders[t]; ok {
+		return func(av types.AttributeValue, v reflect.Value, depth int) error { return (*have)(av, v, depth) }
+	}
+	slot := new(decodeFunc)
+	c.decoders[t] = slot
+	*slot = c.newDecoder(t)
+	return *slot
+}
+
+func (c *compiler) newDecoder(t reflect.Type) decodeFunc {
+	p := reflect.PointerTo(t)
+	switch {
+	case isTime(t):
+		return decodeTime
+	case implements[dynamo.Unmarshaler](p):
+		return customDecoder(dynamo.Unmarshaler.UnmarshalDynamo)
+	case implements[awsUnmarshaler](p):
+		return customDecoder(awsUnmarshaler.UnmarshalDynamoDBAttributeValue)
+	case implements[encoding.TextUnmarshaler](p):
+		return decodeText
+	case isValue(p):
+		return valueDecoder(p, c.byKind(t))
+	}
+	return c.byKind(t)
+}
+
+func (c *compiler) byKind(t reflect.Type) decodeFunc {
+	switch t.Kind() {
+	case reflect.Pointer:
+		elem := c.decoder(t.Elem())
+		return func(av types.AttributeValue, v reflect.Value, depth int) error {
+			p := reflect.New(t.Elem())
+			v.Set(p)
+			return elem(av, p.Elem(), depth)
+		}
+	case reflect.Bool:
+		return decodeBool
+	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
+		return decodeInt
+	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint16, reflect.Uint8:
+		return decodeUint
+	case reflect.Float64, reflect.Float32:
+		return decodeFloat
+	case reflect.String:
+		return decodeString
+	case reflect.Slice:
+		return c.sliceDecoder(t)
+	case reflect.Array:
+		return c.arrayDecoder(t)
+	case reflect.Map:
+		return c.mapDecoder(t)
+	case reflect.Struct:
+		return c.structDecoder(t)
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return decodeAny
+		}
+	}
+	return func(av types.AttributeValue, v reflect.Value, _ int) error { return mismatch(av, v) }
+}
+
+// customDecoder calls a type's own method, with values that SDK clients make: nothing in
+// them is nil, or nested deeper than DynamoDB does.
+func customDecoder[I any](unmarshal func(I, types.AttributeValue) error) decodeFunc {
+	return func(av types.AttributeValue, v reflect.Value, depth int) error {
+		if err := sound(av, depth); err != nil {
+			return err
+		}
+		return unmarshal(v.Addr().Interface().(I), av)
+	}
+}
+
+func decodeText(av types.AttributeValue, v reflect.Value, _ int) error {
+	s, _ := av.(*types.AttributeValueMemberS)
+	if s == nil {
+		return mismatch(av, v)
+	}
+	return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s.Value))
+}
+
+func decodeTime(av types.AttributeValue, v reflect.Value, _ int) error {
+	at := v.Addr().Interface().(*time.Time)
+	switch av := av.(type) {
+	case *types.AttributeValueMemberS:
+		if av != nil {
+			return at.UnmarshalText([]byte(av.Value))
+		}
+	case *types.AttributeValueMemberN:
+		if av != nil {
+			s, err := strconv.ParseInt(av.Value, 10, 64)
+			if err != nil {
+				return numberError(err)
+			}
+			*at = time.Unix(s, 0).UTC()
+			return nil
+		}
+	}
+	return mismatch(av, v)
+}
+
+// valueDecoder takes an attribute value of the very type as it is.
+func valueDecoder(p reflect.Type, other decodeFunc) decodeFunc {
+	return func(av types.AttributeValue, v reflect.Value, depth int) error {
+		rv := reflect.ValueOf(av)
+		if rv.Type() != p {
+			return other(av, v, depth)
+		}
+		if err := sound(av, depth); err != nil {
+			return err
+		}
+		v.Set(rv.Elem())
+		return nil
+	}
+}
+
+func decodeBool(av types.AttributeValue, v reflect.Value, _ int) error {
+	b, _ := av.(*types.AttributeValueMemberBOOL)
+	if b == nil {
+		return mismatch(av, v)
+	}
+	v.SetBool(b.Value)
+	return nil
+}
+
+func decodeString(av types.AttributeValue, v reflect.Value, _ int) error {
+	s, _ := av.(*types.AttributeValueMemberS)
+	if s == nil {
+		return mismatch(av, v)
+	}
+	v.SetString(s.Value)
+	return nil
+}
+
+// numberError is a parser's error without the text that it quotes.
+func numberError(err error) error {
+	if errors.Is(err, strconv.ErrRange) {
+		return ErrRange
+	}
+	return fmt.Errorf("%w: no such number", ErrKind)
+}
+
+func decodeInt(av types.AttributeValue, v reflect.Value, _ int) error {
+	n, _ := av.(*types.AttributeValueMemberN)
+	if n == nil {
+		return mismatch(av, v)
+	}
+	i, err := strconv.ParseInt(n.Value, 10, 64)
+	switch {
+	case err != nil:
+		return numberError(err)
+	case v.OverflowInt(i):
+		return ErrRange
+	}
+	v.SetInt(i)
+	return nil
+}
+
+func decodeUint(av types.AttributeValue, v reflect.Value, _ int) error {
+	n, _ := av.(*types.AttributeValueMemberN)
+	if n == nil {
+		return mismatch(av, v)
+	}
+	i, err := strconv.ParseUint(n.Value, 10, 64)
+	switch {
+	case err != nil:
+		return numberError(err)
+	case v.OverflowUint(i):
+		return ErrRange
+	}
+	v.SetUint(i)
+	return nil
+}
+
+func decodeFloat(av types.AttributeValue, v reflect.Value, _ int) error {
+	n, _ := av.(*types.AttributeValueMemberN)
+	if n == nil {
+		return mismatch(av, v)
+	}
+	f, err := strconv.ParseFloat(n.Value, 64)
+	switch {
+	case err != nil:
+		return numberError(err)
+	case v.OverflowFloat(f):
+		return ErrRange
+	}
+	v.SetFloat(f)
+	return nil
+}
+
+// sliceDecoder takes lists and sets, and binaries for bytes.
+func (c *compiler) sliceDecoder(t reflect.Type) decodeFunc {
+	elem := c.decoder(t.Elem())
+	return func(av types.AttributeValue, v reflect.Value, depth int) error {
+		if b, ok := av.(*types.AttributeValueMemberB); ok && b != nil && t.Elem().Kind() == reflect.Uint8 {
+			v.SetBytes(b.Value)
+			return nil
+		}
+		n, at, err := members(av, depth)
+		if err != nil {
+			return fmt.Errorf("%w for %s", err, t)
+		}
+		v.Set(reflect.MakeSlice(t, n, n))
+		for i := range n {
+			if err := decode(elem, at(i), v.Index(i), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// members are the elements of a list or set, as attribute values.
+func members(av types.AttributeValue, depth int) (n int, at func(int) types.AttributeValue, err error) {
+	switch av := av.(type) {
+	case *types.AttributeValueMemberL:
+		if av == nil {
+			break
+		}
+		if depth >= MaxDepth {
+			return 0, nil, ErrDepth
+		}
+		return len(av.Value), func(i int) types.AttributeValue { return av.Value[i] }, nil
+	case *types.AttributeValueMemberSS:
+		if av != nil {
+			return len(av.Value), func(i int) types.AttributeValue { return &types.AttributeValueMemberS{Value: av.Value[i]} }, nil
+		}
+	case *types.AttributeValueMemberNS:
+		if av != nil {
+			return len(av.Value), func(i int) types.AttributeValue { return &types.AttributeValueMemberN{Value: av.Value[i]} }, nil
+		}
+	case *types.AttributeValueMemberBS:
+		if av != nil {
+			return len(av.Value), func(i int) types.AttributeValue { return &types.AttributeValueMemberB{Value: av.Value[i]} }, nil
+		}
+	}
+	return 0, nil, fmt.Errorf("%w: %T", ErrKind, av)
+}
+
+// arrayDecoder takes what is not longer than the array; the rest stays zero.
+func (c *compiler) arrayDecoder(t reflect.Type) decodeFunc {
+	elem := c.decoder(t.Elem())
+	return func(av types.AttributeValue, v reflect.Value, depth int) error {
+		switch av := av.(type) {
+		case *types.AttributeValueMemberB:
+			if av != nil && t.Elem().Kind() == reflect.Uint8 {
+				return setArray(v, av.Value)
+			}
+		case *types.AttributeValueMemberL:
+			switch {
+			case av == nil:
+				return mismatch(av, v)
+			case depth >= MaxDepth:
+				return ErrDepth
+			case len(av.Value) > t.Len():
+				return fmt.Errorf("%w: %d elements for %s", ErrRange, len(av.Value), t)
+			}
+			for i, e := range av.Value {
+				if err := decode(elem, e, v.Index(i), depth+1); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return mismatch(av, v)
+	}
+}
+
+func setArray(v reflect.Value, b []byte) error {
+	if len(b) > v.Len() {
+		return fmt.Errorf("%w: %d bytes for %s", ErrRange, len(b), v.Type())
+	}
+	for i, x := range b {
+		v.Index(i).SetUint(uint64(x))
+	}
+	return nil
+}
+
+// mapDecoder takes maps and, where the map can be one, sets.
+func (c *compiler) mapDecoder(t reflect.Type) decodeFunc {
+	elem, key := c.decoder(t.Elem()), c.decoder(t.Key())
+	isSet := truth(t)
+	named := nameDecoder(t.Key())
+	return func(av types.AttributeValue, v reflect.Value, depth int) error {
+		if m, ok := av.(*types.AttributeValueMemberM); ok && m != nil {
+			if depth >= MaxDepth {
+				return ErrDepth
+			}
+			v.Set(reflect.MakeMapWithSize(t, len(m.Value)))
+			for name, e := range m.Value {
+				k, x := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+				if err := named(name, k); err != nil {
+					return err
+				}
+				if err := decode(elem, e, x, depth+1); err != nil {
+					return err
+				}
+				v.SetMapIndex(k, x)
+			}
+			return nil
+		}
+		if _, isList := av.(*types.AttributeValueMemberL); isList || !isSet.IsValid() {
+			return mismatch(av, v)
+		}
+		n, at, err := members(av, depth)
+		if err != nil {
+			return fmt.Errorf("%w for %s", err, t)
+		}
+		v.Set(reflect.MakeMapWithSize(t, n))
+		for i := range n {
+			k := reflect.New(t.Key()).Elem()
+			switch e := at(i).(type) {
+			case *types.AttributeValueMemberS:
+				err = named(e.Value, k)
+			case *types.AttributeValueMemberB:
+				err = setKey(k, e.Value)
+			default:
+				err = key(e, k, depth)
+			}
+			if err != nil {
+				return err
+			}
+			v.SetMapIndex(k, isSet)
+		}
+		return nil
+	}
+}
+
+// setKey makes a binary a key of a map, which only an array of its length can be.
+func setKey(k reflect.Value, b []byte) error {
+	switch {
+	case k.Kind() != reflect.Array || k.Type().Elem().Kind() != reflect.Uint8:
+		return fmt.Errorf("%w: binary for %s", ErrKind, k.Type())
+	case k.Len() != len(b):
+		return fmt.Errorf("%w: %d bytes for %s", ErrRange, len(b), k.Type())
+	}
+	return setArray(k, b)
+}
+
+// nameDecoder makes keys of maps of names.
+func nameDecoder(t reflect.Type) func(name string, k reflect.Value) error {
+	switch {
+	case implements[encoding.TextUnmarshaler](reflect.PointerTo(t)):
+		return func(name string, k reflect.Value) error {
+			return k.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(name))
+		}
+	case t.Kind() == reflect.String:
+		return func(name string, k reflect.Value) error {
+			k.SetString(name)
+			return nil
+		}
+	}
+	return func(string, reflect.Value) error { return fmt.Errorf("%w: a name for %s", ErrKind, t) }
+}
+
+func (c *compiler) structDecoder(t reflect.Type) decodeFunc {
+	l, err := layoutOf(t)
+	if err != nil {
+		return func(types.AttributeValue, reflect.Value, int) error { return err }
+	}
+	decoders := make([]decodeFunc, len(l.members))
+	for i := range l.members {
+		decoders[i] = c.decoder(l.members[i].typ)
+	}
+	return func(av types.AttributeValue, v reflect.Value, depth int) error {
+		m, _ := av.(*types.AttributeValueMemberM)
+		switch {
+		case m == nil:
+			return mismatch(av, v)
+		case depth >= MaxDepth:
+			return ErrDepth
+		}
+		allocate(l.embedded, v)
+		for i := range l.members {
+			e := m.Value[l.members[i].name]
+			if e == nil {
+				continue
+			}
+			if fv := l.members[i].of(v); fv.IsValid() {
+				if err := decode(decoders[i], e, fv, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,275 @@
+package codec_test
+
+import (
+	"math"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/entity/internal/codec"
+)
+
+func compile[T any](t *testing.T) *codec.Struct {
+	t.Helper()
+	s, err := codec.Compile(reflect.TypeFor[T]())
+	require.NoError(t, err)
+	return s
+}
+
+func roundTrip[T any](t *testing.T, o T) codec.Item {
+	t.Helper()
+	s := compile[T](t)
+	item, err := s.Encode(reflect.ValueOf(&o).Elem(), 0)
+	require.NoError(t, err)
+	var got T
+	require.NoError(t, s.Decode(item, reflect.ValueOf(&got).Elem()))
+	require.Equal(t, o, got)
+	return item
+}
+
+type Deep1 struct {
+	A1 string
+	Deep2
+	Z1 string
+}
+type Deep2 struct {
+	A2 string
+	Deep3
+	Z2 string
+}
+type Deep3 struct {
+	A3 string
+	Deep4
+	Z3 string
+}
+type Deep4 struct{ A4, B4, C4, Z4 string }
+
+// What the package comment says is different from guregu/dynamo.
+func TestNothingIsLostWhereGuregusLoses(t *testing.T) {
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	t.Run("embedded four deep", func(t *testing.T) {
+		type deep struct{ Deep1 }
+		item := roundTrip(t, deep{Deep1{"1", Deep2{"2", Deep3{"3", Deep4{"4", "5", "6", "7"}, "8"}, "9"}, "0"}})
+		assert.Len(t, item, 10)
+	})
+	t.Run("a field of an embedded struct's name", func(t *testing.T) {
+		type after struct {
+			Left
+			X string `dynamo:"Left"`
+		}
+		assert.Equal(t, codec.Item{"name": s("n"), "L": &types.AttributeValueMemberN{Value: "1"}, "Left": s("x")}, roundTrip(t, after{Left{"n", 1}, "x"}))
+		type before struct {
+			X string `dynamo:"Left"`
+			Left
+		}
+		roundTrip(t, before{"x", Left{"n", 1}})
+	})
+	t.Run("a field of an embedded struct's type", func(t *testing.T) {
+		type twice struct {
+			Left
+			Before Left
+		}
+		assert.NotContains(t, roundTrip(t, twice{Left{"n", 1}, Left{"m", 2}}), "Left")
+	})
+	t.Run("pointers to pointers", func(t *testing.T) {
+		type pointers struct{ P **int }
+		n := 7
+		p := &n
+		roundTrip(t, pointers{&p})
+		roundTrip(t, pointers{})
+	})
+	t.Run("sets of arrays", func(t *testing.T) {
+		type hashes struct {
+			Set map[[2]byte]bool `dynamo:",set"`
+		}
+		item := roundTrip(t, hashes{map[[2]byte]bool{{3, 4}: true, {1, 2}: true}})
+		assert.Equal(t, &types.AttributeValueMemberBS{Value: [][]byte{{1, 2}, {3, 4}}}, item["Set"])
+	})
+	t.Run("short binaries", func(t *testing.T) {
+		type hash struct{ H [4]letter }
+		var got hash
+		require.NoError(t, compile[hash](t).Decode(codec.Item{"H": &types.AttributeValueMemberB{Value: []byte{1, 2}}}, reflect.ValueOf(&got).Elem()))
+		assert.Equal(t, hash{[4]letter{1, 2}}, got)
+		roundTrip(t, hash{[4]letter{1, 2, 3}})
+	})
+	t.Run("nil interfaces", func(t *testing.T) {
+		type bare struct {
+			AV  types.AttributeValue
+			S   *types.AttributeValueMemberS
+			Any any `dynamo:",null"`
+		}
+		assert.Equal(t, codec.Item{"Any": &types.AttributeValueMemberNULL{Value: true}}, roundTrip(t, bare{}))
+	})
+	t.Run("numbers that are none", func(t *testing.T) {
+		type number struct {
+			F any `dynamo:"f"`
+		}
+		for _, f := range []any{math.NaN(), math.Inf(1), float32(math.Inf(-1)), []float64{math.NaN()}} {
+			_, err := compile[number](t).Encode(reflect.ValueOf(&number{f}).Elem(), 0)
+			require.ErrorIs(t, err, codec.ErrRange)
+			require.EqualError(t, err, `attribute "f"`)
+		}
+	})
+	t.Run("numbers cut off inside", func(t *testing.T) {
+		type narrow struct {
+			L []int8
+			P *float32
+			M map[string]uint16
+		}
+		huge := &types.AttributeValueMemberN{Value: "1e300"}
+		big := &types.AttributeValueMemberN{Value: "65536"}
+		row := codec.Item{
+			"L": &types.AttributeValueMemberL{Value: []types.AttributeValue{big}}, "P": huge,
+			"M": &types.AttributeValueMemberM{Value: codec.Item{"x": big}},
+		}
+		for name, av := range row {
+			var got narrow
+			err := compile[narrow](t).Decode(codec.Item{name: av}, reflect.ValueOf(&got).Elem())
+			require.ErrorIs(t, err, codec.ErrRange, name)
+		}
+	})
+	t.Run("types inside of themselves", func(t *testing.T) {
+		roundTrip(t, struct{ L endless }{endless{{}, {{}}}})
+		roundTrip(t, struct{ M endlessMap }{endlessMap{"a": {"b": {}}}})
+	})
+}
+
+type (
+	endless    []endless
+	endlessMap map[string]endlessMap
+	loop       struct {
+		*loop //nolint:unused // what the test is about
+		X     int
+	}
+)
+
+func TestStructsThatEmbedThemselvesAreRefused(t *testing.T) {
+	_, err := codec.Compile(reflect.TypeFor[loop]())
+	require.ErrorContains(t, err, "embeds itself")
+	_, err = codec.Compile(reflect.TypeFor[struct{ L *loop }]())
+	require.Error(t, err)
+}
+
+func TestDepthIsBoundedAsByDynamoDB(t *testing.T) {
+	type row struct {
+		Any   any     `dynamo:"any"`
+		Node  *node   `dynamo:"node,omitempty"`
+		List  endless `dynamo:"list,omitempty"`
+		Raw   sdk2    `dynamo:"raw,omitempty"`
+		Array [1]any  `dynamo:"array,omitempty"`
+	}
+	s := compile[row](t)
+	lists := func(n int) (av types.AttributeValue) {
+		av = &types.AttributeValueMemberL{Value: []types.AttributeValue{}}
+		for range n - 1 {
+			av = &types.AttributeValueMemberL{Value: []types.AttributeValue{av}}
+		}
+		return av
+	}
+	maps := func(n int) (av types.AttributeValue) {
+		av = &types.AttributeValueMemberM{Value: codec.Item{}}
+		for range n - 1 {
+			av = &types.AttributeValueMemberM{Value: codec.Item{"next": av}}
+		}
+		return av
+	}
+	for _, c := range []struct {
+		name string
+		make func(int) types.AttributeValue
+	}{{"any", lists}, {"any", maps}, {"node", maps}, {"list", lists}, {"raw", lists}, {"raw", maps}, {"array", lists}} {
+		for n, want := range map[int]error{codec.MaxDepth: nil, codec.MaxDepth + 1: codec.ErrDepth, 100_000: codec.ErrDepth} {
+			var got row
+			err := s.Decode(codec.Item{c.name: c.make(n)}, reflect.ValueOf(&got).Elem())
+			require.ErrorIs(t, err, want, "%s of %d levels", c.name, n)
+			if want == nil && c.name != "raw" {
+				item, err := s.Encode(reflect.ValueOf(&got).Elem(), 0)
+				require.NoError(t, err)
+				require.NotNil(t, item[c.name])
+			}
+		}
+	}
+	ring := &node{}
+	ring.Next = ring
+	_, err := s.Encode(reflect.ValueOf(&row{Node: ring}).Elem(), 0)
+	require.ErrorIs(t, err, codec.ErrDepth)
+	self := []any{nil}
+	self[0] = self
+	_, err = s.Encode(reflect.ValueOf(&row{Any: self}).Elem(), 0)
+	require.ErrorIs(t, err, codec.ErrDepth)
+}
+
+// sdk2 takes anything.
+type sdk2 struct{ seen bool }
+
+func (s *sdk2) UnmarshalDynamo(types.AttributeValue) error {
+	s.seen = true
+	return nil
+}
+
+// voids are values that no client of the SDK makes, but a caller of Decode can.
+var voids = []types.AttributeValue{
+	(*types.AttributeValueMemberS)(nil), (*types.AttributeValueMemberN)(nil), (*types.AttributeValueMemberB)(nil), (*types.AttributeValueMemberBOOL)(nil),
+	(*types.AttributeValueMemberNULL)(nil), (*types.AttributeValueMemberSS)(nil), (*types.AttributeValueMemberNS)(nil), (*types.AttributeValueMemberBS)(nil),
+	(*types.AttributeValueMemberL)(nil), (*types.AttributeValueMemberM)(nil), &types.UnknownUnionMember{Tag: "X"}, (*types.UnknownUnionMember)(nil),
+	&types.AttributeValueMemberL{Value: []types.AttributeValue{nil}}, &types.AttributeValueMemberM{Value: codec.Item{"x": nil}},
+	&types.AttributeValueMemberL{Value: []types.AttributeValue{(*types.AttributeValueMemberL)(nil)}},
+}
+
+// hostile decodes what nobody would write; nothing panics.
+func hostile(t *rapid.T) {
+	typ := rapid.SampledFrom(named).Draw(t, "type")
+	if rapid.Bool().Draw(t, "generated") {
+		typ = drawStruct(t, 3)
+	}
+	s, err := codec.Compile(typ)
+	if err != nil {
+		return
+	}
+	item := codec.Item{}
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		for _, name := range []string{f.Name, tagName(f)} {
+			if rapid.IntRange(0, 3).Draw(t, "void") == 0 {
+				item[name] = rapid.SampledFrom(voids).Draw(t, "value")
+			} else {
+				item[name] = drawAV(t, 4)
+			}
+		}
+	}
+	p := reflect.New(typ)
+	if err := s.Decode(item, p.Elem()); err != nil {
+		var at *codec.Error
+		require.ErrorAs(t, err, &at)
+		return
+	}
+	_, _ = s.Encode(p.Elem(), 0)
+}
+
+func TestHostileRowsDoNotPanic(t *testing.T) { rapid.Check(t, hostile) }
+
+func FuzzHostileRows(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostile)) }
+
+func TestStructsAreSafeForConcurrentUse(t *testing.T) {
+	s := compile[collections](t)
+	o := collections{Strings: []string{"a", ""}, Any: map[string]any{"x": 1.5}, Map: map[string]string{"k": "v"}, Struct: base{By: "b"}}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				item, err := s.Encode(reflect.ValueOf(&o).Elem(), 1)
+				if !assert.NoError(t, err) {
+					return
+				}
+				var got collections
+				assert.NoError(t, s.Decode(item, reflect.ValueOf(&got).Elem()))
+				assert.Equal(t, o.Map, got.Map)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,354 @@
+package codec
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
+)
+
+// encodeFunc makes an attribute value of v; nil where there is nothing to write. depth is the
+// number of lists and maps around it. The flags are those that the encoder was compiled
+// for, and in a list those of the list.
+type encodeFunc func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error)
+
+func (c *compiler) encoder(t reflect.Type, fl flags) (encodeFunc, error) {
+	key := encoderKey{t, fl}
+	if have, ok := c.encoders[key]; ok {
+		return func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) { return (*have)(v, fl, depth) }, nil
+	}
+	slot := new(encodeFunc)
+	c.encoders[key] = slot
+	enc, err := c.newEncoder(t, fl)
+	*slot = enc
+	return enc, err
+}
+
+func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
+	switch {
+	case isValue(t):
+		return encodeValue, nil
+	case fl&unixTime != 0 && isTime(t):
+		return encodeUnix, nil
+	case fl&unixTime != 0 && t.Kind() == reflect.Pointer && isTime(t.Elem()):
+		return c.pointer(t, fl)
+	case implements[dynamo.Marshaler](t):
+		return custom(func(m dynamo.Marshaler, _ flags) (types.AttributeValue, error) { return m.MarshalDynamo() }), nil
+	case implements[awsMarshaler](t):
+		return custom(func(m awsMarshaler, _ flags) (types.AttributeValue, error) { return m.MarshalDynamoDBAttributeValue() }), nil
+	case isTime(t):
+		return encodeTime, nil
+	case implements[encoding.TextMarshaler](t):
+		return custom(encodeText), nil
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return c.pointer(t, fl)
+	case reflect.Bool:
+		return encodeBool, nil
+	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8,
+		reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint16, reflect.Uint8,
+		reflect.Float64, reflect.Float32:
+		return encodeNumber, nil
+	case reflect.String:
+		return encodeString, nil
+	case reflect.Slice, reflect.Array:
+		switch {
+		case t.Elem().Kind() == reflect.Uint8:
+			return encodeBytes, nil
+		case fl&asSet != 0:
+			return setEncoder(t)
+		}
+		return c.list(t, fl)
+	case reflect.Map:
+		if fl&asSet != 0 {
+			return setEncoder(t)
+		}
+		return c.document(t, fl)
+	case reflect.Struct:
+		return c.structure(t)
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return encodeAny, nil
+		}
+	}
+	return nil, fmt.Errorf("unsupported type %s", t)
+}
+
+func null() types.AttributeValue { return &types.AttributeValueMemberNULL{Value: true} }
+
+// nothing is what a nil value is written as.
+func nothing(fl flags) types.AttributeValue {
+	if fl&asNull != 0 {
+		return null()
+	}
+	return nil
+}
+
+func encodeValue(v reflect.Value, fl flags, _ int) (types.AttributeValue, error) {
+	if v.IsNil() || v.Kind() == reflect.Interface && v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() {
+		return nothing(fl), nil
+	}
+	return v.Interface().(types.AttributeValue), nil
+}
+
+func custom[I any](encode func(I, flags) (types.AttributeValue, error)) encodeFunc {
+	return func(v reflect.Value, fl flags, _ int) (types.AttributeValue, error) {
+		if isNilOf[I](v) {
+			return nothing(fl), nil
+		}
+		return encode(as[I](v), fl)
+	}
+}
+
+func encodeText(m encoding.TextMarshaler, fl flags) (types.AttributeValue, error) {
+	text, err := m.MarshalText()
+	if err != nil || len(text) == 0 && fl&allowEmpty == 0 {
+		return nil, err
+	}
+	return &types.AttributeValueMemberS{Value: string(text)}, nil
+}
+
+func encodeTime(v reflect.Value, _ flags, _ int) (types.AttributeValue, error) {
+	var buf [len(time.RFC3339Nano)]byte
+	text, err := timeOf(v).AppendText(buf[:0])
+	if err != nil {
+		return nil, err
+	}
+	return &types.AttributeValueMemberS{Value: string(text)}, nil
+}
+
+func encodeUnix(v reflect.Value, _ flags, _ int) (types.AttributeValue, error) {
+	at := timeOf(v)
+	if at.IsZero() {
+		return nil, nil
+	}
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(at.Unix(), 10)}, nil
+}
+
+func timeOf(v reflect.Value) *time.Time {
+	if v.CanAddr() {
+		return v.Addr().Interface().(*time.Time)
+	}
+	at := v.Interface().(time.Time)
+	return &at
+}
+
+func encodeBool(v reflect.Value, _ flags, _ int) (types.AttributeValue, error) {
+	return &types.AttributeValueMemberBOOL{Value: v.Bool()}, nil
+}
+
+func encodeNumber(v reflect.Value, _ flags, _ int) (types.AttributeValue, error) {
+	n, err := formatNumber(v)
+	if err != nil {
+		return nil, err
+	}
+	return &types.AttributeValueMemberN{Value: n}, nil
+}
+
+func formatNumber(v reflect.Value) (string, error) {
+	switch {
+	case v.CanInt():
+		return strconv.FormatInt(v.Int(), 10), nil
+	case v.CanUint():
+		return strconv.FormatUint(v.Uint(), 10), nil
+	}
+	f := v.Float()
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return "", fmt.Errorf("%w: not finite", ErrRange)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64), nil
+}
+
+func encodeString(v reflect.Value, fl flags, _ int) (types.AttributeValue, error) {
+	if s := v.String(); s != "" || fl&allowEmpty != 0 {
+		return &types.AttributeValueMemberS{Value: s}, nil
+	}
+	return nothing(fl), nil
+}
+
+// encodeBytes counts an array of zeros as empty, and null before empty there.
+func encodeBytes(v reflect.Value, fl flags, _ int) (types.AttributeValue, error) {
+	if v.Kind() == reflect.Array {
+		switch {
+		case !v.IsZero():
+			return &types.AttributeValueMemberB{Value: bytesOf(v)}, nil
+		case fl&asNull == 0 && fl&allowEmpty != 0:
+			return &types.AttributeValueMemberB{Value: []byte{}}, nil
+		}
+		return nothing(fl), nil
+	}
+	switch {
+	case v.IsNil():
+		return nothing(fl), nil
+	case v.Len() == 0 && fl&allowEmpty == 0:
+		return nil, nil
+	}
+	return &types.AttributeValueMemberB{Value: v.Bytes()}, nil
+}
+
+// bytesOf copies an array of bytes.
+func bytesOf(array reflect.Value) []byte {
+	b := make([]byte, array.Len())
+	for i := range b {
+		b[i] = byte(array.Index(i).Uint())
+	}
+	return b
+}
+
+func (c *compiler) pointer(t reflect.Type, fl flags) (encodeFunc, error) {
+	elem, err := c.encoder(t.Elem(), fl)
+	if err != nil {
+		return nil, err
+	}
+	return func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) {
+		if v.IsNil() {
+			return nothing(fl), nil
+		}
+		return elem(v.Elem(), fl, depth)
+	}, nil
+}
+
+// list encodes a list. Its elements keep their places: what is nothing is written as
+// empty or null, unless the tag says omitemptyelem.
+func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
+	var sub flags
+	if fl&omitEmptyElem == 0 {
+		sub |= allowEmpty | asNull
+	}
+	sub |= fl & allowEmptyElem
+	elem, err := c.encoder(t.Elem(), sub)
+	if err != nil {
+		return nil, err
+	}
+	return func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) {
+		if depth >= MaxDepth {
+			return nil, ErrDepth
+		}
+		list := make([]types.AttributeValue, 0, v.Len())
+		for i := range v.Len() {
+			av, err := elem(v.Index(i), fl|sub, depth+1)
+			switch {
+			case err != nil:
+				return nil, err
+			case av != nil:
+				list = append(list, av)
+			case fl&omitEmptyElem == 0:
+				list = append(list, null())
+			}
+		}
+		if fl&omitEmpty != 0 && len(list) == 0 {
+			return nil, nil
+		}
+		return &types.AttributeValueMemberL{Value: list}, nil
+	}, nil
+}
+
+// document encodes a map as a map.
+func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
+	name := keyText
+	if !implements[encoding.TextMarshaler](t.Key()) {
+		if t.Key().Kind() != reflect.String {
+			return nil, fmt.Errorf("unsupported type %s: keys have to be strings or encoding.TextMarshaler", t)
+		}
+		name = plainText
+	}
+	var sub flags
+	if fl&allowEmptyElem != 0 {
+		sub = allowEmpty | asNull | allowEmptyElem
+	} else if fl&omitEmptyElem != 0 {
+		sub = omitEmpty
+	}
+	elem, err := c.encoder(t.Elem(), sub)
+	if err != nil {
+		return nil, err
+	}
+	return func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) {
+		switch {
+		case depth >= MaxDepth:
+			return nil, ErrDepth
+		case v.IsNil() && fl&allowEmpty == 0:
+			return nothing(fl), nil
+		case v.IsNil():
+			return &types.AttributeValueMemberM{Value: Item{}}, nil
+		}
+		m := make(Item, v.Len())
+		for entries := v.MapRange(); entries.Next(); {
+			av, err := elem(entries.Value(), sub, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			if av == nil {
+				continue
+			}
+			name, err := name(entries.Key())
+			if err != nil {
+				return nil, err
+			}
+			m[name] = av
+		}
+		if fl&omitEmpty != 0 && len(m) == 0 {
+			return nil, nil
+		}
+		return &types.AttributeValueMemberM{Value: m}, nil
+	}, nil
+}
+
+func plainText(v reflect.Value) (string, error) { return v.String(), nil }
+
+// keyText is the text of a map's key or of a set's element.
+func keyText(v reflect.Value) (string, error) {
+	if isNilOf[encoding.TextMarshaler](v) {
+		return "", fmt.Errorf("%w: nil as a key or in a set", ErrKind)
+	}
+	text, err := as[encoding.TextMarshaler](v).MarshalText()
+	return string(text), err
+}
+
+func (c *compiler) structure(t reflect.Type) (encodeFunc, error) {
+	l, err := layoutOf(t)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := c.fields(l)
+	if err != nil {
+		return nil, err
+	}
+	return func(v reflect.Value, _ flags, depth int) (types.AttributeValue, error) {
+		if depth >= MaxDepth {
+			return nil, ErrDepth
+		}
+		m := make(Item, len(fields))
+		for _, f := range fields {
+			fv := f.of(v)
+			if !fv.IsValid() {
+				continue
+			}
+			av, err := f.encodeAt(fv, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			if av != nil {
+				m[f.name] = av
+			}
+		}
+		return &types.AttributeValueMemberM{Value: m}, nil
+	}, nil
+}
+
+// encodeAny encodes what an interface holds. Its type is known only now.
+func encodeAny(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) {
+	if v.IsNil() {
+		return nothing(fl), nil
+	}
+	enc, err := newCompiler().encoder(v.Elem().Type(), fl)
+	if err != nil {
+		return nil, err
+	}
+	return enc(v.Elem(), fl, depth)
+}

@@ -1,0 +1,134 @@
+package codec
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// flags are what a tag says besides a name.
+type flags uint8
+
+const (
+	asSet flags = 1 << iota
+	omitEmpty
+	omitEmptyElem
+	allowEmpty
+	allowEmptyElem
+	asNull
+	unixTime
+)
+
+// tag reads a field's tag. The name is "-" for a field that is not encoded.
+func tag(f reflect.StructField) (name string, fl flags) {
+	parts := strings.Split(f.Tag.Get("dynamo"), ",")
+	name = parts[0]
+	if name == "" {
+		name = f.Name
+	}
+	for _, part := range parts[1:] {
+		switch part {
+		case "set":
+			fl |= asSet
+		case "omitempty":
+			fl |= omitEmpty
+		case "omitemptyelem":
+			fl |= omitEmptyElem
+		case "allowempty":
+			fl |= allowEmpty
+		case "allowemptyelem":
+			fl |= allowEmptyElem
+		case "null":
+			fl |= asNull
+		case "unixtime":
+			fl |= unixTime
+		}
+	}
+	return name, fl
+}
+
+// place is where a field is in a struct, through embedded ones.
+type place struct{ index []int }
+
+// of is the field of v; invalid behind an embedded pointer that is nil.
+func (p *place) of(v reflect.Value) reflect.Value {
+	if len(p.index) == 1 {
+		return v.Field(p.index[0])
+	}
+	for i, n := range p.index {
+		if i > 0 && v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return reflect.Value{}
+			}
+			v = v.Elem()
+		}
+		v = v.Field(n)
+	}
+	return v
+}
+
+// layout is the attributes of a struct type, in the order of its fields.
+type layout struct {
+	members  []member
+	hidden   []member // by an earlier one of the name
+	embedded []*place
+}
+
+type member struct {
+	place
+	name  string
+	flags flags
+	typ   reflect.Type
+}
+
+// layoutOf lists a struct's fields with those of embedded structs in their place. The first
+// of an attribute's name wins.
+func layoutOf(t reflect.Type) (*layout, error) {
+	l := &layout{}
+	return l, l.walk(t, nil, nil, map[string]bool{})
+}
+
+func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen map[string]bool) error {
+	if slices.Contains(within, t) {
+		return fmt.Errorf("%s embeds itself", t)
+	}
+	within = append(slices.Clip(within), t)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, fl := tag(f)
+		if name == "-" {
+			continue
+		}
+		at := place{index: append(slices.Clip(trail), i)}
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case f.Anonymous && inner.Kind() == reflect.Struct:
+			if f.Type.Kind() == reflect.Pointer {
+				l.embedded = append(l.embedded, &at)
+			}
+			if err := l.walk(inner, at.index, within, seen); err != nil {
+				return err
+			}
+		case !f.IsExported():
+		case seen[name]:
+			l.hidden = append(l.hidden, member{place: at, name: name, flags: fl, typ: f.Type})
+		default:
+			seen[name] = true
+			l.members = append(l.members, member{place: at, name: name, flags: fl, typ: f.Type})
+		}
+	}
+	return nil
+}
+
+// allocate sets embedded pointers, as far as their types are exported.
+func allocate(embedded []*place, v reflect.Value) {
+	for _, p := range embedded {
+		if pv := p.of(v); pv.IsValid() && pv.CanSet() && pv.IsNil() {
+			pv.Set(reflect.New(pv.Type().Elem()))
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package entity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// Modify reads the row of o, of which only the key fields count, lets f change it, writes
+// what f has changed, and returns the row as it is then. A missing row is ErrNotFound.
+//
+// f may be called several times, each time with the row as it was read anew, as long as
+// somebody else changes the row in between and the table's retry policy allows; what f does
+// besides changing its argument has to bear that. An error of f's ends it, with nothing
+// written; errors.Is and As find it. The fields of the key and those that the entity maintains
+// are not f's to change: that is ErrInvalid. If f changes nothing, nothing is written.
+//
+// The write is under the condition that the row is the one that f saw: by its version and,
+// where T has one, its time of creation; otherwise by all of T's attributes.
+// Attributes that T does not know survive.
+//
+// Cost: a consistent read and a conditional update per call of f; a transaction where a
+// unique value changes.
+func (e *Entity[T]) Modify(ctx context.Context, o T, f func(*T) error) (T, error) {
+	modified, err := e.modify(ctx, o, f, false)
+	if err != nil {
+		return o, e.fail("modify", err)
+	}
+	return modified, nil
+}
+
+// Upsert is Modify that creates the row where there is none: f is called with o as given,
+// and what it makes of it is created.
+//
+// Cost: that of Modify; without a row, a consistent read and a conditional put.
+func (e *Entity[T]) Upsert(ctx context.Context, o T, f func(*T) error) (T, error) {
+	modified, err := e.modify(ctx, o, f, true)
+	if err != nil {
+		return o, e.fail("upsert", err)
+	}
+	return modified, nil
+}
+
+func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bool) (out T, err error) {
+	if f == nil {
+		return out, fmt.Errorf("%w: nil function", ErrInvalid)
+	}
+	if e.plan.readOnly {
+		return out, errReadOnly
+	}
+	err = e.racing(ctx, func() error {
+		from, err := e.basis(ctx, o, create)
+		if err != nil {
+			return err
+		}
+		before, after := &from.row, o
+		if from.absent() {
+			before = &o
+		} else if after, err = e.Decode(from.item); err != nil { // shares nothing with the row: f may write into slices and maps
+			return err
+		}
+		if err := f(&after); err != nil {
+			return final(err)
+		}
+		if err := e.checkModified(before, &after); err != nil {
+			return err
+		}
+		if from.absent() {
+			out = e.stamp(after, true)
+			err := e.putNow(ctx, out, nil, true)
+			if errors.Is(err, ErrExists) {
+				err = fmt.Errorf("%w: %w", ErrStale, err) // a race lost like any other
+			}
+			return err
+		}
+		u, err := e.difference(&from.row, &after)
+		if err != nil {
+			return err
+		}
+		if len(u.list) == 0 {
+			out = from.row
+			return nil
+		}
+		if err := e.stampModified(u, &after); err != nil {
+			return err
+		}
+		from.after = &after
+		out, err = e.apply(ctx, from, u)
+		if create {
+			return raced(err)
+		}
+		return err
+	})
+	return out, err
+}
+
+// ModifyOp writes, in a transaction, what differs between a row as it was read and as it
+// is to be. It does what Modify does, for one attempt: where T has a Version, was is of that
+// version; without one, the row has to be as was says. Nothing that differs is ErrInvalid,
+// and a row of an older schema ErrOlder.
+func (e *Entity[T]) ModifyOp(was, is T) table.Op {
+	err := e.checkModified(&was, &is)
+	var u *update
+	if err == nil {
+		u, err = e.difference(&was, &is)
+	}
+	switch {
+	case err != nil:
+	case len(u.list) == 0:
+		err = fmt.Errorf("%w: nothing differs", ErrInvalid)
+	case e.plan.version != nil && e.versionOf(&was) == 0:
+		err = fmt.Errorf("%w: the row as it was read has a version", ErrInvalid)
+	default:
+		err = e.stampModified(u, &is)
+	}
+	if err != nil {
+		return table.Invalid(e.fail("modify", err))
+	}
+	op, _ := e.updateOp(&basis[T]{row: was, guarded: e.versionOf(&was) > 0, whole: e.plan.version == nil, after: &is}, u, nil)
+	return op
+}
+
+// checkModified refuses changes of fields that are not the caller's to change.
+func (e *Entity[T]) checkModified(was, is *T) error {
+	p := e.plan
+	v, w := reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem()
+	for _, k := range []*keyPlan{&p.pk, &p.sk} {
+		for _, f := range k.refs {
+			if !sameKeyValue(f.of(v), f.of(w)) {
+				return fmt.Errorf("%w: %q is part of the key", ErrInvalid, f.goName)
+			}
+		}
+	}
+	if p.version != nil && e.versionOf(was) != e.versionOf(is) {
+		return fmt.Errorf("%w: %q is maintained by the entity", ErrInvalid, p.version.goName)
+	}
+	for _, f := range []*field{p.created, p.updated} {
+		if f != nil && !sameKeyValue(f.of(v), f.of(w)) {
+			return fmt.Errorf("%w: %q is maintained by the entity", ErrInvalid, f.goName)
+		}
+	}
+	return nil
+}
+
+// sameKeyValue says whether two values of a field make the same part of a key.
+func sameKeyValue(v, w reflect.Value) bool {
+	a, hasA, errA := keyValue(v)
+	b, hasB, errB := keyValue(w)
+	if errA != nil || errB != nil || hasA != hasB {
+		return false
+	}
+	if t, ok := a.(time.Time); ok {
+		u, ok := b.(time.Time)
+		return ok && t.Equal(u)
+	}
+	return !hasA || reflect.DeepEqual(a, b)
+}
+
+// difference is the update that makes is of was, by their attributes.
+func (e *Entity[T]) difference(was, is *T) (*update, error) {
+	p := e.plan
+	have, err := e.encode(was, 0)
+	if err != nil {
+		return nil, err
+	}
+	want, err := e.encode(is, 0)
+	if err != nil {
+		return nil, err
+	}
+	skip := map[string]bool{p.scheme.PK: true, p.scheme.SK: true, p.scheme.Type: true, p.scheme.Version: true}
+	for i := range p.indexes {
+		skip[p.indexes[i].pk.attr], skip[p.indexes[i].sk.attr] = true, true
+	}
+	if p.schema != "" {
+		skip[p.schema] = true
+	}
+	u := &update{}
+	v := reflect.ValueOf(is).Elem()
+	differs := func(attr string, f *field) {
+		a, b := have[attr], want[attr]
+		if skip[attr] || (a == nil) == (b == nil) && (a == nil || table.SameValue(a, b)) {
+			return
+		}
+		r := resolved{field: f, verb: setVerb, av: b, attr: attr}
+		if f != nil {
+			r.value = f.of(v)
+		}
+		u.list = append(u.list, r)
+	}
+	for _, f := range p.fields {
+		if attr := p.attrOf(f); attr != "" && !skip[attr] {
+			differs(attr, f)
+			skip[attr] = true
+		}
+	}
+	rest := maps.Clone(have) // attributes of fields that cannot be named
+	maps.Copy(rest, want)
+	for _, attr := range slices.Sorted(maps.Keys(rest)) {
+		differs(attr, nil)
+		if !skip[attr] {
+			u.nameless = append(u.nameless, expectation{attr: attr, want: have[attr]})
+		}
+	}
+	return u, nil
+}
+
+// stampModified adds the time of the write to an update and to what it makes of the row.
+func (e *Entity[T]) stampModified(u *update, after *T) error {
+	if err := e.stampUpdate(u); err != nil {
+		return err
+	}
+	v := reflect.ValueOf(after).Elem()
+	for i := range u.list {
+		if r := &u.list[i]; r.field != nil && r.field == e.plan.updated {
+			r.field.of(v).Set(r.value)
+		}
+	}
+	if f := e.plan.ttl; f != nil && !f.of(v).IsZero() {
+		f.of(v).Set(reflect.ValueOf(ttlTime(f.of(v).Interface().(time.Time))))
+	}
+	return nil
+}

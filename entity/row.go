@@ -1,0 +1,145 @@
+package entity
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/guregu/dynamo/v2"
+
+	"github.com/mortise-go/mortise/entity/internal/codec"
+	"github.com/mortise-go/mortise/table"
+)
+
+// rows turns values of T into rows and back, less what the entity keeps elsewhere. It is
+// compiled once and does not change.
+type rows struct {
+	fields *codec.Struct // without the version and the time to live
+	more   int           // attributes that the entity adds
+	// T is its own ItemMarshaler or ItemUnmarshaler.
+	marshals, unmarshals bool
+}
+
+// rows compiles T, and gives each field its part.
+func (c *compiler) rows(t reflect.Type) {
+	whole, err := codec.Compile(t)
+	if err != nil {
+		c.problem("%s: %w", t, err)
+		return
+	}
+	for _, f := range c.fields {
+		if f.attr != "" {
+			f.codec = whole.Field(f.attr)
+		}
+	}
+	p := c.plan
+	var elsewhere []string
+	for _, f := range []*field{p.version, p.ttl} {
+		if f != nil {
+			elsewhere = append(elsewhere, f.attr)
+		}
+	}
+	own := reflect.PointerTo(t)
+	p.rows = rows{
+		fields:     whole.Without(elsewhere...),
+		more:       5 + 2*len(p.indexes), // the scheme's attributes
+		marshals:   own.Implements(reflect.TypeFor[dynamo.ItemMarshaler]()),
+		unmarshals: own.Implements(reflect.TypeFor[dynamo.ItemUnmarshaler]()),
+	}
+}
+
+// marshal makes a row of v, an addressable T.
+func (p *plan) marshal(v reflect.Value) (table.Item, error) {
+	r := &p.rows
+	if r.marshals {
+		item, err := dynamo.MarshalItem(v.Addr().Interface())
+		if err != nil {
+			return nil, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
+		}
+		own := make(table.Item, len(item)+r.more) // not the application's map
+		maps.Copy(own, item)
+		return own, nil
+	}
+	item, err := r.fields.Encode(v, r.more)
+	if err != nil {
+		return nil, encodeError(err)
+	}
+	return item, nil
+}
+
+func encodeError(err error) error {
+	var at *codec.Error
+	if errors.As(err, &at) {
+		return &table.EncodeError{What: fmt.Sprintf("attribute %q", at.Attribute), Err: at.Err}
+	}
+	return err
+}
+
+// unmarshal sets v, a zero T, from a row. It also returns the attribute that is at fault,
+// where it is known.
+func (p *plan) unmarshal(item table.Item, v reflect.Value) (attribute string, err error) {
+	if p.rows.unmarshals {
+		return p.unmarshalOwn(item, v)
+	}
+	if err := p.rows.fields.Decode(item, v); err != nil {
+		var at *codec.Error
+		if errors.As(err, &at) {
+			return at.Attribute, misfit(at.Err)
+		}
+		return "", err
+	}
+	return "", nil
+}
+
+// misfit makes the codec's errors match ErrInvalid; those of custom types stay what they are.
+func misfit(err error) error {
+	for _, known := range []error{codec.ErrRange, codec.ErrKind, codec.ErrDepth} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	return err
+}
+
+// unmarshalOwn leaves decoding to T, and checks what its tags name for numbers that a
+// field would cut off.
+func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string, err error) {
+	plain := item
+	if f := p.ttl; f != nil && item[f.attr] != nil {
+		// A number, which T's time.Time would not take unless tagged so.
+		plain = maps.Clone(item)
+		delete(plain, f.attr)
+	}
+	if err := dynamo.UnmarshalItem(plain, v.Addr().Interface()); err != nil {
+		for _, f := range p.fields {
+			if av := plain[f.attr]; f.attr != "" && av != nil && f.decode(reflect.New(f.typ).Elem(), av) != nil {
+				return f.attr, err
+			}
+		}
+		return "", err
+	}
+	for _, f := range p.fields {
+		if n, ok := plain[f.attr].(*types.AttributeValueMemberN); ok && f.attr != "" && f.cutsOff(n.Value) {
+			return f.attr, fmt.Errorf("%w: the number does not fit the field", ErrInvalid)
+		}
+	}
+	return "", nil
+}
+
+// cutsOff says whether n is out of the range of a number field that is narrower than what
+// decoding looks at.
+func (f *field) cutsOff(n string) bool {
+	var err error
+	switch f.typ.Kind() {
+	case reflect.Float32:
+		_, err = strconv.ParseFloat(n, f.typ.Bits())
+	case reflect.Int8, reflect.Int16, reflect.Int32:
+		_, err = strconv.ParseInt(n, 10, f.typ.Bits())
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		_, err = strconv.ParseUint(n, 10, f.typ.Bits())
+	}
+	return errors.Is(err, strconv.ErrRange)
+}

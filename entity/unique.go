@@ -1,0 +1,363 @@
+package entity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Unique says that no two rows of an entity have the same value of a field, or of several
+// together: {Name: "email", Key: "{tenant}#{email}"} lets every tenant have each address
+// once. Text is compared as it is: keep a field in lower case for what people type.
+//
+// A value that a row has stands as a row of its own, the sentinel, which is written in the
+// same transaction and names its owner. Its partition key is "UNIQUE#", the type, "#",
+// Name, "#" and Key, with the scheme's prefix and delimiter; its sort key is "UNIQUE"; its
+// type attribute holds the entity's type, "." and Name. It expires with the row.
+//
+// Rows that were written before a constraint was declared have no sentinels until a write
+// gives them another value, and until then do not keep others from having theirs.
+type Unique[T any] struct {
+	// Name of the constraint, as UniqueError tells it.
+	Name string
+
+	// Key is a template of the fields that are unique together. A row has a value only if
+	// all of them do (see Index): the constraint is sparse.
+	Key string
+
+	// When says which rows have to be unique. It needs a Version, and makes every Update
+	// depend on the whole row. Defaults to nil: all rows.
+	When func(T) bool
+}
+
+// ErrUnique says that another row has a value that has to be unique; the error is a
+// *UniqueError. It is not ErrExists: a row at the key is another matter.
+var ErrUnique = errors.New("value is taken")
+
+// UniqueError says which constraint a write would have broken. Its text leaves out the
+// value and the owner. It matches ErrUnique.
+type UniqueError struct {
+	Type       string // the entity's
+	Constraint string
+	Owner      keys.Key // of the row that has the value
+
+	sentinel keys.Key
+	release  bool // the value was to be given up, but is another row's
+}
+
+func (e *UniqueError) Error() string {
+	return fmt.Sprintf("%v: constraint %q of %s", ErrUnique, e.Constraint, e.Type)
+}
+
+// Is matches ErrUnique.
+func (e *UniqueError) Is(target error) bool { return target == ErrUnique }
+
+const (
+	sentinelMark = "UNIQUE" // first part of a sentinel's partition key, and its sort key
+	ownerAttr    = "uniqueowner"
+)
+
+// uniquePlan makes the sentinels of one constraint.
+type uniquePlan struct {
+	name string
+	typ  string // of the sentinels
+	key  keyPlan
+	sk   *keys.Template
+	when bool
+}
+
+// unique compiles one constraint.
+func (c *compiler) unique(i int, typ, name, key string, when bool) {
+	where := fmt.Sprintf("Unique[%d]", i)
+	if name == "" {
+		c.problem("%s.Name: empty", where)
+	}
+	for _, have := range c.plan.uniques {
+		if have.name == name {
+			c.problem("%s: constraint %q is declared twice", where, name)
+		}
+	}
+	s := c.plan.scheme
+	x := uniquePlan{name: name, typ: typ + "." + name, when: when}
+	if len(x.typ) > 255 {
+		c.problem("%s.Name: type %q of its sentinels is longer than 255 bytes", where, x.typ)
+	}
+	delimiter := string(s.Delimiter)
+	text := strings.NewReplacer("{", "{{", "}", "}}").Replace(strings.Join([]string{sentinelMark, typ, name, ""}, delimiter)) + key
+	x.key = c.key(where+".Key", s.PK, text, s.PKTemplate)
+	if x.key.tpl == nil {
+		return
+	}
+	var err error
+	if x.sk, err = s.SKTemplate(sentinelMark); err != nil {
+		c.problem("%s: %w", where, err)
+		return
+	}
+	if len(x.key.refs) == 0 {
+		c.problem("%s.Key: %q names no field", where, key)
+	}
+	for j, tf := range x.key.tpl.Fields() {
+		switch f := x.key.refs[j]; {
+		case tf.Computed, strings.HasPrefix(tf.Codec, "shard"):
+			c.problem("%s.Key: a shard is not unique", where)
+		case f.attr == "" && f.index != nil && !c.plan.inKey(f):
+			c.problem("%s.Key: field %q has no attribute and is not part of the key: it could not be read back", where, f.goName)
+		}
+	}
+	for _, have := range c.plan.uniques {
+		if keys.Overlap(have.key.tpl, x.key.tpl) {
+			c.problem("%s: its sentinels could have the keys of those of %q", where, have.name)
+		}
+	}
+	if when && c.plan.version == nil {
+		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)
+	}
+	taken := []string{s.PK, s.SK, s.Type, s.TTL, s.Version}
+	for _, index := range c.schema.Indexes {
+		taken = append(taken, index.PK, index.SK)
+	}
+	if slices.Contains(taken, ownerAttr) {
+		c.problem("%s: attribute %q, which sentinels need, is a key or the scheme's", where, ownerAttr)
+	}
+	c.plan.uniques = append(c.plan.uniques, x)
+}
+
+// touchesUnique says whether sentinels depend on what the update changes. Their time to live
+// is the row's.
+func (p *plan) touchesUnique(u *update) bool {
+	for i := range p.uniques {
+		x := &p.uniques[i]
+		if x.when && len(u.list) > 0 || p.ttl != nil && u.find(p.ttl) != nil || slices.ContainsFunc(x.key.refs, func(f *field) bool { return u.find(f) != nil }) {
+			return true
+		}
+	}
+	return false
+}
+
+// dependsUnique adds the fields that a row's sentinels are made of.
+func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
+	for i := range p.uniques {
+		x := &p.uniques[i]
+		if x.when {
+			if !from.guarded {
+				return fmt.Errorf("%w: constraint %s has a predicate: the row as it was read is needed, with its version", ErrInvalid, x.name)
+			}
+			depends.add(from.all(p, nil)...)
+		}
+		for _, f := range x.key.refs {
+			if !p.inKey(f) {
+				depends.add(f)
+			}
+		}
+	}
+	if p.ttl != nil && len(p.uniques) > 0 {
+		depends.add(p.ttl)
+	}
+	return nil
+}
+
+// sentinelKey is the key of o's value of a constraint; false where it has none.
+func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) {
+	x := &e.plan.uniques[i]
+	if o == nil {
+		return key, false, nil
+	}
+	v := reflect.ValueOf(o).Elem()
+	if !x.key.complete(v) || e.only[i] != nil && !e.only[i](*o) {
+		return key, false, nil
+	}
+	pk, err := x.key.format(v)
+	if err != nil {
+		return key, false, fmt.Errorf("constraint %s: %w", x.name, err)
+	}
+	return keys.NewKey(pk, sentinelMark), true, nil
+}
+
+// isSentinel says whether a row is a sentinel of this entity's: by its type attribute or,
+// where it has none, by its key.
+func (e *Entity[T]) isSentinel(item table.Item) bool {
+	p := e.plan
+	for i := range p.uniques {
+		x := &p.uniques[i]
+		switch typ := item[p.scheme.Type].(type) {
+		case *types.AttributeValueMemberS:
+			if typ.Value == x.typ {
+				return true
+			}
+		case nil:
+			if key, err := e.table.KeyOf(item); err == nil && key.SK == sentinelMark && x.key.tpl.Matches(key.PK) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// settlement says, by the sentinel's key, what to do about sentinels that were found in the
+// way of a write without a right to it.
+type settlement map[keys.Key]ruling
+
+type ruling struct {
+	leave  bool     // it belongs to another row: do not delete it
+	orphan keys.Key // its owner, which does not exist
+}
+
+// sentinels are the operations that keep the sentinels in step when the row at owner is
+// changed from before to after, either of which may be nil for no row.
+func (e *Entity[T]) sentinels(owner keys.Key, before, after *T, s settlement) (ops []table.Op, err error) {
+	p := e.plan
+	var gone []keys.Key // owners that the transaction checks to be so, once each
+	lifetime := false   // whether the time to live changes
+	if p.ttl != nil && before != nil && after != nil {
+		was, will := p.ttlAttribute(p.ttl.of(reflect.ValueOf(before).Elem())), p.ttlAttribute(p.ttl.of(reflect.ValueOf(after).Elem()))
+		lifetime = (was == nil) != (will == nil) || was != nil && !table.SameValue(was, will)
+	}
+	for i := range p.uniques {
+		was, had, err := e.sentinelKey(i, before)
+		if err != nil {
+			return nil, err
+		}
+		will, has, err := e.sentinelKey(i, after)
+		if err != nil {
+			return nil, err
+		}
+		if has && (!had || was != will || lifetime) {
+			r := s[will]
+			op := e.claim(i, will, owner, after, r)
+			if !r.orphan.IsZero() && !slices.Contains(gone, r.orphan) {
+				gone = append(gone, r.orphan)
+				op = op.With(e.isGone(i, will, r.orphan))
+			}
+			ops = append(ops, op)
+		}
+		if had && (!has || was != will) && !s[was].leave {
+			ops = append(ops, e.release(i, was, owner))
+		}
+	}
+	return ops, nil
+}
+
+// claim writes a sentinel, where there is none that counts.
+func (e *Entity[T]) claim(i int, sentinel, owner keys.Key, after *T, r ruling) table.Op {
+	p := e.plan
+	x := &p.uniques[i]
+	item := e.table.KeyItem(sentinel)
+	item[p.scheme.Type] = &types.AttributeValueMemberS{Value: x.typ}
+	item[ownerAttr] = &types.AttributeValueMemberM{Value: e.table.KeyItem(owner)}
+	owners := []table.Cond{x.ownedBy(e.table, owner)}
+	if p.ttl != nil {
+		if av := p.ttlAttribute(p.ttl.of(reflect.ValueOf(after).Elem())); av != nil {
+			item[p.scheme.TTL] = av
+		}
+		owners = append(owners, e.hasExpired())
+	}
+	if !r.orphan.IsZero() {
+		owners = append(owners, x.ownedBy(e.table, r.orphan))
+	}
+	free := table.Or(table.Attr(p.scheme.PK).NotExists(), table.And(x.isType(p), table.Or(owners...)))
+	return table.Put(item).If(free).Explain(e.explainSentinel(i, sentinel, false))
+}
+
+// isGone makes the taking of a sentinel depend on its owner not coming back.
+func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
+	p := e.plan
+	gone := table.Attr(p.scheme.PK).NotExists()
+	if p.ttl != nil {
+		gone = table.Or(gone, table.And(e.isType(), e.hasExpired()))
+	}
+	return table.Check(owner, gone).Explain(func(table.Item) error {
+		return &UniqueError{Type: e.typ, Constraint: p.uniques[i].name, Owner: owner, sentinel: sentinel}
+	})
+}
+
+// release deletes a sentinel that the row at owner has; that there is none is no error.
+func (e *Entity[T]) release(i int, sentinel, owner keys.Key) table.Op {
+	x := &e.plan.uniques[i]
+	own := table.And(x.isType(e.plan), x.ownedBy(e.table, owner))
+	return table.Delete(sentinel).If(table.Or(table.Attr(e.plan.scheme.PK).NotExists(), own)).Explain(e.explainSentinel(i, sentinel, true))
+}
+
+func (x *uniquePlan) isType(p *plan) table.Cond { return table.Attr(p.scheme.Type).Equal(x.typ) }
+
+func (x *uniquePlan) ownedBy(t *table.Table, owner keys.Key) table.Cond {
+	return table.Attr(ownerAttr).Equal(&types.AttributeValueMemberM{Value: t.KeyItem(owner)})
+}
+
+// explainSentinel says what a sentinel in the way means.
+func (e *Entity[T]) explainSentinel(i int, sentinel keys.Key, release bool) func(table.Item) error {
+	x := &e.plan.uniques[i]
+	return func(item table.Item) error {
+		typ, _ := item[e.plan.scheme.Type].(*types.AttributeValueMemberS)
+		owner, _ := item[ownerAttr].(*types.AttributeValueMemberM)
+		if typ == nil || typ.Value != x.typ || owner == nil {
+			return ErrType
+		}
+		err := &UniqueError{Type: e.typ, Constraint: x.name, sentinel: sentinel, release: release}
+		var keyErr error
+		if err.Owner, keyErr = e.table.KeyOf(owner.Value); keyErr != nil {
+			return ErrType
+		}
+		return err
+	}
+}
+
+// settled makes a write that may carry sentinels, again while those in its way turn out to
+// have no right to it: their owner does not exist, which is so only where a row was deleted
+// by another program or by its time to live, or they were to be deleted and are another
+// row's, which is so only where rows are older than their constraint.
+//
+// Cost: nothing, unless a sentinel is in the way; then a consistent read of its owner.
+func (e *Entity[T]) settled(ctx context.Context, write func(settlement) error) error {
+	var s settlement
+	for {
+		err := write(s)
+		again := false
+		for _, c := range table.Conditions(err) {
+			var taken *UniqueError
+			if !errors.As(c, &taken) {
+				return err // not for the sentinels alone
+			}
+			if _, known := s[taken.sentinel]; known {
+				return err
+			}
+			r := ruling{leave: taken.release}
+			if !taken.release {
+				orphan, readErr := e.isOrphan(ctx, taken.Owner)
+				if readErr != nil {
+					return fmt.Errorf("%w; looking at the owner: %w", err, readErr)
+				}
+				if !orphan {
+					return err
+				}
+				r.orphan = taken.Owner
+			}
+			if s == nil {
+				s = settlement{}
+			}
+			s[taken.sentinel], again = r, true
+		}
+		if !again {
+			return err
+		}
+	}
+}
+
+// isOrphan says whether a sentinel's owner is gone.
+func (e *Entity[T]) isOrphan(ctx context.Context, owner keys.Key) (bool, error) {
+	item, err := e.table.Get(ctx, owner, true)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return e.Owns(item) && e.plan.expired(item, e.table.Now()), nil
+}

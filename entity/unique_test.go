@@ -1,0 +1,453 @@
+package entity_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// User has an address that is unique within a tenant and a handle that is so everywhere.
+type User struct {
+	Tenant  string    `dynamo:"tenant"`
+	ID      string    `dynamo:"id"`
+	Email   string    `dynamo:"email,omitempty"`
+	Handle  string    `dynamo:"handle,omitempty"`
+	Name    string    `dynamo:"name,omitempty"`
+	Logins  int       `dynamo:"logins"`
+	Version int64     `dynamo:"version"`
+	Expires time.Time `dynamo:"expires,omitempty"`
+}
+
+func userSpec() entity.Spec[User] {
+	return entity.Spec[User]{
+		Type: "User", PK: "TENANT#{tenant}", SK: "USER#{id}", Version: "version", TTL: "expires",
+		Unique: []entity.Unique[User]{{Name: "email", Key: "{tenant}#{email}"}, {Name: "handle", Key: "{handle}"}},
+	}
+}
+
+// sentinels lists the owners of unique values that count, by the sentinels' partition keys.
+func (f fixture) sentinels(t require.TestingT) map[string]string {
+	list := map[string]string{}
+	for item, err := range f.raw.Scan(context.Background(), table.Scan{Consistent: true}) {
+		require.NoError(t, err)
+		owner, ok := item["uniqueowner"].(*types.AttributeValueMemberM)
+		if !ok || f.expired(t, item) {
+			continue
+		}
+		require.Equal(t, "UNIQUE", text(item, "SK"))
+		list[text(item, "PK")] = text(owner.Value, "PK") + "|" + text(owner.Value, "SK")
+	}
+	return list
+}
+
+func (f fixture) expired(t require.TestingT, item table.Item) bool {
+	at := number(item, "_ttl")
+	if at == "" {
+		return false
+	}
+	n, err := at.Int64()
+	require.NoError(t, err)
+	return n <= f.clock.now().Unix()
+}
+
+func TestUniqueValues(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users := define(t, f.Table, userSpec())
+		ctx := t.Context()
+		ann, err := users.Create(ctx, User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann"})
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{
+			"shop/UNIQUE#User#email#acme#a@x": "shop/TENANT#acme|USER#ann",
+			"shop/UNIQUE#User#handle#ann":     "shop/TENANT#acme|USER#ann",
+		}, f.sentinels(t))
+		sentinel := f.row(t, keys.NewKey("shop/UNIQUE#User#handle#ann", "UNIQUE"))
+		assert.Equal(t, "User.handle", text(sentinel, "_t"))
+
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x"})
+		var taken *entity.UniqueError
+		require.ErrorAs(t, err, &taken)
+		require.ErrorIs(t, err, entity.ErrUnique)
+		require.NotErrorIs(t, err, entity.ErrExists)
+		assert.Equal(t, "User", taken.Type)
+		assert.Equal(t, "email", taken.Constraint)
+		assert.Equal(t, users.Key(ann), taken.Owner)
+		assert.NotContains(t, err.Error(), "a@x")
+		assert.Nil(t, f.row(t, users.Key(User{Tenant: "acme", ID: "bob"})))
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "ann", Email: "a@x"})
+		require.ErrorIs(t, err, entity.ErrExists, "the row itself is in the way")
+		require.NotErrorIs(t, err, entity.ErrUnique)
+
+		bob, err := users.Create(ctx, User{Tenant: "other", ID: "bob", Email: "a@x"})
+		require.NoError(t, err, "another tenant, and no handle at all")
+		require.Len(t, f.sentinels(t), 3)
+		_, err = users.Update(ctx, bob, entity.Set("handle", "ann"))
+		require.ErrorAs(t, err, &taken)
+		assert.Equal(t, "handle", taken.Constraint)
+
+		f.faults.Script()
+		bob, err = users.Update(ctx, bob, entity.Set("name", "Bob"), entity.Add("logins", 1))
+		require.NoError(t, err)
+		bob, err = users.Update(ctx, bob, entity.Set("email", "a@x"))
+		require.NoError(t, err)
+		_, err = users.Update(ctx, User{Tenant: "other", ID: "bob"}, entity.Set("name", "Bob"))
+		require.NoError(t, err)
+		assert.Equal(t, []string{"UpdateItem", "UpdateItem", "UpdateItem"}, f.faults.Sent(), "what does not change costs nothing extra")
+		bob.Version++
+
+		f.faults.Script()
+		bob, err = users.Update(ctx, bob, entity.Set("email", "b@x"), entity.Add("logins", 1))
+		require.NoError(t, err)
+		assert.Equal(t, []string{"TransactWriteItems"}, f.faults.Sent(), "the old value is the one that was read")
+		assert.Equal(t, User{Tenant: "other", ID: "bob", Email: "b@x", Name: "Bob", Logins: 2, Version: 5}, bob)
+		got, err := users.Get(ctx, bob, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, bob, got, "what is returned is what is kept")
+
+		f.faults.Script()
+		bob, err = users.Update(ctx, User{Tenant: "other", ID: "bob", Version: bob.Version}, entity.Set("email", "c@x"))
+		require.NoError(t, err, "a value that is not the whole row does not lose track either")
+		assert.Equal(t, "Bob", bob.Name)
+		assert.Equal(t, []string{"TransactWriteItems", "GetItem", "TransactWriteItems"}, f.faults.Sent())
+		bob, err = users.Update(ctx, User{Tenant: "other", ID: "bob", Version: bob.Version, Email: "c@x"}, entity.Set("email", "c2@x"))
+		require.NoError(t, err)
+		assert.Equal(t, "Bob", bob.Name, "what is returned is the row, not what was given")
+		bob, err = users.Update(ctx, User{Tenant: "other", ID: "bob"}, entity.Set("email", "d@x"), entity.Set("handle", "bob"))
+		require.NoError(t, err)
+		_, err = users.Update(ctx, got, entity.Set("email", "e@x"))
+		require.ErrorIs(t, err, entity.ErrStale)
+		assert.Equal(t, map[string]string{
+			"shop/UNIQUE#User#email#acme#a@x":  "shop/TENANT#acme|USER#ann",
+			"shop/UNIQUE#User#handle#ann":      "shop/TENANT#acme|USER#ann",
+			"shop/UNIQUE#User#email#other#d@x": "shop/TENANT#other|USER#bob",
+			"shop/UNIQUE#User#handle#bob":      "shop/TENANT#other|USER#bob",
+		}, f.sentinels(t))
+
+		bob.Email, bob.Handle = "a@x", ""
+		put, err := users.Put(ctx, bob)
+		require.NoError(t, err)
+		_, err = users.Put(ctx, bob)
+		require.ErrorIs(t, err, entity.ErrStale)
+		_, err = users.Put(ctx, User{Tenant: "other", ID: "bob"})
+		require.ErrorIs(t, err, entity.ErrStale)
+		_, err = users.Put(ctx, User{Tenant: "other", ID: "none", Version: 4})
+		require.ErrorIs(t, err, entity.ErrNotFound)
+		f.faults.Script()
+		put.Name = "Robert"
+		put, err = users.Put(ctx, put)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"GetItem", "PutItem"}, f.faults.Sent(), "unchanged values")
+		_, err = users.Put(ctx, User{Tenant: "other", ID: "cid", Handle: "ann"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		put, err = users.Update(ctx, put, entity.Remove("email"))
+		require.NoError(t, err)
+		assert.Len(t, f.sentinels(t), 2)
+
+		require.ErrorIs(t, users.Delete(ctx, bob), entity.ErrStale)
+		require.NoError(t, users.Delete(ctx, put))
+		require.ErrorIs(t, users.Delete(ctx, put), entity.ErrNotFound)
+		f.faults.Script()
+		require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "ann"}), "what it had is read")
+		require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "ann"}), "nothing there")
+		assert.Equal(t, []string{"GetItem", "TransactWriteItems", "GetItem"}, f.faults.Sent())
+		assert.Empty(t, f.sentinels(t))
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "new", Email: "a@x", Handle: "ann"})
+		require.NoError(t, err, "free again")
+	})
+}
+
+func TestUniqueValuesInTransactions(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users, plain := define(t, f.Table, userSpec()), define(t, f.Table, plainSpec())
+		ctx := t.Context()
+		ann, bob := User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann"}, User{Tenant: "acme", ID: "bob", Email: "b@x"}
+		require.NoError(t, f.Write(ctx, users.CreateOp(ann), users.PutOp(bob)))
+		ann.Version, bob.Version = 1, 1
+		require.Len(t, f.sentinels(t), 3)
+
+		err := f.Write(ctx, plain.CreateOp(Plain{ID: "1"}), users.UpdateOp(bob, entity.Set("email", "a@x")))
+		list := table.Conditions(err)
+		require.Len(t, list, 1)
+		assert.Equal(t, 1, list[0].Index, "of the caller's operation")
+		require.ErrorIs(t, err, entity.ErrUnique)
+		assert.Nil(t, f.row(t, plain.Key(Plain{ID: "1"})))
+
+		is := bob
+		is.Email, is.Handle = "", "bob"
+		require.NoError(t, f.Write(ctx, users.UpdateOp(ann, entity.Set("handle", "ann2")), users.ModifyOp(bob, is)))
+		assert.Equal(t, map[string]string{
+			"shop/UNIQUE#User#email#acme#a@x": "shop/TENANT#acme|USER#ann",
+			"shop/UNIQUE#User#handle#ann2":    "shop/TENANT#acme|USER#ann",
+			"shop/UNIQUE#User#handle#bob":     "shop/TENANT#acme|USER#bob",
+		}, f.sentinels(t))
+		require.ErrorIs(t, f.Write(ctx, users.ModifyOp(bob, is)), entity.ErrStale)
+		require.ErrorIs(t, f.Write(ctx, users.ModifyOp(is, is)), entity.ErrInvalid, "nothing differs")
+		is.Version = 2
+		require.ErrorIs(t, f.Write(ctx, users.PutOp(is)), entity.ErrInvalid, "an Op cannot know what is there")
+
+		wrong := is
+		wrong.Handle = "other"
+		require.ErrorIs(t, f.Write(ctx, users.DeleteOp(wrong)), entity.ErrStale, "not as it was read")
+		require.ErrorIs(t, f.Write(ctx, users.UpdateOp(wrong, entity.Set("handle", "z"))), entity.ErrStale)
+		wrong = is
+		wrong.Expires = f.clock.now().Add(time.Hour)
+		require.ErrorIs(t, f.Write(ctx, users.UpdateOp(wrong, entity.Set("handle", "z"))), entity.ErrStale, "the sentinel would expire and the row not")
+		require.NoError(t, f.Write(ctx, users.DeleteOp(is), users.DeleteOp(User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann2"})))
+		assert.Empty(t, f.sentinels(t))
+
+		var ops []table.Op
+		for i := range 34 {
+			ops = append(ops, users.CreateOp(User{Tenant: "acme", ID: fmt.Sprint(i), Email: fmt.Sprint(i), Handle: fmt.Sprint(i)}))
+		}
+		require.ErrorContains(t, f.Write(ctx, ops...), "102 actions")
+		require.NoError(t, f.Write(ctx, ops[:33]...))
+		assert.Len(t, f.sentinels(t), 66)
+	})
+}
+
+// What other toolkits were told by their users.
+func TestUniqueValuesThatOthersGetWrong(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users := define(t, f.Table, userSpec())
+		ctx := t.Context()
+		t.Run("a row without a value can be deleted", func(t *testing.T) {
+			_, err := users.Create(ctx, User{Tenant: "acme", ID: "1"})
+			require.NoError(t, err)
+			require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "1"}))
+		})
+		t.Run("the same row is written twice", func(t *testing.T) {
+			upsert := func() error {
+				_, err := users.Upsert(ctx, User{Tenant: "acme", ID: "2"}, func(u *User) error {
+					u.Email, u.Logins = "2@x", u.Logins+1
+					return nil
+				})
+				return err
+			}
+			require.NoError(t, upsert())
+			require.NoError(t, upsert())
+			u, err := users.Get(ctx, User{Tenant: "acme", ID: "2"}, entity.Consistent())
+			require.NoError(t, err)
+			assert.Equal(t, 2, u.Logins)
+		})
+		t.Run("an update within a scope meets another row's value", func(t *testing.T) {
+			u, err := users.Create(ctx, User{Tenant: "acme", ID: "3", Email: "3@x"})
+			require.NoError(t, err)
+			before := f.sentinels(t)
+			_, err = users.Update(ctx, u, entity.Set("email", "2@x"))
+			require.ErrorIs(t, err, entity.ErrUnique)
+			_, err = users.Update(ctx, User{Tenant: "acme", ID: "3"}, entity.Set("email", "2@x"))
+			require.ErrorIs(t, err, entity.ErrUnique)
+			assert.Equal(t, before, f.sentinels(t), "no row to no purpose")
+		})
+		t.Run("a value with delimiters does not forge a scope", func(t *testing.T) {
+			_, err := users.Create(ctx, User{Tenant: "a", ID: "4", Email: "b#c"})
+			require.NoError(t, err)
+			_, err = users.Create(ctx, User{Tenant: "a#b", ID: "5", Email: "c"})
+			require.NoError(t, err)
+		})
+		t.Run("a predicate turns false", func(t *testing.T) {
+			spec := entity.Spec[User]{
+				Type: "Account", PK: "ACCOUNT#{id}", SK: "ACCOUNT", Version: "version",
+				Unique: []entity.Unique[User]{{Name: "email", Key: "{email}", When: func(u User) bool { return u.Name != "deleted" }}},
+			}
+			accounts := define(t, f.Table, spec)
+			a, err := accounts.Create(ctx, User{ID: "1", Email: "z@x"})
+			require.NoError(t, err)
+			_, err = accounts.Create(ctx, User{ID: "2", Email: "z@x"})
+			require.ErrorIs(t, err, entity.ErrUnique)
+			a, err = accounts.Update(ctx, a, entity.Set("name", "deleted"))
+			require.NoError(t, err)
+			_, err = accounts.Create(ctx, User{ID: "2", Email: "z@x"})
+			require.NoError(t, err)
+			_, err = accounts.Update(ctx, a, entity.Set("name", "back"))
+			require.ErrorIs(t, err, entity.ErrUnique)
+			_, err = accounts.Update(ctx, User{ID: "1"}, entity.Remove("name"))
+			require.ErrorIs(t, err, entity.ErrUnique)
+			require.ErrorIs(t, accounts.UpdateOp(User{ID: "1"}, entity.Remove("name")).Err(), entity.ErrInvalid)
+			_, err = accounts.Update(ctx, a, entity.Set("logins", 1))
+			require.NoError(t, err)
+		})
+	})
+}
+
+func TestReadersStepOverSentinels(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users, plain := define(t, f.Table, userSpec()), define(t, f.Table, plainSpec())
+		ann, err := users.Create(t.Context(), User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann"})
+		require.NoError(t, err)
+		assert.Equal(t, []User{ann}, collect(t, users.Scan(t.Context())))
+		var into []User
+		var others []Plain
+		n := 0
+		for image, err := range f.raw.Scan(t.Context(), table.Scan{}) { // as a stream would bring them
+			require.NoError(t, err)
+			n++
+			require.NoError(t, entity.Sort(f.Table, image, entity.Into(plain, &others), entity.Into(users, &into)))
+			if text(image, "_t") != "User" {
+				keysOnly := table.Item{"PK": image["PK"], "SK": image["SK"]}
+				require.NoError(t, entity.Sort(f.Table, keysOnly, entity.Into(users, &into)))
+				require.ErrorIs(t, entity.Sort(f.Table, image, entity.Into(plain, &others)), entity.ErrType, "another entity's")
+				require.ErrorIs(t, entity.Sort(f.Table, keysOnly, entity.Into(plain, &others)), entity.ErrType)
+			}
+		}
+		assert.Equal(t, 3, n)
+		assert.Equal(t, []User{ann}, into)
+		assert.Empty(t, others)
+		written, err := users.PutAll(t.Context(), []User{ann, {Tenant: "acme", ID: "bob", Email: "a@x"}})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		assert.Equal(t, int64(2), written[0].Version)
+		assert.Len(t, f.sentinels(t), 2)
+	})
+}
+
+func TestUniqueValuesExpireWithTheirRow(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users := define(t, f.Table, userSpec())
+		ctx := t.Context()
+		ann, err := users.Create(ctx, User{Tenant: "acme", ID: "ann", Email: "a@x", Expires: f.clock.now().Add(time.Minute)})
+		require.NoError(t, err)
+		sentinel := keys.NewKey("shop/UNIQUE#User#email#acme#a@x", "UNIQUE")
+		assert.Equal(t, number(f.row(t, users.Key(ann)), "_ttl"), number(f.row(t, sentinel), "_ttl"))
+		ann, err = users.Update(ctx, ann, entity.Set("expires", f.clock.now().Add(time.Hour)))
+		require.NoError(t, err)
+		assert.Equal(t, number(f.row(t, users.Key(ann)), "_ttl"), number(f.row(t, sentinel), "_ttl"), "the sentinel lives as long")
+		f.clock.advance(30 * time.Minute)
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		f.clock.advance(time.Hour)
+		f.faults.Script()
+		bob, err := users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x"})
+		require.NoError(t, err, "an expired sentinel is none")
+		assert.Equal(t, []string{"TransactWriteItems"}, f.faults.Sent())
+		require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "ann"}), "a row that expired has nothing to give up any more")
+		assert.Equal(t, map[string]string{sentinel.PK: "shop/TENANT#acme|USER#bob"}, f.sentinels(t))
+		bob, err = users.Update(ctx, bob, entity.Set("expires", f.clock.now().Add(time.Minute)))
+		require.NoError(t, err)
+		f.clock.advance(time.Hour)
+		again, err := users.Put(ctx, User{Tenant: "acme", ID: "bob", Email: "c@x"})
+		require.NoError(t, err, "over the expired row")
+		assert.Equal(t, map[string]string{"shop/UNIQUE#User#email#acme#c@x": "shop/TENANT#acme|USER#bob"}, f.sentinels(t))
+		assert.Equal(t, int64(1), again.Version)
+		_, err = users.Update(ctx, bob, entity.Set("email", "d@x"))
+		require.ErrorIs(t, err, entity.ErrStale)
+	})
+}
+
+func TestSentinelsWithoutARightDoNotBlock(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		users := define(t, f.Table, userSpec())
+		ctx := t.Context()
+		ann, err := users.Create(ctx, User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann"})
+		require.NoError(t, err)
+		require.NoError(t, f.raw.Write(ctx, table.Delete(users.Key(ann)))) // by another program
+		require.Len(t, f.sentinels(t), 2)
+
+		// The owner comes back between the look at it and the write: then it is one.
+		f.faults.Before(func(op string) {
+			if op == "GetItem" {
+				f.faults.Before(func(string) {
+					f.faults.Before(nil)
+					_, err := define(t, f.raw, userSpec()).Create(ctx, User{Tenant: "acme", ID: "ann"})
+					require.NoError(t, err)
+				})
+			}
+		})
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x"})
+		require.ErrorIs(t, err, entity.ErrUnique)
+		require.NoError(t, users.Delete(ctx, ann))
+		require.NoError(t, f.raw.Write(ctx, users.CreateOp(ann)))
+		require.NoError(t, f.raw.Write(ctx, table.Delete(users.Key(ann))))
+
+		f.faults.Script()
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x", Handle: "ann"})
+		require.NoError(t, err)
+		assert.Equal(t, []string{"TransactWriteItems", "GetItem", "GetItem", "TransactWriteItems"}, f.faults.Sent())
+		assert.Equal(t, map[string]string{
+			"shop/UNIQUE#User#email#acme#a@x": "shop/TENANT#acme|USER#bob",
+			"shop/UNIQUE#User#handle#ann":     "shop/TENANT#acme|USER#bob",
+		}, f.sentinels(t))
+
+		// A row that is older than the constraint, with a value that another row has.
+		bare := userSpec()
+		bare.Type, bare.Unique = "User", nil
+		other, err := table.Open(e.Client(), f.raw.Schema(), table.WithClock(f.clock.now))
+		require.NoError(t, err)
+		twin, err := define(t, other, bare).Create(ctx, User{Tenant: "acme", ID: "twin", Email: "a@x"})
+		require.NoError(t, err)
+		twin, err = users.Update(ctx, twin, entity.Set("email", "t@x"))
+		require.NoError(t, err)
+		assert.Equal(t, "shop/TENANT#acme|USER#bob", f.sentinels(t)["shop/UNIQUE#User#email#acme#a@x"], "not its own to delete")
+		assert.Equal(t, "shop/TENANT#acme|USER#twin", f.sentinels(t)["shop/UNIQUE#User#email#acme#t@x"])
+		require.NoError(t, users.Delete(ctx, twin))
+
+		foreign := f.KeyItem(keys.NewKey("shop/UNIQUE#User#handle#zed", "UNIQUE"))
+		require.NoError(t, f.raw.Write(ctx, table.Put(foreign)))
+		_, err = users.Create(ctx, User{Tenant: "acme", ID: "zed", Handle: "zed"})
+		require.ErrorIs(t, err, entity.ErrType, "a row of something else is never touched")
+	})
+}
+
+func TestDefineChecksUnique(t *testing.T) {
+	base := func() entity.Spec[User] {
+		return entity.Spec[User]{Type: "User", PK: "TENANT#{tenant}", SK: "USER#{id}"}
+	}
+	tbl := offline(t, schema("app"))
+	for name, c := range map[string]struct {
+		unique []entity.Unique[User]
+		change func(*entity.Spec[User])
+		want   string
+	}{
+		"no name":         {unique: []entity.Unique[User]{{Key: "{email}"}}, want: "Unique[0].Name: empty"},
+		"no such field":   {unique: []entity.Unique[User]{{Name: "x", Key: "{nope}"}}, want: `Unique[0].Key: template names "nope"`},
+		"no field":        {unique: []entity.Unique[User]{{Name: "x", Key: "x"}}, want: "names no field"},
+		"twice":           {unique: []entity.Unique[User]{{Name: "x", Key: "{email}"}, {Name: "x", Key: "{handle}"}}, want: "declared twice"},
+		"a shard":         {unique: []entity.Unique[User]{{Name: "x", Key: "{email:shard4}"}}, want: "a shard is not unique"},
+		"overlap":         {unique: []entity.Unique[User]{{Name: "x", Key: "{email}#{handle}"}, {Name: "x#y", Key: "{handle}"}}, want: "could have the keys of those of"},
+		"a predicate":     {unique: []entity.Unique[User]{{Name: "x", Key: "{email}", When: func(User) bool { return true }}}, want: "needs a Version"},
+		"the version":     {unique: []entity.Unique[User]{{Name: "x", Key: "{version:int10}"}}, change: func(s *entity.Spec[User]) { s.Version = "version" }, want: "maintained by the entity"},
+		"keys of rows":    {unique: []entity.Unique[User]{{Name: "x", Key: "{email}"}}, change: func(s *entity.Spec[User]) { s.PK, s.SK = "UNIQUE#User#x#{id}", "UNIQUE" }, want: "keys of rows"},
+		"too long a type": {unique: []entity.Unique[User]{{Name: strings.Repeat("x", 255), Key: "{email}"}}, want: "longer than 255 bytes"},
+	} {
+		spec := base()
+		spec.Unique = c.unique
+		if c.change != nil {
+			c.change(&spec)
+		}
+		_, err := entity.Define(tbl, spec)
+		assert.ErrorContains(t, err, c.want, name)
+	}
+	s := schema("app")
+	s.Indexes = append(s.Indexes, table.Index{Name: "owner", PK: "uniqueowner"})
+	_, err := entity.Define(offline(t, s), userSpec())
+	require.ErrorContains(t, err, `attribute "uniqueowner", which sentinels need`)
+
+	_, err = entity.Define(tbl, userSpec())
+	require.NoError(t, err)
+	_, err = entity.Define(tbl, userSpec())
+	require.NoError(t, err, "the same again")
+	_, err = entity.Define(tbl, base())
+	require.ErrorContains(t, err, `Type "User" is taken`, "without the constraints its writes would break them")
+	type row struct {
+		ID string `dynamo:"id"`
+	}
+	_, err = entity.Define(tbl, entity.Spec[row]{Type: "User.email", PK: "X#{id}", SK: "X"})
+	require.ErrorContains(t, err, `Type "User.email" is taken`)
+	_, err = entity.Define(tbl, entity.Spec[row]{Type: "Row", PK: "UNIQUE#{id}#email#a#b", SK: "UNIQUE"})
+	require.ErrorContains(t, err, `could be the key of a "User.email"`)
+}

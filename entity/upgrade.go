@@ -1,0 +1,160 @@
+package entity
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// defaultSchema is the attribute of the schema's number, unless the specification names one.
+const defaultSchema = "schema"
+
+// upgrades compiles what a specification says of older rows.
+func (c *compiler) upgrades(attr string, n int, missing func(int) bool) {
+	p := c.plan
+	if attr == "" && n == 0 {
+		return
+	}
+	if p.schema, p.current = attr, n; attr == "" {
+		p.schema = defaultSchema
+	}
+	for i := range n {
+		if missing(i) {
+			c.problem("Upgrades[%d]: nil function", i)
+		}
+	}
+	s := p.scheme
+	taken := []string{s.PK, s.SK, s.Type, s.TTL, s.Version}
+	for _, x := range c.schema.Indexes {
+		taken = append(taken, x.PK, x.SK)
+	}
+	if slices.Contains(taken, p.schema) {
+		c.problem("Schema: attribute %q is a key or the scheme's", p.schema)
+	}
+	for _, f := range c.fields {
+		if f.attr == p.schema {
+			c.problem("Schema: attribute %q is that of field %s", p.schema, f.goName)
+		}
+	}
+}
+
+// schemaOf is the number of a row's schema.
+func (p *plan) schemaOf(item table.Item) (int64, error) {
+	n, err := integer(item[p.schema])
+	if err == nil && n < 0 {
+		err = fmt.Errorf("%w: negative number of a schema", ErrInvalid)
+	}
+	return n, err
+}
+
+// outdated says whether a row is of an older schema than the current one.
+func (e *Entity[T]) outdated(item table.Item) bool {
+	p := e.plan
+	if p.schema == "" {
+		return false
+	}
+	n, err := p.schemaOf(item)
+	return err == nil && n < int64(p.current)
+}
+
+// upgraded is a row in the current schema: the same item where it is already.
+func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
+	p := e.plan
+	if p.schema == "" {
+		return item, nil
+	}
+	n, err := p.schemaOf(item)
+	switch {
+	case err != nil:
+		return nil, err
+	case n > int64(p.current):
+		return nil, ErrNewer
+	case n == int64(p.current):
+		return item, nil
+	}
+	up := cloneItem(item)
+	for ; n < int64(p.current); n++ {
+		if up, err = e.upgrades[n](up); err != nil {
+			return nil, fmt.Errorf("upgrade of schema %d: %w", n, err)
+		}
+		if up == nil {
+			return nil, fmt.Errorf("%w: upgrade of schema %d returned no row", ErrInvalid, n)
+		}
+	}
+	for _, name := range []string{p.scheme.PK, p.scheme.SK, p.scheme.Type, p.scheme.TTL, p.scheme.Version} {
+		have, was := up[name], item[name]
+		if (have == nil) != (was == nil) || have != nil && !table.SameValue(have, was) {
+			return nil, fmt.Errorf("%w: an upgrade changed %q, which is not its own", ErrInvalid, name)
+		}
+	}
+	if up[p.schema] = number(int64(p.current)); p.current == 0 {
+		delete(up, p.schema)
+	}
+	return up, nil
+}
+
+// cloneItem copies an item with all that is in its maps, lists and sets, for functions of
+// the application's to change.
+func cloneItem(item table.Item) table.Item {
+	out := make(table.Item, len(item))
+	for name, av := range item {
+		out[name] = cloneValue(av)
+	}
+	return out
+}
+
+func cloneValue(av types.AttributeValue) types.AttributeValue {
+	switch v := av.(type) {
+	case *types.AttributeValueMemberS:
+		return &types.AttributeValueMemberS{Value: v.Value}
+	case *types.AttributeValueMemberN:
+		return &types.AttributeValueMemberN{Value: v.Value}
+	case *types.AttributeValueMemberBOOL:
+		return &types.AttributeValueMemberBOOL{Value: v.Value}
+	case *types.AttributeValueMemberB:
+		return &types.AttributeValueMemberB{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberM:
+		return &types.AttributeValueMemberM{Value: cloneItem(v.Value)}
+	case *types.AttributeValueMemberL:
+		list := make([]types.AttributeValue, len(v.Value))
+		for i := range v.Value {
+			list[i] = cloneValue(v.Value[i])
+		}
+		return &types.AttributeValueMemberL{Value: list}
+	case *types.AttributeValueMemberSS:
+		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberNS:
+		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberBS:
+		set := make([][]byte, len(v.Value))
+		for i := range v.Value {
+			set[i] = slices.Clone(v.Value[i])
+		}
+		return &types.AttributeValueMemberBS{Value: set}
+	}
+	return av // NULL has nothing to change
+}
+
+// notNewer keeps a row that this program does not know how to read from being overwritten
+// or deleted.
+func (p *plan) notNewer() table.Cond {
+	if p.schema == "" {
+		return table.Cond{}
+	}
+	attr := table.Attr(p.schema)
+	return table.Or(attr.NotExists(), attr.AtMost(p.current))
+}
+
+// isCurrent keeps an update from mixing schemas in a row.
+func (p *plan) isCurrent() table.Cond {
+	switch {
+	case p.schema == "":
+		return table.Cond{}
+	case p.current == 0:
+		return table.Attr(p.schema).NotExists()
+	}
+	return table.Attr(p.schema).Equal(p.current)
+}

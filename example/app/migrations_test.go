@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/migrations"
+	"github.com/mortise-go/mortise/table"
+)
+
+// withMigrator runs f on a table's migrator.
+func withMigrator(t *testing.T, s *store, client *dynamodb.Client, f func(m *migrations.Migrator)) {
+	t.Helper()
+	require.NoError(t, s.withMigrator(t.Context(), client, "test", func(m *migrations.Migrator) error {
+		f(m)
+		return nil
+	}))
+}
+
+// rows reads all orders of a table as they are stored, without their versions,
+// which migrations count up.
+func (b bench) rows(t *testing.T) map[string]table.Item {
+	t.Helper()
+	rows := map[string]table.Item{}
+	for item, err := range b.store.table.Scan(t.Context(), table.Scan{Consistent: true}) {
+		require.NoError(t, err)
+		if !b.store.orders.Owns(item) {
+			continue
+		}
+		o, err := b.store.orders.Decode(item)
+		require.NoError(t, err)
+		delete(item, b.store.table.Scheme().Version)
+		rows[o.Order] = item
+	}
+	return rows
+}
+
+// What the backfill writes is what the entity writes, and down takes it back.
+func TestContractOrdersGetTheirCustomersKeys(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		b := newBench(t, e)
+		before := b.rows(t)
+		require.Len(t, before, 2)
+		count := func(o Order) int {
+			list, err := b.store.ordersOf(t.Context(), b.batch.ID, o.Customer)
+			require.NoError(t, err)
+			return len(list)
+		}
+		o, err := b.store.orders.Get(t.Context(), b.store.order(b.batch.ID, "10248"))
+		require.NoError(t, err)
+		withMigrator(t, b.store, e.Client(), func(m *migrations.Migrator) {
+			_, err := m.Up(t.Context()) // the table is new: nothing changes
+			require.NoError(t, err)
+			assert.Equal(t, before, b.rows(t))
+			assert.Equal(t, 2, count(o))
+
+			report, err := m.Down(t.Context())
+			require.NoError(t, err)
+			require.Len(t, report.Done, 1)
+			assert.Equal(t, "3_orders_by_customer", report.Done[0].ID)
+			assert.Zero(t, count(o))
+			for _, item := range b.rows(t) {
+				assert.NotContains(t, item, customerIndex+"pk")
+				assert.NotContains(t, item, customerIndex+"sk")
+				assert.Contains(t, item, pendingIndex+"pk")
+			}
+
+			_, err = m.Up(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, before, b.rows(t))
+			assert.Equal(t, 2, count(o))
+
+			// All the way back and forth.
+			report, err = m.DownTo(t.Context(), "")
+			require.NoError(t, err)
+			assert.Len(t, report.Done, 3)
+			_, err = m.Up(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, before, b.rows(t))
+		})
+	})
+}
+
+// A table of the program before there were migrations: one index, orders
+// without the keys of the other, a batch that is not finished.
+func TestContractTableOfBeforeIsTakenOver(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		name := e.TableName(t)
+		s, err := openStore(e.Client(), name, keys.Scheme{})
+		require.NoError(t, err)
+		old, err := s.withIndexes(e.Client(), 1)
+		require.NoError(t, err)
+		require.NoError(t, old.Ensure(t.Context()))
+		file, total := writeOrders(t, 30)
+		in, err := openInput(file, nil)
+		require.NoError(t, err)
+		locks, err := newLocks(s, "test")
+		require.NoError(t, err)
+		b, _, err := openBatch(t.Context(), s, locks, in)
+		require.NoError(t, err)
+		require.NoError(t, b.load(t.Context(), s, in, func(int) {}))
+		require.NoError(t, locks.Close(t.Context()))
+		for _, o := range in.Orders {
+			require.NoError(t, s.table.Write(t.Context(), table.Update(s.orders.Key(s.order(b.ID, o.ID)),
+				table.Attr(customerIndex+"pk").Remove(), table.Attr(customerIndex+"sk").Remove())))
+		}
+
+		o, err := parseOptions(strings.Fields("-json -table "+name), nil)
+		require.NoError(t, err)
+		var stdout, stderr bytes.Buffer
+		a := newApp(o, in, &stdout, &stderr)
+		out := finished(t, exitCode(t.Context(), a.on(t.Context(), e.Client()), &stderr), &stdout, &stderr)
+		requireSound(t, out, 30, total)
+		assert.Contains(t, out.stdout, "-1 (resumed")
+		assert.Contains(t, out.stdout, "from index gsi2: 10, placed 2024-01-01 to 2024-01-28.")
+		assert.Contains(t, out.stderr, "3_orders_by_customer orders: ")
+		assert.Contains(t, out.stderr, " items, 30 changed, ")
+		require.NoError(t, s.table.Verify(t.Context()))
+	})
+}
+
+// The catalogue follows the entities' definitions.
+func TestContractCatalogueIsRepeated(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		s, err := openStore(e.Client(), e.TableName(t), keys.Scheme{})
+		require.NoError(t, err)
+		up := func() (ids []string) {
+			withMigrator(t, s, e.Client(), func(m *migrations.Migrator) {
+				report, err := m.Up(t.Context())
+				require.NoError(t, err)
+				for _, r := range report.Done {
+					ids = append(ids, r.ID)
+				}
+			})
+			return ids
+		}
+		read := func() (rows []CatalogueEntry) {
+			for entry, err := range s.catalogue.Query(t.Context(), keys.Values{}, entity.Consistent()) {
+				require.NoError(t, err)
+				rows = append(rows, entry)
+			}
+			return rows
+		}
+		assert.Equal(t, []string{"1_pending_index", "2_customer_index", "3_orders_by_customer", "catalogue"}, up())
+		assert.ElementsMatch(t, s.contents, read())
+		assert.Contains(t, s.contents, CatalogueEntry{Row: "OrderLine", Partition: "BATCH#{batch}#ORDER#{order}", Sort: "LINE#{no:uint4}"})
+		assert.Empty(t, up(), "nothing has changed")
+
+		s.contents = slices.Delete(slices.Clone(s.contents), 0, 1)
+		s.contents[0].Sort = "ELSEWHERE"
+		assert.Equal(t, []string{"catalogue"}, up())
+		assert.ElementsMatch(t, s.contents, read(), "an entry that is gone is deleted")
+	})
+}
+
+// Migrations that are recorded do not tell what somebody has done by hand since.
+func TestIndexDroppedByHandIsReported(t *testing.T) {
+	e, url := listen(t)
+	file, total := writeOrders(t, 3)
+	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
+	name, index := "mortise-example", customerIndex
+	_, err := e.Client().UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: &name, GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+		{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: &index}},
+	}})
+	require.NoError(t, err)
+	out := start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil)
+	assert.Equal(t, exitFailure, out.code)
+	assert.Contains(t, out.stderr, "missing: index gsi2")
+}
+
+// migrate runs the program with arguments.
+func migrate(t *testing.T, args string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), strings.Fields(args), strings.NewReader(""), &stdout, &stderr)
+	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+func TestMigrateCommand(t *testing.T) {
+	_, url := listen(t)
+	file, _ := writeOrders(t, 5)
+	at := "-table shop -pk PartKey -prefix shop/ -endpoint " + url
+	for _, step := range []struct {
+		args, stdout, stderr string
+		code                 int
+	}{
+		{"migrate " + at + " status", "4 pending", "", 0},
+		{"migrate plan " + at, "run 2_customer_index index of customers' orders", "", 0},
+		{at + " migrate up --to 2_customer_index", "applied: 1_pending_index, 2_customer_index", "applied id=1_pending_index", 0},
+		{at + " -json migrate validate", `"valid": true`, "", 0},
+		{"migrate up " + at, "applied: 3_orders_by_customer, catalogue", "3_orders_by_customer orders: ", 0},
+		{"-json -orders " + file + " " + at, `"orders":5`, "", 0},
+		{"migrate down " + at + " -json", `"id": "3_orders_by_customer"`, " 5 changed", 0},
+		{"migrate status " + at, "taken back", "", 0},
+		{"-json -orders " + file + " " + at, `"orders":5`, "migrated: 3_orders_by_customer, put all orders into the index", 0},
+		{"migrate down --to 9_none " + at, "", `no migration "9_none"`, exitFailure},
+		{"migrate repair " + at, "nothing to repair", "", 0},
+	} {
+		out := migrate(t, step.args)
+		assert.Equal(t, step.code, out.code, "%s: %s", step.args, out.stderr)
+		assert.Contains(t, out.stdout, step.stdout, step.args)
+		assert.Contains(t, out.stderr, step.stderr, step.args)
+	}
+}
+
+// Help and mistakes need no table.
+func TestMigrateNeedsNoTableToExplain(t *testing.T) {
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"migrate help":                        {0, "usage: app migrate SUBCOMMAND"},
+		"migrate -h":                          {0, "usage: app migrate SUBCOMMAND"},
+		"migrate up -h -endpoint http://x":    {0, "usage: app migrate up [-to ID]"},
+		"migrate":                             {exitUsage, "app migrate: usage: no subcommand"},
+		"migrate sideways":                    {exitUsage, `no subcommand "sideways"`},
+		"migrate -workers 2 status":           {exitUsage, "-workers: not with migrate"},
+		"-stall 1 migrate status":             {exitUsage, "-stall: not with migrate"},
+		"migrate status -endpoint":            {exitUsage, "needs an argument: -endpoint"},
+		"migrate -endpoint localhost status":  {exitUsage, "-endpoint: want a URL"},
+		"migrate -data d -aws status":         {exitUsage, "-data excludes"},
+		"migrate -data d -endpoint http://x ": {exitUsage, "-data excludes"},
+		"status":                              {exitUsage, `unexpected argument "status"`},
+	} {
+		out := migrate(t, args)
+		assert.Equal(t, want.code, out.code, args)
+		assert.Contains(t, out.stdout+out.stderr, want.text, args)
+	}
+}
+
+func TestSplitArgs(t *testing.T) {
+	o, err := parseOptions(strings.Fields("-prefix a/ migrate --to -aws=false -x -table=shop 1_a --json -pk p -- -sk s"), nil)
+	require.NoError(t, err)
+	assert.Equal(t, strings.Fields("--to -x 1_a --json -- -sk s"), o.command)
+	assert.Equal(t, []string{"shop", "p", "sk", "a/"}, []string{o.table, o.scheme.PK, o.scheme.SK, o.scheme.Prefix})
+
+	t.Setenv("XDG_CACHE_HOME", "/var/cache/x")
+	t.Setenv("HOME", "/var/cache/x")
+	o, err = parseOptions([]string{"migrate"}, nil)
+	require.NoError(t, err)
+	assert.Empty(t, o.command)
+	assert.NotNil(t, o.command)
+	assert.Equal(t, "mortise-example", filepath.Base(o.target.Data))
+	assert.Equal(t, "dynamodb-local", o.target.String())
+}
+
+// What one start of the program leaves behind the next one finds.
+func TestContractKeptTable(t *testing.T) {
+	engines.Run(t, func(t *testing.T, _ *engines.Engine) {
+		engines.Only(t, engines.DynamoDBLocal, "the in-process engine keeps nothing")
+		at := " -data " + filepath.Join(t.TempDir(), "kept")
+		file, total := writeOrders(t, 5)
+		requireSound(t, start(t.Context(), t, "-json -processes 2 -orders "+file+at, nil), 5, total)
+		out := migrate(t, "migrate down"+at)
+		require.Zero(t, out.code, out.stderr)
+		assert.Contains(t, out.stderr, "kept in ")
+		assert.Contains(t, out.stderr, " 5 changed")
+		out = migrate(t, "migrate status"+at)
+		require.Zero(t, out.code, out.stderr)
+		assert.Contains(t, out.stdout, "3 applied, 1 pending")
+	})
+}

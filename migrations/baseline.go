@@ -1,0 +1,63 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Baseline records all migrations up to and including the one with an ID as applied without
+// running them, for a table that is in that state already. Those that are recorded are left
+// as they are; one that is Running or Failed is an *UnfinishedError.
+//
+// Cost: a lock, one consistent query and a guarded write per 99 migrations.
+func (m *Migrator) Baseline(ctx context.Context, id string) (Report, error) {
+	var report Report
+	until, err := m.find(id)
+	if err == nil && until.Repeatable {
+		err = fmt.Errorf("%w: %q is repeatable", ErrInvalid, id)
+	}
+	if err != nil {
+		return report, wrap("baseline", err)
+	}
+	err = m.exclusively(ctx, nil, func(ctx context.Context, lease *lock.Lease) error {
+		s, err := m.read(ctx)
+		if err != nil {
+			return err
+		}
+		var list []Record
+		for i := range m.list {
+			migration := &m.list[i]
+			if migration.Repeatable || compareIDs(migration.ID, id) > 0 {
+				continue
+			}
+			switch st := migration.status(s); st.State {
+			case Pending:
+				now := m.table.Now().UTC()
+				list = append(list, Record{
+					Set: m.set, ID: migration.ID, Name: migration.Name, Revision: migration.Revision, State: Applied, Baseline: true,
+					Owner: lease.Owner(), Fence: lease.Fence(), Base: lease.Fence(), Started: now, Finished: now,
+				})
+			case Running, Failed:
+				return &UnfinishedError{*st.Record}
+			}
+		}
+		const most = table.MaxOps - 1
+		for len(list) > 0 {
+			n := min(len(list), most)
+			ops := make([]table.Op, n)
+			for i := range ops {
+				ops[i] = m.rows.records.PutOp(list[i])
+			}
+			if err := lease.Write(ctx, ops...); err != nil {
+				return err
+			}
+			report.Done = append(report.Done, list[:n]...)
+			list = list[n:]
+		}
+		return nil
+	})
+	return report, wrap("baseline", err)
+}

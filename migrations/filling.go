@@ -1,0 +1,140 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// filling is a backfill under way.
+type filling struct {
+	run     *Run
+	spec    Backfill
+	reads   budget
+	writes  budget
+	usage   *table.Usage
+	started time.Time
+	total   int64 // estimated; 0 where it is not known
+	earlier int64 // seen in earlier attempts
+	done    atomic.Bool
+
+	seen, changed, conflicts atomic.Int64
+}
+
+func newFilling(r *Run, spec Backfill) *filling {
+	return &filling{run: r, spec: spec, reads: budget{rate: spec.ReadUnits}, writes: budget{rate: spec.WriteUnits}, started: time.Now()}
+}
+
+// progress is how far it has come.
+func (f *filling) progress() Progress {
+	p := Progress{
+		Migration: f.run.migration.ID, Step: f.spec.Name, Seen: f.seen.Load(), Changed: f.changed.Load(), Conflicts: f.conflicts.Load(),
+		Total: f.total, Elapsed: time.Since(f.started), Done: f.done.Load(),
+	}
+	if f.usage != nil {
+		totals := f.usage.Totals()
+		p.ReadUnits, p.WriteUnits = totals.ReadUnits, totals.WriteUnits
+	}
+	if s := p.Elapsed.Seconds(); s > 0 {
+		p.Rate = float64(p.Seen-f.earlier) / s
+	}
+	if p.Total > p.Seen && p.Rate > 0 && !p.Done {
+		p.Left = time.Duration(float64(p.Total-p.Seen) / p.Rate * float64(time.Second))
+	}
+	return p
+}
+
+// recall takes in what was recorded of a step that is done.
+func (f *filling) recall(c checkpoint) {
+	if c.Done {
+		f.seen.Store(c.Seen)
+		f.changed.Store(c.Changed)
+		f.earlier = c.Seen
+		f.done.Store(true)
+	}
+}
+
+// fill runs all segments that are not done, and ends them all with the first error.
+func (f *filling) fill(ctx context.Context) error {
+	r := f.run
+	parts := r.steps[f.spec.Name]
+	for _, c := range parts {
+		if c.Segments != f.spec.Segments {
+			return fmt.Errorf("%w: from %d to %d: finish it with the former, or give the step another name, which begins anew", ErrSegments, c.Segments, f.spec.Segments)
+		}
+		f.seen.Add(c.Seen)
+		f.changed.Add(c.Changed)
+	}
+	f.earlier = f.seen.Load()
+	whole, ok := parts[0]
+	if !ok { // so that a later attempt knows the number, whatever happens
+		whole = checkpoint{Step: f.spec.Name, Segments: f.spec.Segments, Seq: 1}
+		if err := r.lease.Write(ctx, r.checkpointOp(whole)); err != nil {
+			return err
+		}
+	}
+	ctx, f.usage = table.WithUsage(ctx)
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := f.report(inner, cancel)
+	defer stop()
+
+	var group sync.WaitGroup
+	for i := range f.spec.Segments {
+		c, ok := parts[uint32(i+1)]
+		if !ok {
+			c = checkpoint{Step: f.spec.Name, Part: uint32(i + 1), Segments: f.spec.Segments}
+		}
+		if c.Done {
+			continue
+		}
+		worker(&group, cancel, func() error {
+			s := segment{filling: f, at: c}
+			return s.run(inner)
+		})
+	}
+	group.Wait()
+	if inner.Err() != nil {
+		return endOf(ctx, inner)
+	}
+	whole.Done, whole.Seen, whole.Changed = true, f.seen.Load(), f.changed.Load()
+	whole.Seq++
+	err := r.lease.Write(ctx, r.checkpointOp(whole))
+	f.done.Store(err == nil)
+	return err
+}
+
+// report calls the application's function about once per second until stopped, and then
+// once more. A panic in it ends the backfill.
+func (f *filling) report(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
+	report := f.run.migrator.progress
+	if report == nil {
+		return func() {}
+	}
+	if n, err := f.run.migrator.table.EstimateItems(ctx); err == nil {
+		f.total = n
+	}
+	end := make(chan struct{})
+	var group sync.WaitGroup
+	worker(&group, cancel, func() error {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				report(f.progress())
+			case <-end:
+				return nil
+			}
+		}
+	})
+	return func() {
+		close(end)
+		group.Wait()
+		report(f.progress())
+	}
+}

@@ -1,0 +1,234 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// own leaves out rows of the toolkit itself, unless they are asked for.
+func (r *Run) own(items []table.Item, toolkit bool) []table.Item {
+	if toolkit {
+		return items
+	}
+	m := r.migrator
+	return slices.DeleteFunc(items, func(item table.Item) bool {
+		return m.locks.Owns(item) || m.owns(item) || m.isSentinel(item)
+	})
+}
+
+// owns says whether an item is a record of a migration, of any set, or a checkpoint. An
+// application may well have a type of the same name, at other keys.
+func (m *Migrator) owns(item table.Item) bool {
+	pk, ok := item[m.table.Scheme().PK].(*types.AttributeValueMemberS)
+	return ok && strings.HasPrefix(pk.Value, m.prefix) && (m.rows.records.Owns(item) || m.rows.checkpoints.Owns(item))
+}
+
+// isSentinel says whether an item stands for a unique value of package entity.
+func (m *Migrator) isSentinel(item table.Item) bool {
+	const mark = "UNIQUE"
+	scheme := m.table.Scheme()
+	pk, _ := item[scheme.PK].(*types.AttributeValueMemberS)
+	sk, _ := item[scheme.SK].(*types.AttributeValueMemberS)
+	return pk != nil && sk != nil && item["uniqueowner"] != nil && sk.Value == mark &&
+		strings.HasPrefix(pk.Value, scheme.Prefix+mark+string(rune(scheme.Delimiter)))
+}
+
+// keyOf is an item's key, as attributes.
+func (r *Run) keyOf(item table.Item) table.Item {
+	scheme := r.Table().Scheme()
+	return table.Item{scheme.PK: item[scheme.PK], scheme.SK: item[scheme.SK]}
+}
+
+// become is what an item should become; nil where that is what it is.
+func (s *segment) become(ctx context.Context, item table.Item) (table.Item, error) {
+	var next table.Item
+	err := safely(func() (err error) {
+		next, err = s.spec.Transform(ctx, cloneItem(item))
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, s.itemError(ctx, item, err)
+	case next == nil || table.SameItem(item, next):
+		return nil, nil
+	case !table.SameItem(s.filling.run.keyOf(item), s.filling.run.keyOf(next)):
+		return nil, s.itemError(ctx, item, fmt.Errorf("%w: Transform has changed the key", ErrInvalid))
+	}
+	s.filling.run.nextVersion(item, next)
+	return next, nil
+}
+
+// nextVersion counts the write in a row that has a version, so that whoever has read the row
+// before does not overwrite it.
+func (r *Run) nextVersion(item, next table.Item) {
+	name := r.Table().Scheme().Version
+	version, ok := item[name].(*types.AttributeValueMemberN)
+	if !ok || !table.SameValue(version, next[name]) {
+		return
+	}
+	if n, err := strconv.ParseInt(version.Value, 10, 64); err == nil {
+		next[name] = &types.AttributeValueMemberN{Value: strconv.FormatInt(n+1, 10)}
+	}
+}
+
+// itemError says which item it was, unless it was not the item's fault.
+func (s *segment) itemError(ctx context.Context, item table.Item, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	key, _ := s.filling.run.Table().KeyOf(item)
+	return &ItemError{Migration: s.filling.run.migration.ID, Step: s.spec.Name, Key: key, Err: err}
+}
+
+// maxCompared is how many attributes a condition compares at most: DynamoDB takes 300
+// operators in an expression, and 4 KB.
+const maxCompared = 140
+
+// change writes the difference between an item and what it becomes, on the condition that
+// every attribute still is what it was, and that the Filter holds.
+func (s *segment) change(item, next table.Item) table.Op {
+	t := s.filling.run.Table()
+	key, err := t.KeyOf(item)
+	if err != nil {
+		return table.Invalid(err)
+	}
+	scheme := t.Scheme()
+	// In the order of the maps, which is none: sorting took as long as all else here.
+	conds := make([]table.Cond, 1, len(item)+4)
+	conds[0] = table.Attr(scheme.PK).Exists()
+	others := make([]table.Cond, 0, len(item))
+	changes := make([]table.Change, 0, 4)
+	for name, was := range item {
+		if name == scheme.PK || name == scheme.SK {
+			continue
+		}
+		now, kept := next[name]
+		same := kept && table.SameValue(was, now)
+		unchanged := table.Attr(name).Equal(was)
+		if same && name != scheme.Version && !slices.Contains(s.spec.Reads, name) {
+			others = append(others, unchanged)
+		} else {
+			conds = append(conds, unchanged)
+		}
+		switch {
+		case !kept:
+			changes = append(changes, table.Attr(name).Remove())
+		case !same:
+			changes = append(changes, table.Attr(name).Set(now))
+		}
+	}
+	for name, now := range next {
+		if _, had := item[name]; !had {
+			conds = append(conds, table.Attr(name).NotExists())
+			changes = append(changes, table.Attr(name).Set(now))
+		}
+	}
+	for _, name := range s.spec.Reads {
+		if item[name] == nil && next[name] == nil {
+			conds = append(conds, table.Attr(name).NotExists())
+		}
+	}
+	switch {
+	case len(conds) > maxCompared:
+		return table.Invalid(fmt.Errorf("%w: %d attributes to change, or of Reads, at most %d fit into a condition", ErrInvalid, len(conds)-1, maxCompared-1))
+	case len(conds)+len(others) <= maxCompared:
+		conds = append(conds, others...)
+	}
+	// What others add meanwhile is not among what was read, and can matter to the Filter.
+	return table.Update(key, changes...).If(append(conds, s.spec.Filter)...)
+}
+
+// cloneItem copies an item in depth, so that Transform may change what it gets.
+func cloneItem(item table.Item) table.Item {
+	c := make(table.Item, len(item))
+	for name, av := range item {
+		c[name] = cloneValue(av)
+	}
+	return c
+}
+
+func cloneValue(av types.AttributeValue) types.AttributeValue {
+	switch v := av.(type) {
+	case *types.AttributeValueMemberM:
+		return &types.AttributeValueMemberM{Value: cloneItem(v.Value)}
+	case *types.AttributeValueMemberL:
+		list := make([]types.AttributeValue, len(v.Value))
+		for i := range list {
+			list[i] = cloneValue(v.Value[i])
+		}
+		return &types.AttributeValueMemberL{Value: list}
+	case *types.AttributeValueMemberS:
+		c := *v
+		return &c
+	case *types.AttributeValueMemberN:
+		c := *v
+		return &c
+	case *types.AttributeValueMemberBOOL:
+		c := *v
+		return &c
+	case *types.AttributeValueMemberNULL:
+		c := *v
+		return &c
+	case *types.AttributeValueMemberB:
+		return &types.AttributeValueMemberB{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberSS:
+		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberNS:
+		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberBS:
+		sets := make([][]byte, len(v.Value))
+		for i := range sets {
+			sets[i] = slices.Clone(v.Value[i])
+		}
+		return &types.AttributeValueMemberBS{Value: sets}
+	}
+	return av
+}
+
+// sizeOf estimates an item's size, rather too large than too small.
+func sizeOf(item table.Item) int {
+	n := 0
+	for name, av := range item {
+		n += len(name) + sizeOfValue(av)
+	}
+	return n
+}
+
+func sizeOfValue(av types.AttributeValue) int {
+	const overhead = 8
+	n := overhead
+	switch v := av.(type) {
+	case *types.AttributeValueMemberS:
+		n += len(v.Value)
+	case *types.AttributeValueMemberN:
+		n += len(v.Value)
+	case *types.AttributeValueMemberB:
+		n += len(v.Value)
+	case *types.AttributeValueMemberSS:
+		for _, s := range v.Value {
+			n += len(s) + overhead
+		}
+	case *types.AttributeValueMemberNS:
+		for _, s := range v.Value {
+			n += len(s) + overhead
+		}
+	case *types.AttributeValueMemberBS:
+		for _, s := range v.Value {
+			n += len(s) + overhead
+		}
+	case *types.AttributeValueMemberM:
+		n += sizeOf(v.Value)
+	case *types.AttributeValueMemberL:
+		for _, e := range v.Value {
+			n += sizeOfValue(e)
+		}
+	}
+	return n
+}

@@ -1,0 +1,130 @@
+package migratecmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/migrations"
+)
+
+// plainPeriod is how often progress is written where there is no terminal: lines should not
+// fill a log.
+const plainPeriod = 5 * time.Second
+
+// console writes lines and progress to standard error, from one goroutine, so that they do
+// not tear each other and no caller holds anything while it is written.
+type console struct {
+	w     io.Writer
+	width func() int // 0: not a terminal
+
+	messages   chan message
+	end, ended chan struct{}
+	once       sync.Once
+
+	// Of the goroutine:
+	step  string               // that progress was written of last
+	last  time.Time            // when
+	held  *migrations.Progress // came too early to be written
+	drawn bool                 // a bar stands on the line
+}
+
+// message is a line, or progress.
+type message struct {
+	line     string
+	progress *migrations.Progress
+}
+
+// newConsole starts the goroutine, which close ends.
+func newConsole(w io.Writer, width func() int) *console {
+	c := &console{w: w, width: width, messages: make(chan message), end: make(chan struct{}), ended: make(chan struct{})}
+	go c.run()
+	return c
+}
+
+// close returns when everything is written. What comes later is dropped.
+func (c *console) close() {
+	c.once.Do(func() { close(c.end) })
+	<-c.ended
+}
+
+func (c *console) line(text string)               { c.send(message{line: text}) }
+func (c *console) progress(p migrations.Progress) { c.send(message{progress: &p}) }
+func (c *console) send(m message) {
+	select {
+	case c.messages <- m:
+	case <-c.ended:
+	}
+}
+
+func (c *console) run() {
+	defer close(c.ended)
+	for {
+		select {
+		case m := <-c.messages:
+			if m.progress == nil {
+				c.release()
+				say(c.w, "%s\n", clean(m.line))
+			} else {
+				c.show(m.progress)
+			}
+		case <-c.end:
+			c.release()
+			return
+		}
+	}
+}
+
+// release writes what was held back, or leaves the bar where it is.
+func (c *console) release() {
+	if c.held != nil {
+		say(c.w, "%s\n", clean(c.held.String()))
+		c.held = nil
+	}
+	if c.drawn {
+		say(c.w, "\n")
+		c.drawn = false
+	}
+	c.step = ""
+}
+
+func (c *console) show(p *migrations.Progress) {
+	step := p.Migration + " " + p.Step
+	if step != c.step {
+		c.release()
+		c.step, c.last = step, time.Time{}
+	}
+	now := time.Now()
+	if width := c.width(); width > 0 {
+		// A line that wraps could not be overwritten.
+		say(c.w, "\r\x1b[K%s", cut(bar(p, width-1), width-1))
+		c.drawn = true
+		if p.Done {
+			c.release()
+		}
+		return
+	}
+	if c.held = nil; !p.Done && now.Sub(c.last) < plainPeriod {
+		c.held = p
+		return
+	}
+	c.last = now
+	say(c.w, "%s\n", clean(p.String()))
+}
+
+// bar is progress as one line with a bar, where it is known how much there is to do.
+func bar(p *migrations.Progress, width int) string {
+	const most, least = 30, 10
+	text := clean(p.String())
+	if p.Total <= 0 || p.Done {
+		return text
+	}
+	cells := min(most, width-columns(text)-len(" []"))
+	if cells < least {
+		return text
+	}
+	filled := int(min(p.Seen, p.Total) * int64(cells) / p.Total)
+	return fmt.Sprintf("[%s%s] %s", strings.Repeat("=", filled), strings.Repeat(" ", cells-filled), text)
+}

@@ -1,0 +1,117 @@
+package migratecmd
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/mortise-go/mortise/migrations"
+)
+
+// The JSON documents. Members that do not apply are left out; times are RFC 3339, in UTC.
+
+type statusDocument struct {
+	Migrations []statusRow `json:"migrations"`
+	Error      string      `json:"error,omitempty"`
+}
+
+type statusRow struct {
+	ID        string           `json:"id"`
+	Name      string           `json:"name,omitempty"`
+	State     migrations.State `json:"state"`
+	Resumable bool             `json:"resumable,omitempty"`
+	Record    *recordRow       `json:"record,omitempty"`
+}
+
+type recordRow struct {
+	ID       string           `json:"id"`
+	Name     string           `json:"name,omitempty"`
+	Revision string           `json:"revision,omitempty"`
+	State    migrations.State `json:"state"`
+	Down     bool             `json:"down,omitempty"`
+	Baseline bool             `json:"baseline,omitempty"`
+	Owner    string           `json:"owner,omitempty"`
+	Fence    int64            `json:"fence,omitempty"`
+	Attempts int              `json:"attempts,omitempty"`
+	Started  *time.Time       `json:"started,omitempty"`
+	Finished *time.Time       `json:"finished,omitempty"`
+	Seconds  float64          `json:"seconds,omitempty"` // Record.Took
+	Approved bool             `json:"approved,omitempty"`
+	Step     string           `json:"step,omitempty"`
+	Error    string           `json:"error,omitempty"`
+}
+
+type planDocument struct {
+	Actions []actionRow `json:"actions"`
+	Error   string      `json:"error,omitempty"` // why up would run none of them
+}
+
+type actionRow struct {
+	ID    string           `json:"id"`
+	Name  string           `json:"name,omitempty"`
+	State migrations.State `json:"state"`
+	Text  string           `json:"text"`
+}
+
+type reportDocument struct {
+	Done  []*recordRow `json:"done"`
+	Error string       `json:"error,omitempty"`
+}
+
+type repairDocument struct {
+	Fixes []fixRow `json:"fixes"`
+	Error string   `json:"error,omitempty"`
+}
+
+type fixRow struct {
+	ID   string             `json:"id"`
+	Kind migrations.FixKind `json:"kind"`
+	Text string             `json:"text"`
+	Made bool               `json:"made"`
+}
+
+type validDocument struct {
+	Valid bool   `json:"valid"`
+	Error string `json:"error,omitempty"`
+}
+
+func rowOf(r *migrations.Record) *recordRow {
+	if r == nil {
+		return nil
+	}
+	return &recordRow{
+		ID: r.ID, Name: r.Name, Revision: r.Revision, State: r.State, Down: r.Down, Baseline: r.Baseline, Owner: r.Owner,
+		Fence: r.Fence, Attempts: r.Attempts, Started: moment(r.Started), Finished: moment(r.Finished), Seconds: r.Took.Seconds(),
+		Approved: r.Approved, Step: r.Step, Error: r.Error,
+	}
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func reportOf(report migrations.Report, err error) reportDocument {
+	d := reportDocument{Done: []*recordRow{}, Error: textOf(err)}
+	for i := range report.Done {
+		d.Done = append(d.Done, rowOf(&report.Done[i]))
+	}
+	return d
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func encode(w io.Writer, document any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(document)
+}

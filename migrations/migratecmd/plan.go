@@ -1,0 +1,37 @@
+package migratecmd
+
+import (
+	"context"
+	"io"
+)
+
+func plan(ctx context.Context, c *call) error {
+	list, refused := c.m.Plan(ctx)
+	d := planDocument{Actions: []actionRow{}, Error: textOf(refused)}
+	for _, a := range list {
+		d.Actions = append(d.Actions, actionRow{ID: a.ID, Name: a.Name, State: a.State, Text: a.Text})
+	}
+	return c.result(refused, d, func(w io.Writer) {
+		if len(list) == 0 {
+			if refused == nil {
+				say(w, "nothing to do\n")
+			}
+			return
+		}
+		g := grid{head: []string{"ID", "STATE", "UP WOULD"}}
+		for _, a := range list {
+			g.add(a.ID, string(a.State), a.Text)
+		}
+		width, _ := c.terminal(c.Stdout)
+		g.write(w, width)
+	})
+}
+
+func validate(ctx context.Context, c *call) error {
+	invalid := c.m.Validate(ctx)
+	return c.result(invalid, validDocument{Valid: invalid == nil, Error: textOf(invalid)}, func(w io.Writer) {
+		if invalid == nil {
+			say(w, "the table's records and this program go together\n")
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package migratecmd
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/mortise-go/mortise/migrations"
+)
+
+// repair asks first and takes the lock then: nobody's answer is waited for under a lock. What
+// was agreed to is made only if it is the same fix under the lock.
+func repair(ctx context.Context, c *call) error {
+	fixes, err := c.m.Repair(ctx, nil)
+	var agreed []migrations.Fix
+	if err == nil {
+		agreed, err = c.agree(ctx, fixes)
+	}
+	var made []migrations.Fix
+	if err == nil && len(agreed) > 0 {
+		made, err = c.m.Repair(ctx, func(f migrations.Fix) bool { return contains(agreed, f) })
+		if err == nil && len(made) < len(agreed) {
+			err = ErrChanged
+		}
+	}
+	d := repairDocument{Fixes: []fixRow{}, Error: textOf(err)}
+	for _, f := range fixes {
+		d.Fixes = append(d.Fixes, fixRow{ID: f.ID, Kind: f.Kind, Text: f.Text, Made: contains(made, f)})
+	}
+	return c.result(err, d, func(w io.Writer) {
+		if len(fixes) == 0 && err == nil {
+			say(w, "nothing to repair\n")
+		}
+		for _, row := range d.Fixes {
+			mark := "not made"
+			switch {
+			case row.Made:
+				mark = "made"
+			case mended(made, row.ID):
+				continue // in another way
+			}
+			say(w, "%s: %s: %s\n", mark, row.Kind, clean(row.Text))
+		}
+	})
+}
+
+func contains(list []migrations.Fix, f migrations.Fix) bool {
+	return slices.ContainsFunc(list, func(g migrations.Fix) bool { return g.ID == f.ID && g.Kind == f.Kind && g.Text == f.Text })
+}
+
+// mended says whether one of the fixes is of a migration.
+func mended(fixes []migrations.Fix, id string) bool {
+	return slices.ContainsFunc(fixes, func(f migrations.Fix) bool { return f.ID == id })
+}
+
+// agree finds out which fixes may be made. Where a migration can be mended in more than one
+// way the first one that is approved is taken.
+func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migrations.Fix, err error) {
+	if c.yes {
+		for _, f := range fixes {
+			if !mended(agreed, f.ID) {
+				agreed = append(agreed, f)
+			}
+		}
+		return agreed, nil
+	}
+	if len(fixes) == 0 {
+		return nil, nil
+	}
+	if _, ok := c.terminal(c.Stdin); !ok || c.json {
+		return nil, ErrNotApproved
+	}
+	c.console.close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answers := readLines(ctx, c.Stdin)
+	for _, f := range fixes {
+		if mended(agreed, f.ID) {
+			continue
+		}
+		say(c.Stderr, "%s\nDo that? [y/N] ", clean(f.Text))
+		select {
+		case answer, more := <-answers:
+			if !more { // nobody is there
+				say(c.Stderr, "\n")
+				return agreed, nil
+			}
+			switch strings.ToLower(strings.TrimSpace(answer)) {
+			case "y", "yes":
+				agreed = append(agreed, f)
+			}
+		case <-ctx.Done():
+			say(c.Stderr, "\n")
+			return nil, context.Cause(ctx)
+		}
+	}
+	return agreed, nil
+}
+
+// readLines reads lines until ctx ends. A read of a terminal cannot be broken off, so the
+// goroutine may stay in one until the next line, or the end of the process.
+func readLines(ctx context.Context, r io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
+}

@@ -1,0 +1,124 @@
+package migratecmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/migrations"
+)
+
+// timeLayout is how times are written for people: in UTC, and said so.
+const timeLayout = "2006-01-02 15:04:05Z"
+
+// longestName is how much of a name is shown on a terminal, in columns.
+const longestName = 40
+
+func status(ctx context.Context, c *call) error {
+	list, err := c.m.Status(ctx)
+	d := statusDocument{Migrations: []statusRow{}, Error: textOf(err)}
+	for _, st := range list {
+		d.Migrations = append(d.Migrations, statusRow{ID: st.ID, Name: st.Name, State: st.State, Resumable: st.Resumable, Record: rowOf(st.Record)})
+	}
+	return c.result(err, d, func(w io.Writer) {
+		if err == nil {
+			c.writeStatus(w, list)
+		}
+	})
+}
+
+func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
+	if len(list) == 0 {
+		say(w, "there are no migrations\n")
+		return
+	}
+	g := grid{head: []string{"ID", "NAME", "STATE", "FINISHED", "TOOK", "NOTE"}, optional: []int{4, 3, 1}}
+	width, _ := c.terminal(c.Stdout)
+	counts := map[migrations.State]int{}
+	var states []migrations.State
+	for _, st := range list {
+		if counts[st.State]++; counts[st.State] == 1 {
+			states = append(states, st.State)
+		}
+		finished, took := "", ""
+		if r := st.Record; r != nil && r.State != migrations.Pending && !r.Finished.IsZero() {
+			finished = r.Finished.UTC().Format(timeLayout)
+			if !r.Baseline {
+				took = roundly(r.Took)
+			}
+		}
+		name := clean(st.Name)
+		if width > 0 {
+			name = cut(name, longestName)
+		}
+		g.add(st.ID, name, string(st.State), finished, took, note(&st))
+	}
+	g.write(w, width)
+	slices.Sort(states)
+	texts := make([]string, len(states))
+	for i, s := range states {
+		texts[i] = fmt.Sprintf("%d %s", counts[s], s)
+	}
+	say(w, "\n%s\n", strings.Join(texts, ", "))
+}
+
+// note is what the other columns do not say.
+func note(st *migrations.Status) string {
+	r := st.Record
+	if r == nil {
+		return ""
+	}
+	switch st.State {
+	case migrations.Pending:
+		if r.State == migrations.Applied {
+			return "changed since: up repeats it"
+		}
+		return "taken back"
+	case migrations.Applied:
+		if r.Baseline {
+			return "taken for applied: was not run, or not to its end"
+		}
+	case migrations.Drifted:
+		return fmt.Sprintf("changed since it was applied, with revision %q", r.Revision)
+	case migrations.Missing:
+		return fmt.Sprintf("%s, and not known to this program", r.State)
+	case migrations.Running:
+		return fmt.Sprintf("%s begun by %s at %s, attempt %d; if it was cut off, %s", direction(r), r.Owner, r.Started.UTC().Format(timeLayout), r.Attempts, whatNext(st))
+	case migrations.Failed:
+		where := ""
+		if r.Step != "" {
+			where = fmt.Sprintf(" in step %q", r.Step)
+		}
+		return fmt.Sprintf("%s failed%s, attempt %d; %s: %s", direction(r), where, r.Attempts, whatNext(st), r.Error)
+	}
+	return ""
+}
+
+func direction(r *migrations.Record) string {
+	if r.Down {
+		return "down"
+	}
+	return "up"
+}
+
+// whatNext says how it goes on after a migration that was cut off or has failed.
+func whatNext(st *migrations.Status) string {
+	if !st.Resumable {
+		return "repair has to decide"
+	}
+	return direction(st.Record) + " goes on with it"
+}
+
+// roundly is a duration without the digits that nobody reads.
+func roundly(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}

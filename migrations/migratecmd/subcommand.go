@@ -1,0 +1,197 @@
+package migratecmd
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// options are the arguments of a subcommand.
+type options struct {
+	json, help, all, yes bool
+	to                   string
+	operand              string // baseline's ID, or what help explains
+}
+
+// subcommand is one of the things that the command does.
+type subcommand struct {
+	name    string
+	operand string // its name in the help; empty where there is none
+	needed  bool   // the operand
+	text    string // one line
+	more    string // the rest of its help
+	flags   func(fs *flag.FlagSet, o *options)
+	run     func(ctx context.Context, c *call) error // nil for help
+}
+
+// subcommands lists them in the order of the help.
+func subcommands() []subcommand {
+	return []subcommand{
+		{name: "status", text: "list all migrations and how they stand", run: status},
+		{
+			name: "plan", text: "list what up would do, and change nothing", run: plan,
+			more: "Fails, beside the list, where up would refuse to run anything.",
+		},
+		{
+			name: "up", text: "run what is pending", run: up,
+			more: "Where another process runs migrations, up waits for it. A migration that was cut off or has\n" +
+				"failed goes on where it was if it is idempotent; otherwise repair has to decide.",
+			flags: func(fs *flag.FlagSet, o *options) {
+				fs.StringVar(&o.to, "to", "", "run migrations up to and including `ID`, and no repeatable ones")
+			},
+		},
+		{
+			name: "down", text: "take the last migration back", run: down,
+			flags: func(fs *flag.FlagSet, o *options) {
+				fs.StringVar(&o.to, "to", "", "take back all migrations after `ID`, the last one first")
+				fs.BoolVar(&o.all, "all", false, "take back all migrations")
+			},
+		},
+		{
+			name: "baseline", operand: "ID", needed: true, text: "record all migrations up to ID as applied, without running them", run: baseline,
+			more: "For a table that is in that state already.",
+		},
+		{
+			name: "repair", text: "mend what keeps up from running", run: repair,
+			more: "Explains each fix, and asks whether to make it. Where there are two ways to mend a migration, the\n" +
+				"second is asked for if the first is not wanted, and -yes takes the first. Where it cannot ask and\n" +
+				"there is no -yes, it lists the fixes, makes none, and fails.",
+			flags: func(fs *flag.FlagSet, o *options) {
+				fs.BoolVar(&o.yes, "yes", false, "make the first fix of each migration without asking")
+			},
+		},
+		{
+			name: "validate", text: "fail unless the table's records and this program go together", run: validate,
+			more: "They do where nothing is drifted, unknown, out of order, failed, or cut off and not idempotent.\nPending migrations are in order.",
+		},
+		{name: "help", operand: "SUBCOMMAND", text: "explain a subcommand, or list them"},
+	}
+}
+
+func find(name string) (subcommand, bool) {
+	for _, s := range subcommands() {
+		if s.name == name {
+			return s, true
+		}
+	}
+	return subcommand{}, false
+}
+
+// flagSet has the flags of a subcommand.
+func (s *subcommand) flagSet(o *options) *flag.FlagSet {
+	fs := flag.NewFlagSet(s.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	if s.flags != nil {
+		s.flags(fs, o)
+	}
+	if s.run != nil {
+		fs.BoolVar(&o.json, "json", false, "write the result as JSON")
+	}
+	return fs
+}
+
+func usagef(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
+}
+
+// parse finds the subcommand and reads its arguments.
+func parse(args []string) (s subcommand, o options, err error) {
+	if len(args) == 0 {
+		return s, o, usagef("no subcommand")
+	}
+	name, args := args[0], args[1:]
+	switch name {
+	case "-h", "-help", "--help":
+		name = "help"
+	}
+	s, ok := find(name)
+	if !ok {
+		return s, o, usagef("no subcommand %q", name)
+	}
+	fs := s.flagSet(&o)
+	var operands []string
+	for { // flags may stand on both sides of an operand
+		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+			o.help = true
+			return s, o, nil
+		} else if err != nil {
+			return s, o, usagef("%s: %w", name, err)
+		}
+		if args = fs.Args(); len(args) == 0 {
+			break
+		}
+		operands, args = append(operands, args[0]), args[1:]
+	}
+	to := false
+	fs.Visit(func(f *flag.Flag) { to = to || f.Name == "to" })
+	switch {
+	case s.operand == "" && len(operands) > 0:
+		return s, o, usagef("%s: unexpected argument %q", name, operands[0])
+	case len(operands) > 1:
+		return s, o, usagef("%s: unexpected argument %q", name, operands[1])
+	case s.needed && (len(operands) == 0 || operands[0] == ""):
+		return s, o, usagef("%s: no %s", name, s.operand)
+	case to && o.to == "": // as from a variable that is not set
+		return s, o, usagef("%s: -to: empty", name)
+	case to && o.all:
+		return s, o, usagef("%s: -to and -all exclude each other", name)
+	}
+	if len(operands) > 0 {
+		o.operand = operands[0]
+	}
+	return s, o, nil
+}
+
+// help explains one subcommand, or lists all.
+func (c Command) help(s subcommand, o options) error {
+	if s.run == nil && o.operand != "" {
+		var ok bool
+		if s, ok = find(o.operand); !ok {
+			return usagef("help: no subcommand %q", o.operand)
+		}
+	}
+	var b strings.Builder
+	if s.run == nil {
+		say(&b, "usage: %s SUBCOMMAND [flags]\n\nRuns this program's migrations.\n\n", c.Name)
+		g := grid{}
+		for _, s := range subcommands() {
+			g.add("  "+s.synopsis(), s.text)
+		}
+		g.write(&b, 0)
+		say(&b, "\n%s help SUBCOMMAND tells more.\n", c.Name)
+	} else {
+		say(&b, "usage: %s %s\n\n%s.\n", c.Name, s.synopsis(), strings.ToUpper(s.text[:1])+s.text[1:])
+		if s.more != "" {
+			say(&b, "%s\n", s.more)
+		}
+		say(&b, "\n")
+		fs := s.flagSet(&options{})
+		fs.SetOutput(&b)
+		fs.PrintDefaults()
+	}
+	_, err := io.WriteString(c.Stdout, b.String())
+	return err
+}
+
+// synopsis is a subcommand's name with its own flags and its operand.
+func (s *subcommand) synopsis() string {
+	text := s.name
+	s.flagSet(&options{}).VisitAll(func(f *flag.Flag) {
+		if f.Name == "json" {
+			return // all have it
+		}
+		value, _ := flag.UnquoteUsage(f)
+		text += " [" + strings.TrimSpace("-"+f.Name+" "+value) + "]"
+	})
+	switch {
+	case s.needed:
+		text += " " + s.operand
+	case s.operand != "":
+		text += " [" + s.operand + "]"
+	}
+	return text
+}

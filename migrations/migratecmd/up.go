@@ -1,0 +1,81 @@
+package migratecmd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/migrations"
+)
+
+func up(ctx context.Context, c *call) error {
+	if c.to != "" {
+		report, err := c.m.UpTo(ctx, c.to)
+		return c.done(ctx, "applied", report, err)
+	}
+	report, err := c.m.Up(ctx)
+	return c.done(ctx, "applied", report, err)
+}
+
+func down(ctx context.Context, c *call) (err error) {
+	var report migrations.Report
+	if c.to != "" || c.all {
+		report, err = c.m.DownTo(ctx, c.to)
+	} else {
+		report, err = c.m.Down(ctx)
+	}
+	return c.done(ctx, "taken back", report, err)
+}
+
+func baseline(ctx context.Context, c *call) error {
+	report, err := c.m.Baseline(ctx, c.operand)
+	return c.done(ctx, "recorded as applied", report, err)
+}
+
+// done writes what was done, and where that was not all what is recorded now.
+func (c *call) done(ctx context.Context, verb string, report migrations.Report, err error) error {
+	result := c.result(err, reportOf(report, err), func(w io.Writer) {
+		ids := make([]string, len(report.Done))
+		for i, r := range report.Done {
+			ids[i] = clean(r.ID)
+		}
+		switch {
+		case len(ids) > 0:
+			say(w, "%s: %s\n", verb, strings.Join(ids, ", "))
+		case err == nil:
+			say(w, "nothing to do\n")
+		}
+	})
+	if failed := (*migrations.PartialError)(nil); errors.As(err, &failed) || err != nil && ctx.Err() != nil {
+		c.explain(ctx)
+	}
+	return result
+}
+
+// afterwards bounds how long is asked what is recorded, also when ctx has ended.
+const afterwards = 5 * time.Second
+
+// explain says how things stand after a failure: what is not done, and how it goes on.
+func (c *call) explain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	list, err := c.m.Status(ctx)
+	if err != nil {
+		say(c.Stderr, "what is recorded could not be read: %s\n", clean(err.Error()))
+		return
+	}
+	applied, pending := 0, 0
+	for _, st := range list {
+		switch st.State {
+		case migrations.Applied:
+			applied++
+		case migrations.Pending:
+			pending++
+		default:
+			say(c.Stderr, "recorded: %s: %s\n", clean(st.ID), clean(note(&st)))
+		}
+	}
+	say(c.Stderr, "recorded: %d applied, %d pending\n", applied, pending)
+}

@@ -1,0 +1,115 @@
+package migrations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what a Migration may be called.
+const (
+	MaxID       = 128 // bytes
+	MaxName     = 256 // bytes
+	MaxRevision = 256 // bytes
+)
+
+// Migration is one change of schema or data. It is written once and not changed any more
+// once it has been applied anywhere; Revision tells when that happened all the same.
+type Migration struct {
+	// ID orders migrations and is what the record of a migration is found by: 1 to 128
+	// letters, digits, '.', '_' and '-'. Leading digits compare as a number, so 9 comes
+	// before 10, and the rest as text.
+	ID string
+
+	// Name says what it does, for people: at most 256 bytes. Defaults to "".
+	Name string
+
+	// Revision changes whenever the author changes what the migration does: a number, a
+	// checksum of its statements. Functions cannot be hashed. Defaults to "".
+	Revision string
+
+	// Up makes the change. It has to use run for everything that it writes to the table.
+	Up func(ctx context.Context, run *Run) error
+
+	// Down takes the change back. Defaults to nil: it cannot be taken back.
+	Down func(ctx context.Context, run *Run) error
+
+	// Idempotent says that the migration may be run again after it was cut off or has
+	// failed in the middle: everything outside of finished steps bears repetition.
+	// Otherwise somebody has to look at it and decide (Migrator.Repair).
+	Idempotent bool
+
+	// Repeatable migrations run after all others, and again whenever their Revision has
+	// changed.
+	Repeatable bool
+}
+
+// compareIDs orders IDs: leading digits as a number of any length, then the rest.
+func compareIDs(a, b string) int {
+	na, ra := splitID(a)
+	nb, rb := splitID(b)
+	return cmp.Or(cmp.Compare(len(na), len(nb)), strings.Compare(na, nb), strings.Compare(ra, rb))
+}
+
+// splitID cuts the leading number off, without leading zeros.
+func splitID(id string) (number, rest string) {
+	i := 0
+	for i < len(id) && id[i] >= '0' && id[i] <= '9' {
+		i++
+	}
+	return strings.TrimLeft(id[:i], "0"), id[i:]
+}
+
+func (m *Migration) check() error {
+	switch {
+	case m.ID == "" || len(m.ID) > MaxID || strings.ContainsFunc(m.ID, foreignRune):
+		return fmt.Errorf("ID %q: want 1 to %d letters, digits, '.', '_' and '-'", m.ID, MaxID)
+	case len(m.Name) > MaxName || !utf8.ValidString(m.Name):
+		return fmt.Errorf("%s: Name: want at most %d bytes of UTF-8", m.ID, MaxName)
+	case len(m.Revision) > MaxRevision || !utf8.ValidString(m.Revision):
+		return fmt.Errorf("%s: Revision: want at most %d bytes of UTF-8", m.ID, MaxRevision)
+	case m.Up == nil:
+		return fmt.Errorf("%s: Up is nil", m.ID)
+	case m.Repeatable && m.Down != nil:
+		return fmt.Errorf("%s: a repeatable migration has no Down", m.ID)
+	}
+	return nil
+}
+
+func foreignRune(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+}
+
+// sorted checks a list and brings it into its order. It names everything that is wrong.
+func sorted(list []Migration) ([]Migration, error) {
+	var errs []error
+	for i := range list {
+		if err := list[i].check(); err != nil {
+			errs = append(errs, fmt.Errorf("%w: migration %w", ErrInvalid, err))
+		}
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b Migration) int {
+		if a.Repeatable != b.Repeatable {
+			if a.Repeatable {
+				return 1
+			}
+			return -1
+		}
+		return compareIDs(a.ID, b.ID)
+	})
+	seen := map[string]string{}
+	for _, m := range list {
+		number, rest := splitID(m.ID)
+		id := number + " " + rest
+		if other, ok := seen[id]; ok {
+			errs = append(errs, fmt.Errorf("%w: migration %q: the ID of %q too", ErrInvalid, m.ID, other))
+		}
+		seen[id] = m.ID
+	}
+	return list, errors.Join(errs...)
+}

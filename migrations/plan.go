@@ -1,0 +1,239 @@
+package migrations
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mortise-go/mortise/entity"
+)
+
+var entityConsistent = entity.Consistent()
+
+// Status is one migration as it stands, known to the program or only to the table.
+type Status struct {
+	ID, Name string
+	State    State
+	Record   *Record // nil when it was never begun
+
+	// Resumable says that Up goes on with a migration that was cut off or has failed. Where
+	// it is false for one of these, Repair has to decide.
+	Resumable bool
+}
+
+// Action is one thing that Up would do.
+type Action struct {
+	ID, Name string
+	State    State  // as it is now
+	Text     string // for people
+}
+
+// Status lists all migrations in their order, and then those that only the table knows.
+//
+// Cost: one consistent query.
+func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
+	s, err := m.read(ctx)
+	if err != nil {
+		return nil, wrap("status", err)
+	}
+	return m.statuses(s), nil
+}
+
+func (m *Migrator) statuses(s *snapshot) []Status {
+	list := make([]Status, 0, len(m.list))
+	for i := range m.list {
+		list = append(list, m.list[i].status(s))
+	}
+	for _, id := range m.missing(s) {
+		r := s.records[id]
+		list = append(list, Status{ID: id, Name: r.Name, State: Missing, Record: &r})
+	}
+	return list
+}
+
+func (m *Migration) status(s *snapshot) Status {
+	st := Status{ID: m.ID, Name: m.Name, State: Pending}
+	r, ok := s.records[m.ID]
+	if !ok {
+		return st
+	}
+	st.Record = &r
+	switch {
+	case r.State == Applied && r.Revision != m.Revision && m.Repeatable:
+		// To be repeated.
+	case r.State == Applied && r.Revision != m.Revision:
+		st.State = Drifted
+	default:
+		st.State = r.State
+	}
+	st.Resumable = (st.State == Running || st.State == Failed) && (m.Idempotent || r.Approved)
+	return st
+}
+
+// Plan lists what Up would do, in its order, and changes nothing. It returns the errors that
+// Up would return before it ran anything, beside the list.
+//
+// Cost: one consistent query.
+func (m *Migrator) Plan(ctx context.Context) ([]Action, error) {
+	s, err := m.read(ctx)
+	if err != nil {
+		return nil, wrap("plan", err)
+	}
+	todo, err := m.todo(s, "", silently)
+	list := make([]Action, len(todo))
+	for i, st := range todo {
+		list[i] = Action{ID: st.ID, Name: st.Name, State: st.State, Text: st.text()}
+	}
+	return list, wrap("plan", err)
+}
+
+func (st *Status) text() string {
+	name := st.ID
+	if st.Name != "" {
+		name += " " + st.Name
+	}
+	switch {
+	case st.State == Running && (st.Record.Down || !st.Resumable):
+		return fmt.Sprintf("wait for %s, which runs, or was cut off in attempt %d and needs a decision", name, st.Record.Attempts)
+	case st.State == Running:
+		return fmt.Sprintf("resume %s, unless it runs now: attempt %d", name, st.Record.Attempts)
+	case st.State == Failed:
+		return fmt.Sprintf("resume %s, which failed in attempt %d: %s", name, st.Record.Attempts, st.Record.Error)
+	case st.Record != nil && st.Record.State == Applied:
+		return "repeat " + name
+	}
+	return "run " + name
+}
+
+// Validate says whether the table's records and the program's list go together: that
+// nothing is drifted, unknown, out of order, or unfinished. It joins all that it finds.
+//
+// Cost: one consistent query.
+func (m *Migrator) Validate(ctx context.Context) error {
+	s, err := m.read(ctx)
+	if err != nil {
+		return wrap("validate", err)
+	}
+	strict := *m
+	strict.onDrift, strict.onUnknown, strict.order = Fail, Fail, Refuse
+	_, err = strict.todo(s, "", underLock)
+	return wrap("validate", err)
+}
+
+// look says when the records are looked at.
+type look int
+
+const (
+	silently   look = iota
+	beforeLock      // log what the policies let pass
+	underLock       // nobody else runs anything: what is recorded as running was cut off
+)
+
+// missing are the IDs of records of migrations that the program does not have, in their order.
+func (m *Migrator) missing(s *snapshot) []string {
+	var ids []string
+	for id := range s.records {
+		if m.byID[id] == nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(compareIDs(a, b), strings.Compare(a, b)) })
+	return ids
+}
+
+// unknown is the error of records of migrations that the program does not have; nil where
+// there are none. One that was taken back does not matter any more.
+func (m *Migrator) unknown(s *snapshot) *UnknownError {
+	ids := slices.DeleteFunc(m.missing(s), func(id string) bool { return s.records[id].State == Pending })
+	if len(ids) == 0 {
+		return nil
+	}
+	return &UnknownError{ids}
+}
+
+// todo lists the migrations to run, up to and including one (empty: all), in their order. Its
+// error says why none of them should be run.
+func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
+	var list []Status
+	var drift DriftError
+	var late OrderError
+	var errs []error
+	last := "" // the last migration that was begun
+	for i := range m.list {
+		if m.begun(s, &m.list[i]) {
+			last = m.list[i].ID
+		}
+	}
+	for i := range m.list {
+		migration := &m.list[i]
+		st := migration.status(s)
+		switch st.State {
+		case Drifted:
+			drift.Drifted = append(drift.Drifted, Drift{ID: st.ID, Applied: st.Record.Revision, Now: migration.Revision})
+			continue
+		case Applied:
+			continue
+		case Running, Failed:
+			if (st.Record.Down || !st.Resumable) && (st.State == Failed || look == underLock) {
+				errs = append(errs, &UnfinishedError{*st.Record})
+				continue
+			}
+		}
+		if upTo != "" && (migration.Repeatable || compareIDs(st.ID, upTo) > 0) {
+			continue
+		}
+		if st.State == Pending && !migration.Repeatable && last != "" && compareIDs(st.ID, last) < 0 {
+			late.Pending, late.Applied = append(late.Pending, st.ID), last
+			if m.order == Skip {
+				continue
+			}
+		}
+		list = append(list, st)
+	}
+	log := look == beforeLock
+	if unknown := m.unknown(s); unknown != nil {
+		errs = m.judge(errs, m.onUnknown == Fail, log, unknown)
+	}
+	if len(drift.Drifted) > 0 {
+		errs = m.judge(errs, m.onDrift == Fail, log, &drift)
+	}
+	if len(late.Pending) > 0 {
+		errs = m.judge(errs, m.order == Refuse, log, &late)
+	}
+	return list, joined(errs)
+}
+
+func (m *Migrator) judge(errs []error, fail, log bool, err error) []error {
+	if fail {
+		return append(errs, err)
+	}
+	if log {
+		m.logger.Warn("migrations: " + err.Error())
+	}
+	return errs
+}
+
+// joined is all errors in one line.
+func joined(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return &several{errs}
+}
+
+type several struct{ errs []error }
+
+func (s *several) Error() string {
+	texts := make([]string, len(s.errs))
+	for i, err := range s.errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (s *several) Unwrap() []error { return s.errs }

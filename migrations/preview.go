@@ -1,0 +1,69 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// Preview is what a dry run of a backfill has found.
+type Preview struct {
+	Seen    int64    // items read
+	Changes int64    // items that would be written
+	Failed  int64    // items that Transform returned an error for
+	Samples []Sample // the first ones that would be written, or that failed
+}
+
+// Sample is one item in a dry run.
+type Sample struct {
+	Before, After table.Item // After is nil where Err is not
+	Err           error
+}
+
+// DryRun runs a backfill over the table and writes nothing: it counts, and keeps some samples.
+// It needs no lock. Limits of read units hold as in a run.
+//
+// Cost: a consistent scan of the table.
+func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview, error) {
+	b = b.withDefaults()
+	if err := b.check(); err != nil {
+		return Preview{}, wrap("dry run", err)
+	}
+	var p Preview
+	run := &Run{migrator: m, migration: &Migration{ID: "dry run"}}
+	s := segment{filling: newFilling(run, b)}
+	s.spec.Segments = 1
+	s.at.Part = 1
+	for !s.at.Done {
+		page, err := s.read(ctx)
+		if err != nil {
+			return p, wrap("dry run", err)
+		}
+		items := run.own(page.Items, b.Toolkit)
+		for _, item := range items {
+			p.Seen++
+			after, err := s.become(ctx, item)
+			switch {
+			case ctx.Err() != nil:
+				return p, wrap("dry run", context.Cause(ctx))
+			case err != nil:
+				p.Failed++
+			case after != nil:
+				p.Changes++
+			default:
+				continue
+			}
+			if len(p.Samples) < samples {
+				p.Samples = append(p.Samples, Sample{Before: item, After: after, Err: err})
+			}
+		}
+		s.at = s.advance(page.Next, len(items), 0)
+	}
+	return p, nil
+}
+
+// String is one line for people.
+func (p Preview) String() string {
+	return fmt.Sprintf("%d items read, %d would be written, %d would fail", p.Seen, p.Changes, p.Failed)
+}

@@ -1,0 +1,141 @@
+package migrations
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// FixKind says what a Fix does.
+type FixKind string
+
+// The kinds of fixes.
+const (
+	// Retry lets Up, or Down, run a migration again that was cut off or has failed, without
+	// the steps that are done.
+	Retry FixKind = "retry"
+	// Settle takes such a migration for done, or for taken back, as it is.
+	Settle FixKind = "settle"
+	// AcceptRevision takes a drifted migration's new revision for the one that was applied.
+	AcceptRevision FixKind = "accept revision"
+	// Forget deletes the record of a migration that the program does not know, and those of
+	// its steps.
+	Forget FixKind = "forget"
+)
+
+// Fix is one thing that Repair can do.
+type Fix struct {
+	ID     string
+	Kind   FixKind
+	Record Record // as it is
+	Text   string // what will be done, and why, for people
+}
+
+// Repair finds what keeps Up from running (migrations that were cut off or have failed and
+// are not Idempotent, drifted and unknown ones), and mends it under the lock. Each fix is
+// explained to approve before it is made, and made if approve returns true. Where there are
+// two ways, Retry and Settle, the second is asked for when the first is not approved. A nil
+// approve makes none: Repair then only lists what it would ask for, and takes no lock.
+//
+// It returns the fixes that were made or, for a nil approve, those that could be.
+//
+// Cost: one consistent query; a lock, a second query and a guarded write per fix.
+func (m *Migrator) Repair(ctx context.Context, approve func(Fix) bool) ([]Fix, error) {
+	s, err := m.read(ctx)
+	if err != nil {
+		return nil, wrap("repair", err)
+	}
+	if fixes := m.fixes(s); approve == nil || len(fixes) == 0 {
+		return fixes, nil
+	}
+	var made []Fix
+	err = m.exclusively(ctx, nil, func(ctx context.Context, lease *lock.Lease) error {
+		s, err := m.read(ctx)
+		if err != nil {
+			return err
+		}
+		for _, fix := range m.fixes(s) {
+			if len(made) > 0 && made[len(made)-1].ID == fix.ID || !approve(fix) {
+				continue
+			}
+			if err := m.fix(ctx, lease, fix); err != nil {
+				return fmt.Errorf("%s: %w", fix.ID, err)
+			}
+			made = append(made, fix)
+		}
+		return nil
+	})
+	return made, wrap("repair", err)
+}
+
+func (m *Migrator) fixes(s *snapshot) (list []Fix) {
+	for _, st := range m.statuses(s) {
+		if st.Record == nil {
+			continue
+		}
+		fix := Fix{ID: st.ID, Record: *st.Record}
+		switch {
+		case st.State == Missing && st.Record.State != Pending:
+			fix.Kind = Forget
+			fix.Text = fmt.Sprintf("forget %s: the table has a record of it (%s), and this program does not know it; should it be known again it will run again", st.ID, st.Record.State)
+		case st.State == Drifted:
+			migration, _ := m.find(st.ID)
+			fix.Kind = AcceptRevision
+			fix.Text = fmt.Sprintf("accept %s as it is now: it was applied with revision %q and has revision %q; nothing is run", st.ID, st.Record.Revision, migration.Revision)
+		case (st.State == Running || st.State == Failed) && !st.Resumable:
+			verb, done, how := "Up", "applied", "was cut off, unless it runs now"
+			if st.Record.Down {
+				verb, done = "Down", "taken back"
+			}
+			if st.State == Failed {
+				how = "has failed: " + st.Record.Error
+			}
+			fix.Kind = Retry
+			fix.Text = fmt.Sprintf("let %s run %s again, without the steps that are done: it %s (attempt %d), and is not marked idempotent", verb, st.ID, how, st.Record.Attempts)
+			list = append(list, fix)
+			fix.Kind = Settle
+			fix.Text = fmt.Sprintf("take %s for %s as it is, since somebody has seen to it: it %s (attempt %d); nothing is run", st.ID, done, how, st.Record.Attempts)
+		default:
+			continue
+		}
+		list = append(list, fix)
+	}
+	return list
+}
+
+func (m *Migrator) fix(ctx context.Context, lease *lock.Lease, fix Fix) error {
+	if err := lease.Write(ctx, m.fixOp(fix)); err != nil || fix.Kind != Forget {
+		return err
+	}
+	var old []checkpoint // which count for nothing without the record
+	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": fix.ID}, entityConsistent) {
+		if err != nil {
+			return malformed(err)
+		}
+		old = append(old, c)
+	}
+	return m.forget(ctx, lease, old)
+}
+
+func (m *Migrator) fixOp(fix Fix) table.Op {
+	record := fix.Record
+	record.Set = m.set
+	switch fix.Kind {
+	case Settle:
+		record.State, record.Baseline, record.Finished = Applied, true, m.table.Now().UTC()
+		if record.Down {
+			record.State, record.Baseline, record.Down = Pending, false, false
+		}
+	case Forget:
+		return m.rows.records.DeleteOp(record)
+	case AcceptRevision:
+		migration, _ := m.find(fix.ID)
+		record.Revision, record.Name = migration.Revision, migration.Name
+	case Retry:
+		record.State, record.Approved = Failed, true
+	}
+	return m.rows.records.PutOp(record)
+}

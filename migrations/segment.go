@@ -1,0 +1,288 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// segment is one part of the table in a backfill, and how far it has come.
+type segment struct {
+	*filling
+	at checkpoint
+}
+
+// run reads page after page, and records its position after each.
+func (s *segment) run(ctx context.Context) error {
+	for !s.at.Done {
+		page, err := s.read(ctx)
+		if err != nil {
+			return err
+		}
+		items := s.filling.run.own(page.Items, s.spec.Toolkit)
+		if s.spec.Exact {
+			err = s.writeExactly(ctx, items, page.Next)
+		} else {
+			err = s.writeAll(ctx, items, page.Next)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *segment) read(ctx context.Context) (page table.Page, err error) {
+	if err := s.reads.wait(ctx); err != nil {
+		return page, err
+	}
+	err = s.paid(ctx, func(ctx context.Context) error {
+		page, err = s.filling.run.Table().ScanPage(ctx, table.Scan{
+			Filter: s.spec.Filter, Consistent: true, PageSize: s.spec.PageSize, Start: s.at.position(s.filling.run.Table().Scheme()),
+			Segment: int(s.at.Part) - 1, Segments: s.spec.Segments,
+		})
+		return err
+	})
+	return page, err
+}
+
+// paid runs requests and books what they have cost.
+func (s *segment) paid(ctx context.Context, request func(ctx context.Context) error) error {
+	ctx, usage := table.WithUsage(ctx)
+	err := request(ctx)
+	totals := usage.Totals()
+	s.reads.spend(totals.ReadUnits)
+	s.writes.spend(totals.WriteUnits)
+	return err
+}
+
+// advance is the checkpoint after n more items, of which some have changed.
+func (s *segment) advance(next table.Item, seen, changed int) checkpoint {
+	c := s.at
+	c.move(next, s.filling.run.Table().Scheme())
+	c.Seq++
+	c.Seen += int64(seen)
+	c.Changed += int64(changed)
+	return c
+}
+
+// reached takes in that a checkpoint was written.
+func (s *segment) reached(c checkpoint) {
+	s.seen.Add(c.Seen - s.at.Seen)
+	s.changed.Add(c.Changed - s.at.Changed)
+	s.at = c
+}
+
+// writeAll transforms items one by one, some at once, and records the position after them.
+func (s *segment) writeAll(ctx context.Context, items []table.Item, next table.Item) error {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	work := make(chan table.Item)
+	var group sync.WaitGroup
+	var changed atomic.Int64
+	for range min(s.spec.Writers, len(items)) {
+		worker(&group, cancel, func() error {
+			for item := range work {
+				wrote, err := s.transform(inner, item)
+				if err != nil {
+					return err
+				}
+				if wrote {
+					changed.Add(1)
+				}
+			}
+			return nil
+		})
+	}
+	for _, item := range items {
+		select {
+		case work <- item:
+			continue
+		case <-inner.Done():
+		}
+		break
+	}
+	close(work)
+	group.Wait()
+	if inner.Err() != nil {
+		return endOf(ctx, inner)
+	}
+	c := s.advance(next, len(items), int(changed.Load()))
+	err := s.paid(ctx, func(ctx context.Context) error { return s.filling.run.lease.Write(ctx, s.filling.run.checkpointOp(c)) })
+	if err == nil {
+		s.reached(c)
+	}
+	return err
+}
+
+// transform writes what an item becomes, on the condition that it still is what it was.
+func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, err error) {
+	for {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		next, err := s.become(ctx, item)
+		if err != nil || next == nil {
+			return false, err
+		}
+		if err := s.writes.wait(ctx); err != nil {
+			return false, err
+		}
+		op := s.change(item, next)
+		err = s.paid(ctx, func(ctx context.Context) error { return s.filling.run.Table().Write(ctx, op) })
+		var failed *table.ConditionError
+		switch {
+		case err == nil:
+			return true, nil
+		case !errors.As(err, &failed):
+			return false, s.itemError(ctx, item, err)
+		case failed.Repeated && table.SameItem(failed.Item, next):
+			return true, nil // by an attempt whose answer was lost
+		}
+		if item, err = s.after(ctx, item, failed.Item); err != nil || item == nil {
+			return false, err
+		}
+	}
+}
+
+// after is the item to transform after a condition has failed: what stands there now. It is
+// nil where that is none of the backfill's business any more.
+func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, error) {
+	switch {
+	case len(now) == 0:
+		return nil, nil // deleted meanwhile
+	case !table.SameItem(item, now):
+		s.conflicts.Add(1)
+		return now, nil
+	case !s.spec.Filter.IsZero():
+		return nil, nil // the Filter does not take it any more
+	}
+	err := fmt.Errorf("it is as it was read, and yet: %w", table.ErrCondition)
+	return nil, s.itemError(ctx, item, err)
+}
+
+// maxTransaction is how many bytes of items go into one transaction at most: DynamoDB takes
+// 4 MB, expressions included, and values are sent as they were and as they become.
+const maxTransaction = 1 << 20
+
+// target is an item on its way into a transaction.
+type target struct {
+	key  table.Item
+	item table.Item // nil where there is nothing to transform any more
+}
+
+// writeExactly transforms items in transactions, each with the position that follows from it.
+// A transaction that meets somebody else's writes, or that DynamoDB refuses, is tried again
+// with fewer items: one that changes all the time, or cannot be written, does not hold up all.
+func (s *segment) writeExactly(ctx context.Context, items []table.Item, next table.Item) error {
+	const most = table.MaxOps - 2 // the checkpoint and the guard
+	list := make([]target, len(items))
+	for i, item := range items {
+		list[i] = target{key: s.filling.run.keyOf(item), item: item}
+	}
+	for limit := most; ; {
+		n, size := 0, 0
+		for n < len(list) && n < limit {
+			if size += sizeOf(list[n].item); size > maxTransaction && n > 0 {
+				break
+			}
+			n++
+		}
+		to := next
+		if n < len(list) {
+			to = list[n-1].key
+		}
+		done, err := s.writeChunk(ctx, list[:n], to)
+		switch {
+		case err != nil:
+			return err
+		case !done:
+			limit = max(1, n/2)
+		case n == len(list):
+			return nil
+		default:
+			list, limit = list[n:], min(2*limit, most)
+		}
+	}
+}
+
+// writeChunk writes what some items become, and the position after them. Where it is not
+// done, and to be tried with fewer of them, it has taken in what stands there now.
+func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) (done bool, err error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	var ops []table.Op
+	var of []*target // the items of ops
+	for i := range list {
+		t := &list[i]
+		if t.item == nil {
+			continue
+		}
+		next, err := s.become(ctx, t.item)
+		if err != nil {
+			return false, err
+		}
+		if next != nil {
+			ops, of = append(ops, s.change(t.item, next)), append(of, t)
+		}
+	}
+	if err := s.writes.wait(ctx); err != nil {
+		return false, err
+	}
+	c := s.advance(to, len(list), len(ops))
+	err = s.paid(ctx, func(ctx context.Context) error {
+		return s.filling.run.lease.Write(ctx, append(ops, s.filling.run.checkpointOp(c))...)
+	})
+	failed := table.Conditions(err)
+	switch {
+	case err == nil:
+		s.reached(c)
+		return true, nil
+	case errors.Is(err, lock.ErrLost) || len(of) == 0:
+		return false, err
+	case len(failed) > 0:
+	case !errors.Is(err, ErrInvalid) && !errors.Is(err, table.ErrConflict):
+		return false, err
+	case len(list) == 1:
+		return false, s.itemError(ctx, of[0].item, err)
+	}
+	for _, f := range failed {
+		if f.Index >= len(of) { // the checkpoint has moved, by a request that was given up
+			return false, err
+		}
+		t := of[f.Index]
+		if t.item, err = s.after(ctx, t.item, f.Item); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// endOf is why inner ended: why ctx did, with that error in sight, or for a reason of its own.
+func endOf(ctx, inner context.Context) error {
+	cause := context.Cause(inner)
+	if err := ctx.Err(); err != nil && errors.Is(cause, context.Cause(ctx)) && !errors.Is(cause, err) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return cause
+}
+
+// worker runs f in a goroutine of its own. An author's function in it that ends the goroutine
+// (runtime.Goexit) does not pass for one that has done its work.
+func worker(group *sync.WaitGroup, cancel context.CancelCauseFunc, f func() error) {
+	group.Go(func() {
+		err := errExited
+		defer func() {
+			if err != nil {
+				cancel(err)
+			}
+		}()
+		err = safely(f)
+	})
+}

@@ -1,0 +1,89 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/lock"
+)
+
+// Times between two looks at the records while somebody else holds the lock.
+const (
+	firstLook = time.Second
+	lookAgain = 5 * time.Second // at most
+)
+
+// exclusively runs f under the lock. While it waits for the lock it looks at the records now
+// and then, and waits no longer once nothing is left to do, or something is in the way:
+// whoever holds the lock may have done it all. A nil left waits in any case.
+func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, error), f func(ctx context.Context, lease *lock.Lease) error) error {
+	waiting, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	stop := m.watch(waiting, left, end)
+	defer stop()
+	err := m.locks.Do(waiting, m.target, func(ctx context.Context, lease *lock.Lease) error {
+		stop()
+		if waiting.Err() != nil {
+			return context.Cause(waiting)
+		}
+		return f(ctx, lease)
+	})
+	var over *overError
+	if errors.As(err, &over) {
+		return over.err
+	}
+	return err
+}
+
+// overError ends the waiting: with err, or since there is nothing left to do.
+type overError struct{ err error }
+
+func (*overError) Error() string { return "no need to wait any longer" }
+
+// watch looks at the records until stopped, or until the waiting is over.
+func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error), end context.CancelCauseFunc) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() {
+		said := false
+		for pause := firstLook; ; pause = min(pause*3/2, lookAgain) {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			}
+			s, err := m.read(ctx)
+			if err != nil {
+				continue // until ctx ends; the lock's own requests report what is wrong
+			}
+			if left != nil {
+				if more, err := left(s); err != nil || !more {
+					end(&overError{err})
+					return
+				}
+			}
+			if !said {
+				said = true
+				m.logger.Info("migrations: waiting for the lock, which another instance holds", m.runs(s)...)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+// runs says, for a log, what another instance is doing.
+func (m *Migrator) runs(s *snapshot) []any {
+	for _, r := range s.records {
+		if r.State == Running {
+			return []any{"id", r.ID, "owner", r.Owner, "since", r.Started}
+		}
+	}
+	return nil
+}
