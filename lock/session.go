@@ -192,6 +192,10 @@ func (s *session) renew(handled []string) (ask []string, ok bool) {
 		}
 		s.term.failed(err)
 		c.instruments.renewalFailed(s.term.ctx, err)
+		if errors.Is(err, table.ErrInvalid) && len(handled) > 0 {
+			handled = nil // somebody has made another type of the set: renewing comes first
+			continue
+		}
 		if sleep(s.term.ctx, wait.NextBackOff()) != nil {
 			return nil, false
 		}
