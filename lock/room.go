@@ -396,9 +396,12 @@ func (r *room) sawSession(id string, item table.Item) {
 		w.missing = true
 		return
 	}
-	if row, err := r.client.sessionOf(item); err == nil || row.Dead != 0 {
-		w.see(&row)
+	row, err := r.client.sessionOf(item)
+	if err != nil && row.Dead == 0 {
+		w.missing = true // whoever declares it dead is told what stands there
+		return
 	}
+	w.see(&row)
 }
 
 // sawLock draws conclusions from a lock row, as an eventually consistent read saw it.
