@@ -101,12 +101,13 @@ func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how 
 	if err := c.home(waiting); err != nil {
 		return nil, err
 	}
-	lease, err = how(a, waiting)
-	if err != nil {
-		a.abandon(ctx)
-		return nil, err
-	}
-	return lease, nil
+	defer func() {
+		if lease == nil || err != nil {
+			lease = nil
+			a.abandon(ctx)
+		}
+	}()
+	return how(a, waiting)
 }
 
 // tryOnce tries and, where the refusal shows that the holder may have died long ago, tries
@@ -187,11 +188,13 @@ const maxRenames = 3
 
 // try finds out who holds the lock, and takes it if nobody does. e is a holder that may be
 // taken for dead, if there is one. Where this client's own session ends meanwhile, whose
-// locks are lost with it, it tries under another session and another nonce.
+// locks are lost with it, it tries under another session and another nonce; and where the
+// row shows that this very nonce was given back, under another nonce.
 func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 	for again := 0; ; again++ {
 		lease, err := a.tryNonce(ctx, e)
-		if a.fixed || again == maxRenames || ctx.Err() != nil || !errors.Is(err, ErrLost) {
+		anew := errors.Is(err, errFreed) || errors.Is(err, ErrLost) && !a.fixed
+		if !anew || again == maxRenames || ctx.Err() != nil {
 			return lease, err
 		}
 		left := *a
@@ -257,8 +260,9 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 	return lease, err
 }
 
-// errFreed says that the row was refused and yet names nobody, as a duplicate of a
-// request that the network delivered twice can find it: there is nothing to wait for.
+// errFreed says that the row was refused and yet names nobody, as a duplicate of a request
+// that the network delivered twice can find it, or a waiter whom a hand-over without an
+// answer had reached and who was taken for a ghost: there is nothing to wait for.
 var errFreed = errors.New("the acquisition was applied and released before its answer came")
 
 // isGhost says that a row names this very session, and a nonce that nobody in the process
@@ -316,9 +320,13 @@ func (c *Client) calendar() time.Time {
 
 // granted makes a lease of a row that names this acquisition. start lies before the
 // request was sent that wrote it.
-func (a *acquisition) granted(ctx context.Context, item table.Item, start instant, s *session) (*Lease, error) {
+func (a *acquisition) granted(ctx context.Context, item table.Item, start instant, s *session) (lease *Lease, err error) {
 	l := a.lease(0, start, s).with(dataOf(item))
-	var err error
+	defer func() {
+		if lease == nil { // refused, or something of the application's has panicked
+			err = join(err, l.giveBack(ctx))
+		}
+	}()
 	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)
 	}
@@ -332,7 +340,7 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, start instan
 			return l, nil
 		}
 	}
-	return nil, join(err, l.giveBack(ctx))
+	return nil, err
 }
 
 // path tells a takeover from a lock that was free: a holder that has released is named by

@@ -78,12 +78,12 @@ func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option
 	if err := c.home(waiting); err != nil {
 		return nil, err
 	}
-	b, err = all(g, waiting)
-	if err != nil {
-		g.abandon(ctx)
-		return nil, err
-	}
-	return b, nil
+	defer func() {
+		if b == nil {
+			g.abandon(ctx)
+		}
+	}()
+	return all(g, waiting)
 }
 
 // gathering is one call of AcquireAll or TryAcquireAll for several locks.
@@ -414,10 +414,10 @@ func (g *gathering) refused(failed []*table.ConditionError, s *session) (own boo
 // granted makes leases of rows that name this gathering. Their fences are read.
 //
 // Cost: n read units for n locks, in one request.
-func (g *gathering) granted(ctx context.Context, s *session) (*Bundle, error) {
+func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err error) {
 	c := g.client
 	var items []table.Item
-	err := c.attempts(ctx, attemptTimeout(g.length()), func(ctx context.Context, _ instant) (err error) {
+	err = c.attempts(ctx, attemptTimeout(g.length()), func(ctx context.Context, _ instant) (err error) {
 		items, err = c.table.BatchGet(ctx, g.keys(), true)
 		return err
 	})
@@ -430,13 +430,18 @@ func (g *gathering) granted(ctx context.Context, s *session) (*Bundle, error) {
 		}
 	}
 	leases := make([]*Lease, 0, len(g.list))
+	defer func() {
+		if b != nil {
+			return
+		}
+		// What has no lease yet is taken back by abandon.
+		for _, failed := range each(leases, func(l *Lease) error { return l.giveBack(ctx) }) {
+			err = join(err, failed)
+		}
+	}()
 	for i, a := range g.list {
 		l, err := a.granted(ctx, items[i], g.unclear, s)
 		if err != nil {
-			// What has no lease yet is taken back by abandon.
-			for _, failed := range each(leases, func(l *Lease) error { return l.giveBack(ctx) }) {
-				err = join(err, failed)
-			}
 			return nil, err
 		}
 		leases = append(leases, l)

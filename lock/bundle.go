@@ -65,6 +65,7 @@ func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {
 		parts, guards := make([]*parting, len(b.leases)), make([]table.Op, len(b.leases))
 		for i, l := range b.leases {
 			parts[i] = l.part(true)
+			defer parts[i].abort()
 			guards[i] = parts[i].op
 		}
 		err := b.client.guarded(ctx, b.leases, guards, ops)

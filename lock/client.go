@@ -271,22 +271,31 @@ func (c *Client) session(ctx context.Context, nonce string) (*session, error) {
 				return nil, causeOf(ctx)
 			}
 		}
-		s, err := c.openSession(ctx)
+		s, err := c.openNext(ctx, opening)
+		if err != nil {
+			return nil, fmt.Errorf("open a session: %w", err)
+		}
+		c.tellSessionOpened(s)
+	}
+}
+
+// openNext opens a session for everybody who waits for opening, which it closes also where
+// opening one has panicked.
+func (c *Client) openNext(ctx context.Context, opening chan struct{}) (s *session, err error) {
+	defer func() {
 		c.mu.Lock()
-		if err == nil && s.term.ctx.Err() == nil {
+		if s != nil && s.term.ctx.Err() == nil {
 			c.current = s
 		}
 		closed := c.closed
 		c.opening = nil
 		c.mu.Unlock()
 		close(opening)
-		if err == nil && closed {
+		if s != nil && closed {
 			s.retire() // Close may have looked for it before it was there
 		}
-		if err != nil {
-			return nil, fmt.Errorf("open a session: %w", err)
-		}
-	}
+	}()
+	return c.openSession(ctx)
 }
 
 // startOpening says who opens the next session: the caller, or somebody whom it can wait for.

@@ -102,6 +102,10 @@
 //   - table.ErrUnreachable and others of package table: the request failed. A guarded write
 //     may then have been applied; Release may be called again.
 //
+// What panics in the goroutine of a call (the function of Do, Lead and Every, a Logger) goes
+// on to its caller, and no lock stays held by it. A panic of OnLost, of Backoff, or of a
+// Logger in a goroutine of the client's own ends the process, as in any goroutine.
+//
 // Waiting ends with the context, with Close, when Config.Backoff stops, and when a request
 // fails for longer than the retry policy goes on. No error text and nothing that is logged
 // above debug level contains a lock's name, a key, or a payload.

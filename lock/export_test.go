@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"context"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
@@ -33,4 +35,35 @@ func Heirs(c *Client, key keys.Key) int {
 		return len(about.queue)
 	}
 	return 0
+}
+
+// HandOver hands a lock to whoever waits for it in its process, and stops where the row names
+// the heir already, and nothing in the process either of them.
+func HandOver(ctx context.Context, l *Lease) (finish func(), err error) {
+	if err := l.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	p := l.part(false)
+	err = l.client.table.Write(ctx, p.op)
+	l.client.forget(l)
+	return func() {
+		defer l.endTurn()
+		p.done()
+	}, err
+}
+
+// TryTwice has one acquisition try again after its lease was given back.
+func TryTwice(ctx context.Context, c *Client, target Target, opts ...Option) (first, next *Lease, err error) {
+	a, err := c.acquisition(ctx, target, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	if first, err = a.try(ctx, nil); err != nil {
+		return nil, nil, err
+	}
+	if err = first.Release(ctx); err != nil {
+		return nil, nil, err
+	}
+	next, err = a.try(ctx, nil)
+	return first, next, err
 }

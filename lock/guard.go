@@ -62,6 +62,7 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 		return l.gone("commit")
 	}
 	p := l.part(true)
+	defer p.abort()
 	if err := l.guarded(ctx, p.op, ops); err != nil {
 		p.keep(mayHaveApplied(err))
 		return wrap("commit", err)

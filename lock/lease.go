@@ -182,6 +182,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	l.overdue.Store(unasked)
 	l.parting.Store(true)
 	p := l.part(false)
+	defer p.abort()
 	unclear := false
 	err := l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error {
 		err := l.client.table.Write(ctx, p.op)
@@ -271,13 +272,25 @@ func (l *Lease) endTurn() { <-l.turn }
 
 // end ends the lease's context; the first cause counts.
 func (l *Lease) end(cause error) {
+	if l.stop(cause) {
+		l.book(cause)
+	}
+}
+
+// stop ends the lease's context, and says whether it had not ended before: then book follows.
+func (l *Lease) stop(cause error) bool {
 	if !l.over.CompareAndSwap(false, true) {
-		return
+		return false
 	}
 	l.cancel(cause)
 	l.stopLimit()
+	l.client.room.gone(l) // it does not hand over any more unless it is released
+	return true
+}
+
+// book tells everybody but the holder that the lease has ended.
+func (l *Lease) book(cause error) {
 	c := l.client
-	c.room.gone(l) // it does not hand over any more unless it is released
 	if l.session == nil {
 		l.term.end(cause)
 		// Nobody has to release a lease that ends by itself: do not keep it for Close.

@@ -13,10 +13,12 @@ type parting struct {
 	start instant
 	under *session // of the heir's lease, reserved
 	data  Data     // what the row has then
+
+	settled bool // done or keep was called
 }
 
-// part decides which it is; commits says that a commit does it. It is called with the lease's turn taken, and followed by done
-// or keep.
+// part decides which it is; commits says that a commit does it. It is called with the lease's turn
+// taken, and followed by done or keep; by abort in any case.
 func (l *Lease) part(commits bool) *parting {
 	c := l.client
 	p := &parting{lease: l, start: c.clock.now()}
@@ -40,26 +42,40 @@ func (l *Lease) part(commits bool) *parting {
 }
 
 // reserve finds the session for the heir's lease, which it does not open, and its payload.
+// What is handed over is work that Close waits for, whoever's goroutine it is: the next lease
+// may have to be taken back.
 func (p *parting) reserve() bool {
-	a := p.heir.acquisition
+	c, a := p.lease.client, p.heir.acquisition
 	var known bool
 	if p.data, known = p.lease.leaves(a.data); !known {
 		return false // nobody knows what the heir would find: it acquires, and sees
 	}
+	if !c.enter() {
+		return false
+	}
 	if a.fixed {
 		return true
 	}
-	s := p.lease.client.currentSession()
+	s := c.currentSession()
 	if s == nil || !s.reserve(a.nonce) {
+		c.work.Done()
 		return false
 	}
 	p.under = s
 	return true
 }
 
+// abort is keep, where a panic has come before that and done.
+func (p *parting) abort() {
+	if !p.settled {
+		p.keep(true)
+	}
+}
+
 // keep takes in that the write failed, or that nobody knows (unclear): the heir goes back to
 // its place.
 func (p *parting) keep(unclear bool) {
+	p.settled = true
 	if p.heir == nil {
 		return
 	}
@@ -80,6 +96,7 @@ func (p *parting) keep(unclear bool) {
 
 // done takes in that the row does not name the lease any more.
 func (p *parting) done() {
+	p.settled = true
 	l := p.lease
 	if p.heir == nil {
 		l.client.room.freed(l)
@@ -91,7 +108,15 @@ func (p *parting) done() {
 	next.handed, next.path = l.handed+1, pathHandedOver
 	l.client.room.handed(next)
 	l.gaveBack() // told before the next one is
+	begun := false
+	defer func() {
+		if !begun { // a panic of something of the application's: the heir goes back to its place
+			_ = next.giveBack(next.ctx) // the session goes on trying
+			l.client.room.back(p.heir, instant{})
+		}
+	}()
 	err := next.begin()
+	begun = true
 	if err == nil && l.client.room.deliver(p.heir, next) {
 		return
 	}
@@ -103,6 +128,7 @@ func (p *parting) done() {
 }
 
 func (p *parting) unreserve() {
+	p.lease.client.work.Done()
 	if p.under != nil {
 		p.under.unreserve(p.heir.acquisition.nonce)
 	}

@@ -115,7 +115,6 @@ func (c *Client) openSession(ctx context.Context) (*session, error) {
 		s.term.end(ErrClosed)
 		return nil, ErrClosed
 	}
-	c.tellSessionOpened(s)
 	return s, nil
 }
 
@@ -257,9 +256,16 @@ func (s *session) ended(cause error) {
 	}
 	s.mu.Unlock()
 	s.client.sessionEnded(s)
-	s.client.tellSessionEnded(s, cause, len(list))
+	// All of the contexts first: a Logger that is slow must not delay what the holders hear.
+	first := list[:0:0]
 	for _, l := range list {
-		l.end(cause)
+		if l.stop(cause) {
+			first = append(first, l)
+		}
+	}
+	s.client.tellSessionEnded(s, cause, len(list))
+	for _, l := range first {
+		l.book(cause)
 	}
 }
 

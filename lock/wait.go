@@ -26,14 +26,22 @@ func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*L
 	return lease, wrap("acquire", err)
 }
 
-func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
+func (a *acquisition) wait(ctx context.Context) (lease *Lease, err error) {
 	room := a.client.room
 	if ctx.Err() != nil {
 		return nil, causeOf(ctx)
 	}
 	w, first := room.enter(a)
-	var lease *Lease
-	var err error
+	defer func() { // also where something of the application's has panicked: others wait behind
+		handed, unclear := room.leave(w)
+		if a.unclear.mono.IsZero() {
+			a.unclear = unclear
+		}
+		if handed != nil {
+			// Handed over just as the waiting ended: pass it on, or free it.
+			err = join(err, handed.giveBack(ctx))
+		}
+	}()
 	if first {
 		lease, err = a.tryOnce(ctx)
 	}
@@ -50,14 +58,6 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 		if holder, ok := room.holder(a.key); ok && (ctx.Err() != nil || errors.Is(err, errGivenUp)) {
 			err = fmt.Errorf("%w: %w", err, heldError(a.target, &holder))
 		}
-	}
-	handed, unclear := room.leave(w)
-	if a.unclear.mono.IsZero() {
-		a.unclear = unclear
-	}
-	if handed != nil {
-		// Handed over just as the waiting ended: pass it on, or free it.
-		err = join(err, handed.giveBack(ctx))
 	}
 	return lease, err
 }
