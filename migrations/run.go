@@ -77,7 +77,8 @@ func (r *Run) AtomicStep(ctx context.Context, name string, ops ...table.Op) erro
 
 // Atomic applies operations together with the record that the migration is done, in one
 // transaction: exactly once, whatever happens. It is the last thing a migration does. At
-// most 98 operations. It may be called again after an error, with the same operations.
+// most 98 operations. It may be called again after an error, with the same operations; until
+// it succeeds the migration has failed, also where its function takes no notice.
 //
 // Cost: twice the operations' write units, and four.
 func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
