@@ -8,7 +8,8 @@ import (
 )
 
 // Down takes the last applied migration back. One that was cut off or has failed counts too.
-// Repeatable ones are not taken back.
+// Repeatable ones are not taken back. One whose revision has changed is a *DriftError, unless
+// OnDrift says otherwise.
 //
 // Cost: like Up.
 func (m *Migrator) Down(ctx context.Context) (Report, error) {
@@ -59,14 +60,21 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 		if unknown := m.unknown(s); unknown != nil && m.onUnknown == Fail {
 			return nil, unknown
 		}
+		var drift DriftError
 		for _, migration := range list {
 			st := migration.status(s)
 			if migration.Down == nil {
 				return nil, fmt.Errorf("%s: %w", migration.ID, ErrIrreversible)
 			}
+			if st.State == Drifted { // its Down may not be the one for what was applied
+				drift.Drifted = append(drift.Drifted, Drift{ID: st.ID, Applied: st.Record.Revision, Now: migration.Revision})
+			}
 			if !st.Resumable && (st.State == Failed || st.State == Running && look == underLock) {
 				return nil, &UnfinishedError{*st.Record}
 			}
+		}
+		if len(drift.Drifted) > 0 {
+			return list, joined(m.judge(nil, m.onDrift == Fail, look == beforeLock, &drift))
 		}
 		return list, nil
 	}

@@ -48,6 +48,10 @@ var (
 
 	// errExited stands for a function that ended its goroutine (runtime.Goexit).
 	errExited = errors.New("the function ended its goroutine")
+
+	// errNoReturn stands for a step that has not returned when its migration does: its panic
+	// was recovered outside of it, or it still runs in a goroutine.
+	errNoReturn = errors.New("the step did not return")
 )
 
 // DriftError lists migrations that were changed after they had been applied. It matches ErrDrift.

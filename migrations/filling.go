@@ -16,6 +16,7 @@ type filling struct {
 	spec    Backfill
 	reads   budget
 	writes  budget
+	shapes  shapes
 	usage   *table.Usage
 	started time.Time
 	total   int64 // estimated; 0 where it is not known

@@ -46,6 +46,12 @@ func (r *Run) keyOf(item table.Item) table.Item {
 	return table.Item{scheme.PK: item[scheme.PK], scheme.SK: item[scheme.SK]}
 }
 
+// sameKey says whether two items are rows of one key.
+func (r *Run) sameKey(a, b table.Item) bool {
+	scheme := r.Table().Scheme()
+	return table.SameValue(a[scheme.PK], b[scheme.PK]) && table.SameValue(a[scheme.SK], b[scheme.SK])
+}
+
 // become is what an item should become; nil where that is what it is.
 func (s *segment) become(ctx context.Context, item table.Item) (table.Item, error) {
 	var next table.Item
@@ -58,7 +64,7 @@ func (s *segment) become(ctx context.Context, item table.Item) (table.Item, erro
 		return nil, s.itemError(ctx, item, err)
 	case next == nil || table.SameItem(item, next):
 		return nil, nil
-	case !table.SameItem(s.filling.run.keyOf(item), s.filling.run.keyOf(next)):
+	case !s.filling.run.sameKey(item, next):
 		return nil, s.itemError(ctx, item, fmt.Errorf("%w: Transform has changed the key", ErrInvalid))
 	}
 	s.filling.run.nextVersion(item, next)
@@ -87,10 +93,6 @@ func (s *segment) itemError(ctx context.Context, item table.Item, err error) err
 	return &ItemError{Migration: s.filling.run.migration.ID, Step: s.spec.Name, Key: key, Err: err}
 }
 
-// maxCompared is how many attributes a condition compares at most: DynamoDB takes 300
-// operators in an expression, and 4 KB.
-const maxCompared = 140
-
 // change writes the difference between an item and what it becomes, on the condition that
 // every attribute still is what it was, and that the Filter holds.
 func (s *segment) change(item, next table.Item) table.Op {
@@ -99,50 +101,11 @@ func (s *segment) change(item, next table.Item) table.Op {
 	if err != nil {
 		return table.Invalid(err)
 	}
-	scheme := t.Scheme()
-	// In the order of the maps, which is none: sorting took as long as all else here.
-	conds := make([]table.Cond, 1, len(item)+4)
-	conds[0] = table.Attr(scheme.PK).Exists()
-	others := make([]table.Cond, 0, len(item))
-	changes := make([]table.Change, 0, 4)
-	for name, was := range item {
-		if name == scheme.PK || name == scheme.SK {
-			continue
-		}
-		now, kept := next[name]
-		same := kept && table.SameValue(was, now)
-		unchanged := table.Attr(name).Equal(was)
-		if same && name != scheme.Version && !slices.Contains(s.spec.Reads, name) {
-			others = append(others, unchanged)
-		} else {
-			conds = append(conds, unchanged)
-		}
-		switch {
-		case !kept:
-			changes = append(changes, table.Attr(name).Remove())
-		case !same:
-			changes = append(changes, table.Attr(name).Set(now))
-		}
+	shape, err := s.shapes.of(t.Scheme(), &s.spec, item, next)
+	if err != nil {
+		return table.Invalid(err)
 	}
-	for name, now := range next {
-		if _, had := item[name]; !had {
-			conds = append(conds, table.Attr(name).NotExists())
-			changes = append(changes, table.Attr(name).Set(now))
-		}
-	}
-	for _, name := range s.spec.Reads {
-		if item[name] == nil && next[name] == nil {
-			conds = append(conds, table.Attr(name).NotExists())
-		}
-	}
-	switch {
-	case len(conds) > maxCompared:
-		return table.Invalid(fmt.Errorf("%w: %d attributes to change, or of Reads, at most %d fit into a condition", ErrInvalid, len(conds)-1, maxCompared-1))
-	case len(conds)+len(others) <= maxCompared:
-		conds = append(conds, others...)
-	}
-	// What others add meanwhile is not among what was read, and can matter to the Filter.
-	return table.Update(key, changes...).If(append(conds, s.spec.Filter)...)
+	return shape.op(key, item, next)
 }
 
 // cloneItem copies an item in depth, so that Transform may change what it gets.

@@ -262,3 +262,33 @@ func TestPropertyNeverTwiceNeverSkipped(t *testing.T) {
 		}
 	})
 }
+
+// Down of another revision than the one that was applied is not run without a word.
+func TestDownOfADriftedMigration(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		_, err := w.migrator([]migrations.Migration{simple("1_a"), simple("2_b")}).Up(ctx)
+		require.NoError(w, err)
+		changed := simple("2_b")
+		changed.Revision = "2"
+		list := []migrations.Migration{simple("1_a"), changed}
+		for _, down := range []func(m *migrations.Migrator) (migrations.Report, error){
+			func(m *migrations.Migrator) (migrations.Report, error) { return m.Down(ctx) },
+			func(m *migrations.Migrator) (migrations.Report, error) { return m.DownTo(ctx, "") },
+		} {
+			report, err := down(w.migrator(list))
+			var drift *migrations.DriftError
+			require.ErrorAs(w, err, &drift)
+			assert.Equal(w, []migrations.Drift{{ID: "2_b", Now: "2"}}, drift.Drifted)
+			assert.Empty(w, report.Done)
+		}
+		assert.Zero(w, w.count("down 2_b"))
+		var log journal
+		_, err = w.migrator(list, migrations.OnDrift(migrations.Warn), migrations.WithLogger(log.logger())).Down(ctx)
+		require.NoError(w, err)
+		assert.Contains(w, log.String(), "2_b")
+		assert.EqualValues(w, 1, w.count("down 2_b"))
+		_, err = w.migrator(list).Down(ctx) // what comes before it is not drifted
+		require.NoError(w, err)
+		assert.EqualValues(w, 1, w.count("down 1_a"))
+	})
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// bookkeeping bounds what has to be recorded although the caller's context has ended.
+// bookkeeping is for how long after the caller's context has ended things are recorded.
 const bookkeeping = 5 * time.Second
 
 // perform runs one migration, or takes it back, and records what became of it. Every record
@@ -195,10 +195,21 @@ func (r *Run) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// detach returns ctx, or a context with a bound of its own where ctx has ended.
+// detach returns a context that ends some time after ctx has, so that what became of a
+// migration is recorded also where ctx ends while that is under way.
 func detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return context.WithCancel(ctx)
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(bookkeeping)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-inner.Done():
+		}
+	})
+	return inner, func() {
+		stop()
+		cancel()
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
 }

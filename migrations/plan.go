@@ -18,8 +18,8 @@ type Status struct {
 	State    State
 	Record   *Record // nil when it was never begun
 
-	// Resumable says that Up goes on with a migration that was cut off or has failed. Where
-	// it is false for one of these, Repair has to decide.
+	// Resumable says that Up, or Down where it was being taken back, goes on with a migration
+	// that was cut off or has failed. Where it is false for one of these, Repair has to decide.
 	Resumable bool
 }
 

@@ -35,10 +35,11 @@ type Fix struct {
 }
 
 // Repair finds what keeps Up from running (migrations that were cut off or have failed and
-// are not Idempotent, drifted and unknown ones), and mends it under the lock. Each fix is
-// explained to approve before it is made, and made if approve returns true. Where there are
-// two ways, Retry and Settle, the second is asked for when the first is not approved. A nil
-// approve makes none: Repair then only lists what it would ask for, and takes no lock.
+// are not Idempotent, or were being taken back, drifted and unknown ones), and mends it under
+// the lock. Each fix is explained to approve before it is made, and made if approve returns
+// true. Where there are two ways, Retry and Settle, the second is asked for when the first is
+// not approved. A nil approve makes none: Repair then only lists what it would ask for, and
+// takes no lock.
 //
 // It returns the fixes that were made or, for a nil approve, those that could be.
 //
@@ -85,7 +86,7 @@ func (m *Migrator) fixes(s *snapshot) (list []Fix) {
 			migration, _ := m.find(st.ID)
 			fix.Kind = AcceptRevision
 			fix.Text = fmt.Sprintf("accept %s as it is now: it was applied with revision %q and has revision %q; nothing is run", st.ID, st.Record.Revision, migration.Revision)
-		case (st.State == Running || st.State == Failed) && !st.Resumable:
+		case (st.State == Running || st.State == Failed) && (!st.Resumable || st.Record.Down):
 			verb, done, how := "Up", "applied", "was cut off, unless it runs now"
 			if st.Record.Down {
 				verb, done = "Down", "taken back"
@@ -93,9 +94,11 @@ func (m *Migrator) fixes(s *snapshot) (list []Fix) {
 			if st.State == Failed {
 				how = "has failed: " + st.Record.Error
 			}
-			fix.Kind = Retry
-			fix.Text = fmt.Sprintf("let %s run %s again, without the steps that are done: it %s (attempt %d), and is not marked idempotent", verb, st.ID, how, st.Record.Attempts)
-			list = append(list, fix)
+			if !st.Resumable {
+				fix.Kind = Retry
+				fix.Text = fmt.Sprintf("let %s run %s again, without the steps that are done: it %s (attempt %d), and is not marked idempotent", verb, st.ID, how, st.Record.Attempts)
+				list = append(list, fix)
+			}
 			fix.Kind = Settle
 			fix.Text = fmt.Sprintf("take %s for %s as it is, since somebody has seen to it: it %s (attempt %d); nothing is run", st.ID, done, how, st.Record.Attempts)
 		default:

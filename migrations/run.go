@@ -77,7 +77,8 @@ func (r *Run) AtomicStep(ctx context.Context, name string, ops ...table.Op) erro
 
 // Atomic applies operations together with the record that the migration is done, in one
 // transaction: exactly once, whatever happens. It is the last thing a migration does. At
-// most 98 operations. It may be called again after an error, with the same operations.
+// most 98 operations. It may be called again after an error, with the same operations; until
+// it succeeds the migration has failed, also where its function takes no notice.
 //
 // Cost: twice the operations' write units, and four.
 func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
@@ -89,7 +90,10 @@ func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
 	case len(ops) == 0:
 		return fmt.Errorf("atomic: %w: no operations", ErrInvalid)
 	}
-	return r.conclude(ctx, r.done(), ops...)
+	// Until it is called again and succeeds, the migration has failed, also where its function
+	// takes no notice.
+	r.failure = r.conclude(ctx, r.done(), ops...)
+	return r.failure
 }
 
 // once runs f as the step of a name, unless it is done.
@@ -108,12 +112,12 @@ func (r *Run) once(name string, f func() error) error {
 	if r.steps[name][0].Done {
 		return nil
 	}
-	r.step = name
+	r.step, r.failure = name, errNoReturn
 	if err := f(); err != nil {
 		r.failure = err
 		return err // the step stays named, for the record
 	}
-	r.step = ""
+	r.step, r.failure = "", nil
 	return nil
 }
 
