@@ -79,10 +79,15 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 		return nil, e.fail("batch get", err)
 	}
 	rows, errs := make([]*T, len(list)), make([]error, len(list))
+	met := make(map[keys.Key]bool, len(list))
 	for i, item := range items {
 		if item == nil || e.Owns(item) && e.hidden(item, r.expired) {
 			continue
 		}
+		if met[at[i]] {
+			item = cloneItem(item) // bytes and documents are not copied by decoding
+		}
+		met[at[i]] = true
 		o, err := e.Decode(item)
 		if err != nil {
 			errs[i] = err

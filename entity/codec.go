@@ -32,7 +32,7 @@ func (e *Entity[T]) keyOf(v reflect.Value) keys.Key {
 func (k keyPlan) format(v reflect.Value) (string, error) {
 	values := make([]any, len(k.refs))
 	for i, f := range k.refs {
-		val, ok, err := keyValue(f.of(v))
+		val, ok, err := f.keyValue(v)
 		if err != nil {
 			return "", fmt.Errorf("field %q: %w", f.goName, err)
 		}
@@ -51,7 +51,7 @@ func (k keyPlan) format(v reflect.Value) (string, error) {
 // complete says whether every field of the key has a value.
 func (k keyPlan) complete(v reflect.Value) bool {
 	for _, f := range k.refs {
-		if _, ok, _ := keyValue(f.of(v)); !ok {
+		if _, ok, _ := f.keyValue(v); !ok {
 			return false
 		}
 	}
@@ -186,6 +186,28 @@ func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
 		return zero, &DecodeError{Type: e.typ, Key: key, Attribute: attribute, Err: err}
 	}
 	return o, nil
+}
+
+// decodeAt is Decode for a row that will be written back. The attributes of a row that another
+// program wrote may say another key than the one that it stands at: what is made of
+// them would go to another row.
+func (e *Entity[T]) decodeAt(key keys.Key, item table.Item) (o T, err error) {
+	if o, err = e.Decode(item); err != nil {
+		return o, err
+	}
+	have := e.Key(o)
+	if have == key {
+		return o, nil
+	}
+	at := &DecodeError{Type: e.typ, Key: key, Attribute: e.plan.scheme.PK, Err: have.Err()}
+	if have.PK == key.PK {
+		at.Attribute = e.plan.scheme.SK
+	}
+	if at.Err == nil {
+		at.Err = fmt.Errorf("%w: the row's attributes make another key than it has", ErrInvalid)
+	}
+	var zero T
+	return zero, at
 }
 
 // decode also returns the attribute that is at fault, where it is known.

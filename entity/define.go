@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -77,7 +78,10 @@ type rowKeys struct {
 }
 
 func (p *plan) definition(goType reflect.Type, typ string) definition {
-	d := definition{goType: goType, rows: []rowKeys{{typ, p.pk.tpl, p.sk.tpl}}}
+	d := definition{goType: goType}
+	if p.pk.tpl != nil && p.sk.tpl != nil { // or what is wrong with them has been reported
+		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl})
+	}
 	for i := range p.uniques {
 		x := &p.uniques[i]
 		d.rows = append(d.rows, rowKeys{x.typ, x.key.tpl, x.sk})
@@ -98,8 +102,6 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
-	} else if bad := endless(rt); bad != nil {
-		c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)
 	} else {
 		var problems []string
 		c.fields, problems = fieldsOf(rt)
@@ -123,18 +125,28 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		c.upgrades(spec.Schema, len(spec.Upgrades), func(i int) bool { return spec.Upgrades[i] == nil })
 		c.specials()
 		c.attributes()
-		c.rows(rt)
-	}
-	if len(c.problems) == 0 {
-		def := c.plan.definition(reflect.TypeFor[T](), spec.Type)
-		if err := t.Register(spec.Type, def, func(name string, other any) error { return def.clash(spec.Type, name, other) }); err != nil {
-			c.problems = append(c.problems, err)
+		if bad := endless(rt); bad != nil {
+			c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)
+		} else {
+			c.rows(rt)
 		}
+		c.register(t, c.plan.definition(rt, spec.Type), spec.Type)
 	}
 	if len(c.problems) > 0 {
 		return nil, &SpecError{Type: spec.Type, Problems: c.problems}
 	}
 	return e, nil
+}
+
+// register enters the entity with its table, unless something is wrong with it; clashes with
+// others are reported in any case.
+func (c *compiler) register(t *table.Table, d definition, typ string) {
+	var value any = d
+	if len(c.problems) > 0 {
+		value = nil
+	}
+	err := t.Register(typ, value, func(name string, other any) error { return d.clash(typ, name, other) })
+	c.problems = append(c.problems, codec.Problems(err)...)
 }
 
 func (d definition) clash(name, otherName string, other any) error {
@@ -316,6 +328,12 @@ func (c *compiler) index(i int, name, pk, sk string, when bool) {
 	x, ok := c.schema.Index(name)
 	if !ok {
 		c.problem("%s: the table has no index %q", where, name)
+		if pk != "" {
+			c.key(where+".PK", "", pk, c.plan.scheme.PKTemplate)
+		}
+		if sk != "" {
+			c.key(where+".SK", "", sk, c.plan.scheme.SKTemplate)
+		}
 		return
 	}
 	for _, have := range c.plan.indexes {

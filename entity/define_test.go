@@ -214,3 +214,32 @@ func TestEntityKnowsItself(t *testing.T) {
 	var none *entity.SpecError
 	require.NotErrorAs(t, k.Err(), &none)
 }
+
+type endlessList []endlessList
+
+func TestDefineListsProblemsBesideTheGravestToo(t *testing.T) {
+	tbl := offline(t, schema("app"))
+	type first struct{ ID string }
+	define(t, tbl, entity.Spec[first]{Type: "First", PK: "A#{id}", SK: "A"})
+	define(t, tbl, entity.Spec[first]{Type: "Second", PK: "B#{id}", SK: "A"})
+	type bad struct {
+		ID      string
+		Endless endlessList
+	}
+	spec := entity.Spec[bad]{Type: "Bad", PK: "{id:raw}#{id2}", SK: "A", Indexes: []entity.Index[bad]{{Name: "nope", PK: "{what}", SK: "{"}}}
+	_, err := entity.Define(tbl, spec)
+	for _, want := range []string{
+		"contains itself without end", `PK: template names "id2"`, `no index "nope"`, `Indexes[0].PK: template names "what"`, "Indexes[0].SK: keys: ",
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+	type clashing struct {
+		ID   string
+		A, B chan int
+	}
+	_, err = entity.Define(tbl, entity.Spec[clashing]{Type: "Bad", PK: "{k}#{id}", SK: "A", Version: "v"})
+	for _, want := range []string{`no field "v"`, `attribute "A"`, `attribute "B"`, `key of a "First"`, `key of a "Second"`} {
+		assert.ErrorContains(t, err, want)
+	}
+	define(t, tbl, entity.Spec[first]{Type: "Bad", PK: "C#{id}", SK: "A"}) // which no mistake has taken
+}

@@ -30,7 +30,7 @@ func (e *Entity[T]) Delete(ctx context.Context, o T) error {
 		case err != nil:
 			return err
 		}
-		row, err := e.Decode(item)
+		row, err := e.decodeAt(e.Key(o), item)
 		if err != nil {
 			return err
 		}

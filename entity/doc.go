@@ -33,7 +33,7 @@
 // "-" that is part of the row's key is kept in the key alone and read back from it. The
 // version and the time to live are kept in the attributes that the table's scheme names,
 // whatever the fields' tags say. The version counts from 1; a time to live is in whole
-// seconds, rounded up.
+// seconds, rounded up. A field tagged unixtime has whole seconds in keys too.
 //
 // Define compiles them once; rows are then written and read without looking anything up by
 // name. What comes out is what guregu/dynamo v2.6.0 makes, except where that loses data or
@@ -77,6 +77,8 @@
 //   - No two rows have the same value of a Unique constraint, expired rows left out: that is
 //     a *UniqueError. The value that a row had is known from the row, or its write is refused.
 //   - Modify writes what its function changed and nothing else, to the row that it was shown.
+//   - What reads a row in order to write it refuses one whose attributes make another key than
+//     it stands at, with a *DecodeError: the write would go to another row.
 //   - A row holds attributes of one schema, and a row of a newer one is not overwritten,
 //     changed or deleted, unless it has expired: that is ErrNewer.
 //   - The same update makes the same request.

@@ -192,6 +192,21 @@ func resolve(fields []*field, name string) *field {
 	return found
 }
 
+// keyValue is the field's part of a key in v, a value of T.
+func (f *field) keyValue(v reflect.Value) (any, bool, error) {
+	part, ok, err := keyValue(f.of(v))
+	return f.whole(part), ok, err
+}
+
+// whole cuts off what the attribute does not keep of a part of a key, as the encoder does:
+// the row that is read has to have the key under which it stands.
+func (f *field) whole(part any) any {
+	if at, ok := part.(time.Time); ok && f.unix {
+		return at.Truncate(time.Second)
+	}
+	return part
+}
+
 // keyValue is a field's value as key templates take it; false means that it has none.
 func keyValue(v reflect.Value) (any, bool, error) {
 	for v.Kind() == reflect.Pointer {

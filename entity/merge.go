@@ -134,7 +134,7 @@ func (m *merge) pending(seen func(table.Item) bool) bool {
 
 // text is a string attribute; "" where there is none.
 func text(item table.Item, attr string) string {
-	if s, ok := item[attr].(*types.AttributeValueMemberS); ok {
+	if s, ok := item[attr].(*types.AttributeValueMemberS); ok && s != nil {
 		return s.Value
 	}
 	return ""

@@ -54,6 +54,10 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 	if e.plan.readOnly {
 		return out, errReadOnly
 	}
+	key := e.Key(o)
+	if err := key.Validate(); err != nil {
+		return out, err
+	}
 	err = e.racing(ctx, func() error {
 		from, err := e.basis(ctx, o, create)
 		if err != nil {
@@ -62,7 +66,7 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 		before, after := &from.row, o
 		if from.absent() {
 			before = &o
-		} else if after, err = e.Decode(from.item); err != nil { // shares nothing with the row: f may write into slices and maps
+		} else if after, err = e.Decode(cloneItem(from.item)); err != nil { // shares nothing with the row: f may write into slices and maps
 			return err
 		}
 		if err := f(&after); err != nil {
@@ -70,6 +74,9 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 		}
 		if err := e.checkModified(before, &after); err != nil {
 			return err
+		}
+		if e.Key(after) != key { // behind a pointer that before shares
+			return fmt.Errorf("%w: a field that is part of the key", ErrInvalid)
 		}
 		if from.absent() {
 			out = e.stamp(after, true)

@@ -231,7 +231,7 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 				if err != nil {
 					return nil, err
 				}
-				list[i][tf.Name] = plain
+				list[i][tf.Name] = k.refs[j].whole(plain)
 				used = true
 			}
 		}

@@ -27,7 +27,9 @@ type rows struct {
 func (c *compiler) rows(t reflect.Type) {
 	whole, err := codec.Compile(t)
 	if err != nil {
-		c.problem("%s: %w", t, err)
+		for _, err := range codec.Problems(err) {
+			c.problem("%s: %w", t, err)
+		}
 		return
 	}
 	for _, f := range c.fields {

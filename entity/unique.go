@@ -189,7 +189,7 @@ func (e *Entity[T]) isSentinel(item table.Item) bool {
 		x := &p.uniques[i]
 		switch typ := item[p.scheme.Type].(type) {
 		case *types.AttributeValueMemberS:
-			if typ.Value == x.typ {
+			if typ != nil && typ.Value == x.typ {
 				return true
 			}
 		case nil:

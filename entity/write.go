@@ -80,7 +80,7 @@ func (e *Entity[T]) basis(ctx context.Context, o T, absent bool) (*basis[T], err
 	if err != nil {
 		return nil, err
 	}
-	row, err := e.Decode(item)
+	row, err := e.decodeAt(e.Key(o), item)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,16 +100,21 @@ func (t *Table) Scheme() keys.Scheme { return t.scheme }
 func (t *Table) Now() time.Time { return t.now() }
 
 // Register lets the packages above keep, per table, what must not clash within it: the
-// first registration of a name wins, and check is called with every other one.
+// first registration of a name wins, and check is called with every one there is. Its errors are
+// joined; with one, or without a value, nothing is registered.
 func (t *Table) Register(name string, value any, check func(name string, other any) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for n, other := range t.names {
-		if err := check(n, other); err != nil {
-			return err
+	var errs []error
+	for _, n := range slices.Sorted(maps.Keys(t.names)) {
+		if err := check(n, t.names[n]); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	if _, ok := t.names[name]; !ok {
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if _, ok := t.names[name]; !ok && value != nil {
 		t.names[name] = value
 	}
 	return nil

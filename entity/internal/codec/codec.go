@@ -12,6 +12,8 @@
 //   - Maps that are sets are written in order, and sets of byte arrays with all their elements.
 //   - A binary shorter than its array leaves the rest zero; an element of a binary set that
 //     does not have the length of its array is an error.
+//   - A field of type types.AttributeValue is read, too; pointers and interfaces that lead back
+//     to themselves are an error.
 //   - What a custom type makes of itself holds for a value inside of its own type, too.
 //   - Documents deeper than DynamoDB's 32 levels are errors, in both directions.
 package codec
@@ -69,7 +71,7 @@ type Field struct {
 	decode decodeFunc
 }
 
-// Compile compiles a struct type. The error names the first type that cannot be encoded.
+// Compile compiles a struct type. The error joins one for each attribute that cannot be encoded.
 func Compile(t reflect.Type) (*Struct, error) {
 	l, err := layoutOf(t)
 	if err != nil {
@@ -86,23 +88,37 @@ func Compile(t reflect.Type) (*Struct, error) {
 	return &Struct{fields: fields, embedded: l.embedded}, nil
 }
 
+// Problems are the errors that errors.Join has joined, as Compile does.
+func Problems(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
 // fields compiles the encoders of a struct's fields, also of hidden ones: they are not
 // written, but a type that cannot be is a mistake there, too.
 func (c *compiler) fields(l *layout) ([]*Field, error) {
 	list := make([]*Field, len(l.members))
-	var err error
-	for i, m := range l.members {
-		list[i] = &Field{place: m.place, name: m.name, flags: m.flags, isZero: c.zero(m.typ)}
-		if list[i].encode, err = c.encoder(m.typ, m.flags); err != nil {
-			return nil, fmt.Errorf("attribute %q: %w", m.name, err)
+	var problems []error
+	encoder := func(m *member) encodeFunc {
+		encode, err := c.encoder(m.typ, m.flags)
+		for _, err := range Problems(err) {
+			problems = append(problems, fmt.Errorf("attribute %q: %w", m.name, err))
 		}
+		return encode
 	}
-	for _, m := range l.hidden {
-		if _, err := c.encoder(m.typ, m.flags); err != nil {
-			return nil, fmt.Errorf("attribute %q: %w", m.name, err)
-		}
+	for i := range l.members {
+		m := &l.members[i]
+		list[i] = &Field{place: m.place, name: m.name, flags: m.flags, isZero: c.zero(m.typ), encode: encoder(m)}
 	}
-	return list, nil
+	for i := range l.hidden {
+		encoder(&l.hidden[i])
+	}
+	return list, errors.Join(problems...)
 }
 
 // Without is the struct less some attributes.

@@ -52,6 +52,8 @@ func (c *compiler) newDecoder(t reflect.Type) decodeFunc {
 		return customDecoder(awsUnmarshaler.UnmarshalDynamoDBAttributeValue)
 	case implements[encoding.TextUnmarshaler](p):
 		return decodeText
+	case isValue(t) && t.Kind() == reflect.Interface:
+		return decodeValue
 	case isValue(p):
 		return valueDecoder(p, c.byKind(t))
 	}
@@ -130,6 +132,15 @@ func decodeTime(av types.AttributeValue, v reflect.Value, _ int) error {
 		}
 	}
 	return mismatch(av, v)
+}
+
+// decodeValue takes any attribute value as it is.
+func decodeValue(av types.AttributeValue, v reflect.Value, depth int) error {
+	if err := sound(av, depth); err != nil {
+		return err
+	}
+	v.Set(reflect.ValueOf(av))
+	return nil
 }
 
 // valueDecoder takes an attribute value of the very type as it is.

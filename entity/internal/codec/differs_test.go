@@ -273,3 +273,53 @@ func TestStructsAreSafeForConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestFieldOfAnyAttributeValueIsReadAsItWasWritten(t *testing.T) {
+	type row struct{ AV types.AttributeValue }
+	roundTrip(t, row{&types.AttributeValueMemberS{Value: "a"}})
+	roundTrip(t, row{&types.AttributeValueMemberM{Value: codec.Item{"n": &types.AttributeValueMemberN{Value: "1"}}}})
+	var got row
+	err := compile[row](t).Decode(codec.Item{"AV": (*types.AttributeValueMemberS)(nil)}, reflect.ValueOf(&got).Elem())
+	assert.ErrorIs(t, err, codec.ErrKind)
+}
+
+func TestPointersThatLeadBackToThemselvesAreErrors(t *testing.T) {
+	type row struct{ Any any }
+	var loop any
+	loop = &loop
+	type self *self
+	var p self
+	p = &p
+	for name, v := range map[string]any{"interface": loop, "named pointer": p, "in a list": []any{loop}} {
+		t.Run(name, func(t *testing.T) {
+			o := row{v}
+			_, err := compile[row](t).Encode(reflect.ValueOf(&o).Elem(), 0)
+			assert.ErrorIs(t, err, codec.ErrDepth)
+		})
+	}
+	one := 1
+	two := &one
+	o := row{&two}
+	item, err := compile[row](t).Encode(reflect.ValueOf(&o).Elem(), 0)
+	require.NoError(t, err)
+	assert.Equal(t, &types.AttributeValueMemberN{Value: "1"}, item["Any"])
+}
+
+func TestEveryTypeThatCannotBeEncodedIsNamed(t *testing.T) {
+	_, err := codec.Compile(reflect.TypeFor[struct {
+		A, B chan int
+		C    struct {
+			D func()
+			E []func()
+		}
+	}]())
+	var texts []string
+	for _, problem := range codec.Problems(err) {
+		texts = append(texts, problem.Error())
+	}
+	assert.Equal(t, []string{
+		`attribute "A": unsupported type chan int`, `attribute "B": unsupported type chan int`,
+		`attribute "C": attribute "D": unsupported type func()`, `attribute "C": attribute "E": unsupported type func()`,
+	}, texts)
+	assert.Empty(t, codec.Problems(nil))
+}

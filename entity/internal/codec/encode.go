@@ -25,8 +25,12 @@ func (c *compiler) encoder(t reflect.Type, fl flags) (encodeFunc, error) {
 	slot := new(encodeFunc)
 	c.encoders[key] = slot
 	enc, err := c.newEncoder(t, fl)
+	if err != nil {
+		delete(c.encoders, key) // the next field of the type is a mistake like this one
+		return nil, err
+	}
 	*slot = enc
-	return enc, err
+	return enc, nil
 }
 
 func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
@@ -341,10 +345,18 @@ func (c *compiler) structure(t reflect.Type) (encodeFunc, error) {
 	}, nil
 }
 
-// encodeAny encodes what an interface holds. Its type is known only now.
+// encodeAny encodes what an interface holds. Its type is known only now. Pointers and
+// interfaces do not count as levels of a document, so that those that lead back to
+// themselves are found by the length of the way.
 func encodeAny(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) {
 	if v.IsNil() {
 		return nothing(fl), nil
+	}
+	hops := 0
+	for at := v.Elem(); (at.Kind() == reflect.Pointer || at.Kind() == reflect.Interface) && !at.IsNil(); at = at.Elem() {
+		if hops++; hops > MaxDepth {
+			return nil, ErrDepth
+		}
 	}
 	enc, err := newCompiler().encoder(v.Elem().Type(), fl)
 	if err != nil {

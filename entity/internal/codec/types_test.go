@@ -197,11 +197,10 @@ type asymmetric struct {
 }
 
 type values struct {
-	S  *types.AttributeValueMemberS    `dynamo:"s,omitempty"`
-	M  *types.AttributeValueMemberM    `dynamo:"m,omitempty"`
-	N  types.AttributeValueMemberN     `dynamo:"n,omitempty"`
-	AV types.AttributeValue            `dynamo:"av,omitempty"`
-	L  []*types.AttributeValueMemberSS `dynamo:"l,omitempty"`
+	S *types.AttributeValueMemberS    `dynamo:"s,omitempty"`
+	M *types.AttributeValueMemberM    `dynamo:"m,omitempty"`
+	N types.AttributeValueMemberN     `dynamo:"n,omitempty"`
+	L []*types.AttributeValueMemberSS `dynamo:"l,omitempty"`
 }
 
 var named = []reflect.Type{
