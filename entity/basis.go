@@ -259,6 +259,9 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 	if err != nil {
 		return err
 	}
+	if err := p.fitKeys(up); err != nil {
+		return err
+	}
 	taken := map[string]bool{}
 	for i := range u.list {
 		taken[u.list[i].attr] = true

@@ -84,6 +84,9 @@ func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 		return nil, err
 	}
 	p := e.plan
+	if err := p.fitKeys(item); err != nil {
+		return nil, err
+	}
 	if p.version != nil {
 		delete(item, p.version.attr)
 		item[p.scheme.Version] = number(version)

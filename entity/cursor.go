@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -68,7 +66,7 @@ type binding struct {
 	table   *table.Table
 	typ     string
 	pks     []string // by shard
-	pk, sk  string   // attributes of what is queried; sk may be ""
+	pk, sk  *keyPlan // of what is queried
 	reading *reading
 	span    keys.Range
 }
@@ -98,8 +96,8 @@ func (b *binding) digest(position []byte) []byte {
 func (b *binding) names() []string {
 	scheme := b.table.Scheme()
 	list := make([]string, 0, 3)
-	for _, name := range []string{b.sk, scheme.PK, scheme.SK} {
-		if name != "" && name != b.pk && !slices.Contains(list, name) {
+	for _, name := range []string{b.sk.attr, scheme.PK, scheme.SK} {
+		if name != "" && name != b.pk.attr && !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
@@ -110,7 +108,7 @@ func (b *binding) names() []string {
 func (b *binding) seal(shard int, row table.Item) Cursor {
 	position := binary.AppendUvarint(nil, uint64(shard))
 	for _, name := range b.names() {
-		value := text(row, name)
+		value := keyText(row, name)
 		position = binary.AppendUvarint(position, uint64(len(value)))
 		position = append(position, value...)
 	}
@@ -147,13 +145,17 @@ func (b *binding) open(c Cursor) (shard int, start table.Item, err error) {
 		return refuse("malformed position")
 	}
 	shard = int(n)
-	start = table.Item{b.pk: &types.AttributeValueMemberS{Value: b.pks[shard]}}
+	start = table.Item{b.pk.attr: keyValueOf(b.pk.kind(), b.pks[shard])}
 	for _, name := range b.names() {
 		size, rest, ok := uvarint(position)
 		if !ok || size > uint64(len(rest)) {
 			return refuse("malformed position")
 		}
-		start[name] = &types.AttributeValueMemberS{Value: string(rest[:size])}
+		kind := table.String
+		if name == b.sk.attr {
+			kind = b.sk.kind()
+		}
+		start[name] = keyValueOf(kind, string(rest[:size]))
 		position = rest[size:]
 	}
 	if b.seal(shard, start) != c {
@@ -162,9 +164,9 @@ func (b *binding) open(c Cursor) (shard int, start table.Item, err error) {
 	if _, err := b.table.KeyOf(start); err != nil {
 		return refuse("not a key")
 	}
-	if b.sk != "" {
-		sk := text(start, b.sk)
-		if sk == "" || len(sk) > keys.MaxSK || !utf8.ValidString(sk) || !b.span.Contains(sk) {
+	if b.sk.attr != "" {
+		sk := keyText(start, b.sk.attr)
+		if sk == "" || len(sk) > keys.MaxSK || !utf8.ValidString(sk) || !contains(b.span, b.sk.kind(), sk) {
 			return refuse("out of the query's range")
 		}
 	}

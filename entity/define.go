@@ -27,8 +27,10 @@ type plan struct {
 	created *field
 	updated *field
 	uniques []uniquePlan
-	schema  string // attribute of the schema's number; "" for none
-	current int    // number of the current schema
+	// naturals are the keys of indexes that the entity does not make.
+	naturals []naturalKey
+	schema   string // attribute of the schema's number; "" for none
+	current  int    // number of the current schema
 }
 
 // keyPlan makes one key attribute of a value's fields.
@@ -38,12 +40,13 @@ type keyPlan struct {
 	refs      []*field // by the template's fields
 	stored    []*field // those that a key is parsed into
 	inherited bool     // of an index: the attribute is one of the table's own keys
+	natural   *field   // of an index: the field that is kept in the attribute, in place of all but attr
 }
 
 // indexPlan makes the keys of one index.
 type indexPlan struct {
 	name   string
-	pk, sk keyPlan // sk.tpl is nil for an index without a sort key
+	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
 	when   bool    // has a predicate
 }
 
@@ -129,6 +132,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 			c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)
 		} else {
 			c.rows(rt)
+			c.naturals()
 		}
 		c.register(t, c.plan.definition(rt, spec.Type), spec.Type)
 	}
@@ -232,8 +236,8 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 }
 
 // indexKey compiles one key of an index. One that is the table's own key takes its template
-// from there.
-func (c *compiler) indexKey(where, attr, text string, compile func(string) (*keys.Template, error)) keyPlan {
+// from there, and one that is a field's attribute is that field.
+func (c *compiler) indexKey(where, attr string, kind table.AttributeType, text string, compile func(string) (*keys.Template, error)) keyPlan {
 	for _, own := range []keyPlan{c.plan.pk, c.plan.sk} {
 		if attr != own.attr {
 			continue
@@ -243,6 +247,19 @@ func (c *compiler) indexKey(where, attr, text string, compile func(string) (*key
 		}
 		own.inherited = true
 		return own
+	}
+	if f := c.natural(attr); f != nil {
+		switch {
+		case text != "":
+			c.problem("%s: attribute %q is that of field %s: leave this empty", where, attr, f.goName)
+		case kind == table.Binary:
+			c.problem("%s: attribute %q is binary: such an index cannot be queried", where, attr)
+		}
+		return keyPlan{attr: attr, natural: f}
+	}
+	if kind != table.String {
+		c.problem("%s: attribute %q is no field's, and keys made of templates are strings", where, attr)
+		return keyPlan{attr: attr}
 	}
 	k := c.key(where, attr, text, compile)
 	for _, f := range k.refs {
@@ -341,17 +358,19 @@ func (c *compiler) index(i int, name, pk, sk string, when bool) {
 			c.problem("%s: index %q is used twice", where, name)
 		}
 	}
-	if x.PKType != table.String || x.SK != "" && x.SKType != table.String {
-		c.problem("%s: index %q: keys made of templates are strings", where, name)
-		return
-	}
 	ip := indexPlan{name: name, when: when}
-	ip.pk = c.indexKey(where+".PK", x.PK, pk, c.plan.scheme.PKTemplate)
+	ip.pk = c.indexKey(where+".PK", x.PK, x.PKType, pk, c.plan.scheme.PKTemplate)
 	switch {
 	case x.SK != "":
-		ip.sk = c.indexKey(where+".SK", x.SK, sk, c.plan.scheme.SKTemplate)
+		ip.sk = c.indexKey(where+".SK", x.SK, x.SKType, sk, c.plan.scheme.SKTemplate)
 	case sk != "":
 		c.problem("%s.SK: index %q has no sort key", where, name)
+	}
+	if ip.sk.natural != nil && x.SKType == table.Number && ip.pk.sharded() {
+		c.problem("%s: index %q: shards cannot be merged by a sort key of numbers", where, name)
+	}
+	if when && (ip.pk.tpl == nil || ip.pk.inherited) && (ip.sk.tpl == nil || ip.sk.inherited) {
+		c.problem("%s.When: no key of index %q is made of a template, so no row can be kept out of it", where, name)
 	}
 	if when && c.plan.version == nil {
 		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)
@@ -359,12 +378,22 @@ func (c *compiler) index(i int, name, pk, sk string, when bool) {
 	c.plan.indexes = append(c.plan.indexes, ip)
 }
 
+// sharded says whether a query may have to read several keys for one.
+func (k *keyPlan) sharded() bool {
+	return slices.ContainsFunc(k.tpl.Fields(), func(f keys.Field) bool { return f.Computed })
+}
+
 // attributes checks that no field of T takes a name that belongs to the table.
 func (c *compiler) attributes() {
 	s := c.plan.scheme
 	taken := map[string]string{}
-	for _, x := range c.schema.Indexes {
+	for _, x := range c.schema.Indexes { // which any field may be, but for those that are kept elsewhere
 		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
+	}
+	for _, f := range c.fields {
+		if f != c.plan.version && f != c.plan.ttl {
+			delete(taken, f.attr)
+		}
 	}
 	taken[s.PK], taken[s.SK], taken[s.Type] = "partition key", "sort key", "type"
 	if c.plan.version != nil {

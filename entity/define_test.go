@@ -49,11 +49,11 @@ func TestDefineListsEveryProblemAtOnce(t *testing.T) {
 		Version: "version", TTL: "expires", Created: "at", Updated: "hidden",
 		Indexes: []entity.Index[mistakes]{
 			{Name: "nope", PK: "{id}"},
-			{Name: "gsi1", PK: "A#{missing}", SK: "{hidden:time}", When: func(mistakes) bool { return true }},
+			{Name: "gsi1", PK: "A#{id}", SK: "{hidden:time}", When: func(mistakes) bool { return true }},
 			{Name: "gsi1", PK: "{id}", SK: "{id}"},
 			{Name: "gsi3", PK: "{id}", SK: "{id}"},
 			{Name: "lsi1", PK: "{id}", SK: "{id}"},
-			{Name: "gsi2", PK: "{id}"},
+			{Name: "gsi2", PK: "{id}#{missing}"},
 		},
 	})
 	require.ErrorIs(t, err, entity.ErrInvalid)
@@ -68,7 +68,7 @@ func TestDefineListsEveryProblemAtOnce(t *testing.T) {
 		"TTL: field \"expires\" is string, want time.Time",
 		`Updated: field "Hidden" has no attribute`,
 		`Indexes[0]: the table has no index "nope"`,
-		`Indexes[1].PK: template names "missing"`,
+		`Indexes[5].PK: template names "missing"`,
 		`Indexes[1].SK: field "Hidden" has no attribute and is not part of the key`,
 		"Indexes[1].When: a predicate needs a Version",
 		`Indexes[2]: index "gsi1" is used twice`,
@@ -78,7 +78,7 @@ func TestDefineListsEveryProblemAtOnce(t *testing.T) {
 		`fields A and B are both attribute "same"`,
 		`field Type: attribute "_t" is the table's type`,
 		`field Key: attribute "PK" is the table's partition key`,
-		`field Index: attribute "g1pk" is the table's key of index gsi1`,
+		`Indexes[1].PK: attribute "g1pk" is that of field Index: leave this empty`,
 		"chan int",
 	} {
 		n := 0

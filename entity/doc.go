@@ -44,6 +44,19 @@
 // A type that is its own ItemMarshaler has to write the attributes that its tags name. It
 // and an ItemUnmarshaler are called for every row.
 //
+// # Indexes on fields
+//
+// Index keys are made of templates, or are fields: an index of the table on the attribute "email" is in a
+// specification as {Name: "by-email"}. Such a field is changed like any other, for the cost of any other. Query
+// takes its value by name, and From and Until where it is the sort key. Numbers sort as numbers, and strings by
+// their bytes. Times that are numbers (unixtime) have bounds of whole seconds. So have those that are text, whose
+// rows have to be in UTC to be in the order of time, and come out of order within a second; a
+// value to be equal to is compared as the text that Go makes of it.
+//
+// What is empty or NULL there is not written, whatever the field's tag says, since DynamoDB refuses it. So is
+// it with indexes that the entity does not name: only the type of the field has to be theirs. Binary
+// keys can be written, but not queried.
+//
 // # Unique values
 //
 // Spec.Unique names what no two rows may share. Each value of a row stands in a row of its

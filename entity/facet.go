@@ -35,7 +35,7 @@ func (e *Entity[T]) Facet() table.Facet {
 	}
 	for _, x := range p.indexes {
 		for _, k := range []keyPlan{x.pk, x.sk} {
-			if k.tpl != nil && !k.inherited {
+			if k.tpl != nil && !k.inherited { // a natural key is among the fields
 				kinds[k.attr] = "S"
 			}
 		}
@@ -49,31 +49,45 @@ func (e *Entity[T]) Facet() table.Facet {
 
 // attributeType is DynamoDB's name of the type that the field's values are encoded to.
 func (f *field) attributeType() string {
-	v := reflect.New(f.typ).Elem()
-	fill(v, 8)
-	av, err := f.encode(v)
-	if err != nil {
-		return "S"
-	}
-	switch av.(type) {
-	case *types.AttributeValueMemberN:
-		return "N"
-	case *types.AttributeValueMemberB:
-		return "B"
-	case *types.AttributeValueMemberBOOL:
-		return "BOOL"
-	case *types.AttributeValueMemberM:
-		return "M"
-	case *types.AttributeValueMemberL:
-		return "L"
-	case *types.AttributeValueMemberSS:
-		return "SS"
-	case *types.AttributeValueMemberNS:
-		return "NS"
-	case *types.AttributeValueMemberBS:
-		return "BS"
+	kind, known := f.sample()
+	switch {
+	case known:
+		return kind
+	case f.natural != nil: // or it could not be written
+		return string(f.natural.kind)
 	}
 	return "S"
+}
+
+// sample is the type of what the encoder makes of a sample value; false where it makes none.
+func (f *field) sample() (kind string, known bool) {
+	v := reflect.New(f.typ).Elem()
+	fill(v, 8)
+	av, err := f.codec.Encode(v)
+	if err != nil {
+		return "", false
+	}
+	switch av.(type) {
+	case *types.AttributeValueMemberS:
+		return "S", true
+	case *types.AttributeValueMemberN:
+		return "N", true
+	case *types.AttributeValueMemberB:
+		return "B", true
+	case *types.AttributeValueMemberBOOL:
+		return "BOOL", true
+	case *types.AttributeValueMemberM:
+		return "M", true
+	case *types.AttributeValueMemberL:
+		return "L", true
+	case *types.AttributeValueMemberSS:
+		return "SS", true
+	case *types.AttributeValueMemberNS:
+		return "NS", true
+	case *types.AttributeValueMemberBS:
+		return "BS", true
+	}
+	return "", false
 }
 
 // fill makes v something that is not left out of a row for being empty. Depth bounds types

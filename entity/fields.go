@@ -23,6 +23,8 @@ type field struct {
 	typ    reflect.Type
 	codec  *codec.Field // its part of the compiled T; nil for a field that is not encoded
 	unix   bool         // a time that is kept in whole seconds
+
+	natural *naturalKey // where the attribute is a key of an index
 }
 
 var (
@@ -110,6 +112,9 @@ func (f *field) encode(v reflect.Value) (types.AttributeValue, error) {
 	if err != nil {
 		return nil, &table.EncodeError{What: fmt.Sprintf("attribute %q", f.attr), Err: err}
 	}
+	if f.natural != nil {
+		return f.natural.fit(av)
+	}
 	return av, nil
 }
 
@@ -134,6 +139,11 @@ func (f *field) convert(v any) (reflect.Value, error) {
 		return reflect.Value{}, fmt.Errorf("%w: %q is %s, not nil: use Remove", ErrInvalid, f.goName, f.typ)
 	}
 	if rv.Type().AssignableTo(f.typ) {
+		if rv.Type() != f.typ { // an interface is encoded as what it holds, so it has to be one
+			own := reflect.New(f.typ).Elem()
+			own.Set(rv)
+			return own, nil
+		}
 		return rv, nil
 	}
 	target := f.typ

@@ -182,7 +182,9 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 	}
 	skip := map[string]bool{p.scheme.PK: true, p.scheme.SK: true, p.scheme.Type: true, p.scheme.Version: true}
 	for i := range p.indexes {
-		skip[p.indexes[i].pk.attr], skip[p.indexes[i].sk.attr] = true, true
+		for _, k := range []*keyPlan{&p.indexes[i].pk, &p.indexes[i].sk} {
+			skip[k.attr] = k.natural == nil || skip[k.attr]
+		}
 	}
 	if p.schema != "" {
 		skip[p.schema] = true

@@ -143,7 +143,7 @@ func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*sea
 		}
 		s.rows.parts[i].query = q
 	}
-	s.binding = binding{table: e.table, typ: e.typ, pks: pks, pk: pk.attr, sk: sk.attr, reading: &s.reading, span: span}
+	s.binding = binding{table: e.table, typ: e.typ, pks: pks, pk: pk, sk: sk, reading: &s.reading, span: span}
 	if r.after == "" {
 		return s, nil
 	}
@@ -168,6 +168,10 @@ func (s *search) next(ctx context.Context) (table.Item, error) {
 // shards are the partition keys for values: several where they leave out what a shard is
 // computed from.
 func (k *keyPlan) shards(values keys.Values) ([]string, error) {
+	if k.natural != nil {
+		one, err := k.one(values)
+		return []string{one}, err
+	}
 	spread := false
 	for _, f := range k.tpl.Fields() {
 		switch _, ok := values[f.Name]; {
@@ -212,11 +216,20 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 	for i, k := range plans {
 		list[i] = keys.Values{}
 		refs = append(refs, k.refs...)
+		if k.natural != nil {
+			refs = append(refs, k.natural)
+		}
 	}
 	for name, v := range match {
 		f := resolve(refs, name)
 		used := false
 		for i, k := range plans {
+			if k.natural != nil && k.natural == f {
+				if _, twice := list[i][k.attr]; twice {
+					return nil, fmt.Errorf("%w: %q is given twice", ErrInvalid, k.attr)
+				}
+				list[i][k.attr], used = v, true
+			}
 			if k.tpl == nil {
 				continue
 			}
@@ -244,6 +257,9 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 
 // span is the range of sort keys: that of the leading values, narrowed by bounds.
 func (k *keyPlan) span(leading keys.Values, r reading) (keys.Range, error) {
+	if k.natural != nil {
+		return k.naturalSpan(leading, r)
+	}
 	if k.tpl == nil {
 		if r.lo != nil || r.hi != nil {
 			return keys.Range{}, fmt.Errorf("%w: From or Until on an index without a sort key", ErrInvalid)

@@ -61,16 +61,21 @@ type Spec[T any] struct {
 // Index says which keys rows of an entity have in one index of the table. A row has them
 // only if every field that its templates name has a value (a string that is not empty, a
 // pointer that is not nil, a time that is not zero) and When agrees: the index is sparse.
+//
+// A key of the index that is an attribute of T's own has no template: the field is the key, as
+// the row holds it, string or number. A value that is not written, or empty, keeps the row out of
+// the index: see the package comment.
 type Index[T any] struct {
 	// Name of an index in the table's schema.
 	Name string
 
 	// PK and SK are the templates of the index's keys. SK is empty where the index has no
-	// sort key.
+	// sort key, and each is where the key is a key of the table or the attribute of a field.
 	PK, SK string
 
 	// When says which rows are in the index. It needs a Version, since an update that does
-	// not know the whole row could not tell. Defaults to nil: all rows.
+	// not know the whole row could not tell, and a key that is made of a template, since it is that
+	// which is left out. Defaults to nil: all rows.
 	When func(T) bool
 }
 

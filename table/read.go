@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -41,11 +40,12 @@ func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, e
 	return item, err
 }
 
-// Query reads the items of one partition key, in the order of their sort keys.
+// Query reads the items of one partition key, in the order of their sort keys. Keys of an index
+// that are numbers are given as decimal text; binary ones cannot be queried.
 type Query struct {
 	Index      string     // defaults to "": the table itself
 	PK         string     // the partition key's value
-	SK         keys.Range // of sort keys, half open; the zero Range is all
+	SK         keys.Range // of sort keys, half open; the zero Range is all, and {Lo: x, Hi: x + "\x00"} is x alone
 	Filter     Cond       // on other attributes; items it drops are paid for
 	Descending bool
 	Consistent bool // not on a global index
@@ -100,21 +100,21 @@ func pages(limit int, start Item, page func(start Item, left int) (Page, error))
 
 // QueryPage sends one request of a query. Next may be set although nothing follows.
 func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
-	pk, sk, err := t.keyNames(q.Index)
+	pk, sk, err := t.queryKeys(q.Index)
 	if err != nil {
 		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
-	if err := q.check(t.schema); err != nil {
+	if err := q.check(t.schema, pk); err != nil {
 		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
-	cond, drop, err := rangeCond(q.SK, sk)
+	cond, drop, err := sk.within(q.SK)
 	if errors.Is(err, errEmptyRange) {
 		return Page{}, nil
 	}
 	if err != nil {
 		return Page{}, fmt.Errorf("table: query: %w", err)
 	}
-	cond = And(Attr(pk).Equal(q.PK), cond)
+	cond = And(Attr(pk.name).Equal(pk.value(q.PK)), cond)
 	var b builder
 	cond.write(&b)
 	keyCondition := b.take()
@@ -123,7 +123,7 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		TableName: &t.schema.Name, KeyConditionExpression: keyCondition, FilterExpression: b.take(),
 		ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
 		ScanIndexForward: aws.Bool(!q.Descending), ConsistentRead: &q.Consistent, ExclusiveStartKey: q.Start,
-		Limit: pageLimit(q.Limit, q.PageSize, !q.Filter.IsZero(), drop != "" && q.Descending), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		Limit: pageLimit(q.Limit, q.PageSize, !q.Filter.IsZero(), drop != nil && q.Descending), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}
 	if q.Index != "" {
 		in.IndexName = &q.Index
@@ -137,16 +137,21 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		page = t.page(dropAt(out.Items, sk, drop, q.Descending), out.LastEvaluatedKey, q.Limit, q.Index)
+		page = t.page(dropAt(out.Items, sk.name, drop, q.Descending), out.LastEvaluatedKey, q.Limit, q.Index)
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
 	return page, err
 }
 
 // check refuses what DynamoDB would refuse, before anything is sent.
-func (q *Query) check(s Schema) error {
+func (q *Query) check(s Schema, pk queryKey) error {
 	if err := keys.NewKey(q.PK, "-").Validate(); err != nil {
 		return fmt.Errorf("%w: PK: %w", ErrInvalid, err)
+	}
+	if pk.kind == Number {
+		if _, err := number(q.PK); err != nil {
+			return fmt.Errorf("PK: %w", err)
+		}
 	}
 	return checkRead(s, q.Index, q.Consistent, q.Limit, q.PageSize)
 }
@@ -213,91 +218,6 @@ func (t *Table) startAfter(item Item, index string) Item {
 		}
 	}
 	return start
-}
-
-func (t *Table) keyNames(index string) (pk, sk string, err error) {
-	if index == "" {
-		return t.scheme.PK, t.scheme.SK, nil
-	}
-	x, ok := t.schema.Index(index)
-	if !ok {
-		return "", "", fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
-	}
-	if x.PKType != String || (x.SK != "" && x.SKType != String) {
-		return "", "", fmt.Errorf("%w: the keys of index %q are not strings", ErrInvalid, index)
-	}
-	return x.PK, x.SK, nil
-}
-
-// rangeCond is the key condition of a half-open range. DynamoDB has no such condition, but
-// BETWEEN includes its upper end, so items exactly there are dropped afterwards: drop.
-func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
-	switch {
-	case r == keys.Range{}:
-		return Cond{}, "", nil
-	case sk == "":
-		return Cond{}, "", fmt.Errorf("%w: a range on an index without a sort key", ErrInvalid)
-	case r.Hi != "" && r.Lo > r.Hi:
-		return Cond{}, "", fmt.Errorf("%w: the range of sort keys ends before it begins", ErrInvalid)
-	case r.Lo == r.Hi:
-		return Cond{}, "", errEmptyRange
-	case r.Hi == r.Lo+"\x00" && len(r.Lo) <= keys.MaxSK:
-		return Attr(sk).Equal(r.Lo), "", nil
-	}
-	lo, hi := possible(r.Lo), possible(r.Hi)
-	if lo == "" && r.Lo != "" {
-		return Cond{}, "", errEmptyRange
-	}
-	r = keys.Range{Lo: lo, Hi: hi}
-	switch {
-	case r == keys.Range{}:
-		return Cond{}, "", nil
-	case lo == hi:
-		return Cond{}, "", errEmptyRange
-	case r.Hi == "":
-		return Attr(sk).AtLeast(r.Lo), "", nil
-	case r.Lo == "":
-		return Attr(sk).Less(r.Hi), "", nil
-	case r == keys.PrefixRange(r.Lo):
-		return Attr(sk).HasPrefix(r.Lo), "", nil
-	}
-	return Attr(sk).Between(r.Lo, r.Hi), r.Hi, nil
-}
-
-// errEmptyRange is the answer to a half-open range of nothing.
-var errEmptyRange = errors.New("empty range")
-
-// possible replaces a bound that is too long for a sort key, which DynamoDB would refuse, by
-// the least possible one above it: no key lies between them. "" is above all keys.
-func possible(bound string) string {
-	for len(bound) > keys.MaxSK {
-		_, size := utf8.DecodeLastRuneInString(bound)
-		bound = keys.PrefixRange(bound[:len(bound)-size]).Hi
-	}
-	return bound
-}
-
-// dropAt removes the items whose sort key is at: they can only stand at the end of an
-// ascending page and at the beginning of a descending one.
-func dropAt(items []Item, sk, at string, descending bool) []Item {
-	if at == "" {
-		return items
-	}
-	is := func(item Item) bool {
-		av, ok := item[sk].(*types.AttributeValueMemberS)
-		return ok && av.Value == at
-	}
-	for len(items) > 0 {
-		switch {
-		case descending && is(items[0]):
-			items = items[1:]
-		case !descending && is(items[len(items)-1]):
-			items = items[:len(items)-1]
-		default:
-			return items
-		}
-	}
-	return items
 }
 
 // Scan reads all items of the table or an index, in no order.

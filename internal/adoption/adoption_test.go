@@ -84,15 +84,26 @@ func otherProgram(t *testing.T, e *engines.Engine) (client *dynamodb.Client, nam
 	def := func(n string) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: &n, AttributeType: types.ScalarAttributeTypeS}
 	}
+	num := func(n string) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: &n, AttributeType: types.ScalarAttributeTypeN}
+	}
 	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{def("PartKey"), def("SortKey"), def("email")},
+		AttributeDefinitions: []types.AttributeDefinition{def("PartKey"), def("SortKey"), def("email"), def("sku"), num("placed"), num("total")},
 		KeySchema: []types.KeySchemaElement{
 			{AttributeName: aws.String("PartKey"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SortKey"), KeyType: types.KeyTypeRange},
 		},
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
 			IndexName: aws.String("by-email"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("email"), KeyType: types.KeyTypeHash}},
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		}, {
+			IndexName: aws.String("by-placed"), KeySchema: []types.KeySchemaElement{
+				{AttributeName: aws.String("placed"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("total"), KeyType: types.KeyTypeRange},
+			},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}, {
+			IndexName: aws.String("by-sku"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("sku"), KeyType: types.KeyTypeHash}},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
 		}},
 	})
 	require.NoError(t, err)
@@ -155,6 +166,12 @@ func with(row table.Item, set table.Item) table.Item {
 	return row
 }
 
+// indexes are the other program's, but for by-sku, which is none of ours. Their keys are attributes of the rows.
+var indexes = []table.Index{
+	{Name: "by-email", PK: "email", Include: []string{}},
+	{Name: "by-placed", PK: "placed", PKType: table.Number, SK: "total", SKType: table.Number},
+}
+
 type adopted struct {
 	*table.Table
 	faults    *faulty.Client
@@ -170,13 +187,17 @@ func adopt(t *testing.T, e *engines.Engine) adopted {
 	scheme, err := keys.ParseScheme([]byte(naming))
 	require.NoError(t, err)
 	a := adopted{client: client, faults: &faulty.Client{}}
-	a.Table, err = table.Open(e.Client(a.faults.Options), table.Schema{Name: name, Keys: scheme})
+	a.Table, err = table.Open(e.Client(a.faults.Options), table.Schema{Name: name, Keys: scheme, Indexes: indexes})
 	require.NoError(t, err)
 	// The delimiter is one byte; templates spell the second one out.
-	a.customers, err = entity.Define(a.Table, entity.Spec[Customer]{Type: "customer", PK: "CUST::{id:raw}", SK: "PROFILE", Untyped: true})
+	a.customers, err = entity.Define(a.Table, entity.Spec[Customer]{
+		Type: "customer", PK: "CUST::{id:raw}", SK: "PROFILE", Untyped: true,
+		Indexes: []entity.Index[Customer]{{Name: "by-email"}},
+	})
 	require.NoError(t, err)
 	a.orders, err = entity.Define(a.Table, entity.Spec[Order]{
 		Type: "order", PK: "CUST::{customer:raw}", SK: "ORD::{no:raw}", Version: "version", TTL: "expires",
+		Indexes: []entity.Index[Order]{{Name: "by-placed"}},
 	})
 	require.NoError(t, err)
 	a.lines, err = entity.Define(a.Table, entity.Spec[Line]{
@@ -196,7 +217,7 @@ func TestPlanSaysWhatAnAdoptedTableLacks(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "table "+a.Name()+`
   + time to live on attribute expiresAt
-  = keys PartKey:S, SortKey:S; capacity on demand; index by-email, which is not in the schema
+  = keys PartKey:S, SortKey:S; index by-email; index by-placed; capacity on demand; index by-sku, which is not in the schema
 `, p.String())
 		var differs *table.SchemaError
 		require.ErrorAs(t, a.Verify(t.Context()), &differs)
@@ -318,6 +339,56 @@ func TestNewRowsAreTheOtherProgramsOwn(t *testing.T) {
 		require.NoError(t, a.lines.Delete(t.Context(), Line{Customer: "8", Order: 1, No: 2}))
 		delete(want, "acme/CUST::8 | ORD::1::LINE::02")
 		requireRows(t, want, a.rows(t), "deleting")
+	})
+}
+
+// An index whose keys are attributes of the rows is followed by whatever changes them.
+func TestIndexesOnAttributesOfTheRows(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		a := adopt(t, e)
+		want := a.rows(t)
+		find := func(email string) (ids []string) {
+			for c, err := range a.customers.Query(t.Context(), keys.Values{"email": email}, entity.On("by-email")) {
+				require.NoError(t, err)
+				assert.Equal(t, Customer{ID: c.ID, Email: email}, c, "the index holds the keys only")
+				ids = append(ids, c.ID)
+			}
+			return ids
+		}
+		totals := func(opts ...entity.ReadOption) (list []int64) {
+			for o, err := range a.orders.Query(t.Context(), keys.Values{"placed": placed}, append(opts, entity.On("by-placed"))...) {
+				require.NoError(t, err)
+				list = append(list, o.Total)
+			}
+			return list
+		}
+		assert.Equal(t, []string{"7"}, find("7@example.org"))
+		assert.Equal(t, []int64{0, 0, 100, 100, 200, 200}, totals())
+		assert.Equal(t, []int64{100, 100}, totals(entity.From("total", 1), entity.Until("total", 200)))
+
+		key := "acme/CUST::7 | PROFILE"
+		_, err := a.customers.Update(t.Context(), Customer{ID: "7"}, entity.Set("email", "ann@example.org"))
+		require.NoError(t, err)
+		want[key] = with(want[key], table.Item{"email": text("ann@example.org")})
+		requireRows(t, want, a.rows(t), "nothing but the field")
+		assert.Equal(t, []string{"7"}, find("ann@example.org"))
+		assert.Empty(t, find("7@example.org"))
+		_, err = a.customers.Update(t.Context(), Customer{ID: "7"}, entity.Set("email", ""))
+		require.NoError(t, err)
+		delete(want[key], "email")
+		requireRows(t, want, a.rows(t), "an empty one is left out")
+		assert.Empty(t, find("ann@example.org"))
+		_, err = a.customers.Create(t.Context(), Customer{ID: "8", Email: "cid@example.org"})
+		require.NoError(t, err)
+		_, err = a.customers.Create(t.Context(), Customer{ID: "9"})
+		require.NoError(t, err)
+		assert.Equal(t, []string{"8"}, find("cid@example.org"))
+		_, err = a.orders.Update(t.Context(), Order{Customer: "7", No: 8}, entity.Add("total", 150))
+		require.NoError(t, err)
+		assert.Equal(t, []int64{100, 100, 150}, totals(entity.From("total", 1), entity.Until("total", 200)))
+		model, err := a.Schema().Workbench(a.customers.Facet(), a.orders.Facet(), a.lines.Facet())
+		require.NoError(t, err)
+		assert.Contains(t, string(model), "by-placed")
 	})
 }
 

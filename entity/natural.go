@@ -1,0 +1,293 @@
+package entity
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cockroachdb/apd/v3"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// naturalKey is an attribute that is a key of an index of the table and not made of a template: what
+// rows hold there has to suit the index, or DynamoDB refuses the write.
+type naturalKey struct {
+	attr  string
+	index string
+	kind  table.AttributeType
+	limit int // bytes
+}
+
+// naturals lists them, those of indexes that the entity does not use too, and checks the fields that are
+// kept in them.
+func (c *compiler) naturals() {
+	p, s := c.plan, c.plan.scheme
+	made := map[string]bool{"": true, s.PK: true, s.SK: true, s.Type: true}
+	made[s.TTL] = made[s.TTL] || p.ttl != nil
+	made[s.Version] = made[s.Version] || p.version != nil
+	for _, x := range p.indexes {
+		for _, k := range []keyPlan{x.pk, x.sk} {
+			if k.tpl != nil {
+				made[k.attr] = true
+			}
+		}
+	}
+	at := map[string]int{}
+	add := func(n naturalKey) {
+		i, ok := at[n.attr]
+		switch {
+		case made[n.attr]:
+		case !ok:
+			at[n.attr] = len(p.naturals)
+			p.naturals = append(p.naturals, n)
+		case n.limit < p.naturals[i].limit:
+			p.naturals[i] = n
+		}
+	}
+	for _, x := range c.schema.Indexes {
+		add(naturalKey{x.PK, x.Name, x.PKType, keys.MaxPK})
+		add(naturalKey{x.SK, x.Name, x.SKType, keys.MaxSK})
+	}
+	for _, f := range c.fields {
+		i, ok := at[f.attr]
+		if !ok || f.codec == nil {
+			continue
+		}
+		n := &p.naturals[i]
+		if kind, known := f.sample(); known && kind != string(n.kind) {
+			c.problem("field %s: attribute %q is a key of index %s, of type %s, and the field's is %s", f.goName, f.attr, n.index, n.kind, kind)
+		}
+		f.natural = n
+	}
+}
+
+// natural is the field that is kept in an attribute as it is.
+func (c *compiler) natural(attr string) *field {
+	for _, f := range c.fields {
+		if f.attr == attr && f != c.plan.version && f != c.plan.ttl {
+			return f
+		}
+	}
+	return nil
+}
+
+// fit is what may stand in the attribute: nil for a value that is empty, with which a row is not
+// in the index.
+func (n *naturalKey) fit(av types.AttributeValue) (types.AttributeValue, error) {
+	kind := table.AttributeType("")
+	size := 0
+	switch v := av.(type) {
+	case nil, *types.AttributeValueMemberNULL:
+		return nil, nil
+	case *types.AttributeValueMemberS:
+		if v.Value == "" {
+			return nil, nil
+		}
+		if kind, size = table.String, len(v.Value); !utf8.ValidString(v.Value) {
+			return nil, fmt.Errorf("%w: attribute %q is a key of index %s: %w", ErrInvalid, n.attr, n.index, keys.ErrInvalidUTF8)
+		}
+	case *types.AttributeValueMemberN:
+		kind = table.Number
+	case *types.AttributeValueMemberB:
+		if len(v.Value) == 0 {
+			return nil, nil
+		}
+		kind, size = table.Binary, len(v.Value)
+	}
+	switch {
+	case kind != n.kind:
+		return nil, fmt.Errorf("%w: attribute %q is a key of index %s and has to be of type %s", ErrInvalid, n.attr, n.index, n.kind)
+	case size > n.limit:
+		return nil, fmt.Errorf("%w: attribute %q is a key of index %s: %w: %d bytes, at most %d", ErrInvalid, n.attr, n.index, keys.ErrTooLong, size, n.limit)
+	}
+	return av, nil
+}
+
+// fitKeys makes a row, which it changes, suit the indexes of the table.
+func (p *plan) fitKeys(item table.Item) error {
+	for i := range p.naturals {
+		n := &p.naturals[i]
+		have, ok := item[n.attr]
+		if !ok {
+			continue
+		}
+		switch av, err := n.fit(have); {
+		case err != nil:
+			return err
+		case av == nil:
+			delete(item, n.attr)
+		}
+	}
+	return nil
+}
+
+// text is a caller's value of the field as the key of an index holds it.
+func (f *field) text(v any) (string, error) {
+	rv := reflect.ValueOf(v)
+	for rv.Kind() == reflect.Pointer && !rv.IsNil() && !rv.Type().AssignableTo(f.typ) {
+		rv = rv.Elem()
+	}
+	if !rv.IsValid() {
+		return "", fmt.Errorf("%w: %q is nil", ErrInvalid, f.goName)
+	}
+	c, err := f.convert(rv.Interface())
+	if err != nil {
+		return "", err
+	}
+	if at, ok := timeIn(c); ok && f.unix && at.Nanosecond() != 0 {
+		return "", fmt.Errorf("%w: %q: %w: kept in whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
+	}
+	av, err := f.encode(c)
+	if err != nil {
+		return "", err
+	}
+	switch av := av.(type) {
+	case *types.AttributeValueMemberS:
+		return av.Value, nil
+	case *types.AttributeValueMemberN:
+		return av.Value, nil
+	}
+	return "", fmt.Errorf("%w: %q is empty: such rows are not in the index", ErrInvalid, f.goName)
+}
+
+// edge is text for a bound. A time that is kept as text has as many digits as it needs, so that texts of
+// one second are not in the order of time; whole seconds are, and their text without what follows it sorts
+// before all that begins with it.
+func (f *field) edge(v any) (string, error) {
+	if at, ok := timeIn(reflect.ValueOf(v)); ok && !f.unix && f.keepsTime() {
+		switch at = at.UTC(); {
+		case at.Nanosecond() != 0:
+			return "", fmt.Errorf("%w: a bound of %q: %w: it is text, which sorts by whole seconds", ErrInvalid, f.goName, keys.ErrPrecision)
+		case at.Year() < 0 || at.Year() > 9999:
+			return "", fmt.Errorf("%w: a bound of %q: %w", ErrInvalid, f.goName, keys.ErrRange)
+		}
+		return at.Format("2006-01-02T15:04:05"), nil
+	}
+	return f.text(v)
+}
+
+// keepsTime says whether the field's values are times, or point to them.
+func (f *field) keepsTime() bool {
+	return f.typ == timeType || f.typ.Kind() == reflect.Pointer && f.typ.Elem() == timeType
+}
+
+// timeIn is a value that is a time, or points to one.
+func timeIn(v reflect.Value) (at time.Time, ok bool) {
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return at, false
+	}
+	at, ok = v.Interface().(time.Time)
+	return at, ok
+}
+
+// one is the partition key that is a field's value.
+func (k *keyPlan) one(values keys.Values) (string, error) {
+	v, ok := values[k.attr]
+	if !ok {
+		return "", fmt.Errorf("%w: %q of the partition key is missing", ErrInvalid, k.attr)
+	}
+	return k.natural.text(v)
+}
+
+// naturalSpan is span where the sort key is a field's value.
+func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, err error) {
+	v, exact := values[k.attr]
+	for _, b := range []*bound{r.lo, r.hi} {
+		if b != nil && (exact || resolve([]*field{k.natural}, b.field) == nil) {
+			return span, fmt.Errorf("%w: %q is not the sort key's next field", ErrInvalid, b.field)
+		}
+	}
+	if exact {
+		one, err := k.natural.text(v)
+		return keys.Range{Lo: one, Hi: one + "\x00"}, err
+	}
+	if r.lo != nil {
+		if span.Lo, err = k.natural.edge(r.lo.value); err != nil {
+			return span, err
+		}
+	}
+	if r.hi != nil {
+		if span.Hi, err = k.natural.edge(r.hi.value); err != nil {
+			return span, err
+		}
+	}
+	if r.lo != nil && r.hi != nil && compareKeys(k.kind(), span.Lo, span.Hi) > 0 {
+		return span, fmt.Errorf("%w: %q: %w: From is above Until", ErrInvalid, k.attr, keys.ErrRange)
+	}
+	return span, nil
+}
+
+// kind is the type of the key's attribute; that of a key that does not exist is String.
+func (k *keyPlan) kind() table.AttributeType {
+	if k.natural != nil && k.natural.natural != nil {
+		return k.natural.natural.kind
+	}
+	return table.String
+}
+
+// keyText is a key attribute as text; "" where there is none.
+func keyText(item table.Item, attr string) string {
+	if n, ok := item[attr].(*types.AttributeValueMemberN); ok {
+		return n.Value
+	}
+	return text(item, attr)
+}
+
+// keyValueOf is what keyText made text of.
+func keyValueOf(kind table.AttributeType, text string) types.AttributeValue {
+	if kind == table.Number {
+		return &types.AttributeValueMemberN{Value: text}
+	}
+	return &types.AttributeValueMemberS{Value: text}
+}
+
+// compareKeys compares two keys as DynamoDB orders them; what should be a number and is none comes last.
+func compareKeys(kind table.AttributeType, a, b string) int {
+	if kind == table.Number {
+		x, errA := decimal(a)
+		y, errB := decimal(b)
+		switch {
+		case errA != nil:
+			return 1
+		case errB != nil:
+			return -1
+		}
+		return x.Cmp(y)
+	}
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func decimal(text string) (*apd.Decimal, error) {
+	d, _, err := apd.NewFromString(text)
+	if err == nil && d.Form != apd.Finite {
+		err = ErrInvalid
+	}
+	return d, err
+}
+
+// contains says whether a key is in the range of a query; an end that is empty is open.
+func contains(span keys.Range, kind table.AttributeType, key string) bool {
+	if kind != table.Number {
+		return span.Contains(key)
+	}
+	if _, err := decimal(key); err != nil {
+		return false
+	}
+	if span.Lo != "" && span.Hi == span.Lo+"\x00" {
+		return compareKeys(kind, key, span.Lo) == 0
+	}
+	return (span.Lo == "" || compareKeys(kind, key, span.Lo) >= 0) && (span.Hi == "" || compareKeys(kind, key, span.Hi) < 0)
+}

@@ -1,0 +1,161 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cockroachdb/apd/v3"
+
+	"github.com/mortise-go/mortise/keys"
+)
+
+// queryKey is a key attribute of what is queried; the zero queryKey is a sort key that an index does not have.
+type queryKey struct {
+	name string
+	kind AttributeType // String or Number
+}
+
+// queryKeys are the key attributes of the table or of an index.
+func (t *Table) queryKeys(index string) (pk, sk queryKey, err error) {
+	if index == "" {
+		return queryKey{t.scheme.PK, String}, queryKey{t.scheme.SK, String}, nil
+	}
+	x, ok := t.schema.Index(index)
+	switch {
+	case !ok:
+		return pk, sk, fmt.Errorf("%w: the schema has no index %q", ErrInvalid, index)
+	case x.PKType == Binary || x.SK != "" && x.SKType == Binary:
+		return pk, sk, fmt.Errorf("%w: the keys of index %q are binary", ErrInvalid, index)
+	}
+	return queryKey{x.PK, x.PKType}, queryKey{x.SK, x.SKType}, nil
+}
+
+// value is text as the attribute holds it.
+func (k queryKey) value(text string) types.AttributeValue {
+	if k.kind == Number {
+		return &types.AttributeValueMemberN{Value: text}
+	}
+	return &types.AttributeValueMemberS{Value: text}
+}
+
+// within is the key condition of a range. Items whose sort key equals drop are to be dropped: see rangeCond.
+func (k queryKey) within(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
+	if k.kind == Number && r != (keys.Range{}) && k.name != "" {
+		return k.withinNumbers(r)
+	}
+	cond, at, err := rangeCond(r, k.name)
+	if err == nil && at != "" {
+		drop = k.value(at)
+	}
+	return cond, drop, err
+}
+
+// withinNumbers is rangeCond for numbers, which have no prefixes and no successors.
+func (k queryKey) withinNumbers(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
+	attr, lo, hi := Attr(k.name), k.value(r.Lo), k.value(r.Hi)
+	if r.Hi == r.Lo+"\x00" {
+		_, err := number(r.Lo)
+		return attr.Equal(lo), nil, err
+	}
+	var from, until *apd.Decimal
+	if r.Lo != "" {
+		if from, err = number(r.Lo); err != nil {
+			return Cond{}, nil, err
+		}
+	}
+	if r.Hi != "" {
+		if until, err = number(r.Hi); err != nil {
+			return Cond{}, nil, err
+		}
+	}
+	switch {
+	case until == nil:
+		return attr.AtLeast(lo), nil, nil
+	case from == nil:
+		return attr.Less(hi), nil, nil
+	}
+	switch from.Cmp(until) {
+	case 1:
+		return Cond{}, nil, fmt.Errorf("%w: the range of sort keys ends before it begins", ErrInvalid)
+	case 0:
+		return Cond{}, nil, errEmptyRange
+	}
+	return attr.Between(lo, hi), hi, nil
+}
+
+func number(text string) (*apd.Decimal, error) {
+	d, _, err := apd.NewFromString(text)
+	if err != nil || d.Form != apd.Finite {
+		return nil, fmt.Errorf("%w: a key that has to be a number is none", ErrInvalid) // without the cause, which quotes it
+	}
+	return d, nil
+}
+
+// rangeCond is the key condition of a half-open range. DynamoDB has no such condition, but
+// BETWEEN includes its upper end, so items exactly there are dropped afterwards: drop.
+func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
+	switch {
+	case r == keys.Range{}:
+		return Cond{}, "", nil
+	case sk == "":
+		return Cond{}, "", fmt.Errorf("%w: a range on an index without a sort key", ErrInvalid)
+	case r.Hi != "" && r.Lo > r.Hi:
+		return Cond{}, "", fmt.Errorf("%w: the range of sort keys ends before it begins", ErrInvalid)
+	case r.Lo == r.Hi:
+		return Cond{}, "", errEmptyRange
+	case r.Hi == r.Lo+"\x00" && len(r.Lo) <= keys.MaxSK:
+		return Attr(sk).Equal(r.Lo), "", nil
+	}
+	lo, hi := possible(r.Lo), possible(r.Hi)
+	if lo == "" && r.Lo != "" {
+		return Cond{}, "", errEmptyRange
+	}
+	r = keys.Range{Lo: lo, Hi: hi}
+	switch {
+	case r == keys.Range{}:
+		return Cond{}, "", nil
+	case lo == hi:
+		return Cond{}, "", errEmptyRange
+	case r.Hi == "":
+		return Attr(sk).AtLeast(r.Lo), "", nil
+	case r.Lo == "":
+		return Attr(sk).Less(r.Hi), "", nil
+	case r == keys.PrefixRange(r.Lo):
+		return Attr(sk).HasPrefix(r.Lo), "", nil
+	}
+	return Attr(sk).Between(r.Lo, r.Hi), r.Hi, nil
+}
+
+// errEmptyRange is the answer to a half-open range of nothing.
+var errEmptyRange = errors.New("empty range")
+
+// possible replaces a bound that is too long for a sort key, which DynamoDB would refuse, by
+// the least possible one above it: no key lies between them. "" is above all keys.
+func possible(bound string) string {
+	for len(bound) > keys.MaxSK {
+		_, size := utf8.DecodeLastRuneInString(bound)
+		bound = keys.PrefixRange(bound[:len(bound)-size]).Hi
+	}
+	return bound
+}
+
+// dropAt removes the items whose sort key is at: they can only stand at the end of an
+// ascending page and at the beginning of a descending one.
+func dropAt(items []Item, sk string, at types.AttributeValue, descending bool) []Item {
+	if at == nil {
+		return items
+	}
+	for len(items) > 0 {
+		switch {
+		case descending && SameValue(items[0][sk], at):
+			items = items[1:]
+		case !descending && SameValue(items[len(items)-1][sk], at):
+			items = items[:len(items)-1]
+		default:
+			return items
+		}
+	}
+	return items
+}
