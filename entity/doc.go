@@ -88,8 +88,9 @@
 //
 // Sparse queue (SparseQueue): with When, the index holds what is to be done and nothing
 // else, in the order of the sort key. A worker takes a row by an update with the version it
-// saw; who comes second gets ErrStale. Where a worker may die with its row, make the claim a
-// lock (package lock), or a time that When looks at when the row is written again.
+// saw; who comes second gets ErrStale. Where a worker may die with its row, let it move the
+// row's due time instead of taking it out, so that it comes up again, or work under a lock
+// (package lock).
 //
 //	gsi1       PK QUEUE#{queue}         SK {due:time-s}#{id}        When it has no worker
 //
@@ -106,9 +107,10 @@
 //
 // Counters (Counter): Add counts without reading. An answer that is lost makes it count
 // twice, so what is counted is a row of its own that is created in the same transaction.
-// A condition on the count (Op.If) is a limit that holds. One row takes about 1,000 writes
-// per second, half as many in transactions: a counter above that is sharded like any
-// partition, and its rows are added up by the reader.
+// A condition on the count (Op.If) is a limit that holds. Partition and row take 1,000 write
+// units per second (source: "Best practices for designing and using partition keys"), and
+// a transaction takes two a write: a counter above that is several rows, one for each shard,
+// which the reader adds up.
 //
 //	Poll       PK POLL#{id}             SK POLL
 //	Vote       PK POLL#{poll}           SK VOTE#{user}
