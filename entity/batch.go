@@ -111,7 +111,8 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 
 // PutAll puts many values, each as Put does, and returns them as written, in the order of
 // list. They are independent of each other and written in no order: what fails is
-// in a *BatchError, the rest is written all the same. Two values with the same key are refused.
+// in a *BatchError, the rest is written all the same. Two values with the same key, and a
+// value whose key cannot be made, are refused with ErrInvalid before anything is sent.
 //
 // It sends single puts, up to 8 at a time, and not DynamoDB's BatchWriteItem, which knows no
 // conditions: that would overwrite newer versions and rows of other types, and costs as many

@@ -74,6 +74,67 @@
 // upgrade what they read and write nothing; Update, Modify and Upsert bring a row that
 // they change to the current schema as a whole, by the same write; Put replaces it.
 //
+// # Cookbook
+//
+// Access patterns of single-table design. Each is a runnable example of the package, under
+// the name in parentheses. PK and SK are those of Spec or, where an index is named, of Index.
+//
+// One to many in one collection (OneToMany): parent and children share the partition key,
+// and the sort key of the parent comes before those of its children. Collect reads all of
+// them with one query, Query the children alone.
+//
+//	Customer   PK CUSTOMER#{id}         SK CUSTOMER
+//	Order      PK CUSTOMER#{customer}   SK ORDER#{no:uint6}
+//
+// Many to many by an inverted index (ManyToMany): the row of a pair stands with one side. An
+// index of the table with the keys swapped has it with the other; it needs no templates.
+//
+//	Member     PK TEAM#{team}           SK USER#{user}
+//	inverted   PK SK of the table       SK PK of the table
+//
+// Time series, newest first (TimeSeries): a descending codec turns the order round, for
+// whatever reads the collection. Where only queries of the entity have to be so, Descending
+// does it with an ascending key. From and Until take times in their own order. A collection
+// that grows without end gets a period into its PK: SENSOR#{sensor}#{month}.
+//
+//	Reading    PK SENSOR#{sensor}       SK READING#{at:time-ms:desc}
+//
+// Sparse queue (SparseQueue): with When, the index holds what is to be done and nothing
+// else, in the order of the sort key. A worker takes a row by an update with the version it
+// saw; who comes second gets ErrStale. Where a worker may die with its row, let it move the
+// row's due time instead of taking it out, so that it comes up again, or work under a lock
+// (package lock).
+//
+//	gsi1       PK QUEUE#{queue}         SK {due:time-s}#{id}        When it has no worker
+//
+// Hierarchy by prefix (Hierarchy): the fields of SK from the whole to the part. Query takes
+// as many of them as are given, and its prefix ends where a field ends.
+//
+//	Store      PK COUNTRY#{country}     SK STORE#{state}#{city}#{no:uint3}
+//
+// Unique email (UniqueEmail): Unique keeps a second row from having it, an index finds the
+// row that has it. An index alone keeps nobody out.
+//
+//	Unique     Key {email}
+//	gsi1       PK EMAIL#{email}         SK USER
+//
+// Counters (Counter): Add counts without reading. An answer that is lost makes it count
+// twice, so what is counted is a row of its own that is created in the same transaction.
+// A condition on the count (Op.If) is a limit that holds. Partition and row take 1,000 write
+// units per second (source: "Best practices for designing and using partition keys"), and
+// a transaction takes two a write: a counter above that is several rows, one for each shard,
+// which the reader adds up.
+//
+//	Poll       PK POLL#{id}             SK POLL
+//	Vote       PK POLL#{poll}           SK VOTE#{user}
+//
+// Sharded hot partition (ShardedPartition): what all rows have in common makes a partition
+// key too hot, so a shard, computed from what they differ in, splits it. A query that leaves
+// that out reads all shards and merges them. N shards take N times the writes, and cost each
+// query N requests.
+//
+//	gsi1       PK STATE#{state}#{id:shard8}   SK {opened:time-s}#{id}
+//
 // # Guarantees
 //
 //   - Define reports all problems of a specification at once, in a *SpecError. What it accepts

@@ -222,3 +222,165 @@ func ExampleRaw() {
 	fmt.Println(list, len(others), err)
 	// Output: [{doors 1 oak}] 1 <nil>
 }
+
+func ExampleEntity_Get() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak")
+	fmt.Println(posts.Get(ctx, Post{Blog: "doors", No: 1})) // the fields of the key are enough
+	_, err := posts.Get(ctx, Post{Blog: "doors", No: 2})
+	fmt.Println(errors.Is(err, entity.ErrNotFound))
+	// Output:
+	// {doors 1 oak} <nil>
+	// true
+}
+
+func ExampleEntity_Key() {
+	posts := newPosts(context.Background())
+	key := posts.Key(Post{Blog: "doors", No: 1})
+	fmt.Println(key.PK, key.SK, key.Err())
+	key = posts.Key(Post{Blog: "doors", No: 12345}) // does not fit uint4
+	fmt.Println(errors.Is(key.Err(), keys.ErrRange))
+	// Output:
+	// BLOG#doors POST#0001 <nil>
+	// true
+}
+
+func ExampleEntity_Field() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak", "ash")
+	// Part of a transaction: the row has to be like that when the others are written.
+	unchanged := posts.Field("text").Equal("oak")
+	for no := range 2 {
+		key := posts.Key(Post{Blog: "doors", No: no + 1})
+		fmt.Println(errors.Is(posts.Table().Write(ctx, table.Check(key, unchanged)), table.ErrCondition))
+	}
+	// Output:
+	// false
+	// true
+}
+
+func ExampleEntity_Decode() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak")
+	row, err := posts.Table().Get(ctx, posts.Key(Post{Blog: "doors", No: 1}), true)
+	check(err)
+	fmt.Println(posts.Decode(row))
+
+	row["no"], err = table.Encode("one")
+	check(err)
+	_, err = posts.Decode(row)
+	var bad *entity.DecodeError
+	if errors.As(err, &bad) { // its text tells neither the key nor the value, its fields do
+		fmt.Println(bad.Type, bad.Attribute, bad.Key.SK)
+	}
+	// Output:
+	// {doors 1 oak} <nil>
+	// Post no POST#0001
+}
+
+func ExampleEntity_Owns() {
+	posts := newPosts(context.Background())
+	row := posts.Table().KeyItem(posts.Key(Post{Blog: "doors", No: 1}))
+	fmt.Println(posts.Owns(row)) // has no type: its key decides
+	row[posts.Table().Scheme().Type], _ = table.Encode("Draft")
+	fmt.Println(posts.Owns(row), posts.Type())
+	// Output:
+	// true
+	// false Post
+}
+
+func ExampleInto() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak", "ash")
+	var list []Post
+	err := entity.Collect(ctx, posts.Table(), posts.Key(Post{Blog: "doors", No: 1}).PK, entity.Into(posts, &list))
+	fmt.Println(list, err)
+	// Output: [{doors 1 oak} {doors 2 ash}] <nil>
+}
+
+func ExampleEach() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak", "ash", "elm")
+	enough := errors.New("enough")
+	err := entity.Collect(ctx, posts.Table(), "BLOG#doors", entity.Each(posts, func(p Post) error {
+		if p.No == 2 {
+			return enough
+		}
+		fmt.Println(p.Text)
+		return nil
+	}))
+	fmt.Println(errors.Is(err, enough))
+	// Output:
+	// oak
+	// true
+}
+
+func ExampleSkipUnknown() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak")
+	note := posts.Table().KeyItem(keys.NewKey("BLOG#doors", "NOTE"))
+	check(posts.Table().Write(ctx, table.Put(note)))
+
+	read := func(sinks ...entity.Sink) ([]Post, error) {
+		var list []Post
+		err := entity.Collect(ctx, posts.Table(), "BLOG#doors", append([]entity.Sink{entity.Into(posts, &list)}, sinks...)...)
+		return list, err
+	}
+	fmt.Println(read(entity.SkipUnknown()))
+	_, err := read() // nothing is dropped unless told
+	var unknown *entity.UnknownTypeError
+	if errors.As(err, &unknown) {
+		fmt.Printf("%q %s\n", unknown.Type, unknown.Key.SK)
+	}
+	// Output:
+	// [{doors 1 oak}] <nil>
+	// "" NOTE
+}
+
+func ExampleCursor() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak", "ash", "elm")
+
+	handler := func(after entity.Cursor) (entity.Page[Post], error) { // from a URL: anything may be in it
+		return posts.Page(ctx, keys.Values{"blog": "doors"}, entity.Limit(2), entity.After(after))
+	}
+	page, err := handler("")
+	fmt.Println(page.Items, err)
+	page, err = handler(page.Next)
+	fmt.Println(page.Items, page.Next == "", err)
+
+	_, err = handler("no cursor")
+	var refused *entity.CursorError
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Type, "cursor:", refused.Reason)
+	}
+	// Output:
+	// [{doors 1 oak} {doors 2 ash}] <nil>
+	// [{doors 3 elm}] true <nil>
+	// Post cursor: malformed
+}
+
+func ExampleBatchError() {
+	ctx := context.Background()
+	posts := newPosts(ctx, "oak", "ash")
+	note := posts.Table().KeyItem(posts.Key(Post{Blog: "doors", No: 3})) // where a post would stand
+	var err error
+	note[posts.Table().Scheme().Type], err = table.Encode("Note")
+	check(err)
+	check(posts.Table().Write(ctx, table.Put(note)))
+
+	rows, err := posts.BatchGet(ctx, []Post{{Blog: "doors", No: 3}, {Blog: "doors", No: 2}})
+	var batch *entity.BatchError[Post]
+	if errors.As(err, &batch) {
+		report := func(f entity.Failure[Post]) { fmt.Println(f.Index, f.Value.No, errors.Is(f.Err, entity.ErrType)) }
+		for _, f := range batch.Failed {
+			report(f)
+		}
+		fmt.Println(len(batch.Failed), "of", batch.Of)
+	}
+	fmt.Println(rows[0] == nil, rows[1].Text) // the others were read
+	// Output:
+	// 0 3 true
+	// 1 of 2
+	// true ash
+}

@@ -15,12 +15,12 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// newTable makes an empty table on the in-process engine.
-func newTable(ctx context.Context) *table.Table {
+// newTable makes an empty table on the in-process engine, with an index that all types share.
+func newTable(ctx context.Context, more ...table.Index) *table.Table {
 	engine := tabletest.NewEngine() // or dynamodb.NewFromConfig(cfg)
 	tbl, err := table.Open(engine.Client(), table.Schema{
 		Name:    "app",
-		Indexes: []table.Index{{Name: "gsi1", PK: "gsi1pk", SK: "gsi1sk"}},
+		Indexes: append(more, table.Index{Name: "gsi1", PK: "gsi1pk", SK: "gsi1sk"}),
 	})
 	if err == nil {
 		err = tbl.Ensure(ctx)
