@@ -183,8 +183,7 @@ func timeIn(v reflect.Value) (at time.Time, ok bool) {
 	if !v.IsValid() {
 		return at, false
 	}
-	at, ok = v.Interface().(time.Time)
-	return at, ok
+	return reflect.TypeAssert[time.Time](v)
 }
 
 // one is the partition key that is a field's value.
