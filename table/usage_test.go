@@ -1,10 +1,14 @@
 package table_test
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -130,6 +134,24 @@ func TestTheServersTimeIsSeenInEveryAnswer(t *testing.T) {
 		require.ErrorIs(t, tbl.Write(t.Context(), table.Check(key("p", "s"), table.Attr("v").Exists())), table.ErrCondition)
 		check("a cancelled transaction")
 	})
+}
+
+// proxy answers in DynamoDB's place.
+type proxy struct{}
+
+func (proxy) Do(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusBadGateway, Request: r, Body: io.NopCloser(strings.NewReader("<html>")),
+		Header: http.Header{"Date": {"Sat, 01 Jan 2050 00:00:00 GMT"}},
+	}, nil
+}
+
+func TestOnlyDynamoDBTellsTheTime(t *testing.T) {
+	tbl, err := table.Open(dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = proxy{} }), table.Schema{Name: "app"}, eager(1))
+	require.NoError(t, err)
+	require.Error(t, tbl.Write(t.Context(), table.Delete(key("p", "s"))))
+	_, seen := tbl.LastServerTime()
+	assert.False(t, seen)
 }
 
 func TestMeteredCountsItsOwnRequests(t *testing.T) {
