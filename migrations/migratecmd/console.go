@@ -114,14 +114,25 @@ func (c *console) show(p *migrations.Progress) {
 	say(c.w, "%s\n", clean(p.String()))
 }
 
-// bar is progress as one line with a bar, where it is known how much there is to do.
+// bar is progress as one line with a bar, where it is known how much there is to do, and as
+// many words beside it as there is room for.
 func bar(p *migrations.Progress, width int) string {
 	const most, least = 30, 10
 	text := clean(p.String())
 	if p.Total <= 0 || p.Done {
 		return text
 	}
-	cells := min(most, width-columns(text)-len(" []"))
+	brief := fmt.Sprintf("%d of about %d, %.0f/s", p.Seen, p.Total, p.Rate)
+	if p.Left > 0 {
+		brief += fmt.Sprintf(", %v left", p.Left.Round(time.Second))
+	}
+	cells := 0
+	for _, words := range []string{text, clean(p.Migration+" "+p.Step) + ": " + brief, brief} {
+		text = words
+		if cells = min(most, width-columns(text)-len("[] ")); cells >= least {
+			break
+		}
+	}
 	if cells < least {
 		return text
 	}
