@@ -61,7 +61,8 @@ func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
 //
 // What could not be read is nil too, and in a *BatchError beside what could: what DynamoDB left
 // unprocessed until the retry policy ended (with a *table.UnprocessedError, see there), rows of other
-// types, rows that do not decode. Options: Consistent, WithExpired.
+// types, rows that do not decode. A value whose key cannot be made refuses the whole batch
+// with ErrInvalid before anything is sent. Options: Consistent, WithExpired.
 //
 // Cost: one request per 100 rows; units as for Get.
 func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) ([]*T, error) {
