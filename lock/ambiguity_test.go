@@ -435,3 +435,40 @@ func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
 		figure(t, "F15, 30 % conflicts", exactly(w.counted("n"), "transactions applied", transactions))
 	})
 }
+
+// A release whose answer is lost is a release, also where others have had the lock before it
+// is sent again, and the row shows no trace of it any more.
+func TestLostAnswerOfAReleaseThatOthersFollow(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(time.Minute)}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{}), w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Times: 1, Key: w.table.KeyItem(l.Key())})
+				released := make(chan error, 1)
+				go func() { released <- l.Release(ctx) }()
+				time.Sleep(time.Millisecond) // applied; the next attempt comes 12 ms later at the earliest
+				for range 2 {
+					o, err := other.TryAcquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					require.NoError(t, o.Release(ctx))
+				}
+				require.NoError(t, <-released)
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+				require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrReleased)
+			})
+		})
+	}
+}
+
+// Without such an attempt it is a loss.
+func TestReleaseOfALockThatOthersHaveTaken(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		fence := table.Attr("fence")
+		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), fence.Set(fence.Plus(1)), table.Attr("nonce").Set("ANOTHER"))))
+		require.ErrorIs(t, l.Release(ctx), lock.ErrStolen)
+	})
+}

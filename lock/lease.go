@@ -42,6 +42,9 @@ type Lease struct {
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
 	turn chan struct{}
+	// parted says that a release may have been applied whose answer was lost; it is read
+	// and written with the turn taken.
+	parted bool
 	// parting is set when Release has tried to give the lock up: then its end is no loss.
 	parting atomic.Bool
 	// released is set when the row no longer names this lease because it gave it back.
@@ -189,6 +192,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		unclear = unclear || table.MayHaveApplied(err)
 		return err
 	})
+	l.parted = l.parted || unclear
 	var failed *table.ConditionError
 	switch {
 	case err == nil:
@@ -201,6 +205,9 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 			l.session.orphan(l)
 		}
 		return wrap("release", err)
+	case !errors.Is(failed.Err, ErrReleased) && l.goneSince(failed.Item):
+		p.keep(false)
+		l.gaveBack()
 	case !errors.Is(failed.Err, ErrReleased):
 		p.keep(false)
 		l.stolen()
@@ -214,6 +221,14 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		l.gaveBack()
 	}
 	return nil
+}
+
+// goneSince says that a row which shows no trace of this lease any more was released by an
+// attempt without an answer, and that others have come and gone since: nobody takes a lock
+// whose lease goes on.
+func (l *Lease) goneSince(item table.Item) bool {
+	fence, err := fenceOf(item)
+	return l.parted && err == nil && fence > l.fence && l.term.cause() == nil
 }
 
 // gaveBack books that the row does not name this lease any more.
