@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -82,6 +83,7 @@ func TestEvents(t *testing.T) {
 		}
 		w.askBack(ctx, c, l)
 		<-l.Context().Done()
+		synctest.Wait() // what is measured and logged comes after
 		time.Sleep(time.Millisecond)
 		assert.Equal(t, 1, n.count("INFO lock: asked back"))
 		require.NoError(t, l.Release(ctx))
@@ -130,11 +132,13 @@ func TestCanaryStaysOutOfEvents(t *testing.T) {
 		require.NoError(t, err)
 		w.askBack(ctx, c, l)
 		<-l.Context().Done()
+		synctest.Wait() // what is measured and logged comes after
 		require.NoError(t, l.Release(ctx))
 		l, err = c.Acquire(ctx, target)
 		require.NoError(t, err)
 		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr("dead").Set(1))))
 		<-l.Context().Done()
+		synctest.Wait() // what is measured and logged comes after
 		_, err = w.coldClient(lock.Config{Logger: logger}, at(time.Hour)).Acquire(ctx, target)
 		require.NoError(t, err)
 		stuck := lock.Name("stuck " + canary)

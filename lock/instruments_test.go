@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -200,6 +201,7 @@ func TestInstruments(t *testing.T) {
 			overdue, err := c.Acquire(ctx, report, lock.Fixed(time.Minute), lock.MaxHold(time.Second))
 			require.NoError(t, err)
 			<-overdue.Context().Done()
+			synctest.Wait() // what is measured and logged comes after
 			time.Sleep(time.Millisecond)
 			assert.Equal(t, map[string][]float64{
 				"acquisitions free": {1}, "wait.duration": {0}, "hold.duration": {1}, "losses max_hold": {1}, "releases": {1},
@@ -208,6 +210,7 @@ func TestInstruments(t *testing.T) {
 			expired, err := c.Acquire(ctx, report, lock.Fixed(10*time.Second))
 			require.NoError(t, err)
 			<-expired.Context().Done()
+			synctest.Wait() // what is measured and logged comes after
 			assert.Equal(t, map[string][]float64{
 				"acquisitions free": {1}, "wait.duration": {0}, "hold.duration": {9.9}, "losses expired": {1},
 			}, without(measured(ctx), "renewal.remaining"))
@@ -230,6 +233,7 @@ func TestInstruments(t *testing.T) {
 			measured(ctx)
 			w.askBack(ctx, c, l)
 			<-l.Context().Done()
+			synctest.Wait() // what is measured and logged comes after
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
 			m := measured(ctx)
 			require.Len(t, m["renewal.remaining"], 1)
