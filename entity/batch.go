@@ -86,7 +86,7 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 			continue
 		}
 		if met[at[i]] {
-			item = cloneItem(item) // bytes and documents are not copied by decoding
+			item = table.CloneItem(item) // bytes and documents are not copied by decoding
 		}
 		met[at[i]] = true
 		o, err := e.Decode(item)

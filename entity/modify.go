@@ -66,7 +66,7 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 		before, after := &from.row, o
 		if from.absent() {
 			before = &o
-		} else if after, err = e.Decode(cloneItem(from.item)); err != nil { // shares nothing with the row: f may write into slices and maps
+		} else if after, err = e.Decode(table.CloneItem(from.item)); err != nil { // shares nothing with the row: f may write into slices and maps
 			return err
 		}
 		if err := f(&after); err != nil {

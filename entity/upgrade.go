@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -75,7 +73,7 @@ func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 	case n == int64(p.current):
 		return item, nil
 	}
-	up := cloneItem(item)
+	up := table.CloneItem(item)
 	for ; n < int64(p.current); n++ {
 		if up, err = e.upgrades[n](up); err != nil {
 			return nil, fmt.Errorf("upgrade of schema %d: %w", n, err)
@@ -94,48 +92,6 @@ func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 		delete(up, p.schema)
 	}
 	return up, nil
-}
-
-// cloneItem copies an item with all that is in its maps, lists and sets, for functions of
-// the application's to change.
-func cloneItem(item table.Item) table.Item {
-	out := make(table.Item, len(item))
-	for name, av := range item {
-		out[name] = cloneValue(av)
-	}
-	return out
-}
-
-func cloneValue(av types.AttributeValue) types.AttributeValue {
-	switch v := av.(type) {
-	case *types.AttributeValueMemberS:
-		return &types.AttributeValueMemberS{Value: v.Value}
-	case *types.AttributeValueMemberN:
-		return &types.AttributeValueMemberN{Value: v.Value}
-	case *types.AttributeValueMemberBOOL:
-		return &types.AttributeValueMemberBOOL{Value: v.Value}
-	case *types.AttributeValueMemberB:
-		return &types.AttributeValueMemberB{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberM:
-		return &types.AttributeValueMemberM{Value: cloneItem(v.Value)}
-	case *types.AttributeValueMemberL:
-		list := make([]types.AttributeValue, len(v.Value))
-		for i := range v.Value {
-			list[i] = cloneValue(v.Value[i])
-		}
-		return &types.AttributeValueMemberL{Value: list}
-	case *types.AttributeValueMemberSS:
-		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberNS:
-		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberBS:
-		set := make([][]byte, len(v.Value))
-		for i := range v.Value {
-			set[i] = slices.Clone(v.Value[i])
-		}
-		return &types.AttributeValueMemberBS{Value: set}
-	}
-	return av // NULL has nothing to change
 }
 
 // notNewer keeps a row that this program does not know how to read from being overwritten

@@ -92,15 +92,11 @@ func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how 
 	if err != nil {
 		return nil, err
 	}
-	if !c.enter() {
-		return nil, ErrClosed
-	}
-	defer c.work.Done()
-	waiting, stop := c.waiting(ctx)
-	defer stop()
-	if err := c.home(waiting); err != nil {
+	waiting, leave, err := c.admit(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	defer func() {
 		if lease == nil || err != nil {
 			lease = nil

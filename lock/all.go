@@ -69,15 +69,11 @@ func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option
 	if err != nil {
 		return nil, err
 	}
-	if !c.enter() {
-		return nil, ErrClosed
-	}
-	defer c.work.Done()
-	waiting, stop := c.waiting(ctx)
-	defer stop()
-	if err := c.home(waiting); err != nil {
+	waiting, leave, err := c.admit(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	defer func() {
 		if b == nil {
 			g.abandon(ctx)

@@ -363,6 +363,25 @@ func (c *Client) enter() bool {
 	return !c.closed
 }
 
+// admit begins an acquisition, of one lock or of several: the client is open, Close waits
+// for it until leave, and no other region grants the same locks. waiting is ctx, ended by
+// Close.
+func (c *Client) admit(ctx context.Context) (waiting context.Context, leave func(), err error) {
+	if !c.enter() {
+		return nil, nil, ErrClosed
+	}
+	waiting, stop := c.waiting(ctx)
+	leave = func() {
+		stop()
+		c.work.Done()
+	}
+	if err := c.home(waiting); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return waiting, leave, nil
+}
+
 // waiting is ctx, ended with ErrClosed by Close.
 func (c *Client) waiting(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)

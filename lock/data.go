@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ func (d Data) Decode(out any) error {
 		return wrap("decode data", table.ErrNotFound)
 	}
 	// A copy: what decoding hands out may share memory with what it was given.
-	if err := dynamo.Unmarshal(clone(d.av), out); err != nil {
+	if err := dynamo.Unmarshal(table.CloneValue(d.av), out); err != nil {
 		return wrap("decode data", &entity.DecodeError{Type: recordType, Attribute: attrData, Err: err})
 	}
 	return nil
@@ -105,7 +104,7 @@ func newData(v any) (Data, error) {
 	if size > MaxData {
 		return Data{}, fmt.Errorf("%w: a payload of %d bytes, want at most %d", ErrInvalid, size, MaxData)
 	}
-	return dataOf(table.Item{attrData: clone(av)}), nil
+	return dataOf(table.Item{attrData: table.CloneValue(av)}), nil
 }
 
 // dataOf is the payload of a row. A null is none: the decoder leaves it out.
@@ -332,47 +331,4 @@ func measureNumber(text string) (same string, size int, err error) {
 		size++
 	}
 	return fmt.Sprintf("%t %s %d", negative, significant, point), size, nil
-}
-
-// clone copies a value, so that nobody else can change it.
-func clone(av types.AttributeValue) types.AttributeValue {
-	switch av := av.(type) {
-	case *types.AttributeValueMemberS:
-		c := *av
-		return &c
-	case *types.AttributeValueMemberN:
-		c := *av
-		return &c
-	case *types.AttributeValueMemberBOOL:
-		c := *av
-		return &c
-	case *types.AttributeValueMemberNULL:
-		c := *av
-		return &c
-	case *types.AttributeValueMemberB:
-		return &types.AttributeValueMemberB{Value: bytes.Clone(av.Value)}
-	case *types.AttributeValueMemberSS:
-		return &types.AttributeValueMemberSS{Value: append([]string(nil), av.Value...)}
-	case *types.AttributeValueMemberNS:
-		return &types.AttributeValueMemberNS{Value: append([]string(nil), av.Value...)}
-	case *types.AttributeValueMemberBS:
-		c := &types.AttributeValueMemberBS{}
-		for _, b := range av.Value {
-			c.Value = append(c.Value, bytes.Clone(b))
-		}
-		return c
-	case *types.AttributeValueMemberL:
-		c := &types.AttributeValueMemberL{Value: make([]types.AttributeValue, len(av.Value))}
-		for i, e := range av.Value {
-			c.Value[i] = clone(e)
-		}
-		return c
-	case *types.AttributeValueMemberM:
-		c := &types.AttributeValueMemberM{Value: make(map[string]types.AttributeValue, len(av.Value))}
-		for name, e := range av.Value {
-			c.Value[name] = clone(e)
-		}
-		return c
-	}
-	return av
 }

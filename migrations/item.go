@@ -56,7 +56,7 @@ func (r *Run) sameKey(a, b table.Item) bool {
 func (s *segment) become(ctx context.Context, item table.Item) (table.Item, error) {
 	var next table.Item
 	err := safely(func() (err error) {
-		next, err = s.spec.Transform(ctx, cloneItem(item))
+		next, err = s.spec.Transform(ctx, table.CloneItem(item))
 		return err
 	})
 	switch {
@@ -106,53 +106,6 @@ func (s *segment) change(item, next table.Item) table.Op {
 		return table.Invalid(err)
 	}
 	return shape.op(key, item, next)
-}
-
-// cloneItem copies an item in depth, so that Transform may change what it gets.
-func cloneItem(item table.Item) table.Item {
-	c := make(table.Item, len(item))
-	for name, av := range item {
-		c[name] = cloneValue(av)
-	}
-	return c
-}
-
-func cloneValue(av types.AttributeValue) types.AttributeValue {
-	switch v := av.(type) {
-	case *types.AttributeValueMemberM:
-		return &types.AttributeValueMemberM{Value: cloneItem(v.Value)}
-	case *types.AttributeValueMemberL:
-		list := make([]types.AttributeValue, len(v.Value))
-		for i := range list {
-			list[i] = cloneValue(v.Value[i])
-		}
-		return &types.AttributeValueMemberL{Value: list}
-	case *types.AttributeValueMemberS:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberN:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberBOOL:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberNULL:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberB:
-		return &types.AttributeValueMemberB{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberSS:
-		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberNS:
-		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberBS:
-		sets := make([][]byte, len(v.Value))
-		for i := range sets {
-			sets[i] = slices.Clone(v.Value[i])
-		}
-		return &types.AttributeValueMemberBS{Value: sets}
-	}
-	return av
 }
 
 // sizeOf estimates an item's size, rather too large than too small.
