@@ -105,7 +105,12 @@ func documented(w *world) {
 
 	// The item at the position is gone: the segment goes on after its place all the same.
 	last := func(name string) string { return part[name].(*types.AttributeValueMemberS).Value }
-	require.NoError(w, w.table.Write(ctx, table.Delete(keys.NewKey(last("after_pk"), last("after_sk")))))
+	// A page may also end at a row of the toolkit, as the session's with its random key: that is not ours to delete.
+	gone, place := 0, keys.NewKey(last("after_pk"), last("after_sk"))
+	if w.get(place)["n"] != nil {
+		require.NoError(w, w.table.Write(ctx, table.Delete(place)))
+		gone++
+	}
 	_, err = m.Up(ctx)
 	require.NoError(w, err)
 	record = at("MIGRATION", "1_a")
@@ -118,7 +123,7 @@ func documented(w *world) {
 		assert.EqualValues(w, 1, integer(item["m"]))
 		seen++
 	}
-	assert.Equal(w, items-1, seen)
+	assert.Equal(w, items-gone, seen)
 }
 
 // What an application put into keys and items is its own business.
