@@ -29,6 +29,14 @@ const (
 	ReturnNew  Returned = Returned(types.ReturnValueAllNew) // updates only
 )
 
+// wire leaves out what DynamoDB takes for granted.
+func (r Returned) wire() types.ReturnValue {
+	if r == ReturnNone {
+		return ""
+	}
+	return types.ReturnValue(r)
+}
+
 // Write applies all operations or none. A single operation goes out as PutItem,
 // UpdateItem or DeleteItem; several, or a single check, as one TransactWriteItems.
 //
@@ -120,7 +128,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 		in := &dynamodb.PutItemInput{
 			TableName: &t.schema.Name, Item: a.op.item, ConditionExpression: e.condition,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
-			ReturnValues:                        types.ReturnValue(returned),
+			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		}
@@ -137,7 +145,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 		in := &dynamodb.UpdateItemInput{
 			TableName: &t.schema.Name, Key: a.at, ConditionExpression: e.condition, UpdateExpression: e.update,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
-			ReturnValues:                        types.ReturnValue(returned),
+			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		}
@@ -154,7 +162,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 		in := &dynamodb.DeleteItemInput{
 			TableName: &t.schema.Name, Key: a.at, ConditionExpression: e.condition,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
-			ReturnValues:                        types.ReturnValue(returned),
+			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
 			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		}

@@ -3,6 +3,7 @@ package jsontree
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -168,6 +169,9 @@ func (p *parser) object(n *Node, depth int) error {
 			return p.unexpected()
 		}
 		p.pos++
+		if len(n.Members) == 1 { // an attribute value has one member, nearly every other object several
+			n.Members = slices.Grow(n.Members, 7)
+		}
 		n.Members = append(n.Members, Member{Name: name})
 		if err := p.value(&n.Members[len(n.Members)-1].Value, depth+1); err != nil {
 			return err
