@@ -58,7 +58,7 @@ type acquisition struct {
 }
 
 func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) (*acquisition, error) {
-	a := &acquisition{client: c, target: target, nonce: newNonce(), length: c.config.Lease, maxHold: c.config.MaxHold, values: context.WithoutCancel(ctx)}
+	a := &acquisition{client: c, target: target, nonce: c.newNonce(), length: c.config.Lease, maxHold: c.config.MaxHold, values: context.WithoutCancel(ctx)}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("%w: nil option", ErrInvalid)
@@ -86,8 +86,8 @@ func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) 
 
 // acquire runs one acquisition, in the way of how, and takes back what it may have left.
 func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how func(*acquisition, context.Context) (*Lease, error)) (lease *Lease, err error) {
-	began := time.Now()
-	defer func() { c.instruments.asked(ctx, began, err) }()
+	began := c.clock.Now()
+	defer func() { c.instruments.asked(ctx, c.clock.ago(began), err) }()
 	a, err := c.acquisition(ctx, target, opts)
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 		}
 		left := *a
 		left.abandon(ctx)
-		a.nonce, a.unclear, a.seeds = newNonce(), instant{}, nil
+		a.nonce, a.unclear, a.seeds = a.client.newNonce(), instant{}, nil
 	}
 }
 
@@ -382,7 +382,7 @@ func (a *acquisition) abandon(ctx context.Context) {
 
 // takeBack frees the row if it names this acquisition, for which nobody waits any more.
 func (a *acquisition) takeBack(ctx context.Context) {
-	ctx, cancel := detached(ctx)
+	ctx, cancel := a.client.clock.detached(ctx)
 	defer cancel()
 	c := a.client
 	// Nobody is left to hear of a failure; whoever waits for the row has it freed.

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -52,7 +51,7 @@ type (
 )
 
 func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option, one howOne, all howAll) (b *Bundle, err error) {
-	began := time.Now()
+	began := c.clock.Now()
 	g, err := c.gathering(ctx, targets, opts)
 	if err == nil && len(targets) == 1 { // takes its place in the line, and costs less
 		lease, err := c.acquire(ctx, targets[0], opts, one)
@@ -65,7 +64,7 @@ func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option
 		}
 		return nil, err
 	}
-	defer func() { c.instruments.asked(ctx, began, err) }()
+	defer func() { c.instruments.asked(ctx, c.clock.ago(began), err) }()
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +269,7 @@ func (g *gathering) rename(ctx context.Context) {
 	for i, a := range g.list {
 		old := *a
 		left.list[i] = &old
-		a.nonce, a.seeds = newNonce(), nil
+		a.nonce, a.seeds = g.client.newNonce(), nil
 	}
 	left.abandon(ctx)
 	g.unclear = instant{}
@@ -305,7 +304,7 @@ type transaction struct {
 }
 
 func (g *gathering) transaction(start instant, s *session) *transaction {
-	t := &transaction{token: rand.Text(), ops: make([]table.Op, len(g.list)), start: start}
+	t := &transaction{token: g.client.clock.Text(), ops: make([]table.Op, len(g.list)), start: start}
 	for i, a := range g.list {
 		t.ops[i] = a.op(start, s, g.ended[a.key])
 	}
@@ -458,7 +457,7 @@ func (g *gathering) abandon(ctx context.Context) {
 // takeBack frees the rows that name this gathering. Most often those are all or none, which
 // one transaction finds out.
 func (g *gathering) takeBack(ctx context.Context) {
-	ctx, cancel := detached(ctx)
+	ctx, cancel := g.client.clock.detached(ctx)
 	defer cancel()
 	c := g.client
 	for left := g.list; len(left) > 0; {

@@ -28,10 +28,10 @@ func (c *Client) attempts(ctx context.Context, timeout time.Duration, f func(ctx
 	if ctx.Err() != nil {
 		return causeOf(ctx)
 	}
-	wait := lazyBackoff{table: c.table}
+	wait := lazyBackoff{client: c}
 	for {
-		bounded, cancel := context.WithTimeout(ctx, timeout)
-		err := f(table.WithoutRetry(bounded), c.clock.now())
+		bounded, cancel := c.clock.WithTimeout(ctx, timeout)
+		err := f(table.WithoutRetry(bounded), c.clock.instant())
 		timedOut := bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded)
 		cancel()
 		switch {
@@ -56,20 +56,20 @@ func (c *Client) attempts(ctx context.Context, timeout time.Duration, f func(ctx
 
 // lazyBackoff makes its backoff when it is first needed, which is rarely.
 type lazyBackoff struct {
-	table *table.Table
-	wait  backoff.BackOff
+	client *Client
+	wait   backoff.BackOff
 }
 
 // sleep waits for the next attempt; an error means that there should be none.
 func (b *lazyBackoff) sleep(ctx context.Context) error {
 	if b.wait == nil {
-		b.wait = b.table.Backoff()
+		b.wait = b.client.table.Backoff()
 	}
 	d := b.wait.NextBackOff()
 	if d == backoff.Stop {
 		return errStopped
 	}
-	return sleep(ctx, d)
+	return b.client.clock.sleep(ctx, d)
 }
 
 // errAgain asks attempts for another attempt at once.
@@ -78,11 +78,11 @@ var errAgain = errors.New("again")
 var errStopped = errors.New("retries are exhausted")
 
 // sleep returns early, with the cause, when ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
+func (c clock) sleep(ctx context.Context, d time.Duration) error {
+	timer := c.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-timer.C():
 		return nil
 	case <-ctx.Done():
 		return causeOf(ctx)
@@ -119,14 +119,14 @@ func join(first, second error) error {
 
 // detach returns ctx, or a context with a bound of its own where ctx has ended already:
 // giving a lock back must not depend on it.
-func detach(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c clock) detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return context.WithCancel(ctx)
 	}
-	return detached(ctx)
+	return c.detached(ctx)
 }
 
 // detached returns a context that does not end with ctx, but after a bound of its own.
-func detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
+func (c clock) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return c.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
 }

@@ -114,7 +114,7 @@ func (b *Bundle) inTurn(ctx context.Context, ops []table.Op, f func() error) err
 //
 // Cost: one conditional write per lock.
 func (b *Bundle) Release(ctx context.Context) error {
-	ctx, cancel := detach(ctx)
+	ctx, cancel := b.client.clock.detach(ctx)
 	defer cancel()
 	var all error
 	for _, err := range each(b.leases, func(l *Lease) error { return l.release(ctx) }) {

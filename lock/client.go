@@ -1,14 +1,17 @@
 package lock
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
@@ -50,6 +53,9 @@ func New(t *table.Table, config Config) (*Client, error) {
 		return nil, wrap("new", fmt.Errorf("%w: nil table", ErrInvalid))
 	}
 	scheme := t.Scheme()
+	if config.Backoff == nil {
+		config.Backoff = func() backoff.BackOff { return waiting(t.Machine()) }
+	}
 	config = config.WithDefaults(scheme.Delimiter)
 	if err := config.validate(fieldName); err != nil {
 		return nil, wrap("new", err)
@@ -89,7 +95,7 @@ func New(t *table.Table, config Config) (*Client, error) {
 		return nil, wrap("new", err)
 	}
 	c := &Client{
-		table: t, scheme: scheme, config: config, clock: clock{t}, records: records, standalone: standalone, rowKey: rowKey,
+		table: t, scheme: scheme, config: config, clock: clock{Machine: t.Machine(), table: t}, records: records, standalone: standalone, rowKey: rowKey,
 		rows: rows, instruments: i, leases: map[*Lease]struct{}{}, alive: map[string]time.Time{},
 	}
 	if _, err := template(scheme.PKTemplate, config.SessionKey, "id"); err != nil {
@@ -170,7 +176,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 		return err
 	}
 	lost := l.cause()
-	ctx, cancel := detached(ctx)
+	ctx, cancel := l.client.clock.detached(ctx)
 	defer cancel()
 	released := l.release(ctx)
 	switch {
@@ -197,9 +203,10 @@ func (c *Client) Close(ctx context.Context) error {
 		list = append(list, l)
 	}
 	c.mu.Unlock()
+	inOrder(list)
 	c.close()
 	defer c.instruments.stop()
-	ctx, cancel := detach(ctx)
+	ctx, cancel := c.clock.detach(ctx)
 	defer cancel()
 
 	var failed error
@@ -226,6 +233,13 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return wrap("close", causeOf(ctx))
 	}
+}
+
+// inOrder sorts leases by their keys: maps have no order, and the same run should send the same.
+func inOrder(list []*Lease) {
+	slices.SortFunc(list, func(a, b *Lease) int {
+		return cmp.Or(strings.Compare(a.key.PK, b.key.PK), strings.Compare(a.key.SK, b.key.SK))
+	})
 }
 
 // each calls f for each lease, a few at a time: enough to hide latency, not so many as to
@@ -425,7 +439,7 @@ func (c *Client) forget(l *Lease) {
 }
 
 // newNonce is 128 random bits and a little more: 26 characters of base32.
-func newNonce() string { return rand.Text() }
+func (c *Client) newNonce() string { return c.clock.Text() }
 
 // clockIsOff warns once that the local clock is beyond the skew bound.
 func (c *Client) clockIsOff(by time.Duration) {

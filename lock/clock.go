@@ -3,6 +3,7 @@ package lock
 import (
 	"time"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -14,18 +15,25 @@ type instant struct {
 }
 
 // clock is where this package's time comes from.
-type clock struct{ table *table.Table }
+type clock struct {
+	machine.Machine
 
-func (c clock) now() instant {
-	return instant{wall: c.wall(), mono: time.Now()}
+	table *table.Table
 }
+
+func (c clock) instant() instant {
+	return instant{wall: c.wall(), mono: c.Now()}
+}
+
+// ago is how long a reading of Now lies back.
+func (c clock) ago(at time.Time) time.Duration { return machine.Since(c, at) }
 
 func (c clock) wall() time.Time { return c.table.Now().Round(0) }
 
 // since is the longer of the durations that the clocks tell: a lease has ended when either
 // of them says so.
 func (c clock) since(i instant) time.Duration {
-	return max(time.Since(i.mono), c.wall().Sub(i.wall))
+	return max(c.ago(i.mono), c.wall().Sub(i.wall))
 }
 
 // offset says how far DynamoDB's clock is ahead of the local wall clock: at least and at
@@ -44,7 +52,7 @@ func (c clock) offset() offset {
 	}
 	// How much the wall clock has run ahead of the monotonic one since. Which of them is
 	// right nobody knows, and by more than a second one of them has been tampered with.
-	drift := c.wall().Sub(s.Local.Round(0)) - time.Since(s.At)
+	drift := c.wall().Sub(s.Local.Round(0)) - c.ago(s.At)
 	if drift.Abs() > time.Second {
 		return offset{}
 	}
@@ -71,7 +79,7 @@ func (o offset) beyond(bound time.Duration) (by time.Duration, off bool) {
 // the process's clock, and late by up to a second, to which it resolves.
 func (c clock) server() (now time.Time, ok bool) {
 	s, ok := c.table.LastServerTime()
-	return s.Server.Add(time.Since(s.At)), ok
+	return s.Server.Add(c.ago(s.At)), ok
 }
 
 // calendar is the time for what must not be wrong by days, which are the fences of new
@@ -84,7 +92,7 @@ func (c clock) calendar(bound time.Duration) (now time.Time, verified bool) {
 	if !ok {
 		return now, false
 	}
-	server := s.Server.Add(time.Since(s.At))
+	server := s.Server.Add(c.ago(s.At))
 	if now.Before(server.Add(-bound)) || now.After(server.Add(minRetention)) {
 		return server, true
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/mortise-go/mortise/internal/machine"
 )
 
 // Bounds of what a Config and Fixed accept.
@@ -200,7 +202,7 @@ func (c Config) WithDefaults(delimiter byte) Config {
 		c.Skew = 2 * time.Second
 	}
 	if c.Backoff == nil {
-		c.Backoff = waiting
+		c.Backoff = func() backoff.BackOff { return waiting(machine.Real{}) }
 	}
 	if c.StandaloneKey == "" {
 		c.StandaloneKey = "LOCK" + string(rune(delimiter)) + "{name}"
@@ -220,8 +222,8 @@ func (c Config) WithDefaults(delimiter byte) Config {
 	return c
 }
 
-func waiting() backoff.BackOff {
-	return backoff.NewExponentialBackOff(
+func waiting(m machine.Machine) backoff.BackOff {
+	return machine.Backoff(m,
 		backoff.WithInitialInterval(50*time.Millisecond),
 		backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(750*time.Millisecond),

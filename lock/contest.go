@@ -25,6 +25,7 @@ type ended struct {
 // contest is one lock that goroutines of this process wait for, first come first served.
 // Only the first of them ever sends a write. All of it is guarded by the room's mu.
 type contest struct {
+	clock  clock
 	key    keys.Key
 	queue  []*waiter
 	trying *waiter         // has been told to try, and has not reported yet; others may stand before it by now
@@ -97,13 +98,13 @@ func (c *contest) see(r *Record) bool {
 	if same {
 		return false
 	}
-	c.since, c.pause, c.asked = time.Now(), false, false
+	c.since, c.pause, c.asked = c.clock.Now(), false, false
 	return true
 }
 
 // silent says that the holder of a lease of its own has shown no life for all of it.
 func (c *contest) silent() bool {
-	return time.Since(c.since) >= time.Duration(c.holder.Lease)*time.Millisecond
+	return c.clock.ago(c.since) >= time.Duration(c.holder.Lease)*time.Millisecond
 }
 
 // newPolls makes the times between looks.
@@ -167,10 +168,10 @@ func (r *room) schedule(c *contest, d time.Duration) {
 	if !c.pause {
 		d = min(d, max(r.until(c), 0))
 	}
-	c.next, c.stale = soon(d), false
+	c.next, c.stale = c.clock.soon(d), false
 }
 
-func soon(d time.Duration) time.Time { return time.Now().Add(min(d, 24*time.Hour)) }
+func (c clock) soon(d time.Duration) time.Time { return c.Now().Add(min(d, 24*time.Hour)) }
 
 // until is how long until the lock could be taken without being released. It is called
 // with mu held.
@@ -180,7 +181,7 @@ func (r *room) until(c *contest) time.Duration {
 	case !c.holder.Held():
 		return 0 // not seen yet
 	case id == "":
-		d := time.Duration(c.holder.Lease)*time.Millisecond - time.Since(c.since)
+		d := time.Duration(c.holder.Lease)*time.Millisecond - c.clock.ago(c.since)
 		if left, ok := r.client.untilTakeable(c.holder.Until()); ok {
 			d = min(d, left)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -159,18 +158,18 @@ func (s *schedule) sleep() error {
 		return nil
 	}
 	clk := s.client.clock
-	begin := s.done.Add(s.interval + rand.N(min(s.interval/20, maxJitter)))
+	begin := s.done.Add(s.interval + s.client.clock.N(min(s.interval/20, maxJitter)))
 	for {
 		now, ok := clk.server()
 		left := begin.Sub(now)
 		if !ok || left <= 0 {
 			return nil
 		}
-		start := clk.now()
-		if err := sleep(s.open, min(left, time.Minute)); err != nil {
+		start := clk.instant()
+		if err := clk.sleep(s.open, min(left, time.Minute)); err != nil {
 			return err
 		}
-		if clk.since(start)-time.Since(start.mono) > time.Second {
+		if clk.since(start)-clk.ago(start.mono) > time.Second {
 			return nil
 		}
 	}
@@ -220,7 +219,7 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 // whether the run is recorded.
 func (s *schedule) release(ctx context.Context, l *Lease) error {
 	for {
-		bounded, cancel := detached(ctx)
+		bounded, cancel := s.client.clock.detached(ctx)
 		err := l.release(bounded)
 		if errors.Is(err, errRecorded) { // nobody else will free it
 			err = s.client.giveUp(bounded, l.key, l.nonce, l.length)

@@ -23,7 +23,7 @@ func (l *Lease) limitHold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.maxHold > 0 {
-		l.limit = time.AfterFunc(l.maxHold-time.Since(l.written), l.heldTooLong)
+		l.limit = l.client.clock.AfterFunc(l.maxHold-l.client.clock.ago(l.written), l.heldTooLong)
 	}
 }
 
@@ -44,7 +44,7 @@ func (l *Lease) heldTooLong() {
 			return
 		}
 		defer l.endTurn()
-		ctx, cancel := detached(c.closing)
+		ctx, cancel := c.clock.detached(c.closing)
 		defer cancel()
 		if l.released.Load() {
 			return // by the holder, meanwhile

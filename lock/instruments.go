@@ -154,11 +154,11 @@ func attributes(list ...attribute.KeyValue) metric.MeasurementOption {
 }
 
 // asked tells how a call that asks for a lock has ended.
-func (i *instruments) asked(ctx context.Context, began time.Time, err error) {
+func (i *instruments) asked(ctx context.Context, took time.Duration, err error) {
 	if i == nil {
 		return
 	}
-	waited := time.Since(began).Seconds()
+	waited := took.Seconds()
 	if err == nil {
 		i.waits.Record(ctx, waited)
 		return
@@ -189,7 +189,7 @@ func (i *instruments) releaseFailed(ctx context.Context, err error) {
 // held tells that a lease is not held any more; the first time counts.
 func (i *instruments) held(l *Lease) {
 	if i != nil && !l.began.IsZero() && l.measured.CompareAndSwap(false, true) {
-		i.holds.Record(l.ctx, time.Since(l.began).Seconds())
+		i.holds.Record(l.ctx, l.client.clock.ago(l.began).Seconds())
 	}
 }
 

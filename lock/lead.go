@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -67,7 +68,7 @@ const minWait = 100 * time.Millisecond
 func (c *Client) campaign(ctx context.Context) *campaign {
 	p := &campaign{client: c}
 	p.open, p.stop = c.waiting(ctx)
-	p.waits = backoff.NewExponentialBackOff(
+	p.waits = machine.Backoff(c.clock,
 		backoff.WithInitialInterval(minWait),
 		backoff.WithMaxInterval(max(c.config.Lease/2, minWait)),
 		backoff.WithMaxElapsedTime(0),
@@ -98,10 +99,10 @@ func (p *campaign) again(err error) error {
 	case !heals(err):
 		return err
 	case errors.Is(err, ErrRevoked):
-		return sleep(p.open, c.longestPoll())
+		return p.client.clock.sleep(p.open, c.longestPoll())
 	}
 	c.config.Logger.Warn("lock: campaigning again", "error", err)
-	return sleep(p.open, p.waits.NextBackOff())
+	return p.client.clock.sleep(p.open, p.waits.NextBackOff())
 }
 
 // longestPoll is how long somebody may pause between two looks who has waited for a while.
@@ -122,7 +123,7 @@ func (c *Client) longestPoll() time.Duration {
 // otherwise err is why the lease ended before f did.
 func (p *campaign) lead(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) (over bool, err error) {
 	cause, err := p.hold(ctx, l, f)
-	ctx, cancel := detached(ctx)
+	ctx, cancel := p.client.clock.detached(ctx)
 	defer cancel()
 	released := l.release(ctx)
 	switch {
@@ -143,14 +144,14 @@ func (p *campaign) lead(ctx context.Context, l *Lease, f func(context.Context, *
 // hold runs f and says how the lease ended, if it had when f returned. Where f panics the
 // lock is released.
 func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) (cause, err error) {
-	began := time.Now()
+	began := p.client.clock.Now()
 	inside, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer l.whenEnded(cancel)()
 	returned := false
 	defer func() {
 		if !returned { // a panic, or runtime.Goexit
-			ctx, cancel := detached(ctx)
+			ctx, cancel := p.client.clock.detached(ctx)
 			defer cancel()
 			if err := l.release(ctx); err != nil {
 				p.client.config.Logger.Warn("lock: could not release after a panic", "error", err)
@@ -159,7 +160,7 @@ func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *
 	}()
 	err = f(inside, l)
 	returned = true
-	if time.Since(began) > p.client.config.Lease {
+	if p.client.clock.ago(began) > p.client.config.Lease {
 		p.waits.Reset()
 	}
 	return l.cause(), err

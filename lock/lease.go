@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -33,10 +34,10 @@ type Lease struct {
 	cancel  context.CancelCauseFunc
 	over    atomic.Bool // end was called
 
-	mu      sync.Mutex  // guards the following; never held across I/O
-	beat    int64       // of a lease of its own: the last one used
-	written time.Time   // monotonic: when the row's time to live was last set
-	limit   *time.Timer // of the maximum hold; nil without one
+	mu      sync.Mutex    // guards the following; never held across I/O
+	beat    int64         // of a lease of its own: the last one used
+	written time.Time     // monotonic: when the row's time to live was last set
+	limit   machine.Timer // of the maximum hold; nil without one
 	left    leftData
 
 	// turn is held while a guarded write or the release is under way: two transactions
@@ -80,7 +81,7 @@ func (l *Lease) begin() error {
 		}
 		return ErrExpired
 	}
-	l.began = time.Now()
+	l.began = l.client.clock.Now()
 	if !l.client.adopt(l) {
 		l.began = time.Time{}
 		return ErrClosed
@@ -160,7 +161,7 @@ func (l *Lease) cause() error {
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
-	ctx, cancel := detach(ctx)
+	ctx, cancel := l.client.clock.detach(ctx)
 	defer cancel()
 	return l.release(ctx)
 }
@@ -261,7 +262,7 @@ func (l *Lease) forget() {
 // giveBack releases a lease that its acquirer never got to see. Where that fails the session
 // goes on trying.
 func (l *Lease) giveBack(ctx context.Context) error {
-	ctx, cancel := detached(ctx)
+	ctx, cancel := l.client.clock.detached(ctx)
 	defer cancel()
 	l.parting.Store(true)
 	err := l.release(ctx)

@@ -85,7 +85,7 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 // that the lock was taken with; empty and 0 where there is none, or somebody has acquired
 // since.
 func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) (session string, fence int64, err error) {
-	nonce := newNonce() // by which a call whose answer was lost knows what it has done
+	nonce := c.newNonce() // by which a call whose answer was lost knows what it has done
 	err = c.attempts(ctx, maxAttempt, func(ctx context.Context, start instant) error {
 		op := c.rows.force(key, seen, start.wall, c.deleteAfter(c.calendar(), 0), why, nonce)
 		item, err := c.table.Apply(ctx, op, table.ReturnNew)
@@ -134,7 +134,7 @@ func (c *Client) tellTaken(ctx context.Context, session string, q question) {
 	if session == "" {
 		return
 	}
-	ctx, cancel := detached(ctx)
+	ctx, cancel := c.clock.detached(ctx)
 	defer cancel()
 	err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error {
 		_, err := c.ask(ctx, session, q)

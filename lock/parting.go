@@ -21,7 +21,7 @@ type parting struct {
 // taken, and followed by done or keep; by abort in any case.
 func (l *Lease) part(commits bool) *parting {
 	c := l.client
-	p := &parting{lease: l, start: c.clock.now()}
+	p := &parting{lease: l, start: c.clock.instant()}
 	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil {
 		p.heir = c.room.heir(l.key)
 	}

@@ -31,7 +31,7 @@ func (l *Lease) nextBeat() (int64, instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.beat++
-	return l.beat, l.client.clock.now()
+	return l.beat, l.client.clock.instant()
 }
 
 // renewOnce sends one renewal.

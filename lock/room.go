@@ -47,7 +47,7 @@ func (r *room) enter(a *acquisition) (w *waiter, first bool) {
 func (r *room) contest(key keys.Key) *contest {
 	c := r.contests[key]
 	if c == nil {
-		c = &contest{key: key, next: time.Now()}
+		c = &contest{clock: r.client.clock, key: key, next: r.client.clock.Now()}
 		r.contests[key] = c
 	}
 	return c
@@ -90,7 +90,7 @@ func (r *room) leave(w *waiter) (*Lease, instant) {
 			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
 			if c.trying == w {
 				c.trying = nil
-				c.next = time.Now()
+				c.next = r.client.clock.Now()
 			}
 			break
 		}
@@ -140,7 +140,7 @@ func (r *room) lives(w *waiter, session string, row *sessionRow) {
 func (r *room) watch(id string) *sessionWatch {
 	w := r.sessions[id]
 	if w == nil {
-		w = &sessionWatch{}
+		w = &sessionWatch{clock: r.client.clock}
 		r.sessions[id] = w
 	}
 	return w
@@ -219,7 +219,7 @@ func (r *room) back(w *waiter, unclear instant) bool {
 	}
 	c := r.contest(w.acquisition.key)
 	c.queue = append([]*waiter{w}, c.queue...)
-	c.next = time.Now()
+	c.next = r.client.clock.Now()
 	r.changed()
 	return true
 }
@@ -249,7 +249,7 @@ func (r *room) freed(l *Lease) {
 	}
 	c.stale, c.fresh, c.pause = true, true, true
 	c.holder = Record{Fence: l.fence, ReleasedNonce: l.nonce}
-	c.since = time.Now()
+	c.since = r.client.clock.Now()
 	if len(c.onlookers) > 0 {
 		r.clear(c, nil)
 	}
@@ -265,7 +265,7 @@ func (r *room) gone(l *Lease) {
 	if c == nil || c.trying != nil || c.holder.Nonce != l.nonce {
 		return
 	}
-	c.next = time.Now()
+	c.next = r.client.clock.Now()
 	r.changed()
 }
 
@@ -281,10 +281,10 @@ func (r *room) look() {
 			r.read(locks, sessions)
 			continue
 		}
-		timer := time.NewTimer(pause)
+		timer := r.client.clock.NewTimer(pause)
 		select {
 		case <-r.wake:
-		case <-timer.C:
+		case <-timer.C():
 		case <-r.client.closing.Done():
 			timer.Stop()
 			return // the waiters hear of it themselves
@@ -304,7 +304,7 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 		clear(r.sessions)
 		return nil, nil, 0, true
 	}
-	now := time.Now()
+	now := r.client.clock.Now()
 	pause = 24 * time.Hour
 	wanted := map[string]bool{}
 	for _, c := range r.contests {
@@ -442,7 +442,7 @@ func (r *room) sawLock(c *contest, item table.Item) {
 func (r *room) ask(about *contest, q question) {
 	c, session := r.client, about.holder.Session
 	c.run(func() {
-		ctx, cancel := detached(c.closing)
+		ctx, cancel := c.clock.detached(c.closing)
 		defer cancel()
 		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error {
 			_, err := c.ask(ctx, session, q)

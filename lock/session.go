@@ -3,12 +3,12 @@ package lock
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -74,8 +74,8 @@ type session struct {
 // Cost: one conditional write.
 func (c *Client) openSession(ctx context.Context) (*session, error) {
 	s := &session{
-		client: c, id: newNonce(), leases: map[string]*Lease{}, trying: map[string]int{}, orphans: map[string]*Lease{}, wake: make(chan struct{}),
-		idle: time.Now(),
+		client: c, id: c.newNonce(), leases: map[string]*Lease{}, trying: map[string]int{}, orphans: map[string]*Lease{}, wake: make(chan struct{}),
+		idle: c.clock.Now(),
 	}
 	s.key = c.sessionKey(s.id)
 	if err := s.key.Validate(); err != nil {
@@ -138,9 +138,9 @@ func (s *session) keep() {
 	for {
 		// Counted from when the term was begun or renewed: an answer that came late has
 		// used up part of it already.
-		timer := time.NewTimer(max(jitter(period)-s.term.age(), period/10))
+		timer := c.clock.NewTimer(max(c.clock.jitter(period)-s.term.age(), period/10))
 		select {
-		case <-timer.C:
+		case <-timer.C():
 		case <-s.wake:
 			timer.Stop()
 			s.close()
@@ -164,15 +164,15 @@ func (s *session) keep() {
 }
 
 // jitter spreads d over ±10 %, so that many clients that started together drift apart.
-func jitter(d time.Duration) time.Duration {
-	return d - d/10 + rand.N(d/5+1)
+func (c clock) jitter(d time.Duration) time.Duration {
+	return d - d/10 + c.N(d/5+1)
 }
 
 // renew sends renewals until one succeeds, which brings what is asked, or the term ends: false.
 func (s *session) renew(handled []string) (ask []string, ok bool) {
 	c := s.client
 	// Not by the table's policy, which may end long before the lease does.
-	wait := backoff.NewExponentialBackOff(
+	wait := machine.Backoff(c.clock,
 		backoff.WithInitialInterval(max(c.config.Lease/200, minPoll)),
 		backoff.WithMaxInterval(max(c.config.Lease/20, minPoll)),
 		backoff.WithMaxElapsedTime(0),
@@ -180,8 +180,8 @@ func (s *session) renew(handled []string) (ask []string, ok bool) {
 	for {
 		// A share of what is left: a request that hangs leaves time for others.
 		timeout := min(max(s.term.remaining()/3, minPoll), maxAttempt)
-		ctx, cancel := context.WithTimeout(table.WithoutRetry(s.term.ctx), timeout)
-		ask, err := s.renewOnce(ctx, c.clock.now(), handled)
+		ctx, cancel := c.clock.WithTimeout(table.WithoutRetry(s.term.ctx), timeout)
+		ask, err := s.renewOnce(ctx, c.clock.instant(), handled)
 		cancel()
 		if s.term.ctx.Err() != nil {
 			return nil, false
@@ -195,7 +195,7 @@ func (s *session) renew(handled []string) (ask []string, ok bool) {
 			handled = nil // somebody has made another type of the set: renewing comes first
 			continue
 		}
-		if sleep(s.term.ctx, wait.NextBackOff()) != nil {
+		if c.clock.sleep(s.term.ctx, wait.NextBackOff()) != nil {
 			return nil, false
 		}
 	}
@@ -255,6 +255,7 @@ func (s *session) ended(cause error) {
 		list = append(list, l) // their holders may not have left it at that
 	}
 	s.mu.Unlock()
+	inOrder(list)
 	s.client.sessionEnded(s)
 	// All of the contexts first: a Logger that is slow must not delay what the holders hear.
 	first := list[:0:0]
@@ -327,6 +328,7 @@ func (s *session) freeOrphans() {
 		list = append(list, l)
 	}
 	s.mu.Unlock()
+	inOrder(list)
 	for _, l := range list {
 		ctx, cancel := s.spare()
 		if ctx == nil {
@@ -347,7 +349,7 @@ func (s *session) freeOrphans() {
 // rest notes that the session has nothing to do. It is called with mu held.
 func (s *session) rest() {
 	if len(s.leases)+len(s.trying)+len(s.orphans) == 0 && s.idle.IsZero() {
-		s.idle = time.Now()
+		s.idle = s.client.clock.Now()
 	}
 }
 
@@ -366,7 +368,7 @@ func (s *session) knows(nonce string) (*Lease, bool) {
 func (s *session) retireIfIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.idle.IsZero() || time.Since(s.idle) < s.client.config.Lease {
+	if s.idle.IsZero() || s.client.clock.ago(s.idle) < s.client.config.Lease {
 		return false
 	}
 	s.retired = true
@@ -386,7 +388,7 @@ func (s *session) retire() {
 // close ends the term and deletes the row. Should that fail, the row's time to live does it.
 func (s *session) close() {
 	s.term.end(ErrReleased)
-	ctx, cancel := context.WithTimeout(context.Background(), detachedTimeout)
+	ctx, cancel := s.client.clock.WithTimeout(context.Background(), detachedTimeout)
 	defer cancel()
 	scheme := s.client.scheme
 	err := s.client.table.Write(ctx, table.Delete(s.key).If(table.Or(
@@ -405,17 +407,18 @@ func (s *session) refresh() {
 	s.mu.Lock()
 	var old []*Lease
 	for _, l := range s.leases {
-		if time.Since(l.writtenAt()) > c.config.Retention/2 {
+		if c.clock.ago(l.writtenAt()) > c.config.Retention/2 {
 			old = append(old, l)
 		}
 	}
 	s.mu.Unlock()
+	inOrder(old)
 	for _, l := range old {
 		ctx, cancel := s.spare()
 		if ctx == nil {
 			return
 		}
-		now := time.Now()
+		now := c.clock.Now()
 		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, c.deleteAfter(c.calendar(), l.length)))
 		cancel()
 		switch {
@@ -437,5 +440,5 @@ func (s *session) spare() (context.Context, context.CancelFunc) {
 	if s.term.remaining() < lease/2 {
 		return nil, nil
 	}
-	return context.WithTimeout(table.WithoutRetry(s.term.ctx), min(lease/6, maxAttempt))
+	return s.client.clock.WithTimeout(table.WithoutRetry(s.term.ctx), min(lease/6, maxAttempt))
 }

@@ -10,6 +10,7 @@ import (
 
 // sessionWatch is what this process has seen of somebody else's session.
 type sessionWatch struct {
+	clock   clock
 	row     sessionRow
 	since   time.Time // monotonic: when this beat was seen first
 	dead    bool
@@ -19,7 +20,7 @@ type sessionWatch struct {
 // see takes a sighting in; older ones, from reads that lag behind, change nothing.
 func (w *sessionWatch) see(row *sessionRow) {
 	if w.since.IsZero() || row.Beat > w.row.Beat {
-		w.row, w.since = *row, time.Now()
+		w.row, w.since = *row, w.clock.Now()
 	}
 	w.dead, w.missing = w.dead || row.Dead != 0, false
 }
@@ -27,14 +28,14 @@ func (w *sessionWatch) see(row *sessionRow) {
 // proved takes in a row that a refused write has met, which is how things are.
 func (w *sessionWatch) proved(row *sessionRow) {
 	if row.Beat != w.row.Beat || w.since.IsZero() {
-		w.since = time.Now()
+		w.since = w.clock.Now()
 	}
 	w.row, w.missing = *row, false
 }
 
 // silent says that the beat has been the same for a whole lease.
 func (w *sessionWatch) silent() bool {
-	return !w.since.IsZero() && time.Since(w.since) >= time.Duration(w.row.Lease)*time.Millisecond
+	return !w.since.IsZero() && w.clock.ago(w.since) >= time.Duration(w.row.Lease)*time.Millisecond
 }
 
 // known says that the row has been looked for. It has not where another lock under the same
@@ -49,7 +50,7 @@ func (w *sessionWatch) wait(c *Client) time.Duration {
 	case w.since.IsZero():
 		return 0 // not seen yet: look at once
 	}
-	d := time.Duration(w.row.Lease)*time.Millisecond - time.Since(w.since)
+	d := time.Duration(w.row.Lease)*time.Millisecond - w.clock.ago(w.since)
 	if left, ok := c.untilTakeable(fromMillis(w.row.Expires)); ok {
 		d = min(d, left)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/machine"
 )
 
 // term is the time for which something is held: from the last proven renewal to the end
@@ -20,7 +22,7 @@ type term struct {
 
 	mu      sync.Mutex
 	start   instant // of the last request that is known to have been applied
-	timer   *time.Timer
+	timer   machine.Timer
 	ended   bool
 	renewal error // of the last renewal, when it failed
 }
@@ -38,7 +40,7 @@ func (t *term) begin(onEnd func(cause error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.onEnd = onEnd
-	t.timer = time.AfterFunc(t.wait(), t.check)
+	t.timer = t.clock.AfterFunc(t.wait(), t.check)
 }
 
 // left is how long the term goes on unless extended. It is called with mu held.
@@ -84,7 +86,7 @@ func (t *term) remaining() time.Duration {
 func (t *term) age() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Since(t.start.mono)
+	return t.clock.ago(t.start.mono)
 }
 
 // extend tells of a renewal whose request was sent at start and applied. It returns false

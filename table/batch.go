@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -57,7 +56,7 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 		if wait == nil {
 			wait = t.retry.backoff()
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := t.retry.pause(ctx, wait); err != nil {
 			return work, err
 		}
 		t.count(ctx, Totals{Retries: 1})
@@ -66,15 +65,15 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 }
 
 // pause waits as long as b says; an error means that b or ctx ended.
-func pause(ctx context.Context, b backoff.BackOff) error {
+func (r Retry) pause(ctx context.Context, b backoff.BackOff) error {
 	d := b.NextBackOff()
 	if d == backoff.Stop {
 		return ErrThrottled
 	}
-	timer := time.NewTimer(d)
+	timer := r.machine.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-timer.C():
 		return nil
 	case <-ctx.Done():
 		return ended(ctx)

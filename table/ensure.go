@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/internal/machine"
 )
 
 // Ensure makes the live table what the schema wants: it creates the table, or adds what is
@@ -72,7 +74,7 @@ func inUse(err error) bool {
 // settle waits until the table and all its indexes are active. A table that does not exist
 // is settled too.
 func (t *Table) settle(ctx context.Context) error {
-	wait := backoff.NewExponentialBackOff(
+	wait := machine.Backoff(t.machine,
 		backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(10*time.Second),
 		backoff.WithMaxElapsedTime(0), // as long as ctx allows: filling an index may take hours
@@ -86,7 +88,7 @@ func (t *Table) settle(ctx context.Context) error {
 		case types.TableStatusArchiving, types.TableStatusArchived, types.TableStatusInaccessibleEncryptionCredentials:
 			return fmt.Errorf("table: ensure: %w: table %s is %s", ErrSchema, t.schema.Name, d.TableStatus)
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := t.retry.pause(ctx, wait); err != nil {
 			return fmt.Errorf("table: ensure: wait until %s is active: %w", t.schema.Name, err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/internal/machine"
 )
 
 // Retry is the one policy by which a Table repeats requests. The SDK's own retries are
@@ -29,11 +31,14 @@ type Retry struct {
 	// without an answer; calls whose context ends sooner, or that are sent once
 	// (WithoutRetry), are left alone. A negative one means none. Defaults to 5 s.
 	Timeout time.Duration
+
+	machine machine.Machine
 }
 
-func (r Retry) withDefaults() Retry {
+func (r Retry) withDefaults(m machine.Machine) Retry {
+	r.machine = m
 	if r.Backoff == nil {
-		r.Backoff = defaultBackoff
+		r.Backoff = func() backoff.BackOff { return defaultBackoff(m) }
 	}
 	if r.Retryable == nil {
 		r.Retryable = Retryable
@@ -50,7 +55,7 @@ func (r Retry) bounded(ctx context.Context, request func(context.Context) (answe
 	if r.Timeout < 0 || ok && time.Until(deadline) <= r.Timeout || ctx.Value(onceKey{}) != nil {
 		return request(ctx)
 	}
-	inner, cancel := context.WithTimeout(ctx, r.Timeout)
+	inner, cancel := r.machine.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	ans, err := request(inner)
 	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -69,8 +74,8 @@ func (e *timeoutError) Error() string {
 
 func (e *timeoutError) Unwrap() error { return ErrUnreachable }
 
-func defaultBackoff() backoff.BackOff {
-	return backoff.NewExponentialBackOff(
+func defaultBackoff(m machine.Machine) backoff.BackOff {
+	return machine.Backoff(m,
 		backoff.WithInitialInterval(25*time.Millisecond),
 		backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(10*time.Second),
@@ -134,7 +139,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 		return withCause(ctx, last)
 	}
 	first := true
-	err := backoff.Retry(func() error {
+	err := backoff.RetryNotifyWithTimer(func() error {
 		if !first {
 			again()
 			last = attempt()
@@ -144,7 +149,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 			return backoff.Permanent(last)
 		}
 		return last
-	}, backoff.WithContext(r.backoff(), ctx))
+	}, backoff.WithContext(r.backoff(), ctx), nil, &machine.Waits{Machine: r.machine})
 	if err == nil {
 		return nil
 	}

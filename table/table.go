@@ -17,17 +17,19 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/keys"
 )
 
 // Table is one DynamoDB table, seen through its schema. It is safe for concurrent use.
 type Table struct {
-	client Client
-	schema Schema
-	scheme keys.Scheme // schema.Keys with its defaults filled in
-	retry  Retry
-	now    func() time.Time
-	meters []*Usage // of Metered
+	client  Client
+	schema  Schema
+	scheme  keys.Scheme // schema.Keys with its defaults filled in
+	retry   Retry
+	now     func() time.Time
+	machine machine.Machine
+	meters  []*Usage // of Metered
 	*findings
 }
 
@@ -74,7 +76,7 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("table: open: %w", err)
 	}
-	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, findings: &findings{names: map[string]any{}}}
+	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, machine: machine.Of(client), findings: &findings{names: map[string]any{}}}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("table: open: %w: nil option", ErrInvalid)
@@ -83,7 +85,7 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 			return nil, fmt.Errorf("table: open: %w", err)
 		}
 	}
-	t.retry = t.retry.withDefaults()
+	t.retry = t.retry.withDefaults(t.machine)
 	return t, nil
 }
 
@@ -164,6 +166,9 @@ type ServerTime struct {
 	Trip   time.Duration // from sending to receiving
 }
 
+// Machine is what the packages of this module take time and chance from.
+func (t *Table) Machine() machine.Machine { return t.machine }
+
 // LastServerTime is the most recent sighting; false before the first answer.
 func (t *Table) LastServerTime() (ServerTime, bool) {
 	t.mu.Lock()
@@ -178,7 +183,7 @@ func (t *Table) see(server time.Time, start time.Time) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sighting = ServerTime{Server: server, Local: now, At: time.Now(), Trip: now.Sub(start)}
+	t.sighting = ServerTime{Server: server, Local: now, At: t.machine.Now(), Trip: now.Sub(start)}
 }
 
 // answer is what every output of the SDK has.

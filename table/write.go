@@ -2,7 +2,6 @@ package table
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -58,7 +57,7 @@ func (t *Table) Write(ctx context.Context, ops ...Op) error {
 		_, err := t.single(ctx, list[0], ReturnNone)
 		return err
 	}
-	return t.transact(ctx, newToken(), list)
+	return t.transact(ctx, t.newToken(), list)
 }
 
 // WriteOnce is Write with a token of the caller's, 1 to 36 characters: however often it is
@@ -276,4 +275,4 @@ func (t *Table) transactItem(a *action) (types.TransactWriteItem, error) {
 }
 
 // newToken is an idempotency token: 26 characters of randomness.
-func newToken() string { return rand.Text() }
+func (t *Table) newToken() string { return t.machine.Text() }

@@ -418,8 +418,8 @@ func (a *audit) callee(call *ast.CallExpr) types.Object {
 }
 
 // quickInterfaces are those whose methods are called under a mutex with good reason: they
-// only tell.
-var quickInterfaces = []string{"context.Context", "error"}
+// only tell, or set a timer. A machine is this module's own.
+var quickInterfaces = []string{"context.Context", "error", module + "/internal/machine.Machine", module + "/internal/machine.Timer"}
 
 // judge says why a call must not be made while a mutex is held; empty where it may.
 func (a *audit) judge(call *ast.CallExpr) string {
