@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// LockSet is Jepsen's test of that name: clients take turns, by a lock, in reading a set,
+// adding an element and writing it back.
+type LockSet struct {
+	Clients   int
+	Rounds    int           // of each client
+	Lease     time.Duration // defaults to 5 s
+	Overslept float64       // share of the critical sections in which the process is paused beyond its lease
+	Unguarded bool          // the negative twin: writes do not depend on the lock
+}
+
+// Run runs the workload and checks it: every element whose write was acknowledged is in the
+// set, and none whose write was refused.
+func (s LockSet) Run(w *World) Tally {
+	if s.Lease == 0 {
+		s.Lease = 5 * time.Second
+	}
+	r := &lockSet{LockSet: s, world: w, key: keys.NewKey("SET", "SET"), state: map[int64]state{}}
+	for i := range s.Clients {
+		left := s.Rounds
+		w.Supervise(fmt.Sprint("client", i+1), func(p *Process) {
+			locks := p.Locks(lock.Config{Lease: s.Lease, HomeRegion: tabletest.Region})
+			p.Go("w", func(ctx context.Context, x *Worker) {
+				for left > 0 && ctx.Err() == nil && !p.Crashed() {
+					left--
+					r.round(ctx, x, locks)
+				}
+			})
+		})
+	}
+	w.Settle()
+	return r.check()
+}
+
+// state is what a client knows of an element.
+type state int
+
+const (
+	unknown state = iota
+	acknowledged
+	refused
+)
+
+type lockSet struct {
+	LockSet
+
+	world *World
+	key   keys.Key
+
+	mu    sync.Mutex
+	next  int64
+	state map[int64]state
+}
+
+// round is one critical section.
+func (s *lockSet) round(ctx context.Context, x *Worker, locks *lock.Client) {
+	x.Sleep(x.Between(0, 200*time.Millisecond))
+	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, 2*time.Minute))
+	defer cancel()
+	x.Note("acquires")
+	l, err := locks.Acquire(bounded, lock.Name("set"))
+	if err != nil {
+		x.Note("does not acquire: %v", err)
+		return
+	}
+	x.Note("holds, fence %d", l.Fence())
+	set, err := s.read(ctx, x)
+	if err == nil {
+		if x.Float64() < s.Overslept {
+			x.Pause(s.Lease+x.Between(0, 2*s.Lease), x.IntN(2) == 0)
+		} else {
+			x.Sleep(x.Between(0, 50*time.Millisecond))
+		}
+		s.write(ctx, x, l, set)
+	}
+	err = l.Release(ctx)
+	x.Note("releases: %v", err)
+}
+
+// element names a new element, of which nothing is known yet.
+func (s *lockSet) element() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next++
+	s.state[s.next] = unknown
+	return s.next
+}
+
+func (s *lockSet) read(ctx context.Context, x *Worker) ([]int64, error) {
+	item, err := x.Process.Table().Get(ctx, s.key, true)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		x.Note("cannot read: %v", err)
+		return nil, err
+	}
+	return numbers(item["elements"]), nil
+}
+
+func (s *lockSet) write(ctx context.Context, x *Worker, l *lock.Lease, set []int64) {
+	e := s.element()
+	op := table.Update(s.key, table.Attr("elements").Set(append(set, e)))
+	var err error
+	if s.Unguarded {
+		err = x.Process.Table().Write(ctx, op)
+	} else {
+		err = l.Write(ctx, op)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.state[e] = acknowledged
+	case errors.Is(err, lock.ErrLost):
+		s.state[e] = refused
+	}
+	x.Note("adds %d: %v", e, err)
+}
+
+func (s *lockSet) check() Tally {
+	item, err := s.world.Table().Get(s.world.Context(), s.key, true)
+	if err != nil && !errors.Is(err, table.ErrNotFound) {
+		s.world.must(err)
+	}
+	set := numbers(item["elements"])
+	var c Tally
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for e := int64(1); e <= s.next; e++ {
+		in := slices.Contains(set, e)
+		switch s.state[e] {
+		case acknowledged:
+			c.Acknowledged++
+			if !in {
+				c.Lost++
+				s.world.Violation("element %d was acknowledged and is lost", e)
+			}
+		case refused:
+			c.Refused++
+			if in {
+				s.world.Violation("element %d was refused and is there", e)
+			}
+		case unknown:
+			c.Unknown++
+		}
+	}
+	return c
+}
+
+// numbers reads a list of numbers.
+func numbers(av types.AttributeValue) []int64 {
+	l, ok := av.(*types.AttributeValueMemberL)
+	if !ok {
+		return nil
+	}
+	var out []int64
+	for _, e := range l.Value {
+		if n, ok := e.(*types.AttributeValueMemberN); ok {
+			if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}

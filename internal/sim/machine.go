@@ -1,0 +1,260 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"hash/fnv"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/machine"
+)
+
+// Clock is what is wrong with a process's clocks.
+type Clock struct {
+	Offset time.Duration // of the wall clock
+	Wall   float64       // how fast the wall clock runs; 0 for 1
+	Rate   float64       // how fast the clock of timers and durations runs; 0 for 1
+}
+
+func (c Clock) withDefaults() Clock {
+	if c.Wall == 0 {
+		c.Wall = 1
+	}
+	if c.Rate == 0 {
+		c.Rate = 1
+	}
+	return c
+}
+
+// simulated is a process's machine. Its clocks are computed from true time, which is the
+// bubble's.
+type simulated struct {
+	seed  uint64
+	boot  time.Time
+	clock Clock
+
+	mu        sync.Mutex
+	offset    time.Duration // of the wall clock, jumps included
+	stopped   bool          // nothing runs
+	suspended time.Time     // when the whole machine was stopped, its clock of durations included; zero while not
+	asleep    time.Duration // for how long it was, altogether
+	parked    []*alarm      // were due while stopped
+	drawn     time.Time     // when a text was drawn last
+	draws     uint64        // at that instant
+}
+
+func newMachine(seed uint64, clock Clock) *simulated {
+	clock = clock.withDefaults()
+	return &simulated{seed: seed, boot: time.Now(), clock: clock, offset: clock.Offset}
+}
+
+// Now is for package machine.
+func (m *simulated) Now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now()
+}
+
+func (m *simulated) now() time.Time {
+	at := time.Now()
+	if !m.suspended.IsZero() {
+		at = m.suspended
+	}
+	return m.boot.Round(0).Add(scale(at.Sub(m.boot)-m.asleep, m.clock.Rate))
+}
+
+// Wall is the clock that says what day it is.
+func (m *simulated) Wall() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.boot.Round(0).Add(scale(time.Since(m.boot), m.clock.Wall) + m.offset)
+}
+
+// jump sets the wall clock.
+func (m *simulated) jump(by time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.offset += by
+}
+
+func scale(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
+
+// lateness is by how much a timer is late, as timers are: so that two of one process hardly
+// ever go off at the same instant.
+func (m *simulated) lateness(d time.Duration) time.Duration {
+	return time.Duration(m.chance("timer", uint64(d)) % uint64(50*time.Microsecond))
+}
+
+// alarm is a timer of a simulated machine.
+type alarm struct {
+	m    *simulated
+	c    chan time.Time
+	f    func()
+	due  time.Time   // by the machine's clock; guarded by the machine's mu
+	wake *time.Timer // of true time
+	live bool        // has neither gone off nor been stopped
+}
+
+// NewTimer is for package machine.
+func (m *simulated) NewTimer(d time.Duration) machine.Timer {
+	a := &alarm{m: m, c: make(chan time.Time, 1)}
+	a.Reset(d)
+	return a
+}
+
+// AfterFunc is for package machine.
+func (m *simulated) AfterFunc(d time.Duration, f func()) machine.Timer {
+	a := &alarm{m: m, f: f}
+	a.Reset(d)
+	return a
+}
+
+// C is for package machine.
+func (a *alarm) C() <-chan time.Time { return a.c }
+
+// Stop is for package machine.
+func (a *alarm) Stop() bool {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	return a.stop()
+}
+
+func (a *alarm) stop() bool {
+	was := a.live
+	a.live = false
+	if a.wake != nil {
+		a.wake.Stop()
+	}
+	if a.c != nil { // as since Go 1.23: nothing stale is received
+		select {
+		case <-a.c:
+		default:
+		}
+	}
+	return was
+}
+
+// Reset is for package machine.
+func (a *alarm) Reset(d time.Duration) bool {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	was := a.stop()
+	a.live = true
+	a.due = a.m.now().Add(max(d, 0))
+	a.arm(a.m.lateness(d))
+	return was
+}
+
+// arm sets the timer of true time. It is called with the machine's mu held.
+func (a *alarm) arm(late time.Duration) {
+	wait := max(scale(a.due.Sub(a.m.now()), 1/a.m.clock.Rate), 0) + late
+	if a.wake == nil {
+		a.wake = time.AfterFunc(max(wait, 1), a.ring)
+		return
+	}
+	a.wake.Reset(max(wait, 1))
+}
+
+func (a *alarm) ring() {
+	m := a.m
+	m.mu.Lock()
+	switch {
+	case !a.live:
+		m.mu.Unlock()
+		return
+	case m.stopped:
+		m.parked = append(m.parked, a)
+		m.mu.Unlock()
+		return
+	case m.now().Before(a.due): // the machine was suspended meanwhile
+		a.arm(m.lateness(0))
+		m.mu.Unlock()
+		return
+	}
+	a.live = false
+	if a.f == nil {
+		a.c <- m.now()
+		m.mu.Unlock()
+		return
+	}
+	m.mu.Unlock()
+	a.f()
+}
+
+// stop has nothing run any more; with suspend the clock of durations stands still, too.
+func (m *simulated) stop(suspend bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = true
+	if suspend && m.suspended.IsZero() {
+		m.suspended = time.Now()
+	}
+}
+
+// resume lets everything run again. What was due meanwhile comes within moments, in an order
+// that the seed decides.
+func (m *simulated) resume() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = false
+	if !m.suspended.IsZero() {
+		m.asleep += time.Since(m.suspended)
+		m.suspended = time.Time{}
+	}
+	slices.SortStableFunc(m.parked, func(a, b *alarm) int { return cmp.Compare(a.due.UnixNano(), b.due.UnixNano()) })
+	for i, a := range m.parked {
+		a.arm(time.Duration(m.chance("resume", uint64(i)) % uint64(200*time.Microsecond)))
+	}
+	m.parked = nil
+}
+
+// WithTimeout is for package machine. It goes on while the machine is stopped: what it ends
+// then can do nothing until the machine goes on.
+func (m *simulated) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, scale(d, 1/m.clock.Rate)+m.lateness(d))
+}
+
+// chance is a number that depends on nothing but the seed, the instant and what it is for.
+func (m *simulated) chance(what string, n uint64) uint64 {
+	return mix(m.seed, what, uint64(time.Since(m.boot)), n)
+}
+
+// N is for package machine.
+func (m *simulated) N(d time.Duration) time.Duration {
+	hi, _ := bits.Mul64(m.chance("n", uint64(d)), uint64(d))
+	return time.Duration(hi)
+}
+
+// Text is for package machine.
+func (m *simulated) Text() string {
+	m.mu.Lock()
+	if now := time.Now(); !now.Equal(m.drawn) {
+		m.drawn, m.draws = now, 0
+	}
+	m.draws++
+	n := m.draws
+	m.mu.Unlock()
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], m.chance("text", n))
+	binary.BigEndian.PutUint64(b[8:], m.chance("more", n))
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])
+}
+
+// mix makes one number of several.
+func mix(seed uint64, what string, numbers ...uint64) uint64 {
+	h := fnv.New64a()
+	_ = binary.Write(h, binary.BigEndian, seed)
+	_, _ = h.Write([]byte(what))
+	_ = binary.Write(h, binary.BigEndian, numbers)
+	x := h.Sum64() // FNV's upper bits are poor: the finalizer of SplitMix64
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}

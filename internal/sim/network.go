@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// errGone is what requests of processes meet after the end of the world.
+var errGone = errors.New("sim: the world has ended")
+
+// network is between processes and the engine. One goroutine, run, does all of its work, and
+// nothing else that concerns more than one process happens outside it.
+type network struct {
+	world *World
+	kick  chan struct{}
+	quit  chan struct{}
+	done  chan struct{}
+
+	mu     sync.Mutex
+	inbox  []*flight
+	agenda []*event // to be scheduled
+	ended  bool     // requests fail at once
+
+	events schedule // of run only
+	count  int      // requests so far
+}
+
+// flight is a request on its way, and its answer.
+type flight struct {
+	Request
+
+	http    *http.Request
+	body    []byte
+	reply   chan reply // of capacity 1
+	outcome Outcome
+}
+
+type reply struct {
+	response *http.Response
+	err      error
+}
+
+// event is something that happens at an instant.
+type event struct {
+	at     time.Time
+	of     int // process; 0 for the world
+	number int // in the order of scheduling, which settles what comes first at one instant
+	do     func()
+}
+
+type schedule []*event
+
+func (s schedule) Len() int { return len(s) }
+func (s schedule) Less(i, j int) bool {
+	return cmp.Or(s[i].at.Compare(s[j].at), cmp.Compare(s[i].number, s[j].number)) < 0
+}
+func (s schedule) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *schedule) Push(x any)   { *s = append(*s, x.(*event)) } //nolint:forcetypeassert // of the heap's own
+func (s *schedule) Pop() any {
+	old := *s
+	last := old[len(old)-1]
+	*s = old[:len(old)-1]
+	return last
+}
+
+func newNetwork(w *World) *network {
+	return &network{world: w, kick: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+}
+
+// later schedules something, on behalf of a process or of the world.
+func (n *network) later(of int, at time.Time, do func()) {
+	n.mu.Lock()
+	n.agenda = append(n.agenda, &event{at: at, of: of, do: do})
+	n.mu.Unlock()
+	n.wake()
+}
+
+// at schedules something. It is called by run alone.
+func (n *network) at(at time.Time, do func()) {
+	n.world.scheduled++
+	heap.Push(&n.events, &event{at: at, number: n.world.scheduled, do: do})
+}
+
+// run is the world's one goroutine in which things happen.
+func (n *network) run() {
+	defer close(n.done)
+	for {
+		synctest.Wait() // until all that has happened so far has come to rest
+		n.accept()
+		if len(n.events) > 0 && !n.events[0].at.After(time.Now()) {
+			heap.Pop(&n.events).(*event).do() //nolint:forcetypeassert // of the heap's own
+			continue
+		}
+		wait := time.Hour
+		if len(n.events) > 0 {
+			wait = time.Until(n.events[0].at)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-n.kick:
+		case <-n.quit:
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+func (n *network) wake() {
+	select {
+	case n.kick <- struct{}{}:
+	default:
+	}
+}
+
+// accept takes what was handed in at this instant, in an order of its own.
+func (n *network) accept() {
+	n.mu.Lock()
+	list, agenda := n.inbox, n.agenda
+	n.inbox, n.agenda = nil, nil
+	n.mu.Unlock()
+	slices.SortStableFunc(agenda, func(a, b *event) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.of, b.of)) })
+	for _, e := range agenda {
+		n.at(e.at, e.do)
+	}
+	for _, f := range list {
+		f.Keys = keysOf(f.body, n.world.scheme.PK, n.world.scheme.SK)
+		n.world.history.aliases(f.Keys)
+	}
+	slices.SortStableFunc(list, func(a, b *flight) int {
+		return cmp.Or(cmp.Compare(a.Process.id, b.Process.id), strings.Compare(a.Operation, b.Operation), slices.Compare(a.Keys, b.Keys), cmp.Compare(len(a.body), len(b.body)))
+	})
+	for _, f := range list {
+		if f.Process.holds(func() { n.back(f) }) {
+			continue
+		}
+		n.count++
+		f.Number = n.count
+		f.outcome = n.world.decide(&f.Request)
+		n.send(f)
+	}
+}
+
+// back hands a request in again that was held while its process was stopped.
+func (n *network) back(f *flight) {
+	n.mu.Lock()
+	n.inbox = append(n.inbox, f)
+	n.mu.Unlock()
+	n.wake()
+}
+
+// send schedules what becomes of a request.
+func (n *network) send(f *flight) {
+	o := &f.outcome
+	n.world.note(f.Process, "sends", f.String(), o.String())
+	now := time.Now()
+	if o.Lose {
+		n.at(now.Add(o.There+o.Back), func() { n.answer(f, reply{err: reset()}) })
+	} else {
+		n.at(now.Add(o.There), func() {
+			r := n.deliver(f, o.Refuse, o.Fault)
+			if o.LoseReply {
+				r = reply{err: reset()}
+			}
+			n.at(time.Now().Add(o.Back), func() { n.answer(f, r) })
+		})
+	}
+	for _, later := range o.Again {
+		n.at(now.Add(later), func() { n.deliver(f, "", nil) })
+	}
+}
+
+// reset is what a client's transport reports for what was lost.
+func reset() error { return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET} }
+
+// deliver gives a request to the engine.
+func (n *network) deliver(f *flight, refuse string, faults []tabletest.Fault) reply {
+	w := n.world
+	if refuse != "" {
+		w.note(f.Process, "refused", f.String(), refuse)
+		return reply{response: refusal(refuse)} //nolint:bodyclose // by the client
+	}
+	w.engine.ResetRequests()
+	w.engine.Inject(faults...)
+	again := f.http.Clone(context.Background())
+	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(f.body)), int64(len(f.body))
+	response, err := w.engine.HTTPClient().Do(again) //nolint:bodyclose // by the client
+	w.engine.ClearFaults()
+	what := "lost"
+	if err == nil {
+		what = strconv.Itoa(response.StatusCode)
+	}
+	w.applied++
+	w.note(f.Process, "applied", f.String(), what)
+	return reply{response: response, err: err}
+}
+
+// answer brings an answer to its process, unless that is no more, or when it goes on.
+func (n *network) answer(f *flight, r reply) {
+	if !f.Process.holds(func() { n.answer(f, r) }) {
+		f.reply <- r
+	}
+}
+
+// end has all requests fail from now on, those under way included.
+func (n *network) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = true
+}
+
+// line is a process's way to the network.
+type line struct{ process *Process }
+
+// Do is for the SDK.
+func (l line) Do(r *http.Request) (*http.Response, error) {
+	n := l.process.world.network
+	body, err := io.ReadAll(r.Body)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	f := &flight{Request: Request{Process: l.process, Operation: operation}, http: r, body: body, reply: make(chan reply, 1)}
+	n.mu.Lock()
+	if n.ended {
+		n.mu.Unlock()
+		return nil, errGone
+	}
+	n.inbox = append(n.inbox, f)
+	n.mu.Unlock()
+	n.wake()
+	select {
+	case got := <-f.reply:
+		return got.response, got.err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	case <-n.world.over:
+		return nil, errGone
+	}
+}

@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Process is a simulated process on a machine of its own.
+type Process struct {
+	Name string
+
+	world   *World
+	id      int
+	machine *simulated
+	table   *table.Table
+	workers sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool     // paused, suspended or crashed
+	crashed bool     // for ever
+	cut     bool     // from the network
+	held    []func() // answers that came while it was stopped
+	clients []*lock.Client
+	again   func() // boots its successor
+}
+
+// client is an SDK client that brings its machine along.
+type client struct {
+	*dynamodb.Client
+
+	machine machine.Machine
+}
+
+// Machine is for package machine.
+func (c client) Machine() machine.Machine { return c.machine }
+
+// Boot starts a process. Its clocks are what the profile makes of them; its table has the
+// schema of the world's and the default policies.
+func (w *World) Boot(name string) *Process { return w.BootWith(name, nil) }
+
+// BootWith starts a process with given clocks.
+func (w *World) BootWith(name string, clock *Clock) *Process {
+	w.mu.Lock()
+	p := &Process{Name: name, world: w, id: len(w.processes) + 1}
+	w.processes = append(w.processes, p)
+	w.mu.Unlock()
+	if clock == nil {
+		clock = w.Profile.clock(rand.New(rand.NewPCG(mix(w.Seed, "clock", uint64(p.id)), 0)))
+	}
+	p.machine = newMachine(mix(w.Seed, "machine", uint64(p.id)), *clock)
+	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = line{p} })
+	var err error
+	p.table, err = table.Open(client{sdk, p.machine}, w.table.Schema(), table.WithClock(p.machine.Wall))
+	w.must(err)
+	w.say(p, "", "%s boots, with %v", name, *clock)
+	w.weather(p)
+	return p
+}
+
+// Supervise starts a process and, whenever it has crashed, another one of that name within
+// seconds. run starts the workers of each.
+func (w *World) Supervise(name string, run func(p *Process)) {
+	p := w.Boot(name)
+	p.again = func() { w.Supervise(name, run) }
+	run(p)
+}
+
+// Table is the process's table.
+func (p *Process) Table() *table.Table { return p.table }
+
+// Locks makes a lock client. It is closed at the end of the world.
+func (p *Process) Locks(config lock.Config) *lock.Client {
+	if config.Owner == "" {
+		config.Owner = p.Name
+	}
+	config.Logger = p.world.logger
+	c, err := lock.New(p.table, config)
+	p.world.must(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients = append(p.clients, c)
+	return c
+}
+
+// Worker is a goroutine of a process.
+type Worker struct {
+	*rand.Rand // decided by the seed and the worker's name
+
+	Process *Process
+	Name    string
+}
+
+// Go starts a worker. World.Wait waits for it, unless its process has crashed.
+func (p *Process) Go(name string, f func(ctx context.Context, x *Worker)) {
+	x := &Worker{Process: p, Name: name, Rand: rand.New(rand.NewPCG(mix(p.world.Seed, "worker "+name, uint64(p.id)), 0))}
+	w := p.world
+	w.mu.Lock()
+	w.running[p]++
+	w.mu.Unlock()
+	p.workers.Go(func() {
+		defer func() {
+			w.mu.Lock()
+			w.running[p]--
+			w.mu.Unlock()
+		}()
+		f(w.ctx, x)
+	})
+}
+
+// Sleep sleeps by the process's clock; false when the world has ended.
+func (x *Worker) Sleep(d time.Duration) bool {
+	timer := x.Process.machine.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-x.Process.world.ctx.Done():
+	}
+	return x.Process.world.ctx.Err() == nil
+}
+
+// Between is a random duration.
+func (x *Worker) Between(least, most time.Duration) time.Duration {
+	return least + time.Duration(x.Int64N(int64(most-least)+1))
+}
+
+// Within bounds what a worker asks for by the process's clock.
+func (x *Worker) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return x.Process.machine.WithTimeout(ctx, d)
+}
+
+// Pause stops the worker's whole process here, for d of true time. With suspend its clock of
+// durations stands still, too, as that of a suspended machine does.
+func (x *Worker) Pause(d time.Duration, suspend bool) {
+	p := x.Process
+	p.Stop(suspend)
+	p.world.network.later(p.id, time.Now().Add(d), p.Resume)
+	x.Sleep(time.Nanosecond) // goes off when the process goes on
+}
+
+// Note puts a line into the history.
+func (x *Worker) Note(format string, args ...any) {
+	x.Process.world.say(x.Process, x.Name, format, args...)
+}
+
+// Stop stops all of the process until Resume. Requests under way go on; answers wait.
+func (p *Process) Stop(suspend bool) {
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	p.machine.stop(suspend)
+	p.world.say(p, "", "stopped (suspended: %v)", suspend)
+}
+
+// Resume lets the process go on.
+func (p *Process) Resume() {
+	p.mu.Lock()
+	if p.crashed || !p.stopped {
+		p.mu.Unlock()
+		return
+	}
+	p.stopped = false
+	held := p.held
+	p.held = nil
+	p.mu.Unlock()
+	p.world.say(p, "", "goes on")
+	for i, f := range held {
+		late := time.Duration(p.machine.chance("held", uint64(i)) % uint64(200*time.Microsecond))
+		p.world.network.later(p.id, time.Now().Add(late+1), f)
+	}
+	p.machine.resume()
+}
+
+// Crash ends the process: it is never heard of again. What it has sent may still arrive.
+func (p *Process) Crash() {
+	p.mu.Lock()
+	p.crashed, p.stopped = true, true
+	p.mu.Unlock()
+	p.machine.stop(false)
+	p.world.say(p, "", "crashed")
+	if p.again != nil {
+		late := time.Duration(p.machine.chance("reboot", 0) % uint64(5*time.Second))
+		p.world.network.later(p.id, time.Now().Add(time.Second+late), p.again)
+	}
+}
+
+// holds keeps something for when the process goes on; false where it is going on.
+func (p *Process) holds(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		p.held = append(p.held, f)
+	}
+	return p.stopped
+}
+
+// thaw has everything go on at the end of the world.
+func (p *Process) thaw() {
+	p.mu.Lock()
+	p.stopped, p.crashed, p.held = false, false, nil
+	p.mu.Unlock()
+	p.machine.resume()
+}
+
+func (p *Process) isCut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cut
+}
+
+// Crashed says whether it has.
+func (p *Process) Crashed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.crashed
+}
+
+// Cut cuts the process off from the network, or joins it again. What is under way gets lost.
+func (p *Process) Cut(cut bool) {
+	p.mu.Lock()
+	p.cut = cut
+	p.mu.Unlock()
+	p.world.say(p, "", "cut off: %v", cut)
+}
+
+// Jump sets the process's wall clock.
+func (p *Process) Jump(by time.Duration) {
+	p.machine.jump(by)
+	p.world.say(p, "", "wall clock jumps by %v", by)
+}

@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Options are of a run. The zero value is a quiet world.
+type Options struct {
+	Seed    uint64
+	Profile Profile
+	History bool         // whether to keep one; what is checked does not depend on it
+	Schema  table.Schema // of the world's table; its name defaults to "app"
+}
+
+// World is one run: a table, a network, and the processes on it.
+type World struct {
+	Seed    uint64
+	Profile Profile
+
+	engine  *tabletest.Engine
+	table   *table.Table
+	scheme  keys.Scheme
+	network *network
+	logger  *slog.Logger
+	ctx     context.Context // ends with the world
+	cancel  context.CancelFunc
+	over    chan struct{} // closed when requests fail at once
+
+	// Of the network's goroutine, or before it begins.
+	chance    *rand.Rand
+	scheduled int
+	applied   int
+	faults    map[string]int
+	storm     time.Time // until when requests are throttled
+	calm      bool      // no more faults, so that what is under way can end
+
+	history *history
+
+	mu         sync.Mutex
+	processes  []*Process
+	violations []string
+	running    map[*Process]int // workers
+}
+
+// Result is what came of a run.
+type Result struct {
+	Seed       uint64
+	History    string
+	Violations []string
+	Requests   int
+	Faults     map[string]int // by kind
+	Virtual    time.Duration
+}
+
+// Run runs body in a world of its own, in virtual time, and closes the world when it returns.
+func Run(t *testing.T, o Options, body func(w *World)) Result {
+	t.Helper()
+	var result Result
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		begin := time.Now()
+		w := newWorld(t, o)
+		w.climate()
+		go w.network.run()
+		body(w)
+		w.end()
+		result = Result{
+			Seed: o.Seed, History: w.history.text(), Violations: w.violations, Requests: w.network.count, Faults: w.faults,
+			Virtual: time.Since(begin),
+		}
+	})
+	return result
+}
+
+func newWorld(t *testing.T, o Options) *World {
+	if o.Schema.Name == "" {
+		o.Schema.Name = "app"
+	}
+	w := &World{
+		Seed: o.Seed, Profile: o.Profile.withDefaults(), engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
+		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
+	}
+	var err error
+	w.table, err = table.Open(w.engine.Client(), o.Schema)
+	w.must(err)
+	w.must(w.table.Ensure(t.Context()))
+	w.scheme = w.table.Scheme()
+	w.network = newNetwork(w)
+	w.ctx, w.cancel = context.WithCancel(t.Context())
+	return w
+}
+
+// Table is the test's own hand: what it does is done at once, without faults.
+func (w *World) Table() *table.Table { return w.table }
+
+// Engine is the engine, for snapshots and the like; to be used in functions of At.
+func (w *World) Engine() *tabletest.Engine { return w.engine }
+
+// Context ends with the world.
+func (w *World) Context() context.Context { return w.ctx }
+
+// At has something happen at a moment, between all else. It may be called from everywhere.
+func (w *World) At(at time.Time, do func()) { w.network.later(0, at, do) }
+
+// Violation records that something happened that must not.
+func (w *World) Violation(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	w.violations = append(w.violations, text)
+	w.mu.Unlock()
+	w.history.add(time.Now(), 0, "", "VIOLATION: "+text)
+}
+
+// Calm ends all faults: what goes wrong no more can be waited for.
+func (w *World) Calm() {
+	done := make(chan struct{})
+	w.At(time.Now(), func() {
+		w.calm = true
+		for _, p := range w.list() {
+			p.Resume()
+			if p.isCut() {
+				p.Cut(false)
+			}
+		}
+		close(done)
+	})
+	<-done
+}
+
+// Wait waits until the workers of all processes that have not crashed have ended, and at most
+// for so long; false then.
+func (w *World) Wait(atMost time.Duration) bool {
+	for end := time.Now().Add(atMost); ; time.Sleep(100 * time.Millisecond) {
+		if w.idle() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// Settle waits for the workers under faults, and then, where they have not come to an end
+// within an hour, without: whoever does not end then is stuck, which is a violation.
+func (w *World) Settle() {
+	if w.Wait(time.Hour) {
+		return
+	}
+	w.Calm()
+	if !w.Wait(time.Hour) {
+		w.Violation("stuck: nothing has gone wrong for an hour, and somebody still waits")
+	}
+}
+
+func (w *World) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for p, n := range w.running {
+		if n > 0 && !p.Crashed() {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) list() []*Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]*Process(nil), w.processes...)
+}
+
+// end closes the world: requests fail at once, and everybody who was stopped goes on to see
+// that.
+func (w *World) end() {
+	w.history.close()
+	w.network.end()
+	close(w.over)
+	w.cancel()
+	var group sync.WaitGroup
+	var failed atomic.Int32
+	for _, p := range w.list() {
+		p.thaw()
+		for _, c := range p.clients {
+			group.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				if c.Close(ctx) != nil {
+					failed.Add(1) // as was to be expected: nobody answers
+				}
+			})
+		}
+	}
+	group.Wait()
+	for _, p := range w.list() {
+		p.workers.Wait()
+	}
+	close(w.network.quit)
+	<-w.network.done
+}
+
+// must ends the run: the world itself is not in order.
+func (w *World) must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("sim: seed %d: %v", w.Seed, err))
+	}
+}
+
+// note is a line of the network's in the history.
+func (w *World) note(p *Process, what, request, how string) {
+	if w.history.keep {
+		w.history.add(time.Now(), p.id, "~", fmt.Sprintf("%-8s %s: %s", what, request, how))
+	}
+}
+
+func (w *World) say(p *Process, worker, format string, args ...any) {
+	if w.history.keep {
+		w.history.add(time.Now(), p.id, worker, fmt.Sprintf(format, args...))
+	}
+}
