@@ -1,0 +1,96 @@
+package lock_test
+
+import (
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/mortise-go/mortise/internal/sim"
+)
+
+var (
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, under -race a twentieth")
+	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
+)
+
+// seeds is how many seeds a test tries that is made for n of them.
+func seeds(n int) int {
+	switch {
+	case *simSeeds > 0:
+		return *simSeeds
+	case raceDetector:
+		return max(n/20, 5)
+	}
+	return n
+}
+
+// summary is what came of many runs.
+type summary struct {
+	sim.Tally
+
+	runs, requests, bad int // runs, and those with violations
+	virtual             float64
+	faults              int
+}
+
+// simulate runs a workload once for each seed, a few at a time, and reports what it finds, or
+// returns it where a twin is expected to fail.
+func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin bool, run func(w *sim.World) sim.Tally) summary {
+	t.Helper()
+	var s summary
+	var mu sync.Mutex
+	const parts = 4
+	t.Run("seeds", func(t *testing.T) {
+		for part := range parts {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				for i := part; i < n; i += parts {
+					var tally sim.Tally
+					seed := *simFrom + uint64(i)
+					r := sim.Run(t, sim.Options{Seed: seed, Profile: profile(seed)}, func(w *sim.World) { tally = run(w) })
+					mu.Lock()
+					s.Add(tally)
+					s.runs++
+					s.requests += r.Requests
+					s.virtual += r.Virtual.Hours()
+					for _, hits := range r.Faults {
+						s.faults += hits
+					}
+					if len(r.Violations) > 0 {
+						s.bad++
+					}
+					mu.Unlock()
+					if !twin {
+						for _, v := range r.Violations {
+							t.Errorf("seed %d: %s", seed, v)
+						}
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.runs, s.requests, s.faults, s.virtual,
+		s.Acknowledged, s.Refused, s.Unknown)
+	return s
+}
+
+func fair(uint64) sim.Profile { return sim.Profile{} }
+
+// F1: clients that sleep beyond their leases lose no update that was acknowledged.
+func TestLockSetGuarded(t *testing.T) {
+	s := simulate(t, seeds(1000), fair, false, sim.LockSet{Clients: 8, Rounds: 20, Overslept: .1}.Run)
+	figure(t, "F1, guarded", exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.Refused, "writes of stale holders refused", s.runs))
+}
+
+// F2: the same without the guard shows that there was something to lose.
+func TestLockSetUnguarded(t *testing.T) {
+	s := simulate(t, seeds(200), fair, true, sim.LockSet{Clients: 8, Rounds: 20, Overslept: .1, Unguarded: true}.Run)
+	figure(t, "F2, not guarded", atLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20))
+}
+
+// The same as F1 while everything else goes wrong, too.
+func TestLockSetUnderFaults(t *testing.T) {
+	s := simulate(t, seeds(200), sim.Swarm, false, sim.LockSet{Clients: 8, Rounds: 20, Overslept: .1}.Run)
+	figure(t, "F1, under faults", exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.faults, "faults", s.runs))
+}
