@@ -149,6 +149,20 @@ func text(events []Event) string {
 	return b.String()
 }
 
+// Difference shows where two histories begin to differ; it is empty where they do not.
+func Difference(first, second string) string {
+	if first == second {
+		return ""
+	}
+	a, b := strings.Split(first, "\n"), strings.Split(second, "\n")
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	around := func(list []string) string { return strings.Join(list[max(0, at-8):min(len(list), at+4)], "\n") }
+	return fmt.Sprintf("the histories differ from line %d on:\n%s\n\n%s", at+1, around(a), around(b))
+}
+
 // Digest is a fingerprint of the history.
 func (r *Result) Digest() string {
 	sum := sha256.Sum256([]byte(r.History))

@@ -24,6 +24,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	stopped bool     // paused, suspended or crashed
+	thawed  bool     // the world has ended: nothing stops it any more
 	crashed bool     // for ever
 	cut     bool     // from the network
 	held    []func() // answers that came while it was stopped
@@ -92,6 +93,10 @@ func (p *Process) Locks(config lock.Config) *lock.Client {
 // Stop stops all of the process until Resume. Requests under way go on; answers wait.
 func (p *Process) Stop(suspend bool) {
 	p.mu.Lock()
+	if p.thawed {
+		p.mu.Unlock()
+		return
+	}
 	p.stopped = true
 	p.mu.Unlock()
 	p.machine.stop(suspend)
@@ -124,6 +129,10 @@ func (p *Process) Resume() {
 // Crash ends the process: it is never heard of again. What it has sent may still arrive.
 func (p *Process) Crash() {
 	p.mu.Lock()
+	if p.thawed {
+		p.mu.Unlock()
+		return
+	}
 	p.crashed, p.stopped = true, true
 	p.mu.Unlock()
 	p.machine.stop(false)
@@ -147,7 +156,7 @@ func (p *Process) holds(f func()) bool {
 // thaw has everything go on at the end of the world.
 func (p *Process) thaw() {
 	p.mu.Lock()
-	p.stopped, p.crashed, p.held = false, false, nil
+	p.stopped, p.crashed, p.held, p.thawed = false, false, nil, true
 	p.mu.Unlock()
 	p.machine.resume()
 }

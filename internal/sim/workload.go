@@ -34,7 +34,7 @@ func WorkloadNamed(name string) (Workload, error) {
 		}
 		names = append(names, l.Name)
 	}
-	return Workload{}, fmt.Errorf("sim: no workload %q; there are %s", name, strings.Join(names, ", "))
+	return Workload{}, fmt.Errorf("no workload %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // Play runs the workload under the profile that the seed decides (Swarm). It is what the

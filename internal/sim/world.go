@@ -198,7 +198,12 @@ func (w *World) list() []*Process {
 // that.
 func (w *World) end() {
 	w.history.close()
-	w.network.end()
+	ended := make(chan struct{})
+	w.At(time.Now(), func() { // nothing happens after it: nobody crashes or boots any more
+		w.network.end()
+		close(ended)
+	})
+	<-ended
 	close(w.over)
 	w.cancel()
 	var group sync.WaitGroup
