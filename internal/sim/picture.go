@@ -44,7 +44,7 @@ func (p Picture) Legend() string {
 			names = append(names, s.letters[name]+" "+name)
 		}
 		slices.Sort(names)
-		fmt.Fprintf(&b, "  locks: %s\n", strings.Join(names, ", "))
+		fmt.Fprintf(&b, "  locks, [a17==]: %s\n", strings.Join(names, ", "))
 	}
 	return b.String()
 }

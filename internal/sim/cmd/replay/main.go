@@ -40,7 +40,7 @@ type settings struct {
 }
 
 func main() {
-	s, err := parse(os.Args[1:])
+	s, err := parse(flag.CommandLine, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "replay:", err)
 		os.Exit(2)
@@ -56,9 +56,8 @@ func main() {
 	})
 }
 
-func parse(args []string) (settings, error) {
+func parse(f *flag.FlagSet, args []string) (settings, error) {
 	var s settings
-	f := flag.CommandLine
 	seed := f.Uint64("seed", 0, "what decides everything")
 	seeds := f.String("seeds", "", "the `first-last` seeds, for -digest")
 	load := f.String("workload", "", "its `name`; defaults to lockset, and with -digest to all")

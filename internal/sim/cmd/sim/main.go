@@ -35,7 +35,7 @@ type plan struct {
 }
 
 func main() {
-	p, err := parse(os.Args[1:])
+	p, err := parse(flag.CommandLine, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sim:", err)
 		os.Exit(2)
@@ -43,9 +43,8 @@ func main() {
 	sim.Bubble(p.play)
 }
 
-func parse(args []string) (plan, error) {
+func parse(f *flag.FlagSet, args []string) (plan, error) {
 	var p plan
-	f := flag.CommandLine
 	f.Uint64Var(&p.seeds, "seeds", 1000, "how many `seeds` of each workload to play")
 	f.Uint64Var(&p.from, "from", 0, "the first `seed`")
 	f.Float64Var(&p.rounds, "rounds", 1, "how many of its rounds a workload plays, as a `share`")
