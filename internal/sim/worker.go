@@ -84,18 +84,20 @@ func (x *Worker) GivesUp(name string, err error) {
 // Holds tells that the worker holds a lock, and from now on when it is lost.
 func (x *Worker) Holds(name string, l *lock.Lease) {
 	x.tell(Event{Kind: Holding, Lock: name, Fence: l.Fence()}, "holds %s, fence %d", name, l.Fence())
-	lost := func() {
-		switch cause := context.Cause(l.Context()); {
-		case errors.Is(cause, lock.ErrLost):
-			x.tell(Event{Kind: Lost, Lock: name}, "loses %s: %v", name, cause)
-		case errors.Is(cause, lock.ErrRevoked):
-			x.Note("is asked to give %s back", name)
-		}
-	}
-	if l.Context().Err() != nil {
-		lost()
+	held := l.Context()
+	if held.Err() != nil {
+		x.ended(name, context.Cause(held))
 	} else if x.Process.world.history.keep {
-		context.AfterFunc(l.Context(), lost)
+		context.AfterFunc(held, func() { x.ended(name, context.Cause(held)) })
+	}
+}
+
+func (x *Worker) ended(name string, cause error) {
+	switch {
+	case errors.Is(cause, lock.ErrLost):
+		x.tell(Event{Kind: Lost, Lock: name}, "loses %s: %v", name, cause)
+	case errors.Is(cause, lock.ErrRevoked):
+		x.Note("is asked to give %s back", name)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -153,7 +154,7 @@ func short(n int) string {
 	case n >= 10_000:
 		return fmt.Sprintf("%.0f thousand", float64(n)/1e3)
 	}
-	return fmt.Sprint(n)
+	return strconv.Itoa(n)
 }
 
 func days(d time.Duration) string {
