@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,13 +164,20 @@ func TestOrderAfterAPause(t *testing.T) {
 	order := func(seed uint64) (list []int) {
 		synctest.Test(t, func(*testing.T) {
 			m := newMachine(seed, Clock{})
+			var mu sync.Mutex
 			for i := range 6 {
-				m.AfterFunc(time.Duration(i+1)*time.Second, func() { list = append(list, i) })
+				m.AfterFunc(time.Duration(i+1)*time.Second, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					list = append(list, i)
+				})
 			}
 			m.stop(false)
 			time.Sleep(time.Minute)
 			m.resume()
 			time.Sleep(late)
+			mu.Lock()
+			defer mu.Unlock()
 		})
 		return list
 	}
