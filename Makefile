@@ -58,6 +58,19 @@ quick: ## all tests on the in-process engine only, without -race
 differential: engine ## compare 100,000 generated operations with DynamoDB Local
 	MORTISE_ENGINE=inprocess,dynamodb-local $(GO) test ./table/tabletest -run TestDifferential -count=1 -v -timeout 30m -differential.ops=100000
 
+SEEDS    ?= 1000
+FROM     ?= 0
+WORKLOAD ?=
+SEED     ?= 0
+
+.PHONY: sim
+sim: ## play SEEDS=1000 simulated worlds of each workload (FROM=0, WORKLOAD= for one of them)
+	@$(GO) run ./internal/sim/cmd/sim -seeds $(SEEDS) -from $(FROM) -workload "$(WORKLOAD)"
+
+.PHONY: replay
+replay: ## show what happened in the world of SEED=0 (WORKLOAD=lockset)
+	@$(GO) run ./internal/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)"
+
 .PHONY: bench
 bench: ## run the benchmarks
 	MORTISE_ENGINE=inprocess $(GO) test -run '^$$' -bench . -benchmem ./...

@@ -22,4 +22,13 @@
 // See Profile for what happens to requests, Clock for what is wrong with clocks, and Process
 // for pauses, suspensions, crashes and partitions. World.At does the rest: deletion by time to
 // live, restoring a backup, and whatever a test thinks of.
+//
+// # How to look at a run
+//
+// The history consists of events (Event), each of a kind: who waits, holds, writes, releases,
+// is stopped, crashes. Workers tell what they do by Worker.Waits, GivesUp, Holds, Writes and
+// Releases, and the rest by Note. A Picture draws who held what when.
+//
+//	go run ./internal/sim/cmd/replay -seed 4     # one world, in a picture and in words
+//	go run ./internal/sim/cmd/sim -seeds 100000  # many, on all cores; make sim SEEDS=100000
 package sim

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,6 +11,62 @@ import (
 	"sync"
 	"time"
 )
+
+// Kind is what kind of thing an Event is.
+type Kind int
+
+// Of workers, in the order of a critical section.
+const (
+	Noted        Kind = iota // anything, in words
+	Waiting                  // a worker has asked for a lock
+	GaveUp                   // it did not get it
+	Holding                  // it did
+	Lost                     // the lease has ended, and its holder knows
+	Acknowledged             // a write succeeded
+	Refused                  // a write was not done, and never will be
+	Unanswered               // nobody knows whether a write was or will be done
+	Released                 // a lock was given up, or had been lost before
+	Abandoned                // a lock was given up, and nobody knows whether its row is free
+)
+
+// Of processes.
+const (
+	Booted Kind = iota + 100
+	Crashed
+	Paused    // timers and all else stand still, clocks do not
+	Suspended // the clock of durations does, too
+	Resumed
+	CutOff
+	Joined
+	Jumped // the wall clock was set
+)
+
+// Of the network and of the world.
+const (
+	Traffic   Kind = iota + 200 // a request was sent, or carried out
+	Storm                       // nine of ten requests are throttled
+	Abated                      // the storm is over
+	Swept                       // items were deleted by time to live
+	Violation                   // what must not happen
+)
+
+// Event is something that happened in a run.
+type Event struct {
+	At      time.Duration // since the run began
+	Process int           // 0 for the world's own
+	Client  string        // the process's name, which its successors have, too
+	Worker  string        // empty for what concerns the process; ~ for the network
+	Kind    Kind
+	Lock    string // for Waiting to Lost, Released and Abandoned
+	Fence   int64  // for Holding
+	Text    string
+
+	number int
+}
+
+func (e Event) String() string {
+	return strings.TrimRight(fmt.Sprintf("%17.9f p%-2d %-8s %-3s %s", e.At.Seconds(), e.Process, e.Client, e.Worker, e.Text), " ")
+}
 
 // history is what happened, in an order that does not depend on who was scheduled first: by
 // the instant, then by process and worker.
@@ -18,27 +76,21 @@ type history struct {
 
 	mu     sync.Mutex
 	closed bool
-	lines  []entry
+	list   []Event
 	names  map[string]string // of random texts, in the order in which they were met
-}
-
-type entry struct {
-	at      time.Time
-	process int
-	worker  string
-	number  int
-	text    string
 }
 
 func newHistory(keep bool) *history {
 	return &history{keep: keep, begin: time.Now(), names: map[string]string{}}
 }
 
-func (h *history) add(at time.Time, process int, worker, text string) {
+// add adds what happens now.
+func (h *history) add(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.keep && !h.closed {
-		h.lines = append(h.lines, entry{at, process, worker, len(h.lines), text})
+		e.At, e.number = time.Since(h.begin), len(h.list)
+		h.list = append(h.list, e)
 	}
 }
 
@@ -69,15 +121,50 @@ func (h *history) aliases(list []string) {
 	}
 }
 
-func (h *history) text() string {
+// events is what happened, in order. The loss of a lease is noticed by a goroutine of its own,
+// and comes before what its holder does at that instant.
+func (h *history) events() []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	slices.SortFunc(h.lines, func(a, b entry) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.process, b.process), cmp.Compare(a.worker, b.worker), cmp.Compare(a.number, b.number))
+	late := func(e Event) int {
+		if e.Kind == Lost {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(h.list, func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Process, b.Process), cmp.Compare(a.Worker, b.Worker),
+			cmp.Compare(late(a), late(b)), cmp.Compare(a.number, b.number))
 	})
+	return slices.Clone(h.list)
+}
+
+// text is one line for each.
+func text(events []Event) string {
 	var b strings.Builder
-	for _, e := range h.lines {
-		fmt.Fprintf(&b, "%17.9f p%d %-3s %s\n", e.at.Sub(h.begin).Seconds(), e.process, e.worker, e.text)
+	for _, e := range events {
+		b.WriteString(e.String())
+		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// Difference shows where two histories begin to differ; it is empty where they do not.
+func Difference(first, second string) string {
+	if first == second {
+		return ""
+	}
+	a, b := strings.Split(first, "\n"), strings.Split(second, "\n")
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	around := func(list []string) string { return strings.Join(list[max(0, at-8):min(len(list), at+4)], "\n") }
+	return fmt.Sprintf("the histories differ from line %d on:\n%s\n\n%s", at+1, around(a), around(b))
+}
+
+// Digest is a fingerprint of the history.
+func (r *Result) Digest() string {
+	sum := sha256.Sum256([]byte(r.History))
+	return hex.EncodeToString(sum[:])
 }

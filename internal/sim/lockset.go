@@ -75,13 +75,13 @@ func (s *lockSet) round(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Sleep(x.Between(0, 200*time.Millisecond))
 	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, 2*time.Minute))
 	defer cancel()
-	x.Note("acquires")
+	x.Waits("set")
 	l, err := locks.Acquire(bounded, lock.Name("set"))
 	if err != nil {
-		x.Note("does not acquire: %v", err)
+		x.GivesUp("set", err)
 		return
 	}
-	x.Note("holds, fence %d", l.Fence())
+	x.Holds("set", l)
 	set, err := s.read(ctx, x)
 	if err == nil {
 		if x.Float64() < s.Overslept {
@@ -91,8 +91,7 @@ func (s *lockSet) round(ctx context.Context, x *Worker, locks *lock.Client) {
 		}
 		s.write(ctx, x, l, set)
 	}
-	err = l.Release(ctx)
-	x.Note("releases: %v", err)
+	x.Releases("set", l.Release(ctx))
 }
 
 // element names a new element, of which nothing is known yet.
@@ -133,7 +132,7 @@ func (s *lockSet) write(ctx context.Context, x *Worker, l *lock.Lease, set []int
 	case errors.Is(err, lock.ErrLost):
 		s.state[e] = refused
 	}
-	x.Note("adds %d: %v", e, err)
+	x.Writes(err, "adds %d", e)
 }
 
 func (s *lockSet) check() Tally {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base32"
 	"encoding/binary"
+	"fmt"
 	"hash/fnv"
 	"math/bits"
 	"slices"
@@ -19,6 +20,19 @@ type Clock struct {
 	Offset time.Duration // of the wall clock
 	Wall   float64       // how fast the wall clock runs; 0 for 1
 	Rate   float64       // how fast the clock of timers and durations runs; 0 for 1
+}
+
+// String says it in words.
+func (c Clock) String() string {
+	c = c.withDefaults()
+	wall := "right"
+	switch {
+	case c.Offset > 0:
+		wall = c.Offset.Round(time.Millisecond).String() + " fast"
+	case c.Offset < 0:
+		wall = (-c.Offset).Round(time.Millisecond).String() + " slow"
+	}
+	return fmt.Sprintf("wall clock %s, at %.3g times the rate; timers at %.3g", wall, c.Wall, c.Rate)
 }
 
 func (c Clock) withDefaults() Clock {

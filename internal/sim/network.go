@@ -102,6 +102,9 @@ func (n *network) run() {
 	for {
 		synctest.Wait() // until all that has happened so far has come to rest
 		n.accept()
+		if n.isEnded() {
+			n.events = nil
+		}
 		if len(n.events) > 0 && !n.events[0].at.After(time.Now()) {
 			heap.Pop(&n.events).(*event).do() //nolint:forcetypeassert // of the heap's own
 			continue
@@ -223,6 +226,12 @@ func (n *network) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = true
+}
+
+func (n *network) isEnded() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ended
 }
 
 // line is a process's way to the network.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -25,6 +24,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	stopped bool     // paused, suspended or crashed
+	thawed  bool     // the world has ended: nothing stops it any more
 	crashed bool     // for ever
 	cut     bool     // from the network
 	held    []func() // answers that came while it was stopped
@@ -60,7 +60,7 @@ func (w *World) BootWith(name string, clock *Clock) *Process {
 	var err error
 	p.table, err = table.Open(client{sdk, p.machine}, w.table.Schema(), table.WithClock(p.machine.Wall))
 	w.must(err)
-	w.say(p, "", "%s boots, with %v", name, *clock)
+	p.tell(Event{Kind: Booted}, "boots: %v", *clock)
 	w.weather(p)
 	return p
 }
@@ -90,73 +90,21 @@ func (p *Process) Locks(config lock.Config) *lock.Client {
 	return c
 }
 
-// Worker is a goroutine of a process.
-type Worker struct {
-	*rand.Rand // decided by the seed and the worker's name
-
-	Process *Process
-	Name    string
-}
-
-// Go starts a worker. World.Wait waits for it, unless its process has crashed.
-func (p *Process) Go(name string, f func(ctx context.Context, x *Worker)) {
-	x := &Worker{Process: p, Name: name, Rand: rand.New(rand.NewPCG(mix(p.world.Seed, "worker "+name, uint64(p.id)), 0))}
-	w := p.world
-	w.mu.Lock()
-	w.running[p]++
-	w.mu.Unlock()
-	p.workers.Go(func() {
-		defer func() {
-			w.mu.Lock()
-			w.running[p]--
-			w.mu.Unlock()
-		}()
-		f(w.ctx, x)
-	})
-}
-
-// Sleep sleeps by the process's clock; false when the world has ended.
-func (x *Worker) Sleep(d time.Duration) bool {
-	timer := x.Process.machine.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-x.Process.world.ctx.Done():
-	}
-	return x.Process.world.ctx.Err() == nil
-}
-
-// Between is a random duration.
-func (x *Worker) Between(least, most time.Duration) time.Duration {
-	return least + time.Duration(x.Int64N(int64(most-least)+1))
-}
-
-// Within bounds what a worker asks for by the process's clock.
-func (x *Worker) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return x.Process.machine.WithTimeout(ctx, d)
-}
-
-// Pause stops the worker's whole process here, for d of true time. With suspend its clock of
-// durations stands still, too, as that of a suspended machine does.
-func (x *Worker) Pause(d time.Duration, suspend bool) {
-	p := x.Process
-	p.Stop(suspend)
-	p.world.network.later(p.id, time.Now().Add(d), p.Resume)
-	x.Sleep(time.Nanosecond) // goes off when the process goes on
-}
-
-// Note puts a line into the history.
-func (x *Worker) Note(format string, args ...any) {
-	x.Process.world.say(x.Process, x.Name, format, args...)
-}
-
 // Stop stops all of the process until Resume. Requests under way go on; answers wait.
 func (p *Process) Stop(suspend bool) {
 	p.mu.Lock()
+	if p.thawed {
+		p.mu.Unlock()
+		return
+	}
 	p.stopped = true
 	p.mu.Unlock()
 	p.machine.stop(suspend)
-	p.world.say(p, "", "stopped (suspended: %v)", suspend)
+	if suspend {
+		p.tell(Event{Kind: Suspended}, "suspended")
+	} else {
+		p.tell(Event{Kind: Paused}, "paused")
+	}
 }
 
 // Resume lets the process go on.
@@ -170,7 +118,7 @@ func (p *Process) Resume() {
 	held := p.held
 	p.held = nil
 	p.mu.Unlock()
-	p.world.say(p, "", "goes on")
+	p.tell(Event{Kind: Resumed}, "goes on")
 	for i, f := range held {
 		late := time.Duration(p.machine.chance("held", uint64(i)) % uint64(200*time.Microsecond))
 		p.world.network.later(p.id, time.Now().Add(late+1), f)
@@ -181,10 +129,14 @@ func (p *Process) Resume() {
 // Crash ends the process: it is never heard of again. What it has sent may still arrive.
 func (p *Process) Crash() {
 	p.mu.Lock()
+	if p.thawed {
+		p.mu.Unlock()
+		return
+	}
 	p.crashed, p.stopped = true, true
 	p.mu.Unlock()
 	p.machine.stop(false)
-	p.world.say(p, "", "crashed")
+	p.tell(Event{Kind: Crashed}, "crashed")
 	if p.again != nil {
 		late := time.Duration(p.machine.chance("reboot", 0) % uint64(5*time.Second))
 		p.world.network.later(p.id, time.Now().Add(time.Second+late), p.again)
@@ -204,7 +156,7 @@ func (p *Process) holds(f func()) bool {
 // thaw has everything go on at the end of the world.
 func (p *Process) thaw() {
 	p.mu.Lock()
-	p.stopped, p.crashed, p.held = false, false, nil
+	p.stopped, p.crashed, p.held, p.thawed = false, false, nil, true
 	p.mu.Unlock()
 	p.machine.resume()
 }
@@ -227,11 +179,21 @@ func (p *Process) Cut(cut bool) {
 	p.mu.Lock()
 	p.cut = cut
 	p.mu.Unlock()
-	p.world.say(p, "", "cut off: %v", cut)
+	if cut {
+		p.tell(Event{Kind: CutOff}, "cut off from the network")
+	} else {
+		p.tell(Event{Kind: Joined}, "on the network again")
+	}
 }
 
 // Jump sets the process's wall clock.
 func (p *Process) Jump(by time.Duration) {
 	p.machine.jump(by)
-	p.world.say(p, "", "wall clock jumps by %v", by)
+	p.tell(Event{Kind: Jumped}, "wall clock jumps by %v", by)
+}
+
+// tell puts something that happened to the process into the history.
+func (p *Process) tell(e Event, format string, args ...any) {
+	e.Process, e.Client = p.id, p.Name
+	p.world.tell(e, format, args...)
 }

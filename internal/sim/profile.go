@@ -114,6 +114,58 @@ func Swarm(seed uint64) Profile {
 	return p
 }
 
+// Words says what goes wrong, a line for each kind of fault that there is.
+func (p Profile) Words() []string {
+	p = p.withDefaults()
+	between := func(r Range) string { return fmt.Sprintf("%v to %v", r.Least, r.Most) }
+	words := []string{"every way takes " + between(p.Latency)}
+	for _, s := range []struct {
+		share float64
+		what  string
+	}{
+		{p.Lost, "of requests are lost"},
+		{p.LostLate, "are lost for their client and arrive later, by " + between(p.LateBy)},
+		{p.LostReply, "are applied, and the reply is lost"},
+		{p.Duplicated, "are applied once more, later by " + between(p.LateBy)},
+		{p.Slow, "take longer by " + between(p.SlowBy)},
+		{p.Throttled, "are throttled"},
+		{p.Internal, "fail with 500, not applied"},
+		{p.InternalAfter, "fail with 500, and are applied"},
+		{p.Conflict, "meet a transaction, where they can"},
+		{p.Stale, "miss the last writes, where they are eventually consistent reads"},
+		{p.SkewedDate, fmt.Sprintf("are answered with a date off by up to %v", p.Dates)},
+		{p.Expired, "are refused for expired credentials"},
+	} {
+		if s.share > 0 {
+			words = append(words, fmt.Sprintf("%.2g %% %s", 100*s.share, s.what))
+		}
+	}
+	stop := ", for " + between(p.StopFor)
+	for _, e := range []struct {
+		mean time.Duration
+		what string
+	}{
+		{p.Pauses, "each process is paused" + stop},
+		{p.Suspends, "each machine is suspended" + stop},
+		{p.Cuts, "each process is cut off from the network" + stop},
+		{p.Crashes, "each process crashes"},
+		{p.Jumps, fmt.Sprintf("each wall clock jumps, by up to %v", p.Jump)},
+		{p.Storms, "requests are throttled, nine of ten" + stop},
+		{p.Sweeps, "what has outlived its time to live is deleted"},
+	} {
+		if e.mean > 0 {
+			words = append(words, fmt.Sprintf("%s, every %v or so", e.what, e.mean.Round(time.Second)))
+		}
+	}
+	if p.Offset > 0 {
+		words = append(words, fmt.Sprintf("wall clocks are off by up to %v", p.Offset))
+	}
+	if p.Rate > 0 {
+		words = append(words, fmt.Sprintf("clocks are too fast or too slow by up to %.2g %%", 100*p.Rate))
+	}
+	return words
+}
+
 // clock draws clocks for a process.
 func (p *Profile) clock(chance *rand.Rand) *Clock {
 	rate := func() float64 { return 1 + p.Rate*(2*chance.Float64()-1) }
@@ -227,9 +279,17 @@ func (w *World) weather(p *Process) {
 // climate schedules what happens to the world.
 func (w *World) climate() {
 	chance := rand.New(rand.NewPCG(mix(w.Seed, "climate"), 0))
-	w.recur(chance, w.Profile.Storms, nil, "throttling storm", func() { w.storm = time.Now().Add(w.Profile.StopFor.draw(chance)) })
+	w.recur(chance, w.Profile.Storms, nil, "throttling storm", func() {
+		w.storm = time.Now().Add(w.Profile.StopFor.draw(chance))
+		w.tell(Event{Kind: Storm}, "throttling storm")
+		w.network.later(0, w.storm, func() {
+			if !time.Now().Before(w.storm) { // or else another one has begun meanwhile
+				w.tell(Event{Kind: Abated}, "throttling storm over")
+			}
+		})
+	})
 	w.recur(chance, w.Profile.Sweeps, nil, "deletion by time to live", func() {
-		w.history.add(time.Now(), 0, "", fmt.Sprintf("%d items deleted by time to live", w.engine.Sweep()))
+		w.tell(Event{Kind: Swept}, "%d items deleted by time to live", w.engine.Sweep())
 	})
 }
 

@@ -1,8 +1,6 @@
 package sim_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,30 +16,48 @@ func TestSameSeedSameHistory(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(5) {
 				run := func() string {
-					r := sim.Run(t, sim.Options{Seed: seed, Profile: sim.Swarm(seed), History: true}, func(w *sim.World) { load.Run(w, false) })
+					r := load.Play(t, sim.Options{Seed: seed, History: true}, false)
 					assert.Empty(t, r.Violations, "seed %d", seed)
 					return r.History
 				}
-				same(t, seed, run(), run())
+				first := run()
+				require.NotEmpty(t, first)
+				assert.Empty(t, sim.Difference(first, run()), "seed %d", seed)
 			}
 		})
 	}
 }
 
-// same shows where two histories begin to differ.
-func same(t *testing.T, seed uint64, first, second string) {
-	t.Helper()
-	require.NotEmpty(t, first)
-	if first == second {
-		return
+// Keeping a history changes nothing.
+func TestHistoryChangesNothing(t *testing.T) {
+	load := sim.Workloads()[0]
+	for seed := range uint64(5) {
+		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .2, History: true}, false)
+		bare := load.Play(t, sim.Options{Seed: seed, Rounds: .2}, false)
+		require.Empty(t, bare.History)
+		kept.History, kept.Events = "", nil
+		assert.Equal(t, kept, bare)
 	}
-	a, b := strings.Split(first, "\n"), strings.Split(second, "\n")
-	at := 0
-	for at < min(len(a), len(b)) && a[at] == b[at] {
-		at++
+}
+
+// A workload plays the share of its rounds that was asked for, and another seed is another
+// world.
+func TestRoundsAndSeeds(t *testing.T) {
+	load := sim.Workloads()[0]
+	all := load.Play(t, sim.Options{Seed: 1, Rounds: .5, History: true}, false)
+	some := load.Play(t, sim.Options{Seed: 1, Rounds: .1, History: true}, false)
+	other := load.Play(t, sim.Options{Seed: 2, Rounds: .1, History: true}, false)
+	assert.Less(t, some.Requests, all.Requests)
+	assert.NotEqual(t, some.Digest(), other.Digest())
+	assert.Contains(t, sim.Difference(some.History, other.History), "the histories differ from line 1 on")
+}
+
+func TestWorkloadNamed(t *testing.T) {
+	for _, l := range sim.Workloads() {
+		got, err := sim.WorkloadNamed(l.Name)
+		require.NoError(t, err)
+		assert.Equal(t, l.About, got.About)
 	}
-	around := func(list []string) string {
-		return strings.Join(slices.Clip(list[max(0, at-8):min(len(list), at+4)]), "\n")
-	}
-	t.Errorf("seed %d: the histories differ from line %d on:\n%s\n\n%s", seed, at+1, around(a), around(b))
+	_, err := sim.WorkloadNamed("nonsense")
+	require.ErrorContains(t, err, `no workload "nonsense"; there are lockset`)
 }

@@ -1,5 +1,11 @@
 package sim
 
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
 // Workload is something that processes do in a world, with a checker for what comes of it.
 type Workload struct {
 	Name  string
@@ -14,9 +20,32 @@ type Workload struct {
 func Workloads() []Workload {
 	return []Workload{
 		{"lockset", "clients take turns in adding to a set (Jepsen's test); the twin writes without the guard", func(w *World, twin bool) Tally {
-			return LockSet{Clients: 8, Rounds: 20, Overslept: .1, Unguarded: twin}.Run(w)
+			return LockSet{Clients: 8, Rounds: w.Rounds(20), Overslept: .1, Unguarded: twin}.Run(w)
 		}},
 	}
+}
+
+// WorkloadNamed finds one of them.
+func WorkloadNamed(name string) (Workload, error) {
+	names := make([]string, 0, len(Workloads()))
+	for _, l := range Workloads() {
+		if l.Name == name {
+			return l, nil
+		}
+		names = append(names, l.Name)
+	}
+	return Workload{}, fmt.Errorf("no workload %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Play runs the workload under the profile that the seed decides (Swarm). It is what the
+// replay command shows of a seed.
+func (l Workload) Play(t *testing.T, o Options, twin bool) Result {
+	t.Helper()
+	o.Profile = Swarm(o.Seed)
+	var tally Tally
+	r := Run(t, o, func(w *World) { tally = l.Run(w, twin) })
+	r.Tally = tally
+	return r
 }
 
 // Tally is how attempts to write ended, as far as their callers know, and how many of those

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ type Options struct {
 	Seed    uint64
 	Profile Profile
 	History bool         // whether to keep one; what is checked does not depend on it
+	Rounds  float64      // how many of their rounds workloads play; defaults to 1, for all
 	Schema  table.Schema // of the world's table; its name defaults to "app"
 }
 
@@ -29,6 +31,7 @@ type World struct {
 	Seed    uint64
 	Profile Profile
 
+	rounds  float64
 	engine  *tabletest.Engine
 	table   *table.Table
 	scheme  keys.Scheme
@@ -57,7 +60,10 @@ type World struct {
 // Result is what came of a run.
 type Result struct {
 	Seed       uint64
+	Profile    Profile
+	Tally      Tally // of the workload, where it was played by Workload.Play
 	History    string
+	Events     []Event // of which History has the text
 	Violations []string
 	Requests   int
 	Faults     map[string]int // by kind
@@ -76,9 +82,10 @@ func Run(t *testing.T, o Options, body func(w *World)) Result {
 		go w.network.run()
 		body(w)
 		w.end()
+		events := w.history.events()
 		result = Result{
-			Seed: o.Seed, History: w.history.text(), Violations: w.violations, Requests: w.network.count, Faults: w.faults,
-			Virtual: time.Since(begin),
+			Seed: o.Seed, Profile: w.Profile, History: text(events), Events: events, Violations: w.violations,
+			Requests: w.network.count, Faults: w.faults, Virtual: time.Since(begin),
 		}
 	})
 	return result
@@ -88,8 +95,11 @@ func newWorld(t *testing.T, o Options) *World {
 	if o.Schema.Name == "" {
 		o.Schema.Name = "app"
 	}
+	if o.Rounds == 0 {
+		o.Rounds = 1
+	}
 	w := &World{
-		Seed: o.Seed, Profile: o.Profile.withDefaults(), engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
+		Seed: o.Seed, Profile: o.Profile.withDefaults(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
 		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
 	}
 	var err error
@@ -101,6 +111,9 @@ func newWorld(t *testing.T, o Options) *World {
 	w.ctx, w.cancel = context.WithCancel(t.Context())
 	return w
 }
+
+// Rounds is how many of n rounds a workload plays in this world: at least one.
+func (w *World) Rounds(n int) int { return max(1, int(math.Round(float64(n)*w.rounds))) }
 
 // Table is the test's own hand: what it does is done at once, without faults.
 func (w *World) Table() *table.Table { return w.table }
@@ -120,7 +133,7 @@ func (w *World) Violation(format string, args ...any) {
 	w.mu.Lock()
 	w.violations = append(w.violations, text)
 	w.mu.Unlock()
-	w.history.add(time.Now(), 0, "", "VIOLATION: "+text)
+	w.tell(Event{Kind: Violation}, "VIOLATION: %s", text)
 }
 
 // Calm ends all faults: what goes wrong no more can be waited for.
@@ -185,7 +198,12 @@ func (w *World) list() []*Process {
 // that.
 func (w *World) end() {
 	w.history.close()
-	w.network.end()
+	ended := make(chan struct{})
+	w.At(time.Now(), func() { // nothing happens after it: nobody crashes or boots any more
+		w.network.end()
+		close(ended)
+	})
+	<-ended
 	close(w.over)
 	w.cancel()
 	var group sync.WaitGroup
@@ -219,13 +237,13 @@ func (w *World) must(err error) {
 
 // note is a line of the network's in the history.
 func (w *World) note(p *Process, what, request, how string) {
-	if w.history.keep {
-		w.history.add(time.Now(), p.id, "~", fmt.Sprintf("%-8s %s: %s", what, request, how))
-	}
+	p.tell(Event{Kind: Traffic, Worker: "~"}, "%-8s %s: %s", what, request, how)
 }
 
-func (w *World) say(p *Process, worker, format string, args ...any) {
+// tell puts something into the history.
+func (w *World) tell(e Event, format string, args ...any) {
 	if w.history.keep {
-		w.history.add(time.Now(), p.id, worker, fmt.Sprintf(format, args...))
+		e.Text = fmt.Sprintf(format, args...)
+		w.history.add(e)
 	}
 }

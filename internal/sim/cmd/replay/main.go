@@ -1,0 +1,181 @@
+// Command replay runs one seed of a simulated world and shows what happened.
+//
+//	replay -seed N [-workload lockset] [-twin] [-requests] [-from 10s -to 20s] [-width 120]
+//	replay -digest -seeds 0-9
+//
+// It prints what the world is like, a picture of who held what when, the events, and what
+// came of it. With -digest it prints a fingerprint of the history of each workload and seed,
+// which depends on nothing else. The exit code is 1 if there were violations, and 2 if it
+// was called wrongly.
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/mortise-go/mortise/internal/sim"
+)
+
+// settings are what the command was called with.
+type settings struct {
+	seeds    [2]uint64 // first and last
+	loads    []sim.Workload
+	twin     bool
+	rounds   float64
+	digest   bool
+	requests bool
+	from, to time.Duration
+	width    int
+}
+
+func main() {
+	s, err := parse(flag.CommandLine, os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "replay:", err)
+		os.Exit(2)
+	}
+	sim.Bubble(func(t *testing.T) int {
+		out := bufio.NewWriter(os.Stdout)
+		defer out.Flush()
+		if s.digest {
+			s.digests(t, out)
+			return 0
+		}
+		return s.show(t, out)
+	})
+}
+
+func parse(f *flag.FlagSet, args []string) (settings, error) {
+	var s settings
+	seed := f.Uint64("seed", 0, "what decides everything")
+	seeds := f.String("seeds", "", "the `first-last` seeds, for -digest")
+	load := f.String("workload", "", "its `name`; defaults to lockset, and with -digest to all")
+	f.BoolVar(&s.twin, "twin", false, "run the workload without what it checks: violations are what has to come")
+	f.Float64Var(&s.rounds, "rounds", 1, "how many of its rounds the workload plays, as a `share`")
+	f.BoolVar(&s.digest, "digest", false, "print fingerprints of histories")
+	f.BoolVar(&s.requests, "requests", false, "list requests, too")
+	f.DurationVar(&s.from, "from", 0, "show what happened from then on, in virtual time")
+	f.DurationVar(&s.to, "to", 0, "show what happened until then")
+	f.IntVar(&s.width, "width", 0, "in `columns`; defaults to the terminal's, or 120")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	if f.NArg() > 0 {
+		return s, fmt.Errorf("unknown argument %q", f.Arg(0))
+	}
+	s.seeds = [2]uint64{*seed, *seed}
+	if *seeds != "" {
+		if !s.digest {
+			return s, fmt.Errorf("-seeds goes with -digest; one seed is shown at a time")
+		}
+		first, last, _ := strings.Cut(*seeds, "-")
+		for i, text := range []string{first, last} {
+			n, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return s, fmt.Errorf("-seeds: %q is not first-last", *seeds)
+			}
+			s.seeds[i] = n
+		}
+	}
+	switch {
+	case s.seeds[1] < s.seeds[0]:
+		return s, fmt.Errorf("-seeds: %q: the last is less than the first", *seeds)
+	case s.rounds <= 0 || s.rounds > 1:
+		return s, fmt.Errorf("-rounds: %g is not more than 0 and at most 1", s.rounds)
+	case s.from < 0 || s.to < 0 || s.to > 0 && s.to < s.from:
+		return s, fmt.Errorf("-from %v -to %v is no span of time", s.from, s.to)
+	case s.width < 0 || s.width > 0 && s.width < 40:
+		return s, fmt.Errorf("-width: %d is less than 40", s.width)
+	case s.width == 0:
+		s.width = width()
+	}
+	if *load == "" {
+		if s.loads = sim.Workloads(); !s.digest {
+			*load = "lockset"
+		}
+	}
+	if *load != "" {
+		l, err := sim.WorkloadNamed(*load)
+		if err != nil {
+			return s, err
+		}
+		s.loads = []sim.Workload{l}
+	}
+	return s, nil
+}
+
+// width is how wide the terminal is.
+func width() int {
+	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w >= 40 {
+		return w
+	}
+	return 120
+}
+
+func (s settings) digests(t *testing.T, out io.Writer) {
+	for _, l := range s.loads {
+		for seed := s.seeds[0]; ; seed++ {
+			r := l.Play(t, sim.Options{Seed: seed, Rounds: s.rounds, History: true}, s.twin)
+			fmt.Fprintln(out, l.Name, seed, r.Digest())
+			if seed == s.seeds[1] {
+				break
+			}
+		}
+	}
+}
+
+// show runs a seed and shows it.
+func (s settings) show(t *testing.T, out io.Writer) int {
+	l := s.loads[0]
+	r := l.Play(t, sim.Options{Seed: s.seeds[0], Rounds: s.rounds, History: true}, s.twin)
+	fmt.Fprintf(out, "seed %d, workload %s: %s\n", r.Seed, l.Name, l.About)
+	if s.twin {
+		fmt.Fprintln(out, "This is the twin: violations are what has to come.")
+	}
+	if s.rounds < 1 {
+		fmt.Fprintf(out, "It plays %g of its rounds.\n", s.rounds)
+	}
+	fmt.Fprintln(out, "\nThe world:")
+	for _, line := range r.Profile.Words() {
+		fmt.Fprintln(out, "  "+line)
+	}
+	fmt.Fprintln(out, "\nThe processes:")
+	for _, e := range r.Events {
+		if e.Kind == sim.Booted {
+			fmt.Fprintf(out, "  p%-3d %-8s from %8.3f s: %s\n", e.Process, e.Client, e.At.Seconds(), strings.TrimPrefix(e.Text, "boots: "))
+		}
+	}
+	picture := sim.Picture{Events: r.Events, From: s.from, To: s.to, Width: s.width}
+	fmt.Fprintf(out, "\nWho held what when:\n\n%s\n%s\nWhat happened (seconds, process, client, worker):\n\n", picture.Legend(), picture)
+	for _, e := range r.Events {
+		if e.At >= s.from && (s.to == 0 || e.At <= s.to) && (s.requests || e.Kind != sim.Traffic) {
+			fmt.Fprintln(out, e)
+		}
+	}
+	fmt.Fprintf(out, "\nWhat came of it: writes %d acknowledged, %d refused, %d unanswered; %d acknowledged and lost.\n",
+		r.Tally.Acknowledged, r.Tally.Refused, r.Tally.Unknown, r.Tally.Lost)
+	fmt.Fprintf(out, "%d requests in %v of virtual time. Faults:\n", r.Requests, r.Virtual.Round(time.Millisecond))
+	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
+		fmt.Fprintf(out, "  %6d %s\n", r.Faults[name], name)
+	}
+	if len(r.Violations) == 0 {
+		fmt.Fprintln(out, "No violations.")
+		return 0
+	}
+	fmt.Fprintf(out, "%d violations:\n", len(r.Violations))
+	for _, v := range r.Violations {
+		fmt.Fprintln(out, "  "+v)
+	}
+	return 1
+}

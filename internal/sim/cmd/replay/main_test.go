@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/sim"
+)
+
+func parsed(t *testing.T, args string) settings {
+	s, err := parse(flag.NewFlagSet("replay", flag.ContinueOnError), strings.Fields(args))
+	require.NoError(t, err)
+	return s
+}
+
+// What is shown: the world, its processes, the picture, the events and what came of it.
+func TestShow(t *testing.T) {
+	var out bytes.Buffer
+	assert.Equal(t, 0, parsed(t, "-seed 4 -rounds .1 -width 100").show(t, &out))
+	got := out.String()
+	for _, part := range []string{
+		"seed 4, workload lockset", "The world:\n  every way takes", "p1   client1  from    0.000 s: wall clock",
+		"fences are counted from 946684800000", "\nclient8  ^", " client1  w   acquires set\n", "writes 1", "No violations.",
+	} {
+		assert.Contains(t, got, part)
+	}
+	assert.NotContains(t, got, " sends ")
+
+	var window bytes.Buffer
+	parsed(t, "-seed 4 -rounds .1 -width 100 -requests -from 1s -to 2s").show(t, &window)
+	_, events, _ := strings.Cut(window.String(), "What happened")
+	assert.Contains(t, events, " sends ")
+	for line := range strings.Lines(events) {
+		var at float64
+		if n, _ := fmt.Sscan(line, &at); n == 1 && strings.Contains(line, " p") {
+			assert.True(t, at >= 1 && at <= 2, line)
+		}
+	}
+}
+
+// The twin's violations are shown, and told by the exit code.
+func TestShowViolations(t *testing.T) {
+	var out bytes.Buffer
+	assert.Equal(t, 1, parsed(t, "-seed 2 -twin -rounds .5").show(t, &out))
+	assert.Contains(t, out.String(), "was acknowledged and is lost")
+	assert.Contains(t, out.String(), "This is the twin")
+}
+
+func TestDigests(t *testing.T) {
+	var out bytes.Buffer
+	parsed(t, "-digest -seeds 3-4 -rounds .1 -workload lockset").digests(t, &out)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 2)
+	r := sim.Workloads()[0].Play(t, sim.Options{Seed: 3, Rounds: .1, History: true}, false)
+	assert.Equal(t, "lockset 3 "+r.Digest(), lines[0])
+	assert.True(t, strings.HasPrefix(lines[1], "lockset 4 "), lines[1])
+}
+
+func TestWrongArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"-seeds 0-9": "-digest", "-digest -seeds 9-0": "less", "-digest -seeds 9": "first-last", "-rounds 0": "-rounds",
+		"-from 5s -to 1s": "no span", "-from -1s": "no span", "-width 3": "-width", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
+	} {
+		_, err := parse(flag.NewFlagSet("replay", flag.ContinueOnError), strings.Fields(args))
+		require.ErrorContains(t, err, want, args)
+	}
+	s := parsed(t, "-to 10s")
+	assert.Equal(t, 10*time.Second, s.to)
+	assert.GreaterOrEqual(t, s.width, 40)
+}

@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What happens at one instant is put in an order that does not depend on who was first.
+func TestHistoryOrdersWhatHappensAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHistory(true)
+		time.Sleep(time.Second)
+		for _, e := range []Event{
+			{Process: 2, Worker: "w", Kind: Noted, Text: "fourth"},
+			{Process: 1, Worker: "~", Kind: Traffic, Text: "third"},
+			{Process: 1, Worker: "w", Kind: Refused, Text: "second"},
+			{Process: 1, Worker: "w", Kind: Lost, Text: "first"},
+		} {
+			h.add(e)
+		}
+		time.Sleep(time.Second)
+		h.add(Event{Text: "fifth"})
+		h.close()
+		h.add(Event{Text: "cleaning up"})
+		lines := strings.Split(strings.TrimSpace(text(h.events())), "\n")
+		require.Len(t, lines, 5)
+		for i, word := range []string{"first", "second", "third", "fourth", "fifth"} {
+			assert.True(t, strings.HasSuffix(lines[i], " "+word), "%v", lines[i])
+		}
+		assert.True(t, strings.HasPrefix(strings.TrimSpace(lines[4]), "2.000000000 p0"), "%v", lines[4])
+	})
+}
+
+func TestHistoryIsKeptOnlyWhereAskedFor(t *testing.T) {
+	h := newHistory(false)
+	h.add(Event{Text: "something"})
+	assert.Empty(t, h.events())
+}
+
+// Random texts have names in the order in which they were met.
+func TestAliases(t *testing.T) {
+	h := newHistory(true)
+	list := []string{"SESSION#" + strings.Repeat("A", 26), strings.Repeat("B", 26), strings.Repeat("A", 26) + "|x", "LOCK#a"}
+	h.aliases(list)
+	assert.Equal(t, []string{"SESSION#r1", "r2", "r1|x", "LOCK#a"}, list)
+}
+
+func TestDifference(t *testing.T) {
+	assert.Empty(t, Difference("a\nb\n", "a\nb\n"))
+	assert.Equal(t, "the histories differ from line 2 on:\na\nb\n\n\na\nc\n", Difference("a\nb\n", "a\nc\n"))
+	assert.Contains(t, Difference("a\n", "a\nb\n"), "from line 2 on")
+}

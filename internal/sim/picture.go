@@ -1,0 +1,378 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Picture draws who held what when: a line per client, time running to the right. How far
+// apart things are drawn says little about how much time is between them, since whatever
+// happens gets room and what lasts long is cut short; the marks of the axis say when it was.
+type Picture struct {
+	Events   []Event
+	From, To time.Duration // what to show; To defaults to the end
+	Width    int           // in columns; defaults to 120
+}
+
+const (
+	longest  = 8  // columns in which nothing happens
+	between  = 14 // columns between marks of the axis, at least
+	thousand = 1000
+)
+
+// Legend explains the signs.
+func (p Picture) Legend() string {
+	var b strings.Builder
+	b.WriteString("" +
+		"  [17==]  holds the lock with fence 17, until it is released    ....  waits for it\n" +
+		"  !       its lease is lost, and the holder knows               )     left without knowing whether the row is free\n" +
+		"  + # ?   a write acknowledged, refused, unanswered             ----  does something else\n" +
+		"  zzz ZZZ paused; Z while it believes it is the holder          sss SSS suspended, likewise\n" +
+		"  ~ : %   cut off from the network: doing something else, waiting, holding\n" +
+		"  X  ^    crashes; boots                                        *     its wall clock jumps\n" +
+		"  ttt     throttling storm; d: deletion by time to live         V     VIOLATION\n")
+	s := newScene(p.Events)
+	if s.base > 0 {
+		fmt.Fprintf(&b, "  fences are counted from %d\n", s.base)
+	}
+	if len(s.letters) > 1 {
+		names := make([]string, 0, len(s.letters))
+		for name := range s.letters {
+			names = append(names, s.letters[name]+" "+name)
+		}
+		slices.Sort(names)
+		fmt.Fprintf(&b, "  locks, [a17==]: %s\n", strings.Join(names, ", "))
+	}
+	return b.String()
+}
+
+// String draws it, in panels of the given width.
+func (p Picture) String() string {
+	if p.Width == 0 {
+		p.Width = 120
+	}
+	s := newScene(p.Events)
+	for _, e := range p.Events {
+		s.draw(e)
+	}
+	if len(s.stops) == 0 {
+		return ""
+	}
+	return s.panels(p)
+}
+
+// scene is a picture in the making.
+type scene struct {
+	lanes   []*lane
+	base    int64             // what fences are counted from
+	letters map[string]string // of locks, where there are several
+	step    time.Duration     // what one column stands for, at most
+
+	stops []stop // when what column is
+	locks int    // the column in which something became of a lock last
+}
+
+// stop is a moment that has a column of its own.
+type stop struct {
+	at     time.Duration
+	column int
+	cut    bool // much time was cut out before it
+}
+
+// lane is a client's line.
+type lane struct {
+	client, worker string
+	cells          []byte
+	free           int // the first column after its last mark
+
+	alive, stopped, suspended, cut, waiting, storm bool
+	held                                           map[string]bool
+}
+
+// newScene finds out who and what there is to be drawn.
+func newScene(events []Event) *scene {
+	s := &scene{letters: map[string]string{}, locks: -1, step: time.Second}
+	var first int64
+	since := map[[3]string]time.Duration{}
+	var holds []time.Duration
+	for _, e := range events {
+		if e.Kind == Traffic {
+			continue
+		}
+		s.lane(e)
+		if e.Lock != "" && s.letters[e.Lock] == "" {
+			s.letters[e.Lock] = letter(len(s.letters))
+		}
+		key := [3]string{e.Client, e.Worker, e.Lock}
+		switch e.Kind {
+		case Holding:
+			if first == 0 || e.Fence < first {
+				first = e.Fence
+			}
+			since[key] = e.At
+		case Released, Abandoned, Lost:
+			holds = append(holds, e.At-since[key])
+		}
+	}
+	s.base = max(first-1, 0) / thousand * thousand
+	if slices.Sort(holds); len(holds) > 0 {
+		s.step = max(holds[len(holds)/2]/4, time.Millisecond)
+	}
+	slices.SortStableFunc(s.lanes, func(a, b *lane) int {
+		return cmp.Or(cmp.Compare(len(a.client), len(b.client)), strings.Compare(a.client, b.client))
+	})
+	// A process has a line of its own only where it has no workers.
+	s.lanes = slices.DeleteFunc(s.lanes, func(l *lane) bool {
+		return l.worker == "" && l.client != "" && slices.ContainsFunc(s.lanes, func(o *lane) bool { return o.client == l.client && o.worker != "" })
+	})
+	return s
+}
+
+// letter names the nth lock.
+func letter(n int) string {
+	if n < 26 {
+		return string(rune('a' + n))
+	}
+	return letter(n/26-1) + letter(n%26)
+}
+
+func (s *scene) lane(e Event) {
+	for _, l := range s.lanes {
+		if l.client == e.Client && l.worker == e.Worker {
+			return
+		}
+	}
+	s.lanes = append(s.lanes, &lane{client: e.Client, worker: e.Worker, held: map[string]bool{}})
+}
+
+// of lists the lines that an event is about.
+func (s *scene) of(e Event) []*lane {
+	var list []*lane
+	for _, l := range s.lanes {
+		if l.client == e.Client && (e.Worker == "" || l.worker == e.Worker) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// draw draws an event, and what has been going on until then.
+func (s *scene) draw(e Event) {
+	if e.Kind == Traffic || e.Kind == Noted {
+		return
+	}
+	of := s.of(e)
+	ends := e.Kind == Lost || e.Kind == Released || e.Kind == Abandoned
+	if ends && !slices.ContainsFunc(of, func(l *lane) bool { return l.held[e.Lock] }) {
+		return // gives back what it has lost
+	}
+	column, cut := 0, false
+	if n := len(s.stops); n > 0 {
+		last := s.stops[n-1]
+		wide := int((e.At - last.at + s.step/2) / s.step)
+		cut = wide > longest
+		column = last.column + min(wide, longest)
+	}
+	for _, l := range of {
+		column = max(column, l.free)
+	}
+	if ends || e.Kind == Holding {
+		column = max(column, s.locks+1)
+		s.locks = column
+	}
+	s.stops = append(s.stops, stop{e.At, column, cut})
+	for _, l := range s.lanes {
+		l.fill(column)
+	}
+	mark := s.mark(e)
+	for _, l := range of {
+		l.mark(mark)
+		l.change(e)
+	}
+}
+
+// fill goes on with what has been going on, up to a column.
+func (l *lane) fill(to int) {
+	for len(l.cells) < to {
+		l.cells = append(l.cells, l.sign())
+	}
+}
+
+// mark puts a sign where the line ends. Lines that share the column of a mark end before it.
+func (l *lane) mark(m string) {
+	l.cells = append(l.cells, m...)
+	l.free = len(l.cells) + 1 - min(len(m), 1)
+}
+
+// mark is the sign of an event. What merely changes the sign of what is going on has none.
+func (s *scene) mark(e Event) string {
+	switch e.Kind {
+	case Holding:
+		if len(s.letters) > 1 {
+			return fmt.Sprintf("[%s%d", s.letters[e.Lock], e.Fence-s.base)
+		}
+		return fmt.Sprintf("[%d", e.Fence-s.base)
+	case Released:
+		return "]"
+	case Abandoned:
+		return ")"
+	case Lost:
+		return "!"
+	case Acknowledged:
+		return "+"
+	case Refused:
+		return "#"
+	case Unanswered:
+		return "?"
+	case Booted:
+		return "^"
+	case Crashed:
+		return "X"
+	case Jumped:
+		return "*"
+	case Swept:
+		return "d"
+	case Violation:
+		return "V"
+	}
+	return ""
+}
+
+// change is what goes on differently after an event.
+func (l *lane) change(e Event) {
+	switch e.Kind {
+	case Booted:
+		*l = lane{client: l.client, worker: l.worker, cells: l.cells, free: l.free, alive: true, held: map[string]bool{}}
+	case Crashed:
+		l.alive, l.held = false, map[string]bool{}
+	case Paused, Suspended:
+		l.stopped, l.suspended = true, e.Kind == Suspended
+	case Resumed:
+		l.stopped = false
+	case CutOff:
+		l.cut = true
+	case Joined:
+		l.cut = false
+	case Waiting:
+		l.waiting = true
+	case GaveUp:
+		l.waiting = false
+	case Holding:
+		l.waiting = false
+		l.held[e.Lock] = true
+	case Released, Abandoned, Lost:
+		delete(l.held, e.Lock)
+	case Storm:
+		l.storm = true
+	case Abated:
+		l.storm = false
+	}
+}
+
+// sign is for what goes on.
+func (l *lane) sign() byte {
+	pick := func(signs string) byte { // doing something else, waiting, holding
+		switch {
+		case len(l.held) > 0:
+			return signs[2]
+		case l.waiting:
+			return signs[1]
+		}
+		return signs[0]
+	}
+	switch {
+	case l.storm:
+		return 't'
+	case !l.alive:
+		return ' '
+	case l.stopped && l.suspended:
+		return pick("ssS")
+	case l.stopped:
+		return pick("zzZ")
+	case l.cut:
+		return pick("~:%")
+	}
+	return pick("-.=")
+}
+
+// panels cuts the lines into pieces that fit.
+func (s *scene) panels(p Picture) string {
+	end := s.stops[len(s.stops)-1].column + 1
+	for _, l := range s.lanes {
+		end = max(end, len(l.cells))
+	}
+	labels := make([]string, len(s.lanes))
+	margin := len("seconds")
+	for i, l := range s.lanes {
+		labels[i] = s.label(l)
+		margin = max(margin, len(labels[i]))
+		l.fill(end)
+	}
+	from, to := s.window(p, end)
+	width := max(p.Width-margin-2, 20)
+	var b strings.Builder
+	for at := from; at < to; at += width {
+		till := min(at+width, to)
+		fmt.Fprintf(&b, "%-*s  %s\n", margin, "seconds", s.axis(at, till))
+		for i, l := range s.lanes {
+			b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s  %s", margin, labels[i], l.cells[at:till]), " "))
+			b.WriteByte('\n')
+		}
+		if till < to {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// label names a line: by the worker, too, where its process has several.
+func (s *scene) label(l *lane) string {
+	if l.client == "" {
+		return "world"
+	}
+	if n := len(s.of(Event{Client: l.client})); n > 1 {
+		return l.client + "/" + l.worker
+	}
+	return l.client
+}
+
+// window is which columns belong to what is to be shown.
+func (s *scene) window(p Picture, end int) (from, to int) {
+	to = end
+	for _, stop := range s.stops {
+		if stop.at <= p.From {
+			from = stop.column
+		}
+		if p.To > 0 && stop.at > p.To {
+			to = stop.column
+			break
+		}
+	}
+	return from, max(to, from)
+}
+
+// axis marks moments: | is the column of the time behind it, and … stands where time was cut
+// short.
+func (s *scene) axis(from, to int) string {
+	line := []rune(strings.Repeat(" ", to-from))
+	next := from
+	for _, stop := range s.stops {
+		if stop.column < from || stop.column >= to {
+			continue
+		}
+		text := []rune(fmt.Sprintf("|%.2f", stop.at.Seconds()))
+		if stop.column >= next && stop.column+len(text) <= to {
+			copy(line[stop.column-from:], text)
+			next = stop.column + between
+		}
+	}
+	for _, stop := range s.stops {
+		if i := stop.column - longest/2 - from; stop.cut && i > 0 && i < len(line)-1 && line[i] == ' ' && line[i-1] == ' ' && line[i+1] == ' ' {
+			line[i] = '…'
+		}
+	}
+	return strings.TrimRight(string(line), " ")
+}
