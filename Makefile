@@ -6,6 +6,8 @@ LINT    := $(BIN)/golangci-lint
 ENGINES := internal/engines
 COUNT   := $(BIN)/contract-tests.jsonl
 TIMEOUT ?= 12m
+MINUTES ?= 30
+SEED    ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -57,6 +59,11 @@ quick: ## all tests on the in-process engine only, without -race
 .PHONY: differential
 differential: engine ## compare 100,000 generated operations with DynamoDB Local
 	MORTISE_ENGINE=inprocess,dynamodb-local $(GO) test ./table/tabletest -run TestDifferential -count=1 -v -timeout 30m -differential.ops=100000
+
+.PHONY: soak
+soak: engine ## locks in real processes that are killed, stopped and cut off: MINUTES=30, SEED= to repeat a plan
+	$(GO) build -o $(BIN)/soak ./internal/soak/cmd/soak
+	$(BIN)/soak -minutes $(MINUTES) -seed $(SEED)
 
 .PHONY: bench
 bench: ## run the benchmarks
