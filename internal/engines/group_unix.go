@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// apartFromTerminal has a process not see interrupts from the terminal.
-func apartFromTerminal(cmd *exec.Cmd) {
+// ApartFromTerminal has a process not see interrupts from the terminal: it leads a process
+// group of its own. Call it before the process is started.
+func ApartFromTerminal(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,12 +56,16 @@ type Local struct {
 //
 // It fails with ErrNotInstalled if the jar or Java is missing; other errors
 // carry what the process printed.
-func Start(ctx context.Context, dir string) (*Local, error) { return start(ctx, dir, "") }
+func Start(ctx context.Context, dir string) (*Local, error) { return start(ctx, dir, "", false) }
+
+// StartApart is Start of a process that an interrupt from the terminal does not reach, so
+// that its caller can still finish what it is doing.
+func StartApart(ctx context.Context, dir string) (*Local, error) { return start(ctx, dir, "", true) }
 
 // StartKept is Start with tables that are kept in the directory data, which it
 // creates: the next process that is started with it finds them. Only one
-// process may use it at a time. An interrupt from the terminal does not reach
-// the process, so that its caller can still finish what it is doing.
+// process may use it at a time. It is as apart from the terminal as that of
+// StartApart.
 func StartKept(ctx context.Context, dir, data string) (*Local, error) {
 	data, err := filepath.Abs(data)
 	if err == nil {
@@ -71,10 +74,10 @@ func StartKept(ctx context.Context, dir, data string) (*Local, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engines: start: %w", err)
 	}
-	return start(ctx, dir, data)
+	return start(ctx, dir, data, true)
 }
 
-func start(ctx context.Context, dir, data string) (*Local, error) {
+func start(ctx context.Context, dir, data string, apart bool) (*Local, error) {
 	jar, java, err := installation(dir)
 	if err != nil {
 		return nil, fmt.Errorf("engines: start: %w", err)
@@ -83,7 +86,7 @@ func start(ctx context.Context, dir, data string) (*Local, error) {
 	defer cancel()
 	for range startTries {
 		var l *Local
-		l, err = startOnce(ctx, java, jar, data)
+		l, err = startOnce(ctx, java, jar, data, apart)
 		if err == nil {
 			return l, nil
 		}
@@ -123,7 +126,7 @@ func endpointConfig(url string) aws.Config {
 	}
 }
 
-func startOnce(ctx context.Context, java, jar, data string) (*Local, error) {
+func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -146,28 +149,17 @@ func startOnce(ctx context.Context, java, jar, data string) (*Local, error) {
 	}
 	cmd.Dir = filepath.Dir(jar)
 	cmd.Stdout, cmd.Stderr = l.log, l.log
-	dieWithParent(cmd)
-	if data != "" {
-		apartFromTerminal(cmd)
+	if apart {
+		ApartFromTerminal(cmd)
 	}
-
-	started := make(chan error, 1)
-	go func() {
-		// The kernel's parent-death signal is bound to the thread that
-		// started the child, so that thread must live as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			// How a killed process ended is of no interest.
-			_ = cmd.Wait()
-		}
-		close(l.exited)
-	}()
-	if err := <-started; err != nil {
+	wait, err := StartBound(cmd)
+	if err != nil {
 		return nil, err
 	}
+	go func() {
+		_ = wait() // how a killed process ended is of no interest
+		close(l.exited)
+	}()
 	l.kill = func() { _ = cmd.Process.Kill() }
 	l.end = l.kill
 	if data != "" { // it may be writing

@@ -1,0 +1,150 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestLedgerRefusesWhatNoWorkerSays(t *testing.T) {
+	g := newLedger()
+	for op, want := range map[string]string{`"op":"a"`: "", `"op":"c","long":true`: "c"} {
+		long, err := g.take([]byte(`{"kind":"begun","operation":{"workload":"set",` + op + `}}`))
+		require.NoError(t, err)
+		assert.Equal(t, want, long)
+	}
+	for _, line := range []string{
+		"panic: x", `{"kind":"begun"}`, `{"kind":"begun","operation":{"op":"a"}}`, `{"kind":"ended","op":"b"}`, `{"kind":"else"}`,
+	} {
+		_, err := g.take([]byte(line))
+		assert.Error(t, err, line)
+	}
+	assert.Equal(t, []Tally{{Workload: "set", Operations: 2, Unknown: 2}}, g.tallies([]string{"set"}))
+}
+
+// Writes that lasted beyond another holder's are what the control is about.
+func TestOverlapsAreCounted(t *testing.T) {
+	g := newLedger()
+	say := func(format string, args ...any) {
+		_, err := g.take(fmt.Appendf(nil, format, args...))
+		require.NoError(t, err)
+	}
+	begin := func(op, lease string) {
+		say(`{"kind":"begun","operation":{"op":%q,"workload":"set","lease":%q,"held":[{"lock":"other"},{"lock":"set 0"}]}}`, op, lease)
+	}
+	end := func(op string, result outcome) { say(`{"kind":"ended","op":%q,"outcome":%q}`, op, result) }
+	for op, lease := range []string{"1", "1", "2", "3", "3"} {
+		begin(fmt.Sprint(op), lease)
+	}
+	end("2", acknowledged)
+	end("0", refused)
+	overlaps := func() int { return g.tallies([]string{"set"})[0].Overlaps }
+	assert.Zero(t, overlaps())
+	end("1", acknowledged)
+	assert.Equal(t, 1, overlaps(), "1 began before 2 and ended after it")
+	end("4", acknowledged)
+	end("3", acknowledged)
+	assert.Equal(t, 1, overlaps(), "3 and 4 were of one holder")
+}
+
+// What a worker writes arrives in one piece, however long an error is.
+func TestJournalLinesFitIntoAPipe(t *testing.T) {
+	var text strings.Builder
+	j := &journal{to: &text}
+	long := strings.Repeat("ä", 3000)
+	j.write(record{Kind: odd, Workload: "set", Error: long})
+	assert.Less(t, text.Len(), 4096)
+	g := newLedger()
+	_, err := g.take([]byte(text.String()))
+	require.NoError(t, err)
+	require.Len(t, g.found(), 1)
+	assert.True(t, strings.HasPrefix(long, strings.TrimSuffix(g.found()[0].Text, "…")))
+}
+
+func TestJournalEndsWithItsReader(t *testing.T) {
+	broken, told := errors.New("broken pipe"), []error(nil)
+	j := &journal{to: failing{broken}, fail: func(err error) { told = append(told, err) }}
+	j.write(record{Kind: idle})
+	j.write(record{Kind: idle})
+	require.Len(t, told, 1)
+	assert.ErrorIs(t, told[0], broken)
+}
+
+type failing struct{ error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.error }
+
+// Only the guard's refusal proves that nothing was applied.
+func TestOutcomes(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want outcome
+		odd  bool
+	}{
+		{nil, acknowledged, false},
+		{fmt.Errorf("x: %w", lock.ErrStolen), refused, false},
+		{lock.ErrExpired, refused, false},
+		{errors.Join(table.ErrCondition, lock.ErrStolen), refused, false},
+		{table.ErrUnreachable, unknown, false},
+		{table.ErrThrottled, unknown, false},
+		{table.ErrConflict, unknown, false},
+		{errors.Join(table.ErrCondition, lock.ErrReleased), unknown, false},
+		{table.ErrCondition, unknown, true},
+		{lock.ErrMalformed, unknown, true},
+		{table.ErrInvalid, unknown, true},
+	} {
+		assert.Equal(t, tc.want, outcomeOf(tc.err), tc.err)
+		assert.Equal(t, tc.odd, unexpected(tc.err), tc.err)
+	}
+}
+
+func TestScheduleRepeats(t *testing.T) {
+	with := func() *schedule {
+		return &schedule{rand: rand.New(rand.NewPCG(1, 2)), calm: time.Second}
+	}
+	a, b, made := with(), with(), [troubles]int{}
+	for range 1000 {
+		s := a.next()
+		require.Equal(t, s, b.next())
+		made[s.trouble]++
+		assert.True(t, minCalm <= s.calm && s.calm <= time.Second, s.calm)
+		if s.trouble == paused {
+			assert.Greater(t, s.length, leaseTime)
+		}
+	}
+	for tr, n := range made {
+		assert.InDelta(t, 100*trouble(tr).weight(), n, 60, tr)
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := &Report{
+		Seed: 7, Unguarded: true, Elapsed: 61 * time.Second, Duration: time.Hour, Lost: 2,
+		Workloads: []Tally{{"set", 10, 7, 2, 1, 3, 0}, {"bank", 1, 1, 0, 0, 0, 0}}, Requests: 90,
+		Faults: []Count{{"throttled", 4}, {"5xx", 1}}, Troubles: []Count{{"kills", 2}},
+	}
+	assert.Equal(t, "1:01 of 60:00: 11 operations, 8 acknowledged, 2 refused, 1 unknown; 5 faults; kills 2; 0 violations", r.Line())
+	for range shownViolations + 2 {
+		r.Violations = append(r.Violations, Violation{"set", "a is lost"})
+	}
+	var text strings.Builder
+	n, err := r.WriteTo(&text)
+	require.NoError(t, err)
+	assert.EqualValues(t, text.Len(), n)
+	for _, want := range []string{
+		"set       10          7             2        1        3\n", "all       11          8             2        1        3\n",
+		"throttled  4\n", "kills      2\n", "2 of 7 acknowledged updates of sets lost\n",
+		"52 violations in 1:01, seed 7\n  set: a is lost\n", "  and 2 more\n",
+	} {
+		assert.Contains(t, text.String(), want)
+	}
+}

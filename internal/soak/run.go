@@ -1,0 +1,228 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+const (
+	maxWorkers = 64
+	maxFaults  = 0.5
+	drainTime  = 10 * time.Second // more than what a proxy delivers late
+	deleteTime = 10 * time.Second
+)
+
+// Config says what is run.
+type Config struct {
+	// Endpoint is the URL of DynamoDB Local, or of another engine that does not check
+	// signatures: a proxy stands in between.
+	Endpoint string
+
+	// Duration of the workloads. Reading what they have written comes on top.
+	Duration time.Duration
+
+	// Seed of the plan of faults and troubles.
+	Seed uint64
+
+	// Workers is how many processes there are, 2 to 64. Defaults to 4.
+	Workers int
+
+	// Faults is the share of requests that meet one, above 0 and up to 0.5; negative for none. Defaults to 0.06.
+	Faults float64
+
+	// Calm is how long a process is left alone at most between troubles, 300 ms or more. Defaults to 3 s.
+	Calm time.Duration
+
+	// Unguarded runs the control: writes without the lock's guard.
+	Unguarded bool
+
+	// Program is started for the workers, with WorkerEnv set. Defaults to this one.
+	Program string
+
+	// Progress is called every Period with what there is so far. Defaults to nil.
+	Progress func(*Report)
+
+	// Period defaults to 10 s.
+	Period time.Duration
+
+	// For a control that is over soon: so many processes are left alone, and the others are
+	// paused and nothing else, each time until somebody else has written under the lock.
+	spared         int
+	untilOvertaken bool
+}
+
+// ErrInvalid says that a setting is not acceptable.
+var ErrInvalid = errors.New("invalid setting")
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Workers == 0 {
+		c.Workers = 4
+	}
+	if c.Faults == 0 {
+		c.Faults = 0.06
+	}
+	if c.Calm == 0 {
+		c.Calm = 3 * time.Second
+	}
+	if c.Period == 0 {
+		c.Period = 10 * time.Second
+	}
+	var err error
+	if c.Program == "" {
+		c.Program, err = os.Executable()
+	}
+	for _, wrong := range []struct {
+		is   bool
+		name string
+		want string
+	}{
+		{c.Endpoint == "", "Endpoint", "a URL"},
+		{c.Duration <= 0, "Duration", "more than 0"},
+		{c.Workers < 2 || c.Workers > maxWorkers, "Workers", "2 to 64"},
+		{c.Faults > maxFaults, "Faults", "at most 0.5"},
+		{c.Calm < minCalm, "Calm", "300 ms or more"},
+		{c.Period < 0, "Period", "more than 0"},
+	} {
+		if wrong.is {
+			err = errors.Join(err, fmt.Errorf("%w: %s: want %s", ErrInvalid, wrong.name, wrong.want))
+		}
+	}
+	return c, err
+}
+
+// Run runs the workloads for their time, or until ctx ends, then ends the processes, reads
+// what there is, and reports. Violations are in the report; an error says that it could not
+// be run or not be judged.
+func Run(ctx context.Context, config Config) (*Report, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("soak: run: %w", err)
+	}
+	r := &run{Config: config, ledger: newLedger()}
+	if err := r.open(ctx); err != nil {
+		return nil, fmt.Errorf("soak: run: %w", err)
+	}
+	err = r.work(ctx)
+	a := &audit{ledger: r.ledger, table: r.table, locks: r.locks}
+	after := context.WithoutCancel(ctx)
+	if err == nil {
+		err = a.run(after, config.Unguarded)
+	}
+	err = errors.Join(err, r.close(after))
+	report := r.report()
+	report.Lost = a.lost
+	if err == nil && report.acknowledged() == 0 {
+		err = errors.New("no operation was acknowledged")
+	}
+	if err != nil {
+		return report, fmt.Errorf("soak: run: %w", err)
+	}
+	return report, nil
+}
+
+// run is one call of Run.
+type run struct {
+	Config
+	ledger  *ledger
+	began   time.Time
+	table   *table.Table
+	locks   *lock.Client
+	keepers []*keeper
+}
+
+// open makes the table and the proxies.
+func (r *run) open(ctx context.Context) (err error) {
+	r.table, err = table.Open(connect(r.Endpoint), table.Schema{Name: fmt.Sprintf("soak-%d-%d", r.Seed, time.Now().UnixNano()), NoTTL: true})
+	if err != nil {
+		return err
+	}
+	if err = r.table.Ensure(ctx); err != nil {
+		return err
+	}
+	if err = openAccounts(ctx, r.table); err != nil {
+		return err
+	}
+	if r.locks, err = lock.New(r.table, lock.Config{Owner: "audit", Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		return err
+	}
+	for i := range r.Workers {
+		x, err := newProxy(ctx, r.Endpoint, newPlan(r.Seed, i, r.Faults).next)
+		if err != nil {
+			return errors.Join(err, r.drain(ctx))
+		}
+		r.keepers = append(r.keepers, &keeper{
+			number: i, config: r.Config, table: r.table.Name(), ledger: r.ledger, proxy: x, begins: make(chan string, 1),
+			schedule: &schedule{rand: rand.New(rand.NewPCG(^r.Seed, uint64(i))), calm: r.Calm, pausesOnly: r.untilOvertaken, never: i < r.spared},
+		})
+	}
+	return nil
+}
+
+// work keeps the processes until the time is over, and returns when all are gone and
+// everything that they have sent has arrived.
+func (r *run) work(ctx context.Context) error {
+	r.began = time.Now()
+	bounded, cancel := context.WithTimeout(ctx, r.Duration)
+	defer cancel()
+	var keeping sync.WaitGroup
+	failed := make(chan error, len(r.keepers))
+	for _, k := range r.keepers {
+		keeping.Go(func() {
+			err := k.keep(bounded)
+			if err != nil {
+				cancel() // the others too
+			}
+			failed <- err
+		})
+	}
+	ticks := time.NewTicker(r.Period)
+	defer ticks.Stop()
+	for bounded.Err() == nil {
+		select {
+		case <-ticks.C:
+			if r.Progress != nil {
+				r.Progress(r.report())
+			}
+		case <-bounded.Done():
+		}
+	}
+	keeping.Wait()
+	close(failed)
+	var errs []error
+	for err := range failed {
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, r.drain(context.WithoutCancel(ctx)))...)
+}
+
+// drain closes the proxies when they have delivered what was late.
+func (r *run) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	var errs []error
+	for _, k := range r.keepers {
+		errs = append(errs, k.proxy.close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// close gives everything back.
+func (r *run) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, deleteTime)
+	defer cancel()
+	err := r.locks.Close(ctx)
+	name := r.table.Name()
+	_, dropped := connect(r.Endpoint).DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+	return errors.Join(err, dropped)
+}
