@@ -72,6 +72,7 @@ sim: ## play SEEDS=1000 simulated worlds of each workload (FROM=0, WORKLOAD= for
 .PHONY: replay
 replay: ## show what happened in the world of SEED=0 (WORKLOAD=lockset)
 	@$(GO) run ./internal/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)"
+
 .PHONY: soak
 soak: engine ## locks in real processes that are killed, stopped and cut off: MINUTES=30, SEED= to repeat a plan
 	$(GO) build -o $(BIN)/soak ./internal/soak/cmd/soak
