@@ -15,7 +15,7 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: tools format-check vet lint race ## everything that has to pass: format, vet, lint, all tests with -race on both engines
+test: tools format-check vet lint race faults ## everything that has to pass: format, vet, lint, all tests with -race on both engines
 
 .PHONY: tools
 tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)
@@ -51,6 +51,10 @@ race: engine ## all tests with -race, the contract tests on both engines
 	@mkdir -p $(BIN) && rm -f $(COUNT)
 	MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(COUNT) $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
 	@$(GO) run ./internal/engines/cmd/contractcount $(COUNT)
+
+.PHONY: faults
+faults: ## every fault at every call of every lock operation: all cases, where -race has every third
+	MORTISE_ENGINE=inprocess $(GO) test ./lock -run '^TestEveryFault|^TestTwoFaults' -count=1
 
 .PHONY: quick
 quick: ## all tests on the in-process engine only, without -race

@@ -314,7 +314,7 @@ func (g *gathering) transaction(start instant, s *session) *transaction {
 // old says that another transaction should take its place: the leases would have begun long
 // ago, and DynamoDB knows a token for 10 minutes.
 func (t *transaction) old(now instant, lease time.Duration) bool {
-	return now.mono.Sub(t.start.mono) > min(lease/2, 5*time.Minute)
+	return max(now.mono.Sub(t.start.mono), now.wall.Sub(t.start.wall)) > min(lease/2, 5*time.Minute)
 }
 
 // tryNonces sends the transaction, again where that helps, until it is clear who holds the

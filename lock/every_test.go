@@ -339,49 +339,6 @@ func TestUnfinishedIntervalIsTakenUpInTheNext(t *testing.T) {
 	}
 }
 
-// What fails at whatever call, each interval is recorded once, with what it commits.
-func TestEveryGoesThroughFaults(t *testing.T) {
-	for _, fault := range []tabletest.Fault{
-		{Kind: tabletest.DropRequest},
-		{Kind: tabletest.DropReply},
-		{Kind: tabletest.InternalErrorAfter},
-		{Kind: tabletest.Throttle},
-		{Kind: tabletest.TransactionConflict},
-		{Kind: tabletest.Delay, For: time.Hour, After: true},
-	} {
-		for call := 1; call <= 10; call++ {
-			virtual(t, func(ctx context.Context, w *world) {
-				ctx, stop := context.WithCancel(ctx)
-				c := w.client(quiet)
-				w.engine.ResetRequests()
-				fault.Call = call
-				w.engine.Inject(fault)
-				var first time.Time
-				n := 0
-				err := c.Every(ctx, lock.Name("x"), time.Minute, func(ctx context.Context, l *lock.Lease, at time.Time) error {
-					if first.IsZero() {
-						first = at
-					}
-					if n++; n == 5 {
-						stop()
-						return ctx.Err()
-					}
-					if n%2 == 0 {
-						return nil
-					}
-					bounded, cancel := context.WithTimeout(ctx, 50*time.Second)
-					defer cancel()
-					return l.Commit(bounded, w.count(fmt.Sprint(at.Sub(first))))
-				})
-				require.ErrorIs(t, err, context.Canceled)
-				for i := range 2 {
-					require.EqualValues(t, 1, w.counted(fmt.Sprint(time.Duration(2*i)*time.Minute)), "%v at call %d", fault.Kind, call)
-				}
-			})
-		}
-	}
-}
-
 // An instance that waited for a run, or has read the row before it finished, finds out
 // without acquiring.
 func TestFinishedIntervalIsNotAcquiredAgain(t *testing.T) {

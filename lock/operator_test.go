@@ -378,67 +378,6 @@ func TestHostileNonceIsNotAsked(t *testing.T) {
 	})
 }
 
-// Every fault at every call: a ForceRelease that succeeds has taken the lock, once, one that
-// says anything else of a lock that was held has not, and a Revoke that succeeds is heard.
-func TestEveryFaultOfForceReleaseAndRevoke(t *testing.T) {
-	tried := 0
-	for _, fault := range []tabletest.Fault{
-		{Kind: tabletest.DropRequest},
-		{Kind: tabletest.DropRequest, For: 30 * time.Second},
-		{Kind: tabletest.DropReply},
-		{Kind: tabletest.Delay, For: time.Minute},
-		{Kind: tabletest.Delay, For: time.Minute, After: true},
-		{Kind: tabletest.DuplicateLate, AfterCalls: 1},
-		{Kind: tabletest.DuplicateLate, For: 30 * time.Second},
-		{Kind: tabletest.Throttle},
-		{Kind: tabletest.InternalErrorAfter},
-		{Kind: tabletest.TransactionConflict},
-	} {
-		for call := 1; call <= 4; call++ {
-			for _, forced := range []bool{true, false} {
-				tried++
-				virtual(t, func(ctx context.Context, w *world) {
-					c, op := w.client(lock.Config{}), w.client(lock.Config{})
-					l, err := c.Acquire(ctx, lock.Name("report"))
-					require.NoError(t, err)
-					seen, err := op.Inspect(ctx, lock.Name("report"))
-					require.NoError(t, err)
-					w.engine.ResetRequests()
-					fault := fault
-					fault.Call = call
-					w.engine.Inject(fault)
-					if !forced {
-						require.NoError(t, op.Revoke(ctx, lock.Name("report")))
-						time.Sleep(12 * time.Second)
-						require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
-						require.NoError(t, l.Commit(ctx, w.put("x")))
-						time.Sleep(2 * time.Minute)
-						next, err := c.TryAcquire(ctx, lock.Name("report"))
-						require.NoError(t, err)
-						time.Sleep(2 * time.Minute)
-						require.NoError(t, context.Cause(next.Context()), "the question was about another acquisition")
-						return
-					}
-					require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), seen.Nonce))
-					next, err := op.TryAcquire(ctx, lock.Name("report"))
-					require.NoError(t, err)
-					require.Equal(t, seen.Fence+2, next.Fence())
-					time.Sleep(12 * time.Second)
-					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen, "it was told, although nothing was written")
-					time.Sleep(2 * time.Minute)
-					require.NoError(t, context.Cause(next.Context()))
-					require.NoError(t, next.Write(ctx, w.put("x")), "a late duplicate takes nothing")
-					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
-				})
-				if t.Failed() {
-					t.Fatalf("%v (for %v, after %v) at call %d, forced %v", fault.Kind, fault.For, fault.After, call, forced)
-				}
-			}
-		}
-	}
-	t.Logf("F5 faults tried for ForceRelease and Revoke: %d, all pass", tried)
-}
-
 // A lost answer is recognised also where somebody has acquired before it is asked again.
 func TestForceReleaseIsRecognisedUnderTheNextHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

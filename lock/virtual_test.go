@@ -27,21 +27,28 @@ type world struct {
 	*testing.T
 	engine   *tabletest.Engine
 	table    *table.Table // the test's own hand
-	guardian *guardian    // of what all others send
+	guardian *guardian    // of what all others send; nil where a test has had the same checked before
 }
 
 // virtual runs f in virtual time: hours of it take milliseconds.
 func virtual(t *testing.T, f func(ctx context.Context, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, engine: tabletest.New(t)}
-		var err error
-		w.table, err = table.Open(w.engine.Client(), table.Schema{Name: "app"})
-		require.NoError(t, err)
+		w := newWorld(t)
 		require.NoError(t, w.table.Ensure(t.Context()))
 		w.guardian = newGuardian(t, "app", w.table.Scheme())
 		f(t.Context(), w)
 	})
+}
+
+// newWorld has an engine without tables, and the test's hand. Nobody checks what is sent.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, engine: tabletest.New(t)}
+	var err error
+	w.table, err = table.Open(w.engine.Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	return w
 }
 
 // indexed gives the table an index, by the test's own hand, and opens it anew.
@@ -69,7 +76,10 @@ func (w *world) openOver(to aws.HTTPClient, schema table.Schema, opts ...table.O
 
 // sdk is an SDK client whose requests the policy has to cover.
 func (w *world) sdk(to aws.HTTPClient) *dynamodb.Client {
-	return w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = w.guardian.over(to) })
+	if w.guardian != nil {
+		to = w.guardian.over(to)
+	}
+	return w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = to })
 }
 
 // client is a client of a process of its own, which has held a lock before.

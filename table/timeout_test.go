@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -71,4 +72,38 @@ func TestTheCallersDeadlineAndWithoutRetryComeFirst(t *testing.T) {
 		require.NoError(t, tbl.Write(t.Context(), table.Update(key("p", "1"), table.Attr("n").Set(1))))
 		assert.Equal(t, time.Hour, time.Since(start))
 	})
+}
+
+// A transaction is not sent again once DynamoDB may have forgotten its token, whatever
+// happens to either clock meanwhile.
+func TestATransactionIsNotRepeatedPastItsToken(t *testing.T) {
+	for name, tc := range map[string]struct{ clock, repeated time.Duration }{
+		"steady":                      {0, 9 * time.Minute},
+		"set back in between":         {-time.Hour, 9 * time.Minute},
+		"set ahead, or was suspended": {time.Hour, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine, start := tabletest.New(t), time.Now()
+				clock := func() time.Time {
+					if time.Since(start) > 5*time.Minute {
+						return time.Now().Add(tc.clock)
+					}
+					return time.Now()
+				}
+				every := table.Retry{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(30 * time.Second) }}
+				tbl, err := table.Open(engine.Client(), testSchema("app"), table.WithRetry(every), table.WithClock(clock))
+				require.NoError(t, err)
+				require.NoError(t, tbl.Ensure(t.Context()))
+				engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+				n := table.Attr("n")
+				err = tbl.Write(t.Context(), table.Update(key("p", "1"), n.Add(1)), table.Update(key("p", "2"), n.Add(1)))
+				require.ErrorIs(t, err, table.ErrUnreachable)
+				assert.InDelta(t, tc.repeated, time.Since(start), float64(time.Minute))
+				item, err := tbl.Get(t.Context(), key("p", "1"), true)
+				require.NoError(t, err)
+				assert.Equal(t, num("1"), item["n"])
+			})
+		})
+	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/machine"
 )
 
 // MaxOps is the number of actions that fit into one transaction, those that operations
@@ -210,10 +212,11 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 		}
 		in.TransactItems[i] = item
 	}
-	deadline := t.now().Add(tokenWindow)
+	// By both clocks: one can be set, and the other stands still while a machine is suspended.
+	wall, mono := t.now().Round(0), t.machine.Now()
 	var last error
 	err := t.send(ctx, "TransactWriteItems", true, func(ctx context.Context) (answer, error) {
-		if last != nil && t.now().After(deadline) {
+		if last != nil && max(t.now().Round(0).Sub(wall), machine.Since(t.machine, mono)) > tokenWindow {
 			// Past the token's window another attempt could apply a second time what
 			// an unanswered one has applied already.
 			return answer{}, &finalError{fmt.Errorf("%w: the transaction's outcome is unknown: last attempt: %w", ErrUnreachable, last)}

@@ -187,6 +187,10 @@ func (e *Engine) execute(in *incoming) *answer {
 		err = fail(codeThrottled, "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.")
 	case in.has(InternalError) != nil:
 		err = errInternal()
+	case in.has(ExpiredCredentials) != nil:
+		err = fail(codeExpired, "The security token included in the request is expired")
+	case in.has(TransactionInProgress) != nil:
+		err = fail(codeInProgress, "The transaction with the given request token is already in progress")
 	case h == nil:
 		err = fail(codeUnknown, "An unknown operation was requested.")
 	case in.parseErr != nil || in.root.Kind != jsontree.Object:

@@ -23,6 +23,8 @@ const (
 	codeMismatch       = "IdempotentParameterMismatchException"
 	codeThrottled      = "ProvisionedThroughputExceededException"
 	codeInternal       = "InternalServerError"
+	codeExpired        = "ExpiredTokenException"
+	codeInProgress     = "TransactionInProgressException"
 	serviceNamespace   = "com.amazonaws.dynamodb.v20120810#"
 	validateNamespace  = "com.amazon.coral.validate#"
 	transportNamespace = "com.amazon.coral.service#"
@@ -106,7 +108,7 @@ func (e *apiError) namespace() string {
 	switch e.code {
 	case codeValidation:
 		return validateNamespace
-	case codeSerialization, codeUnknown:
+	case codeSerialization, codeUnknown, codeExpired:
 		return transportNamespace
 	}
 	return serviceNamespace

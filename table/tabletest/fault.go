@@ -40,6 +40,12 @@ const (
 	SkewDate
 	// Unprocessed has a batch take only its first Take requests and hand back the others.
 	Unprocessed
+	// ExpiredCredentials refuses the request with ExpiredTokenException, as where temporary credentials were used for
+	// longer than they last: status 400, and nothing is applied. The SDK does not retry it.
+	ExpiredCredentials
+	// TransactionInProgress refuses a TransactWriteItems with TransactionInProgressException, as if an earlier request
+	// with its token were still under way: status 400, and this one is not applied.
+	TransactionInProgress
 )
 
 // String returns the constant's name.
@@ -47,6 +53,7 @@ func (k FaultKind) String() string {
 	names := []string{
 		"None", "DropRequest", "DropReply", "Delay", "DuplicateLate", "Throttle", "InternalError", "InternalErrorAfter",
 		"TransactionConflict", "StaleRead", "SkewDate", "Unprocessed",
+		"ExpiredCredentials", "TransactionInProgress",
 	}
 	if int(k) >= len(names) {
 		return "Unknown"
@@ -127,6 +134,8 @@ func (k FaultKind) applies(op string) bool {
 		return slices.Contains([]string{"GetItem", "BatchGetItem", "Query", "Scan"}, op)
 	case Unprocessed:
 		return op == "BatchGetItem" || op == "BatchWriteItem"
+	case TransactionInProgress:
+		return op == "TransactWriteItems"
 	}
 	return true
 }

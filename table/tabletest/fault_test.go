@@ -11,9 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -160,6 +163,41 @@ func TestErrorFaults(t *testing.T) {
 func is[E error](err error) bool {
 	var want E
 	return errors.As(err, &want)
+}
+
+// Both are refusals of the one request that they hit, which is not applied.
+func TestRefusalsThatAreNoAnswer(t *testing.T) {
+	for kind, code := range map[tabletest.FaultKind]string{
+		tabletest.ExpiredCredentials:    "ExpiredTokenException",
+		tabletest.TransactionInProgress: "TransactionInProgressException",
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			e, c := setup(t)
+			e.Inject(tabletest.Fault{Kind: kind, Times: 1})
+			put := func() error {
+				_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+					{Update: &types.Update{
+						TableName: aws.String("app"), Key: key("a", "n"), UpdateExpression: aws.String("ADD n :one"),
+						ExpressionAttributeValues: item{":one": n(1)},
+					}},
+				}}, oneAttempt)
+				return err
+			}
+			err := put()
+			var api smithy.APIError
+			require.ErrorAs(t, err, &api)
+			assert.Equal(t, code, api.ErrorCode())
+			assert.Equal(t, kind == tabletest.TransactionInProgress, is[*types.TransactionInProgressException](err))
+			var response *smithyhttp.ResponseError
+			require.ErrorAs(t, err, &response)
+			assert.Equal(t, 400, response.HTTPStatusCode())
+			assert.False(t, table.MayHaveApplied(err))
+			assert.Equal(t, kind == tabletest.TransactionInProgress, table.Retryable(err), "credentials that have expired stay so")
+			assert.Equal(t, "absent", count(t, c, "a", true))
+			require.NoError(t, put())
+			assert.Equal(t, "1", count(t, c, "a", true))
+		})
+	}
 }
 
 func TestConflictNamesTheItemsOfATransaction(t *testing.T) {

@@ -1,0 +1,192 @@
+package lock_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+var seed = flag.Uint64("everyfault.seed", 1, "which pairs of faults TestTwoFaults tries")
+
+// retries is how many calls beyond those of a scenario are struck: repetitions.
+const retries = 3
+
+// share is the part of the cases that is tried: the race detector makes each take seven
+// times as long, and looks at one in three.
+func share() int {
+	if raceEnabled {
+		return 3
+	}
+	return 1
+}
+
+// arena is the state that every case begins with: an empty table.
+func arena(t *testing.T) *tabletest.Snapshot {
+	t.Helper()
+	w := newWorld(t)
+	require.NoError(t, w.table.Ensure(t.Context()))
+	return w.engine.Snapshot()
+}
+
+// endure runs one case in a bubble of its own. A goroutine that is left behind is a panic,
+// which names the case.
+func endure(t *testing.T, arena *tabletest.Snapshot, s *scenario, o *ordeal) (made []string, struck int) {
+	t.Helper()
+	name := s.name
+	for _, k := range o.strikes {
+		name += fmt.Sprintf(", %s at call %d", k.name, k.call)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Sprintf("%s: %v", name, r))
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.engine.Restore(arena)
+		if len(o.strikes) == 0 { // what goes wrong later makes the same requests
+			w.guardian = newGuardian(t, "app", w.table.Scheme())
+		}
+		o.world = w
+		made, struck = o.run(s.run)
+	})
+	for i, v := range o.violations {
+		o.violations[i] = name + ": " + v
+	}
+	return made, struck
+}
+
+// tries counts cases.
+type tries struct {
+	mu    sync.Mutex
+	cases map[string]int
+	all   int
+}
+
+func (c *tries) add(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cases[name] += n
+	c.all += n
+}
+
+// F5: whatever goes wrong at whatever call of whatever operation, an answer means what it
+// says, no write under a lock is applied twice or after somebody else has the lock, fences
+// increase, holders are told before others are granted what they hold, and the lock is had
+// by somebody else soon after. One kind at one operation:
+// -run 'TestEveryFault/all/commit$/dropped_reply$'.
+func TestEveryFault(t *testing.T) {
+	// Each case leaves a few hundred kilobytes behind, and nothing lives for longer.
+	defer debug.SetGCPercent(debug.SetGCPercent(1000))
+	empty := arena(t)
+	kinds := tries{cases: map[string]int{}}
+	var goal, broken atomic.Int64
+	t.Run("all", func(t *testing.T) {
+		for _, s := range scenarios() {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				o := &ordeal{}
+				made, _ := endure(t, empty, &s, o)
+				for _, v := range o.violations {
+					t.Error(v)
+				}
+				struck, violations, tried, all := 0, len(o.violations), 0, mishaps()
+				for i, m := range all {
+					t.Run(m.name, func(t *testing.T) {
+						tried++
+						for call := 1; call <= len(made)+retries; call++ {
+							if (i+call)%share() != 0 || call <= len(made) && !m.concerns(made[call-1]) {
+								continue
+							}
+							o := &ordeal{strikes: []strike{{m, call}}, calls: len(made)}
+							_, hits := endure(t, empty, &s, o)
+							for _, v := range o.violations {
+								t.Error(v)
+							}
+							violations += len(o.violations)
+							if hits > 0 {
+								kinds.add(m.name, 1)
+								struck++
+							}
+						}
+					})
+				}
+				// 8 kinds, before and after, at every call; less where -run leaves kinds out.
+				least := 8 * 2 * len(made) / share() * tried / len(all)
+				goal.Add(int64(least))
+				figure(t, "F5, "+s.name, atLeast(struck, "faults tried", least), exactly(violations, "violations", 0))
+				broken.Add(int64(violations))
+			})
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(kinds.cases)) {
+		figure(t, "F5, "+name, atLeast(kinds.cases[name], "times", 1))
+	}
+	figure(t, "F5, total", atLeast(kinds.all, "faults tried", int(goal.Load())), exactly(int(broken.Load()), "violations", 0))
+}
+
+// F5, two at a time, by chance: what the answer to the first has made of the client, the
+// second finds.
+func TestTwoFaults(t *testing.T) {
+	const pairs = 100
+	empty := arena(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(1000))
+	kinds := mishaps()
+	tried, found := 0, 0
+	for i, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(i), *seed))
+			made, _ := endure(t, empty, &s, &ordeal{})
+			for range pairs / share() {
+				first := 1 + rnd.IntN(len(made))
+				o := &ordeal{calls: len(made), strikes: []strike{
+					{kinds[rnd.IntN(len(kinds))], first},
+					{kinds[rnd.IntN(len(kinds))], min(first+1+rnd.IntN(len(made)), len(made)+retries)},
+				}}
+				endure(t, empty, &s, o)
+				for _, v := range o.violations {
+					t.Error(v)
+				}
+				tried, found = tried+1, found+len(o.violations)
+			}
+		})
+	}
+	figure(t, "F5, two at a time", atLeast(tried, "pairs tried", 1), exactly(found, "violations", 0))
+}
+
+// A broken client, of whichever kind, has violations in the same enumeration: what passes
+// above is looked at.
+func TestEveryFaultFindsBrokenClients(t *testing.T) {
+	empty := arena(t)
+	list := scenarios()
+	for _, b := range breakages() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			s := list[slices.IndexFunc(list, func(s scenario) bool { return s.name == b.scenario })]
+			o := &ordeal{through: b.through}
+			made, _ := endure(t, empty, &s, o)
+			cases, found := 1, o.violations
+			for _, m := range mishaps() {
+				for call := 1; call <= len(made) && !b.seen(found); call++ {
+					o := &ordeal{through: b.through, strikes: []strike{{m, call}}, calls: len(made)}
+					endure(t, empty, &s, o)
+					cases, found = cases+1, append(found, o.violations...)
+				}
+			}
+			require.True(t, b.seen(found), "want a violation of %q, found: %q", b.violates, found)
+			figure(t, "F5, broken client: "+b.name, atLeast(len(found), fmt.Sprintf("violations within %d cases", cases), 1))
+			t.Log(found[len(found)-1])
+		})
+	}
+}
