@@ -19,7 +19,7 @@ func seeds(n int) int {
 	switch {
 	case *simSeeds > 0:
 		return *simSeeds
-	case raceDetector:
+	case raceEnabled:
 		return max(n/20, 5)
 	}
 	return n
