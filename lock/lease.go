@@ -195,6 +195,10 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	})
 	l.parted = l.parted || unclear
 	var failed *table.ConditionError
+	if errors.As(err, &failed) && l.isOvertaken(failed.Item) {
+		// Should this fail, whoever waits has it freed.
+		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length)
+	}
 	switch {
 	case err == nil:
 		p.done()
@@ -230,6 +234,13 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 func (l *Lease) goneSince(item table.Item) bool {
 	fence, err := fenceOf(item)
 	return l.parted && err == nil && fence > l.fence && l.term.cause() == nil
+}
+
+// isOvertaken says that a row names this lease's nonce under a later fence: its acquisition has
+// come in late once more, after others have held the lock.
+func (l *Lease) isOvertaken(item table.Item) bool {
+	fence, err := fenceOf(item)
+	return isString(item[attrNonce], l.nonce) && err == nil && fence > l.fence
 }
 
 // gaveBack books that the row does not name this lease any more.

@@ -429,7 +429,7 @@ func TestRevokeOfAnAcquisitionUnderWay(t *testing.T) {
 // A request of a holder that comes in late once more, after others have held the lock, names
 // its nonce again: that gives the old lease nothing back.
 func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
-	for _, does := range []string{"write", "guard", "set data", "hand over"} {
+	for _, does := range []string{"write", "guard", "set data", "commit", "release", "hand over"} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c, op := w.client(lock.Config{}), w.client(lock.Config{})
 			w.engine.ResetRequests()
@@ -457,6 +457,15 @@ func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 				require.ErrorIs(t, w.table.Write(ctx, w.put("x"), l.Guard()), lock.ErrLost)
 			case "set data":
 				require.ErrorIs(t, l.SetData(ctx, "x"), lock.ErrLost)
+			case "commit":
+				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrLost)
+				_, err := w.table.Get(ctx, w.row("x"), true)
+				require.ErrorIs(t, err, table.ErrNotFound, "others have held the lock since")
+			case "release":
+				require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+				r, err := op.Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.False(t, r.Held(), "nobody holds it")
 			case "hand over":
 				got := acquireAsync(ctx, c, lock.Name("report"))
 				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrLost)

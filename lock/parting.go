@@ -30,7 +30,10 @@ func (l *Lease) part(commits bool) *parting {
 		p.heir = nil
 	}
 	if p.heir == nil {
-		p.op = c.rows.release(l.key, l.nonce, p.start.wall, c.deleteAfter(c.calendar(), 0))
+		if p.op = c.rows.part(l.key, l.nonce, l.fence, p.start.wall, c.deleteAfter(c.calendar(), 0)); l.began.IsZero() {
+			// Nobody got to see it, and what fence the row has may not be known.
+			p.op = c.rows.release(l.key, l.nonce, p.start.wall, c.deleteAfter(c.calendar(), 0))
+		}
 		if l.run != nil {
 			p.op = l.run.end(p.op, l.nonce, commits)
 		}

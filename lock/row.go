@@ -31,6 +31,7 @@ type rows struct {
 	refencing *table.Prepared
 	renewing  [2]*table.Prepared // without and with a recorded end
 	releasing *table.Prepared
+	parting   *table.Prepared
 	forcing   *table.Prepared
 	prolonged *table.Prepared
 	naming    *table.Prepared
@@ -68,13 +69,15 @@ func newRows(s shape) (*rows, error) {
 		r.setting[i] = prepare(table.Update(keys.Key{}, change, edits.Set(table.Param(1))).
 			If(named, table.Attr(attrFence).Equal(table.Param(3)), table.Or(edits.NotExists(), edits.Less(table.Param(1)))))
 	}
-	r.releasing = prepare(table.Update(keys.Key{}, append(freed(s),
+	fence := table.Attr(attrFence)
+	releasing := table.Update(keys.Key{}, append(freed(s),
 		table.Attr(attrReleasedNonce).Set(table.Param(0)),
 		table.Attr(attrSession).Remove(),
 		// The nonce alone would do, were it always one of this process's own: whoever asks
 		// about one names the row, which may be no lock.
-	)...).If(named, table.Attr(s.Type).Equal(recordType)))
-	fence := table.Attr(attrFence)
+	)...).If(named, table.Attr(s.Type).Equal(recordType))
+	r.releasing = prepare(releasing)
+	r.parting = prepare(releasing.If(fence.Equal(table.Param(3))))
 	r.forcing = prepare(table.Update(keys.Key{}, append(freed(s),
 		// The session stays: it is whom to tell.
 		fence.Set(fence.Plus(1)),
@@ -370,8 +373,13 @@ func (r *rows) renew(key keys.Key, nonce string, beat, until, ttl int64) table.O
 	})
 }
 
-// release frees the row if it names nonce. What the row keeps tells a holder whose answer
-// was lost that it was its own release.
+// part is release by the holder, under the fence that it was granted: like guard.
+func (r *rows) part(key keys.Key, nonce string, fence int64, at time.Time, ttl int64) table.Op {
+	return r.parting.Op(key, nonce, at.UnixMilli(), ttl, fence).Explain(explainLoss(nonce))
+}
+
+// release frees the row if it names nonce, whatever its fence. What the row keeps tells a holder
+// whose answer was lost that it was its own release.
 func (r *rows) release(key keys.Key, nonce string, at time.Time, ttl int64) table.Op {
 	return r.releasing.Op(key, nonce, at.UnixMilli(), ttl).Explain(explainLoss(nonce))
 }
