@@ -137,6 +137,24 @@ func TestReleaseCanBeRepeatedAfterItFailed(t *testing.T) {
 	})
 }
 
+// A release without an answer whose row names somebody else may have been applied before that.
+// Not that of a holder that has been told that it has lost the lock.
+func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		r, err := op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+		_, err = op.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.InternalErrorAfter, Operation: "UpdateItem", Times: 1})
+		require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+	})
+}
+
 // A failed release must not leave the lock renewed forever by a caller who left it at that.
 func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -230,10 +230,10 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 
 // goneSince says that a row which shows no trace of this lease any more was released by an
 // attempt without an answer, and that others have come and gone since: nobody takes a lock
-// whose lease goes on.
+// whose lease goes on. A holder that was found to have lost it has, whatever its clocks say.
 func (l *Lease) goneSince(item table.Item) bool {
 	fence, err := fenceOf(item)
-	return l.parted && err == nil && fence > l.fence && l.term.cause() == nil
+	return l.parted && err == nil && fence > l.fence && l.term.cause() == nil && !errors.Is(context.Cause(l.ctx), ErrLost)
 }
 
 // isOvertaken says that a row names this lease's nonce under a later fence: its acquisition has
