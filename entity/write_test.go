@@ -343,6 +343,91 @@ func TestLostAnswersAreRecognised(t *testing.T) {
 	})
 }
 
+// What an answer that was lost has done cannot be told from a row that others have changed
+// since: it is neither refused nor done again.
+func TestLostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		orders, others := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())
+		ctx := t.Context()
+		key := Order{Tenant: "acme", ID: "1"}
+		// between has something happen between the lost answer and the second attempt.
+		between := func(do func() error) {
+			writes := 0
+			f.faults.Before(func(op string) {
+				if op != "GetItem" {
+					writes++
+				}
+				if writes == 2 {
+					f.faults.Before(nil)
+					require.NoError(t, do())
+				}
+			})
+		}
+		add := func() error {
+			_, err := others.Update(ctx, key, entity.Add("total", 10))
+			return err
+		}
+		remove := func() error { return others.Delete(ctx, key) }
+
+		f.faults.Script(faulty.DropReply)
+		between(add)
+		_, err := orders.Create(ctx, key)
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		require.NotErrorIs(t, err, entity.ErrExists)
+
+		calls := 0
+		f.faults.Script(faulty.Pass, faulty.DropReply)
+		between(add)
+		_, err = orders.Modify(ctx, key, func(o *Order) error {
+			calls++
+			o.Total++
+			return nil
+		})
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		assert.Equal(t, 1, calls)
+		o, err := others.Get(ctx, key, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, int64(21), o.Total, "added once")
+
+		for name, write := range map[string]func() error{
+			"update": func() error { _, err := orders.Update(ctx, o, entity.Add("total", 1)); return err },
+			"put":    func() error { _, err := orders.Put(ctx, o); return err },
+		} {
+			for _, do := range []func() error{add, remove} {
+				f.faults.Script(faulty.DropReply)
+				between(do)
+				err = write()
+				require.ErrorIs(t, err, table.ErrUnreachable, name)
+				require.NotErrorIs(t, err, entity.ErrStale, name)
+				require.NotErrorIs(t, err, entity.ErrNotFound, name)
+				o, err = others.Upsert(ctx, key, func(o *Order) error { o.Total = 1; return nil })
+				require.NoError(t, err)
+			}
+		}
+
+		// One version further is somebody else's in its place: the write was not applied.
+		f.faults.Script(faulty.DropRequest)
+		between(add)
+		_, err = orders.Update(ctx, o, entity.Add("total", 1))
+		require.ErrorIs(t, err, entity.ErrStale)
+
+		plain := define(t, f.Table, plainSpec())
+		_, err = plain.Create(ctx, Plain{ID: "1"})
+		require.NoError(t, err)
+		f.faults.Script(faulty.Pass, faulty.DropReply)
+		between(func() error {
+			_, err := define(t, f.raw, plainSpec()).Update(ctx, Plain{ID: "1"}, entity.Add("count", 10))
+			return err
+		})
+		_, err = plain.Modify(ctx, Plain{ID: "1"}, func(p *Plain) error { p.Count++; return nil })
+		require.ErrorIs(t, err, table.ErrUnreachable, "without versions nothing tells")
+		p, err := plain.Get(ctx, Plain{ID: "1"}, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, 11, p.Count)
+	})
+}
+
 func TestAnothersWriteIsNotTakenForOnesOwn(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
