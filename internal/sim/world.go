@@ -224,6 +224,7 @@ func (w *World) end() {
 	for _, p := range w.list() {
 		p.workers.Wait()
 	}
+	time.Sleep(time.Minute) // a Close that failed does not wait for its session, whose last request has seconds
 	close(w.network.quit)
 	<-w.network.done
 }

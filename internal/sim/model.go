@@ -1,0 +1,205 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// open is the return of an operation that never came back.
+const open = math.MaxInt64
+
+// kind is what an operation was to do.
+type kind uint8
+
+const (
+	acquires kind = iota // fence is the one granted
+	isHeld               // a try that was refused: fence is the holder's
+	reads
+	writes  // under the lease of that fence
+	changes // reads and writes, under the lease of that fence
+	commits // writes and releases
+	releases
+)
+
+var kinds = [...]string{acquires: "acquire", isHeld: "held", reads: "read", writes: "write", changes: "change", commits: "commit", releases: "release"}
+
+// outcome is how an operation ended, as far as its client knows.
+type outcome uint8
+
+const (
+	unclear outcome = iota // it may take effect at any time after the call, or never
+	succeeded
+	lost // refused, since the lock is not held any more
+)
+
+var outcomes = [...]string{unclear: "unclear", succeeded: "ok", lost: "lost"}
+
+// operation is what a client did to a register or its lock, from call to return in true time:
+// in nanoseconds since the run began.
+type operation struct {
+	client    int
+	number    int // of the client's, in order
+	kind      kind
+	outcome   outcome
+	fence     int64
+	read      int64 // 0 for what is there before the first write
+	wrote     int64 // no two operations write the same
+	again     bool  // an earlier one under the lease may have released it
+	call, ret int64
+
+	excused bool // lost, and somebody may have acquired without having been told
+}
+
+func (o *operation) String() string {
+	return fmt.Sprintf("client %d: %s, fence %d, read %d, wrote %d: %s [%d, %d]", o.client, kinds[o.kind], o.fence, o.read, o.wrote, outcomes[o.outcome], o.call, o.ret)
+}
+
+// model is what a history has to look like if its operations had happened one after the
+// other, each at some moment between its call and its return.
+type model struct {
+	name   string
+	fences bool // whether the lock is modelled
+	values bool // whether the register is
+}
+
+// models are of a lock, of a register, and of both as one object, which is the strictest.
+// Where that one is legal so are the others, which say more where it is not.
+func models() []model {
+	return []model{
+		{name: "lock", fences: true},
+		{name: "register", values: true},
+		{name: "guarded register", fences: true, values: true},
+	}
+}
+
+// situation is a model's state.
+type situation struct {
+	fence  int64 // the last one granted
+	holder int64 // the fence of the lease that is in force; 0 for none
+	value  int64
+}
+
+// step is what an operation makes of a situation; false if it cannot have happened there.
+//
+// That a lease ends by time is no operation: acquiring is always possible, and what follows
+// under an older fence shows whether the lock excludes.
+func (m model) step(s situation, o *operation) (situation, bool) {
+	possible := true
+	needs := func(yes bool) { possible = possible && yes }
+	if m.fences {
+		switch {
+		case o.kind == acquires:
+			needs(o.fence > s.fence)
+			s.fence, s.holder = o.fence, o.fence
+		case o.kind == isHeld: // by somebody who may not know it, or not yet
+			needs(o.fence > s.fence || o.fence == s.holder)
+		case o.kind == reads:
+		case o.outcome == lost:
+			needs(s.holder != o.fence || o.excused)
+			if s.holder == o.fence {
+				s.holder = 0
+			}
+		case o.kind == releases:
+			needs(s.holder == o.fence || o.again)
+		default:
+			needs(s.holder == o.fence)
+		}
+		if o.outcome == succeeded && (o.kind == releases || o.kind == commits) && s.holder == o.fence {
+			s.holder = 0
+		}
+	}
+	if m.values && o.outcome == succeeded {
+		if o.kind == reads || o.kind == changes {
+			needs(s.value == o.read)
+		}
+		if o.wrote != 0 {
+			s.value = o.wrote
+		}
+	}
+	return s, possible
+}
+
+// closed is a history without operations that are open to the right, which says the same:
+//
+//   - A write without an answer whose value nobody has read can come after everything else,
+//     where its guard refuses it. One that was read has taken effect before the first who read
+//     it came back.
+//   - An acquisition without an answer matters to those who have lost the lock: it may be what
+//     they have lost it to. Releases without an answer do not matter, since acquiring is
+//     always possible.
+func closed(history []*operation) []*operation {
+	seen := map[int64]int64{} // when each value was first known to be there
+	taken := int64(open)      // since when somebody may have acquired without having been told
+	for _, o := range history {
+		if (o.kind == reads || o.kind == changes) && o.outcome == succeeded {
+			if at, ok := seen[o.read]; !ok || o.ret < at {
+				seen[o.read] = o.ret
+			}
+		}
+		if o.kind == acquires && o.outcome == unclear {
+			taken = min(taken, o.call)
+		}
+	}
+	list := make([]*operation, 0, len(history))
+	for _, o := range history {
+		c := *o
+		switch at, ok := seen[o.wrote]; {
+		case o.outcome == lost:
+			c.excused = taken <= o.ret
+		case o.outcome == succeeded:
+		case o.wrote != 0 && ok:
+			c.outcome, c.ret = succeeded, at
+		default:
+			continue
+		}
+		list = append(list, &c)
+	}
+	slices.SortFunc(list, func(a, b *operation) int {
+		return cmp.Or(cmp.Compare(a.call, b.call), cmp.Compare(a.client, b.client), cmp.Compare(a.number, b.number))
+	})
+	return list
+}
+
+// verdict is what came of checking a history.
+type verdict uint8
+
+const (
+	legal verdict = iota
+	illegal
+	undecided // the search took too long
+)
+
+// patience is how many steps a search may take. It is not bounded by time, of which none
+// passes meanwhile, and which would not be the same twice.
+const patience = 200_000
+
+// check says whether a history fits the model.
+func (m model) check(history []*operation) verdict {
+	var taken atomic.Int64
+	p := porcupine.Model{
+		Init: func() any { return situation{} },
+		Step: func(state, input, _ any) (bool, any) {
+			if taken.Add(1) > patience {
+				return false, state // and so for all that are left, which ends the search
+			}
+			s, ok := m.step(state.(situation), input.(*operation)) //nolint:forcetypeassert // of what is given below
+			return ok, s
+		},
+	}
+	list := make([]porcupine.Operation, len(history))
+	for i, o := range history {
+		list[i] = porcupine.Operation{ClientId: o.client, Input: o, Call: o.call, Return: o.ret}
+	}
+	switch ok := porcupine.CheckOperations(p, list); {
+	case ok:
+		return legal
+	case taken.Load() > patience:
+		return undecided
+	}
+	return illegal
+}

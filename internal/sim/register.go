@@ -1,0 +1,358 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Guard is what a write depends on.
+type Guard uint8
+
+// The guards. All but the first are negative twins.
+const (
+	Guarded   Guard = iota // on the lease that it is made under
+	Unfenced               // on the lock being held, by whomever
+	Unguarded              // on nothing
+)
+
+// Register is clients that read, write and change registers, each under a lock of its own,
+// two clients to a process. What each has done and been told has to be linearizable: the lock,
+// the register, and both as one object.
+type Register struct {
+	Clients    int
+	Operations int           // of each client, about
+	Registers  int           // defaults to 4
+	Lease      time.Duration // defaults to 5 s
+	Overslept  float64       // share of the writes before which the process is paused, mostly beyond the lease
+	Guard      Guard
+}
+
+// Linearity is what came of a run.
+type Linearity struct {
+	Tally
+
+	Histories  int // one for each register and model
+	Operations int
+	Illegal    int // histories that are not linearizable
+	Undecided  int // histories of which that could not be told
+}
+
+// Add adds another one.
+func (l *Linearity) Add(o Linearity) {
+	l.Tally.Add(o.Tally)
+	l.Histories += o.Histories
+	l.Operations += o.Operations
+	l.Illegal += o.Illegal
+	l.Undecided += o.Undecided
+}
+
+// Run runs the workload and checks it.
+func (s Register) Run(w *World) Linearity {
+	if s.Lease == 0 {
+		s.Lease = 5 * time.Second
+	}
+	if s.Registers == 0 {
+		s.Registers = 4
+	}
+	r := &registers{Register: s, world: w, begin: time.Now(), left: make([]int, s.Clients+1), history: make([][]*operation, s.Registers)}
+	for first := 1; first <= s.Clients; first += 2 {
+		of := []int{first, first + 1}[:min(2, s.Clients-first+1)]
+		for _, client := range of {
+			r.left[client] = s.Operations
+		}
+		w.Supervise(fmt.Sprint("process", first/2+1), func(p *Process) {
+			locks := p.Locks(lock.Config{Lease: s.Lease, HomeRegion: tabletest.Region})
+			for _, client := range of {
+				p.Go("c"+strconv.Itoa(client), func(ctx context.Context, x *Worker) {
+					c := &registrant{registers: r, Worker: x, client: client, locks: locks}
+					for ctx.Err() == nil && !p.Crashed() && r.more(client) {
+						c.round(ctx)
+					}
+				})
+			}
+		})
+	}
+	w.Settle()
+	return r.check()
+}
+
+type registers struct {
+	Register
+
+	world *World
+	begin time.Time
+
+	mu      sync.Mutex
+	left    []int          // operations, by client
+	history [][]*operation // by register
+}
+
+// registrant is a client at work.
+type registrant struct {
+	*registers
+	*Worker
+
+	client int
+	locks  *lock.Client
+	values int64
+}
+
+func (r *registers) more(client int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left[client] > 0
+}
+
+func (*registers) key(of int) keys.Key { return keys.NewKey("REGISTER", "R"+strconv.Itoa(of)) }
+
+func (r *registers) now() int64 { return int64(time.Since(r.begin)) }
+
+// called begins an operation.
+func (c *registrant) called(of int, o operation) *operation {
+	r := c.registers
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left[c.client]--
+	o.client, o.number, o.call, o.ret = c.client, r.Operations-r.left[c.client], r.now(), open
+	r.history[of] = append(r.history[of], &o)
+	return &o
+}
+
+// returned ends one.
+func (c *registrant) returned(of int, o *operation, end func(o *operation)) {
+	c.mu.Lock()
+	end(o)
+	if o.outcome != unclear {
+		o.ret = c.now()
+	}
+	text := o.String()
+	c.mu.Unlock()
+	c.Note("register %d: %s", of, text)
+}
+
+// round reads a register, or does something under its lock.
+func (c *registrant) round(ctx context.Context) {
+	c.Sleep(c.Between(0, 300*time.Millisecond))
+	of := c.IntN(c.Registers)
+	if c.IntN(4) == 0 {
+		c.read(ctx, of)
+		return
+	}
+	l := c.acquire(ctx, of)
+	if l == nil {
+		return
+	}
+	certain := true // whether all writes under the lease have been answered
+	held := true
+	for range c.IntN(4) {
+		if !held {
+			break
+		}
+		switch c.IntN(3) {
+		case 0:
+			c.read(ctx, of)
+			continue
+		case 1:
+			held = c.write(ctx, of, l, operation{kind: writes}, &certain)
+		default:
+			held = c.change(ctx, of, l, &certain)
+		}
+	}
+	again := false
+	if held && c.Guard == Guarded && c.IntN(2) == 0 {
+		if held = c.write(ctx, of, l, operation{kind: commits}, &certain); !held || certain {
+			return
+		}
+		again = true
+	}
+	c.release(ctx, of, l, again)
+}
+
+func (c *registrant) acquire(ctx context.Context, of int) *lock.Lease {
+	ctx, cancel := c.Within(ctx, c.Between(5*time.Second, time.Minute))
+	defer cancel()
+	var opts []lock.Option
+	if c.IntN(4) == 0 {
+		opts = append(opts, lock.Fixed(c.Lease))
+	}
+	how := c.locks.Acquire
+	try := c.IntN(3) == 0
+	if try {
+		how = c.locks.TryAcquire
+	}
+	o := c.called(of, operation{kind: acquires})
+	l, err := how(ctx, lock.Beside(c.key(of)), opts...)
+	c.returned(of, o, func(o *operation) {
+		var taken *lock.HeldError
+		switch {
+		case err == nil:
+			o.outcome, o.fence = succeeded, l.Fence()
+		case try && ctx.Err() == nil && errors.As(err, &taken):
+			o.kind, o.outcome, o.fence = isHeld, succeeded, taken.Fence
+		}
+	})
+	return l
+}
+
+func (c *registrant) read(ctx context.Context, of int) *operation {
+	o := c.called(of, operation{kind: reads})
+	value, err := c.get(ctx, of)
+	c.returned(of, o, func(o *operation) {
+		if err == nil {
+			o.outcome, o.read = succeeded, value
+		}
+	})
+	return o
+}
+
+func (c *registrant) get(ctx context.Context, of int) (int64, error) {
+	return valueAt(ctx, c.Process.Table(), c.key(of))
+}
+
+func valueAt(ctx context.Context, t *table.Table, key keys.Key) (int64, error) {
+	item, err := t.Get(ctx, key, true)
+	if errors.Is(err, table.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, ok := item["value"].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, errors.New("sim: a register without a value")
+	}
+	return strconv.ParseInt(n.Value, 10, 64)
+}
+
+// change reads and writes. Where an earlier write under the lease has not been answered it
+// only writes: that one may come in between, which the lease allows.
+func (c *registrant) change(ctx context.Context, of int, l *lock.Lease, certain *bool) bool {
+	if !*certain {
+		return c.write(ctx, of, l, operation{kind: writes}, certain)
+	}
+	before := c.read(ctx, of)
+	if before.outcome != succeeded {
+		return true
+	}
+	if c.Float64() < c.Overslept {
+		c.Pause(c.Between(0, 3*c.Lease), c.IntN(2) == 0)
+	} else {
+		c.Sleep(c.Between(0, 50*time.Millisecond))
+	}
+	return c.write(ctx, of, l, operation{kind: changes, read: before.read, call: before.call}, certain)
+}
+
+// write writes a new value, and says whether the lock is not known to be lost. A change that
+// succeeds has begun when it read; one that does not is a read and a write.
+func (c *registrant) write(ctx context.Context, of int, l *lock.Lease, o operation, certain *bool) bool {
+	ctx, cancel := c.Within(ctx, c.Between(time.Second, 20*time.Second))
+	defer cancel()
+	c.values++
+	began, read := o.call, o.read
+	o.fence, o.read = l.Fence(), 0
+	o.wrote = int64(c.Process.id)*1_000_000 + int64(c.client)*10_000 + c.values
+	change := o.kind == changes
+	if change {
+		o.kind = writes
+	}
+	at := c.called(of, o)
+	op := table.Update(c.key(of), table.Attr("value").Set(at.wrote))
+	var err error
+	switch {
+	case c.Guard == Guarded && at.kind == commits:
+		err = l.Commit(ctx, op)
+	case c.Guard == Guarded:
+		err = l.Write(ctx, op)
+	case c.Guard == Unfenced:
+		err = c.Process.Table().Write(ctx, op, table.Check(l.Key(), table.Attr("nonce").Exists()))
+	default:
+		err = c.Process.Table().Write(ctx, op)
+	}
+	c.returned(of, at, func(o *operation) {
+		switch {
+		case err == nil && change:
+			o.kind, o.outcome, o.read, o.call = changes, succeeded, read, began
+		case err == nil:
+			o.outcome = succeeded
+		case errors.Is(err, lock.ErrLost), errors.Is(err, lock.ErrReleased), len(table.Conditions(err)) > 0:
+			o.outcome = lost
+		}
+	})
+	*certain = *certain && at.outcome != unclear
+	return at.outcome != lost
+}
+
+// release gives the lock up, and tries again where it is not clear whether it has. In the end
+// the session does.
+func (c *registrant) release(ctx context.Context, of int, l *lock.Lease, again bool) {
+	for range 3 {
+		o := c.called(of, operation{kind: releases, fence: l.Fence(), again: again})
+		bounded, cancel := c.Within(ctx, c.Between(time.Second, 20*time.Second))
+		err := l.Release(bounded)
+		cancel()
+		c.returned(of, o, func(o *operation) {
+			switch {
+			case err == nil:
+				o.outcome = succeeded
+			case errors.Is(err, lock.ErrLost):
+				o.outcome = lost
+			}
+		})
+		if o.outcome != unclear {
+			return
+		}
+		again = true
+	}
+}
+
+// check looks at the registers for the last time, and at their histories.
+func (r *registers) check() (l Linearity) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for of, history := range r.history {
+		value, err := valueAt(r.world.Context(), r.world.Table(), r.key(of))
+		r.world.must(err)
+		history = append(history, &operation{kind: reads, outcome: succeeded, read: value, call: r.now(), ret: r.now()})
+		l.Operations += len(history)
+		for _, o := range history {
+			l.count(o)
+		}
+		history = closed(history)
+		for _, m := range models() {
+			l.Histories++
+			switch m.check(history) {
+			case illegal:
+				l.Illegal++
+				r.world.Violation("register %d: %d operations are not linearizable as a %s", of, len(history), m.name)
+			case undecided:
+				l.Undecided++
+				r.world.Violation("register %d: whether %d operations are linearizable as a %s could not be decided", of, len(history), m.name)
+			}
+		}
+	}
+	return l
+}
+
+// count counts what became of a write.
+func (l *Linearity) count(o *operation) {
+	switch {
+	case o.wrote == 0:
+	case o.outcome == succeeded:
+		l.Acknowledged++
+	case o.outcome == lost:
+		l.Refused++
+	default:
+		l.Unknown++
+	}
+}

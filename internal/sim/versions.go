@@ -1,0 +1,241 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Versions is clients that add to the same rows of an entity, in all ways in which one does
+// that: what was acknowledged counts once, what was refused does not.
+type Versions struct {
+	Clients int
+	Rounds  int  // of each client
+	Rows    int  // defaults to 3
+	Blind   bool // the negative twin: the entity has no versions, so that what was read is not compared
+}
+
+// Counter is a row that clients add to. What was added is in it, too.
+type Counter struct {
+	ID      string  `dynamo:"id"`
+	Count   int64   `dynamo:"count"`
+	Marks   []int64 `dynamo:"marks,omitempty"`
+	Version int64   `dynamo:"version"`
+}
+
+func (c *Counter) add(mark int64) {
+	c.Count++
+	c.Marks = append(c.Marks, mark)
+}
+
+// Run runs the workload and checks it.
+func (s Versions) Run(w *World) Tally {
+	if s.Rows == 0 {
+		s.Rows = 3
+	}
+	r := &versions{Versions: s, world: w, state: map[int64]state{}, left: make([]int, s.Clients)}
+	for i := range s.Clients {
+		r.left[i] = s.Rounds
+		w.Supervise(fmt.Sprint("client", i+1), func(p *Process) {
+			counters := r.define(p.Table())
+			p.Go("w", func(ctx context.Context, x *Worker) {
+				for ctx.Err() == nil && !p.Crashed() {
+					mark, ok := r.next(i)
+					if !ok {
+						return
+					}
+					r.round(ctx, x, counters, mark)
+				}
+			})
+		})
+	}
+	w.Settle()
+	return r.check()
+}
+
+type versions struct {
+	Versions
+
+	world *World
+
+	mu    sync.Mutex
+	left  []int // rounds, by client
+	state map[int64]state
+}
+
+func (r *versions) define(t *table.Table) *entity.Entity[Counter] {
+	spec := entity.Spec[Counter]{Type: "Counter", PK: "COUNTER#{id}", SK: "COUNTER", Version: "version"}
+	if r.Blind {
+		spec.Version = ""
+	}
+	counters, err := entity.Define(t, spec)
+	r.world.must(err)
+	return counters
+}
+
+// next numbers what a client adds next.
+func (r *versions) next(client int) (mark int64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left[client] == 0 {
+		return 0, false
+	}
+	r.left[client]--
+	mark = int64(client+1)*1000 + int64(r.Rounds-r.left[client])
+	r.state[mark] = unknown
+	return mark, true
+}
+
+// round adds once.
+func (r *versions) round(ctx context.Context, x *Worker, counters *entity.Entity[Counter], mark int64) {
+	x.Sleep(x.Between(0, 100*time.Millisecond))
+	ctx, cancel := x.Within(ctx, x.Between(time.Second, 30*time.Second))
+	defer cancel()
+	id := fmt.Sprint("C", x.IntN(r.Rows))
+	way := ways[x.IntN(len(ways))]
+	if r.Blind {
+		way = ways[0]
+	}
+	err := way.add(ctx, x, counters, Counter{ID: id}, mark)
+	r.mu.Lock()
+	switch {
+	case err == nil:
+		r.state[mark] = acknowledged
+	case isRefused(err):
+		r.state[mark] = refused
+	}
+	r.mu.Unlock()
+	x.Note("%s %s %d: %v", way.name, id, mark, err)
+}
+
+// isRefused says that a write of an entity has done nothing.
+func isRefused(err error) bool {
+	for _, refusal := range []error{entity.ErrStale, entity.ErrExists, entity.ErrNotFound, entity.ErrUnique, table.ErrCondition} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}
+
+// way is a way to add to a row.
+type way struct {
+	name string
+	add  func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error
+}
+
+var ways = []way{
+	{"put", func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+		c, err := readCounter(ctx, x, counters, c)
+		if err == nil {
+			c.add(mark)
+			_, err = counters.Put(ctx, c)
+		}
+		return err
+	}},
+	{"update", func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+		c, err := readCounter(ctx, x, counters, c)
+		switch {
+		case err != nil:
+		case c.Version == 0:
+			c.add(mark)
+			_, err = counters.Create(ctx, c)
+		default:
+			_, err = counters.Update(ctx, c, entity.Add("count", 1), entity.Append("marks", []int64{mark}))
+		}
+		return err
+	}},
+	{"update in a transaction", func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+		c, err := readCounter(ctx, x, counters, c)
+		if err == nil {
+			beside := c
+			beside.ID += "/beside"
+			op := counters.UpdateOp(c, entity.Add("count", 1), entity.Append("marks", []int64{mark}))
+			if c.Version == 0 {
+				c.add(mark)
+				op = counters.CreateOp(c)
+			}
+			err = counters.Table().Write(ctx, op, table.Check(counters.Key(beside), table.Attr("count").NotExists()))
+		}
+		return err
+	}},
+	{"modify", func(ctx context.Context, _ *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+		_, err := counters.Modify(ctx, c, func(c *Counter) error {
+			c.add(mark)
+			return nil
+		})
+		return err
+	}},
+	{"upsert", func(ctx context.Context, _ *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+		_, err := counters.Upsert(ctx, c, func(c *Counter) error {
+			c.add(mark)
+			return nil
+		})
+		return err
+	}},
+}
+
+// readCounter reads a row, mostly, and lets time go by. No row is one with version 0.
+func readCounter(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter) (Counter, error) {
+	var options []entity.ReadOption
+	if x.IntN(2) == 0 {
+		options = append(options, entity.Consistent())
+	}
+	read, err := counters.Get(ctx, c, options...)
+	if errors.Is(err, entity.ErrNotFound) {
+		read, err = c, nil
+	}
+	x.Sleep(x.Between(0, 20*time.Millisecond))
+	return read, err
+}
+
+func (r *versions) check() Tally {
+	counters := r.define(r.world.Table())
+	times := map[int64]int{}
+	for c, err := range counters.Scan(r.world.Context(), entity.Consistent()) {
+		r.world.must(err)
+		for _, mark := range c.Marks {
+			times[mark]++
+		}
+		if c.Count != int64(len(c.Marks)) {
+			r.world.Violation("row %s counts %d and lists %d", c.ID, c.Count, len(c.Marks))
+		}
+	}
+	var sum Tally
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for client := range r.left {
+		for n := range r.Rounds {
+			mark := int64(client+1)*1000 + int64(n+1)
+			sum.settle(r.world, mark, r.state[mark], times[mark])
+		}
+	}
+	return sum
+}
+
+// settle compares what a client knows of a mark with how often it is there.
+func (t *Tally) settle(w *World, mark int64, known state, times int) {
+	switch known {
+	case acknowledged:
+		t.Acknowledged++
+		if times == 0 {
+			t.Lost++
+			w.Violation("%d was acknowledged and is lost", mark)
+		}
+	case refused:
+		t.Refused++
+		if times > 0 {
+			w.Violation("%d was refused and is there", mark)
+		}
+	case unknown:
+		t.Unknown++
+	}
+	if times > 1 {
+		w.Violation("%d is there %d times", mark, times)
+	}
+}
