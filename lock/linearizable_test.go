@@ -1,9 +1,7 @@
 package lock_test
 
 import (
-	"flag"
 	"fmt"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -11,18 +9,6 @@ import (
 
 	"github.com/mortise-go/mortise/internal/sim"
 )
-
-// seedsOr is how many worlds to simulate: by the flag -sim.seeds, or n where it is not given.
-func seedsOr(n uint64) uint64 {
-	flag.Visit(func(f *flag.Flag) {
-		if f.Name == "sim.seeds" {
-			if given, err := strconv.ParseUint(f.Value.String(), 10, 64); err == nil {
-				n = given
-			}
-		}
-	})
-	return n
-}
 
 // linearity runs a workload on registers in worlds of the seeds from first to below end.
 func linearity(t *testing.T, first, end uint64, load sim.Register) (sum sim.Linearity, violations []string) {
@@ -58,7 +44,8 @@ func registers(guard sim.Guard) sim.Register {
 // after the other. A world has 12 histories: of 4 registers, as a lock, as a register and as
 // both.
 func TestLinearizable(t *testing.T) {
-	l, violations := linearity(t, 0, seedsOr(20), registers(sim.Guarded))
+	n := uint64(max(seeds(100), 17)) // fewer would not make 200 histories
+	l, violations := linearity(t, *simFrom, *simFrom+n, registers(sim.Guarded))
 	assert.Empty(t, violations)
 	figure(t, "F4", atLeast(l.Histories, "histories", 200), atLeast(l.Operations, "operations", 8*400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))

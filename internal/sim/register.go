@@ -116,6 +116,9 @@ func (r *registers) more(client int) bool {
 
 func (*registers) key(of int) keys.Key { return keys.NewKey("REGISTER", "R"+strconv.Itoa(of)) }
 
+// name is that of a register's lock, in the history.
+func (*registers) name(of int) string { return "R" + strconv.Itoa(of) }
+
 func (r *registers) now() int64 { return int64(time.Since(r.begin)) }
 
 // called begins an operation.
@@ -192,7 +195,13 @@ func (c *registrant) acquire(ctx context.Context, of int) *lock.Lease {
 		how = c.locks.TryAcquire
 	}
 	o := c.called(of, operation{kind: acquires})
+	c.Waits(c.name(of))
 	l, err := how(ctx, lock.Beside(c.key(of)), opts...)
+	if err != nil {
+		c.GivesUp(c.name(of), err)
+	} else {
+		c.Holds(c.name(of), l)
+	}
 	c.returned(of, o, func(o *operation) {
 		var taken *lock.HeldError
 		switch {
@@ -289,6 +298,10 @@ func (c *registrant) write(ctx context.Context, of int, l *lock.Lease, o operati
 			o.outcome = lost
 		}
 	})
+	c.Writes(err, "register %d: %d", of, at.wrote)
+	if err == nil && at.kind == commits {
+		c.Releases(c.name(of), nil)
+	}
 	*certain = *certain && at.outcome != unclear
 	return at.outcome != lost
 }
@@ -301,6 +314,7 @@ func (c *registrant) release(ctx context.Context, of int, l *lock.Lease, again b
 		bounded, cancel := c.Within(ctx, c.Between(time.Second, 20*time.Second))
 		err := l.Release(bounded)
 		cancel()
+		c.Releases(c.name(of), err)
 		c.returned(of, o, func(o *operation) {
 			switch {
 			case err == nil:

@@ -23,17 +23,17 @@ func Workloads() []Workload {
 			return LockSet{Clients: 8, Rounds: w.Rounds(20), Overslept: .1, Unguarded: twin}.Run(w)
 		}},
 		{"register", "clients read and change registers under locks, linearizably; the twin writes without the guard", func(w *World, twin bool) Tally {
-			r := Register{Clients: 8, Operations: 50, Overslept: .1}
+			r := Register{Clients: 8, Operations: w.Rounds(50), Overslept: .1}
 			if twin {
 				r.Guard = Unguarded
 			}
 			return r.Run(w).Tally
 		}},
 		{"versions", "clients add to the same rows of an entity with versions; the twin has none", func(w *World, twin bool) Tally {
-			return Versions{Clients: 8, Rounds: 20, Blind: twin}.Run(w)
+			return Versions{Clients: 8, Rounds: w.Rounds(20), Blind: twin}.Run(w)
 		}},
 		{"unique", "clients create, change and delete rows with a unique value; the twin's is not", func(w *World, twin bool) Tally {
-			return Unique{Clients: 8, Rounds: 20, Shared: twin}.Run(w)
+			return Unique{Clients: 8, Rounds: w.Rounds(20), Shared: twin}.Run(w)
 		}},
 	}
 }
