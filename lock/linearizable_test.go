@@ -44,7 +44,7 @@ func registers(guard sim.Guard) sim.Register {
 // after the other. A world has 12 histories: of 4 registers, as a lock, as a register and as
 // both.
 func TestLinearizable(t *testing.T) {
-	n := uint64(max(seeds(100), 17)) // fewer would not make 200 histories
+	n := uint64(max(seeds(60), 17)) // fewer would not make 200 histories
 	l, violations := linearity(t, *simFrom, *simFrom+n, registers(sim.Guarded))
 	assert.Empty(t, violations)
 	figure(t, "F4", atLeast(l.Histories, "histories", 200), atLeast(l.Operations, "operations", 8*400),
