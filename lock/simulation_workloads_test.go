@@ -16,7 +16,7 @@ func play(t *testing.T, name string, n int, twin bool) summary {
 	t.Helper()
 	load, err := sim.WorkloadNamed(name)
 	require.NoError(t, err)
-	return simulate(t, seeds(n), load.Profile, twin, func(w *sim.World) sim.Tally { return load.Run(w, twin) })
+	return simulate(t, seeds(n), load.Weather, twin, func(w *sim.World) sim.Tally { return load.Run(w, twin) })
 }
 
 // none says that no run has violations.

@@ -108,7 +108,7 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	}
 	x.Holds("queue", l)
 	q.entered(v, l.Fence())
-	told := context.AfterFunc(l.Context(), func() { q.leave(v) }) //nolint:contextcheck // the lease's own is what tells
+	told := context.AfterFunc(l.Context(), func() { q.leave(v) })
 	defer told()
 	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
 	row, err := locks.Inspect(ctx, lock.Name("queue"))

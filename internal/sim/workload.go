@@ -16,13 +16,13 @@ type Workload struct {
 	// is checked (a guard, a fence): over some seeds its checker must find violations.
 	Run func(w *World, twin bool) Tally
 
-	// Profile is the weather that it is made for. Workloads fills in Swarm.
+	// Profile is the weather that it is made for. Defaults to Swarm.
 	Profile func(seed uint64) Profile
 }
 
 // Workloads are all of them.
 func Workloads() []Workload {
-	list := []Workload{
+	return []Workload{
 		{
 			Name: "lockset", About: "clients take turns in adding to a set (Jepsen's test); the twin writes without the guard",
 			Run: func(w *World, twin bool) Tally {
@@ -80,12 +80,14 @@ func Workloads() []Workload {
 			},
 		},
 	}
-	for i := range list {
-		if list[i].Profile == nil {
-			list[i].Profile = Swarm
-		}
+}
+
+// Weather is the profile of a seed.
+func (l Workload) Weather(seed uint64) Profile {
+	if l.Profile == nil {
+		return Swarm(seed)
 	}
-	return list
+	return l.Profile(seed)
 }
 
 // WorkloadNamed finds one of them.
@@ -104,7 +106,7 @@ func WorkloadNamed(name string) (Workload, error) {
 // replay command shows of a seed.
 func (l Workload) Play(t *testing.T, o Options, twin bool) Result {
 	t.Helper()
-	o.Profile = l.Profile(o.Seed)
+	o.Profile = l.Weather(o.Seed)
 	var tally Tally
 	r := Run(t, o, func(w *World) { tally = l.Run(w, twin) })
 	r.Tally = tally
