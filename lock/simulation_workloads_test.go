@@ -40,7 +40,7 @@ func TestCounterAddsOnce(t *testing.T) {
 	figure(t, "F15", o.each(o.All(), "transactions", 625), atLeast(float64(o.conflicts)/float64(o.All()), "conflicts each", .3),
 		exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none())
 	twin := play(t, "counter", 8, true)
-	figure(t, "F15, repeated as new transactions", twin.found(.8))
+	figure(t, "F15, repeated as new transactions", twin.found(.5))
 }
 
 // Money is neither made nor lost, at no time.
@@ -48,7 +48,7 @@ func TestBankKeepsItsMoney(t *testing.T) {
 	o := play(t, "bank", 20, false)
 	figure(t, "bank", o.each(o.Acknowledged, "transfers", 40), o.each(o.Refused, "refused", 1), o.each(o.Audits, "audits", 2), o.none())
 	twin := play(t, "bank", 20, true)
-	figure(t, "bank, unguarded", twin.found(.8))
+	figure(t, "bank, unguarded", twin.found(.5))
 }
 
 // Fences of leaders only grow, in the table and wherever they are compared.
@@ -56,7 +56,7 @@ func TestLeadersFencesGrow(t *testing.T) {
 	o := play(t, "leader", 24, false)
 	figure(t, "leaders", o.each(o.Acknowledged, "lines", 100), o.each(o.Refused, "refused", 1), o.none())
 	twin := play(t, "leader", 24, true)
-	figure(t, "leaders, fences not compared", twin.found(.8))
+	figure(t, "leaders, fences not compared", twin.found(.5))
 }
 
 // What the runs of intervals commit is applied once each, and no interval is forgotten.
@@ -80,7 +80,7 @@ func TestWrongClocks(t *testing.T) {
 	o := play(t, "clocks", 20, false)
 	figure(t, "F11", o.each(o.All(), "guarded writes", 100), exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none())
 	twin := play(t, "clocks", 20, true)
-	figure(t, "F11, unguarded", twin.found(.8))
+	figure(t, "F11, unguarded", twin.found(.5))
 }
 
 // Fences do not decrease where rows of locks disappear, and time to live spares those of locks
@@ -89,7 +89,7 @@ func TestRowsDisappear(t *testing.T) {
 	o := play(t, "deletion", 24, false)
 	figure(t, "F12", o.each(o.Acknowledged, "acquisitions", 20), o.each(o.Audits, "rows held and spared", 8), o.none())
 	twin := play(t, "deletion", 24, true)
-	figure(t, "F12, fences begin at one", twin.found(.8))
+	figure(t, "F12, fences begin at one", twin.found(.5))
 }
 
 // A release that has failed for good is tried again while others wait, and takes none of them
