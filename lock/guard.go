@@ -25,7 +25,8 @@ func (l *Lease) Guard() table.Op {
 //
 // Writes of one lease take turns, since transactions that check the same row conflict.
 // Whether an operation whose answer was lost for good (table.ErrUnreachable, or ctx ended)
-// was applied is not known. An operation on the lock's own row is refused before anything
+// was applied is not known, also where ctx ended with the lease and the error therefore
+// matches ErrLost, too. An operation on the lock's own row is refused before anything
 // is sent: the guard counts as the operation after the last.
 //
 // Cost: twice the operations' write units, plus two for the guard.

@@ -46,6 +46,10 @@ type Lease struct {
 	// parted says that a release may have been applied whose answer was lost; it is read
 	// and written with the turn taken.
 	parted bool
+	// orphaned says that a release has failed for good, after which whoever waits in this
+	// process may take the row: it is not to be handed over any more, or somebody who waits
+	// would be taken out of the line for nothing. It goes by the turn, too.
+	orphaned bool
 	// parting is set when Release has tried to give the lock up: then its end is no loss.
 	parting atomic.Bool
 	// released is set when the row no longer names this lease because it gave it back.
@@ -207,6 +211,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		// will.
 		p.keep(unclear)
 		if l.session != nil {
+			l.orphaned = true
 			l.session.orphan(l)
 		}
 		return wrap("release", err)
@@ -287,6 +292,9 @@ func (l *Lease) giveBack(ctx context.Context) error {
 }
 
 func (l *Lease) takeTurn(ctx context.Context) error {
+	if ctx.Err() != nil { // select would choose either way
+		return causeOf(ctx)
+	}
 	select {
 	case l.turn <- struct{}{}:
 		return nil

@@ -22,7 +22,7 @@ type parting struct {
 func (l *Lease) part(commits bool) *parting {
 	c := l.client
 	p := &parting{lease: l, start: c.clock.instant()}
-	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil {
+	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil && !l.orphaned {
 		p.heir = c.room.heir(l.key)
 	}
 	if p.heir != nil && !p.reserve() {

@@ -31,7 +31,7 @@ type summary struct {
 
 	runs, requests, bad int // runs, and those with violations
 	virtual             float64
-	faults              int
+	faults, conflicts   int
 }
 
 // simulate runs a workload once for each seed, a few at a time, and reports what it finds, or
@@ -57,6 +57,7 @@ func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin b
 					for _, hits := range r.Faults {
 						s.faults += hits
 					}
+					s.conflicts += r.Faults["conflict"]
 					if len(r.Violations) > 0 {
 						s.bad++
 					}

@@ -122,19 +122,22 @@ func (h *history) aliases(list []string) {
 }
 
 // events is what happened, in order. The loss of a lease is noticed by a goroutine of its own,
-// and comes before what its holder does at that instant.
+// and comes before what its holder does at that instant; those of several at once are in the
+// order of their locks.
 func (h *history) events() []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	late := func(e Event) int {
+	late := func(e Event) (int, string) {
 		if e.Kind == Lost {
-			return 0
+			return 0, e.Lock
 		}
-		return 1
+		return 1, ""
 	}
 	slices.SortFunc(h.list, func(a, b Event) int {
+		lateA, lockA := late(a)
+		lateB, lockB := late(b)
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Process, b.Process), cmp.Compare(a.Worker, b.Worker),
-			cmp.Compare(late(a), late(b)), cmp.Compare(a.number, b.number))
+			cmp.Compare(lateA, lateB), cmp.Compare(lockA, lockB), cmp.Compare(a.number, b.number))
 	})
 	return slices.Clone(h.list)
 }

@@ -3,13 +3,9 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
@@ -30,34 +26,22 @@ type LockSet struct {
 // Run runs the workload and checks it: every element whose write was acknowledged is in the
 // set, and none whose write was refused.
 func (s LockSet) Run(w *World) Tally {
-	if s.Lease == 0 {
-		s.Lease = 5 * time.Second
-	}
-	r := &lockSet{LockSet: s, world: w, key: keys.NewKey("SET", "SET"), state: map[int64]state{}}
-	for i := range s.Clients {
-		left := s.Rounds
-		w.Supervise(fmt.Sprint("client", i+1), func(p *Process) {
-			locks := p.Locks(lock.Config{Lease: s.Lease, HomeRegion: tabletest.Region})
-			p.Go("w", func(ctx context.Context, x *Worker) {
-				for left > 0 && ctx.Err() == nil && !p.Crashed() {
-					left--
-					r.round(ctx, x, locks)
-				}
-			})
-		})
-	}
+	r := s.in(w)
+	r.start()
 	w.Settle()
 	return r.check()
 }
 
-// state is what a client knows of an element.
-type state int
+func (s LockSet) in(w *World) *lockSet {
+	if s.Lease == 0 {
+		s.Lease = 5 * time.Second
+	}
+	return &lockSet{LockSet: s, world: w, key: keys.NewKey("SET", "SET"), state: map[int64]state{}}
+}
 
-const (
-	unknown state = iota
-	acknowledged
-	refused
-)
+func (s *lockSet) start() {
+	s.world.turns("client", s.Clients, s.Rounds, lock.Config{Lease: s.Lease, HomeRegion: tabletest.Region}, s.round)
+}
 
 type lockSet struct {
 	LockSet
@@ -126,12 +110,7 @@ func (s *lockSet) write(ctx context.Context, x *Worker, l *lock.Lease, set []int
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.state[e] = acknowledged
-	case errors.Is(err, lock.ErrLost):
-		s.state[e] = refused
-	}
+	s.state[e] = stateOf(err)
 	x.Writes(err, "adds %d", e)
 }
 
@@ -163,21 +142,4 @@ func (s *lockSet) check() Tally {
 		}
 	}
 	return c
-}
-
-// numbers reads a list of numbers.
-func numbers(av types.AttributeValue) []int64 {
-	l, ok := av.(*types.AttributeValueMemberL)
-	if !ok {
-		return nil
-	}
-	var out []int64
-	for _, e := range l.Value {
-		if n, ok := e.(*types.AttributeValueMemberN); ok {
-			if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
-				out = append(out, i)
-			}
-		}
-	}
-	return out
 }

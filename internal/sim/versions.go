@@ -20,15 +20,15 @@ type Versions struct {
 	Blind   bool // the negative twin: the entity has no versions, so that what was read is not compared
 }
 
-// Counter is a row that clients add to. What was added is in it, too.
-type Counter struct {
+// Counted is a row that clients add to. What was added is in it, too.
+type Counted struct {
 	ID      string  `dynamo:"id"`
 	Count   int64   `dynamo:"count"`
 	Marks   []int64 `dynamo:"marks,omitempty"`
 	Version int64   `dynamo:"version"`
 }
 
-func (c *Counter) add(mark int64) {
+func (c *Counted) add(mark int64) {
 	c.Count++
 	c.Marks = append(c.Marks, mark)
 }
@@ -68,8 +68,8 @@ type versions struct {
 	state map[int64]state
 }
 
-func (r *versions) define(t *table.Table) *entity.Entity[Counter] {
-	spec := entity.Spec[Counter]{Type: "Counter", PK: "COUNTER#{id}", SK: "COUNTER", Version: "version"}
+func (r *versions) define(t *table.Table) *entity.Entity[Counted] {
+	spec := entity.Spec[Counted]{Type: "Counted", PK: "COUNTER#{id}", SK: "COUNTER", Version: "version"}
 	if r.Blind {
 		spec.Version = ""
 	}
@@ -92,7 +92,7 @@ func (r *versions) next(client int) (mark int64, ok bool) {
 }
 
 // round adds once.
-func (r *versions) round(ctx context.Context, x *Worker, counters *entity.Entity[Counter], mark int64) {
+func (r *versions) round(ctx context.Context, x *Worker, counters *entity.Entity[Counted], mark int64) {
 	x.Sleep(x.Between(0, 100*time.Millisecond))
 	ctx, cancel := x.Within(ctx, x.Between(time.Second, 30*time.Second))
 	defer cancel()
@@ -101,7 +101,7 @@ func (r *versions) round(ctx context.Context, x *Worker, counters *entity.Entity
 	if r.Blind {
 		way = ways[0]
 	}
-	err := way.add(ctx, x, counters, Counter{ID: id}, mark)
+	err := way.add(ctx, x, counters, Counted{ID: id}, mark)
 	r.mu.Lock()
 	switch {
 	case err == nil:
@@ -126,11 +126,11 @@ func isRefused(err error) bool {
 // way is a way to add to a row.
 type way struct {
 	name string
-	add  func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error
+	add  func(ctx context.Context, x *Worker, counters *entity.Entity[Counted], c Counted, mark int64) error
 }
 
 var ways = []way{
-	{"put", func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+	{"put", func(ctx context.Context, x *Worker, counters *entity.Entity[Counted], c Counted, mark int64) error {
 		c, err := readCounter(ctx, x, counters, c)
 		if err == nil {
 			c.add(mark)
@@ -138,7 +138,7 @@ var ways = []way{
 		}
 		return err
 	}},
-	{"update", func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+	{"update", func(ctx context.Context, x *Worker, counters *entity.Entity[Counted], c Counted, mark int64) error {
 		c, err := readCounter(ctx, x, counters, c)
 		switch {
 		case err != nil:
@@ -150,7 +150,7 @@ var ways = []way{
 		}
 		return err
 	}},
-	{"update in a transaction", func(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
+	{"update in a transaction", func(ctx context.Context, x *Worker, counters *entity.Entity[Counted], c Counted, mark int64) error {
 		c, err := readCounter(ctx, x, counters, c)
 		if err == nil {
 			beside := c
@@ -164,15 +164,15 @@ var ways = []way{
 		}
 		return err
 	}},
-	{"modify", func(ctx context.Context, _ *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
-		_, err := counters.Modify(ctx, c, func(c *Counter) error {
+	{"modify", func(ctx context.Context, _ *Worker, counters *entity.Entity[Counted], c Counted, mark int64) error {
+		_, err := counters.Modify(ctx, c, func(c *Counted) error {
 			c.add(mark)
 			return nil
 		})
 		return err
 	}},
-	{"upsert", func(ctx context.Context, _ *Worker, counters *entity.Entity[Counter], c Counter, mark int64) error {
-		_, err := counters.Upsert(ctx, c, func(c *Counter) error {
+	{"upsert", func(ctx context.Context, _ *Worker, counters *entity.Entity[Counted], c Counted, mark int64) error {
+		_, err := counters.Upsert(ctx, c, func(c *Counted) error {
 			c.add(mark)
 			return nil
 		})
@@ -181,7 +181,7 @@ var ways = []way{
 }
 
 // readCounter reads a row, mostly, and lets time go by. No row is one with version 0.
-func readCounter(ctx context.Context, x *Worker, counters *entity.Entity[Counter], c Counter) (Counter, error) {
+func readCounter(ctx context.Context, x *Worker, counters *entity.Entity[Counted], c Counted) (Counted, error) {
 	var options []entity.ReadOption
 	if x.IntN(2) == 0 {
 		options = append(options, entity.Consistent())

@@ -101,15 +101,16 @@ func (x *Worker) ended(name string, cause error) {
 	}
 }
 
-// Writes tells how a guarded write ended: with ErrLost it was refused, and with any other
-// error nobody knows.
+// Writes tells how a guarded write ended: with ErrLost it was refused, unless its context had
+// ended, and with any other error nobody knows.
 func (x *Worker) Writes(err error, format string, args ...any) {
 	kind, how := Unanswered, "no answer"
-	switch {
-	case err == nil:
+	switch stateOf(err) {
+	case acknowledged:
 		kind, how = Acknowledged, "acknowledged"
-	case errors.Is(err, lock.ErrLost):
+	case refused:
 		kind, how = Refused, "refused"
+	case unknown:
 	}
 	what := fmt.Sprintf(format, args...)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
@@ -155,7 +156,8 @@ func (w *World) Calm() {
 // Wait waits until the workers of all processes that have not crashed have ended, and at most
 // for so long; false then.
 func (w *World) Wait(atMost time.Duration) bool {
-	for end := time.Now().Add(atMost); ; time.Sleep(100 * time.Millisecond) {
+	pause := max(100*time.Millisecond, atMost/36000)
+	for end := time.Now().Add(atMost); ; time.Sleep(pause) {
 		if w.idle() {
 			return true
 		}
@@ -167,13 +169,16 @@ func (w *World) Wait(atMost time.Duration) bool {
 
 // Settle waits for the workers under faults, and then, where they have not come to an end
 // within an hour, without: whoever does not end then is stuck, which is a violation.
-func (w *World) Settle() {
-	if w.Wait(time.Hour) {
+func (w *World) Settle() { w.SettleWithin(time.Hour) }
+
+// SettleWithin is Settle for workloads that take longer than an hour.
+func (w *World) SettleWithin(atMost time.Duration) {
+	if w.Wait(atMost) {
 		return
 	}
 	w.Calm()
-	if !w.Wait(time.Hour) {
-		w.Violation("stuck: nothing has gone wrong for an hour, and somebody still waits")
+	if !w.Wait(atMost) {
+		w.Violation("stuck: nothing has gone wrong for %v, and somebody still waits", atMost)
 	}
 }
 
@@ -221,10 +226,10 @@ func (w *World) end() {
 		}
 	}
 	group.Wait()
+	time.Sleep(2 * lock.MaxLease) // what a Close that failed has left behind ends with its lease
 	for _, p := range w.list() {
 		p.workers.Wait()
 	}
-	time.Sleep(time.Minute) // a Close that failed does not wait for its session, whose last request has seconds
 	close(w.network.quit)
 	<-w.network.done
 }

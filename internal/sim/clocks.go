@@ -1,0 +1,29 @@
+package sim
+
+import "time"
+
+// ClocksProfile is for figure F11: each process's wall clock is off by up to an hour and is
+// set again and again, both of its clocks run up to 20 % too fast or too slow, and dates of
+// answers are wrong; in whatever weather besides.
+func ClocksProfile(seed uint64) Profile {
+	p := Swarm(seed)
+	p.Offset, p.Rate, p.Jumps, p.SkewedDate = time.Hour, .2, 20*time.Second, .1
+	return p
+}
+
+// Clocks are a LockSet and a Counter at the same time, of processes whose clocks are wrong.
+type Clocks struct {
+	Set     LockSet
+	Counter Counter
+}
+
+// Run runs both workloads and checks them.
+func (c Clocks) Run(w *World) Tally {
+	set, counter := c.Set.in(w), c.Counter.in(w)
+	set.start()
+	counter.start()
+	w.Settle()
+	tally := set.check()
+	tally.Add(counter.check())
+	return tally
+}

@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Counter is a counter that clients add to, under a lock. Adding is not idempotent: applied
+// twice, or not at all, it shows.
+type Counter struct {
+	Clients   int
+	Rounds    int           // of each client
+	Adds      int           // in each round
+	Lease     time.Duration // defaults to 5 s
+	Overslept float64       // share of the rounds in which the process is paused beyond its lease
+	Anew      bool          // the negative twin: what has failed is repeated as another transaction
+}
+
+var counterKey = keys.NewKey("COUNTER", "COUNTER")
+
+// CounterProfile is for figure F15: of the transactions 30 % meet another one, and some
+// answers get lost, in whatever weather besides; and few processes stop.
+func CounterProfile(seed uint64) Profile {
+	p := Swarm(seed)
+	p.Conflict, p.LostReply, p.Pauses, p.Suspends = .3, max(p.LostReply, .02), 4*p.Pauses, 4*p.Suspends
+	return p
+}
+
+// Run runs the workload and checks it: each addition was applied as often as its client was
+// told, and the counter is their sum.
+func (c Counter) Run(w *World) Tally {
+	r := c.in(w)
+	r.start()
+	w.Settle()
+	return r.check()
+}
+
+func (c Counter) in(w *World) *counter {
+	if c.Lease == 0 {
+		c.Lease = 5 * time.Second
+	}
+	return &counter{Counter: c, world: w, ledger: newLedger(w)}
+}
+
+type counter struct {
+	Counter
+
+	world  *World
+	ledger *ledger
+}
+
+func (c *counter) start() {
+	c.world.turns("adder", c.Clients, c.Rounds, lock.Config{Lease: c.Lease, HomeRegion: tabletest.Region}, c.round)
+}
+
+func (c *counter) round(ctx context.Context, x *Worker, locks *lock.Client) {
+	x.Sleep(x.Between(0, 200*time.Millisecond))
+	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, 2*time.Minute))
+	defer cancel()
+	x.Waits("counter")
+	l, err := locks.Acquire(bounded, lock.Name("counter"))
+	if err != nil {
+		x.GivesUp("counter", err)
+		return
+	}
+	x.Holds("counter", l)
+	for i := range c.Adds {
+		if i == c.Adds/2 && x.Float64() < c.Overslept {
+			x.Pause(c.Lease+x.Between(0, 2*c.Lease), x.IntN(2) == 0)
+		} else {
+			x.Sleep(x.Between(0, 20*time.Millisecond))
+		}
+		write := l.Write
+		if i == c.Adds-1 && x.IntN(3) == 0 {
+			write = l.Commit
+		}
+		if !c.add(ctx, x, write) {
+			break
+		}
+	}
+	x.Releases("counter", l.Release(ctx))
+}
+
+// add adds one; false where there is no use in going on.
+func (c *counter) add(ctx context.Context, x *Worker, write func(context.Context, ...table.Op) error) bool {
+	name, mark := c.ledger.begin(x)
+	err := c.write(ctx, x, write, mark, table.Update(counterKey, table.Attr("n").Add(1)))
+	c.ledger.end(name, err)
+	x.Writes(err, "adds one as %s", name)
+	return stateOf(err) != refused
+}
+
+func (c *counter) write(ctx context.Context, x *Worker, write func(context.Context, ...table.Op) error, ops ...table.Op) error {
+	if !c.Anew {
+		return write(ctx, ops...)
+	}
+	// A loop around calls, each of which is another transaction.
+	once := table.WithoutRetry(ctx)
+	err := write(once, ops...)
+	for again := 0; again < 10 && x.Process.Table().Retryable(err) && !errors.Is(err, lock.ErrLost); again++ {
+		x.Sleep(x.Between(10*time.Millisecond, 100*time.Millisecond))
+		err = write(once, ops...)
+	}
+	return err
+}
+
+func (c *counter) check() Tally {
+	tally, applied := c.ledger.check()
+	n := int(number(c.world.item(counterKey), "n"))
+	if n != len(applied) && tally.Twice == 0 {
+		c.world.Violation("the counter is at %d after %d additions", n, len(applied))
+	}
+	if n < tally.Acknowledged || n > tally.Acknowledged+tally.Unknown {
+		c.world.Violation("the counter is at %d after %d additions that were acknowledged and %d that nobody knows of", n, tally.Acknowledged, tally.Unknown)
+	}
+	return tally
+}

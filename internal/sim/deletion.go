@@ -1,0 +1,295 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Loss is how rows of locks disappear.
+type Loss int
+
+// Ways in which rows disappear.
+const (
+	Expiring Loss = iota // by time to live, as soon as their time has come, in whatever weather
+	ByHand               // deleted at any moment; clocks are right, and nothing arrives late
+	Restored             // the table is restored from a backup of any age
+)
+
+// lossOf is the seed's.
+func lossOf(seed uint64) Loss { return Loss(seed % 3) }
+
+// DeletionProfile is for figure F12: Swarm, as far as it goes together with the seed's loss.
+func DeletionProfile(seed uint64) Profile {
+	p := Swarm(seed)
+	p.Sweeps = 0 // the workload's own
+	// It takes days, not minutes.
+	for _, mean := range []*time.Duration{&p.Storms, &p.Pauses, &p.Suspends, &p.Cuts, &p.Crashes, &p.Jumps} {
+		*mean *= 50
+	}
+	if lossOf(seed) != Expiring {
+		p.Offset, p.Rate, p.Jumps, p.SkewedDate, p.Duplicated, p.LostLate, p.Slow = 0, 0, 0, 0, 0, 0, 0
+	}
+	return p
+}
+
+// Deletion is locks that are held and idle for hours, in a table that loses rows.
+type Deletion struct {
+	Locks   int
+	Clients int
+	Rounds  int           // of each client
+	Lease   time.Duration // defaults to 10 min
+	Rewound bool          // the negative twin: a row that is gone comes back with fence 1
+}
+
+// retention is the least that a Config takes.
+const retention = time.Hour
+
+// Run runs the workload and checks it: who acquires a lock after somebody else has a greater
+// fence, except across a restore, where fences go on from what the backup has; what is
+// written under a lock commits in the order of its fences; and time to live never deletes the
+// row of a lock that is held.
+func (d Deletion) Run(w *World) Tally {
+	if d.Lease == 0 {
+		d.Lease = 10 * time.Minute
+	}
+	r := &deletion{Deletion: d, world: w, loss: lossOf(w.Seed), chance: rand.New(rand.NewPCG(mix(w.Seed, "deletion"), 0)), held: map[*Worker]*grant{}, floors: [][]int64{make([]int64, d.Locks)}}
+	r.start()
+	w.SettleWithin(48 * time.Hour)
+	return r.check()
+}
+
+type deletion struct {
+	Deletion
+
+	world  *World
+	loss   Loss
+	chance *rand.Rand // of what happens to the table; used in functions of At alone
+
+	backups []backup // of functions of At alone
+
+	mu     sync.Mutex
+	grants []*grant
+	held   map[*Worker]*grant
+	floors [][]int64 // by epoch and lock: fences of the backup that it began with
+	seen   int       // rows of held locks that were met by a deletion of what has expired
+}
+
+// backup is one of the table.
+type backup struct {
+	snapshot *tabletest.Snapshot
+	fences   []int64 // by lock; 0 where it had no row
+}
+
+// grant is a lock that was acquired. Times are true.
+type grant struct {
+	lock    int
+	fence   int64
+	lease   *lock.Lease
+	process *Process
+	from    int // how often the table had been restored when Acquire was called
+	epoch   int // and when it returned
+	came    time.Time
+	entered time.Time
+}
+
+func lockName(i int) string { return "lock" + strconv.Itoa(i+1) }
+
+func lockKey(i int) keys.Key {
+	text := "LOCK#" + lockName(i)
+	return keys.NewKey(text, text)
+}
+
+func writtenKey(i int) keys.Key { return keys.NewKey("WRITTEN#"+strconv.Itoa(i+1), "WRITTEN") }
+
+func (d *deletion) start() {
+	config := lock.Config{Lease: d.Lease, Retention: retention, HomeRegion: tabletest.Region}
+	d.world.turns("client", d.Clients, d.Rounds, config, d.round)
+	d.again(20*time.Minute, d.sweep)
+	switch {
+	case d.Rewound:
+		d.again(2*time.Hour, d.rewind)
+	case d.loss == ByHand:
+		d.again(2*time.Hour, d.remove)
+	case d.loss == Restored:
+		d.again(90*time.Minute, d.restore)
+	}
+}
+
+// again has something happen at random moments.
+func (d *deletion) again(mean time.Duration, do func()) {
+	d.world.At(time.Now().Add(time.Duration(d.chance.ExpFloat64()*float64(mean))), func() {
+		do()
+		d.again(mean, do)
+	})
+}
+
+func (d *deletion) round(ctx context.Context, x *Worker, locks *lock.Client) {
+	x.Sleep(x.Between(0, 90*time.Minute))
+	g := &grant{lock: x.IntN(d.Locks), process: x.Process, came: time.Now()}
+	d.mu.Lock()
+	g.from = len(d.floors) - 1
+	d.mu.Unlock()
+	name := lockName(g.lock)
+	x.Waits(name)
+	lease, err := d.acquire(ctx, x, locks, lock.Name(name))
+	if err != nil {
+		x.GivesUp(name, err)
+		return
+	}
+	x.Holds(name, lease)
+	d.mu.Lock()
+	g.lease, g.fence, g.epoch, g.entered = lease, lease.Fence(), len(d.floors)-1, time.Now()
+	d.grants = append(d.grants, g)
+	d.held[x] = g
+	d.mu.Unlock()
+	d.write(ctx, x, g)
+	if x.IntN(3) == 0 {
+		x.Sleep(x.Between(0, 3*retention)) // its row is to outlive the retention
+	} else {
+		x.Sleep(x.Between(0, time.Minute))
+	}
+	d.write(ctx, x, g)
+	d.mu.Lock()
+	delete(d.held, x)
+	d.mu.Unlock()
+	x.Releases(name, lease.Release(ctx))
+}
+
+func (d *deletion) acquire(ctx context.Context, x *Worker, locks *lock.Client, target lock.Target) (*lock.Lease, error) {
+	if x.IntN(2) == 0 {
+		return locks.TryAcquire(ctx, target)
+	}
+	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, time.Minute))
+	defer cancel()
+	return locks.Acquire(bounded, target)
+}
+
+// write appends the fence to what is written under the lock.
+func (d *deletion) write(ctx context.Context, x *Worker, g *grant) {
+	fences := table.Attr("fences")
+	err := g.lease.Write(ctx, table.Update(writtenKey(g.lock), fences.Set(fences.OrElse([]int64{}).Append([]int64{g.fence}))))
+	x.Writes(err, "writes fence %d", g.fence)
+}
+
+// sweep deletes what has expired: never the row of a lock that is held.
+func (d *deletion) sweep() {
+	held := d.holding()
+	var named []*grant
+	for _, g := range held {
+		if row := d.world.item(lockKey(g.lock)); row["nonce"] != nil && number(row, "fence") == g.fence {
+			named = append(named, g)
+		}
+	}
+	n := d.world.engine.Sweep()
+	d.world.tell(Event{Kind: Swept}, "%d items deleted by time to live", n)
+	if d.loss == Restored {
+		return // a backup's rows have expired meanwhile
+	}
+	for _, g := range named {
+		if d.world.item(lockKey(g.lock)) == nil {
+			d.world.Violation("time to live has deleted the row of lock %d, held with fence %d", g.lock+1, g.fence)
+		}
+	}
+	d.mu.Lock()
+	d.seen += len(named)
+	d.mu.Unlock()
+}
+
+// holding lists the leases that go on, of processes that do.
+func (d *deletion) holding() []*grant {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []*grant
+	for _, g := range d.held {
+		if g.lease.Context().Err() == nil && !g.process.Crashed() {
+			list = append(list, g)
+		}
+	}
+	slices.SortFunc(list, func(a, b *grant) int { return cmp.Or(cmp.Compare(a.lock, b.lock), cmp.Compare(a.fence, b.fence)) })
+	return list
+}
+
+// remove deletes the row of a lock, held or not.
+func (d *deletion) remove() {
+	i := d.chance.IntN(d.Locks)
+	d.world.must(d.world.Table().Write(context.WithoutCancel(d.world.ctx), table.Delete(lockKey(i))))
+	d.world.tell(Event{Kind: Noted}, "the row of lock %d is deleted by hand", i+1)
+}
+
+// rewind is what comes of a deletion where fences are counted from one.
+func (d *deletion) rewind() {
+	i := d.chance.IntN(d.Locks)
+	if d.world.item(lockKey(i)) == nil {
+		return
+	}
+	change := []table.Change{table.Attr("fence").Set(1)}
+	for _, name := range []string{"nonce", "session", "lease", "beat", "expires"} {
+		change = append(change, table.Attr(name).Remove())
+	}
+	d.world.must(d.world.Table().Write(context.WithoutCancel(d.world.ctx), table.Update(lockKey(i), change...)))
+	d.world.tell(Event{Kind: Noted}, "the fences of lock %d begin anew", i+1)
+}
+
+// restore makes a backup, or restores one of those that there are.
+func (d *deletion) restore() {
+	w := d.world
+	if len(d.backups) == 0 || d.chance.IntN(2) == 0 {
+		b := backup{snapshot: w.engine.Snapshot(), fences: make([]int64, d.Locks)}
+		for i := range b.fences {
+			b.fences[i] = number(w.item(lockKey(i)), "fence")
+		}
+		d.backups = append(d.backups, b)
+		w.tell(Event{Kind: Noted}, "backup %d", len(d.backups))
+		return
+	}
+	i := d.chance.IntN(len(d.backups))
+	w.engine.Restore(d.backups[i].snapshot)
+	d.mu.Lock()
+	d.floors = append(d.floors, d.backups[i].fences)
+	d.mu.Unlock()
+	w.tell(Event{Kind: Noted}, "backup %d is restored", i+1)
+}
+
+func (d *deletion) check() Tally {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.Locks {
+		d.checkFences(i)
+		if fences := numbers(d.world.item(writtenKey(i))["fences"]); !slices.IsSorted(fences) {
+			d.world.Violation("what was written under lock %d is not in the order of fences", i+1)
+		}
+	}
+	return Tally{Acknowledged: len(d.grants), Audits: d.seen}
+}
+
+// checkFences: who comes when another one has entered has a greater fence. Acquisitions
+// during which the table was restored may be of either table.
+func (d *deletion) checkFences(i int) {
+	var list []*grant
+	for _, g := range d.grants {
+		if g.lock == i && g.from == g.epoch {
+			list = append(list, g)
+		}
+	}
+	slices.SortFunc(list, func(a, b *grant) int { return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.fence, b.fence)) })
+	for j, g := range list {
+		if floor := d.floors[g.epoch][i]; g.fence <= floor {
+			d.world.Violation("fence %d of lock %d was given out after a backup with fence %d", g.fence, i+1, floor)
+		}
+		for _, before := range list[:j] {
+			if before.epoch == g.epoch && before.entered.Before(g.came) && before.fence >= g.fence {
+				d.world.Violation("fence %d of lock %d was given out after fence %d", g.fence, i+1, before.fence)
+			}
+		}
+	}
+}

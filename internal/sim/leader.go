@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Leader is a campaign: whoever leads writes the fence of its term to a log in the table,
+// guarded, and to a register outside, which compares it.
+type Leader struct {
+	Candidates int
+	Terms      int           // that each candidate finishes
+	Lines      int           // of each term
+	Lease      time.Duration // defaults to 5 s
+	Overslept  float64       // share of the lines before which the process is paused beyond its lease
+	Uncompared bool          // the negative twin: the register does not compare fences
+}
+
+var logKey = keys.NewKey("LOG", "LOG")
+
+// Run runs the workload and checks it: fences of the log never decrease, and those of the
+// register never do; lines that were acknowledged are in the log, and none that was refused;
+// and one call of Lead never has two terms at once.
+func (l Leader) Run(w *World) Tally {
+	if l.Lease == 0 {
+		l.Lease = 5 * time.Second
+	}
+	r := &leader{Leader: l, world: w, ledger: newLedger(w), outside: &outside{world: w, careless: l.Uncompared}}
+	r.start()
+	w.Settle()
+	return r.check()
+}
+
+type leader struct {
+	Leader
+
+	world   *World
+	ledger  *ledger
+	outside *outside
+
+	mu      sync.Mutex
+	leading map[*Worker]bool
+}
+
+func (l *leader) start() {
+	l.leading = map[*Worker]bool{}
+	l.world.turns("candidate", l.Candidates, l.Terms, lock.Config{Lease: l.Lease, HomeRegion: tabletest.Region}, l.campaign)
+}
+
+func (l *leader) campaign(ctx context.Context, x *Worker, locks *lock.Client) {
+	x.Sleep(x.Between(0, 2*time.Second))
+	x.Waits("leader")
+	err := locks.Lead(ctx, lock.Name("leader"), func(ctx context.Context, lease *lock.Lease) error {
+		l.enter(x, true)
+		defer l.enter(x, false)
+		return l.term(ctx, x, lease)
+	})
+	x.Releases("leader", err)
+}
+
+// enter books that a worker begins to lead, or ends.
+func (l *leader) enter(x *Worker, leads bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if leads && l.leading[x] {
+		l.world.Violation("%s leads twice at once", x.Process.Name)
+	}
+	l.leading[x] = leads
+}
+
+func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
+	x.Holds("leader", lease)
+	for range l.Lines {
+		if x.Float64() < l.Overslept {
+			x.Pause(l.Lease+x.Between(0, 2*l.Lease), x.IntN(2) == 0)
+		} else {
+			x.Sleep(x.Between(0, 100*time.Millisecond))
+		}
+		// It does not look at ctx: nobody can do that and write in one step.
+		x.Note("writes outside, fence %d: %v", lease.Fence(), l.outside.write(x, lease.Fence()))
+		name, mark := l.ledger.begin(x)
+		fences := table.Attr("fences")
+		err := lease.Write(ctx, mark, table.Update(logKey, fences.Set(fences.OrElse([]int64{}).Append([]int64{lease.Fence()}))))
+		l.ledger.end(name, err)
+		x.Writes(err, "writes line %s", name)
+		if ctx.Err() != nil || stateOf(err) == refused {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *leader) check() Tally {
+	tally, applied := l.ledger.check()
+	fences := numbers(l.world.item(logKey)["fences"])
+	if len(fences) != len(applied) {
+		l.world.Violation("the log has %d lines of %d that were applied", len(fences), len(applied))
+	}
+	if !slices.IsSorted(fences) {
+		l.world.Violation("the log's fences decrease")
+	}
+	return tally
+}

@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// state is what a client knows of an attempt to write.
+type state int
+
+const (
+	unknown state = iota
+	acknowledged
+	refused
+)
+
+// stateOf is what the error of a guarded write says. One whose context ended may have been
+// applied, also where it was the loss of the lock that ended the context.
+func stateOf(err error) state {
+	switch {
+	case err == nil:
+		return acknowledged
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return unknown
+	case errors.Is(err, lock.ErrLost):
+		return refused
+	}
+	return unknown
+}
+
+// ledger is what clients know of their attempts to write. Each attempt carries a mark, an
+// operation that counts in a row of the attempt's own how often it was applied.
+type ledger struct {
+	world *World
+
+	mu     sync.Mutex
+	counts map[*Worker]int // attempts so far, for their names
+	states map[string]state
+}
+
+func newLedger(w *World) *ledger {
+	return &ledger{world: w, counts: map[*Worker]int{}, states: map[string]state{}}
+}
+
+func markKey(name string) keys.Key { return keys.NewKey("ATTEMPT", name) }
+
+// begin names an attempt, of which nothing is known yet, and makes its mark.
+func (l *ledger) begin(x *Worker) (name string, mark table.Op) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[x]++
+	name = fmt.Sprintf("%d.%s.%d", x.Process.id, x.Name, l.counts[x])
+	l.states[name] = unknown
+	return name, table.Update(markKey(name), table.Attr("times").Add(1))
+}
+
+// end takes in how an attempt ended.
+func (l *ledger) end(name string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.states[name] = stateOf(err)
+}
+
+// names are of all attempts, in order.
+func (l *ledger) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]string, 0, len(l.states))
+	for name := range l.states {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// check compares what was applied with what the clients know: what was acknowledged is there,
+// what was refused is not, and nothing was applied twice. It returns which were applied.
+func (l *ledger) check() (c Tally, applied []string) {
+	w, names := l.world, l.names()
+	if len(names) == 0 {
+		return c, nil
+	}
+	list := make([]keys.Key, len(names))
+	for i, name := range names {
+		list[i] = markKey(name)
+	}
+	marks, err := w.Table().BatchGet(w.Context(), list, true)
+	w.must(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, name := range names {
+		times := number(marks[i], "times")
+		if times > 0 {
+			applied = append(applied, name)
+		}
+		if times > 1 {
+			c.Twice++
+			w.Violation("attempt %s was applied %d times", name, times)
+		}
+		switch l.states[name] {
+		case acknowledged:
+			c.Acknowledged++
+			if times == 0 {
+				c.Lost++
+				w.Violation("attempt %s was acknowledged and is lost", name)
+			}
+		case refused:
+			c.Refused++
+			if times > 0 {
+				w.Violation("attempt %s was refused and was applied", name)
+			}
+		case unknown:
+			c.Unknown++
+		}
+	}
+	return c, applied
+}
+
+// item reads an item for a checker; nil where there is none.
+func (w *World) item(key keys.Key) table.Item {
+	item, err := w.Table().Get(context.WithoutCancel(w.Context()), key, true)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	}
+	w.must(err)
+	return item
+}
+
+// number reads a number; 0 where there is none.
+func number(item table.Item, name string) int64 {
+	n, ok := item[name].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	i, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return i
+}
+
+// numbers reads a list of numbers.
+func numbers(av types.AttributeValue) []int64 {
+	l, ok := av.(*types.AttributeValueMemberL)
+	if !ok {
+		return nil
+	}
+	var out []int64
+	for _, e := range l.Value {
+		if n, ok := e.(*types.AttributeValueMemberN); ok {
+			if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+// turns starts supervised processes, each with one worker that does so many rounds.
+func (w *World) turns(name string, processes, rounds int, config lock.Config, round func(ctx context.Context, x *Worker, locks *lock.Client)) {
+	for i := range processes {
+		left := rounds
+		w.Supervise(name+strconv.Itoa(i+1), func(p *Process) {
+			locks := p.Locks(config)
+			p.Go("w", func(ctx context.Context, x *Worker) {
+				for left > 0 && ctx.Err() == nil && !p.Crashed() {
+					left--
+					round(ctx, x, locks)
+				}
+			})
+		})
+	}
+}

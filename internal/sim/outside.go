@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"sync"
+	"time"
+)
+
+// outside is a resource outside the table, such as a file server: it takes writes that come
+// with a fence and, as a resource has to, refuses those with a smaller one than it has seen.
+type outside struct {
+	world    *World
+	careless bool // does not compare
+
+	mu    sync.Mutex
+	fence int64 // of the last write that it took
+	back  int   // how often that was smaller than one before
+}
+
+// write sends a write, and waits for what becomes of it: false where it was refused, or the
+// world has ended. It is applied at a moment of the network's, whether its sender is paused or not.
+func (r *outside) write(x *Worker, fence int64) bool {
+	p, n := x.Process, r.world.network
+	done := make(chan bool, 1)
+	way := x.Between(time.Millisecond, 10*time.Millisecond)
+	n.later(p.id, time.Now().Add(way), func() {
+		taken := r.take(fence)
+		var answer func()
+		answer = func() {
+			if !p.holds(answer) {
+				done <- taken
+			}
+		}
+		answer()
+	})
+	select {
+	case taken := <-done:
+		return taken
+	case <-r.world.ctx.Done():
+		return false
+	}
+}
+
+func (r *outside) take(fence int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fence < r.fence {
+		if !r.careless {
+			return false
+		}
+		r.back++
+		r.world.Violation("the register goes back from fence %d to %d", r.fence, fence)
+	}
+	r.fence = fence
+	return true
+}

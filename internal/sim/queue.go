@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// handoffs is how often in a row a client hands a lock over within its process.
+const handoffs = 16
+
+// Queue is a crowd before one lock: many goroutines of a few processes.
+type Queue struct {
+	Processes int
+	Waiters   int           // of each process
+	Rounds    int           // of each waiter
+	Lease     time.Duration // defaults to 5 s
+	Fake      bool          // the negative twin: everybody is let in at once
+}
+
+// QueueProfile is Swarm, and for every other seed without what lets two processes believe to
+// hold the lock at once: pauses and clocks that are wrong.
+func QueueProfile(seed uint64) Profile {
+	p := Swarm(seed)
+	if seed%2 == 1 {
+		p.Pauses, p.Suspends, p.Jumps, p.SkewedDate, p.Offset, p.Rate = 0, 0, 0, 0, 0, 0
+	}
+	return p
+}
+
+// Run runs the workload and checks it: waiters of one process are served in the order in
+// which they came; a lock is handed over within a process so many times in a row and no more;
+// later holders have greater fences; nobody waits for ever; and, where clocks are right and
+// no process is stopped, nobody is let in before the one before has left or been told.
+func (q Queue) Run(w *World) Tally {
+	if q.Lease == 0 {
+		q.Lease = 5 * time.Second
+	}
+	r := &queue{Queue: q, world: w}
+	r.start()
+	w.Settle()
+	return r.check()
+}
+
+type queue struct {
+	Queue
+
+	world *World
+
+	mu     sync.Mutex
+	visits []*visit
+}
+
+// visit is one call of Acquire, and what came of it. Times are true.
+type visit struct {
+	process *Process
+	worker  string
+	fence   int64
+	handed  bool      // the lock was handed over by another waiter of the process
+	came    time.Time // when it was called
+	entered time.Time // when it returned a lease; zero where it did not
+	left    time.Time // when that was given up, or its holder was told; zero where it was not
+}
+
+func (q *queue) start() {
+	for i := range q.Processes {
+		left := make([]int, q.Waiters)
+		for j := range left {
+			left[j] = q.Rounds
+		}
+		q.world.Supervise("process"+strconv.Itoa(i+1), func(p *Process) {
+			locks := p.Locks(lock.Config{Lease: q.Lease, HomeRegion: tabletest.Region, Handoffs: handoffs})
+			for j := range left {
+				p.Go("w"+strconv.Itoa(j+1), func(ctx context.Context, x *Worker) {
+					for left[j] > 0 && ctx.Err() == nil && !p.Crashed() {
+						left[j]--
+						q.visit(ctx, x, locks)
+					}
+				})
+			}
+		})
+	}
+}
+
+func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
+	x.Sleep(x.Between(0, 100*time.Millisecond))
+	v := &visit{process: x.Process, worker: x.Name, came: time.Now()}
+	q.mu.Lock()
+	q.visits = append(q.visits, v)
+	q.mu.Unlock()
+	if q.Fake {
+		q.pretend(x, v)
+		return
+	}
+	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, 10*time.Minute))
+	defer cancel()
+	x.Waits("queue")
+	l, err := locks.Acquire(bounded, lock.Name("queue"))
+	if err != nil {
+		x.GivesUp("queue", err)
+		return
+	}
+	x.Holds("queue", l)
+	q.entered(v, l.Fence())
+	told := context.AfterFunc(l.Context(), func() { q.leave(v) })
+	defer told()
+	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
+	row, err := locks.Inspect(ctx, lock.Name("queue"))
+	if err == nil && row.Fence == l.Fence() && row.Released != 0 {
+		q.mu.Lock()
+		v.handed = true
+		q.mu.Unlock()
+	}
+	q.leave(v)
+	x.Releases("queue", l.Release(ctx))
+}
+
+// pretend is a lock that lets everybody in.
+func (q *queue) pretend(x *Worker, v *visit) {
+	x.Sleep(x.Between(time.Millisecond, 10*time.Millisecond))
+	q.entered(v, time.Now().UnixMilli())
+	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
+	q.leave(v)
+}
+
+func (q *queue) entered(v *visit, fence int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	v.entered, v.fence = time.Now(), fence
+}
+
+func (q *queue) leave(v *visit) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if v.left.IsZero() {
+		v.left = time.Now()
+	}
+}
+
+// check judges the visits that were let in.
+func (q *queue) check() (tally Tally) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var in []*visit
+	for _, v := range q.visits {
+		if v.entered.IsZero() {
+			tally.Unknown++
+			continue
+		}
+		tally.Acknowledged++
+		in = append(in, v)
+	}
+	byFence := func(a, b *visit) int { return cmp.Or(cmp.Compare(a.fence, b.fence), a.entered.Compare(b.entered)) }
+	slices.SortFunc(in, byFence)
+	q.checkFences(in)
+	q.checkOrder(in)
+	tally.Handed = q.checkHandovers(in)
+	if p := q.world.Profile; p.Pauses == 0 && p.Suspends == 0 && p.Jumps == 0 && p.SkewedDate == 0 && p.Offset == 0 && p.Rate == 0 {
+		tally.Audits = q.checkExclusion(in)
+	}
+	return tally
+}
+
+// checkFences: no two are the same, and who came when another one was in has a greater one.
+func (q *queue) checkFences(in []*visit) {
+	var first *visit // to enter, of those with greater fences
+	for i, v := range slices.Backward(in) {
+		if i > 0 && in[i-1].fence == v.fence {
+			q.world.Violation("fence %d was given out twice", v.fence)
+		}
+		if first != nil && first.entered.Before(v.came) {
+			q.world.Violation("fence %d was given out after fence %d", v.fence, first.fence)
+		}
+		if first == nil || v.entered.Before(first.entered) {
+			first = v
+		}
+	}
+}
+
+// checkOrder: goroutines of one process are served as they came.
+func (q *queue) checkOrder(in []*visit) {
+	last := map[*Process]*visit{}
+	for _, v := range in {
+		before := last[v.process]
+		if before != nil && v.came.Before(before.came) {
+			q.world.Violation("%s of process %d came first and was served after %s, with fence %d after %d",
+				v.worker, v.process.id, before.worker, v.fence, before.fence)
+		}
+		if before == nil || before.came.Before(v.came) {
+			last[v.process] = v
+		}
+	}
+}
+
+// checkHandovers: a process does not keep the lock to itself. It returns how many there were.
+func (q *queue) checkHandovers(in []*visit) (handed int) {
+	row := 0
+	for i, v := range in {
+		if !v.handed {
+			row = 0
+			continue
+		}
+		handed++
+		if i > 0 && in[i-1].fence+1 != v.fence { // somebody in between was not let in after all
+			row = 0
+		}
+		if row++; row == handoffs+1 {
+			q.world.Violation("process %d has handed the lock over more than %d times in a row", v.process.id, handoffs)
+		}
+	}
+	return handed
+}
+
+// checkExclusion: nobody enters before the one before has left. It returns how many entered.
+func (q *queue) checkExclusion(in []*visit) (entered int) {
+	in = slices.DeleteFunc(slices.Clone(in), func(v *visit) bool { return v.left.IsZero() }) // of crashed processes
+	slices.SortFunc(in, func(a, b *visit) int { return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.fence, b.fence)) })
+	var last *visit // to leave
+	for _, v := range in {
+		if last != nil && v.entered.Before(last.left) {
+			q.world.Violation("fence %d was let in while fence %d was inside", v.fence, last.fence)
+		}
+		if last == nil || last.left.Before(v.left) {
+			last = v
+		}
+	}
+	return len(in)
+}

@@ -1,0 +1,101 @@
+package lock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/sim"
+)
+
+// play runs a workload, or its negative twin, as replaying it does, for a test that is made
+// for n seeds.
+func play(t *testing.T, name string, n int, twin bool) summary {
+	t.Helper()
+	load, err := sim.WorkloadNamed(name)
+	require.NoError(t, err)
+	return simulate(t, seeds(n), load.Weather, twin, func(w *sim.World) sim.Tally { return load.Run(w, twin) })
+}
+
+// none says that no run has violations.
+func (s *summary) none() measure {
+	return exactly(s.bad, fmt.Sprintf("of %d runs with violations", s.runs), 0)
+}
+
+// found is the share of runs in which a twin's checker finds violations.
+func (s *summary) found(goal float64) measure {
+	return atLeast(100*float64(s.bad)/float64(s.runs), fmt.Sprintf("%% of %d runs found", s.runs), 100*goal)
+}
+
+// each is a number of things with a goal for each run.
+func (s *summary) each(got int, unit string, goal int) measure {
+	return atLeast(got, unit, goal*s.runs)
+}
+
+// What is added under a lock is added once, also where transactions keep meeting others.
+func TestCounterAddsOnce(t *testing.T) {
+	o := play(t, "counter", 16, false)
+	figure(t, "F15", o.each(o.All(), "transactions", 625), atLeast(float64(o.conflicts)/float64(o.All()), "conflicts each", .3),
+		exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none())
+	twin := play(t, "counter", 8, true)
+	figure(t, "F15, repeated as new transactions", twin.found(.5))
+}
+
+// Money is neither made nor lost, at no time.
+func TestBankKeepsItsMoney(t *testing.T) {
+	o := play(t, "bank", 20, false)
+	figure(t, "bank", o.each(o.Acknowledged, "transfers", 40), o.each(o.Refused, "refused", 1), o.each(o.Audits, "audits", 2), o.none())
+	twin := play(t, "bank", 20, true)
+	figure(t, "bank, unguarded", twin.found(.5))
+}
+
+// Fences of leaders only grow, in the table and wherever they are compared.
+func TestLeadersFencesGrow(t *testing.T) {
+	o := play(t, "leader", 24, false)
+	figure(t, "leaders", o.each(o.Acknowledged, "lines", 100), o.each(o.Refused, "refused", 1), o.none())
+	twin := play(t, "leader", 24, true)
+	figure(t, "leaders, fences not compared", twin.found(.5))
+}
+
+// What the runs of intervals commit is applied once each, and no interval is forgotten.
+func TestEveryIntervalOnceWhateverFails(t *testing.T) {
+	o := play(t, "every", 32, false)
+	figure(t, "every", o.each(o.Acknowledged, "intervals", 10), o.each(o.Audits, "that had to be run", 3), o.none())
+	twin := play(t, "every", 32, true)
+	figure(t, "every, apart from the record", twin.found(.2))
+}
+
+// Waiters of a process are served as they came, and nobody is inside with somebody else.
+func TestQueueIsServedInOrder(t *testing.T) {
+	o := play(t, "queue", 24, false)
+	figure(t, "queue", o.each(o.Acknowledged, "served", 150), o.each(o.Handed, "handed over", 100), o.each(o.Audits, "alone inside", 50), o.none())
+	twin := play(t, "queue", 24, true)
+	figure(t, "queue, everybody let in", twin.found(1))
+}
+
+// Whatever the clocks say, guarded writes are exclusive.
+func TestWrongClocks(t *testing.T) {
+	o := play(t, "clocks", 20, false)
+	figure(t, "F11", o.each(o.All(), "guarded writes", 100), exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none())
+	twin := play(t, "clocks", 20, true)
+	figure(t, "F11, unguarded", twin.found(.5))
+}
+
+// Fences do not decrease where rows of locks disappear, and time to live spares those of locks
+// that are held.
+func TestRowsDisappear(t *testing.T) {
+	o := play(t, "deletion", 24, false)
+	figure(t, "F12", o.each(o.Acknowledged, "acquisitions", 20), o.each(o.Audits, "rows held and spared", 8), o.none())
+	twin := play(t, "deletion", 24, true)
+	figure(t, "F12, fences begin at one", twin.found(.5))
+}
+
+// A release that has failed for good is tried again while others wait, and takes none of them
+// out of the line to hand over what it does not hold any more.
+func TestFailedReleaseKeepsTheLine(t *testing.T) {
+	load, err := sim.WorkloadNamed("queue")
+	require.NoError(t, err)
+	assert.Empty(t, load.Play(t, sim.Options{Seed: 35}, false).Violations)
+}
