@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/lock"
 )
 
 var (
@@ -80,18 +81,18 @@ func fair(uint64) sim.Profile { return sim.Profile{} }
 
 // F1: clients that sleep beyond their leases lose no update that was acknowledged.
 func TestLockSetGuarded(t *testing.T) {
-	s := simulate(t, seeds(1000), fair, false, sim.LockSet{Clients: 8, Rounds: 20, Overslept: .1}.Run)
+	s := simulate(t, seeds(1000), fair, false, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1}.Run)
 	figure(t, "F1, guarded", exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.Refused, "writes of stale holders refused", s.runs))
 }
 
 // F2: the same without the guard shows that there was something to lose.
 func TestLockSetUnguarded(t *testing.T) {
-	s := simulate(t, seeds(200), fair, true, sim.LockSet{Clients: 8, Rounds: 20, Overslept: .1, Unguarded: true}.Run)
+	s := simulate(t, seeds(200), fair, true, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1, Unguarded: true}.Run)
 	figure(t, "F2, not guarded", atLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20))
 }
 
 // The same as F1 while everything else goes wrong, too.
 func TestLockSetUnderFaults(t *testing.T) {
-	s := simulate(t, seeds(200), sim.Swarm, false, sim.LockSet{Clients: 8, Rounds: 20, Overslept: .1}.Run)
+	s := simulate(t, seeds(200), sim.Swarm, false, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1}.Run)
 	figure(t, "F1, under faults", exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.faults, "faults", s.runs))
 }

@@ -69,7 +69,7 @@ func (s *lockSet) round(ctx context.Context, x *Worker, locks *lock.Client) {
 	set, err := s.read(ctx, x)
 	if err == nil {
 		if x.Float64() < s.Overslept {
-			x.Pause(s.Lease+x.Between(0, 2*s.Lease), x.IntN(2) == 0)
+			x.Pause(s.Lease+x.Between(s.Lease/4, s.Lease), x.IntN(2) == 0)
 		} else {
 			x.Sleep(x.Between(0, 50*time.Millisecond))
 		}
