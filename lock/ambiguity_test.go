@@ -38,19 +38,23 @@ func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
 // A hung request is not waited for until the end of the lease, and the lock that it took
 // is recognised.
 func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		w.engine.ResetRequests()
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 24 * time.Hour, Call: 1})
-		start := time.Now()
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		waited := time.Since(start)
-		assert.Less(t, waited, 4*time.Second)
-		// The row was written by the first attempt: the lease began before that.
-		assert.LessOrEqual(t, l.Remaining(), 20*time.Second-waited)
-		require.NoError(t, l.Release(ctx))
-	})
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				w.engine.ResetRequests()
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 24 * time.Hour, Call: 1})
+				start := time.Now()
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				waited := time.Since(start)
+				assert.Less(t, waited, 4*time.Second)
+				// The row was written by the first attempt: the lease began before that.
+				assert.LessOrEqual(t, l.Remaining(), 20*time.Second-waited)
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
 }
 
 // F7.

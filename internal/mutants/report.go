@@ -37,8 +37,11 @@ func (r *Report) Done(result Result) {
 	left := time.Since(r.start) / time.Duration(r.done) * time.Duration(r.Total-r.done)
 	r.print("%3d/%3d  %9v  %-8s  %5.1fs  %-7s  %-36s  %-44s  %s\n", r.done, r.Total, left.Round(time.Second),
 		result.Verdict, result.Took.Seconds(), result.Mutant.Part, result.Mutant.Name, result.Test, result.Mutant.Breaks)
+	for _, test := range result.Unsteady {
+		r.print("%9s %s failed, but not again or without the mistake, too\n", "", test)
+	}
 	if result.Err != nil {
-		r.print("         %v\n", result.Err)
+		r.print("%9s %v\n", "", result.Err)
 	}
 }
 

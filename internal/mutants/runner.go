@@ -2,7 +2,6 @@ package mutants
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -58,13 +57,13 @@ type Result struct {
 	Test    string // that noticed first; empty where none did
 	Took    time.Duration
 	Err     error // of Broken
+
+	// Unsteady are tests that have failed, but either not again or without the mistake, too.
+	Unsteady []string
 }
 
 // steps bound the classes of tests by what they take without a mistake: faster ones run first.
 var steps = [...]time.Duration{300 * time.Millisecond, 3 * time.Second}
-
-// unsteady is how often a test may fail with and without the mistake before that is an error.
-const unsteady = 3
 
 // Run runs the tests without a mistake, which have to pass, and then with each in turn. The
 // results are in the order of the mutants. An error means that there are none.
@@ -189,7 +188,7 @@ func (r *runner) one(ctx context.Context, i int) Result {
 		}
 		var b *binary
 		if b, err = compile(ctx, r.Root, s.pkg, overlay, dir); err == nil {
-			result.Verdict, result.Test, err = r.suite(ctx, s, b)
+			err = r.suite(ctx, s, b, &result)
 		}
 	}
 	if remove := os.RemoveAll(dir); err == nil && remove != nil { // each is as large as the tests
@@ -202,45 +201,46 @@ func (r *runner) one(ctx context.Context, i int) Result {
 	return result
 }
 
-// errUnsteady says that a test fails with the mistake and without.
-var errUnsteady = errors.New("fails without the mistake, too")
-
 // suite runs one suite with a mistake.
-func (r *runner) suite(ctx context.Context, s *suite, b *binary) (Verdict, string, error) {
+func (r *runner) suite(ctx context.Context, s *suite, b *binary, result *Result) error {
 	for _, tests := range s.classes {
-		if len(tests) == 0 {
-			continue
-		}
-		for again := 1; ; again++ {
+		for len(tests) > 0 {
 			o, err := b.run(ctx, tests, r.limit(s))
 			if err != nil {
-				return "", "", err
+				return err
 			}
 			if o.failed == "" {
 				break
 			}
-			steady, err := r.steady(ctx, s, o.failed)
+			test, _, _ := strings.Cut(o.failed, "/")
+			if !slices.Contains(tests, test) {
+				return fmt.Errorf("mutants: the tests of %s %s outside of a test", s.pkg, o.how)
+			}
+			steady, err := r.steady(ctx, s, b, test)
 			switch {
 			case err != nil:
-				return "", "", err
-			case steady && o.how == hung:
-				return TimedOut, o.failed, nil
+				return err
 			case steady:
-				return Killed, o.failed, nil
-			case again == unsteady:
-				return "", "", fmt.Errorf("mutants: %s %w", o.failed, errUnsteady)
+				result.Verdict, result.Test = Killed, o.failed
+				if o.how == hung {
+					result.Verdict = TimedOut
+				}
+				return nil
 			}
+			result.Unsteady = append(result.Unsteady, o.failed)
+			tests = slices.DeleteFunc(slices.Clone(tests), func(other string) bool { return other == test })
 		}
 	}
-	return Survived, "", nil
+	return nil
 }
 
-// steady says that a test passes without the mistake.
-func (r *runner) steady(ctx context.Context, s *suite, test string) (bool, error) {
-	test, _, _ = strings.Cut(test, "/")
-	if _, ok := s.took[test]; !ok {
-		return true, nil // TestMain, or none: nothing to run alone
+// steady says that a test which has failed with the mistake fails with it once more, and
+// passes without.
+func (r *runner) steady(ctx context.Context, s *suite, mistaken *binary, test string) (bool, error) {
+	without, err := s.control.run(ctx, []string{test}, r.limit(s))
+	if err != nil || without.failed != "" {
+		return false, err
 	}
-	o, err := s.control.run(ctx, []string{test}, r.limit(s))
-	return o.failed == "", err
+	with, err := mistaken.run(ctx, []string{test}, r.limit(s))
+	return with.failed != "", err
 }

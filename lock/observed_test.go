@@ -1,0 +1,202 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// A waiter that looks once and then not again for a lease knows of no renewal since. What it
+// writes then re-checks what it saw, and what it meets counts anew.
+func TestRareLooksTakeNothingFromTheLiving(t *testing.T) {
+	for kind, opts := range leases() {
+		for how, expiry := range map[string]lock.Expiry{"recorded or observed": lock.RecordedOrObserved, "observed": lock.ObservedOnly} {
+			t.Run(kind+"/"+how, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					renewing, stop := context.WithCancel(ctx)
+					renewed := make(chan struct{})
+					go func() { // what a session does by itself
+						defer close(renewed)
+						for renewing.Err() == nil {
+							assert.NoError(t, l.Renew(ctx))
+							time.Sleep(5 * time.Second)
+						}
+					}()
+					waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+					defer cancel()
+					_, err = w.client(lock.Config{Expiry: expiry, Backoff: every(time.Hour)}).Acquire(waiting, lock.Name("report"))
+					require.ErrorIs(t, err, lock.ErrHeld)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					stop()
+					<-renewed
+					require.NoError(t, context.Cause(l.Context()))
+					require.NoError(t, l.Write(ctx, w.put("x")))
+				})
+			})
+		}
+	}
+}
+
+// However long the waits between two looks are, none is slept through beyond the moment at
+// which the lock can be taken.
+func TestRareLooksDoNotDelayATakeover(t *testing.T) {
+	const lease, skew = 20 * time.Second, 2 * time.Second
+	for kind, opts := range leases() {
+		for expiry, bound := range map[lock.Expiry]time.Duration{lock.RecordedOrObserved: lease + skew, lock.ObservedOnly: lease} {
+			t.Run(kind+"/"+expiry.String(), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					wire := &line{to: w.engine.HTTPClient()}
+					dead := w.clientOver(wire, lock.Config{})
+					time.Sleep(2 * lease) // no renewal is about to come: the session is idle, and ends
+					l, err := dead.Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					wire.cut(refused)
+					start := time.Now()
+					_, err = w.client(lock.Config{Expiry: expiry, Backoff: every(time.Hour)}).Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					assert.LessOrEqual(t, time.Since(start), bound+time.Second)
+					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+				})
+			})
+		}
+	}
+}
+
+// More than the skew bound has to have passed since a recorded end: not a millisecond less. It
+// can be up to a second more, to which DynamoDB's time resolves.
+func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {
+	const skew = 2 * time.Second
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				dead := w.clientOver(wire, lock.Config{})
+				l, err := dead.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				key := l.Key()
+				if opts == nil {
+					key = sessionKey(dead)
+				}
+				wire.cut(refused)
+				time.Sleep(time.Hour)
+				ended := time.Now().Truncate(time.Second)
+				require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("expires").Set(ended.UnixMilli()))))
+				first, second := w.cold(lock.Config{}), w.cold(lock.Config{})
+				time.Sleep(time.Until(ended.Add(skew)))
+				_, err = first.TryAcquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrHeld, "by no more than the bound")
+				time.Sleep(time.Second)
+				_, err = second.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// One renewal that hangs leaves time for others.
+func TestHungRenewalLosesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: 1000 * time.Hour, Times: 1})
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(l.Context()))
+		assert.Greater(t, l.Remaining(), 10*time.Second)
+	})
+}
+
+// What a holder that died has counted is not the next one's.
+func TestPayloadOfTheDeadIsReplaced(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				dead, err := w.clientOver(wire, lock.Config{}).Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				for i := range 3 {
+					require.NoError(t, dead.SetData(ctx, i))
+				}
+				wire.cut(refused)
+				time.Sleep(time.Hour)
+				c := w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				require.NoError(t, l.SetData(ctx, "next"))
+				r, err := c.Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				var data string
+				require.NoError(t, r.Data.Decode(&data))
+				assert.Equal(t, "next", data)
+			})
+		})
+	}
+}
+
+// The leases of several locks count from before the transaction that took them was sent,
+// however long it took to learn their fences.
+func TestLeasesOfABundleCountFromTheRequest(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		for _, operation := range []string{"TransactWriteItems", "BatchGetItem"} {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Operation: operation})
+		}
+		b, err := c.AcquireAll(ctx, names(3), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		for _, l := range b.Leases() {
+			assert.LessOrEqual(t, l.Remaining(), 16*time.Second)
+		}
+	})
+}
+
+// A lock that is taken away between the transaction that took it with others and the read of
+// its fence is nobody's in this process, and the others are freed.
+func TestLockOfABundleThatIsTakenBeforeItsFenceIsRead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{}), w.client(lock.Config{Owner: "operator"})
+		targets := names(3)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem", Times: 1})
+		time.AfterFunc(time.Second, func() {
+			r, err := operator.Inspect(ctx, targets[1])
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, operator.ForceRelease(ctx, targets[1], r.Nonce))
+			_, err = operator.TryAcquire(ctx, targets[1])
+			assert.NoError(t, err)
+		})
+		_, err := c.TryAcquireAll(ctx, targets)
+		var held *lock.HeldAllError
+		require.ErrorAs(t, err, &held)
+		require.Len(t, held.Held, 1)
+		assert.Equal(t, "operator", held.Held[0].Owner)
+		time.Sleep(5 * time.Second) // for what is taken back
+		w.free(ctx, []lock.Target{targets[0], targets[2]})
+	})
+}
+
+// A read that lags so far behind that it does not know the holder's session says nothing of
+// whether that lives.
+func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem", Writes: 1024})
+		waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Write(ctx, w.put("x")))
+	})
+}
