@@ -32,3 +32,16 @@ func TestRenewalsOfOneLeaseMayOvertake(t *testing.T) {
 		require.NoError(t, l.Release(ctx))
 	})
 }
+
+// One renewal that hangs leaves time for others.
+func TestHungRenewalLosesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: 1000 * time.Hour, Times: 1})
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(l.Context()))
+		assert.Greater(t, l.Remaining(), 10*time.Second)
+	})
+}
