@@ -270,27 +270,6 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy
 		atMost(time.Since(arrived), " until free again", bound), atLeast(next.Fence()-fence, "more than the last fence", 1))
 }
 
-func TestLateDuplicateOfARenewalChangesNothing(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
-		require.NoError(t, err)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 10 * time.Second, Times: 1})
-		time.Sleep(5 * time.Second)
-		require.NoError(t, l.Renew(ctx))
-		time.Sleep(5 * time.Second)
-		require.NoError(t, l.Renew(ctx))
-		before, err := c.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		time.Sleep(6 * time.Second)
-		after, err := c.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.Equal(t, before, after)
-		assert.Equal(t, int64(2), after.Beat)
-		assert.Equal(t, 14*time.Second, time.Until(after.Until()))
-	})
-}
-
 func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})

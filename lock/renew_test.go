@@ -45,3 +45,73 @@ func TestHungRenewalLosesNothing(t *testing.T) {
 		assert.Greater(t, l.Remaining(), 10*time.Second)
 	})
 }
+
+// A renewal is the holder's alone: one who has lost the lock, and does not know yet, renews
+// nothing for the next.
+func TestRenewalOfALostLeaseRenewsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		first, second := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		r, err := second.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, second.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+		next, err := second.TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		before, err := second.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.ErrorIs(t, l.Renew(ctx), lock.ErrLost)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+		after, err := second.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+		require.NoError(t, next.Renew(ctx))
+	})
+}
+
+func TestLateDuplicateOfARenewalChangesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 10 * time.Second, Times: 1, Key: w.table.KeyItem(l.Key()),
+		})
+		time.Sleep(5 * time.Second)
+		require.NoError(t, l.Renew(ctx))
+		time.Sleep(5 * time.Second)
+		require.NoError(t, l.Renew(ctx))
+		before, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(6 * time.Second)
+		after, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+		assert.Equal(t, int64(2), after.Beat)
+		assert.Equal(t, 14*time.Second, time.Until(after.Until()))
+	})
+}
+
+func TestLateDuplicateOfASessionsRenewalChangesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		key := sessionKey(c)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 12 * time.Second, Times: 3, Key: w.table.KeyItem(key),
+		})
+		var beat, expires int64
+		for range 60 {
+			time.Sleep(time.Second)
+			row, err := w.table.Get(ctx, key, true)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, number(t, row["beat"]), beat)
+			require.GreaterOrEqual(t, number(t, row["expires"]), expires)
+			beat, expires = number(t, row["beat"]), number(t, row["expires"])
+		}
+		assert.GreaterOrEqual(t, beat, int64(10), "it was renewed")
+		require.NoError(t, context.Cause(l.Context()))
+	})
+}
