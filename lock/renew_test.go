@@ -115,3 +115,44 @@ func TestLateDuplicateOfASessionsRenewalChangesNothing(t *testing.T) {
 		require.NoError(t, context.Cause(l.Context()))
 	})
 }
+
+// Grants and renewals count from the request's sending: the holder never believes in more
+// than the row and its readers do.
+func TestSlowAnswersDoNotProlongTheLease(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				time.Sleep(time.Minute) // the session is idle, and ends
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				for range 12 {
+					for range 50 {
+						require.LessOrEqual(t, l.Remaining(), 18*time.Second)
+						time.Sleep(100 * time.Millisecond)
+					}
+					require.NoError(t, l.Renew(ctx))
+					require.Greater(t, l.Remaining(), 10*time.Second, "it is renewed")
+				}
+			})
+		})
+	}
+}
+
+// An answer that took longer than the lease grants nothing, and leaves nothing behind.
+func TestGrantThatTookLongerThanTheLeaseIsNone(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		w.engine.ResetRequests()
+		for call := 1; call <= 4; call++ {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Call: call})
+		}
+		start := time.Now()
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.Greater(t, time.Since(start), time.Second)
+		require.ErrorIs(t, err, lock.ErrExpired)
+		require.Nil(t, l)
+		w.free(ctx, []lock.Target{lock.Name("report")})
+	})
+}

@@ -440,18 +440,3 @@ func TestSlowAnswersDoNotPassForAClockThatIsOff(t *testing.T) {
 		assert.Empty(t, log.String())
 	})
 }
-
-// Renewals count from the request's sending: the holder never believes in more than the
-// row and its readers do.
-func TestSlowRenewalsDoNotProlongTheLease(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
-		require.NoError(t, err)
-		time.Sleep(10 * time.Second)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second})
-		require.NoError(t, l.Renew(ctx))
-		assert.LessOrEqual(t, l.Remaining(), 18*time.Second)
-		assert.Greater(t, l.Remaining(), 17*time.Second)
-	})
-}
