@@ -118,3 +118,79 @@ func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
 		require.NoError(t, l.Write(ctx, w.put("x")))
 	})
 }
+
+// Between the moment at which a holder was found dead and the write that takes its lock,
+// somebody else can have taken it.
+func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
+	t.Run("session", func(t *testing.T) {
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			dead := w.clientOver(wire, lock.Config{})
+			_, err := dead.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			wire.cut(refused)
+			late, fast := w.client(lock.Config{}), w.client(lock.Config{Owner: "fast"})
+			w.engine.Inject(tabletest.Fault{
+				Kind: tabletest.Delay, After: true, For: 2 * time.Second, Times: 1, Key: w.table.KeyItem(sessionKey(dead)),
+				When: func(tabletest.Request) bool { return time.Now().Minute() > 0 }, // not one of its own renewals
+			})
+			time.Sleep(time.Hour + time.Minute)
+			refusal := make(chan error, 1)
+			go func() {
+				_, err := late.TryAcquire(ctx, lock.Name("report"))
+				refusal <- err
+			}()
+			time.Sleep(time.Second)
+			next, err := fast.TryAcquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			var held *lock.HeldError
+			require.ErrorAs(t, <-refusal, &held)
+			assert.Equal(t, "fast", held.Owner)
+			require.NoError(t, next.Write(ctx, w.put("x")))
+		})
+	})
+	t.Run("Fixed", func(t *testing.T) {
+		virtual(t, func(ctx context.Context, w *world) {
+			first, second := w.client(lock.Config{}), w.client(lock.Config{})
+			l, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+			require.NoError(t, err)
+			var next *lock.Lease
+			time.AfterFunc(10*time.Second, func() {
+				assert.NoError(t, l.Release(ctx))
+				var err error
+				next, err = second.TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+				assert.NoError(t, err)
+			})
+			start := time.Now()
+			c := w.client(lock.Config{Expiry: lock.ObservedOnly, Backoff: every(time.Hour)})
+			_, err = c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, time.Since(start), 40*time.Second, "the next one was seen 20 s after the first")
+			require.ErrorIs(t, next.Write(ctx, w.put("x")), lock.ErrLost)
+		})
+	})
+}
+
+// Who is told to go by observation alone does not look at what a holder recorded, however
+// long it is dead.
+func TestObservedOnlyWaitsForALease(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				_, err := w.clientOver(wire, lock.Config{}).Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				wire.cut(refused)
+				time.Sleep(time.Hour)
+				c := w.client(lock.Config{Expiry: lock.ObservedOnly})
+				_, err = c.TryAcquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrHeld)
+				start := time.Now()
+				_, err = c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, time.Since(start), 20*time.Second)
+				assert.LessOrEqual(t, time.Since(start), 22*time.Second)
+			})
+		})
+	}
+}

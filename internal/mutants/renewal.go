@@ -119,12 +119,6 @@ func renewal() []Mutant {
 			New:    `len(s.trying)+len(s.orphans) == 0`,
 		},
 		{
-			Name: "retired-session-taken", Part: Renewal, File: session,
-			Breaks: "hangs new locks on a session that is about to end",
-			Old:    "\tif s.retired {\n\t\treturn false\n\t}\n",
-			New:    "",
-		},
-		{
 			Name: "hung-renewal-waited-for", Part: Renewal, File: session,
 			Breaks: "waits for a hung renewal until the lease has ended",
 			Old:    `timeout := min(max(s.term.remaining()/3, minPoll), maxAttempt)`,
