@@ -7,14 +7,18 @@
 // runs them, the fast ones first, until one fails. A mutant that survives shows a promise that
 // no test holds.
 //
-// A kill counts only where the same test passes without the mistake right afterwards, so a
-// test that fails now and then, or on a busy machine, kills nothing. A test that hangs is
-// stopped, and counts as a kill of its own kind. A mutant that does not fit the source any
-// more, or does not compile, is an error and no kill.
+// A kill counts only where the same test, run alone, fails with the mistake once more and
+// passes without, so a test that fails now and then, or on a busy machine, kills nothing. A
+// test that hangs is stopped, and counts as a kill of its own kind. A mutant that does not fit
+// the source any more, or does not compile, is an error and no kill.
 //
-// Mutations that no test can tell from the protocol are not in the list. Some conditions are
-// there twice for good measure; where one of the two is dropped the other holds:
-//   - how long a waiter waits, and the conditions of the write that it sends then;
-//   - the nonce and the session of a dead session's lock: neither changes without the other;
-//   - the nonce of a hand-over, whose fence says the same, since others increase it.
+// Left out are mistakes that no test can tell from the protocol, since something else says
+// the same:
+//   - a waiter that takes a holder for dead too early: the write that it sends then checks
+//     what was observed once more (what is observed, and that check, are in the list);
+//   - a takeover from a dead session by the nonce alone, or by the session alone: a row never
+//     changes one without the other;
+//   - a hand-over that checks the fence alone: whoever takes the nonce away increases it;
+//   - hanging a new lock on a session in the instant between its decision to end and its end:
+//     nothing waits in between, and what hangs on it ends with it.
 package mutants
