@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -52,4 +54,46 @@ func TestLockOfABundleThatIsTakenBeforeItsFenceIsRead(t *testing.T) {
 		time.Sleep(5 * time.Second) // for what is taken back
 		w.free(ctx, []lock.Target{targets[0], targets[2]})
 	})
+}
+
+// Each of the locks is guarded, whichever of them was lost.
+func TestBundleWritesNothingWithoutOneOfItsLocks(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{}), w.client(lock.Config{})
+		for i, target := range names(3) {
+			b, err := c.AcquireAll(ctx, names(3))
+			require.NoError(t, err)
+			r, err := operator.Inspect(ctx, target)
+			require.NoError(t, err)
+			require.NoError(t, operator.ForceRelease(ctx, target, r.Nonce))
+			require.ErrorIs(t, b.Write(ctx, w.count("n")), lock.ErrLost, "without lock %d", i)
+			require.ErrorIs(t, b.Release(ctx), lock.ErrLost)
+		}
+		assert.Zero(t, w.counted("n"))
+	})
+}
+
+// A transaction that takes several locks is sent under another token once it is old. It then
+// meets what an earlier one has taken, and knows it.
+func TestOldTransactionIsRecognised(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{}, table.WithRetry(table.Retry{Backoff: func() backoff.BackOff {
+					return backoff.NewConstantBackOff(10 * time.Millisecond)
+				}}))
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Operation: "TransactWriteItems", Times: 4})
+				start := time.Now()
+				b, err := c.TryAcquireAll(ctx, names(3), opts...)
+				require.NoError(t, err)
+				waited := time.Since(start)
+				require.Greater(t, waited, 10*time.Second, "half of a lease")
+				if opts != nil {
+					assert.LessOrEqual(t, b.Leases()[2].Remaining(), 20*time.Second-waited)
+				}
+				require.NoError(t, b.Commit(ctx, w.count("n")))
+				assert.EqualValues(t, 1, w.counted("n"))
+			})
+		})
+	}
 }

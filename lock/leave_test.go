@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // A lease that is handed to somebody whose waiting has just ended, and who has not left yet,
@@ -43,5 +44,34 @@ func TestLeaseThatIsHandedOverAsTheWaitingEnds(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, r.Held())
 		}
+	})
+}
+
+// A commit may have handed the lock over although its answer never came. If the heir has left
+// meanwhile, the lock is taken back.
+func TestHeirOfAnUnclearCommitHasLeft(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiting, leave := context.WithTimeout(ctx, 2*time.Second)
+		defer leave()
+		left := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(waiting, lock.Name("report"))
+			left <- err
+		}()
+		time.Sleep(time.Second)
+		require.Equal(t, 1, lock.Heirs(c, l.Key()))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+		require.ErrorIs(t, <-left, context.DeadlineExceeded)
+		w.engine.ClearFaults()
+		time.Sleep(time.Second)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.False(t, r.Held())
 	})
 }

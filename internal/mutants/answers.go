@@ -38,14 +38,20 @@ func answers() []Mutant {
 		{
 			Name: "release-anybody", Part: Answers, File: row,
 			Breaks: "releases whoever holds the lock",
-			Old:    `)...).If(named, table.Attr(s.Type).Equal(recordType)))`,
-			New:    `)...).If(table.Attr(s.Type).Equal(recordType)))`,
+			Old:    ")...).If(named, table.Attr(s.Type).Equal(recordType))\n",
+			New:    ")...).If(table.Attr(s.Type).Equal(recordType))\n",
 		},
 		{
 			Name: "release-foreign-row", Part: Answers, File: row,
 			Breaks: "releases a row that is no lock, when asked to",
-			Old:    `)...).If(named, table.Attr(s.Type).Equal(recordType)))`,
-			New:    `)...).If(named))`,
+			Old:    ")...).If(named, table.Attr(s.Type).Equal(recordType))\n",
+			New:    ")...).If(named)\n",
+		},
+		{
+			Name: "release-under-any-fence", Part: Answers, File: row,
+			Breaks: "releases the row for an old lease whose acquisition has come in late once more",
+			Old:    `releasing.If(fence.Equal(table.Param(3)))`,
+			New:    `releasing`,
 		},
 		{
 			Name: "release-under-an-ended-context", Part: Answers, File: lease,
