@@ -132,11 +132,5 @@ func around() []Mutant {
 			New: "\tstopped := false\n\tfor _, err := range each(list, func(l *Lease) error {\n\t\tif stopped {\n\t\t\treturn nil\n\t\t}\n" +
 				"\t\terr := l.release(ctx)\n\t\tstopped = err != nil\n\t\treturn err\n\t}) {\n",
 		},
-		{
-			Name: "closed-client-acquires", Part: Around, File: client,
-			Breaks: "gives out a lease that comes in after Close, which nothing releases",
-			Old:    "\tif c.closed {\n\t\treturn false\n\t}\n\tc.leases[l]",
-			New:    "\tc.leases[l]",
-		},
 	}
 }

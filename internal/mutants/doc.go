@@ -19,6 +19,8 @@
 //   - a takeover from a dead session by the nonce alone, or by the session alone: a row never
 //     changes one without the other;
 //   - a hand-over that checks the fence alone: whoever takes the nonce away increases it;
+//   - giving out a lease that comes in after Close: the context that Close has ended refuses
+//     it as well as the list of leases does;
 //   - hanging a new lock on a session in the instant between its decision to end and its end:
 //     nothing waits in between, and what hangs on it ends with it.
 package mutants
