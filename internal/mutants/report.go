@@ -20,7 +20,9 @@ type Report struct {
 // Began prints how the tests do without a mistake.
 func (r *Report) Began(pkg string, tests int, took time.Duration) {
 	r.print("%s: %d tests pass without a mistake, in %v\n", pkg, tests, took.Round(time.Second))
-	r.start = time.Now()
+	if r.start.IsZero() {
+		r.start = time.Now()
+	}
 }
 
 // Done prints a result, and how long the others may take.

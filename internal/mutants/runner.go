@@ -32,7 +32,8 @@ type Config struct {
 	// mistake, before it counts as hung. Defaults to 20 s.
 	Patience time.Duration
 
-	// Began is told how the tests do without a mistake, before any with one; nil is allowed.
+	// Began is told how a package's tests do without a mistake, before they run with one; nil
+	// is allowed. It is not called while Done is.
 	Began func(pkg string, tests int, took time.Duration)
 
 	// Done is told each result as it comes, by one goroutine at a time; nil is allowed.
@@ -65,7 +66,8 @@ type Result struct {
 // steps bound the classes of tests by what they take without a mistake: faster ones run first.
 var steps = [...]time.Duration{300 * time.Millisecond, 3 * time.Second}
 
-// Run runs the tests without a mistake, which have to pass, and then with each in turn. The
+// Run runs the tests without a mistake, which have to pass, and then with each in turn; those
+// of a later package once a mutant has survived those before. The
 // results are in the order of the mutants. An error means that there are none.
 func Run(ctx context.Context, config Config) ([]Result, error) {
 	root, err := filepath.Abs(config.Root)
@@ -83,11 +85,12 @@ func Run(ctx context.Context, config Config) ([]Result, error) {
 	}
 	r := &runner{Config: config, dir: dir}
 	for _, pkg := range config.Packages {
-		s := &suite{pkg: pkg}
-		if err := r.control(ctx, s); err != nil {
+		r.suites = append(r.suites, &suite{pkg: pkg})
+	}
+	if len(r.suites) > 0 {
+		if err := r.ready(ctx, r.suites[0]); err != nil {
 			return nil, err
 		}
-		r.suites = append(r.suites, s)
 	}
 	return r.all(ctx)
 }
@@ -96,14 +99,24 @@ type runner struct {
 	Config
 	dir    string // for what is compiled
 	suites []*suite
+	mu     sync.Mutex // held while Began or Done is told
 }
 
 // suite is the tests of one package.
 type suite struct {
 	pkg     string
+	once    sync.Once // guards the following, and err
+	err     error
 	control *binary // without a mistake
 	took    map[string]time.Duration
 	classes [][]string // of tests, the fastest first
+}
+
+// ready runs a suite without a mistake when it is first needed: most mutants are killed by the
+// first.
+func (r *runner) ready(ctx context.Context, s *suite) error {
+	s.once.Do(func() { s.err = r.control(ctx, s) })
+	return s.err
 }
 
 // control runs a suite without a mistake, to learn what it takes.
@@ -130,6 +143,8 @@ func (r *runner) control(ctx context.Context, s *suite) error {
 		s.classes[class] = append(s.classes[class], test)
 	}
 	if r.Began != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.Began(s.pkg, len(o.took), time.Since(start))
 	}
 	return nil
@@ -144,16 +159,15 @@ func (r *runner) limit(s *suite) func(string) time.Duration {
 func (r *runner) all(ctx context.Context) ([]Result, error) {
 	results := make([]Result, len(r.Mutants))
 	next := make(chan int)
-	var mu sync.Mutex // one result at a time is told
 	var workers sync.WaitGroup
 	for range max(r.Parallel, 1) {
 		workers.Go(func() {
 			for i := range next {
 				results[i] = r.one(ctx, i)
 				if r.Done != nil && ctx.Err() == nil {
-					mu.Lock()
+					r.mu.Lock()
 					r.Done(results[i])
-					mu.Unlock()
+					r.mu.Unlock()
 				}
 			}
 		})
@@ -184,6 +198,9 @@ func (r *runner) one(ctx context.Context, i int) Result {
 	}
 	for _, s := range r.suites {
 		if err != nil || result.Verdict != Survived {
+			break
+		}
+		if err = r.ready(ctx, s); err != nil {
 			break
 		}
 		var b *binary
