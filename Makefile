@@ -82,6 +82,10 @@ soak: engine ## locks in real processes that are killed, stopped and cut off: MI
 	$(GO) build -o $(BIN)/soak ./internal/soak/cmd/soak
 	$(BIN)/soak -minutes $(MINUTES) -seed $(SEED)
 
+.PHONY: mutants
+mutants: ## break the lock protocol in every way of a list, and show which test notices
+	$(GO) run ./internal/mutants/cmd/mutants
+
 .PHONY: bench
 bench: ## run the benchmarks
 	MORTISE_ENGINE=inprocess $(GO) test -run '^$$' -bench . -benchmem ./...

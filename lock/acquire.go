@@ -247,7 +247,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		a.seen = r
 		if !reclaimed && c.isGhost(s, &r) {
 			reclaimed = true
-			if c.giveUp(attempt, a.key, r.Nonce, a.length) == nil {
+			if c.reclaim(attempt, a.key, r.Nonce, a.length) {
 				return errAgain
 			}
 		}
@@ -388,6 +388,13 @@ func (a *acquisition) takeBack(ctx context.Context) {
 	// Nobody is left to hear of a failure; whoever waits for the row has it freed.
 	err := c.giveUp(ctx, a.key, a.nonce, a.length)
 	c.config.Logger.Debug("lock: took back an acquisition without an answer", "key", a.key, "error", err)
+}
+
+// reclaim frees a row that names nobody in this process; true also where somebody else, who
+// takes an acquisition back, was faster.
+func (c *Client) reclaim(ctx context.Context, key keys.Key, nonce string, length time.Duration) bool {
+	err := c.giveUp(ctx, key, nonce, length)
+	return err == nil || errors.Is(err, table.ErrCondition)
 }
 
 // giveUp frees the row if it names nonce.

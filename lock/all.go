@@ -358,7 +358,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		case len(ghosts) > 0 && !reclaimed:
 			reclaimed, t = true, nil
 			for _, a := range ghosts {
-				if c.giveUp(attempt, a.key, a.seen.Nonce, a.length) != nil {
+				if !c.reclaim(attempt, a.key, a.seen.Nonce, a.length) {
 					return err
 				}
 			}

@@ -38,19 +38,23 @@ func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
 // A hung request is not waited for until the end of the lease, and the lock that it took
 // is recognised.
 func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		w.engine.ResetRequests()
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 24 * time.Hour, Call: 1})
-		start := time.Now()
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		waited := time.Since(start)
-		assert.Less(t, waited, 4*time.Second)
-		// The row was written by the first attempt: the lease began before that.
-		assert.LessOrEqual(t, l.Remaining(), 20*time.Second-waited)
-		require.NoError(t, l.Release(ctx))
-	})
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				w.engine.ResetRequests()
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 24 * time.Hour, Call: 1})
+				start := time.Now()
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				waited := time.Since(start)
+				assert.Less(t, waited, 4*time.Second)
+				// The row was written by the first attempt: the lease began before that.
+				assert.LessOrEqual(t, l.Remaining(), 20*time.Second-waited)
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
 }
 
 // F7.
@@ -212,24 +216,30 @@ func TestReleaseWithEndedContextReleases(t *testing.T) {
 	})
 }
 
-// F19.
+// F19: also where the session goes on, since other locks hang on it.
 func TestGhostAcquire(t *testing.T) {
 	for _, late := range []time.Duration{5 * time.Second, time.Minute} {
 		for _, holders := range []int{0, 1, 3} {
-			t.Run(fmt.Sprintf("%v late, %d holders in between", late, holders), func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					w.ghost(ctx, late, holders)
+			for _, busy := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v late, %d holders in between, session goes on %v", late, holders, busy), func(t *testing.T) {
+					virtual(t, func(ctx context.Context, w *world) {
+						w.ghost(ctx, late, holders, busy)
+					})
 				})
-			})
+			}
 		}
 	}
 }
 
 // ghost has the first attempt of an acquisition arrive after the second has acquired and
 // released, and others have held the lock.
-func (w *world) ghost(ctx context.Context, late time.Duration, holders int) {
+func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy bool) {
 	t := w.T
 	c := w.client(lock.Config{})
+	if busy {
+		_, err := c.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+	}
 	w.engine.ResetRequests()
 	w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: late})
 	l, err := c.Acquire(ctx, lock.Name("report"))
@@ -250,29 +260,14 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int) {
 	require.Equal(t, holders > 0, r.Held(), "only what its own acquisition released is known to it")
 	next, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 	require.NoError(t, err)
-	figure(t, fmt.Sprintf("F19, %v late, %d holders between", late, holders),
-		atMost(time.Since(arrived), " until free again", 25*time.Second), atLeast(next.Fence()-fence, "more than the last fence", 1))
-}
-
-func TestLateDuplicateOfARenewalChangesNothing(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
-		require.NoError(t, err)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 10 * time.Second, Times: 1})
-		time.Sleep(5 * time.Second)
-		require.NoError(t, l.Renew(ctx))
-		time.Sleep(5 * time.Second)
-		require.NoError(t, l.Renew(ctx))
-		before, err := c.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		time.Sleep(6 * time.Second)
-		after, err := c.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.Equal(t, before, after)
-		assert.Equal(t, int64(2), after.Beat)
-		assert.Equal(t, 14*time.Second, time.Until(after.Until()))
-	})
+	what, bound := "", 25*time.Second
+	if busy {
+		// Periods have a jitter of 10 %, and whoever waits looks up to a poll later: before it
+		// asks, and after it was answered.
+		what, bound = ", session goes on", bound+500*time.Millisecond+2*1125*time.Millisecond
+	}
+	figure(t, fmt.Sprintf("F19, %v late, %d holders between%s", late, holders, what),
+		atMost(time.Since(arrived), " until free again", bound), atLeast(next.Fence()-fence, "more than the last fence", 1))
 }
 
 func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {

@@ -305,3 +305,25 @@ func TestDo(t *testing.T) {
 		require.NoError(w, c.Do(ending, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
 	})
 }
+
+// One lock that was lost keeps no other from being released, however many there are.
+func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
+	const locks = 40 // more than are released at once
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{}), w.client(lock.Config{})
+		targets := make([]lock.Target, locks)
+		for i := range targets {
+			targets[i] = lock.Name(fmt.Sprintf("lock %02d", i))
+			l, err := c.Acquire(ctx, targets[i])
+			require.NoError(t, err)
+			if i == 0 {
+				r, err := operator.Inspect(ctx, l.Target())
+				require.NoError(t, err)
+				require.NoError(t, operator.ForceRelease(ctx, l.Target(), r.Nonce))
+			}
+		}
+		w.latency(10 * time.Millisecond)
+		require.NoError(t, c.Close(ctx))
+		w.free(ctx, targets)
+	})
+}

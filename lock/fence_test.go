@@ -53,22 +53,26 @@ func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
 	}
 }
 
-// The correction of a fence that was begun by a wrong clock is repeated, and recognised.
+// The correction of a fence that was begun by a wrong clock is repeated, and recognised. It is
+// needed where the acquisition is the very first request: it asks for no replicas of the table
+// before, and opens no session.
 func TestFenceIsCorrectedThroughFaults(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.DropRequest, tabletest.InternalErrorAfter, tabletest.Throttle} {
 		for call := 1; call <= 3; call++ {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.cold(lock.Config{}, at(-10*365*24*time.Hour))
-				w.engine.ResetRequests()
-				w.engine.Inject(tabletest.Fault{Kind: kind, Call: call})
-				l, err := c.Acquire(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				assert.GreaterOrEqual(t, l.Fence(), time.Now().Add(-2*time.Second).UnixMilli(), "%v at call %d", kind, call)
-				r, err := c.Inspect(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				assert.Equal(t, l.Fence(), r.Fence)
-				require.NoError(t, l.Release(ctx))
-			})
+			for home, opts := range map[string][]lock.Option{"": nil, tabletest.Region: {lock.Fixed(20 * time.Second)}} {
+				virtual(t, func(ctx context.Context, w *world) {
+					c := w.cold(lock.Config{HomeRegion: home}, at(-10*365*24*time.Hour))
+					w.engine.ResetRequests()
+					w.engine.Inject(tabletest.Fault{Kind: kind, Call: call})
+					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					assert.GreaterOrEqual(t, l.Fence(), time.Now().Add(-2*time.Second).UnixMilli(), "%v at call %d", kind, call)
+					r, err := c.Inspect(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					assert.Equal(t, l.Fence(), r.Fence)
+					require.NoError(t, l.Release(ctx))
+				})
+			}
 		}
 	}
 }

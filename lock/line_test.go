@@ -1,11 +1,15 @@
 package lock_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"net/http"
 	"sync/atomic"
+	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/assert"
@@ -78,4 +82,54 @@ func (w *world) unclosed(l *line, config lock.Config, opts ...table.Option) *loc
 	c, err := lock.New(tbl, config)
 	require.NoError(w, err)
 	return c
+}
+
+// repeating delivers every request twice and answers with what the second has met, as proxies do
+// that repeat what they had no answer to.
+type repeating struct{ to aws.HTTPClient }
+
+func (t repeating) Do(r *http.Request) (*http.Response, error) {
+	first := r.Clone(r.Context())
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		first.Body, r.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
+	}
+	resp, err := t.to.Do(first)
+	if err != nil {
+		return nil, err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return nil, err
+	}
+	return t.to.Do(r)
+}
+
+// Every write of a lock's life knows its own effect.
+func TestNetworkThatDeliversEverythingTwice(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.clientOver(&line{to: repeating{w.engine.HTTPClient()}}, lock.Config{})
+				for range 3 {
+					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					for range 12 {
+						time.Sleep(5 * time.Second)
+						require.NoError(t, l.Renew(ctx))
+					}
+					require.NoError(t, l.Write(ctx, w.count("n")))
+					require.NoError(t, l.SetData(ctx, "x"))
+					require.NoError(t, context.Cause(l.Context()))
+					require.NoError(t, l.Release(ctx))
+				}
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				require.NoError(t, l.Commit(ctx, w.count("n")))
+				assert.EqualValues(t, 4, w.counted("n"))
+			})
+		})
+	}
 }

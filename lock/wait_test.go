@@ -272,3 +272,23 @@ func TestHungReadsDoNotHoldUpAWaiter(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(start), 5*time.Second)
 	})
 }
+
+// A read that lags behind shows a holder of before, whose lease has long ended. Whoever knows
+// a later one does not try for that.
+func TestHolderOfThePastIsNotTakenFor(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		first, second, c := w.cold(lock.Config{}), w.cold(lock.Config{}), w.cold(lock.Config{})
+		_, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		_, err = second.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem"})
+		w.engine.ResetRequests()
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"), lock.Fixed(time.Second))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.Equal(t, 1, w.writesTo("LOCK#report"), "the first try")
+	})
+}

@@ -1,0 +1,153 @@
+package mutants
+
+// answers breaks how answers are understood that were lost, came late or twice, and what
+// becomes of calls that nobody waits for any more.
+func answers() []Mutant {
+	const row, acquire, lease, question = "lock/row.go", "lock/acquire.go", "lock/lease.go", "lock/question.go"
+	return []Mutant{
+		{
+			Name: "own-acquisition-ignored", Part: Answers, File: acquire,
+			Breaks: "takes its own success, whose answer was lost, for somebody else's lock",
+			Old:    "\t\tcase isString(failed.Item[attrNonce], a.nonce):\n",
+			New:    "\t\tcase a.client == nil:\n",
+		},
+		{
+			Name: "own-acquisition-young", Part: Answers, File: acquire,
+			Breaks: "counts a lease from the last attempt, although an earlier one may have written it",
+			Old:    `began := a.unclear`,
+			New:    `began := start`,
+		},
+		{
+			Name: "acquire-what-it-released", Part: Answers, File: row,
+			Breaks: "lets a late attempt take the lock again that its own acquisition has released",
+			Old:    `table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(paramNonce))`,
+			New:    `table.Attr(attrNonce).NotExists()`,
+		},
+		{
+			Name: "released-nonce-not-written", Part: Answers, File: row,
+			Breaks: "leaves no trace of who has released",
+			Old:    "\t\ttable.Attr(attrReleasedNonce).Set(table.Param(0)),\n\t\ttable.Attr(attrSession).Remove(),\n",
+			New:    "\t\ttable.Attr(attrSession).Remove(),\n",
+		},
+		{
+			Name: "released-nonce-ignored", Part: Answers, File: row,
+			Breaks: "takes its own release, whose answer was lost, for a theft",
+			Old:    `if isString(item[attrReleasedNonce], nonce) {`,
+			New:    `if isString(item[attrReleasedNonce], nonce+" ") {`,
+		},
+		{
+			Name: "release-anybody", Part: Answers, File: row,
+			Breaks: "releases whoever holds the lock",
+			Old:    ")...).If(named, table.Attr(s.Type).Equal(recordType))\n",
+			New:    ")...).If(table.Attr(s.Type).Equal(recordType))\n",
+		},
+		{
+			Name: "release-foreign-row", Part: Answers, File: row,
+			Breaks: "releases a row that is no lock, when asked to",
+			Old:    ")...).If(named, table.Attr(s.Type).Equal(recordType))\n",
+			New:    ")...).If(named)\n",
+		},
+		{
+			Name: "release-under-any-fence", Part: Answers, File: row,
+			Breaks: "releases the row for an old lease whose acquisition has come in late once more",
+			Old:    `releasing.If(fence.Equal(table.Param(3)))`,
+			New:    `releasing`,
+		},
+		{
+			Name: "release-under-an-ended-context", Part: Answers, File: lease,
+			Breaks: "does not release once the caller's context has ended",
+			Old:    "\tctx, cancel := l.client.clock.detach(ctx)\n",
+			New:    "\tctx, cancel := context.WithCancel(ctx)\n",
+		},
+		{
+			Name: "stolen-passes-for-released", Part: Answers, File: lease,
+			Breaks: "reports success of the release of a lock that somebody else has taken",
+			Old:    `return l.parted && err == nil && fence > l.fence && l.term.cause() == nil`,
+			New:    `return err == nil && fence > l.fence`,
+		},
+		{
+			Name: "unclear-release-is-stolen", Part: Answers, File: lease,
+			Breaks: "takes a lock for stolen that it has released without an answer, once others have had it",
+			Old:    `return l.parted && err == nil && fence > l.fence && l.term.cause() == nil`,
+			New:    `return l.parted && err == nil && fence < l.fence`,
+		},
+		{
+			Name: "orphans-forgotten", Part: Answers, File: "lock/session.go",
+			Breaks: "renews a lock for ever whose release has failed",
+			Old:    "\t\ts.freeOrphans()\n",
+			New:    "",
+		},
+		{
+			Name: "abandoned-left-behind", Part: Answers, File: acquire,
+			Breaks: "leaves a lock behind that a cancelled acquisition may have taken",
+			Old:    `a.client.work.Go(func() { a.takeBack(ctx) }) // which Close waits for`,
+			New:    `_ = ctx`,
+		},
+		{
+			Name: "abandoned-under-an-ended-context", Part: Answers, File: acquire,
+			Breaks: "takes a cancelled acquisition back under the context that was cancelled",
+			Old:    "\tctx, cancel := a.client.clock.detached(ctx)\n",
+			New:    "\tctx, cancel := context.WithCancel(ctx)\n",
+		},
+		{
+			Name: "ghost-not-asked-about", Part: Answers, File: "lock/room.go",
+			Breaks: "waits for ever for a holder whom nobody knows",
+			Old:    `r.ask(c, question{kind: askOwned, nonce: c.holder.Nonce, key: c.key})`,
+			New:    ``,
+		},
+		{
+			Name: "ask-set-ignored", Part: Answers, File: "lock/session.go",
+			Breaks: "renews without looking at what others ask",
+			Old:    `handled = s.answer(ask)`,
+			New:    `_, handled = ask, nil`,
+		},
+		{
+			Name: "ask-set-kept", Part: Answers, File: "lock/session.go",
+			Breaks: "never takes a question back that was answered, until the set is full",
+			Old:    `table.Attr(attrAsk).DeleteFrom(stringSet(handled))`,
+			New:    `table.Attr(attrAsk).DeleteFrom(stringSet([]string{"-"}))`,
+		},
+		{
+			Name: "ghost-that-is-held", Part: Answers, File: question,
+			Breaks: "frees a row that it was asked about, although it holds it",
+			Old:    `case !known && (q.kind == askOwned || q.kind == askRelease):`,
+			New:    `case q.kind == askOwned || !known && q.kind == askRelease:`,
+		},
+		{
+			Name: "ghost-that-is-being-acquired", Part: Answers, File: "lock/session.go",
+			Breaks: "takes an acquisition under way for a ghost",
+			Old:    `return nil, s.trying[nonce] > 0`,
+			New:    `return nil, false`,
+		},
+		{
+			Name: "own-ghost-kept", Part: Answers, File: acquire,
+			Breaks: "waits for a ghost of its own session, whom nobody else would free",
+			Old:    `if !reclaimed && c.isGhost(s, &r) {`,
+			New:    `if !reclaimed && c.isGhost(nil, &r) {`,
+		},
+		{
+			Name: "late-edit-counts", Part: Answers, File: row,
+			Breaks: "lets a late duplicate of an earlier SetData replace a later one's payload",
+			Old:    `table.Attr(attrFence).Equal(table.Param(3)), table.Or(edits.NotExists(), edits.Less(table.Param(1)))))`,
+			New:    `table.Attr(attrFence).Equal(table.Param(3))))`,
+		},
+		{
+			Name: "conflict-is-lost", Part: Answers, File: "table/write.go",
+			Breaks: "takes a transaction conflict for a failed condition, and so for a lost lock",
+			Old:    `if deref(reason.Code) == "ConditionalCheckFailed" && i < len(list) {`,
+			New:    `if code := deref(reason.Code); (code == "ConditionalCheckFailed" || code == "TransactionConflict") && i < len(list) {`,
+		},
+		{
+			Name: "conflict-not-repeated", Part: Answers, File: "table/retry.go",
+			Breaks: "gives up at a transaction conflict",
+			Old:    `if errors.Is(kind, ErrConflict) || errors.Is(kind, ErrThrottled) {`,
+			New:    `if errors.Is(kind, ErrThrottled) {`,
+		},
+		{
+			Name: "token-per-attempt", Part: Answers, File: "table/write.go",
+			Breaks: "gives each attempt at a transaction a token of its own",
+			Old:    "\t\tout, err := t.client.TransactWriteItems(ctx, in, once)\n",
+			New:    "\t\ttoken = t.newToken()\n\t\tout, err := t.client.TransactWriteItems(ctx, in, once)\n",
+		},
+	}
+}

@@ -1,0 +1,136 @@
+package mutants
+
+// around breaks what is built on leases: bundles, operators, intervals, and closing.
+func around() []Mutant {
+	const row, all, client, question, run, every = "lock/row.go", "lock/all.go", "lock/client.go", "lock/question.go", "lock/run.go", "lock/every.go"
+	return []Mutant{
+		{
+			Name: "one-of-all-unconditional", Part: Around, File: all,
+			Breaks: "takes one of several locks without its condition",
+			Old:    "\t\tt.ops[i] = a.op(start, s, g.ended[a.key])\n",
+			New: "\t\tt.ops[i] = a.op(start, s, g.ended[a.key])\n\t\tif i == 1 {\n\t\t\tfence := table.Attr(attrFence)\n" +
+				"\t\t\tt.ops[i] = table.Update(a.key, table.Attr(attrNonce).Set(a.nonce), fence.Set(fence.OrElse(0).Plus(1)))\n\t\t}\n",
+		},
+		{
+			Name: "own-gathering-ignored", Part: Around, File: all,
+			Breaks: "takes its own locks for somebody else's when the transaction's answer was lost",
+			Old:    "\t\tif isString(f.Item[attrNonce], a.nonce) {\n",
+			New:    "\t\tif isString(f.Item[attrNonce], \"\") {\n",
+		},
+		{
+			Name: "gathering-left-behind", Part: Around, File: all,
+			Breaks: "leaves locks behind that a cancelled AcquireAll may have taken",
+			Old:    `g.client.work.Go(func() { g.takeBack(ctx) }) // which Close waits for`,
+			New:    `_ = ctx`,
+		},
+		{
+			Name: "bundle-from-answer", Part: Around, File: all,
+			Breaks: "counts the leases of several locks from the answer instead of before the request",
+			Old:    `a.granted(ctx, items[i], g.unclear, s)`,
+			New:    `a.granted(ctx, items[i], c.clock.instant(), s)`,
+		},
+		{
+			Name: "scattered-given-out", Part: Around, File: all,
+			Breaks: "gives out several locks although some rows name others meanwhile",
+			Old:    "\t\tif !isString(items[i][attrNonce], a.nonce) {\n\t\t\treturn nil, errScattered\n\t\t}\n",
+			New:    "\t\t_ = i + len(a.nonce)\n",
+		},
+		{
+			Name: "bundle-guards-all-but-one", Part: Around, File: "lock/bundle.go",
+			Breaks: "writes under several locks without the guard of the last",
+			Old:    `return b.client.guarded(ctx, b.leases, b.Guards(), ops)`,
+			New:    `return b.client.guarded(ctx, b.leases, b.Guards()[:len(b.leases)-1], ops)`,
+		},
+		{
+			Name: "force-whoever-holds", Part: Around, File: row,
+			Breaks: "takes a lock by force from a later holder than the one the operator saw",
+			Old:    `)...).If(named, whole(s), heldInOrder(), fence.Less(int64(maxFence))))`,
+			New:    `)...).If(whole(s), heldInOrder(), fence.Less(int64(maxFence))))`,
+		},
+		{
+			Name: "force-keeps-the-fence", Part: Around, File: row,
+			Breaks: "leaves the fence as it is when a lock is taken by force",
+			Old:    "\t\tfence.Set(fence.Plus(1)),\n",
+			New:    "",
+		},
+		{
+			Name: "force-untold", Part: Around, File: question,
+			Breaks: "does not tell the holder that its lock was taken by force",
+			Old:    "\t\tcase q.kind == tellTaken && l != nil:\n\t\t\tl.stolen()\n",
+			New:    "",
+		},
+		{
+			Name: "revoke-releases", Part: Around, File: question,
+			Breaks: "releases a lock that is asked back while its holder still works under it",
+			Old:    "\t\t\tl.revoke()\n",
+			New:    "\t\t\tl.revoke()\n\t\t\ts.reclaim(q)\n",
+		},
+		{
+			Name: "max-hold-ignored", Part: Around, File: "lock/lease.go",
+			Breaks: "lets a lock be held for longer than its maximum",
+			Old:    "\tl.limitHold()\n",
+			New:    "",
+		},
+		{
+			Name: "interval-recorded-before-its-run", Part: Around, File: run,
+			Breaks: "records an interval before it has run",
+			Old:    `op.Changing(running.Set(r.at))`,
+			New:    `op.Changing(running.Set(r.at), ran.Set(r.at))`,
+		},
+		{
+			Name: "interval-not-recorded", Part: Around, File: run,
+			Breaks: "releases after a run without recording its interval",
+			Old:    `op.Changing(ran.Set(r.at), running.Remove())`,
+			New:    `op.Changing(running.Remove())`,
+		},
+		{
+			Name: "interval-run-again", Part: Around, File: run,
+			Breaks: "takes the lock for an interval that has been run since it looked",
+			Old:    "\t\ttable.Or(ran.NotExists(), ran.Less(r.at)),\n\t\ttable.Or(running",
+			New:    "\t\ttable.Or(running",
+		},
+		{
+			Name: "broken-off-run-left-out", Part: Around, File: run,
+			Breaks: "does not take up a run that was broken off",
+			Old:    `return row.Running > row.Ran && row.Running < at && row.Running >= at-interval`,
+			New:    `return row.Running > row.Ran && row.Running < at-interval`,
+		},
+		{
+			Name: "commit-does-not-record", Part: Around, File: run,
+			Breaks: "commits the work of a run without recording its interval",
+			Old:    `case commits || ending == finished:`,
+			New:    `case ending == finished:`,
+		},
+		{
+			Name: "intervals-by-local-clock", Part: Around, File: every,
+			Breaks: "numbers intervals by the local clock",
+			Old:    `now, ok := s.client.clock.server()`,
+			New:    `now, ok := s.client.clock.wall(), true`,
+		},
+		{
+			Name: "close-lets-waiters-wait", Part: Around, File: client,
+			Breaks: "ends no waiting before everything is closed",
+			Old:    "\tc.close()\n\tdefer c.instruments.stop()\n",
+			New:    "\tdefer c.close()\n\tdefer c.instruments.stop()\n",
+		},
+		{
+			Name: "close-ends-the-session-first", Part: Around, File: client,
+			Breaks: "stops renewing before the last lock is released",
+			Old:    "\tvar failed error\n\tfor _, err := range each(list,",
+			New:    "\tif s := c.currentSession(); s != nil {\n\t\ts.retire()\n\t}\n\tvar failed error\n\tfor _, err := range each(list,",
+		},
+		{
+			Name: "close-waits-for-nothing", Part: Around, File: client,
+			Breaks: "closes while acquisitions are still to be taken back",
+			Old:    "\t\tc.work.Wait()\n",
+			New:    "",
+		},
+		{
+			Name: "close-stops-at-an-error", Part: Around, File: client,
+			Breaks: "leaves the locks held that come after one whose release failed",
+			Old:    "\tfor _, err := range each(list, func(l *Lease) error { return l.release(ctx) }) {\n",
+			New: "\tstopped := false\n\tfor _, err := range each(list, func(l *Lease) error {\n\t\tif stopped {\n\t\t\treturn nil\n\t\t}\n" +
+				"\t\terr := l.release(ctx)\n\t\tstopped = err != nil\n\t\treturn err\n\t}) {\n",
+		},
+	}
+}

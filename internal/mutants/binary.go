@@ -1,0 +1,147 @@
+package mutants
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// binary is the compiled tests of one package.
+type binary struct {
+	path string
+	dir  string // of the package: tests run there
+}
+
+// compile compiles the tests of a package. overlay may be empty.
+func compile(ctx context.Context, root, pkg, overlay, to string) (*binary, error) {
+	b := &binary{path: filepath.Join(to, filepath.Base(pkg)+".test"), dir: filepath.Join(root, filepath.FromSlash(pkg))}
+	args := []string{"test", "-c", "-ldflags=-s -w", "-o", b.path}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("mutants: compile the tests of %s: %w: %s", pkg, err, bytes.TrimSpace(out))
+	}
+	return b, nil
+}
+
+// outcome is what came of a run of tests.
+type outcome struct {
+	failed string                   // the first test that failed; empty where none did
+	how    how                      // it failed
+	took   map[string]time.Duration // by the tests that have passed, those within others left out
+}
+
+// how a test failed.
+type how string
+
+const (
+	failed   how = "failed"
+	panicked how = "panicked"
+	hung     how = "hung"
+)
+
+// Lines of a test's output.
+var (
+	began = regexp.MustCompile(`^=== RUN +([^/\s]+)$`)
+	fell  = regexp.MustCompile(`^\s*--- FAIL: (\S+)`)
+	stood = regexp.MustCompile(`^--- (?:PASS|SKIP): ([^/\s]+) \(([0-9.]+)s\)$`)
+)
+
+// run runs the named tests, or all where there are no names, until the first fails. A test
+// that takes longer than limit says is stopped.
+func (b *binary) run(ctx context.Context, tests []string, limit func(test string) time.Duration) (outcome, error) {
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	args := []string{"-test.v=test2json", "-test.failfast", "-test.timeout=0"}
+	if len(tests) > 0 {
+		args = append(args, "-test.run=^("+strings.Join(tests, "|")+")$")
+	}
+	cmd := exec.CommandContext(inner, b.path, args...)
+	cmd.Dir, cmd.Env = b.dir, environment()
+	read, write := io.Pipe()
+	cmd.Stdout, cmd.Stderr = write, write
+	cmd.WaitDelay = 5 * time.Second // what a test has started may keep the output open
+	if err := cmd.Start(); err != nil {
+		return outcome{}, fmt.Errorf("mutants: run the tests: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := cmd.Wait()
+		_ = write.Close() // never fails
+		ended <- err
+	}()
+	watch := time.AfterFunc(limit(""), stop)
+	defer watch.Stop()
+	o := outcome{took: map[string]time.Duration{}}
+	running := o.read(read, func(test string) { watch.Reset(limit(test)) })
+	err := <-ended
+	switch {
+	case ctx.Err() != nil:
+		return o, ctx.Err()
+	case err == nil:
+		o.failed, o.how = "", ""
+	case o.failed == "" && inner.Err() != nil:
+		o.failed, o.how = running, hung
+	case o.failed == "":
+		o.failed, o.how = cmp.Or(running, "TestMain"), cmp.Or(o.how, failed)
+	}
+	return o, nil
+}
+
+// read follows what the tests print to its end, and returns which test was the last to begin
+// and has not passed. It calls begins for each.
+func (o *outcome) read(from io.Reader, begins func(test string)) (running string) {
+	final := false // examples run after a test has failed, too
+	for in := bufio.NewReader(from); ; {
+		line, err := in.ReadString('\n')
+		if _, after, ok := strings.Cut(line, "\x16"); ok {
+			line = after // whatever a test has printed before it on the same line
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if m := began.FindStringSubmatch(line); m != nil {
+			running = m[1]
+			begins(running)
+		}
+		if m := fell.FindStringSubmatch(line); m != nil && !final {
+			o.failed, o.how = cmp.Or(o.failed, m[1]), cmp.Or(o.how, failed)
+			final = !strings.Contains(m[1], "/")
+		}
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			o.how = panicked
+		}
+		if m := stood.FindStringSubmatch(line); m != nil && !final {
+			// The panics before that were part of it.
+			running, o.failed, o.how = "", "", ""
+			if took, err := time.ParseDuration(m[2] + "s"); err == nil {
+				o.took[m[1]] = took
+			}
+		}
+		if err != nil {
+			return running
+		}
+	}
+}
+
+// environment is that of a run of tests: on the engine in the process, and without what is
+// meant for other runs.
+func environment() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "MORTISE_") {
+			env = append(env, entry)
+		}
+	}
+	return append(env, "MORTISE_ENGINE=inprocess")
+}

@@ -1,0 +1,26 @@
+// Package mutants breaks the lock protocol on purpose, to find out whether the tests notice:
+// a test suite is worth what it fails for.
+//
+// Each Mutant is one mistake of the kind that somebody could make: a condition that is
+// dropped, an answer that is ignored, a bound that is off by one. Run compiles the tests with
+// the mistake in place of the source (go test -overlay: no file of the source is touched) and
+// runs them, the fast ones first, until one fails. A mutant that survives shows a promise that
+// no test holds.
+//
+// A kill counts only where the same test, run alone, fails with the mistake once more and
+// passes without, so a test that fails now and then, or on a busy machine, kills nothing. A
+// test that hangs is stopped, and counts as a kill of its own kind. A mutant that does not fit
+// the source any more, or does not compile, is an error and no kill.
+//
+// Left out are mistakes that no test can tell from the protocol, since something else says
+// the same:
+//   - a waiter that takes a holder for dead too early: the write that it sends then checks
+//     what was observed once more (what is observed, and that check, are in the list);
+//   - a takeover from a dead session by the nonce alone, or by the session alone: a row never
+//     changes one without the other;
+//   - a hand-over that checks the fence alone: whoever takes the nonce away increases it;
+//   - giving out a lease that comes in after Close: the context that Close has ended refuses
+//     it as well as the list of leases does;
+//   - hanging a new lock on a session in the instant between its decision to end and its end:
+//     nothing waits in between, and what hangs on it ends with it.
+package mutants

@@ -1,0 +1,50 @@
+package mutants
+
+// guarding breaks the writes that commit only while their lock is held.
+func guarding() []Mutant {
+	const row, guard = "lock/row.go", "lock/guard.go"
+	return []Mutant{
+		{
+			Name: "guard-without-nonce", Part: Guarding, File: row,
+			Breaks: "guards by the fence alone, which a row keeps that was released",
+			Old:    `table.And(named, fence.Equal(table.Param(1)))`,
+			New:    `fence.Equal(table.Param(1))`,
+		},
+		{
+			Name: "guard-without-fence", Part: Guarding, File: row,
+			Breaks: "guards by the nonce alone, which an acquisition that came in late has, too",
+			Old:    `table.And(named, fence.Equal(table.Param(1)))`,
+			New:    `named`,
+		},
+		{
+			Name: "write-without-guard", Part: Guarding, File: guard,
+			Breaks: "writes without the guard",
+			Old:    `append(ops[:at:at], guards...)...)`,
+			New:    `ops[:at:at]...)`,
+		},
+		{
+			Name: "refusal-untold", Part: Guarding, File: guard,
+			Breaks: "does not tell the holder whose guarded write was refused",
+			Old:    "\t} else {\n\t\tl.stolen()\n\t}\n",
+			New:    "\t}\n",
+		},
+		{
+			Name: "writes-at-once", Part: Guarding, File: guard,
+			Breaks: "sends guarded writes of one lease at the same time, and releases meanwhile",
+			Old:    "\tif err := l.takeTurn(ctx); err != nil {\n\t\treturn wrap(\"write\", err)\n\t}\n\tdefer l.endTurn()\n",
+			New:    "",
+		},
+		{
+			Name: "commit-keeps-the-lock", Part: Guarding, File: guard,
+			Breaks: "commits without giving the lock up",
+			Old:    `l.guarded(ctx, p.op, ops)`,
+			New:    `l.guarded(ctx, l.Guard(), ops)`,
+		},
+		{
+			Name: "unclear-commit-is-not-applied", Part: Guarding, File: guard,
+			Breaks: "takes a commit without an answer for one that was not applied",
+			Old:    `p.keep(mayHaveApplied(err))`,
+			New:    `p.keep(false)`,
+		},
+	}
+}

@@ -1,0 +1,140 @@
+package mutants
+
+// renewal breaks how a lease is kept, and how its end is known.
+func renewal() []Mutant {
+	const row, lease, session, term, clock = "lock/row.go", "lock/lease.go", "lock/session.go", "lock/term.go", "lock/clock.go"
+	return []Mutant{
+		{
+			Name: "renew-anybody", Part: Renewal, File: row,
+			Breaks: "renews a lease of its own under a condition that is true for everybody",
+			Old:    `).If(named, table.Attr(attrBeat).Less(table.Param(1))))`,
+			New:    `).If(table.Attr(attrBeat).Less(table.Param(1))))`,
+		},
+		{
+			Name: "renew-backwards", Part: Renewal, File: row,
+			Breaks: "lets a late duplicate of a renewal shorten a lease of its own",
+			Old:    `).If(named, table.Attr(attrBeat).Less(table.Param(1))))`,
+			New:    `).If(named))`,
+		},
+		{
+			Name: "own-beat-ignored", Part: Renewal, File: row,
+			Breaks: "takes its own renewal, whose answer was lost, for a theft",
+			Old:    `return errOwnBeat`,
+			New:    `return ErrStolen`,
+		},
+		{
+			Name: "dead-renews", Part: Renewal, File: session,
+			Breaks: "renews a session that was declared dead",
+			Old:    "\t\ttable.Attr(attrDead).NotExists(),\n\t\ttable.Attr(attrBeat).Less(beat),\n",
+			New:    "\t\ttable.Attr(attrBeat).Less(beat),\n",
+		},
+		{
+			Name: "session-renews-backwards", Part: Renewal, File: session,
+			Breaks: "lets a late duplicate of a session's renewal take its beat back",
+			Old:    "\t\ttable.Attr(attrDead).NotExists(),\n\t\ttable.Attr(attrBeat).Less(beat),\n",
+			New:    "\t\ttable.Attr(attrDead).NotExists(),\n",
+		},
+		{
+			Name: "own-session-beat-ignored", Part: Renewal, File: session,
+			Breaks: "gives a session up when a renewal's answer was lost",
+			Old:    `row.Dead != 0 || row.Beat < beat {`,
+			New:    `row.Dead != 0 || row.Beat <= beat {`,
+		},
+		{
+			Name: "dead-goes-on", Part: Renewal, File: session,
+			Breaks: "goes on with a session that was declared dead until its lease has ended",
+			Old:    "\t\t\ts.term.end(ErrStolen)\n\t\t\treturn nil, ErrStolen\n",
+			New:    "\t\t\treturn nil, ErrStolen\n",
+		},
+		{
+			Name: "session-from-answer", Part: Renewal, File: session,
+			Breaks: "counts a session's lease from the answer instead of before the request",
+			Old:    `newTerm(c.clock, began,`,
+			New:    `newTerm(c.clock, c.clock.instant(),`,
+		},
+		{
+			Name: "session-from-last-attempt", Part: Renewal, File: session,
+			Breaks: "counts a session's lease from the last attempt, although an earlier one may have opened it",
+			Old:    "\t\tif began.mono.IsZero() {\n",
+			New:    "\t\tif !start.mono.IsZero() {\n",
+		},
+		{
+			Name: "renewal-from-answer", Part: Renewal, File: session,
+			Breaks: "counts a renewed session's lease from the answer instead of before the request",
+			Old:    `if !s.term.extend(start) {`,
+			New:    `if !s.term.extend(c.clock.instant()) {`,
+		},
+		{
+			Name: "fixed-from-answer", Part: Renewal, File: "lock/acquire.go",
+			Breaks: "counts a lease of its own from the answer instead of before the request",
+			Old:    `lease, err = a.granted(ctx, item, start, s)`,
+			New:    `lease, err = a.granted(ctx, item, c.clock.instant(), s)`,
+		},
+		{
+			Name: "fixed-renewal-from-answer", Part: Renewal, File: "lock/renew.go",
+			Breaks: "counts a renewed lease of its own from the answer instead of before the request",
+			Old:    `if !l.term.extend(start) {`,
+			New:    `if !l.term.extend(c.clock.instant()) {`,
+		},
+		{
+			Name: "late-grant-given-out", Part: Renewal, File: lease,
+			Breaks: "gives out a lease that ended before the answer came",
+			Old:    `if l.term.remaining() == 0 { // the answer took longer than the lease`,
+			New:    `if l.session != nil && l.term.remaining() == 0 {`,
+		},
+		{
+			Name: "end-unwatched", Part: Renewal, File: term,
+			Breaks: "leaves the end of a lease to the renewals, which may hang",
+			Old:    `t.timer.Reset(t.wait())`,
+			New:    `t.timer.Stop()`,
+		},
+		{
+			Name: "wall-clock-ignored", Part: Renewal, File: clock,
+			Breaks: "goes by the monotonic clock alone, which stands still in a suspended machine",
+			Old:    `return max(c.ago(i.mono), c.wall().Sub(i.wall))`,
+			New:    `return c.ago(i.mono)`,
+		},
+		{
+			Name: "monotonic-clock-ignored", Part: Renewal, File: clock,
+			Breaks: "goes by the wall clock alone, which can be set back",
+			Old:    `return max(c.ago(i.mono), c.wall().Sub(i.wall))`,
+			New:    `return c.wall().Sub(i.wall)`,
+		},
+		{
+			Name: "margin-on-the-wrong-side", Part: Renewal, File: session,
+			Breaks: "has a session's holder count on more than the lease",
+			Old:    `c.config.Lease-c.config.margin(c.config.Lease)`,
+			New:    `c.config.Lease+c.config.margin(c.config.Lease)`,
+		},
+		{
+			Name: "fixed-margin-on-the-wrong-side", Part: Renewal, File: lease,
+			Breaks: "has the holder of a lease of its own count on more than the lease",
+			Old:    `a.length-c.config.margin(a.length)`,
+			New:    `a.length+c.config.margin(a.length)`,
+		},
+		{
+			Name: "idle-although-leases-hang-on-it", Part: Renewal, File: session,
+			Breaks: "lets a session end that has nothing to do but to keep its leases",
+			Old:    `len(s.leases)+len(s.trying)+len(s.orphans) == 0`,
+			New:    `len(s.trying)+len(s.orphans) == 0`,
+		},
+		{
+			Name: "hung-renewal-waited-for", Part: Renewal, File: session,
+			Breaks: "waits for a hung renewal until the lease has ended",
+			Old:    `timeout := min(max(s.term.remaining()/3, minPoll), maxAttempt)`,
+			New:    `timeout := s.term.remaining()`,
+		},
+		{
+			Name: "held-row-not-refreshed", Part: Renewal, File: session,
+			Breaks: "lets the time to live of a row run out that is held for long",
+			Old:    "\t\ts.refresh()\n",
+			New:    "",
+		},
+		{
+			Name: "fixed-renewed-by-itself", Part: Renewal, File: "lock/acquire.go",
+			Breaks: "renews a lease of its own in the background, with the session",
+			Old:    "\tif !a.fixed {\n\t\tvar err error\n",
+			New:    "\tif a.length > 0 {\n\t\tvar err error\n",
+		},
+	}
+}

@@ -1,0 +1,203 @@
+package mutants
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// files of a module with two packages, the second of which tests the first once more.
+func files() map[string]string {
+	return map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.25\n",
+		"sum/sum.go": `package sum
+
+func Of(list []int) (n int) {
+	for i := 0; i < len(list); i++ {
+		n += list[i]
+	}
+	return n
+}
+
+func Unused() int { return 1 }
+`,
+		"sum/sum_test.go": `package sum
+
+import "testing"
+
+func TestEmpty(t *testing.T) {
+	if Of(nil) != 0 {
+		t.Fatal("of nothing")
+	}
+}
+
+func TestTwo(t *testing.T) {
+	t.Run("different", func(t *testing.T) {
+		if Of([]int{1, 2}) != 3 {
+			t.Fatal("of two")
+		}
+	})
+}
+`,
+		"twice/twice_test.go": `package twice
+
+import (
+	"testing"
+
+	"example.com/m/sum"
+)
+
+func TestUnused(t *testing.T) {
+	if sum.Unused() < 1 {
+		t.Fatal("unused")
+	}
+}
+`,
+	}
+}
+
+// write writes a module and returns its directory.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return dir
+}
+
+func TestRunJudgesMutants(t *testing.T) {
+	mutant := func(name, from, to string) Mutant {
+		return Mutant{Name: name, File: "sum/sum.go", Old: from, New: to, Part: Around, Breaks: "some promise"}
+	}
+	list := []Mutant{
+		mutant("begins-late", "i := 0", "i := 1"),
+		mutant("never-ends", "i++", "i += 0"),
+		mutant("reads-past-the-end", "i < len(list)", "i <= len(list)"),
+		mutant("seen-by-the-other", "return 1", "return 0"),
+		mutant("seen-by-none", "return 1", "return 2"),
+		mutant("does-not-compile", "return 1", "return n"),
+		mutant("does-not-fit", "return 7", "return 8"),
+	}
+	want := map[string]struct {
+		verdict   Verdict
+		test, err string
+	}{
+		"begins-late":        {Killed, "TestTwo/different", ""},
+		"never-ends":         {TimedOut, "TestTwo", ""},
+		"reads-past-the-end": {Killed, "TestEmpty", ""},
+		"seen-by-the-other":  {Killed, "TestUnused", ""},
+		"seen-by-none":       {Survived, "", ""},
+		"does-not-compile":   {Broken, "", "undefined: n"},
+		"does-not-fit":       {Broken, "", "mutation does-not-fit does not fit sum/sum.go any more"},
+	}
+	dir := write(t, files())
+	var out strings.Builder
+	report := &Report{Out: &out, Total: len(list)}
+	results, err := Run(t.Context(), Config{
+		Root: dir, Mutants: list, Packages: []string{"sum", "twice"}, Parallel: 2, Patience: 3 * time.Second,
+		Began: report.Began, Done: report.Done,
+	})
+	require.NoError(t, err)
+	require.Len(t, results, len(list))
+	for i, r := range results {
+		assert.Equal(t, list[i], r.Mutant)
+		w := want[r.Mutant.Name]
+		assert.Equal(t, w.verdict, r.Verdict, "%s: %v", r.Mutant.Name, r.Err)
+		assert.Equal(t, w.test, r.Test, r.Mutant.Name)
+		if w.err == "" {
+			assert.NoError(t, r.Err, r.Mutant.Name)
+		} else {
+			assert.ErrorContains(t, r.Err, w.err)
+		}
+		assert.Regexp(t, string(w.verdict)+` .* `+r.Mutant.Name+` `, out.String())
+	}
+	survived, broken := report.Sum()
+	assert.Equal(t, []int{1, 2}, []int{survived, broken})
+	assert.Contains(t, out.String(), "F16: 4 of 7 mutants killed (1 of them since a test hung), 1 survived, 2 could not be run")
+	text, err := os.ReadFile(filepath.Join(dir, "sum", "sum.go"))
+	require.NoError(t, err)
+	assert.Equal(t, files()["sum/sum.go"], string(text), "the source is left alone")
+}
+
+func TestRunNeedsTestsThatPass(t *testing.T) {
+	for name, tc := range map[string]struct{ file, text, err string }{
+		"failing":   {"sum/bad_test.go", "package sum\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fail() }\n", "TestBad of sum failed without any mistake"},
+		"no tests":  {"sum/sum_test.go", "package sum\n", "sum has no tests"},
+		"no source": {"sum/bad_test.go", "package other\n", "compile the tests of sum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			module := files()
+			module[tc.file] = tc.text
+			_, err := Run(t.Context(), Config{Root: write(t, module), Mutants: All()[:1], Packages: []string{"sum"}})
+			assert.ErrorContains(t, err, tc.err)
+		})
+	}
+}
+
+// A test that fails now and then kills nothing.
+func TestUnsteadyTestKillsNothing(t *testing.T) {
+	module := files()
+	module["sum/flaky_test.go"] = `package sum
+
+import (
+	"os"
+	"testing"
+)
+
+func TestPassesOnce(t *testing.T) {
+	if os.Mkdir("passed", 0o700) != nil {
+		t.Fatal("it has passed before")
+	}
+}
+
+func TestFailsOnce(t *testing.T) {
+	if Unused() == 2 && os.Mkdir("failed", 0o700) == nil {
+		t.Fatal("it has not failed before")
+	}
+}
+`
+	results, err := Run(t.Context(), Config{
+		Root: write(t, module), Packages: []string{"sum"},
+		Mutants: []Mutant{{Name: "seen-by-none", File: "sum/sum.go", Old: "return 1", New: "return 2"}},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, Survived, results[0].Verdict, results[0].Err)
+	assert.ElementsMatch(t, []string{"TestPassesOnce", "TestFailsOnce"}, results[0].Unsteady)
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	module := files()
+	done := 0
+	list := []Mutant{
+		{Name: "seen-by-none", File: "sum/sum.go", Old: "return 1", New: "return 2"},
+		{Name: "seen-by-none-either", File: "sum/sum.go", Old: "return 1", New: "return 3"},
+	}
+	_, err := Run(ctx, Config{Root: write(t, module), Packages: []string{"sum"}, Mutants: list, Done: func(Result) {
+		done++
+		cancel()
+	}})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, 1, done)
+}
+
+func TestOutcomeOfAPanicThatWasMeant(t *testing.T) {
+	var o outcome
+	o.took = map[string]time.Duration{}
+	running := o.read(strings.NewReader(strings.Join([]string{
+		"\x16=== RUN   TestPanics", "panic: as it should", "\x16--- PASS: TestPanics (0.25s)",
+		"\x16=== RUN   TestFails", "\x16=== RUN   TestFails/one", "some text\x16    --- FAIL: TestFails/one (0.00s)", "\x16--- FAIL: TestFails (0.00s)",
+		"\x16=== RUN   ExampleOf", "\x16--- PASS: ExampleOf (0.00s)", "FAIL",
+	}, "\n")), func(string) {})
+	assert.Equal(t, "ExampleOf", running)
+	assert.Equal(t, outcome{failed: "TestFails/one", how: failed, took: map[string]time.Duration{"TestPanics": 250 * time.Millisecond}}, o)
+}

@@ -1,0 +1,86 @@
+package mutants
+
+// waiting breaks queues, polls, and how a lock is handed over within the process.
+func waiting() []Mutant {
+	const row, room, parting, contest = "lock/row.go", "lock/room.go", "lock/parting.go", "lock/contest.go"
+	return []Mutant{
+		{
+			Name: "handed-over-with-the-nonce", Part: Waiting, File: parting,
+			Breaks: "hands a lock over under the nonce of the holder before",
+			Old:    "\tg := p.heir.acquisition.grant(",
+			New:    "\tp.heir.acquisition.nonce = l.nonce\n\tg := p.heir.acquisition.grant(",
+		},
+		{
+			Name: "handed-over-with-the-fence", Part: Waiting, File: row,
+			Breaks: "hands a lock over under the fence of the holder before",
+			Old:    `nonce, fence, fence+1)...)`,
+			New:    `nonce, fence, fence)...)`,
+		},
+		{
+			Name: "handed-over-under-any-fence", Part: Waiting, File: row,
+			Breaks: "hands a lock over whose fence somebody else has got",
+			Old:    `)...).If(table.Attr(attrNonce).Equal(from), table.Attr(attrFence).Equal(fence))`,
+			New:    `)...).If(table.Attr(attrNonce).Equal(from), table.Or(table.Attr(attrFence).Equal(fence), table.Attr(attrFence).AtLeast(1)))`,
+		},
+		{
+			Name: "handed-over-without-a-trace", Part: Waiting, File: row,
+			Breaks: "leaves no trace in the row of the holder that handed it over",
+			Old:    "\t\ttable.Attr(attrReleasedNonce).Set(from),\n",
+			New:    "",
+		},
+		{
+			Name: "own-hand-over-ignored", Part: Waiting, File: "lock/lease.go",
+			Breaks: "does not recognise a hand-over whose answer was lost",
+			Old:    `case p.heir != nil && isString(failed.Item[attrNonce], p.heir.acquisition.nonce):`,
+			New:    `case p.heir != nil && isString(failed.Item[attrNonce], l.nonce):`,
+		},
+		{
+			Name: "handed-over-for-ever", Part: Waiting, File: parting,
+			Breaks: "hands a lock over within the process while others wait for it for ever",
+			Old:    `if l.handed < c.config.Handoffs && l.fence < maxFence`,
+			New:    `if l.handed >= 0 && l.fence < maxFence`,
+		},
+		{
+			Name: "handed-to-one-who-has-left", Part: Waiting, File: room,
+			Breaks: "hands a lock to a waiter who has given up",
+			Old:    `return !w.gone && w.tell(news{lease: l})`,
+			New:    `return w.tell(news{lease: l})`,
+		},
+		{
+			Name: "handed-lease-dropped", Part: Waiting, File: "lock/wait.go",
+			Breaks: "drops a lease that was handed over just as the waiting ended",
+			Old:    `if handed != nil {`,
+			New:    `if handed != nil && err == nil {`,
+		},
+		{
+			Name: "last-come-first-served", Part: Waiting, File: room,
+			Breaks: "serves goroutines in the reverse of the order in which they came",
+			Old:    `c.queue = append(c.queue, w)`,
+			New:    `c.queue = append([]*waiter{w}, c.queue...)`,
+		},
+		{
+			Name: "everybody-tries", Part: Waiting, File: room,
+			Breaks: "has every goroutine that waits send writes of its own",
+			Old:    `first = r.contests[a.key] == nil`,
+			New:    `first = true`,
+		},
+		{
+			Name: "slept-past-the-end", Part: Waiting, File: contest,
+			Breaks: "sleeps for a whole poll where the lock could be taken earlier",
+			Old:    `d = min(d, max(r.until(c), 0))`,
+			New:    `d = max(d, 0)`,
+		},
+		{
+			Name: "stale-read-believed", Part: Waiting, File: room,
+			Breaks: "takes a read that lags behind for how things are",
+			Old:    `if row.Held() && c.newer(&row) {`,
+			New:    `if row.Held() {`,
+		},
+		{
+			Name: "own-ghost-waited-for", Part: Waiting, File: room,
+			Breaks: "waits for its own session's lock to be handed over by a holder whom nobody knows",
+			Old:    `if _, known := s.knows(c.holder.Nonce); !known {`,
+			New:    `if _, known := s.knows(c.holder.Nonce); !known && len(c.queue) == 0 {`,
+		},
+	}
+}
