@@ -185,7 +185,13 @@ func (n *network) send(f *flight) {
 		})
 	}
 	for _, later := range o.Again {
-		n.at(now.Add(later), func() { n.deliver(f, "", nil) })
+		n.at(now.Add(later), func() {
+			if r := n.deliver(f, "", nil); r.err == nil && r.response.StatusCode == http.StatusOK {
+				for _, key := range f.Keys {
+					n.world.stragglers[key]++
+				}
+			}
+		})
 	}
 }
 

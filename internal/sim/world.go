@@ -43,12 +43,13 @@ type World struct {
 	over    chan struct{} // closed when requests fail at once
 
 	// Of the network's goroutine, or before it begins.
-	chance    *rand.Rand
-	scheduled int
-	applied   int
-	faults    map[string]int
-	storm     time.Time // until when requests are throttled
-	calm      bool      // no more faults, so that what is under way can end
+	chance     *rand.Rand
+	scheduled  int
+	applied    int
+	faults     map[string]int
+	stragglers map[string]int // requests that came in late and were carried out, by the keys that they named
+	storm      time.Time      // until when requests are throttled
+	calm       bool           // no more faults, so that what is under way can end
 
 	history *history
 
@@ -82,11 +83,12 @@ func Run(t *testing.T, o Options, body func(w *World)) Result {
 		w.climate()
 		go w.network.run()
 		body(w)
+		virtual := time.Since(begin)
 		w.end()
 		events := w.history.events()
 		result = Result{
 			Seed: o.Seed, Profile: w.Profile, History: text(events), Events: events, Violations: w.violations,
-			Requests: w.network.count, Faults: w.faults, Virtual: time.Since(begin),
+			Requests: w.network.count, Faults: w.faults, Virtual: virtual,
 		}
 	})
 	return result
@@ -101,7 +103,7 @@ func newWorld(t *testing.T, o Options) *World {
 	}
 	w := &World{
 		Seed: o.Seed, Profile: o.Profile.withDefaults(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
-		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
+		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
 	}
 	var err error
 	w.table, err = table.Open(w.engine.Client(), o.Schema)
