@@ -5,7 +5,7 @@ BIN     := $(CURDIR)/bin
 LINT    := $(BIN)/golangci-lint
 ENGINES := internal/engines
 COUNT   := $(BIN)/contract-tests.jsonl
-TIMEOUT ?= 12m
+TIMEOUT ?= 25m
 MINUTES ?= 30
 SEED    ?= 0
 
@@ -15,7 +15,7 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: tools format-check vet lint race faults ## everything that has to pass: format, vet, lint, all tests with -race on both engines
+test: tools format-check vet lint race proof ## everything that has to pass: format, vet, lint, all tests with -race on both engines
 
 .PHONY: tools
 tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)
@@ -52,9 +52,10 @@ race: engine ## all tests with -race, the contract tests on both engines
 	MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(COUNT) $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
 	@$(GO) run ./internal/engines/cmd/contractcount $(COUNT)
 
-.PHONY: faults
-faults: ## every fault at every call of every lock operation: all cases, where -race has every third
-	MORTISE_ENGINE=inprocess $(GO) test ./lock -run '^TestEveryFault|^TestTwoFaults' -count=1
+.PHONY: proof
+proof: ## faults and simulations of locks without -race, under which few of them are tried
+	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -sim.seeds 60 \
+		-run 'EveryFault|TwoFaults|LockSet|Linearizable|Counter|Bank|Leaders|IntervalOnce|Queue|Clocks|Disappear'
 
 .PHONY: quick
 quick: ## all tests on the in-process engine only, without -race

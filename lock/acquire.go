@@ -48,9 +48,9 @@ type acquisition struct {
 
 	run *run // of an interval (Every); nil for others
 
-	// unclear is when the first attempt was sent whose answer was lost: it may have been
-	// applied, and the lease then began at that time.
-	unclear instant
+	// unclear is the first attempt whose answer was lost: it may have been applied, and the
+	// lease then began when it was sent.
+	unclear doubt
 
 	// seeds are the fences that new rows were to begin with while DynamoDB's time was
 	// not known yet.
@@ -195,7 +195,7 @@ func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 		}
 		left := *a
 		left.abandon(ctx)
-		a.nonce, a.unclear, a.seeds = a.client.newNonce(), instant{}, nil
+		a.nonce, a.unclear, a.seeds = a.client.newNonce(), doubt{}, nil
 	}
 }
 
@@ -219,18 +219,18 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		var failed *table.ConditionError
 		switch {
 		case err == nil:
-			lease, err = a.granted(ctx, item, start, s)
+			lease, err = a.granted(ctx, item, doubt{instant: start}, s)
 			return err
 		case !errors.As(err, &failed):
 			if a.unclear.mono.IsZero() && table.MayHaveApplied(err) {
-				a.unclear = start
+				a.unclear = doubt{instant: start}
 			}
 			return err
 		case isString(failed.Item[attrNonce], a.nonce):
 			// An earlier attempt was applied and its answer lost: this is our own lock.
 			began := a.unclear
 			if began.mono.IsZero() {
-				began = start
+				began.instant = start
 			}
 			lease, err = a.granted(ctx, failed.Item, began, s)
 			return err
@@ -316,8 +316,8 @@ func (c *Client) calendar() time.Time {
 
 // granted makes a lease of a row that names this acquisition. start lies before the
 // request was sent that wrote it.
-func (a *acquisition) granted(ctx context.Context, item table.Item, start instant, s *session) (lease *Lease, err error) {
-	l := a.lease(0, start, s).with(dataOf(item))
+func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s *session) (lease *Lease, err error) {
+	l := a.lease(0, by.instant, s).with(dataOf(item))
 	defer func() {
 		if lease == nil { // refused, or something of the application's has panicked
 			err = join(err, l.giveBack(ctx))
@@ -326,7 +326,9 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, start instan
 	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)
 	}
-	l.path = a.path(item, l.fence)
+	if l.path = a.path(item, l.fence); by.handed > 0 {
+		l.handed, l.path = by.handed, pathHandedOver
+	}
 	switch {
 	case err != nil:
 	case ctx.Err() != nil: // nobody is waiting for it any more

@@ -435,7 +435,7 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 		}
 	}()
 	for i, a := range g.list {
-		l, err := a.granted(ctx, items[i], g.unclear, s)
+		l, err := a.granted(ctx, items[i], doubt{instant: g.unclear}, s)
 		if err != nil {
 			return nil, err
 		}

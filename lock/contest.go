@@ -58,13 +58,20 @@ type waiter struct {
 	acquisition *acquisition
 	news        chan news // of capacity 1
 	gone        bool      // has left; guarded by the room's mu
-	unclear     instant   // when it was handed the lock without an answer; guarded by the room's mu
+	unclear     doubt     // when it was handed the lock without an answer; guarded by the room's mu
+}
+
+// doubt is a request that nobody knows of whether it was applied.
+type doubt struct {
+	instant // when it was sent; zero for none
+
+	handed int // how often in a row the lock was handed over, should it have been by this one
 }
 
 // news is what a waiter waits for: its turn to try, a lease that was handed over, or an error.
 type news struct {
 	ended   *ended
-	unclear instant
+	unclear doubt
 	lease   *Lease
 	err     error
 }

@@ -19,7 +19,8 @@
 //   - Exclusion of writes to the table that are not made through Lease.Write or
 //     Lease.Commit, or with Lease.Guard among their operations.
 //   - Fairness between processes: they get the lock in no order. The goroutines of one
-//     client are served first come, first served, and after Config.Handoffs of them in a row
+//     client are served first come, first served (who comes while a release fails may be
+//     served before the one to whom it was to hand over), and after Config.Handoffs of them in a row
 //     the lock is freed for everybody, which gives others a chance and no more.
 //   - Progress of AcquireAll against steady contention: it takes all locks when all are free
 //     at the same moment, and holds none until then. Those who acquire a single one of them

@@ -13,6 +13,7 @@ import (
 // linearity runs a workload on registers in worlds of the seeds from first to below end.
 func linearity(t *testing.T, first, end uint64, load sim.Register) (sum sim.Linearity, violations []string) {
 	t.Helper()
+	lazily(t)
 	const parallel = 2
 	var mu sync.Mutex
 	t.Run("worlds", func(t *testing.T) {

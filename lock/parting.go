@@ -26,7 +26,7 @@ func (l *Lease) part(commits bool) *parting {
 		p.heir = c.room.heir(l.key)
 	}
 	if p.heir != nil && !p.reserve() {
-		c.room.back(p.heir, instant{}) // where it has left meanwhile it was not handed anything
+		c.room.back(p.heir, doubt{}) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
 	if p.heir == nil {
@@ -85,11 +85,11 @@ func (p *parting) keep(unclear bool) {
 	defer p.unreserve()
 	c, a := p.lease.client, p.heir.acquisition
 	if !unclear {
-		c.room.back(p.heir, instant{})
+		c.room.back(p.heir, doubt{})
 		return
 	}
 	// It may have been applied: the heir will recognise it, or else it is taken back.
-	if c.room.back(p.heir, p.start) {
+	if c.room.back(p.heir, doubt{instant: p.start, handed: p.lease.handed + 1}) {
 		return
 	}
 	if take := func() { a.takeBack(c.closing) }; !c.run(take) {
@@ -115,7 +115,7 @@ func (p *parting) done() {
 	defer func() {
 		if !begun { // a panic of something of the application's: the heir goes back to its place
 			_ = next.giveBack(next.ctx) // the session goes on trying
-			l.client.room.back(p.heir, instant{})
+			l.client.room.back(p.heir, doubt{})
 		}
 	}()
 	err := next.begin()

@@ -26,6 +26,7 @@ const shareOfReplays = .1
 // The same seed gives the same history, with the race detector and without. Under it a tenth
 // of the histories is played, since it takes ten times as long.
 func TestReplay(t *testing.T) {
+	lazily(t)
 	loads := sim.Workloads()
 	each := uint64(900 / len(loads))
 	if raced() {

@@ -77,7 +77,7 @@ func (r *room) holder(key keys.Key) (Record, bool) {
 
 // leave ends w's waiting. If it was w's turn, the next in line gets it. It returns a lease
 // that was handed to w and not taken in, and when it was handed one without an answer.
-func (r *room) leave(w *waiter) (*Lease, instant) {
+func (r *room) leave(w *waiter) (*Lease, doubt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.gone = true
@@ -207,8 +207,8 @@ func (r *room) heir(key keys.Key) *waiter {
 }
 
 // back puts an heir that could not be served back to where it was; false when it has left.
-// unclear is when it was handed the lock without an answer, if it was.
-func (r *room) back(w *waiter, unclear instant) bool {
+// unclear is by what it was handed the lock without an answer, if it was.
+func (r *room) back(w *waiter, unclear doubt) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w.gone {

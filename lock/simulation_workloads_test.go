@@ -99,3 +99,11 @@ func TestFailedReleaseKeepsTheLine(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, load.Play(t, sim.Options{Seed: 35}, false).Violations)
 }
+
+// An heir that finds itself named by a hand-over whose answer was lost goes on counting: after
+// Config.Handoffs in a row others get their turn.
+func TestHandOversAreCountedThroughLostAnswers(t *testing.T) {
+	load, err := sim.WorkloadNamed("queue")
+	require.NoError(t, err)
+	assert.Empty(t, load.Play(t, sim.Options{Seed: 61}, false).Violations)
+}

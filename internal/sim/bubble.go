@@ -2,6 +2,7 @@ package sim
 
 import (
 	"os"
+	"runtime/debug"
 	"testing"
 )
 
@@ -12,6 +13,7 @@ import (
 // Worlds may run side by side, each in a t.Run of its own. The program's flags have to be
 // parsed before, or package testing would do it.
 func Bubble(f func(t *testing.T) int) {
+	debug.SetGCPercent(800) // worlds are small, made by the thousand, and half of the time would go into looking through them
 	all := func(string, string) (bool, error) { return true, nil }
 	testing.Main(all, []testing.InternalTest{{Name: "sim", F: func(t *testing.T) {
 		if code := f(t); !t.Failed() {
