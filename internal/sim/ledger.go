@@ -15,29 +15,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// state is what a client knows of an attempt to write.
-type state int
-
-const (
-	unknown state = iota
-	acknowledged
-	refused
-)
-
-// stateOf is what the error of a guarded write says. One whose context ended may have been
-// applied, also where it was the loss of the lock that ended the context.
-func stateOf(err error) state {
-	switch {
-	case err == nil:
-		return acknowledged
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return unknown
-	case errors.Is(err, lock.ErrLost):
-		return refused
-	}
-	return unknown
-}
-
 // ledger is what clients know of their attempts to write. Each attempt carries a mark, an
 // operation that counts in a row of the attempt's own how often it was applied.
 type ledger struct {
@@ -103,25 +80,7 @@ func (l *ledger) check() (c Tally, applied []string) {
 		if times > 0 {
 			applied = append(applied, name)
 		}
-		if times > 1 {
-			c.Twice++
-			w.Violation("attempt %s was applied %d times", name, times)
-		}
-		switch l.states[name] {
-		case acknowledged:
-			c.Acknowledged++
-			if times == 0 {
-				c.Lost++
-				w.Violation("attempt %s was acknowledged and is lost", name)
-			}
-		case refused:
-			c.Refused++
-			if times > 0 {
-				w.Violation("attempt %s was refused and was applied", name)
-			}
-		case unknown:
-			c.Unknown++
-		}
+		c.settle(w, "attempt "+name, l.states[name], int(times))
 	}
 	return c, applied
 }

@@ -3,7 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
-	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -124,22 +124,13 @@ func (s *lockSet) check() Tally {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for e := int64(1); e <= s.next; e++ {
-		in := slices.Contains(set, e)
-		switch s.state[e] {
-		case acknowledged:
-			c.Acknowledged++
-			if !in {
-				c.Lost++
-				s.world.Violation("element %d was acknowledged and is lost", e)
+		times := 0
+		for _, in := range set {
+			if in == e {
+				times++
 			}
-		case refused:
-			c.Refused++
-			if in {
-				s.world.Violation("element %d was refused and is there", e)
-			}
-		case unknown:
-			c.Unknown++
 		}
+		c.settle(s.world, "element "+strconv.FormatInt(e, 10), s.state[e], times)
 	}
 	return c
 }

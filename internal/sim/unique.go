@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,23 +40,14 @@ func (s Unique) Run(w *World) Tally {
 	if s.Values == 0 {
 		s.Values = 4
 	}
-	r := &uniques{Unique: s, world: w, state: map[int64]state{}, row: map[int64]string{}, seen: map[int64]bool{}, left: make([]int, s.Clients)}
-	for i := range s.Clients {
-		r.left[i] = s.Rounds
-		w.Supervise(fmt.Sprint("client", i+1), func(p *Process) {
-			accounts := r.define(p.Table())
-			p.Go("w", func(ctx context.Context, x *Worker) {
-				for ctx.Err() == nil && !p.Crashed() {
-					mark, ok := r.next(i)
-					if !ok {
-						return
-					}
-					r.round(ctx, x, accounts, mark)
-					w.At(time.Now(), r.audit)
-				}
-			})
-		})
-	}
+	r := &uniques{Unique: s, world: w, marks: newMarks(s.Clients, s.Rounds), row: map[int64]string{}, seen: map[int64]bool{}}
+	r.marks.each(w, func(p *Process) func(context.Context, *Worker, int64) {
+		accounts := r.define(p.Table())
+		return func(ctx context.Context, x *Worker, mark int64) {
+			r.round(ctx, x, accounts, mark)
+			w.At(time.Now(), r.audit)
+		}
+	})
 	w.Settle()
 	done := make(chan struct{})
 	w.At(time.Now(), func() {
@@ -72,12 +62,11 @@ type uniques struct {
 	Unique
 
 	world *World
+	marks *marks
 
-	mu    sync.Mutex
-	left  []int // rounds, by client
-	state map[int64]state
-	row   map[int64]string // rows, by the mark that was written to them
-	seen  map[int64]bool   // marks, in any row at any time
+	mu   sync.Mutex
+	row  map[int64]string // rows, by the mark that was written to them
+	seen map[int64]bool   // marks, in any row at any time
 }
 
 func (r *uniques) define(t *table.Table) *entity.Entity[Account] {
@@ -88,19 +77,6 @@ func (r *uniques) define(t *table.Table) *entity.Entity[Account] {
 	accounts, err := entity.Define(t, spec)
 	r.world.must(err)
 	return accounts
-}
-
-// next numbers what a client writes next.
-func (r *uniques) next(client int) (mark int64, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left[client] == 0 {
-		return 0, false
-	}
-	r.left[client]--
-	mark = int64(client+1)*1000 + int64(r.Rounds-r.left[client])
-	r.state[mark] = unknown
-	return mark, true
 }
 
 // round writes once. Deleting leaves no mark.
@@ -116,13 +92,8 @@ func (r *uniques) round(ctx context.Context, x *Worker, accounts *entity.Entity[
 	how, err := r.write(ctx, x, accounts, a, email, mark)
 	r.mu.Lock()
 	r.row[mark] = "ACCOUNT#" + a.ID + "|ACCOUNT"
-	switch {
-	case err == nil:
-		r.state[mark] = acknowledged
-	case isRefused(err):
-		r.state[mark] = refused
-	}
 	r.mu.Unlock()
+	r.marks.end(mark, err)
 	x.Note("%s %s %q %d: %v", how, a.ID, email, mark, err)
 }
 
@@ -219,25 +190,13 @@ func (r *uniques) audit() {
 func (r *uniques) check() (sum Tally) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	marks := make([]int64, 0, len(r.state))
-	for mark := range r.state {
-		marks = append(marks, mark)
-	}
-	slices.Sort(marks)
-	for _, mark := range marks {
-		switch r.state[mark] {
-		case acknowledged:
-			sum.Acknowledged++
-		case refused:
-			sum.Refused++
-			// A request that was refused when it came in first can be carried out when it comes
-			// in once more, long after its sender was told: no client can help that.
-			if r.seen[mark] && r.world.stragglers[r.row[mark]] == 0 {
-				r.world.Violation("%d was refused and is there", mark)
-			}
-		case unknown:
-			sum.Unknown++
+	return r.marks.check(r.world, func(mark int64) int {
+		// Rows are overwritten and deleted: that a mark was not seen tells nothing. And a request
+		// that was refused when it came in first can be carried out when it comes in once more,
+		// long after its sender was told: no client can help that.
+		if !r.seen[mark] || r.world.stragglers[r.row[mark]] > 0 {
+			return -1
 		}
-	}
-	return sum
+		return 1
+	})
 }

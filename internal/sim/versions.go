@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/entity"
@@ -38,22 +37,11 @@ func (s Versions) Run(w *World) Tally {
 	if s.Rows == 0 {
 		s.Rows = 3
 	}
-	r := &versions{Versions: s, world: w, state: map[int64]state{}, left: make([]int, s.Clients)}
-	for i := range s.Clients {
-		r.left[i] = s.Rounds
-		w.Supervise(fmt.Sprint("client", i+1), func(p *Process) {
-			counters := r.define(p.Table())
-			p.Go("w", func(ctx context.Context, x *Worker) {
-				for ctx.Err() == nil && !p.Crashed() {
-					mark, ok := r.next(i)
-					if !ok {
-						return
-					}
-					r.round(ctx, x, counters, mark)
-				}
-			})
-		})
-	}
+	r := &versions{Versions: s, world: w, marks: newMarks(s.Clients, s.Rounds)}
+	r.marks.each(w, func(p *Process) func(context.Context, *Worker, int64) {
+		counters := r.define(p.Table())
+		return func(ctx context.Context, x *Worker, mark int64) { r.round(ctx, x, counters, mark) }
+	})
 	w.Settle()
 	return r.check()
 }
@@ -62,10 +50,7 @@ type versions struct {
 	Versions
 
 	world *World
-
-	mu    sync.Mutex
-	left  []int // rounds, by client
-	state map[int64]state
+	marks *marks
 }
 
 func (r *versions) define(t *table.Table) *entity.Entity[Counted] {
@@ -76,19 +61,6 @@ func (r *versions) define(t *table.Table) *entity.Entity[Counted] {
 	counters, err := entity.Define(t, spec)
 	r.world.must(err)
 	return counters
-}
-
-// next numbers what a client adds next.
-func (r *versions) next(client int) (mark int64, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left[client] == 0 {
-		return 0, false
-	}
-	r.left[client]--
-	mark = int64(client+1)*1000 + int64(r.Rounds-r.left[client])
-	r.state[mark] = unknown
-	return mark, true
 }
 
 // round adds once.
@@ -102,14 +74,7 @@ func (r *versions) round(ctx context.Context, x *Worker, counters *entity.Entity
 		way = ways[0]
 	}
 	err := way.add(ctx, x, counters, Counted{ID: id}, mark)
-	r.mu.Lock()
-	switch {
-	case err == nil:
-		r.state[mark] = acknowledged
-	case isRefused(err):
-		r.state[mark] = refused
-	}
-	r.mu.Unlock()
+	r.marks.end(mark, err)
 	x.Note("%s %s %d: %v", way.name, id, mark, err)
 }
 
@@ -206,36 +171,5 @@ func (r *versions) check() Tally {
 			r.world.Violation("row %s counts %d and lists %d", c.ID, c.Count, len(c.Marks))
 		}
 	}
-	var sum Tally
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for client := range r.left {
-		for n := range r.Rounds {
-			mark := int64(client+1)*1000 + int64(n+1)
-			sum.settle(r.world, mark, r.state[mark], times[mark])
-		}
-	}
-	return sum
-}
-
-// settle compares what a client knows of a mark with how often it is there.
-func (t *Tally) settle(w *World, mark int64, known state, times int) {
-	switch known {
-	case acknowledged:
-		t.Acknowledged++
-		if times == 0 {
-			t.Lost++
-			w.Violation("%d was acknowledged and is lost", mark)
-		}
-	case refused:
-		t.Refused++
-		if times > 0 {
-			w.Violation("%d was refused and is there", mark)
-		}
-	case unknown:
-		t.Unknown++
-	}
-	if times > 1 {
-		w.Violation("%d is there %d times", mark, times)
-	}
+	return r.marks.check(r.world, func(mark int64) int { return times[mark] })
 }

@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/mortise-go/mortise/lock"
+)
+
+// state is what a client knows of a write of its own.
+type state int
+
+const (
+	unknown state = iota
+	acknowledged
+	refused
+)
+
+// stateOf is what the error of a guarded write says. One whose context ended may have been
+// applied, also where it was the loss of the lock that ended the context.
+func stateOf(err error) state {
+	switch {
+	case err == nil:
+		return acknowledged
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return unknown
+	case errors.Is(err, lock.ErrLost):
+		return refused
+	}
+	return unknown
+}
+
+// settle compares what a client knows of a write with how often it was applied.
+func (t *Tally) settle(w *World, what string, known state, times int) {
+	switch known {
+	case acknowledged:
+		t.Acknowledged++
+		if times == 0 {
+			t.Lost++
+			w.Violation("%s was acknowledged and is lost", what)
+		}
+	case refused:
+		t.Refused++
+		if times > 0 {
+			w.Violation("%s was refused and is there", what)
+		}
+	case unknown:
+		t.Unknown++
+	}
+	if times > 1 {
+		t.Twice++
+		w.Violation("%s is there %d times", what, times)
+	}
+}
+
+// marks number what clients write to rows of entities, so that it can be found there.
+type marks struct {
+	mu     sync.Mutex
+	rounds int
+	left   []int // by client
+	state  map[int64]state
+}
+
+func newMarks(clients, rounds int) *marks {
+	m := &marks{rounds: rounds, left: make([]int, clients), state: map[int64]state{}}
+	for i := range m.left {
+		m.left[i] = rounds
+	}
+	return m
+}
+
+// each starts a supervised process for each client, which takes its turns with what prepare
+// makes of the process.
+func (m *marks) each(w *World, prepare func(p *Process) func(ctx context.Context, x *Worker, mark int64)) {
+	for i := range m.left {
+		w.Supervise(fmt.Sprint("client", i+1), func(p *Process) {
+			turn := prepare(p)
+			p.Go("w", func(ctx context.Context, x *Worker) {
+				for ctx.Err() == nil && !p.Crashed() {
+					mark, ok := m.next(i)
+					if !ok {
+						return
+					}
+					turn(ctx, x, mark)
+				}
+			})
+		})
+	}
+}
+
+// next numbers what a client writes next.
+func (m *marks) next(client int) (mark int64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left[client] == 0 {
+		return 0, false
+	}
+	m.left[client]--
+	mark = int64(client+1)*1000 + int64(m.rounds-m.left[client])
+	m.state[mark] = unknown
+	return mark, true
+}
+
+// end takes in how a write ended.
+func (m *marks) end(mark int64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil:
+		m.state[mark] = acknowledged
+	case isRefused(err):
+		m.state[mark] = refused
+	}
+}
+
+// check compares what clients know with how often their marks are there: -1 where that tells nothing.
+func (m *marks) check(w *World, times func(mark int64) int) (sum Tally) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]int64, 0, len(m.state))
+	for mark := range m.state {
+		list = append(list, mark)
+	}
+	slices.Sort(list)
+	for _, mark := range list {
+		sum.settle(w, strconv.FormatInt(mark, 10), m.state[mark], times(mark))
+	}
+	return sum
+}
