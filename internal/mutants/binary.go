@@ -19,11 +19,12 @@ import (
 type binary struct {
 	path string
 	dir  string // of the package: tests run there
+	args []string
 }
 
-// compile compiles the tests of a package. overlay may be empty.
-func compile(ctx context.Context, root, pkg, overlay, to string) (*binary, error) {
-	b := &binary{path: filepath.Join(to, filepath.Base(pkg)+".test"), dir: filepath.Join(root, filepath.FromSlash(pkg))}
+// compile compiles the tests of a package, which run with the given arguments. overlay may be empty.
+func compile(ctx context.Context, root, pkg, overlay, to string, with []string) (*binary, error) {
+	b := &binary{path: filepath.Join(to, filepath.Base(pkg)+".test"), dir: filepath.Join(root, filepath.FromSlash(pkg)), args: with}
 	args := []string{"test", "-c", "-ldflags=-s -w", "-o", b.path}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
@@ -64,7 +65,7 @@ var (
 func (b *binary) run(ctx context.Context, tests []string, limit func(test string) time.Duration) (outcome, error) {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
-	args := []string{"-test.v=test2json", "-test.failfast", "-test.timeout=0"}
+	args := append([]string{"-test.v=test2json", "-test.failfast", "-test.timeout=0"}, b.args...)
 	if len(tests) > 0 {
 		args = append(args, "-test.run=^("+strings.Join(tests, "|")+")$")
 	}

@@ -25,6 +25,9 @@ type Config struct {
 	// those of a later one run where all before it have passed.
 	Packages []string
 
+	// Flags are given to the tests of a package.
+	Flags map[string][]string
+
 	// Parallel is how many mutants run at once. Defaults to 1.
 	Parallel int
 
@@ -122,7 +125,7 @@ func (r *runner) ready(ctx context.Context, s *suite) error {
 // control runs a suite without a mistake, to learn what it takes.
 func (r *runner) control(ctx context.Context, s *suite) error {
 	to := filepath.Join(r.dir, "control")
-	b, err := compile(ctx, r.Root, s.pkg, "", to)
+	b, err := compile(ctx, r.Root, s.pkg, "", to, r.Flags[s.pkg])
 	if err != nil {
 		return err
 	}
@@ -204,7 +207,7 @@ func (r *runner) one(ctx context.Context, i int) Result {
 			break
 		}
 		var b *binary
-		if b, err = compile(ctx, r.Root, s.pkg, overlay, dir); err == nil {
+		if b, err = compile(ctx, r.Root, s.pkg, overlay, dir, r.Flags[s.pkg]); err == nil {
 			err = r.suite(ctx, s, b, &result)
 		}
 	}
