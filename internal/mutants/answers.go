@@ -15,7 +15,7 @@ func answers() []Mutant {
 			Name: "own-acquisition-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although an earlier one may have written it",
 			Old:    `began := a.unclear`,
-			New:    `began := start`,
+			New:    `began := doubt{instant: start}`,
 		},
 		{
 			Name: "acquire-what-it-released", Part: Answers, File: row,

@@ -26,8 +26,8 @@ func around() []Mutant {
 		{
 			Name: "bundle-from-answer", Part: Around, File: all,
 			Breaks: "counts the leases of several locks from the answer instead of before the request",
-			Old:    `a.granted(ctx, items[i], g.unclear, s)`,
-			New:    `a.granted(ctx, items[i], c.clock.instant(), s)`,
+			Old:    `a.granted(ctx, items[i], doubt{instant: g.unclear}, s)`,
+			New:    `a.granted(ctx, items[i], doubt{instant: c.clock.instant()}, s)`,
 		},
 		{
 			Name: "scattered-given-out", Part: Around, File: all,

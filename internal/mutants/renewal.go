@@ -67,8 +67,8 @@ func renewal() []Mutant {
 		{
 			Name: "fixed-from-answer", Part: Renewal, File: "lock/acquire.go",
 			Breaks: "counts a lease of its own from the answer instead of before the request",
-			Old:    `lease, err = a.granted(ctx, item, start, s)`,
-			New:    `lease, err = a.granted(ctx, item, c.clock.instant(), s)`,
+			Old:    `lease, err = a.granted(ctx, item, doubt{instant: start}, s)`,
+			New:    `lease, err = a.granted(ctx, item, doubt{instant: c.clock.instant()}, s)`,
 		},
 		{
 			Name: "fixed-renewal-from-answer", Part: Renewal, File: "lock/renew.go",

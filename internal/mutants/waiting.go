@@ -35,6 +35,18 @@ func waiting() []Mutant {
 			New:    `case p.heir != nil && isString(failed.Item[attrNonce], l.nonce):`,
 		},
 		{
+			Name: "hand-overs-counted-anew", Part: Waiting, File: "lock/acquire.go",
+			Breaks: "forgets how often in a row the lock was handed over where an answer was lost",
+			Old:    `by.handed > 0 {`,
+			New:    `by.handed < 0 {`,
+		},
+		{
+			Name: "orphan-hands-over", Part: Waiting, File: parting,
+			Breaks: "hands over with a release that was given up, though others may hold the lock by then",
+			Old:    ` && !l.orphaned {`,
+			New:    ` {`,
+		},
+		{
 			Name: "handed-over-for-ever", Part: Waiting, File: parting,
 			Breaks: "hands a lock over within the process while others wait for it for ever",
 			Old:    `if l.handed < c.config.Handoffs && l.fence < maxFence`,
