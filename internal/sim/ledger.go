@@ -132,7 +132,7 @@ func (w *World) turns(name string, processes, rounds int, config lock.Config, ro
 		w.Supervise(name+strconv.Itoa(i+1), func(p *Process) {
 			locks := p.Locks(config)
 			p.Go("w", func(ctx context.Context, x *Worker) {
-				for left > 0 && ctx.Err() == nil && !p.Crashed() {
+				for ctx.Err() == nil && !p.Crashed() && left > 0 {
 					left--
 					round(ctx, x, locks)
 				}

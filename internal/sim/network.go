@@ -144,7 +144,6 @@ func (n *network) accept() {
 	}
 	for _, f := range list {
 		f.Keys = keysOf(f.body, n.world.scheme.PK, n.world.scheme.SK)
-		n.world.history.aliases(f.Keys)
 	}
 	slices.SortStableFunc(list, func(a, b *flight) int {
 		return cmp.Or(cmp.Compare(a.Process.id, b.Process.id), strings.Compare(a.Operation, b.Operation), slices.Compare(a.Keys, b.Keys), cmp.Compare(len(a.body), len(b.body)))
@@ -153,6 +152,7 @@ func (n *network) accept() {
 		if f.Process.holds(func() { n.back(f) }) {
 			continue
 		}
+		n.world.history.aliases(f.Keys) // in this order, and after it was made: it must not depend on whether there is a history
 		n.count++
 		f.Number = n.count
 		f.outcome = n.world.decide(&f.Request)

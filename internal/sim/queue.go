@@ -79,7 +79,7 @@ func (q *queue) start() {
 			locks := p.Locks(lock.Config{Lease: q.Lease, HomeRegion: tabletest.Region, Handoffs: handoffs})
 			for j := range left {
 				p.Go("w"+strconv.Itoa(j+1), func(ctx context.Context, x *Worker) {
-					for left[j] > 0 && ctx.Err() == nil && !p.Crashed() {
+					for ctx.Err() == nil && !p.Crashed() && left[j] > 0 {
 						left[j]--
 						q.visit(ctx, x, locks)
 					}
