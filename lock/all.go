@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
@@ -179,7 +181,8 @@ func (g *gathering) mayBeLongDead() bool {
 // Cost: one conditional write per session.
 func (g *gathering) bury(ctx context.Context, gone map[keys.Key]*ended) (map[string]*sessionRow, error) {
 	alive, dead := map[string]*sessionRow{}, map[string]bool{}
-	for key, e := range gone {
+	for _, key := range slices.SortedFunc(maps.Keys(gone), byKey) { // the same run should send the same
+		e := gone[key]
 		if e.session != "" && !e.dead && !dead[e.session] && alive[e.session] == nil {
 			row, err := g.client.declareDead(ctx, e.session, e.seen)
 			if err != nil {

@@ -237,9 +237,11 @@ func (c *Client) Close(ctx context.Context) error {
 
 // inOrder sorts leases by their keys: maps have no order, and the same run should send the same.
 func inOrder(list []*Lease) {
-	slices.SortFunc(list, func(a, b *Lease) int {
-		return cmp.Or(strings.Compare(a.key.PK, b.key.PK), strings.Compare(a.key.SK, b.key.SK))
-	})
+	slices.SortFunc(list, func(a, b *Lease) int { return byKey(a.key, b.key) })
+}
+
+func byKey(a, b keys.Key) int {
+	return cmp.Or(strings.Compare(a.PK, b.PK), strings.Compare(a.SK, b.SK))
 }
 
 // each calls f for each lease, a few at a time: enough to hide latency, not so many as to

@@ -142,7 +142,7 @@ func (r *room) plan() {
 func (r *room) stale() (again, anew []*contest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range r.contests {
+	for _, c := range r.inOrder() {
 		switch {
 		case c.stale && c.fresh:
 			c.fresh = false

@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -307,7 +309,7 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 	now := r.client.clock.Now()
 	pause = 24 * time.Hour
 	wanted := map[string]bool{}
-	for _, c := range r.contests {
+	for _, c := range r.inOrder() {
 		id := c.holder.Session
 		wanted[id] = true
 		if c.trying != nil || c.empty() {
@@ -341,6 +343,12 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 		}
 	}
 	return locks, sessions, pause, false
+}
+
+// inOrder lists the contests by their keys: maps have no order, and the same run should send the
+// same. It is called with mu held.
+func (r *room) inOrder() []*contest {
+	return slices.SortedFunc(maps.Values(r.contests), func(a, b *contest) int { return byKey(a.key, b.key) })
 }
 
 // start tells the first waiter to try, or the first onlooker where nobody waits. It is
