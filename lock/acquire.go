@@ -314,8 +314,8 @@ func (c *Client) calendar() time.Time {
 	return now
 }
 
-// granted makes a lease of a row that names this acquisition. start lies before the
-// request was sent that wrote it.
+// granted makes a lease of a row that names this acquisition. by is the request that wrote
+// it, or an earlier one that may have.
 func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s *session) (lease *Lease, err error) {
 	l := a.lease(0, by.instant, s).with(dataOf(item))
 	defer func() {

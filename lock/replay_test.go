@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,8 +26,8 @@ const shareOfReplays = .1
 func TestReplay(t *testing.T) {
 	lazily(t)
 	loads := sim.Workloads()
-	each := uint64(900 / len(loads))
-	if raced() {
+	each := uint64((900 + len(loads) - 1) / len(loads)) // 900 histories at least
+	if raceEnabled {
 		each /= 10
 	}
 	compared := min(10, each) // with another build
@@ -62,7 +60,7 @@ func TestReplay(t *testing.T) {
 	figure(t, "F3, the same seed twice", exactly(differ, fmt.Sprintf("of %d histories differ", played), 0))
 
 	other, how := "-race", "with the race detector"
-	if raced() {
+	if raceEnabled {
 		other, how = "-race=false", "without the race detector"
 	}
 	got := digestsOf(t, other, compared)
@@ -103,10 +101,4 @@ func digestsOf(t *testing.T, flag string, seeds uint64) map[string]string {
 		digests[part[0]+" "+part[1]] = part[2]
 	}
 	return digests
-}
-
-// raced says whether the race detector runs.
-func raced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
