@@ -114,6 +114,13 @@ func (c *contest) silent() bool {
 	return c.clock.ago(c.since) >= time.Duration(c.holder.Lease)*time.Millisecond
 }
 
+// dubious says that a session's lock has been held for so long that its holder is asked
+// whether it knows: the answer takes a period (a quarter of a lease) and its jitter, and a
+// ghost has to be gone a lease and a period after it came.
+func (c *contest) dubious() bool {
+	return c.clock.ago(c.since) >= time.Duration(c.holder.Lease)*time.Millisecond/4*3
+}
+
 // newPolls makes the times between looks.
 func (c *Client) newPolls() backoff.BackOff {
 	if b := c.config.Backoff(); b != nil {

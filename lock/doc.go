@@ -54,8 +54,8 @@
 //     its lease has ended, also when nobody was watching.
 //   - An answer that was lost never makes a client wait for itself, lose its lock, or leave
 //     a row held that it has reported as released. A request that arrives late can take a
-//     free lock for nobody: it is free again within a lease and a period, where the holder
-//     answers, once somebody has waited for it for a lease.
+//     free lock for nobody: where the holder answers, it is free again within a lease and a
+//     period of when somebody began to wait for it.
 //   - A payload (WithData, SetData) is what the last holder that wrote one has written: a
 //     request that arrives late, of an older holder or an older call, changes nothing.
 //   - After ForceRelease no guarded write of the old holder goes through.

@@ -24,7 +24,7 @@ type question struct {
 type questionKind string
 
 const (
-	// askOwned: somebody has waited for a lease on this nonce. Whoever does not know it
+	// askOwned: somebody has waited for most of a lease on this nonce. Whoever does not know it
 	// frees the row: a request that came in late had acquired for nobody.
 	askOwned questionKind = "owned"
 	// askRelease: please release. Whoever does not know the nonce frees the row.

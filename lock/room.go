@@ -439,14 +439,14 @@ func (r *room) sawLock(c *contest, item table.Item) {
 			return
 		}
 	}
-	if c.holder.Session == "" || c.asked || r.client.owns(c.holder.Session) || !c.silent() {
+	if c.holder.Session == "" || c.asked || r.client.owns(c.holder.Session) || !c.dubious() {
 		return
 	}
 	c.asked = true
 	r.ask(c, question{kind: askOwned, nonce: c.holder.Nonce, key: c.key})
 }
 
-// ask asks whether somebody really holds a nonce: no ghost outlives one lease.
+// ask asks whether somebody really holds a nonce: no ghost outlives one lease and a period.
 func (r *room) ask(about *contest, q question) {
 	c, session := r.client, about.holder.Session
 	c.run(func() {
