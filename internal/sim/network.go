@@ -44,6 +44,7 @@ type network struct {
 type flight struct {
 	Request
 
+	worker  string // whose call it is of; empty for what its process does of itself
 	http    *http.Request
 	body    []byte
 	reply   chan reply // of capacity 1
@@ -145,9 +146,7 @@ func (n *network) accept() {
 	for _, f := range list {
 		f.Keys = keysOf(f.body, n.world.scheme.PK, n.world.scheme.SK)
 	}
-	slices.SortStableFunc(list, func(a, b *flight) int {
-		return cmp.Or(cmp.Compare(a.Process.id, b.Process.id), strings.Compare(a.Operation, b.Operation), slices.Compare(a.Keys, b.Keys), cmp.Compare(len(a.body), len(b.body)))
-	})
+	slices.SortFunc(list, (*flight).compare)
 	for _, f := range list {
 		if f.Process.holds(func() { n.back(f) }) {
 			continue
@@ -158,6 +157,15 @@ func (n *network) accept() {
 		f.outcome = n.world.decide(&f.Request)
 		n.send(f)
 	}
+}
+
+// compare settles the order of requests of one instant. Two workers that waited for the same
+// thing can ask for the same with the same words, but for what was drawn at random.
+func (f *flight) compare(g *flight) int {
+	if order := cmp.Or(cmp.Compare(f.Process.id, g.Process.id), strings.Compare(f.Operation, g.Operation), slices.Compare(f.Keys, g.Keys), strings.Compare(f.worker, g.worker)); order != 0 {
+		return order
+	}
+	return strings.Compare(spelled(f.body), spelled(g.body))
 }
 
 // back hands a request in again that was held while its process was stopped.
@@ -251,7 +259,7 @@ func (l line) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	f := &flight{Request: Request{Process: l.process, Operation: operation}, http: r, body: body, reply: make(chan reply, 1)}
+	f := &flight{Request: Request{Process: l.process, Operation: operation}, worker: workerOf(r.Context()), http: r, body: body, reply: make(chan reply, 1)}
 	n.mu.Lock()
 	if n.ended {
 		n.mu.Unlock()

@@ -72,4 +72,17 @@ func keysOf(body []byte, pk, sk string) []string {
 	return keys
 }
 
+// spelled is a request's body in the one spelling of its contents.
+func spelled(body []byte) string {
+	var contents any
+	if json.Unmarshal(body, &contents) != nil {
+		return string(body)
+	}
+	text, err := json.Marshal(contents) // maps in order
+	if err != nil {
+		return string(body)
+	}
+	return string(text)
+}
+
 func (r *Request) String() string { return r.Operation + " " + strings.Join(r.Keys, " ") }

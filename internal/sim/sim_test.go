@@ -1,12 +1,16 @@
 package sim_test
 
 import (
+	"context"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/table"
 )
 
 // The same seed gives the same history, whatever the workload.
@@ -25,6 +29,33 @@ func TestSameSeedSameHistory(t *testing.T) {
 				assert.Empty(t, sim.Difference(first, run()), "seed %d", seed)
 			}
 		})
+	}
+}
+
+// What several workers of a process ask for at one instant, since they waited for the same
+// thing, happens in one order, also where only who asks tells the requests apart.
+func TestSameInstantSameOrder(t *testing.T) {
+	play := func() string {
+		return sim.Run(t, sim.Options{Seed: 3, History: true}, func(w *sim.World) {
+			p, gate := w.Boot("client"), make(chan struct{})
+			for name := range 8 {
+				p.Go(strconv.Itoa(name), func(ctx context.Context, x *sim.Worker) {
+					<-gate
+					x.Note("%v", p.Table().Write(ctx, set(1).If(table.Attr("n").NotExists())))
+					x.Note("%v", p.Table().Write(ctx, set(name)))
+				})
+			}
+			p.Go("opener", func(_ context.Context, x *sim.Worker) {
+				x.Sleep(time.Second)
+				close(gate)
+			})
+			require.True(t, w.Wait(time.Hour))
+		}).History
+	}
+	first := play()
+	require.Contains(t, first, "<nil>")
+	for range 50 {
+		require.Empty(t, sim.Difference(first, play()))
 	}
 }
 

@@ -32,8 +32,16 @@ func (p *Process) Go(name string, f func(ctx context.Context, x *Worker)) {
 			w.running[p]--
 			w.mu.Unlock()
 		}()
-		f(w.ctx, x)
+		f(context.WithValue(w.ctx, workerKey{}, name), x)
 	})
+}
+
+type workerKey struct{}
+
+// workerOf is the name of the worker that a request was made for, where its context says so.
+func workerOf(ctx context.Context) string {
+	name, _ := ctx.Value(workerKey{}).(string)
+	return name
 }
 
 // Sleep sleeps by the process's clock; false when the world has ended.
