@@ -42,7 +42,11 @@ type outcome struct {
 	failed string                   // the first test that failed; empty where none did
 	how    how                      // it failed
 	took   map[string]time.Duration // by the tests that have passed, those within others left out
+	last   []string                 // lines before the first failure, or before the end
 }
+
+// lines is how many of them are kept.
+const lines = 60
 
 // how a test failed.
 type how string
@@ -111,6 +115,9 @@ func (o *outcome) read(from io.Reader, begins func(test string)) (running string
 			line = after // whatever a test has printed before it on the same line
 		}
 		line = strings.TrimRight(line, "\r\n")
+		if o.failed == "" {
+			o.last = append(o.last, line)[max(len(o.last)+1-lines, 0):]
+		}
 		if m := began.FindStringSubmatch(line); m != nil {
 			running = m[1]
 			begins(running)

@@ -135,7 +135,7 @@ func (r *runner) control(ctx context.Context, s *suite) error {
 	case err != nil:
 		return err
 	case o.failed != "":
-		return fmt.Errorf("mutants: %s of %s %s without any mistake", o.failed, s.pkg, o.how)
+		return fmt.Errorf("mutants: %s of %s %s without any mistake:\n%s", o.failed, s.pkg, o.how, strings.Join(o.last, "\n"))
 	case len(o.took) == 0:
 		return fmt.Errorf("mutants: %s has no tests", s.pkg)
 	}
