@@ -47,16 +47,26 @@ func (c *contest) empty() bool { return len(c.queue) == 0 && len(c.onlookers) ==
 // fail tells the first in line that looking at the lock has failed.
 func (c *contest) fail(err error) {
 	if len(c.queue) > 0 {
-		c.queue[0].tell(news{err: err})
+		c.queue[0].dismiss(err)
 		return
 	}
 	c.onlookers[0].fail(err)
+}
+
+// leaving says that whoever is first here was told an error and has not left yet: looking at
+// the lock for them once more would be in vain.
+func (c *contest) leaving() bool {
+	if len(c.queue) > 0 {
+		return c.queue[0].leaving
+	}
+	return c.onlookers[0].err != nil
 }
 
 // waiter is one call of Acquire that waits.
 type waiter struct {
 	acquisition *acquisition
 	news        chan news // of capacity 1
+	leaving     bool      // was told an error; guarded by the room's mu
 	gone        bool      // has left; guarded by the room's mu
 	unclear     doubt     // when it was handed the lock without an answer; guarded by the room's mu
 }
@@ -83,6 +93,13 @@ func (w *waiter) tell(n news) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// dismiss tells a waiter that it waits in vain. It is called with the room's mu held.
+func (w *waiter) dismiss(err error) {
+	if w.tell(news{err: err}) {
+		w.leaving = true
 	}
 }
 
@@ -168,7 +185,7 @@ func (r *room) schedule(c *contest, d time.Duration) {
 	defer r.mu.Unlock()
 	if d == backoff.Stop {
 		for _, w := range c.queue {
-			w.tell(news{err: errGivenUp})
+			w.dismiss(errGivenUp)
 		}
 		for _, o := range c.onlookers {
 			o.fail(errGivenUp)

@@ -237,7 +237,7 @@ func (r *room) deliver(w *waiter, l *Lease) bool {
 func (r *room) fail(w *waiter, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w.tell(news{err: err})
+	w.dismiss(err)
 }
 
 // freed takes in that a lock was freed although somebody here may wait for it, since it has
@@ -312,7 +312,7 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 	for _, c := range r.inOrder() {
 		id := c.holder.Session
 		wanted[id] = true
-		if c.trying != nil || c.empty() {
+		if c.trying != nil || c.empty() || c.leaving() {
 			continue
 		}
 		if c.stale { // since it was planned
@@ -417,7 +417,7 @@ func (r *room) sawSession(id string, item table.Item) {
 func (r *room) sawLock(c *contest, item table.Item) {
 	row, err := r.client.recordOf(item)
 	if item != nil && err == nil && len(c.queue) > 0 && c.queue[0].acquisition.run.settled(&row) {
-		c.queue[0].tell(news{err: errSettled})
+		c.queue[0].dismiss(errSettled)
 		return
 	}
 	if item == nil || err != nil || !row.Held() && row.Fence >= c.holder.Fence {

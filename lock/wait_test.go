@@ -292,3 +292,29 @@ func TestHolderOfThePastIsNotTakenFor(t *testing.T) {
 		assert.Equal(t, 1, w.writesTo("LOCK#report"), "the first try")
 	})
 }
+
+// A waiter who hears that looking has failed leaves, and nobody looks for it once more
+// meanwhile.
+func TestNobodyLooksForAWaiterWhoLeaves(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+		_, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "BatchGetItem"})
+		const calls = 200
+		looks := 0
+		for _, op := range w.requests(func() {
+			for range calls {
+				_, err := c.Acquire(ctx, lock.Name("report"))
+				assert.Error(t, err)
+				_, err = c.AcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("other")})
+				assert.Error(t, err)
+			}
+		}) {
+			if op == "BatchGetItem" {
+				looks++
+			}
+		}
+		assert.Equal(t, 2*calls, looks)
+	})
+}
