@@ -29,18 +29,19 @@ func (l *Lease) part(commits bool) *parting {
 		c.room.back(p.heir, doubt{}) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
-	if p.heir == nil {
-		if p.op = c.rows.part(l.key, l.nonce, l.fence, p.start.wall, c.deleteAfter(c.calendar(), 0)); l.began.IsZero() {
-			// Nobody got to see it, and what fence the row has may not be known.
-			p.op = c.rows.release(l.key, l.nonce, p.start.wall, c.deleteAfter(c.calendar(), 0))
-		}
-		if l.run != nil {
-			p.op = l.run.end(p.op, l.nonce, commits)
-		}
-		return p
+	ttl := c.deleteAfter(c.calendar(), 0)
+	switch {
+	case p.heir != nil:
+		g := p.heir.acquisition.grant(p.start, p.under, c.offset())
+		p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
+	case l.began.IsZero(): // nobody got to see it, and what fence the row has may not be known
+		p.op = c.rows.release(l.key, l.nonce, p.start.wall, ttl)
+	default:
+		p.op = c.rows.part(l.key, l.nonce, l.fence, p.start.wall, ttl)
 	}
-	g := p.heir.acquisition.grant(p.start, p.under, c.offset())
-	p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
+	if l.run != nil { // which is never handed over
+		p.op = l.run.end(p.op, l.nonce, commits)
+	}
 	return p
 }
 
