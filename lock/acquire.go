@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
@@ -48,13 +50,22 @@ type acquisition struct {
 
 	run *run // of an interval (Every); nil for others
 
-	// unclear is the first attempt whose answer was lost: it may have been applied, and the
-	// lease then began when it was sent.
-	unclear doubt
-
-	// seeds are the fences that new rows were to begin with while DynamoDB's time was
-	// not known yet.
+	// seeds are the fences that new rows were to begin with although DynamoDB's time was not
+	// known.
 	seeds []int64
+	// blind says that DynamoDB's time was asked for already: a row that does not exist is
+	// made now, whether an answer has told the time or not.
+	blind bool
+
+	mu      sync.Mutex    // guards the following
+	unclear doubts        // of this nonce
+	kept    []reservation // of this nonce, until nobody may recognise it any more
+}
+
+// reservation has a session know a nonce.
+type reservation struct {
+	session *session
+	nonce   string
 }
 
 func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) (*acquisition, error) {
@@ -102,6 +113,7 @@ func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how 
 			lease = nil
 			a.abandon(ctx)
 		}
+		a.letGo()
 	}()
 	return how(a, waiting)
 }
@@ -193,9 +205,9 @@ func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 		if !anew || again == maxRenames || ctx.Err() != nil {
 			return lease, err
 		}
-		left := *a
-		left.abandon(ctx)
-		a.nonce, a.unclear, a.seeds = a.client.newNonce(), doubt{}, nil
+		a.abandon(ctx)
+		a.letGo()
+		a.nonce, a.seeds = a.client.newNonce(), nil
 	}
 }
 
@@ -210,7 +222,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		if s, err = c.session(ctx, a.nonce); err != nil {
 			return nil, err
 		}
-		defer s.unreserve(a.nonce)
+		defer func() { a.keep(s, doubt{}) }()
 	}
 	var lease *Lease
 	reclaimed := false
@@ -222,14 +234,22 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 			lease, err = a.granted(ctx, item, doubt{instant: start}, s)
 			return err
 		case !errors.As(err, &failed):
-			if a.unclear.mono.IsZero() && table.MayHaveApplied(err) {
-				a.unclear = doubt{instant: start}
+			if table.MayHaveApplied(err) {
+				a.doubts(doubt{instant: start})
 			}
 			return err
+		case failed.Item == nil && !a.blind:
+			a.blind = true // the refusal has told the time, or nothing does
+			return errAgain
 		case isString(failed.Item[attrNonce], a.nonce):
+			if s != nil && !isString(failed.Item[attrSession], s.id) {
+				// It was applied under a session that has ended since.
+				c.reclaim(attempt, a.key, a.nonce, a.length)
+				return errFreed
+			}
 			// An earlier attempt was applied and its answer lost: this is our own lock.
-			began := a.unclear
-			if began.mono.IsZero() {
+			began, ok := a.doubts().of(failed.Item)
+			if !ok {
 				began.instant = start
 			}
 			lease, err = a.granted(ctx, failed.Item, began, s)
@@ -256,6 +276,44 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 	return lease, err
 }
 
+// keep ends what a try, or a hand-over, has reserved. Where it leaves a doubt, the nonce stays
+// this acquisition's until that ends: while it may find itself named by the row, nobody else
+// in this process is to take it for a ghost, and free what it is granted.
+func (a *acquisition) keep(s *session, left doubt) {
+	a.mu.Lock()
+	if !left.mono.IsZero() {
+		a.unclear = append(a.unclear, left)
+	}
+	r := reservation{s, a.nonce}
+	keep := s != nil && len(a.unclear) > 0 && !slices.Contains(a.kept, r)
+	if keep {
+		a.kept = append(a.kept, r)
+	}
+	a.mu.Unlock()
+	if s != nil && !keep {
+		s.unreserve(r.nonce)
+	}
+}
+
+// letGo ends what was kept, and forgets the doubts.
+func (a *acquisition) letGo() {
+	a.mu.Lock()
+	kept := a.kept
+	a.kept, a.unclear = nil, nil
+	a.mu.Unlock()
+	for _, r := range kept {
+		r.session.unreserve(r.nonce)
+	}
+}
+
+// doubts takes in more of them, and lists all.
+func (a *acquisition) doubts(more ...doubt) doubts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unclear = append(a.unclear, more...)
+	return slices.Clone(a.unclear)
+}
+
 // errFreed says that the row was refused and yet names nobody, as a duplicate of a request
 // that the network delivered twice can find it, or a waiter whom a hand-over without an
 // answer had reached and who was taken for a ghost: there is nothing to wait for.
@@ -276,10 +334,10 @@ func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 	c := a.client
 	o := c.offset()
 	now, verified := c.clock.calendar(c.config.Skew)
-	if !verified {
+	g := a.grant(start, s, o)
+	if g.existing = !verified && !a.blind; !verified && a.blind {
 		a.seeds = append(a.seeds, now.UnixMilli())
 	}
-	g := a.grant(start, s, o)
 	g.seed, g.ended, g.deadline = now.UnixMilli(), e, c.deadline(o, start.wall)
 	op := c.rows.acquire(a.key, &g)
 	if a.run != nil {
@@ -377,18 +435,18 @@ func (a *acquisition) verify(ctx context.Context, fence int64) (int64, error) {
 
 // abandon takes back what an attempt without a clear answer may have acquired.
 func (a *acquisition) abandon(ctx context.Context) {
-	if !a.unclear.mono.IsZero() {
-		a.client.work.Go(func() { a.takeBack(ctx) }) // which Close waits for
+	if nonce := a.nonce; len(a.doubts()) > 0 {
+		a.client.work.Go(func() { a.takeBack(ctx, nonce) }) // which Close waits for
 	}
 }
 
 // takeBack frees the row if it names this acquisition, for which nobody waits any more.
-func (a *acquisition) takeBack(ctx context.Context) {
+func (a *acquisition) takeBack(ctx context.Context, nonce string) {
 	ctx, cancel := a.client.clock.detached(ctx)
 	defer cancel()
 	c := a.client
 	// Nobody is left to hear of a failure; whoever waits for the row has it freed.
-	err := c.giveUp(ctx, a.key, a.nonce, a.length)
+	err := c.giveUp(ctx, a.key, nonce, a.length)
 	c.config.Logger.Debug("lock: took back an acquisition without an answer", "key", a.key, "error", err)
 }
 

@@ -79,6 +79,7 @@ func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option
 		if b == nil {
 			g.abandon(ctx)
 		}
+		g.letGo()
 	}()
 	return all(g, waiting)
 }
@@ -90,9 +91,10 @@ type gathering struct {
 	ended  map[keys.Key]*ended // holders that may be taken for dead
 	held   []*acquisition      // of list: what the last refusal has met held
 
-	// unclear is when the first transaction was sent that may have been applied without
-	// its leases having been given out.
-	unclear instant
+	// unclear are the transactions that may have been applied without their leases having
+	// been given out.
+	unclear doubts
+	kept    []*session // that know the nonces until nobody may recognise them any more
 }
 
 func (c *Client) gathering(ctx context.Context, targets []Target, opts []Option) (*gathering, error) {
@@ -265,17 +267,41 @@ func (g *gathering) try(ctx context.Context) (*Bundle, error) {
 	}
 }
 
-// rename begins anew under other nonces; what the old ones may hold is freed.
+// rename begins anew under other nonces. What the old ones may hold is freed first, or it
+// would stand in the way.
 func (g *gathering) rename(ctx context.Context) {
-	left := *g
-	left.list = make([]*acquisition, len(g.list))
-	for i, a := range g.list {
-		old := *a
-		left.list[i] = &old
+	select {
+	case <-g.abandon(ctx):
+	case <-ctx.Done():
+	}
+	g.letGo()
+	for _, a := range g.list {
 		a.nonce, a.seeds = g.client.newNonce(), nil
 	}
-	left.abandon(ctx)
-	g.unclear = instant{}
+}
+
+// keep ends what reserve has announced, unless the nonces may come to be recognised: see
+// acquisition.keep.
+func (g *gathering) keep(s *session) {
+	if len(g.unclear) > 0 && !slices.Contains(g.kept, s) {
+		g.kept = append(g.kept, s)
+		return
+	}
+	g.unreserve(s)
+}
+
+func (g *gathering) unreserve(s *session) {
+	for _, a := range g.list {
+		s.unreserve(a.nonce)
+	}
+}
+
+// letGo ends what was kept, and forgets the doubts.
+func (g *gathering) letGo() {
+	for _, s := range g.kept {
+		g.unreserve(s)
+	}
+	g.kept, g.unclear = nil, nil
 }
 
 // reserve finds the session for all of the leases.
@@ -330,11 +356,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		if s, err = g.reserve(ctx); err != nil {
 			return nil, err
 		}
-		defer func() {
-			for _, a := range g.list {
-				s.unreserve(a.nonce)
-			}
-		}()
+		defer func() { g.keep(s) }()
 	}
 	var t *transaction
 	reclaimed := false
@@ -345,8 +367,8 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		err := c.table.WriteOnce(attempt, t.token, t.ops...)
 		failed := table.Conditions(err)
 		if len(failed) == 0 {
-			if g.unclear.mono.IsZero() && (err == nil || table.MayHaveApplied(err)) {
-				g.unclear = t.start
+			if err == nil || table.MayHaveApplied(err) {
+				g.doubt(t.start)
 			}
 			return err
 		}
@@ -354,9 +376,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		switch {
 		case own:
 			// An earlier attempt was applied and its answer lost: these are our own locks.
-			if g.unclear.mono.IsZero() {
-				g.unclear = t.start
-			}
+			g.doubt(t.start)
 			return nil
 		case len(ghosts) > 0 && !reclaimed:
 			reclaimed, t = true, nil
@@ -376,14 +396,26 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 	return g.granted(ctx, s)
 }
 
+// doubt takes in that a transaction may have been applied.
+func (g *gathering) doubt(start instant) {
+	if n := len(g.unclear); n == 0 || g.unclear[n-1].instant != start {
+		g.unclear = append(g.unclear, doubt{instant: start})
+	}
+}
+
 // refused takes in whom a refused transaction has met. own says that a row names this very
 // gathering, and ghosts are those that name nobody in this process although they say so.
 func (g *gathering) refused(failed []*table.ConditionError, s *session) (own bool, ghosts []*acquisition, err error) {
 	var held []*acquisition
 	for _, f := range failed {
 		a := g.list[f.Index]
-		if isString(f.Item[attrNonce], a.nonce) {
+		switch {
+		case isString(f.Item[attrNonce], a.nonce):
 			own = true
+			continue
+		case f.Item == nil && !a.blind:
+			a.blind = true // see acquisition
+			err = errAgain
 			continue
 		}
 		r, broken := g.client.recordOf(f.Item)
@@ -394,7 +426,7 @@ func (g *gathering) refused(failed []*table.ConditionError, s *session) (own boo
 			err = errFreed
 			continue
 		}
-		a.again = a.seen.Nonce == r.Nonce && a.seen.Beat == r.Beat
+		a.again = a.seen.Nonce == r.Nonce && a.seen.Fence == r.Fence && a.seen.Beat == r.Beat
 		a.seen = r
 		held = append(held, a)
 		delete(g.ended, a.key)
@@ -402,7 +434,7 @@ func (g *gathering) refused(failed []*table.ConditionError, s *session) (own boo
 			ghosts = append(ghosts, a)
 		}
 	}
-	if err == nil && !own {
+	if (err == nil || errors.Is(err, errAgain)) && !own && len(held) > 0 {
 		g.held = held
 		err = g.heldError()
 	}
@@ -423,10 +455,11 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 		return nil, err
 	}
 	for i, a := range g.list {
-		if !isString(items[i][attrNonce], a.nonce) {
+		if !isString(items[i][attrNonce], a.nonce) || s != nil && !isString(items[i][attrSession], s.id) {
 			return nil, errScattered
 		}
 	}
+	began, _ := g.unclear.of(items[0])
 	leases := make([]*Lease, 0, len(g.list))
 	defer func() {
 		if b != nil {
@@ -438,7 +471,7 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 		}
 	}()
 	for i, a := range g.list {
-		l, err := a.granted(ctx, items[i], doubt{instant: g.unclear}, s)
+		l, err := a.granted(ctx, items[i], began, s)
 		if err != nil {
 			return nil, err
 		}
@@ -450,20 +483,38 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 	return c.bundle(context.WithoutCancel(ctx), leases), nil
 }
 
-// abandon takes back what a transaction without a clear answer may have acquired.
-func (g *gathering) abandon(ctx context.Context) {
-	if !g.unclear.mono.IsZero() {
-		g.client.work.Go(func() { g.takeBack(ctx) }) // which Close waits for
+// abandon takes back what a transaction without a clear answer may have acquired. What it
+// returns is closed in the end.
+func (g *gathering) abandon(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	if len(g.unclear) == 0 {
+		close(done)
+		return done
 	}
+	left := make([]named, len(g.list))
+	for i, a := range g.list {
+		left[i] = named{a.key, a.nonce}
+	}
+	g.client.work.Go(func() { // which Close waits for
+		defer close(done)
+		g.takeBack(ctx, left)
+	})
+	return done
+}
+
+// named is a row and whom it may name.
+type named struct {
+	key   keys.Key
+	nonce string
 }
 
 // takeBack frees the rows that name this gathering. Most often those are all or none, which
 // one transaction finds out.
-func (g *gathering) takeBack(ctx context.Context) {
+func (g *gathering) takeBack(ctx context.Context, left []named) {
 	ctx, cancel := g.client.clock.detached(ctx)
 	defer cancel()
 	c := g.client
-	for left := g.list; len(left) > 0; {
+	for len(left) > 0 {
 		var failed []*table.ConditionError
 		err := c.attempts(ctx, attemptTimeout(g.length()), func(ctx context.Context, start instant) error {
 			ops := make([]table.Op, len(left))
@@ -483,7 +534,7 @@ func (g *gathering) takeBack(ctx context.Context) {
 		for _, f := range failed {
 			other[f.Index] = true
 		}
-		var rest []*acquisition
+		var rest []named
 		for i, a := range left {
 			if !other[i] {
 				rest = append(rest, a)

@@ -71,7 +71,7 @@ func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {
 		err := b.client.guarded(ctx, b.leases, guards, ops)
 		for _, p := range parts {
 			if err != nil {
-				p.keep(mayHaveApplied(err))
+				p.failed(err)
 			} else {
 				p.done()
 			}

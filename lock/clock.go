@@ -85,7 +85,8 @@ func (c clock) server() (now time.Time, ok bool) {
 // calendar is the time for what must not be wrong by days, which are the fences of new
 // rows and times to live. It is the local clock's unless that is slow by more than bound
 // or fast by more than the shortest retention; then it is DynamoDB's. Before the first
-// answer there is nothing to compare with: verified is false.
+// answer there is nothing to compare with, and after a machine was suspended, or its clock
+// set, what was told has to be told again: verified is false.
 func (c clock) calendar(bound time.Duration) (now time.Time, verified bool) {
 	now = c.wall()
 	s, ok := c.table.LastServerTime()
@@ -93,6 +94,12 @@ func (c clock) calendar(bound time.Duration) (now time.Time, verified bool) {
 		return now, false
 	}
 	server := s.Server.Add(c.ago(s.At))
+	if apart := now.Sub(s.Local.Round(0)) - c.ago(s.At); apart.Abs() > minRetention/2 {
+		if now.Before(server) {
+			now = server // nothing is to be deleted too early, at least
+		}
+		return now, false
+	}
 	if now.Before(server.Add(-bound)) || now.After(server.Add(minRetention)) {
 		return server, true
 	}

@@ -60,7 +60,7 @@ func TestConfigIsValidated(t *testing.T) {
 
 // An attribute of the application's naming that a lock row needs for itself.
 func TestCollidingAttributeNamesAreRefused(t *testing.T) {
-	for _, name := range []string{"fence", "nonce", "owner", "session", "lease", "beat", "expires", "acquired", "released", "released_nonce", "data", "edits", "forced", "forced_nonce"} {
+	for _, name := range []string{"fence", "nonce", "owner", "session", "lease", "beat", "expires", "acquired", "released", "released_nonce", "data", "edits", "forced", "forced_nonce", "forced_fence"} {
 		for field, schema := range map[string]table.Schema{
 			"time to live":  {Keys: keys.Scheme{TTL: name}},
 			"type":          {Keys: keys.Scheme{Type: name}},

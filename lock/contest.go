@@ -7,6 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
 )
 
 // forever is a time that something else will cut short.
@@ -68,7 +69,6 @@ type waiter struct {
 	news        chan news // of capacity 1
 	leaving     bool      // was told an error; guarded by the room's mu
 	gone        bool      // has left; guarded by the room's mu
-	unclear     doubt     // when it was handed the lock without an answer; guarded by the room's mu
 }
 
 // doubt is a request that nobody knows of whether it was applied.
@@ -78,12 +78,29 @@ type doubt struct {
 	handed int // how often in a row the lock was handed over, should it have been by this one
 }
 
+// doubts are all those of one nonce.
+type doubts []doubt
+
+// of is the one that has written a row, going by when that says that it was acquired; else
+// the first, since a lease may well be taken to have begun too early. ok is false where
+// there are none.
+func (d doubts) of(item table.Item) (by doubt, ok bool) {
+	for _, one := range d {
+		if isNumber(item[attrAcquired], one.wall.UnixMilli()) {
+			return one, true
+		}
+	}
+	if len(d) == 0 {
+		return by, false
+	}
+	return d[0], true
+}
+
 // news is what a waiter waits for: its turn to try, a lease that was handed over, or an error.
 type news struct {
-	ended   *ended
-	unclear doubt
-	lease   *Lease
-	err     error
+	ended *ended
+	lease *Lease
+	err   error
 }
 
 // tell never blocks: a waiter is told one thing at a time, and the first counts.
@@ -107,7 +124,7 @@ func (w *waiter) dismiss(err error) {
 // that lags behind.
 func (c *contest) newer(r *Record) bool {
 	switch {
-	case c.since.IsZero(), r.Fence > c.holder.Fence:
+	case c.since.IsZero(), r.Fence > c.holder.Fence, r.Fence < c.holder.Fence && c.aged():
 		return true
 	case r.Fence < c.holder.Fence, r.Held() && r.Nonce == c.holder.ReleasedNonce:
 		return false
@@ -117,13 +134,19 @@ func (c *contest) newer(r *Record) bool {
 
 // see takes in who holds the lock, and says whether that is news.
 func (c *contest) see(r *Record) bool {
-	same := !c.since.IsZero() && r.Nonce == c.holder.Nonce && r.Beat == c.holder.Beat
+	same := !c.since.IsZero() && r.Nonce == c.holder.Nonce && r.Fence == c.holder.Fence && r.Beat == c.holder.Beat
 	c.holder = *r
 	if same {
 		return false
 	}
 	c.since, c.pause, c.asked = c.clock.Now(), false, false
 	return true
+}
+
+// aged says that what was seen last was first seen so long ago that no read lags behind it any
+// more: a row that says less is one of a table that was restored.
+func (c *contest) aged() bool {
+	return c.clock.ago(c.since) > max(time.Duration(c.holder.Lease)*time.Millisecond, time.Second)
 }
 
 // silent says that the holder of a lease of its own has shown no life for all of it.
@@ -190,6 +213,7 @@ func (r *room) schedule(c *contest, d time.Duration) {
 		for _, o := range c.onlookers {
 			o.fail(errGivenUp)
 		}
+		c.polls = nil // whoever comes next has not waited yet
 		d = forever
 	}
 	d = max(d, minPoll)

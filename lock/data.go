@@ -206,8 +206,18 @@ func (l *Lease) edited(d Data, unclear bool) {
 }
 
 func isNumber(av types.AttributeValue, want int64) bool {
-	n, ok := av.(*types.AttributeValueMemberN)
-	return ok && n.Value == strconv.FormatInt(want, 10)
+	n, ok := numberOf(av)
+	return ok && n == want
+}
+
+// numberOf is a number that is an integer.
+func numberOf(av types.AttributeValue) (n int64, ok bool) {
+	if av, is := av.(*types.AttributeValueMemberN); is {
+		var err error
+		n, err = strconv.ParseInt(av.Value, 10, 64)
+		ok = err == nil
+	}
+	return n, ok
 }
 
 // Limits of values. Source: Developer Guide, "Quotas in Amazon DynamoDB".

@@ -56,8 +56,9 @@
 //     a row held that it has reported as released. A request that arrives late can take a
 //     free lock for nobody: where the holder answers, it is free again within a lease and a
 //     period of when somebody began to wait for it.
-//   - A payload (WithData, SetData) is what the last holder that wrote one has written: a
-//     request that arrives late, of an older holder or an older call, changes nothing.
+//   - A payload is what the last holder that wrote one has written: a SetData that arrives
+//     late, of an older holder or an older call, changes nothing. An acquisition that arrives
+//     late, for nobody, brings its WithData along: what must not go back is for SetData.
 //   - After ForceRelease no guarded write of the old holder goes through.
 //   - Any number of locks costs one renewal per period, and no goroutine each.
 //   - Several locks are taken together (AcquireAll) or not at all: nobody holds some of them
@@ -275,6 +276,7 @@
 //	edits            N     how often the holder has called SetData; absent for never
 //	forced           S     why ForceRelease took the lock, until the next acquisition
 //	forced_nonce     S     128 random bits of the last ForceRelease
+//	forced_fence     N     the fence that the last ForceRelease has met
 //	index keys       S     of Config.Index, while held: "LOCKS" with the scheme's prefix; acquired in
 //	                       15 digits, the scheme's delimiter, and the nonce
 //	ttl              N     epoch seconds: end of the lease and Config.Retention

@@ -2,12 +2,14 @@ package lock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -117,5 +119,95 @@ func TestCheapTierRefusesOlderHolders(t *testing.T) {
 		require.NoError(t, w.table.Write(ctx, fenced(stale)), "the limit of this tier: the new holder has not touched the row yet")
 		require.NoError(t, w.table.Write(ctx, fenced(fresh)))
 		require.ErrorIs(t, w.table.Write(ctx, fenced(stale)), table.ErrCondition)
+	})
+}
+
+// A client that does not know DynamoDB's time makes no row, whose fence might have to be corrected: it
+// would stay as it is should the correction fail.
+func TestFenceOfANewRowIsRightAtOnce(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(8 * 24 * time.Hour)
+		w.engine.Sweep()
+		_, err = w.table.Get(ctx, l.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
+
+		slow := func() *lock.Client { // by ten years, which it does not know before the first answer
+			return w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*365*24*time.Hour))
+		}
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, When: func(r tabletest.Request) bool { return r.Index > 1 && short.Err() == nil }})
+		_, err = slow().Acquire(short, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		w.engine.ClearFaults()
+		var next *lock.Lease
+		require.Len(t, w.requests(func() { next, err = slow().TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second)) }), 2)
+		require.NoError(t, err)
+		require.Greater(t, next.Fence(), l.Fence())
+		require.NoError(t, next.Release(ctx))
+
+		b, err := slow().TryAcquireAll(ctx, names(3), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		for _, one := range b.Leases() {
+			require.Greater(t, one.Fence(), l.Fence())
+		}
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// frozen is a machine that was suspended: its clock of durations stood still meanwhile.
+type frozen struct {
+	machine.Real
+
+	by atomic.Int64
+}
+
+func (f *frozen) Now() time.Time { return time.Now().Add(-time.Duration(f.by.Load())) }
+
+type frozenClient struct {
+	table.Client
+
+	machine *frozen
+}
+
+func (c frozenClient) Machine() machine.Machine { return c.machine }
+
+// What a machine knew of DynamoDB's time before it was suspended, for longer than rows are kept, it does
+// not go by.
+func TestFenceAfterASuspension(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		m := &frozen{}
+		tbl, err := table.Open(frozenClient{w.sdk(w.engine.HTTPClient()), m}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		config := lock.Config{Retention: time.Hour, HomeRegion: tabletest.Region}
+		suspended, err := lock.New(tbl, config)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, suspended.Close(ctx)) }()
+		l, err := suspended.Acquire(ctx, lock.Name("warm"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+
+		time.Sleep(time.Hour)
+		other, err := w.client(config).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, other.Release(ctx))
+		time.Sleep(2 * time.Hour)
+		w.engine.Sweep()
+		_, err = w.table.Get(ctx, other.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
+		m.by.Store(int64(3 * time.Hour))
+
+		next, err := suspended.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.Greater(t, next.Fence(), other.Fence())
+		w.engine.Sweep()
+		r, err := suspended.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.DeleteAfter.After(time.Now()), "it is held")
+		require.NoError(t, next.Release(ctx))
 	})
 }

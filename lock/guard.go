@@ -65,7 +65,7 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	p := l.part(true)
 	defer p.abort()
 	if err := l.guarded(ctx, p.op, ops); err != nil {
-		p.keep(mayHaveApplied(err))
+		p.failed(err)
 		return wrap("commit", err)
 	}
 	p.done()
@@ -98,6 +98,9 @@ func (c *Client) guarded(ctx context.Context, leases []*Lease, guards, ops []tab
 			continue
 		}
 		l := leases[failed.Index-at]
+		if l.goneSince(failed.Item) {
+			failed.Err = ErrReleased // by a commit, or a release, without an answer
+		}
 		if err := l.notNamed(failed.Err); lost == nil {
 			lost = err
 		}

@@ -85,7 +85,7 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 	for _, extra := range []struct {
 		name  string
 		right types.AttributeValue
-	}{{"data", text("payload")}, {"forced", text("by hand")}, {"forced_nonce", text("OPERATOR")}, {"edits", numeral(2)}, {"ran", numeral(1000)}, {"running", numeral(2000)}} {
+	}{{"data", text("payload")}, {"forced", text("by hand")}, {"forced_nonce", text("OPERATOR")}, {"forced_fence", numeral(3)}, {"edits", numeral(2)}, {"ran", numeral(1000)}, {"running", numeral(2000)}} {
 		if c.next(8) == 1 {
 			c.set(h.lock, extra.name, extra.right)
 		}

@@ -43,8 +43,8 @@ type Lease struct {
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
 	turn chan struct{}
-	// parted says that a release may have been applied whose answer was lost; it is read
-	// and written with the turn taken.
+	// parted says that a release, or a commit, may have been applied whose answer was lost;
+	// it is read and written with the turn taken.
 	parted bool
 	// orphaned says that a release has failed for good, after which whoever waits in this
 	// process may take the row: it is not to be handed over any more, or somebody who waits
@@ -90,12 +90,12 @@ func (l *Lease) begin() error {
 		l.began = time.Time{}
 		return ErrClosed
 	}
-	l.limitHold()
 	if l.session == nil {
 		l.term.begin(l.end)
 	} else {
 		l.session.add(l)
 	}
+	l.limitHold()
 	l.client.instruments.acquired(l)
 	l.client.tellAcquired(l)
 	if l.session == nil {
@@ -172,6 +172,8 @@ func (l *Lease) Release(ctx context.Context) error {
 
 func (l *Lease) release(ctx context.Context) error {
 	if err := l.takeTurn(ctx); err != nil {
+		l.parting.Store(true)
+		l.orphan()
 		return wrap("release", err)
 	}
 	defer l.endTurn()
@@ -210,10 +212,8 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		// The row may still be held, or not: the caller can try again, and the session
 		// will.
 		p.keep(unclear)
-		if l.session != nil {
-			l.orphaned = true
-			l.session.orphan(l)
-		}
+		l.orphaned = l.session != nil
+		l.orphan()
 		return wrap("release", err)
 	case !errors.Is(failed.Err, ErrReleased) && l.goneSince(failed.Item):
 		p.keep(false)
@@ -222,7 +222,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		p.keep(false)
 		l.stolen()
 		return wrap("release", failed.Err)
-	case p.heir != nil && isString(failed.Item[attrNonce], p.heir.acquisition.nonce):
+	case p.heir != nil && isString(failed.Item[attrNonce], p.nonce):
 		p.done() // an earlier attempt was applied and its answer lost
 	case p.heir == nil:
 		p.done() // by an earlier attempt, whoever may have acquired since
@@ -233,12 +233,22 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	return nil
 }
 
+// orphan has the session go on trying to give up what the holder could not.
+func (l *Lease) orphan() {
+	if l.session != nil && !l.released.Load() {
+		l.session.orphan(l)
+	}
+}
+
 // goneSince says that a row which shows no trace of this lease any more was released by an
 // attempt without an answer, and that others have come and gone since: nobody takes a lock
-// whose lease goes on. A holder that was found to have lost it has, whatever its clocks say.
+// whose lease goes on, unless by force. A holder that was found to have lost it has, whatever
+// its clocks say.
 func (l *Lease) goneSince(item table.Item) bool {
 	fence, err := fenceOf(item)
-	return l.parted && err == nil && fence > l.fence && l.term.cause() == nil && !errors.Is(context.Cause(l.ctx), ErrLost)
+	forced, ok := numberOf(item[attrForcedFence])
+	return l.parted && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
+		l.term.cause() == nil && !errors.Is(context.Cause(l.ctx), ErrLost)
 }
 
 // isOvertaken says that a row names this lease's nonce under a later fence: its acquisition has

@@ -12,16 +12,17 @@ import (
 // process queue is theirs, and an onlooker hears of it when it is freed for everybody. All
 // of it but done is guarded by the room's mu.
 type onlooker struct {
-	left  map[keys.Key]bool   // the locks that still stand in the way
-	ended map[keys.Key]*ended // of the others, the holders that may be taken for dead
-	err   error
-	done  chan struct{} // closed when nothing stands in the way any more, or with err
+	left   map[keys.Key]bool   // the locks that still stand in the way
+	nonces map[keys.Key]string // what their rows say where the onlooker has got them after all
+	ended  map[keys.Key]*ended // of the others, the holders that may be taken for dead
+	err    error
+	done   chan struct{} // closed when nothing stands in the way any more, or with err
 }
 
 // observe has somebody wait for locks that a write has just met held. alive are sessions
 // that have just proved to live.
 func (r *room) observe(held []*acquisition, alive map[string]*sessionRow) *onlooker {
-	o := &onlooker{left: map[keys.Key]bool{}, ended: map[keys.Key]*ended{}, done: make(chan struct{})}
+	o := &onlooker{left: map[keys.Key]bool{}, nonces: map[keys.Key]string{}, ended: map[keys.Key]*ended{}, done: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, row := range alive {
@@ -30,7 +31,7 @@ func (r *room) observe(held []*acquisition, alive map[string]*sessionRow) *onloo
 	for _, a := range held {
 		c := r.contest(a.key)
 		c.onlookers = append(c.onlookers, o)
-		o.left[a.key] = true
+		o.left[a.key], o.nonces[a.key] = true, a.nonce
 		if !c.see(&a.seen) || a.again {
 			c.pause = true // as in refused
 		}
@@ -58,12 +59,12 @@ func (r *room) ignore(o *onlooker) {
 	r.changed()
 }
 
-// clear tells the first onlooker that a lock could be had, and no other: they would all try
-// at once, and one can succeed. The next hears of it a poll later, should that be still so.
-// It is called with mu held.
-func (r *room) clear(c *contest, e *ended) {
-	o := c.onlookers[0]
-	c.onlookers = c.onlookers[1:]
+// clear tells one onlooker, the first as a rule, that a lock could be had, and no other: they
+// would all try at once, and one can succeed. The next hears of it a poll later, should that
+// be still so. It is called with mu held.
+func (r *room) clear(c *contest, at int, e *ended) {
+	o := c.onlookers[at]
+	c.onlookers = slices.Delete(slices.Clone(c.onlookers), at, at+1)
 	c.pause, c.stale = true, true
 	delete(o.left, c.key)
 	if e != nil {

@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"errors"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -12,6 +14,7 @@ type parting struct {
 	heir  *waiter // nil when the row is freed
 	start instant
 	under *session // of the heir's lease, reserved
+	nonce string   // the heir's: it may take another one as soon as it is back in the line
 	data  Data     // what the row has then
 
 	settled bool // done or keep was called
@@ -26,7 +29,7 @@ func (l *Lease) part(commits bool) *parting {
 		p.heir = c.room.heir(l.key)
 	}
 	if p.heir != nil && !p.reserve() {
-		c.room.back(p.heir, doubt{}) // where it has left meanwhile it was not handed anything
+		c.room.back(p.heir, doubt{}, nil) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
 	ttl := c.deleteAfter(c.calendar(), 0)
@@ -57,6 +60,7 @@ func (p *parting) reserve() bool {
 	if !c.enter() {
 		return false
 	}
+	p.nonce = a.nonce
 	if a.fixed {
 		return true
 	}
@@ -76,6 +80,13 @@ func (p *parting) abort() {
 	}
 }
 
+// failed takes in that a commit has failed.
+func (p *parting) failed(err error) {
+	unclear := mayHaveApplied(err)
+	p.lease.parted = p.lease.parted || unclear
+	p.keep(unclear)
+}
+
 // keep takes in that the write failed, or that nobody knows (unclear): the heir goes back to
 // its place.
 func (p *parting) keep(unclear bool) {
@@ -83,17 +94,20 @@ func (p *parting) keep(unclear bool) {
 	if p.heir == nil {
 		return
 	}
-	defer p.unreserve()
 	c, a := p.lease.client, p.heir.acquisition
+	defer c.work.Done()
+	left := doubt{}
+	if unclear {
+		left = doubt{instant: p.start, handed: p.lease.handed + 1}
+	}
+	if c.room.back(p.heir, left, p.under) {
+		return // where it may have been applied, the heir will recognise it
+	}
+	p.unreserve()
 	if !unclear {
-		c.room.back(p.heir, doubt{})
 		return
 	}
-	// It may have been applied: the heir will recognise it, or else it is taken back.
-	if c.room.back(p.heir, doubt{instant: p.start, handed: p.lease.handed + 1}) {
-		return
-	}
-	if take := func() { a.takeBack(c.closing) }; !c.run(take) {
+	if take := func() { a.takeBack(c.closing, p.nonce) }; !c.run(take) {
 		take()
 	}
 }
@@ -107,6 +121,7 @@ func (p *parting) done() {
 		l.gaveBack()
 		return
 	}
+	defer l.client.work.Done()
 	defer p.unreserve()
 	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under).with(p.data)
 	next.handed, next.path = l.handed+1, pathHandedOver
@@ -116,7 +131,7 @@ func (p *parting) done() {
 	defer func() {
 		if !begun { // a panic of something of the application's: the heir goes back to its place
 			_ = next.giveBack(next.ctx) // the session goes on trying
-			l.client.room.back(p.heir, doubt{})
+			l.client.room.back(p.heir, doubt{}, nil)
 		}
 	}()
 	err := next.begin()
@@ -126,14 +141,22 @@ func (p *parting) done() {
 	}
 	// The heir has left, or its lease was over before it began: the next one, or everybody.
 	released := next.giveBack(next.ctx)
+	if errors.Is(err, ErrLost) && p.under != nil {
+		// The session has ended meanwhile: the heir waits on, and acquires under another one.
+		left := doubt{}
+		if released != nil {
+			left = doubt{instant: p.start, handed: next.handed}
+		}
+		l.client.room.back(p.heir, left, nil)
+		return
+	}
 	if err != nil {
 		l.client.room.fail(p.heir, join(err, released))
 	}
 }
 
 func (p *parting) unreserve() {
-	p.lease.client.work.Done()
 	if p.under != nil {
-		p.under.unreserve(p.heir.acquisition.nonce)
+		p.under.unreserve(p.nonce)
 	}
 }

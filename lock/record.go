@@ -2,7 +2,6 @@ package lock
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -35,6 +34,7 @@ const (
 	attrEdits         = "edits"
 	attrForced        = "forced"
 	attrForcedNonce   = "forced_nonce"
+	attrForcedFence   = "forced_fence"
 )
 
 // Record is a lock row as it was read. By the time it is looked at it may have changed.
@@ -61,6 +61,7 @@ type Record struct {
 
 	Forced      string `dynamo:"forced,omitempty"`       // why the lock was taken from its last holder (ForceRelease), until the next acquisition
 	ForcedNonce string `dynamo:"forced_nonce,omitempty"` // of the last ForceRelease
+	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // that the last ForceRelease has met
 
 	DeleteAfter time.Time `dynamo:"-"` // when time to live may delete the row
 }
@@ -101,6 +102,7 @@ var attributeTypes = [...]struct {
 	{attrEdits, true},
 	{attrForced, false},
 	{attrForcedNonce, false},
+	{attrForcedFence, true},
 }
 
 func attributeNames() []string {
@@ -193,10 +195,8 @@ func (c *Client) recordOf(item table.Item) (Record, error) {
 
 // fenceOf reads the fence alone, of a row that this client has just written.
 func fenceOf(item table.Item) (int64, error) {
-	if n, ok := item[attrFence].(*types.AttributeValueMemberN); ok {
-		if fence, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
-			return fence, nil
-		}
+	if fence, ok := numberOf(item[attrFence]); ok {
+		return fence, nil
 	}
 	return 0, malformed("%s is not an integer", attrFence)
 }

@@ -36,6 +36,9 @@ func (r *room) enter(a *acquisition) (w *waiter, first bool) {
 	defer r.mu.Unlock()
 	first = r.contests[a.key] == nil
 	c := r.contest(a.key)
+	if !first && c.leaving() {
+		c.stale = true // what was planned was for those who leave
+	}
 	c.queue = append(c.queue, w)
 	if first {
 		c.trying = w
@@ -78,8 +81,8 @@ func (r *room) holder(key keys.Key) (Record, bool) {
 }
 
 // leave ends w's waiting. If it was w's turn, the next in line gets it. It returns a lease
-// that was handed to w and not taken in, and when it was handed one without an answer.
-func (r *room) leave(w *waiter) (*Lease, doubt) {
+// that was handed to w and not taken in.
+func (r *room) leave(w *waiter) *Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.gone = true
@@ -103,9 +106,9 @@ func (r *room) leave(w *waiter) (*Lease, doubt) {
 	}
 	select {
 	case n := <-w.news:
-		return n.lease, w.unclear
+		return n.lease
 	default:
-		return nil, w.unclear
+		return nil
 	}
 }
 
@@ -208,17 +211,15 @@ func (r *room) heir(key keys.Key) *waiter {
 	return w
 }
 
-// back puts an heir that could not be served back to where it was; false when it has left.
-// unclear is by what it was handed the lock without an answer, if it was.
-func (r *room) back(w *waiter, unclear doubt) bool {
+// back puts an heir that could not be served back to where it was; false when it has left. left is
+// by what it may have been handed the lock, and under what session, if it may.
+func (r *room) back(w *waiter, left doubt, under *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w.gone {
 		return false
 	}
-	if w.unclear.mono.IsZero() {
-		w.unclear = unclear
-	}
+	w.acquisition.keep(under, left)
 	c := r.contest(w.acquisition.key)
 	c.queue = append([]*waiter{w}, c.queue...)
 	c.next = r.client.clock.Now()
@@ -253,7 +254,7 @@ func (r *room) freed(l *Lease) {
 	c.holder = Record{Fence: l.fence, ReleasedNonce: l.nonce}
 	c.since = r.client.clock.Now()
 	if len(c.onlookers) > 0 {
-		r.clear(c, nil)
+		r.clear(c, 0, nil)
 	}
 	r.changed()
 }
@@ -355,11 +356,11 @@ func (r *room) inOrder() []*contest {
 // called with mu held.
 func (r *room) start(c *contest, e *ended) {
 	if len(c.queue) == 0 {
-		r.clear(c, e)
+		r.clear(c, 0, e)
 		return
 	}
 	w := c.queue[0]
-	if w.tell(news{ended: e, unclear: w.unclear}) {
+	if w.tell(news{ended: e}) {
 		c.trying = w
 	}
 }
@@ -420,7 +421,7 @@ func (r *room) sawLock(c *contest, item table.Item) {
 		c.queue[0].dismiss(errSettled)
 		return
 	}
-	if item == nil || err != nil || !row.Held() && row.Fence >= c.holder.Fence {
+	if item == nil || err != nil || !row.Held() && (row.Fence >= c.holder.Fence || c.aged()) {
 		r.start(c, r.takeable(c))
 		return
 	}
@@ -431,6 +432,9 @@ func (r *room) sawLock(c *contest, item table.Item) {
 		c.pause = true // the read lags behind: look again after a poll, not at once
 	}
 	if s := r.client.currentSession(); s != nil && s.id == c.holder.Session {
+		if r.recognise(c) {
+			return
+		}
 		if _, known := s.knows(c.holder.Nonce); !known {
 			// A request that came in late has acquired for nobody, or a hand-over without
 			// an answer for somebody in this queue. Whoever tries finds out, and nobody
@@ -444,6 +448,26 @@ func (r *room) sawLock(c *contest, item table.Item) {
 	}
 	c.asked = true
 	r.ask(c, question{kind: askOwned, nonce: c.holder.Nonce, key: c.key})
+}
+
+// recognise tells whoever waits here to try that the row names already: a request of its own
+// or a hand-over, without an answer, was applied. Nobody is trying, so nobody renames itself.
+func (r *room) recognise(c *contest) bool {
+	for _, w := range c.queue {
+		if w.acquisition.nonce == c.holder.Nonce {
+			if w.tell(news{}) {
+				c.trying = w
+			}
+			return true
+		}
+	}
+	for i, o := range c.onlookers {
+		if o.nonces[c.key] == c.holder.Nonce {
+			r.clear(c, i, nil)
+			return true
+		}
+	}
+	return false
 }
 
 // ask asks whether somebody really holds a nonce: no ghost outlives one lease and a period.

@@ -52,24 +52,23 @@ func newRows(s shape) (*rows, error) {
 	const most = recordsEnd | judgesEnd | tookSession | setsData
 	r.acquiring[most].Store(prepare(acquiring(s, most)))
 	named := table.Attr(attrNonce).Equal(table.Param(0))
-	r.prolonged = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(named))
-	r.refencing = prepare(table.Update(keys.Key{}, table.Attr(attrFence).Set(table.Param(2))).
-		If(named, table.Attr(attrFence).Equal(table.Param(1))))
+	fence := table.Attr(attrFence)
+	r.prolonged = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(named, fence.Equal(table.Param(2))))
+	r.refencing = prepare(table.Update(keys.Key{}, fence.Set(table.Param(2))).If(named, fence.Equal(table.Param(1))))
 	for i := range r.renewing {
 		r.renewing[i] = prepare(table.Update(keys.Key{},
 			table.Attr(attrBeat).Set(table.Param(1)),
 			table.Attr(s.TTL).Set(table.Param(2)),
 			recordedEnd(i == 1, 3),
-		).If(named, table.Attr(attrBeat).Less(table.Param(1))))
+		).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))
 		change := table.Attr(attrData).Remove()
 		if i == 1 {
 			change = table.Attr(attrData).Set(table.Param(2))
 		}
 		edits := table.Attr(attrEdits)
 		r.setting[i] = prepare(table.Update(keys.Key{}, change, edits.Set(table.Param(1))).
-			If(named, table.Attr(attrFence).Equal(table.Param(3)), table.Or(edits.NotExists(), edits.Less(table.Param(1)))))
+			If(named, fence.Equal(table.Param(3)), table.Or(edits.NotExists(), edits.Less(table.Param(1)))))
 	}
-	fence := table.Attr(attrFence)
 	releasing := table.Update(keys.Key{}, append(freed(s),
 		table.Attr(attrReleasedNonce).Set(table.Param(0)),
 		table.Attr(attrSession).Remove(),
@@ -83,6 +82,7 @@ func newRows(s shape) (*rows, error) {
 		fence.Set(fence.Plus(1)),
 		table.Attr(attrForced).Set(table.Param(3)),
 		table.Attr(attrForcedNonce).Set(table.Param(4)),
+		table.Attr(attrForcedFence).Set(fence),
 	)...).If(named, whole(s), heldInOrder(), fence.Less(int64(maxFence))))
 	r.naming = prepare(table.Check(keys.Key{}, table.And(named, fence.Equal(table.Param(1)))))
 	return r, failed
@@ -132,6 +132,7 @@ const (
 	underSession             // session is set
 	setsData                 // data is set
 	dropsData                // data is to be removed
+	onlyExisting             // existing is set
 
 	variants = 1 << iota
 )
@@ -150,6 +151,7 @@ type grant struct {
 	session  string // that the lease hangs on; empty for a lease of its own
 	data     payload
 	listed   string // sort key in the index of held locks, where there is one
+	existing bool   // a row that does not exist is not made: nobody knows yet what fence to begin with
 }
 
 // Parameters of the acquiring update, in the order of params.
@@ -195,6 +197,9 @@ func (g *grant) variant() int {
 	}
 	if g.deadline > 0 {
 		variant |= judgesEnd
+	}
+	if g.existing {
+		variant |= onlyExisting
 	}
 	switch e := g.ended; {
 	case e == nil:
@@ -266,8 +271,8 @@ func (r *rows) handOver(key keys.Key, nonce string, fence int64, g *grant) table
 }
 
 // prolong puts off the deletion of a row that nothing else writes while it is held.
-func (r *rows) prolong(key keys.Key, nonce string, ttl int64) table.Op {
-	return r.prolonged.Op(key, nonce, ttl).Explain(explainLoss(nonce))
+func (r *rows) prolong(key keys.Key, nonce string, fence, ttl int64) table.Op {
+	return r.prolonged.Op(key, nonce, ttl, fence).Explain(explainLoss(nonce))
 }
 
 func optional(name, typ string) table.Cond {
@@ -287,6 +292,7 @@ func whole(s shape) table.Cond {
 		optional(attrReleasedNonce, "S"),
 		optional(attrForced, "S"),
 		optional(attrForcedNonce, "S"),
+		optional(attrForcedFence, "N"),
 		optional(attrAcquired, "N"),
 		optional(attrReleased, "N"),
 		optional(attrEdits, "N"),
@@ -336,11 +342,15 @@ func acquiring(s shape, variant int) table.Op {
 		// The session is dead by now, which is terminal.
 		takeable = append(takeable, table.And(table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrSession).Equal(paramEndedSession)))
 	}
+	cond := table.And(whole(s), table.Or(takeable...))
+	if variant&onlyExisting == 0 {
+		cond = table.Or(table.Attr(s.PK).NotExists(), cond)
+	}
 	fence := table.Attr(attrFence)
 	return table.Update(keys.Key{}, append(holder(s, variant),
 		fence.Set(fence.OrElse(paramSeed).Plus(1)),
 		table.Attr(attrReleased).Remove(),
-	)...).If(table.Or(table.Attr(s.PK).NotExists(), table.And(whole(s), table.Or(takeable...))))
+	)...).If(cond)
 }
 
 // acquire is the update for one attempt.
@@ -360,13 +370,13 @@ func (r *rows) refence(key keys.Key, nonce string, old, fence int64) table.Op {
 
 // renew writes a beat. Beats only grow, so a late duplicate of an earlier renewal finds a
 // greater one and changes nothing.
-func (r *rows) renew(key keys.Key, nonce string, beat, until, ttl int64) table.Op {
+func (r *rows) renew(key keys.Key, nonce string, fence, beat, until, ttl int64) table.Op {
 	prepared := r.renewing[0]
 	if until > 0 {
 		prepared = r.renewing[1]
 	}
-	return prepared.Op(key, nonce, beat, ttl, until).Explain(func(item table.Item) error {
-		if !isString(item[attrNonce], nonce) {
+	return prepared.Op(key, nonce, beat, ttl, until, fence).Explain(func(item table.Item) error {
+		if !isString(item[attrNonce], nonce) || !isNumber(item[attrFence], fence) {
 			return explainLoss(nonce)(item)
 		}
 		return errOwnBeat

@@ -157,6 +157,7 @@ func (s *session) keep() {
 		if !ok {
 			return
 		}
+		s.answer(handled) // what was asked once more meanwhile was taken back with it
 		handled = s.answer(ask)
 		s.refresh()
 		s.freeOrphans()
@@ -334,15 +335,16 @@ func (s *session) freeOrphans() {
 		if ctx == nil {
 			return
 		}
-		err := l.takeTurn(ctx)
-		if err == nil {
-			err = l.releaseInTurn(ctx, errors.Is(l.cause(), ErrMaxHold))
+		if l.takeTurn(ctx) == nil { // or else with the next renewal, as where it fails
+			if !l.released.Load() {
+				_ = l.releaseInTurn(ctx, errors.Is(l.cause(), ErrMaxHold))
+			}
+			if l.released.Load() {
+				s.remove(l.nonce)
+			}
 			l.endTurn()
 		}
 		cancel()
-		if err != nil {
-			return // with the next renewal
-		}
 	}
 }
 
@@ -419,7 +421,7 @@ func (s *session) refresh() {
 			return
 		}
 		now := c.clock.Now()
-		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, c.deleteAfter(c.calendar(), l.length)))
+		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, l.fence, c.deleteAfter(c.calendar(), l.length)))
 		cancel()
 		switch {
 		case err == nil:

@@ -297,6 +297,9 @@ func TestColdClientNeitherWritesNorUsesRecordedEnds(t *testing.T) {
 		_, err = fast.TryAcquire(ctx, lock.Name("report"))
 		require.ErrorIs(t, err, lock.ErrHeld)
 
+		free, err := holder.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+		require.NoError(t, free.Release(ctx))
 		cold := w.cold(lock.Config{HomeRegion: w.table.Region()}) // does not ask for replicas first
 		l, err := cold.Acquire(ctx, lock.Name("other"), lock.Fixed(time.Minute))
 		require.NoError(t, err)

@@ -33,11 +33,7 @@ func (a *acquisition) wait(ctx context.Context) (lease *Lease, err error) {
 	}
 	w, first := room.enter(a)
 	defer func() { // also where something of the application's has panicked: others wait behind
-		handed, unclear := room.leave(w)
-		if a.unclear.mono.IsZero() {
-			a.unclear = unclear
-		}
-		if handed != nil {
+		if handed := room.leave(w); handed != nil {
 			// Handed over just as the waiting ended: pass it on, or free it.
 			err = join(err, handed.giveBack(ctx))
 		}
@@ -74,9 +70,6 @@ func (a *acquisition) listen(ctx context.Context, w *waiter) (*Lease, error) {
 		}
 		if n.lease != nil || n.err != nil {
 			return n.lease, n.err
-		}
-		if a.unclear.mono.IsZero() {
-			a.unclear = n.unclear
 		}
 		lease, err := a.takeOver(ctx, n.ended)
 		switch {

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -317,4 +318,83 @@ func TestNobodyLooksForAWaiterWhoLeaves(t *testing.T) {
 		}
 		assert.Equal(t, 2*calls, looks)
 	})
+}
+
+// In a table that was restored a lock is free, or held by somebody, under a lower fence: whoever waits
+// takes it as it is, once no read can be so late.
+func TestWaiterOfARestoredTable(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			h, c := w.client(lock.Config{}), w.client(lock.Config{})
+			_, err := h.Acquire(ctx, lock.Name("other")) // the session goes on
+			require.NoError(t, err)
+			short, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+			require.NoError(t, err)
+			if !held {
+				require.NoError(t, short.Release(ctx))
+			}
+			old := w.engine.Snapshot()
+			if held {
+				require.NoError(t, short.Release(ctx))
+			}
+			_, err = h.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			time.AfterFunc(time.Second, func() { w.engine.Restore(old) })
+			start := time.Now()
+			waiting, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			next, err := c.Acquire(waiting, lock.Name("report"))
+			require.NoError(t, err)
+			require.Less(t, time.Since(start), 30*time.Second)
+			require.NoError(t, next.Release(ctx))
+		})
+	}
+}
+
+// stopping gives up after a few polls.
+type stopping struct {
+	polls int
+	stops func()
+}
+
+func (s *stopping) NextBackOff() time.Duration {
+	if s.polls++; s.polls > 3 {
+		s.stops()
+		return backoff.Stop
+	}
+	return time.Second
+}
+
+func (*stopping) Reset() {}
+
+// Whoever comes just when those before it were given up waits as long as anybody.
+func TestNewcomerAfterOthersWereGivenUp(t *testing.T) {
+	for range 100 {
+		virtual(t, func(ctx context.Context, w *world) {
+			now, once := make(chan struct{}), sync.Once{}
+			c := w.client(lock.Config{Backoff: func() backoff.BackOff { return &stopping{stops: func() { once.Do(func() { close(now) }) }} }})
+			l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			time.AfterFunc(4*time.Second, func() { assert.NoError(t, l.Release(ctx)) })
+			var all sync.WaitGroup
+			for range 30 {
+				all.Go(func() {
+					_, err := c.Acquire(ctx, lock.Name("report"))
+					assert.ErrorIs(t, err, lock.ErrHeld)
+				})
+			}
+			for range 8 {
+				all.Go(func() {
+					<-now
+					began := time.Now()
+					if l, err := c.Acquire(ctx, lock.Name("report")); err == nil {
+						assert.NoError(t, l.Release(ctx))
+					}
+					assert.Less(t, time.Since(began), 6*time.Second)
+				})
+			}
+			all.Wait()
+			time.Sleep(5 * time.Second) // until the holder has released
+		})
+	}
 }

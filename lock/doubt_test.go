@@ -1,0 +1,266 @@
+package lock_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// slowRelease delays, once armed, one update of a lock that brings nothing back: a release.
+type slowRelease struct {
+	to    aws.HTTPClient
+	armed atomic.Bool
+	by    time.Duration
+}
+
+func (s *slowRelease) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") && bytes.Contains(body, []byte("LOCK#report")) && !bytes.Contains(body, []byte("ALL_NEW")) {
+		if s.armed.CompareAndSwap(true, false) {
+			time.Sleep(s.by)
+		}
+	}
+	return s.to.Do(r)
+}
+
+// A waiter that was handed the lock without an answer finds itself named by the row. Nobody else of its
+// process takes that for a ghost meanwhile and frees the row: its lease would go on while others
+// acquire.
+func TestHeirThatRecognisesItselfIsNoGhost(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		slow := &slowRelease{to: w.engine.HTTPClient(), by: 300 * time.Millisecond}
+		c := w.clientOver(&line{to: slow}, lock.Config{})
+		w.latency(10 * time.Millisecond)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		heir := make(chan *lock.Lease, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"))
+			assert.NoError(t, err)
+			heir <- next
+		}()
+		time.Sleep(500 * time.Millisecond)
+		require.Equal(t, 1, lock.Heirs(c, l.Key()))
+		w.engine.ClearFaults()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		w.latency(10 * time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		slow.armed.Store(true)
+		time.AfterFunc(995*time.Millisecond, func() {
+			_, err := c.TryAcquire(ctx, lock.Name("report"))
+			assert.ErrorIs(t, err, lock.ErrHeld)
+		})
+		require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+		next := <-heir
+		require.NotNil(t, next)
+		w.engine.ClearFaults()
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, context.Cause(next.Context()))
+		require.NoError(t, next.Write(ctx, w.put("y")))
+	})
+}
+
+// The same without a hand-over: a waiter's own first attempt comes in late.
+func TestLateAttemptOfAWaiterIsNoGhost(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		slow := &slowRelease{to: w.engine.HTTPClient(), by: 300 * time.Millisecond}
+		c := w.clientOver(&line{to: slow}, lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }})
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: 10 * time.Second})
+		start := time.Now()
+		waiter := make(chan *lock.Lease, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"))
+			assert.NoError(t, err)
+			waiter <- next
+		}()
+		time.Sleep(9 * time.Second)
+		// Released right before the late attempt comes in, and the waiter has not looked yet.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
+		time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(10 * time.Millisecond)
+		slow.armed.Store(true)
+		_, err = c.TryAcquire(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		next := <-waiter
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(next.Context()))
+		require.NoError(t, next.Write(ctx, w.put("z")))
+	})
+}
+
+// A waiter that has a doubt about one attempt takes another nonce once that was given back, and then
+// nothing keeps the old one: should it come in late, it is freed as any ghost.
+func TestNonceThatWasGivenBackIsNotKept(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, holder := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		_, err = c.Acquire(ctx, lock.Name("other")) // the session goes on
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1, For: time.Minute})
+		waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(time.Minute)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the attempt has come in")
+		start := time.Now()
+		next, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(start), 25*time.Second)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// The same for several locks: who waits for them recognises a transaction that comes in late, and is
+// granted what it has taken.
+func TestLateTransactionIsRecognised(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		targets := names(3)
+		l, err := w.client(lock.Config{}).Acquire(ctx, targets[1])
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 10 * time.Second})
+		waiter := make(chan *lock.Bundle, 1)
+		go func() {
+			b, err := c.AcquireAll(ctx, targets)
+			assert.NoError(t, err)
+			waiter <- b
+		}()
+		// The waiter does not get to look between the release and the late transaction.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem"})
+		time.Sleep(9990 * time.Millisecond)
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(20 * time.Millisecond)
+		_, err = c.TryAcquire(ctx, targets[0])
+		require.ErrorIs(t, err, lock.ErrHeld, "by the waiter, which is about to hear of it")
+		b := <-waiter
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(b.Context()))
+		require.NoError(t, b.Commit(ctx, w.put("x")))
+		w.engine.ClearFaults()
+		w.free(ctx, targets)
+	})
+}
+
+// A lease begins with the transaction that took it, not with one whose answer was lost long before.
+func TestAcquireAllAfterALostAnswerAndAWait(t *testing.T) {
+	targets := []lock.Target{lock.Name("a"), lock.Name("b")}
+	for name, opts := range map[string][]lock.Option{"fixed": {lock.Fixed(20 * time.Second)}, "max hold": {lock.MaxHold(30 * time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+				l, err := holder.Acquire(ctx, lock.Name("a"))
+				require.NoError(t, err)
+				time.AfterFunc(time.Minute, func() { assert.NoError(t, l.Release(ctx)) })
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 240 * time.Hour})
+				b, err := c.AcquireAll(ctx, targets, opts...)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				require.NoError(t, context.Cause(b.Context()))
+				require.NoError(t, b.Release(ctx))
+			})
+		})
+	}
+}
+
+// A lease that is recognised begins with the attempt that the row tells of, not with an earlier one
+// whose answer was lost, too.
+func TestAcquireAfterLostAnswersAndAWait(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{"fixed": {lock.Fixed(20 * time.Second)}, "max hold": {lock.MaxHold(30 * time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				time.AfterFunc(time.Minute, func() {
+					assert.NoError(t, l.Release(ctx))
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: 1, Key: w.table.KeyItem(l.Key())})
+				})
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Times: 1, For: 240 * time.Hour})
+				next, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				require.NoError(t, context.Cause(next.Context()))
+				require.NoError(t, next.Release(ctx))
+			})
+		})
+	}
+}
+
+// A waiter whose session has ended while it was being handed the lock waits on, and acquires under
+// another one: it has lost nothing yet.
+func TestHeirOfASessionThatHasEndedWaitsOn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		c := w.client(lock.Config{}, table.WithClock(wall.now))
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := make(chan error, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"))
+			if err == nil {
+				err = next.Release(ctx)
+			}
+			got <- err
+		}()
+		time.Sleep(time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Key: w.table.KeyItem(l.Key()), Operation: "UpdateItem", Times: 1})
+		time.AfterFunc(time.Second, func() { wall.jump(time.Minute) }) // the machine was suspended
+		err = <-got
+		assert.NoError(t, err)
+	})
+}
+
+// What names the gathering still when it begins anew is freed before: nobody is told that it stands in
+// its own way.
+func TestTryAcquireAllDoesNotStandInItsOwnWay(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{Owner: "me"}), w.client(lock.Config{Owner: "operator"})
+		targets := names(3)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem", Times: 1})
+		time.AfterFunc(time.Second, func() {
+			r, err := operator.Inspect(ctx, targets[1])
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, operator.ForceRelease(ctx, targets[1], r.Nonce))
+			_, err = operator.TryAcquire(ctx, targets[1])
+			assert.NoError(t, err)
+		})
+		_, err := c.TryAcquireAll(ctx, targets, lock.Fixed(20*time.Second))
+		t.Log(err)
+		var held *lock.HeldAllError
+		require.ErrorAs(t, err, &held)
+		for _, h := range held.Held {
+			assert.Equal(t, "operator", h.Owner)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}

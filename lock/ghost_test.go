@@ -1,0 +1,126 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// A holder that was asked about its nonce once is asked again when that nonce comes back, late, under a
+// greater fence.
+func TestGhostOfAHolderThatWasAskedBefore(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, b, c := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }})
+		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: 40*time.Second + 500*time.Millisecond})
+		began := time.Now()
+		l, err := a.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := make(chan time.Duration, 1)
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		start := time.Now()
+		go func() {
+			next, err := c.Acquire(waiting, lock.Name("report"))
+			if err == nil {
+				_ = next.Release(ctx)
+			}
+			got <- time.Since(start)
+		}()
+		// c looks once a second: all this happens between two of its looks.
+		time.Sleep(time.Until(began.Add(40*time.Second + 200*time.Millisecond)))
+		require.NoError(t, l.Release(ctx))
+		o, err := b.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+		time.Sleep(time.Until(began.Add(40*time.Second + 600*time.Millisecond)))
+		r, err := b.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the ghost is there")
+		require.Less(t, l.Fence(), r.Fence)
+		took := <-got
+		assert.Less(t, took, 40*time.Second+26*time.Second)
+	})
+}
+
+// A question that is asked once more while the renewal is under way that takes the answered one back is
+// answered, too.
+func TestQuestionIsNotTakenBackUnanswered(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		a, b := w.clientOver(wire, lock.Config{}), w.client(lock.Config{})
+		c := w.client(lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }})
+		_, err := a.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+		l, err := a.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		ghost, err := w.table.Get(ctx, l.Key(), true)
+		require.NoError(t, err)
+		session := func() (asked bool, beat int64) {
+			item, err := w.table.Get(ctx, sessionKey(a), true)
+			require.NoError(t, err)
+			_, asked = item["ask"].(*types.AttributeValueMemberSS)
+			return asked, number(t, item["beat"])
+		}
+		start, got := time.Now(), make(chan time.Duration, 1)
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		go func() {
+			_, err := c.Acquire(waiting, lock.Name("report"))
+			assert.NoError(t, err)
+			got <- time.Since(start)
+		}()
+		asked, beat := session()
+		for ; !asked; asked, beat = session() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		for before := beat; beat == before; _, beat = session() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Millisecond) // answered: it is held
+		require.NoError(t, l.Release(ctx))
+		o, err := b.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+		ghost["fence"] = numeral(o.Fence() + 1) // as if an attempt of l's acquisition had come in late
+		require.NoError(t, w.table.Write(ctx, table.Put(ghost)))
+		wire.cut(refused)
+		time.Sleep(16 * time.Second) // c asks again
+		asked, _ = session()
+		require.True(t, asked)
+		wire.cut(open)
+		require.Less(t, <-got, time.Minute)
+	})
+}
+
+// A ghost of an old lease's acquisition does not have the old lease renewed, after others have held the
+// lock.
+func TestGhostDoesNotRenewAnOldLease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, op := w.client(lock.Config{}), w.client(lock.Config{})
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: time.Minute})
+		l, err := a.Acquire(ctx, lock.Name("report"), lock.Fixed(10*time.Minute))
+		require.NoError(t, err)
+		r, err := op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+		o, err := op.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+		time.Sleep(2 * time.Minute)
+		err = l.Renew(ctx)
+		assert.ErrorIs(t, err, lock.ErrLost)
+	})
+}
