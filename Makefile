@@ -83,9 +83,12 @@ soak: engine ## locks in real processes that are killed, stopped and cut off: MI
 	$(GO) build -o $(BIN)/soak ./internal/soak/cmd/soak
 	$(BIN)/soak -minutes $(MINUTES) -seed $(SEED)
 
+RUN   ?=
+TESTS ?=
+
 .PHONY: mutants
-mutants: ## break the lock protocol in every way of a list, and show which test notices
-	$(GO) run ./internal/mutants/cmd/mutants
+mutants: ## break the lock protocol in every way of a list, and show which test notices (RUN= for some ways, TESTS= for some tests)
+	$(GO) run ./internal/mutants/cmd/mutants -run '$(RUN)' -tests '$(TESTS)'
 
 .PHONY: bench
 bench: ## run the benchmarks
