@@ -157,7 +157,10 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 		}
 	}
 	picture := sim.Picture{Events: r.Events, From: s.from, To: s.to, Width: s.width}
-	fmt.Fprintf(out, "\nWho held what when:\n\n%s\n%s\nWhat happened (seconds, process, client, worker):\n\n", picture.Legend(), picture)
+	fmt.Fprintf(out, "\nWho held what when:\n\n%s%s\nWhat happened (seconds, process, client, worker):\n\n", picture.Legend(), picture)
+	if s.from > r.Virtual {
+		fmt.Fprintf(out, "Nothing: the world has ended at %.3f s.\n", r.Virtual.Seconds())
+	}
 	for _, e := range r.Events {
 		if e.At >= s.from && (s.to == 0 || e.At <= s.to) && (s.requests || e.Kind != sim.Traffic) {
 			fmt.Fprintln(out, e)

@@ -27,7 +27,7 @@ func TestShow(t *testing.T) {
 	got := out.String()
 	for _, part := range []string{
 		"seed 4, workload lockset", "The world:\n  every way takes", "p1   client1  from    0.000 s: wall clock",
-		"fences are counted from 946684800000", "\nclient8  ^", " client1  w   acquires set\n", "writes 1", "No violations.",
+		"Fences are counted from 946684800000.", "\nclient8  ^", " client1  w   acquires set\n", "writes 1", "No violations.",
 	} {
 		assert.Contains(t, got, part)
 	}
@@ -43,6 +43,14 @@ func TestShow(t *testing.T) {
 			assert.True(t, at >= 1 && at <= 2, line)
 		}
 	}
+}
+
+// Where nothing happens in the window, it is said when the world has ended.
+func TestShowBeyondTheEnd(t *testing.T) {
+	var out bytes.Buffer
+	parsed(t, "-seed 4 -rounds .1 -from 100h").show(t, &out)
+	assert.Contains(t, out.String(), "Nothing to draw: what happened last was at ")
+	assert.Regexp(t, `worker\):\n\nNothing: the world has ended at [0-9.]+ s\.\n`, out.String())
 }
 
 // The twin's violations are shown, and told by the exit code.
