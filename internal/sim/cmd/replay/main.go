@@ -187,6 +187,9 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 	for _, line := range r.Profile.Words() {
 		fmt.Fprintln(out, "  "+line)
 	}
+	if n := stopped(r); n > 0 {
+		fmt.Fprintf(out, "  the workload itself pauses or suspends its processes, %d times here\n", n)
+	}
 	fmt.Fprintln(out, "\nThe processes:")
 	for _, e := range r.Events {
 		if e.Kind == sim.Booted {
@@ -218,4 +221,15 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 		fmt.Fprintln(out, "  "+v)
 	}
 	return 1
+}
+
+// stopped is how often processes were stopped by what they do themselves, and not by the world.
+func stopped(r sim.Result) int {
+	n := -r.Faults["paused"] - r.Faults["suspended"]
+	for _, e := range r.Events {
+		if e.Kind == sim.Paused || e.Kind == sim.Suspended {
+			n++
+		}
+	}
+	return n
 }

@@ -48,6 +48,17 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// What stops processes is the world, the workload, or both, and either is said.
+func TestShowWhoStopsProcesses(t *testing.T) {
+	const seed = "-seed 6 -width 100 -workload " // whose world pauses processes
+	for load, itself := range map[string]bool{"lockset": true, "versions": false} {
+		var out bytes.Buffer
+		parsed(t, seed+load).show(t, &out)
+		assert.Regexp(t, ` [1-9]\d* paused\n`, out.String())
+		assert.Equal(t, itself, strings.Contains(out.String(), "the workload itself pauses or suspends its processes"), load)
+	}
+}
+
 // Where nothing happens in the window, it is said when the world has ended.
 func TestShowBeyondTheEnd(t *testing.T) {
 	var out bytes.Buffer
