@@ -16,7 +16,7 @@
 // about the simulation. Config.Tests has only some tests run, and the sum then says what those
 // kill alone:
 //
-//	make mutants TESTS='LockSet|Linearizable|Counter|Bank|Leaders|IntervalOnce|Queue|Clocks|Disappear'
+//	make mutants TESTS='LockSet|Linearizable|CounterAdds|BankKeeps|LeadersFences|OnceWhatever|QueueIs|WrongClocks|RowsDisappear'
 //
 // A seed that has found a mistake says nothing any more once the simulation or the protocol
 // has changed: it is another world then. A Mutant therefore lists worlds in which it was Seen,

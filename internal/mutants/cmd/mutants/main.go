@@ -6,7 +6,7 @@
 //
 // With -tests only those tests run, and the sum says what they kill alone:
 //
-//	mutants -tests 'LockSet|Linearizable|Counter|Bank|Leaders|IntervalOnce|Queue|Clocks|Disappear'
+//	mutants -tests 'LockSet|Linearizable|CounterAdds|BankKeeps|LeadersFences|OnceWhatever|QueueIs|WrongClocks|RowsDisappear'
 //
 // With -search no tests run: the simulation's worlds are played with each mistake, and those
 // in which it shows are printed. They belong into the mutant's list Seen.
