@@ -4,8 +4,9 @@ GO      ?= go
 BIN     := $(CURDIR)/bin
 LINT    := $(BIN)/golangci-lint
 ENGINES := internal/engines
-COUNT   := $(BIN)/contract-tests.jsonl
+LOG     := $(BIN)/contract-tests.jsonl
 TIMEOUT ?= 25m
+COUNT   ?= 20
 MINUTES ?= 30
 SEED    ?= 0
 
@@ -48,9 +49,9 @@ lint: $(LINT) ## run the linters
 
 .PHONY: race
 race: engine ## all tests with -race, the contract tests on both engines
-	@mkdir -p $(BIN) && rm -f $(COUNT)
-	MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(COUNT) $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
-	@$(GO) run ./internal/engines/cmd/contractcount $(COUNT)
+	@mkdir -p $(BIN) && rm -f $(LOG)
+	MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(LOG) $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
+	@$(GO) run ./internal/engines/cmd/contractcount $(LOG)
 
 .PHONY: proof
 proof: ## faults and simulations of locks without -race, under which few of them are tried
@@ -61,6 +62,10 @@ proof: ## faults and simulations of locks without -race, under which few of them
 quick: ## all tests on the in-process engine only, without -race
 	MORTISE_ENGINE=inprocess $(GO) test ./...
 
+.PHONY: flakes
+flakes: ## all tests COUNT=20 times with -race on the in-process engine, one package after the other
+	MORTISE_ENGINE=inprocess $(GO) test -race -count=$(COUNT) -p 1 -timeout 4h ./...
+
 .PHONY: differential
 differential: engine ## compare 100,000 generated operations with DynamoDB Local
 	MORTISE_ENGINE=inprocess,dynamodb-local $(GO) test ./table/tabletest -run TestDifferential -count=1 -v -timeout 30m -differential.ops=100000
@@ -68,24 +73,28 @@ differential: engine ## compare 100,000 generated operations with DynamoDB Local
 SEEDS    ?= 1000
 FROM     ?= 0
 WORKLOAD ?=
-SEED     ?= 0
+TWIN     ?=
+REQUESTS ?=
 
 .PHONY: sim
 sim: ## play SEEDS=1000 simulated worlds of each workload (FROM=0, WORKLOAD= for one of them)
 	@$(GO) run ./internal/sim/cmd/sim -seeds $(SEEDS) -from $(FROM) -workload "$(WORKLOAD)"
 
 .PHONY: replay
-replay: ## show what happened in the world of SEED=0 (WORKLOAD=lockset)
-	@$(GO) run ./internal/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)"
+replay: ## show what happened in the world of SEED=0 (WORKLOAD=lockset, TWIN=1 without what it checks, REQUESTS=1 with all requests)
+	@$(GO) run ./internal/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)" $(if $(TWIN),-twin) $(if $(REQUESTS),-requests)
 
 .PHONY: soak
 soak: engine ## locks in real processes that are killed, stopped and cut off: MINUTES=30, SEED= to repeat a plan
 	$(GO) build -o $(BIN)/soak ./internal/soak/cmd/soak
 	$(BIN)/soak -minutes $(MINUTES) -seed $(SEED)
 
+RUN   ?=
+TESTS ?=
+
 .PHONY: mutants
-mutants: ## break the lock protocol in every way of a list, and show which test notices
-	$(GO) run ./internal/mutants/cmd/mutants
+mutants: ## break the lock protocol in every way of a list, and show which test notices (RUN= for some ways, TESTS= for some tests)
+	$(GO) run ./internal/mutants/cmd/mutants -run '$(RUN)' -tests '$(TESTS)'
 
 .PHONY: bench
 bench: ## run the benchmarks

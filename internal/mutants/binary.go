@@ -142,6 +142,23 @@ func (o *outcome) read(from io.Reader, begins func(test string)) (running string
 	}
 }
 
+// list names the tests that match a pattern, benchmarks left out.
+func (b *binary) list(ctx context.Context, pattern string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, b.path, "-test.list="+pattern)
+	cmd.Dir, cmd.Env = b.dir, environment()
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("mutants: list the tests: %w", err)
+	}
+	var list []string
+	for name := range strings.FieldsSeq(string(out)) {
+		if !strings.HasPrefix(name, "Benchmark") {
+			list = append(list, name)
+		}
+	}
+	return list, nil
+}
+
 // environment is that of a run of tests: on the engine in the process, and without what is
 // meant for other runs.
 func environment() []string {

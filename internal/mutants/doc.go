@@ -12,6 +12,19 @@
 // test that hangs is stopped, and counts as a kill of its own kind. A mutant that does not fit
 // the source any more, or does not compile, is an error and no kill.
 //
+// Most mutants are killed by a fast test that was written for them, so the table says nothing
+// about the simulation. Config.Tests has only some tests run, and the sum then says what those
+// kill alone:
+//
+//	make mutants TESTS='LockSet|Linearizable|CounterAdds|BankKeeps|LeadersFences|OnceWhatever|QueueIs|WrongClocks|RowsDisappear'
+//
+// A seed that has found a mistake says nothing any more once the simulation or the protocol
+// has changed: it is another world then. A Mutant therefore lists worlds in which it was Seen,
+// and Run and a test play them: with the mistake there have to be violations, and none
+// without. Where a mistake shows no more, Search finds other worlds:
+//
+//	go run ./internal/mutants/cmd/mutants -search queue,register -seeds 0-999 -run orphan-hands-over
+//
 // Left out are mistakes that no test can tell from the protocol, since something else says
 // the same:
 //   - a waiter that takes a holder for dead too early: the write that it sends then checks

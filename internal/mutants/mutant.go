@@ -8,13 +8,17 @@ import (
 
 // Mutant is one mistake that the tests have to notice.
 type Mutant struct {
-	Name   string // unique; for -run and the table
-	Part   Part   // of the protocol
-	Breaks string // what the mistake is, in one sentence
-	File   string // that has it, relative to the module's root, with slashes
-	Old    string // what the file says; it has to occur exactly once
-	New    string // what it says with the mistake
+	Name   string  // unique; for -run and the table
+	Part   Part    // of the protocol
+	Breaks string  // what the mistake is, in one sentence
+	File   string  // that has it, relative to the module's root, with slashes
+	Old    string  // what the file says; it has to occur exactly once
+	New    string  // what it says with the mistake
+	Seen   []World // in which the mistake shows; may be empty
 }
+
+// goal is how many mutants there have to be at least, and all have to be killed (F16).
+const goal = 25
 
 // Part is what a mutation breaks of the protocol.
 type Part string

@@ -9,12 +9,14 @@ import (
 // Report prints results as they come, a line each, and their sum.
 type Report struct {
 	Out   io.Writer
-	Total int // how many there will be
+	Total int    // how many there will be
+	Tests string // which tests alone run, as a pattern; empty for all
 
 	start time.Time
 	done  int
 	by    map[Verdict]int
 	left  []Result // that nobody has killed
+	seen  [2]int   // worlds in which a mistake was seen once: in which it shows no more, and all
 }
 
 // Began prints how the tests do without a mistake.
@@ -42,19 +44,35 @@ func (r *Report) Done(result Result) {
 	for _, test := range result.Unsteady {
 		r.print("%9s %s failed, but not again or without the mistake, too\n", "", test)
 	}
+	for _, s := range result.Sightings {
+		r.seen[1]++
+		if s.Err != nil {
+			r.seen[0]++
+		}
+		r.print("%9s %v\n", "", s)
+	}
 	if result.Err != nil {
 		r.print("%9s %v\n", "", result.Err)
 	}
 }
 
-// Sum prints the sum, and returns how many mutants have survived and could not be run.
-func (r *Report) Sum() (survived, broken int) {
-	r.print("\nF16: %d of %d mutants killed (%d of them since a test hung), %d survived, %d could not be run; %v\n",
-		r.by[Killed]+r.by[TimedOut], r.done, r.by[TimedOut], r.by[Survived], r.by[Broken], time.Since(r.start).Round(time.Second))
+// Sum prints the sum. It returns how many mutants have survived, how many could not be run,
+// and in how many worlds a mistake shows no more.
+func (r *Report) Sum() (survived, broken, unseen int) {
+	by := ""
+	if r.Tests != "" {
+		by = fmt.Sprintf(" by the tests that match %q alone", r.Tests)
+	}
+	killed := r.by[Killed] + r.by[TimedOut]
+	r.print("\nF16: %d of %d mutants killed%s, %.1f %% (goal at least %d mutants, all killed by all tests); %d of them since a test hung, %d survived, %d could not be run; %v\n",
+		killed, r.done, by, 100*float64(killed)/float64(max(r.done, 1)), goal, r.by[TimedOut], r.by[Survived], r.by[Broken], time.Since(r.start).Round(time.Second))
+	if r.seen[1] > 0 {
+		r.print("worlds in which a mistake was seen: it shows in %d of %d\n", r.seen[1]-r.seen[0], r.seen[1])
+	}
 	for _, result := range r.left {
 		r.print("%s: %s: %s\n", result.Verdict, result.Mutant.Name, result.Mutant.Breaks)
 	}
-	return r.by[Survived], r.by[Broken]
+	return r.by[Survived], r.by[Broken], r.seen[0]
 }
 
 // print leaves failures to whoever reads the output: nobody else can be told.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,10 @@ type Config struct {
 	// Packages are the packages whose tests have to notice, relative to Root, with slashes:
 	// those of a later one run where all before it have passed.
 	Packages []string
+
+	// Tests are which tests of the packages run, by their names: what they kill, they kill
+	// alone. Defaults to all; packages that have none of them are left out.
+	Tests *regexp.Regexp
 
 	// Flags are given to the tests of a package.
 	Flags map[string][]string
@@ -62,6 +67,10 @@ type Result struct {
 	Took    time.Duration
 	Err     error // of Broken
 
+	// Sightings are what became of the worlds in which the mistake was seen once. They kill
+	// nothing.
+	Sightings []Sighting
+
 	// Unsteady are tests that have failed, but either not again or without the mistake, too.
 	Unsteady []string
 }
@@ -90,10 +99,8 @@ func Run(ctx context.Context, config Config) ([]Result, error) {
 	for _, pkg := range config.Packages {
 		r.suites = append(r.suites, &suite{pkg: pkg})
 	}
-	if len(r.suites) > 0 {
-		if err := r.ready(ctx, r.suites[0]); err != nil {
-			return nil, err
-		}
+	if err := r.first(ctx); err != nil {
+		return nil, err
 	}
 	return r.all(ctx)
 }
@@ -103,6 +110,10 @@ type runner struct {
 	dir    string // for what is compiled
 	suites []*suite
 	mu     sync.Mutex // held while Began or Done is told
+
+	once   sync.Once // guards the following
+	player *Player   // without a mistake
+	err    error
 }
 
 // suite is the tests of one package.
@@ -112,7 +123,23 @@ type suite struct {
 	err     error
 	control *binary // without a mistake
 	took    map[string]time.Duration
-	classes [][]string // of tests, the fastest first
+	classes [][]string // of tests, the fastest first; none where none of the tests is to run
+}
+
+// first gets the first suite ready that has tests to run.
+func (r *runner) first(ctx context.Context) error {
+	for _, s := range r.suites {
+		if err := r.ready(ctx, s); err != nil {
+			return err
+		}
+		if len(s.classes) > 0 {
+			return nil
+		}
+	}
+	if r.Tests != nil {
+		return fmt.Errorf("mutants: no test matches %q", r.Tests)
+	}
+	return nil
 }
 
 // ready runs a suite without a mistake when it is first needed: most mutants are killed by the
@@ -129,8 +156,14 @@ func (r *runner) control(ctx context.Context, s *suite) error {
 	if err != nil {
 		return err
 	}
+	var tests []string
+	if r.Tests != nil {
+		if tests, err = b.list(ctx, r.Tests.String()); err != nil || len(tests) == 0 {
+			return err
+		}
+	}
 	start := time.Now()
-	o, err := b.run(ctx, nil, func(string) time.Duration { return 10 * time.Minute })
+	o, err := b.run(ctx, tests, func(string) time.Duration { return 10 * time.Minute })
 	switch {
 	case err != nil:
 		return err
@@ -206,10 +239,16 @@ func (r *runner) one(ctx context.Context, i int) Result {
 		if err = r.ready(ctx, s); err != nil {
 			break
 		}
+		if len(s.classes) == 0 {
+			continue
+		}
 		var b *binary
 		if b, err = compile(ctx, r.Root, s.pkg, overlay, dir, r.Flags[s.pkg]); err == nil {
 			err = r.suite(ctx, s, b, &result)
 		}
+	}
+	if err == nil {
+		result.Sightings, err = r.look(ctx, result.Mutant, dir)
 	}
 	if remove := os.RemoveAll(dir); err == nil && remove != nil { // each is as large as the tests
 		err = fmt.Errorf("mutants: %w", remove)
@@ -219,6 +258,22 @@ func (r *runner) one(ctx context.Context, i int) Result {
 	}
 	result.Took = time.Since(start)
 	return result
+}
+
+// look plays the worlds in which a mistake was seen.
+func (r *runner) look(ctx context.Context, m Mutant, dir string) ([]Sighting, error) {
+	if len(m.Seen) == 0 {
+		return nil, nil
+	}
+	r.once.Do(func() { r.player, r.err = NewPlayer(ctx, r.Root, r.dir, nil) })
+	if r.err != nil {
+		return nil, r.err
+	}
+	with, err := NewPlayer(ctx, r.Root, dir, &m)
+	if err != nil {
+		return nil, err
+	}
+	return Look(ctx, r.player, with, m.Seen), nil
 }
 
 // suite runs one suite with a mistake.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -120,9 +121,10 @@ func TestRunJudgesMutants(t *testing.T) {
 		}
 		assert.Regexp(t, string(w.verdict)+` .* `+r.Mutant.Name+` `, out.String())
 	}
-	survived, broken := report.Sum()
-	assert.Equal(t, []int{1, 2}, []int{survived, broken})
-	assert.Contains(t, out.String(), "F16: 4 of 7 mutants killed (1 of them since a test hung), 1 survived, 2 could not be run")
+	survived, broken, unseen := report.Sum()
+	assert.Equal(t, []int{1, 2, 0}, []int{survived, broken, unseen})
+	assert.Contains(t, out.String(), "F16: 4 of 7 mutants killed, 57.1 % (goal at least 25 mutants, all killed by all tests); "+
+		"1 of them since a test hung, 1 survived, 2 could not be run")
 	text, err := os.ReadFile(filepath.Join(dir, "sum", "sum.go"))
 	require.NoError(t, err)
 	assert.Equal(t, files()["sum/sum.go"], string(text), "the source is left alone")
@@ -142,6 +144,36 @@ func TestRunNeedsTestsThatPass(t *testing.T) {
 			assert.Regexp(t, tc.err, err.Error())
 		})
 	}
+}
+
+// Where only some tests run, what others would notice survives, and packages without any of
+// them do not matter.
+func TestRunOfSomeTests(t *testing.T) {
+	module := files()
+	module["sum/bad_test.go"] = "package sum\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fatal(\"so bad\") }\n\nfunc BenchmarkTwo(b *testing.B) {}\n"
+	config := Config{
+		Root: write(t, module), Packages: []string{"twice", "sum"}, Tests: regexp.MustCompile("Empty|Two"),
+		Mutants: []Mutant{
+			{Name: "begins-late", File: "sum/sum.go", Old: "i := 0", New: "i := 1"},
+			{Name: "seen-by-the-other", File: "sum/sum.go", Old: "return 1", New: "return 0"},
+		},
+	}
+	var out strings.Builder
+	report := &Report{Out: &out, Total: 2, Tests: "Empty|Two"}
+	config.Began, config.Done = report.Began, report.Done
+	results, err := Run(t.Context(), config)
+	require.NoError(t, err)
+	assert.Equal(t, Killed, results[0].Verdict)
+	assert.Equal(t, "TestTwo/different", results[0].Test)
+	assert.Equal(t, Survived, results[1].Verdict)
+	report.Sum()
+	assert.Contains(t, out.String(), "sum: 2 tests pass")
+	assert.NotContains(t, out.String(), "twice: ")
+	assert.Contains(t, out.String(), `F16: 1 of 2 mutants killed by the tests that match "Empty|Two" alone, 50.0 %`)
+
+	config.Tests = regexp.MustCompile("Nonsense")
+	_, err = Run(t.Context(), config)
+	require.ErrorContains(t, err, `no test matches "Nonsense"`)
 }
 
 // A test that fails now and then kills nothing.

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,56 +25,55 @@ const (
 	thousand = 1000
 )
 
-// Legend explains the signs.
-func (p Picture) Legend() string {
-	var b strings.Builder
-	b.WriteString("" +
-		"  [17==]  holds the lock with fence 17, until it is released    ....  waits for it\n" +
-		"  !       its lease is lost, and the holder knows               )     left without knowing whether the row is free\n" +
-		"  + # ?   a write acknowledged, refused, unanswered             ----  does something else\n" +
-		"  zzz ZZZ paused; Z while it believes it is the holder          sss SSS suspended, likewise\n" +
-		"  ~ : %   cut off from the network: doing something else, waiting, holding\n" +
-		"  X  ^    crashes; boots                                        *     its wall clock jumps\n" +
-		"  ttt     throttling storm; d: deletion by time to live         V     VIOLATION\n")
-	s := newScene(p.Events)
-	if s.base > 0 {
-		fmt.Fprintf(&b, "  fences are counted from %d\n", s.base)
-	}
-	if len(s.letters) > 1 {
-		names := make([]string, 0, len(s.letters))
-		for name := range s.letters {
-			names = append(names, s.letters[name]+" "+name)
-		}
-		slices.Sort(names)
-		fmt.Fprintf(&b, "  locks, [a17==]: %s\n", strings.Join(names, ", "))
-	}
-	return b.String()
-}
-
-// String draws it, in panels of the given width.
+// String draws it, in panels of the given width, or says why there is nothing to draw.
 func (p Picture) String() string {
-	if p.Width == 0 {
-		p.Width = 120
-	}
 	s := newScene(p.Events)
+	if why := p.nothing(s); why != "" {
+		return why + "\n"
+	}
 	for _, e := range p.Events {
 		s.draw(e)
 	}
-	if len(s.stops) == 0 {
-		return ""
-	}
 	return s.panels(p)
+}
+
+// nothing says why there is nothing to draw; empty where there is.
+func (p Picture) nothing(s *scene) string {
+	switch {
+	case !s.eventful && len(s.letters) == 0:
+		return "Nothing to draw: this workload tells of no locks, and nothing happens but that processes boot."
+	case s.last < p.From:
+		return fmt.Sprintf("Nothing to draw: what happened last was at %.2f s, before %v.", s.last.Seconds(), p.From)
+	}
+	return ""
+}
+
+// width is in columns.
+func (p Picture) width() int {
+	if p.Width == 0 {
+		return 120
+	}
+	return p.Width
 }
 
 // scene is a picture in the making.
 type scene struct {
 	lanes   []*lane
-	base    int64             // what fences are counted from
+	bases   map[string]int64  // by lock: what its fences are counted from
 	letters map[string]string // of locks, where there are several
 	step    time.Duration     // what one column stands for, at most
 
-	stops []stop // when what column is
-	locks int    // the column in which something became of a lock last
+	stops    []stop // when what column is
+	locks    int    // the column in which something became of a lock last
+	wrong    instant
+	last     time.Duration // when the last thing happens that is drawn
+	eventful bool          // something is drawn other than that processes boot
+}
+
+// instant is the violations of one moment, which have one mark.
+type instant struct {
+	at    time.Duration
+	count int // 0 where the last event was none
 }
 
 // stop is a moment that has a column of its own.
@@ -86,43 +87,54 @@ type stop struct {
 type lane struct {
 	client, worker string
 	cells          []byte
-	free           int // the first column after its last mark
+	free           int           // the first column after its last mark
+	last           time.Duration // when its worker did something last
+	works          bool          // it has a worker
 
-	alive, stopped, suspended, cut, waiting, storm bool
-	held                                           map[string]bool
+	alive, stopped, suspended, cut, waiting, storm, finished bool
+	held                                                     map[string]bool
 }
 
 // newScene finds out who and what there is to be drawn.
 func newScene(events []Event) *scene {
-	s := &scene{letters: map[string]string{}, locks: -1, step: time.Second}
-	var first int64
+	s := &scene{bases: map[string]int64{}, letters: map[string]string{}, locks: -1, step: time.Second}
 	since := map[[3]string]time.Duration{}
 	var holds []time.Duration
 	for _, e := range events {
 		if e.Kind == Traffic {
 			continue
 		}
-		s.lane(e)
-		if e.Lock != "" && s.letters[e.Lock] == "" {
-			s.letters[e.Lock] = letter(len(s.letters))
+		if l := s.lane(e); e.Worker != "" {
+			l.works, l.last = true, e.At
+		}
+		if e.Kind != Noted {
+			s.last = e.At
+			s.eventful = s.eventful || e.Kind != Booted
+		}
+		if e.Lock != "" {
+			s.letters[e.Lock] = ""
 		}
 		key := [3]string{e.Client, e.Worker, e.Lock}
 		switch e.Kind {
 		case Holding:
-			if first == 0 || e.Fence < first {
-				first = e.Fence
+			base := max(e.Fence-1, 0) / thousand * thousand
+			if before, ok := s.bases[e.Lock]; !ok || base < before {
+				s.bases[e.Lock] = base
 			}
 			since[key] = e.At
 		case Released, Abandoned, Lost:
 			holds = append(holds, e.At-since[key])
 		}
 	}
-	s.base = max(first-1, 0) / thousand * thousand
+	for i, name := range slices.Sorted(maps.Keys(s.letters)) {
+		s.letters[name] = letter(i)
+	}
 	if slices.Sort(holds); len(holds) > 0 {
 		s.step = max(holds[len(holds)/2]/4, time.Millisecond)
 	}
 	slices.SortStableFunc(s.lanes, func(a, b *lane) int {
-		return cmp.Or(cmp.Compare(len(a.client), len(b.client)), strings.Compare(a.client, b.client))
+		return cmp.Or(cmp.Compare(len(a.client), len(b.client)), strings.Compare(a.client, b.client),
+			cmp.Compare(len(a.worker), len(b.worker)), strings.Compare(a.worker, b.worker))
 	})
 	// A process has a line of its own only where it has no workers.
 	s.lanes = slices.DeleteFunc(s.lanes, func(l *lane) bool {
@@ -139,13 +151,16 @@ func letter(n int) string {
 	return letter(n/26-1) + letter(n%26)
 }
 
-func (s *scene) lane(e Event) {
+// lane is the line of whom an event is about, which is made where there is none.
+func (s *scene) lane(e Event) *lane {
 	for _, l := range s.lanes {
 		if l.client == e.Client && l.worker == e.Worker {
-			return
+			return l
 		}
 	}
-	s.lanes = append(s.lanes, &lane{client: e.Client, worker: e.Worker, held: map[string]bool{}})
+	l := &lane{client: e.Client, worker: e.Worker, held: map[string]bool{}}
+	s.lanes = append(s.lanes, l)
+	return l
 }
 
 // of lists the lines that an event is about.
@@ -169,6 +184,9 @@ func (s *scene) draw(e Event) {
 	if ends && !slices.ContainsFunc(of, func(l *lane) bool { return l.held[e.Lock] }) {
 		return // gives back what it has lost
 	}
+	if s.merge(e) {
+		return
+	}
 	column, cut := 0, false
 	if n := len(s.stops); n > 0 {
 		last := s.stops[n-1]
@@ -185,6 +203,7 @@ func (s *scene) draw(e Event) {
 	}
 	s.stops = append(s.stops, stop{e.At, column, cut})
 	for _, l := range s.lanes {
+		l.finished = l.works && l.last < e.At
 		l.fill(column)
 	}
 	mark := s.mark(e)
@@ -192,6 +211,25 @@ func (s *scene) draw(e Event) {
 		l.mark(mark)
 		l.change(e)
 	}
+}
+
+// merge has violations of one moment share a mark, which says how many they are; false where
+// the event needs one of its own.
+func (s *scene) merge(e Event) bool {
+	if e.Kind != Violation {
+		s.wrong.count = 0
+		return false
+	}
+	if s.wrong.count == 0 || s.wrong.at != e.At {
+		s.wrong = instant{at: e.At, count: 1}
+		return false
+	}
+	s.wrong.count++
+	for _, l := range s.of(e) {
+		l.cells = append(l.cells[:bytes.LastIndexByte(l.cells, 'V')], fmt.Sprint("V", s.wrong.count)...)
+		l.free = len(l.cells)
+	}
+	return true
 }
 
 // fill goes on with what has been going on, up to a column.
@@ -212,9 +250,9 @@ func (s *scene) mark(e Event) string {
 	switch e.Kind {
 	case Holding:
 		if len(s.letters) > 1 {
-			return fmt.Sprintf("[%s%d", s.letters[e.Lock], e.Fence-s.base)
+			return fmt.Sprintf("[%s%d", s.letters[e.Lock], e.Fence-s.bases[e.Lock])
 		}
-		return fmt.Sprintf("[%d", e.Fence-s.base)
+		return fmt.Sprintf("[%d", e.Fence-s.bases[e.Lock])
 	case Released:
 		return "]"
 	case Abandoned:
@@ -245,7 +283,10 @@ func (s *scene) mark(e Event) string {
 func (l *lane) change(e Event) {
 	switch e.Kind {
 	case Booted:
-		*l = lane{client: l.client, worker: l.worker, cells: l.cells, free: l.free, alive: true, held: map[string]bool{}}
+		*l = lane{
+			client: l.client, worker: l.worker, cells: l.cells, free: l.free, last: l.last, works: l.works,
+			alive: true, held: map[string]bool{},
+		}
 	case Crashed:
 		l.alive, l.held = false, map[string]bool{}
 	case Paused, Suspended:
@@ -286,7 +327,7 @@ func (l *lane) sign() byte {
 	switch {
 	case l.storm:
 		return 't'
-	case !l.alive:
+	case !l.alive, l.finished && !l.waiting && len(l.held) == 0:
 		return ' '
 	case l.stopped && l.suspended:
 		return pick("ssS")
@@ -309,15 +350,19 @@ func (s *scene) panels(p Picture) string {
 	for i, l := range s.lanes {
 		labels[i] = s.label(l)
 		margin = max(margin, len(labels[i]))
+		l.finished = l.works
 		l.fill(end)
 	}
 	from, to := s.window(p, end)
-	width := max(p.Width-margin-2, 20)
+	width := max(p.width()-margin-2, 20)
 	var b strings.Builder
 	for at := from; at < to; at += width {
 		till := min(at+width, to)
 		fmt.Fprintf(&b, "%-*s  %s\n", margin, "seconds", s.axis(at, till))
 		for i, l := range s.lanes {
+			if l.client == "" && len(bytes.TrimSpace(l.cells[at:till])) == 0 {
+				continue // nothing happens to the world
+			}
 			b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s  %s", margin, labels[i], l.cells[at:till]), " "))
 			b.WriteByte('\n')
 		}
@@ -342,9 +387,9 @@ func (s *scene) label(l *lane) string {
 // window is which columns belong to what is to be shown.
 func (s *scene) window(p Picture, end int) (from, to int) {
 	to = end
-	for _, stop := range s.stops {
-		if stop.at <= p.From {
-			from = stop.column
+	for i, stop := range s.stops {
+		if stop.at <= p.From && i > 0 && stop.at > s.stops[i-1].at {
+			from = stop.column // the first of its moment
 		}
 		if p.To > 0 && stop.at > p.To {
 			to = stop.column

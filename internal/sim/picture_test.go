@@ -85,15 +85,102 @@ func smallWorld(t *testing.T) sim.Result {
 func TestPicture(t *testing.T) {
 	r := smallWorld(t)
 	p := sim.Picture{Events: r.Events, Width: 100}
-	golden(t, "picture", p.Legend()+"\n"+p.String())
-	for line := range strings.Lines(p.String()) {
-		assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 100)
+	golden(t, "picture", p.Legend()+p.String())
+	for _, p.Width = range []int{120, 116, 100, 70, 50} {
+		for line := range strings.Lines(p.Legend() + p.String()) {
+			assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), max(p.Width, 60)) // a sign's meaning needs 60 columns
+		}
 	}
+	p.Width = 100
 
 	p.From, p.To = 7*time.Second, 12*time.Second
 	golden(t, "window", p.String())
 	assert.Less(t, len(p.String()), len(sim.Picture{Events: r.Events, Width: 100}.String()))
-	assert.Empty(t, sim.Picture{}.String())
+}
+
+// boot is the event of a client that begins.
+func boot(client string) sim.Event {
+	return sim.Event{Process: 1, Client: client, Kind: sim.Booted}
+}
+
+// by is an event of a client's worker.
+func by(client string, at time.Duration, kind sim.Kind, lockName string, fence int64) sim.Event {
+	return sim.Event{Process: 1, Client: client, Worker: "w", At: at, Kind: kind, Lock: lockName, Fence: fence}
+}
+
+// Where nothing is drawn, the picture says why, and nothing is explained.
+func TestNothingToDraw(t *testing.T) {
+	p := sim.Picture{Events: []sim.Event{boot("c"), by("c", time.Second, sim.Noted, "", 0)}}
+	assert.Contains(t, p.String(), "this workload tells of no locks, and nothing happens")
+	assert.Empty(t, p.Legend())
+
+	p.Events = append(p.Events, sim.Event{Process: 1, Client: "c", At: 2 * time.Second, Kind: sim.Crashed})
+	assert.Contains(t, p.Legend(), "This workload tells of no locks. What is drawn")
+	assert.Contains(t, p.String(), "X")
+	p.From = 100 * time.Hour
+	assert.Equal(t, "Nothing to draw: what happened last was at 2.00 s, before 100h0m0s.\n", p.String())
+	assert.Empty(t, p.Legend())
+}
+
+// Fences of each lock are counted from a number of its own, since locks may begin far apart.
+func TestFencesAreCountedByLock(t *testing.T) {
+	p := sim.Picture{Events: []sim.Event{
+		boot("c"), by("c", time.Second, sim.Holding, "gate", 947_000_000_012), by("c", 2*time.Second, sim.Holding, "door", 946_684_800_003),
+		by("c", 3*time.Second, sim.Holding, "gate", 947_000_001_013),
+	}}
+	for _, fence := range []string{"[b12", "[a3", "[b1013"} {
+		assert.Contains(t, p.String(), fence)
+	}
+	assert.Contains(t, p.Legend(), "Locks, [a17==]: a door, fences from 946684800000; b gate, fences from 947000000000.\n")
+	p.Events = p.Events[:2]
+	assert.Contains(t, p.Legend(), "Fences are counted from 947000000000.\n")
+	assert.NotContains(t, p.Legend(), "Locks")
+}
+
+// Violations of one moment have one mark, and others their own.
+func TestViolationsOfOneMomentAreOneMark(t *testing.T) {
+	events := []sim.Event{boot("c")}
+	for _, at := range []int{1, 2, 2, 2, 3} {
+		events = append(events, sim.Event{At: time.Duration(at) * time.Second, Kind: sim.Violation})
+	}
+	for range 9 {
+		events = append(events, sim.Event{At: 3 * time.Second, Kind: sim.Violation})
+	}
+	assert.Regexp(t, `(?m)^world +V *V3 *V10$`, sim.Picture{Events: events}.String())
+}
+
+// The world has a line only in those panels in which something happens to it.
+func TestQuietWorldHasNoLine(t *testing.T) {
+	var events []sim.Event
+	for i, client := range []string{"a", "b"} {
+		events = append(events, boot(client), by(client, time.Duration(i)*time.Minute, sim.Waiting, "door", 0))
+	}
+	for at := range 20 {
+		events = append(events, by("a", time.Duration(at)*time.Minute, sim.Acknowledged, "", 0))
+	}
+	events = append(events, sim.Event{At: time.Hour, Kind: sim.Swept})
+	panels := strings.Split(sim.Picture{Events: events, Width: 60}.String(), "\n\n")
+	require.Greater(t, len(panels), 2)
+	for i, panel := range panels {
+		assert.Equal(t, i == len(panels)-1, strings.Contains(panel, "world "), panel)
+	}
+}
+
+// The line of a worker that has nothing more to do ends, whatever becomes of its process; one
+// that still waits goes on.
+func TestLinesEndWithTheirWork(t *testing.T) {
+	of := func(client string, at int, kind sim.Kind) sim.Event {
+		return sim.Event{Process: 1, Client: client, At: time.Duration(at) * time.Millisecond, Kind: kind}
+	}
+	events := []sim.Event{
+		boot("anna"), boot("bert"), by("anna", 0, sim.Acknowledged, "", 0), by("bert", 0, sim.Waiting, "door", 0),
+		of("anna", 10, sim.Paused), of("anna", 20, sim.Resumed), of("anna", 30, sim.Crashed), of("anna", 40, sim.Booted), of("", 50, sim.Swept),
+	}
+	picture := sim.Picture{Events: events}.String()
+	assert.Regexp(t, `(?m)^anna +\^\+ +X *\^$`, picture)
+	assert.Regexp(t, `(?m)^bert +\^-*\.+$`, picture)
+	events = append(events, by("anna", 60*time.Millisecond, sim.Unanswered, "", 0))
+	assert.Regexp(t, `(?m)^anna +\^\+z-X *\^-*\?$`, sim.Picture{Events: events}.String())
 }
 
 // signs draws events that come 10 ms after each other, of one worker unless they say otherwise.
@@ -124,9 +211,10 @@ func TestSigns(t *testing.T) {
 		{"released", []sim.Event{boots, waits, holds, of(sim.Acknowledged), of(sim.Released)}, "^-..[7+=]"},
 		{"lost, refused, and given back for nothing", []sim.Event{boots, waits, holds, of(sim.Lost), of(sim.Refused), of(sim.Released)}, "^.[7!#"},
 		{"no answer", []sim.Event{boots, waits, holds, of(sim.Unanswered), of(sim.Abandoned)}, "^-..[7?=)"},
-		{"given up", []sim.Event{boots, waits, of(sim.GaveUp), of(sim.Jumped)}, "^.-*"},
+		{"given up", []sim.Event{boots, waits, of(sim.GaveUp), of(sim.Jumped), of(sim.Acknowledged)}, "^.-*+"},
+		{"nothing more to do", []sim.Event{boots, waits, of(sim.GaveUp), of(sim.Jumped)}, "^. *"},
 		{"paused as a holder", []sim.Event{boots, waits, holds, of(sim.Paused), of(sim.Resumed), of(sim.Released)}, "^.[7Z=]"},
-		{"suspended while waiting", []sim.Event{boots, waits, of(sim.Suspended), of(sim.Resumed), of(sim.GaveUp)}, "^.s.-"},
+		{"suspended while waiting", []sim.Event{boots, waits, of(sim.Suspended), of(sim.Resumed), of(sim.GaveUp), of(sim.Acknowledged)}, "^.s.-+"},
 		{"cut off", []sim.Event{boots, of(sim.CutOff), waits, holds, of(sim.Joined), of(sim.Released)}, "^-~~::[7==]"},
 		{"crashed and back", []sim.Event{boots, waits, holds, of(sim.Crashed), boots, waits}, "^.[7X^."},
 	} {

@@ -1,16 +1,27 @@
 // Command mutants breaks the lock protocol in every way of its list, one at a time, and shows
 // which test notices.
 //
-//	mutants [-run REGEXP] [-parallel N] [-list]
+//	mutants [-run REGEXP] [-tests REGEXP] [-seeds 0-29] [-parallel N] [-list]
+//	mutants -search WORKLOAD,WORKLOAD|all [-seeds 0-99] [-run REGEXP] [-parallel N]
 //
-// It is run in the module's directory. The exit code is 1 if a mutant has survived, and 2 if
-// one could not be run or the tests fail without any.
+// With -tests only those tests run, and the sum says what they kill alone:
+//
+//	mutants -tests 'LockSet|Linearizable|CounterAdds|BankKeeps|LeadersFences|OnceWhatever|QueueIs|WrongClocks|RowsDisappear'
+//
+// With -search no tests run: the simulation's worlds are played with each mistake, and those
+// in which it shows are printed. They belong into the mutant's list Seen.
+//
+// It is run in the module's directory. The exit code is 1 if a mutant has survived or shows no
+// more in a world of its list, and 2 if one could not be run or the tests fail without any; of
+// a search it is 1 if nothing was found.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,61 +31,183 @@ import (
 	"strings"
 
 	"github.com/mortise-go/mortise/internal/mutants"
+	"github.com/mortise-go/mortise/internal/sim"
 )
 
-func main() { os.Exit(run()) }
+// settings are what the command was called with.
+type settings struct {
+	mutants  []mutants.Mutant
+	tests    *regexp.Regexp // nil for all
+	parallel int
+	list     bool
+	search   []string  // workloads
+	seeds    [2]uint64 // first and last, of a search or of the simulations in the tests
+}
 
-func run() int {
-	only := flag.String("run", "", "run the mutants whose names match `regexp`")
-	parallel := flag.Int("parallel", runtime.NumCPU(), "how `many` mutants run at once")
-	list := flag.Bool("list", false, "list the mutants and run none")
-	flag.Parse()
-	names, err := regexp.Compile(*only)
-	if err != nil || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: mutants [-run REGEXP] [-parallel N] [-list]")
-		flag.PrintDefaults()
-		return 2
+func main() {
+	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // else a wrong flag prints them all
+	s, err := parse(f, os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Println("mutants [-run REGEXP] [-tests REGEXP | -search WORKLOADS] [-seeds 0-99] [-parallel N] [-list]")
+		f.SetOutput(os.Stdout)
+		f.PrintDefaults()
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(2)
+	default:
+		os.Exit(s.run())
 	}
-	var chosen []mutants.Mutant
+}
+
+func parse(f *flag.FlagSet, args []string) (settings, error) {
+	var s settings
+	only := f.String("run", "", "run the mutants whose names match `regexp`")
+	tests := f.String("tests", "", "run the tests alone whose names match `regexp`")
+	f.IntVar(&s.parallel, "parallel", runtime.NumCPU(), "how `many` mutants run at once, or worlds are played")
+	f.BoolVar(&s.list, "list", false, "list the mutants and run none")
+	search := f.String("search", "", "look for worlds of these `workloads` (a list with commas, or all) in which the mutants show")
+	seeds := f.String("seeds", "", "the `first-last` seeds to search, 0-99 if not given, or that each simulation in the tests of lock plays, 0-29")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	if f.NArg() > 0 {
+		return s, fmt.Errorf("unknown argument %q", f.Arg(0))
+	}
+	given := map[string]bool{}
+	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for _, pair := range [][2]string{{"list", "tests"}, {"list", "search"}, {"list", "parallel"}, {"list", "seeds"}, {"search", "tests"}} {
+		if given[pair[0]] && given[pair[1]] {
+			return s, fmt.Errorf("-%s does not go with -%s", pair[1], pair[0])
+		}
+	}
+	if s.parallel < 1 {
+		return s, fmt.Errorf("-parallel: %d is less than 1", s.parallel)
+	}
+	names, err := regexp.Compile(*only)
+	if err != nil {
+		return s, fmt.Errorf("-run: %w", err)
+	}
 	for _, m := range mutants.All() {
 		if names.MatchString(m.Name) {
-			chosen = append(chosen, m)
+			s.mutants = append(s.mutants, m)
 		}
 	}
-	if *list {
-		for _, m := range chosen {
-			fmt.Printf("%-7s  %-36s  %-18s  %s\n", m.Part, m.Name, m.File, m.Breaks)
+	if len(s.mutants) == 0 {
+		return s, fmt.Errorf("-run: no mutant matches %q", *only)
+	}
+	if *tests != "" {
+		if s.tests, err = regexp.Compile(*tests); err != nil {
+			return s, fmt.Errorf("-tests: %w", err)
 		}
-		fmt.Println(len(chosen), "mutants")
-		return 0
 	}
-	if len(chosen) == 0 {
-		fmt.Fprintln(os.Stderr, "mutants: none has such a name")
-		return 2
+	if s.search, err = workloads(*search); err != nil {
+		return s, fmt.Errorf("-search: %w", err)
 	}
+	switch {
+	case *seeds != "":
+	case s.search != nil:
+		*seeds = "0-99"
+	default:
+		*seeds = "0-29" // more find more, and take longer to
+	}
+	var left string
+	if n, _ := fmt.Sscanf(*seeds+" ", "%d-%d%s", &s.seeds[0], &s.seeds[1], &left); n != 2 || s.seeds[1] < s.seeds[0] {
+		return s, fmt.Errorf("-seeds: %q is not first-last", *seeds)
+	}
+	return s, nil
+}
+
+// workloads are those that a list with commas names.
+func workloads(list string) ([]string, error) {
+	var names []string
+	switch list {
+	case "":
+	case "all":
+		for _, l := range sim.Workloads() {
+			names = append(names, l.Name)
+		}
+	default:
+		for name := range strings.SplitSeq(list, ",") {
+			if _, err := sim.WorkloadNamed(name); err != nil {
+				return nil, err
+			}
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// run does what the command was called for, and returns the exit code.
+func (s settings) run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	do := s.judge
+	switch {
+	case s.list:
+		do = s.print
+	case len(s.search) > 0:
+		do = s.find
+	}
+	code, err := do(ctx, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	return code
+}
+
+// print lists the mutants.
+func (s settings) print(_ context.Context, out io.Writer) (int, error) {
+	for _, m := range s.mutants {
+		fmt.Fprintf(out, "%-7s  %-36s  %-18s  %s\n", m.Part, m.Name, m.File, m.Breaks)
+	}
+	fmt.Fprintln(out, len(s.mutants), "mutants")
+	return 0, nil
+}
+
+// judge has the tests judge the mutants.
+func (s settings) judge(ctx context.Context, out io.Writer) (int, error) {
 	packages, err := suites(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
+		return 2, err
 	}
-	report := &mutants.Report{Out: os.Stdout, Total: len(chosen)}
+	report := &mutants.Report{Out: out, Total: len(s.mutants)}
+	if s.tests != nil {
+		report.Tests = s.tests.String()
+	}
 	_, err = mutants.Run(ctx, mutants.Config{
-		Root: ".", Mutants: chosen, Packages: packages, Parallel: *parallel, Began: report.Began, Done: report.Done,
-		Flags: map[string][]string{"lock": {"-sim.seeds=30"}}, // more find more, and take longer to
+		Root: ".", Mutants: s.mutants, Packages: packages, Tests: s.tests, Parallel: s.parallel, Began: report.Began, Done: report.Done,
+		Flags: map[string][]string{"lock": {fmt.Sprintf("-sim.from=%d", s.seeds[0]), fmt.Sprintf("-sim.seeds=%d", s.seeds[1]-s.seeds[0]+1)}},
 	})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
+		return 2, err
 	}
-	switch survived, broken := report.Sum(); {
+	switch survived, broken, unseen := report.Sum(); {
 	case broken > 0:
-		return 2
-	case survived > 0:
-		return 1
+		return 2, nil
+	case survived > 0, unseen > 0:
+		return 1, nil
 	}
-	return 0
+	return 0, nil
+}
+
+// find looks for worlds in which the mutants show.
+func (s settings) find(ctx context.Context, out io.Writer) (int, error) {
+	found := 0
+	err := mutants.Search{
+		Root: ".", Mutants: s.mutants, Workloads: s.search, First: s.seeds[0], Last: s.seeds[1], Parallel: s.parallel,
+		Seen: func(m mutants.Mutant, one mutants.Sighting) { fmt.Fprintf(out, "%-36s  %v\n", m.Name, one) },
+		Done: func(m mutants.Mutant, workload string, played, seen int) {
+			fmt.Fprintf(out, "%-36s  shows in %d of %d worlds of %s\n", m.Name, seen, played, workload)
+			found += seen
+		},
+	}.Run(ctx)
+	if err == nil && found == 0 {
+		return 1, nil
+	}
+	return 0, err
 }
 
 // suites are the packages whose tests have to notice: those of the locks, and the simulations

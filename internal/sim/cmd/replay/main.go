@@ -1,7 +1,7 @@
 // Command replay runs one seed of a simulated world and shows what happened.
 //
 //	replay -seed N [-workload lockset] [-twin] [-requests] [-from 10s -to 20s] [-width 120]
-//	replay -digest -seeds 0-9
+//	replay -digest [-seeds 0-9] [-workload lockset] [-twin]
 //
 // It prints what the world is like, a picture of who held what when, the events, and what
 // came of it. With -digest it prints a fingerprint of the history of each workload and seed,
@@ -11,6 +11,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -40,8 +41,17 @@ type settings struct {
 }
 
 func main() {
-	s, err := parse(flag.CommandLine, os.Args[1:])
-	if err != nil {
+	f := flag.CommandLine // which sim.Bubble wants parsed
+	f.Init("replay", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // else a wrong flag prints them all
+	s, err := parse(f, os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Println("replay -seed N [flags]: play a simulated world and show what happened\nreplay -digest [flags]: print fingerprints of histories")
+		f.SetOutput(os.Stdout)
+		f.PrintDefaults()
+		return
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "replay:", err)
 		os.Exit(2)
 	}
@@ -60,7 +70,7 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	var s settings
 	seed := f.Uint64("seed", 0, "what decides everything")
 	seeds := f.String("seeds", "", "the `first-last` seeds, for -digest")
-	load := f.String("workload", "", "its `name`; defaults to lockset, and with -digest to all")
+	load := f.String("workload", "", "its `name`: "+strings.Join(names(), ", ")+"; defaults to lockset, and with -digest to all")
 	f.BoolVar(&s.twin, "twin", false, "run the workload without what it checks: violations are what has to come")
 	f.Float64Var(&s.rounds, "rounds", 1, "how many of its rounds the workload plays, as a `share`")
 	f.BoolVar(&s.digest, "digest", false, "print fingerprints of histories")
@@ -74,11 +84,11 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	if f.NArg() > 0 {
 		return s, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
+	if err := s.goTogether(f); err != nil {
+		return s, err
+	}
 	s.seeds = [2]uint64{*seed, *seed}
 	if *seeds != "" {
-		if !s.digest {
-			return s, fmt.Errorf("-seeds goes with -digest; one seed is shown at a time")
-		}
 		first, last, _ := strings.Cut(*seeds, "-")
 		for i, text := range []string{first, last} {
 			n, err := strconv.ParseUint(text, 10, 64)
@@ -113,6 +123,33 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 		s.loads = []sim.Workload{l}
 	}
 	return s, nil
+}
+
+// goTogether says whether the flags that were given do.
+func (s settings) goTogether(f *flag.FlagSet) error {
+	given := map[string]bool{}
+	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given["seeds"] && !s.digest {
+		return errors.New("-seeds goes with -digest; one seed is shown at a time")
+	}
+	if given["seeds"] && given["seed"] {
+		return errors.New("-seed does not go with -seeds")
+	}
+	for _, name := range []string{"requests", "from", "to", "width"} {
+		if given[name] && s.digest {
+			return fmt.Errorf("-%s does not go with -digest, which shows no history", name)
+		}
+	}
+	return nil
+}
+
+// names are those of the workloads.
+func names() []string {
+	var list []string
+	for _, l := range sim.Workloads() {
+		list = append(list, l.Name)
+	}
+	return list
 }
 
 // width is how wide the terminal is.
@@ -150,6 +187,9 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 	for _, line := range r.Profile.Words() {
 		fmt.Fprintln(out, "  "+line)
 	}
+	if n := stopped(r); n > 0 {
+		fmt.Fprintf(out, "  the workload itself pauses or suspends its processes, %d times here\n", n)
+	}
 	fmt.Fprintln(out, "\nThe processes:")
 	for _, e := range r.Events {
 		if e.Kind == sim.Booted {
@@ -157,7 +197,10 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 		}
 	}
 	picture := sim.Picture{Events: r.Events, From: s.from, To: s.to, Width: s.width}
-	fmt.Fprintf(out, "\nWho held what when:\n\n%s\n%s\nWhat happened (seconds, process, client, worker):\n\n", picture.Legend(), picture)
+	fmt.Fprintf(out, "\nWho held what when:\n\n%s%s\nWhat happened (seconds, process, client, worker):\n\n", picture.Legend(), picture)
+	if s.from > r.Virtual {
+		fmt.Fprintf(out, "Nothing: the world has ended at %.3f s.\n", r.Virtual.Seconds())
+	}
 	for _, e := range r.Events {
 		if e.At >= s.from && (s.to == 0 || e.At <= s.to) && (s.requests || e.Kind != sim.Traffic) {
 			fmt.Fprintln(out, e)
@@ -178,4 +221,15 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 		fmt.Fprintln(out, "  "+v)
 	}
 	return 1
+}
+
+// stopped is how often processes were stopped by what they do themselves, and not by the world.
+func stopped(r sim.Result) int {
+	n := -r.Faults["paused"] - r.Faults["suspended"]
+	for _, e := range r.Events {
+		if e.Kind == sim.Paused || e.Kind == sim.Suspended {
+			n++
+		}
+	}
+	return n
 }

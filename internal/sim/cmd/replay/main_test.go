@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +30,7 @@ func TestShow(t *testing.T) {
 	got := out.String()
 	for _, part := range []string{
 		"seed 4, workload lockset", "The world:\n  every way takes", "p1   client1  from    0.000 s: wall clock",
-		"fences are counted from 946684800000", "\nclient8  ^", " client1  w   acquires set\n", "writes 1", "No violations.",
+		"Fences are counted from 946684800000.", "\nclient8  ^", " client1  w   acquires set\n", "writes 1", "No violations.",
 	} {
 		assert.Contains(t, got, part)
 	}
@@ -43,6 +46,25 @@ func TestShow(t *testing.T) {
 			assert.True(t, at >= 1 && at <= 2, line)
 		}
 	}
+}
+
+// What stops processes is the world, the workload, or both, and either is said.
+func TestShowWhoStopsProcesses(t *testing.T) {
+	const seed = "-seed 6 -width 100 -workload " // whose world pauses processes
+	for load, itself := range map[string]bool{"lockset": true, "versions": false} {
+		var out bytes.Buffer
+		parsed(t, seed+load).show(t, &out)
+		assert.Regexp(t, ` [1-9]\d* paused\n`, out.String())
+		assert.Equal(t, itself, strings.Contains(out.String(), "the workload itself pauses or suspends its processes"), load)
+	}
+}
+
+// Where nothing happens in the window, it is said when the world has ended.
+func TestShowBeyondTheEnd(t *testing.T) {
+	var out bytes.Buffer
+	parsed(t, "-seed 4 -rounds .1 -from 100h").show(t, &out)
+	assert.Contains(t, out.String(), "Nothing to draw: what happened last was at ")
+	assert.Regexp(t, `worker\):\n\nNothing: the world has ended at [0-9.]+ s\.\n`, out.String())
 }
 
 // The twin's violations are shown, and told by the exit code.
@@ -63,13 +85,57 @@ func TestDigests(t *testing.T) {
 	assert.True(t, strings.HasPrefix(lines[1], "lockset 4 "), lines[1])
 }
 
+// command builds the command, and returns what it prints and its exit code for given arguments.
+func command(t *testing.T) func(args string) (stdout, stderr string, code int) {
+	path := filepath.Join(t.TempDir(), "replay.exe")
+	build, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, string(build))
+	return func(args string) (string, string, int) {
+		var out, complaints bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), path, strings.Fields(args)...)
+		cmd.Stdout, cmd.Stderr = &out, &complaints
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if err != nil {
+			require.ErrorAs(t, err, &exit)
+		}
+		return out.String(), complaints.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+// What is wrong with a call is one line, and help is no failure.
+func TestCommand(t *testing.T) {
+	run := command(t)
+	out, complaints, code := run("-workload unique -seed 3 -rounds .2")
+	assert.Equal(t, []any{0, ""}, []any{code, complaints})
+	assert.Contains(t, out, "No violations.\n")
+	out, complaints, code = run("-twin -seed 2 -rounds .5")
+	assert.Equal(t, []any{1, ""}, []any{code, complaints})
+	assert.Contains(t, out, " violations:\n")
+	out, complaints, code = run("-nonsense")
+	assert.Equal(t, []any{2, "", "replay: flag provided but not defined: -nonsense\n"}, []any{code, out, complaints})
+	out, complaints, code = run("-help")
+	assert.Equal(t, []any{0, ""}, []any{code, complaints})
+	assert.Contains(t, out, "-workload name")
+}
+
 func TestWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
+		"-digest -from 1s": "-from", "-digest -to 1s": "-to", "-digest -requests": "-requests", "-digest -width 90": "-width",
+		"-digest -seed 1 -seeds 2-3": "-seed ", "-nonsense": "-nonsense",
 		"-seeds 0-9": "-digest", "-digest -seeds 9-0": "less", "-digest -seeds 9": "first-last", "-rounds 0": "-rounds",
 		"-from 5s -to 1s": "no span", "-from -1s": "no span", "-width 3": "-width", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
 	} {
-		_, err := parse(flag.NewFlagSet("replay", flag.ContinueOnError), strings.Fields(args))
+		f := flag.NewFlagSet("replay", flag.ContinueOnError)
+		f.SetOutput(io.Discard)
+		_, err := parse(f, strings.Fields(args))
 		require.ErrorContains(t, err, want, args)
+	}
+	f := flag.NewFlagSet("replay", flag.ContinueOnError)
+	_, err := parse(f, nil)
+	require.NoError(t, err)
+	for _, l := range sim.Workloads() {
+		assert.Contains(t, f.Lookup("workload").Usage, l.Name)
 	}
 	s := parsed(t, "-to 10s")
 	assert.Equal(t, 10*time.Second, s.to)

@@ -9,12 +9,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -35,8 +38,17 @@ type plan struct {
 }
 
 func main() {
-	p, err := parse(flag.CommandLine, os.Args[1:])
-	if err != nil {
+	f := flag.CommandLine // which sim.Bubble wants parsed
+	f.Init("sim", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // else a wrong flag prints them all
+	p, err := parse(f, os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Println("sim [flags]: play workloads over many seeds in simulated worlds")
+		f.SetOutput(os.Stdout)
+		f.PrintDefaults()
+		return
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "sim:", err)
 		os.Exit(2)
 	}
@@ -48,7 +60,11 @@ func parse(f *flag.FlagSet, args []string) (plan, error) {
 	f.Uint64Var(&p.seeds, "seeds", 1000, "how many `seeds` of each workload to play")
 	f.Uint64Var(&p.from, "from", 0, "the first `seed`")
 	f.Float64Var(&p.rounds, "rounds", 1, "how many of its rounds a workload plays, as a `share`")
-	load := f.String("workload", "", "its `name`; defaults to all")
+	names := make([]string, 0, len(sim.Workloads()))
+	for _, l := range sim.Workloads() {
+		names = append(names, l.Name)
+	}
+	load := f.String("workload", "", "its `name`: "+strings.Join(names, ", ")+"; defaults to all")
 	if err := f.Parse(args); err != nil {
 		return p, err
 	}

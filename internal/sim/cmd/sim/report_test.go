@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"flag"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +65,37 @@ func TestBrokenWorlds(t *testing.T) {
 	got := p.one(t, broken, 2)
 	assert.Equal(t, []string{"a violation"}, got.Violations)
 	assert.Equal(t, 1, got.Tally.Lost)
+}
+
+// command builds the command, and returns what it prints and its exit code for given arguments.
+func command(t *testing.T) func(args string) (stdout, stderr string, code int) {
+	path := filepath.Join(t.TempDir(), "sim.exe")
+	build, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, string(build))
+	return func(args string) (string, string, int) {
+		var out, complaints bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), path, strings.Fields(args)...)
+		cmd.Stdout, cmd.Stderr = &out, &complaints
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if err != nil {
+			require.ErrorAs(t, err, &exit)
+		}
+		return out.String(), complaints.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+// What is wrong with a call is one line, and help is no failure.
+func TestCommand(t *testing.T) {
+	run := command(t)
+	out, complaints, code := run("-workload unique -seeds 2 -from 3 -rounds .2")
+	assert.Equal(t, []any{0, ""}, []any{code, complaints})
+	assert.Contains(t, out, "2 worlds from seed 3 on")
+	out, complaints, code = run("-nonsense")
+	assert.Equal(t, []any{2, "", "sim: flag provided but not defined: -nonsense\n"}, []any{code, out, complaints})
+	out, complaints, code = run("-help")
+	assert.Equal(t, []any{0, ""}, []any{code, complaints})
+	assert.Contains(t, out, "-workload name")
 }
 
 func TestWrongArguments(t *testing.T) {

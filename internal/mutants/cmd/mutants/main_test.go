@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/mutants"
+	"github.com/mortise-go/mortise/internal/sim"
+)
+
+func parsed(args ...string) (settings, error) {
+	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	return parse(f, args)
+}
+
+func TestArguments(t *testing.T) {
+	s, err := parsed()
+	require.NoError(t, err)
+	assert.Len(t, s.mutants, len(mutants.All()))
+	assert.Nil(t, s.tests)
+	s, err = parsed("-tests", "Bank|Queue", "-run", "^guard-")
+	require.NoError(t, err)
+	assert.Equal(t, "Bank|Queue", s.tests.String())
+	assert.Equal(t, "guard-without-nonce", s.mutants[0].Name)
+	assert.Equal(t, [2]uint64{0, 29}, s.seeds)
+	s, err = parsed("-search", "queue,bank", "-seeds", "7-9")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"queue", "bank"}, s.search)
+	assert.Equal(t, [2]uint64{7, 9}, s.seeds)
+	s, err = parsed("-search", "all")
+	require.NoError(t, err)
+	assert.Len(t, s.search, len(sim.Workloads()))
+	assert.Equal(t, [2]uint64{0, 99}, s.seeds)
+}
+
+func TestWrongArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"nonsense": `"nonsense"`, "-nonsense": "-nonsense", "-run (": "-run", "-run nonsense": `matches "nonsense"`, "-tests (": "-tests",
+		"-parallel 0": "-parallel", "-search nonsense": `"nonsense"`, "-search queue,": `""`, "-seeds 1": "first-last", "-list -seeds 1-2": "-list", "-search queue -seeds 2-1": "first-last",
+		"-search queue -seeds 2": "first-last", "-search queue -seeds 1-2x": "first-last", "-search queue -tests x": "-search", "-list -search queue": "-list",
+	} {
+		_, err := parsed(strings.Fields(args)...)
+		require.ErrorContains(t, err, want, args)
+	}
+}
+
+func TestList(t *testing.T) {
+	s, err := parsed("-list", "-run", "^guard-without-")
+	require.NoError(t, err)
+	var out bytes.Buffer
+	code, err := s.print(t.Context(), &out)
+	require.NoError(t, err)
+	assert.Zero(t, code)
+	assert.Contains(t, out.String(), "guard-without-fence")
+	assert.True(t, strings.HasSuffix(out.String(), "\n2 mutants\n"), out.String())
+}
