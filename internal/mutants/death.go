@@ -109,8 +109,20 @@ func death() []Mutant {
 		{
 			Name: "beat-not-observed", Part: Death, File: contest,
 			Breaks: "takes a lease of its own for silent although its beat has changed",
-			Old:    `same := !c.since.IsZero() && r.Nonce == c.holder.Nonce && r.Beat == c.holder.Beat`,
-			New:    `same := !c.since.IsZero() && r.Nonce == c.holder.Nonce`,
+			Old:    `r.Nonce == c.holder.Nonce && r.Fence == c.holder.Fence && r.Beat == c.holder.Beat`,
+			New:    `r.Nonce == c.holder.Nonce && r.Fence == c.holder.Fence`,
+		},
+		{
+			Name: "ghost-taken-for-its-lease", Part: Death, File: contest,
+			Breaks: "takes a ghost for the holder of that nonce, of whom it has asked already",
+			Old:    `r.Nonce == c.holder.Nonce && r.Fence == c.holder.Fence && r.Beat == c.holder.Beat`,
+			New:    `r.Nonce == c.holder.Nonce && r.Beat == c.holder.Beat`,
+		},
+		{
+			Name: "restored-row-ignored", Part: Death, File: contest,
+			Breaks: "waits for ever for a holder whom a restored table does not know",
+			Old:    `return c.clock.ago(c.since) > max(`,
+			New:    `return c.clock.ago(c.since) > forever-max(`,
 		},
 		{
 			Name: "observed-since-it-was-acquired", Part: Death, File: contest,

@@ -41,10 +41,22 @@ func guarding() []Mutant {
 			New:    `l.guarded(ctx, l.Guard(), ops)`,
 		},
 		{
-			Name: "unclear-commit-is-not-applied", Part: Guarding, File: guard,
+			Name: "unclear-commit-is-not-applied", Part: Guarding, File: "lock/parting.go",
 			Breaks: "takes a commit without an answer for one that was not applied",
-			Old:    `p.keep(mayHaveApplied(err))`,
-			New:    `p.keep(false)`,
+			Old:    "\tp.keep(unclear)\n}",
+			New:    "\tp.keep(false)\n}",
+		},
+		{
+			Name: "unclear-commit-is-forgotten", Part: Guarding, File: "lock/parting.go",
+			Breaks: "takes a lock for stolen that a commit without an answer has released, once others have had it",
+			Old:    `p.lease.parted = p.lease.parted || unclear`,
+			New:    `p.lease.parted = p.lease.parted && unclear`,
+		},
+		{
+			Name: "forced-passes-for-released", Part: Guarding, File: "lock/lease.go",
+			Breaks: "says that a commit without an answer was applied although the lock was taken by force",
+			Old:    `(!ok || forced < l.fence)`,
+			New:    `(!ok || forced > 0)`,
 		},
 	}
 }

@@ -7,14 +7,26 @@ func renewal() []Mutant {
 		{
 			Name: "renew-anybody", Part: Renewal, File: row,
 			Breaks: "renews a lease of its own under a condition that is true for everybody",
-			Old:    `).If(named, table.Attr(attrBeat).Less(table.Param(1))))`,
-			New:    `).If(table.Attr(attrBeat).Less(table.Param(1))))`,
+			Old:    `).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
+			New:    `).If(table.Or(named, fence.AtMost(table.Param(4)), fence.AtLeast(table.Param(4))), table.Attr(attrBeat).Less(table.Param(1))))`,
 		},
 		{
 			Name: "renew-backwards", Part: Renewal, File: row,
 			Breaks: "lets a late duplicate of a renewal shorten a lease of its own",
-			Old:    `).If(named, table.Attr(attrBeat).Less(table.Param(1))))`,
-			New:    `).If(named))`,
+			Old:    `).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
+			New:    `).If(named, fence.Equal(table.Param(4))))`,
+		},
+		{
+			Name: "renew-under-any-fence", Part: Renewal, File: row,
+			Breaks: "renews an old lease whose acquisition has come in late once more",
+			Old:    `).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
+			New:    `).If(named, fence.AtLeast(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
+		},
+		{
+			Name: "suspension-unnoticed", Part: Renewal, File: "lock/clock.go",
+			Breaks: "goes by what it knew of DynamoDB's time before its machine was suspended",
+			Old:    `apart.Abs() > minRetention/2`,
+			New:    `apart.Abs() > maxRetention`,
 		},
 		{
 			Name: "own-beat-ignored", Part: Renewal, File: row,

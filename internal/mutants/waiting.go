@@ -31,7 +31,7 @@ func waiting() []Mutant {
 		{
 			Name: "own-hand-over-ignored", Part: Waiting, File: "lock/lease.go",
 			Breaks: "does not recognise a hand-over whose answer was lost",
-			Old:    `case p.heir != nil && isString(failed.Item[attrNonce], p.heir.acquisition.nonce):`,
+			Old:    `case p.heir != nil && isString(failed.Item[attrNonce], p.nonce):`,
 			New:    `case p.heir != nil && isString(failed.Item[attrNonce], l.nonce):`,
 		},
 		{
@@ -62,8 +62,8 @@ func waiting() []Mutant {
 		{
 			Name: "handed-lease-dropped", Part: Waiting, File: "lock/wait.go",
 			Breaks: "drops a lease that was handed over just as the waiting ended",
-			Old:    `if handed != nil {`,
-			New:    `if handed != nil && err == nil {`,
+			Old:    `if handed := room.leave(w); handed != nil {`,
+			New:    `if handed := room.leave(w); handed != nil && err == nil {`,
 		},
 		{
 			Name: "last-come-first-served", Part: Waiting, File: room,
