@@ -358,7 +358,7 @@ func (s *scene) panels(p Picture) string {
 	var b strings.Builder
 	for at := from; at < to; at += width {
 		till := min(at+width, to)
-		fmt.Fprintf(&b, "%-*s  %s\n", margin, "seconds", s.axis(at, till))
+		fmt.Fprintf(&b, "%-*s  %s\n", margin, "seconds", s.axis(at, till, width))
 		for i, l := range s.lanes {
 			if l.client == "" && len(bytes.TrimSpace(l.cells[at:till])) == 0 {
 				continue // nothing happens to the world
@@ -400,16 +400,16 @@ func (s *scene) window(p Picture, end int) (from, to int) {
 }
 
 // axis marks moments: | is the column of the time behind it, and … stands where time was cut
-// short.
-func (s *scene) axis(from, to int) string {
-	line := []rune(strings.Repeat(" ", to-from))
+// short. Marks may be wider than what is below them.
+func (s *scene) axis(from, to, width int) string {
+	line := []rune(strings.Repeat(" ", width))
 	next := from
 	for _, stop := range s.stops {
 		if stop.column < from || stop.column >= to {
 			continue
 		}
 		text := []rune(fmt.Sprintf("|%.2f", stop.at.Seconds()))
-		if stop.column >= next && stop.column+len(text) <= to {
+		if stop.column >= next && stop.column+len(text) <= from+width {
 			copy(line[stop.column-from:], text)
 			next = stop.column + between
 		}
