@@ -22,8 +22,8 @@ var repetitions = struct {
 type repetition struct {
 	number, all int // from 0, and of how many
 
-	sums    []*summary // of its simulations, in their order, all repetitions up to this one included
-	next    int        // which of them comes next
+	sums    []any // pointers to what has come of its simulations, in their order, up to now
+	next    int   // which of them comes next
 	running bool
 }
 
@@ -77,14 +77,15 @@ func (r *repetition) part(n int) (first, end int) {
 	return begin + (r.number-1)*each, begin + r.number*each
 }
 
-// sample is what a simulation has to play, and what has come of it in the repetitions before.
-func (r *repetition) sample(n int) (sum *summary, first, end int) {
+// sample is what a simulation has to play, and the sum of what has come of it in the
+// repetitions before, to which it adds.
+func sample[S any](r *repetition, n int) (sum *S, first, end int) {
 	repetitions.Lock()
 	defer repetitions.Unlock()
 	if r.next == len(r.sums) {
-		r.sums = append(r.sums, &summary{})
+		r.sums = append(r.sums, new(S))
 	}
-	sum = r.sums[r.next]
+	sum = r.sums[r.next].(*S)
 	r.next++
 	first, end = r.part(n)
 	return sum, first, end

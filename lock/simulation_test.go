@@ -53,7 +53,7 @@ type summary struct {
 func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin bool, run func(w *sim.World) sim.Tally) summary {
 	t.Helper()
 	lazily(t)
-	s, first, end := repeated(t).sample(n)
+	s, first, end := sample[summary](repeated(t), n)
 	before := s.runs
 	s.wanted += end - first
 	var mu sync.Mutex
