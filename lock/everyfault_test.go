@@ -41,7 +41,7 @@ func arena(t *testing.T) *tabletest.Snapshot {
 
 // endure runs one case in a bubble of its own. A goroutine that is left behind is a panic,
 // which names the case.
-func endure(t *testing.T, arena *tabletest.Snapshot, s *scenario, o *ordeal) (made []string, struck int) {
+func endure(t *testing.T, arena *tabletest.Snapshot, s *scenario, o *ordeal) (made []string, struck []int) {
 	t.Helper()
 	name := s.name
 	for _, k := range o.strikes {
@@ -91,7 +91,7 @@ func TestEveryFault(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	empty := arena(t)
 	kinds := tries{cases: map[string]int{}}
-	var goal, broken atomic.Int64
+	var goal, broken, came atomic.Int64
 	t.Run("all", func(t *testing.T) {
 		for _, s := range scenarios() {
 			t.Run(s.name, func(t *testing.T) {
@@ -115,7 +115,8 @@ func TestEveryFault(t *testing.T) {
 								t.Error(v)
 							}
 							violations += len(o.violations)
-							if hits > 0 {
+							came.Add(o.came.Load())
+							if hits[0] > 0 {
 								kinds.add(m.name, 1)
 								struck++
 							}
