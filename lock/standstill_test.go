@@ -207,8 +207,12 @@ func (h *holding) keeps(err error) {
 	}
 }
 
-// told checks that a process which has stood still knows what it has lost meanwhile.
+// told checks that a process which has stood still knows what it has lost meanwhile, unless
+// it stands still again: then it is asked after that.
 func (o *ordeal) told(p *process) {
+	if p.machine.stands() {
+		return
+	}
 	for _, h := range o.all() {
 		o.mu.Lock()
 		givenUp := h.givenUp
