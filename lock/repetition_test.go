@@ -62,13 +62,18 @@ func times(count, cpu *flag.Flag) int {
 // enough is how many seeds goals need that are about their average.
 const enough = 5
 
-// part is what this repetition plays of n seeds: from first to below end. The first one plays
-// as many as averages need, the others at least one each, and no two the same.
-func (r *repetition) part(n int) (first, end int) {
+// part is share, but for the first repetition, which plays as many seeds as averages need.
+func (r *repetition) part(n int) (first, end int) { return r.split(n, min(n, enough)) }
+
+// share is what this repetition plays of n seeds: from first to below end, at least one, and
+// none that another one plays.
+func (r *repetition) share(n int) (first, end int) { return r.split(n, 1) }
+
+func (r *repetition) split(n, least int) (first, end int) {
 	if r.all == 1 {
 		return 0, n
 	}
-	begin := max((n+r.all-1)/r.all, min(n, enough))
+	begin := max((n+r.all-1)/r.all, least)
 	if r.number == 0 {
 		return 0, begin
 	}
