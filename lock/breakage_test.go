@@ -30,17 +30,19 @@ type object = map[string]any
 
 // breakages is what has to be noticed.
 func breakages() []breakage {
-	return []breakage{
-		{"writes without a guard", "take over from a dead session", "exclusion: a holder went on", func(operation string, request object) bool {
-			for _, action := range actionsOf(operation, request) {
-				if check, ok := action["ConditionCheck"].(object); ok {
-					check["ConditionExpression"] = "attribute_exists(pk)"
-					delete(check, "ExpressionAttributeNames")
-					delete(check, "ExpressionAttributeValues")
-				}
+	unguarded := func(operation string, request object) bool {
+		for _, action := range actionsOf(operation, request) {
+			if check, ok := action["ConditionCheck"].(object); ok {
+				check["ConditionExpression"] = "attribute_exists(pk)"
+				delete(check, "ExpressionAttributeNames")
+				delete(check, "ExpressionAttributeValues")
 			}
-			return true
-		}},
+		}
+		return true
+	}
+	return []breakage{
+		{"writes without a guard", "take over from a dead session", "exclusion: a holder went on", unguarded},
+		{"writes without a guard after it stood still", "guarded write", "exclusion: a write under fence", unguarded},
 		{"commits without a guard", "take over from a dead Fixed lease", "exclusion: a holder went on", unconditional("released_nonce", "owner")},
 		{"acquires without a condition", "wait for another process", "exclusion: a lock was granted before its holder was told", unconditional("owner", "")},
 		{"releases without a condition", "take over from a dead session", "exclusion: a holder went on", unconditional("released_nonce", "owner")},

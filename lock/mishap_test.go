@@ -24,6 +24,12 @@ type mishap struct {
 	strike func(p *process)
 	after  bool
 
+	// anyway says that a request is sent although it was ended before it was: its process had
+	// seen to that already.
+	anyway bool
+
+	others bool // somebody else comes in meanwhile
+
 	times int // how many calls in a row are hit; 0 for one
 
 	// severe says that the operation may fail of it. Anything else is for the client to
@@ -94,6 +100,15 @@ func mishaps() []mishap {
 			mishap{name: text, strike: jump, severe: true},
 			mishap{name: text + " after applying", strike: jump, after: true, severe: true})
 	}
+	for _, others := range []bool{false, true} {
+		text, stall := "", func(p *process) { p.stall(others) }
+		if others {
+			text = " while somebody else comes in"
+		}
+		list = append(list,
+			mishap{name: "paused before sending" + text, strike: stall, anyway: true, others: others, severe: true},
+			mishap{name: "paused after applying" + text, strike: stall, after: true, others: others, severe: true})
+	}
 	return list
 }
 
@@ -122,6 +137,8 @@ type process struct {
 	cancel  context.CancelFunc
 	crashed atomic.Bool // and is never heard of again
 	paused  bool        // goes on once others have had its locks
+	machine halting
+	apart   bool // from the scenario: nothing happens to its calls
 }
 
 // giveUp has the caller lose patience.
@@ -145,9 +162,23 @@ func (p *process) resume() {
 	p.line.cut(open)
 }
 
-// Do sends a request of the process's to the engine. It is the place where calls are
-// counted, and what is due to one of them strikes.
+// Do sends a request of the process's to the engine, unless the process stands still: then
+// requests wait, and answers do.
 func (p *process) Do(r *http.Request) (*http.Response, error) {
+	if p.apart {
+		return p.to.Do(r)
+	}
+	p.machine.stand()
+	resp, err := p.send(r)
+	p.machine.stand()
+	if err == nil && (r.Context().Err() != nil || p.crashed.Load()) {
+		return nil, errors.Join(errCrashed, r.Context().Err(), resp.Body.Close())
+	}
+	return resp, err
+}
+
+// send is the place where calls are counted, and what is due to one of them strikes.
+func (p *process) send(r *http.Request) (*http.Response, error) {
 	o := p.ordeal
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	m, hit := o.due(operation)
@@ -166,12 +197,12 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 	if p.crashed.Load() {
 		return nil, errCrashed
 	}
+	if m.anyway {
+		r = r.Clone(context.WithoutCancel(r.Context()))
+	}
 	resp, err := p.to.Do(r)
 	if m.after {
 		m.strike(p)
-	}
-	if err == nil && (r.Context().Err() != nil || p.crashed.Load()) {
-		return nil, errors.Join(errCrashed, r.Context().Err(), resp.Body.Close())
 	}
 	return resp, err
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/keys"
@@ -28,11 +31,14 @@ type ordeal struct {
 	made    []string // operations of the calls of the scenario
 
 	processes []*process
-	targets   []lock.Target // that anybody has asked for
+	other     *process       // who comes in where a process stands still; nil where nobody does
+	stalls    sync.WaitGroup // processes that stand still
+	came      atomic.Int64   // locks that the other has had meanwhile
+	targets   []lock.Target  // that anybody has asked for
 
 	mu         sync.Mutex
 	counting   bool
-	struck     int // how many calls were
+	struck     []int // how many calls were, by strike
 	holdings   []*holding
 	effects    []*effect
 	violations []string
@@ -89,10 +95,8 @@ func (o *ordeal) due(operation string) (m *mishap, hit bool) {
 	n, last := len(o.made), 0
 	for i := range o.strikes {
 		k := &o.strikes[i]
-		if n >= k.call && n < k.call+max(k.times, 1) {
-			if k.concerns(operation) {
-				o.struck++
-			}
+		if n >= k.call && n < k.call+max(k.times, 1) && k.concerns(operation) {
+			o.struck[i]++
 			return &k.mishap, true
 		}
 		last = max(last, k.call)
@@ -105,19 +109,26 @@ func (o *ordeal) due(operation string) (m *mishap, hit bool) {
 
 // begin is where the calls of the scenario begin to count.
 func (o *ordeal) begin() {
+	if slices.ContainsFunc(o.strikes, func(k strike) bool { return k.others }) {
+		o.other = o.process().warm()
+		o.other.apart = true
+	}
 	o.engine.ResetRequests()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.counting = true
+	o.counting, o.struck = true, make([]int, len(o.strikes))
 }
 
-// end ends what goes wrong, and says how often it has.
-func (o *ordeal) end() (struck int) {
+// end ends what goes wrong, and says how often each strike has hit. Who stands still goes on
+// in their own time.
+func (o *ordeal) end() (struck []int) {
 	o.mu.Lock()
 	o.counting = false
 	struck = o.struck
 	o.mu.Unlock()
 	o.engine.ClearFaults()
+	synctest.Wait() // for whoever is about to stand still
+	o.stalls.Wait()
 	return struck
 }
 
@@ -144,7 +155,9 @@ func (o *ordeal) process() *process {
 	p.ctx, p.cancel = context.WithTimeout(o.Context(), patience)
 	config := quiet
 	config.HomeRegion = tabletest.Region // spares the question for replicas
-	c, err := lock.New(o.openOver(p.line, table.Schema{Name: "app"}, table.WithClock(p.clock.now)), config)
+	tbl, err := table.Open(onMachine{o.sdk(p.line), &p.machine}, table.Schema{Name: "app"}, table.WithClock(p.clock.now))
+	require.NoError(o, err)
+	c, err := lock.New(tbl, config)
 	require.NoError(o, err)
 	p.Client = c
 	o.processes = append(o.processes, p)
@@ -209,7 +222,7 @@ func (p *process) granted(l *lock.Lease, before []*holding) *holding {
 		switch {
 		case h.Fence() == l.Fence(), h.Fence() > l.Fence() && slices.Contains(before, h):
 			o.violated("fence: %d was granted after %d", l.Fence(), h.Fence())
-		case h.Fence() < l.Fence() && !givenUp && h.Context().Err() == nil:
+		case h.Fence() < l.Fence() && !givenUp && h.Context().Err() == nil && !h.of.machine.stands(): // see told
 			o.violated("exclusion: a lock was granted before its holder was told")
 		}
 	}
@@ -256,24 +269,38 @@ func (p *process) acquireAll(targets []lock.Target, opts ...lock.Option) (b *loc
 	return b, list
 }
 
-// effect has a write of its own applied, and notes what apply says of it.
-func (o *ordeal) effect(apply func(op table.Op) error) error {
+// effect has a write of its own applied under the leases of holdings, and notes what apply
+// says of it. The row tells the order of the writes under each lock.
+func (o *ordeal) effect(under []*holding, apply func(op table.Op) error) error {
 	o.mu.Lock()
 	e := &effect{name: fmt.Sprint("effect", len(o.effects)), uncertain: true}
 	o.effects = append(o.effects, e)
-	o.mu.Unlock()
 	n := table.Attr(e.name)
-	err := apply(table.Update(o.row("effects"), n.Set(n.OrElse(0).Plus(1))))
+	changes := []table.Change{n.Set(n.OrElse(0).Plus(1))}
+	for _, h := range under {
+		order := table.Attr(o.orderOf(h.Target()))
+		changes = append(changes, order.Set(order.OrElse([]int64{}).Append([]int64{h.Fence()})))
+	}
+	o.mu.Unlock()
+	err := apply(table.Update(o.row("effects"), changes...))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e.applied = err == nil
-	e.uncertain = err != nil && !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrReleased) && len(table.Conditions(err)) == 0
+	// A context that ended with the lease says nothing of what was sent before.
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	refused := (errors.Is(err, lock.ErrLost) || errors.Is(err, lock.ErrReleased)) && !ended || len(table.Conditions(err)) > 0
+	e.uncertain = err != nil && !refused
 	return err
+}
+
+// orderOf names the attribute that tells the order of the writes under a lock.
+func (o *ordeal) orderOf(target lock.Target) string {
+	return fmt.Sprint("order", slices.Index(o.targets, target))
 }
 
 // write writes something under the lock.
 func (h *holding) write() error {
-	err := h.of.ordeal.effect(func(op table.Op) error { return h.Write(h.of.ctx, op) })
+	err := h.of.ordeal.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
 	h.judge("write", err)
 	return err
 }
@@ -281,7 +308,7 @@ func (h *holding) write() error {
 // commit writes something and gives the lock up.
 func (h *holding) commit() error {
 	h.parts()
-	err := h.of.ordeal.effect(func(op table.Op) error { return h.Commit(h.of.ctx, op) })
+	err := h.of.ordeal.effect([]*holding{h}, func(op table.Op) error { return h.Commit(h.of.ctx, op) })
 	h.judge("commit", err)
 	h.gone("commit", err)
 	return err
@@ -365,7 +392,7 @@ func (o *ordeal) settle() {
 	time.Sleep(late + time.Second)
 	o.haunt(ctx, next)
 	for _, h := range next {
-		if err := o.effect(func(op table.Op) error { return h.Write(ctx, op) }); err != nil || h.Context().Err() != nil {
+		if err := o.effect([]*holding{h}, func(op table.Op) error { return h.Write(ctx, op) }); err != nil || h.Context().Err() != nil {
 			o.violated("exclusion: somebody else's lock was lost: %v, %v", err, context.Cause(h.Context()))
 		}
 		if err := h.Release(ctx); err != nil {
@@ -425,7 +452,7 @@ func (o *ordeal) haunt(ctx context.Context, next []*holding) {
 			continue
 		}
 		// By hand, since a lease may know without a request that it is over.
-		err := o.effect(func(op table.Op) error { return o.table.Write(ctx, op, h.Guard()) })
+		err := o.effect([]*holding{h}, func(op table.Op) error { return o.table.Write(ctx, op, h.Guard()) })
 		if !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrReleased) {
 			o.violated("exclusion: a write under a lease that is over ended with %v", err)
 		}
@@ -455,8 +482,8 @@ func (o *ordeal) closeAll(ctx context.Context) {
 	time.Sleep(time.Minute)
 }
 
-// account looks at what is left: nothing is held, and every effect is there as often as was
-// said.
+// account looks at what is left: nothing is held, every effect is there as often as was said,
+// and none under a lease was applied after one of the next holder's.
 func (o *ordeal) account() {
 	list := []keys.Key{o.row("effects")}
 	for _, h := range o.all() {
@@ -483,10 +510,24 @@ func (o *ordeal) account() {
 			o.violated("effect: applied %d times; acknowledged %v, uncertain %v", n, e.applied, e.uncertain)
 		}
 	}
+	for _, target := range o.asked() {
+		list, _ := items[0][o.orderOf(target)].(*types.AttributeValueMemberL)
+		if list == nil {
+			continue
+		}
+		last := int64(0)
+		for _, av := range list.Value {
+			fence := number(o.T, av)
+			if fence < last {
+				o.violated("exclusion: a write under fence %d was applied after one under %d", fence, last)
+			}
+			last = fence
+		}
+	}
 }
 
 // run goes through a scenario, and says which calls it has made, and how many went wrong.
-func (o *ordeal) run(scenario func(*ordeal)) (made []string, struck int) {
+func (o *ordeal) run(scenario func(*ordeal)) (made []string, struck []int) {
 	scenario(o)
 	struck = o.end()
 	o.settle()

@@ -167,8 +167,8 @@ func scenarios() []scenario {
 		{"acquire all", func(o *ordeal) {
 			p := o.process().warm()
 			o.begin()
-			if b, _ := p.acquireAll(targets()); b != nil {
-				_ = o.effect(func(op table.Op) error { return b.Write(p.ctx, op) })
+			if b, list := p.acquireAll(targets()); b != nil {
+				_ = o.effect(list, func(op table.Op) error { return b.Write(p.ctx, op) })
 			}
 		}},
 		{"acquire all Fixed", func(o *ordeal) {
@@ -286,7 +286,7 @@ func (o *ordeal) commitAll(b *lock.Bundle, list []*holding) {
 	for _, h := range list {
 		h.parts()
 	}
-	err := o.effect(func(op table.Op) error { return b.Commit(list[0].of.ctx, op) })
+	err := o.effect(list, func(op table.Op) error { return b.Commit(list[0].of.ctx, op) })
 	for _, h := range list {
 		h.judge("commit of a bundle", err)
 		h.gone("commit of a bundle", err)
@@ -299,8 +299,8 @@ func (o *ordeal) goesOn(old *holding) {
 		return // nobody has
 	}
 	for _, err := range []error{
-		o.effect(func(op table.Op) error { return old.Write(o.Context(), op) }),
-		o.effect(func(op table.Op) error { return old.Commit(o.Context(), op) }),
+		o.effect([]*holding{old}, func(op table.Op) error { return old.Write(o.Context(), op) }),
+		o.effect([]*holding{old}, func(op table.Op) error { return old.Commit(o.Context(), op) }),
 		old.Release(o.Context()),
 	} {
 		if err == nil {
@@ -311,7 +311,7 @@ func (o *ordeal) goesOn(old *holding) {
 
 // effectOfTheForced writes under a lease that was taken away.
 func (h *holding) effectOfTheForced() error {
-	err := h.of.ordeal.effect(func(op table.Op) error { return h.Write(h.of.ctx, op) })
+	err := h.of.ordeal.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
 	if err == nil {
 		h.of.ordeal.violated("exclusion: a write went through after a forced release")
 	}
@@ -349,7 +349,7 @@ func (o *ordeal) every() {
 			return nil
 		}
 		h.parts()
-		err := o.effect(func(op table.Op) error { return h.Commit(ctx, op) })
+		err := o.effect([]*holding{h}, func(op table.Op) error { return h.Commit(ctx, op) })
 		if err == nil {
 			last = at
 			h.gone("commit", err)

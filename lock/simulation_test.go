@@ -39,45 +39,40 @@ func lazily(t *testing.T) {
 type summary struct {
 	sim.Tally
 
+	wanted              int // seeds that there are to play
 	runs, requests, bad int // runs, and those with violations
 	virtual             float64
 	faults, conflicts   int
 }
 
 // simulate runs a workload once for each seed, a few at a time, and reports what it finds, or
-// returns it where a twin is expected to fail. On a slow machine it stops where a third of
-// the time is used up that go test gives, and says so.
+// returns it where a twin is expected to fail. Where go test is told to repeat tests, each
+// repetition plays other seeds, and the summary is of all up to now. It uses no more than half
+// of the time that go test has left, since others need some, and fails where that was not
+// enough.
 func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin bool, run func(w *sim.World) sim.Tally) summary {
 	t.Helper()
 	lazily(t)
-	var s summary
+	s, first, end := sample[summary](repeated(t), n)
+	before := s.runs
+	s.wanted += end - first
 	var mu sync.Mutex
 	const parts = 4
-	enough := func() bool { return false }
+	late := func() bool { return false }
 	if end, limited := t.Deadline(); limited {
-		last := time.Now().Add(time.Until(end) / 3)
-		enough = func() bool { return time.Now().After(last) }
+		last := time.Now().Add(time.Until(end) / 2)
+		late = func() bool { return time.Now().After(last) }
 	}
 	t.Run("seeds", func(t *testing.T) {
 		for part := range parts {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
-				for i := part; i < n && !enough(); i += parts {
+				for i := first + part; i < end && !late(); i += parts {
 					var tally sim.Tally
 					seed := *simFrom + uint64(i)
 					r := sim.Run(t, sim.Options{Seed: seed, Profile: profile(seed)}, func(w *sim.World) { tally = run(w) })
 					mu.Lock()
-					s.Add(tally)
-					s.runs++
-					s.requests += r.Requests
-					s.virtual += r.Virtual.Hours()
-					for _, hits := range r.Faults {
-						s.faults += hits
-					}
-					s.conflicts += r.Faults["conflict"]
-					if len(r.Violations) > 0 {
-						s.bad++
-					}
+					s.add(tally, r)
 					mu.Unlock()
 					if !twin {
 						for _, v := range r.Violations {
@@ -88,27 +83,48 @@ func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin b
 			})
 		}
 	})
-	t.Logf("%d of %d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.runs, n, s.requests, s.faults, s.virtual,
+	if played := s.runs - before; played < end-first {
+		t.Errorf("cut short after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, end-first)
+	}
+	t.Logf("%d of %d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.runs, s.wanted, s.requests, s.faults, s.virtual,
 		s.Acknowledged, s.Refused, s.Unknown)
-	return s
+	return *s
 }
+
+// add adds a run.
+func (s *summary) add(tally sim.Tally, r sim.Result) {
+	s.Add(tally)
+	s.runs++
+	s.requests += r.Requests
+	s.virtual += r.Virtual.Hours()
+	for _, hits := range r.Faults {
+		s.faults += hits
+	}
+	s.conflicts += r.Faults["conflict"]
+	if len(r.Violations) > 0 {
+		s.bad++
+	}
+}
+
+// played is that as many seeds were played as had to be.
+func (s *summary) played() measure { return atLeast(s.runs, "seeds", s.wanted) }
 
 func fair(uint64) sim.Profile { return sim.Profile{} }
 
 // F1: clients that sleep beyond their leases lose no update that was acknowledged.
 func TestLockSetGuarded(t *testing.T) {
 	s := simulate(t, seeds(1000), fair, false, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1}.Run)
-	figure(t, "F1, guarded", exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.Refused, "writes of stale holders refused", s.runs))
+	figure(t, "F1, guarded", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.Refused, "writes of stale holders refused", s.runs))
 }
 
 // F2: the same without the guard shows that there was something to lose.
 func TestLockSetUnguarded(t *testing.T) {
 	s := simulate(t, seeds(100), fair, true, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1, Unguarded: true}.Run)
-	figure(t, "F2, not guarded", atLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20))
+	figure(t, "F2, not guarded", s.played(), atLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20))
 }
 
 // The same as F1 while everything else goes wrong, too.
 func TestLockSetUnderFaults(t *testing.T) {
 	s := simulate(t, seeds(100), sim.Swarm, false, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1}.Run)
-	figure(t, "F1, under faults", exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.faults, "faults", s.runs))
+	figure(t, "F1, under faults", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.faults, "faults", s.runs))
 }

@@ -51,6 +51,7 @@ type operation struct {
 	wrote     int64 // no two operations write the same
 	again     bool  // an earlier one under the lease may have released it
 	call, ret int64
+	left      int64 // when its client gave up, of one without an answer; 0 for never
 
 	excused bool // lost, and somebody may have acquired without having been told
 }
@@ -75,6 +76,17 @@ func models() []model {
 		{name: "register", values: true},
 		{name: "guarded register", fences: true, values: true},
 	}
+}
+
+// count is where a model counts what it finds.
+func (m model) count(v *Verdict) *int {
+	switch {
+	case !m.values:
+		return &v.Lock
+	case !m.fences:
+		return &v.Register
+	}
+	return &v.Object
 }
 
 // situation is a model's state.
@@ -130,27 +142,42 @@ func (m model) step(s situation, o *operation) (situation, bool) {
 //     where its guard refuses it. One that was read has taken effect before the first who read
 //     it came back.
 //   - An acquisition without an answer matters to those who have lost the lock: it may be what
-//     they have lost it to. Releases without an answer do not matter, since acquiring is
-//     always possible.
+//     they have lost it to, where it was called before they were told, and given up after they
+//     had begun to acquire, since it has to name the lease that it takes the lock from. Each
+//     acquisition that takes effect counts the fence up by one, since rows of locks outlive
+//     worlds, and so this one has the next: where somebody is known to have been granted that,
+//     it was lost to them. Releases without
+//     an answer do not matter, since acquiring is always possible.
 func closed(history []*operation) []*operation {
-	seen := map[int64]int64{} // when each value was first known to be there
-	taken := int64(open)      // since when somebody may have acquired without having been told
+	seen := map[int64]int64{}         // when each value was first known to be there
+	granted := map[int64]*operation{} // acquisitions by their fences
+	var ghosts []*operation           // acquisitions without an answer
 	for _, o := range history {
 		if (o.kind == reads || o.kind == changes) && o.outcome == succeeded {
 			if at, ok := seen[o.read]; !ok || o.ret < at {
 				seen[o.read] = o.ret
 			}
 		}
-		if o.kind == acquires && o.outcome == unclear {
-			taken = min(taken, o.call)
+		switch {
+		case o.kind != acquires:
+		case o.outcome == succeeded:
+			granted[o.fence] = o
+		case o.outcome == unclear:
+			ghosts = append(ghosts, o)
 		}
+	}
+	excused := func(o *operation) bool {
+		mine := granted[o.fence]
+		return granted[o.fence+1] == nil && slices.ContainsFunc(ghosts, func(g *operation) bool {
+			return g.call <= o.ret && (mine == nil || g.left == 0 || g.left >= mine.call)
+		})
 	}
 	list := make([]*operation, 0, len(history))
 	for _, o := range history {
 		c := *o
 		switch at, ok := seen[o.wrote]; {
 		case o.outcome == lost:
-			c.excused = taken <= o.ret
+			c.excused = excused(o)
 		case o.outcome == succeeded:
 		case o.wrote != 0 && ok:
 			c.outcome, c.ret = succeeded, at

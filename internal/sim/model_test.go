@@ -12,6 +12,11 @@ func TestModels(t *testing.T) {
 		return &operation{kind: kind, outcome: outcome, fence: fence, call: call, ret: ret}
 	}
 	ok := func(kind kind, fence int64, call, ret int64) *operation { return op(kind, succeeded, fence, call, ret) }
+	gaveUp := func(call, left int64) *operation {
+		o := op(acquires, unclear, 0, call, open)
+		o.left = left
+		return o
+	}
 	write := func(outcome outcome, fence, value int64, call, ret int64) *operation {
 		o := op(writes, outcome, fence, call, ret)
 		o.wrote = value
@@ -60,6 +65,18 @@ func TestModels(t *testing.T) {
 		},
 		"lost to somebody who came later": {
 			history: []*operation{ok(acquires, 5, 1, 2), write(lost, 5, 1, 3, 4), op(acquires, unclear, 0, 5, open), ok(acquires, 6, 7, 8)}, lock: illegal, object: illegal,
+		},
+		"lost to somebody who had given up before": {
+			history: []*operation{gaveUp(1, 2), ok(acquires, 5, 3, 4), write(lost, 5, 1, 5, 6)}, lock: illegal, object: illegal,
+		},
+		"lost to somebody who gave up meanwhile": {
+			history: []*operation{gaveUp(1, 4), ok(acquires, 5, 3, 4), write(lost, 5, 1, 5, 6)},
+		},
+		"lost to nobody, and granted next to somebody who came later": {
+			history: []*operation{ok(acquires, 5, 1, 2), op(acquires, unclear, 0, 2, open), write(lost, 5, 1, 3, 4), ok(acquires, 6, 5, 6)}, lock: illegal, object: illegal,
+		},
+		"lost to somebody who was not told, before somebody came later": {
+			history: []*operation{ok(acquires, 5, 1, 2), op(acquires, unclear, 0, 2, open), write(lost, 5, 1, 3, 4), ok(acquires, 7, 5, 6)},
 		},
 		"released, and held by whom it was before": {
 			history: []*operation{ok(acquires, 5, 1, 2), ok(releases, 5, 3, 4), ok(isHeld, 5, 5, 6)}, lock: illegal, object: illegal,

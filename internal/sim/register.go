@@ -36,25 +36,35 @@ type Register struct {
 	Lease      time.Duration // defaults to 5 s
 	Overslept  float64       // share of the writes before which the process is paused, mostly beyond the lease
 	Guard      Guard
+	Swept      bool // negative twin: now and then a lock's row is deleted while the lock is held
 }
 
 // Linearity is what came of a run.
 type Linearity struct {
 	Tally
 
-	Histories  int // one for each register and model
-	Operations int
-	Illegal    int // histories that are not linearizable
-	Undecided  int // histories of which that could not be told
+	Worlds     int
+	Histories  int     // one for each register, each judged by all models
+	Operations int     // of all histories
+	Undecided  int     // histories of which a model could not tell whether they are linearizable
+	Illegal    int     // histories that are not linearizable, by one model at least
+	By         Verdict // how many of those by each model
 }
+
+// Verdict is how many histories each model has found not to be linearizable.
+type Verdict struct{ Lock, Register, Object int }
 
 // Add adds another one.
 func (l *Linearity) Add(o Linearity) {
 	l.Tally.Add(o.Tally)
+	l.Worlds += o.Worlds
 	l.Histories += o.Histories
 	l.Operations += o.Operations
-	l.Illegal += o.Illegal
 	l.Undecided += o.Undecided
+	l.Illegal += o.Illegal
+	l.By.Lock += o.By.Lock
+	l.By.Register += o.By.Register
+	l.By.Object += o.By.Object
 }
 
 // Run runs the workload and checks it.
@@ -136,7 +146,9 @@ func (c *registrant) called(of int, o operation) *operation {
 func (c *registrant) returned(of int, o *operation, end func(o *operation)) {
 	c.mu.Lock()
 	end(o)
-	if o.outcome != unclear {
+	if o.outcome == unclear {
+		o.left = c.now()
+	} else {
 		o.ret = c.now()
 	}
 	text := o.String()
@@ -155,6 +167,9 @@ func (c *registrant) round(ctx context.Context) {
 	l := c.acquire(ctx, of)
 	if l == nil {
 		return
+	}
+	if c.Swept && c.IntN(20) == 0 {
+		c.sweep(l)
 	}
 	certain := true // whether all writes under the lease have been answered
 	held := true
@@ -212,6 +227,13 @@ func (c *registrant) acquire(ctx context.Context, of int) *lock.Lease {
 		}
 	})
 	return l
+}
+
+// sweep has the row of a lock deleted that is held, as nobody may.
+func (c *registrant) sweep(l *lock.Lease) {
+	w := c.world
+	w.At(time.Now().Add(time.Millisecond), func() { w.must(w.table.Write(w.ctx, table.Delete(l.Key()))) })
+	c.Sleep(2 * time.Millisecond)
 }
 
 func (c *registrant) read(ctx context.Context, of int) *operation {
@@ -334,6 +356,7 @@ func (c *registrant) release(ctx context.Context, of int, l *lock.Lease, again b
 func (r *registers) check() (l Linearity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	l.Worlds = 1
 	for of, history := range r.history {
 		value, err := valueAt(r.world.Context(), r.world.Table(), r.key(of))
 		r.world.must(err)
@@ -343,16 +366,24 @@ func (r *registers) check() (l Linearity) {
 			l.count(o)
 		}
 		history = closed(history)
+		l.Histories++
+		bad, open := false, false
 		for _, m := range models() {
-			l.Histories++
 			switch m.check(history) {
 			case illegal:
-				l.Illegal++
+				bad = true
+				*m.count(&l.By)++
 				r.world.Violation("register %d: %d operations are not linearizable as a %s", of, len(history), m.name)
 			case undecided:
-				l.Undecided++
+				open = true
 				r.world.Violation("register %d: whether %d operations are linearizable as a %s could not be decided", of, len(history), m.name)
 			}
+		}
+		if bad {
+			l.Illegal++
+		}
+		if open {
+			l.Undecided++
 		}
 	}
 	return l
