@@ -89,7 +89,7 @@ func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) 
 // Cost: one conditional write, whether it succeeds or not. One more where the client has no
 // session yet (unless Fixed); where the lock has been held for longer than a lease under a
 // session that is not known to live; and where only the answer to the first could tell how
-// far the local clock is off.
+// far the local clock is off, or what fence a new row has to begin with.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	lease, err := c.acquire(ctx, target, opts, (*acquisition).tryOnce)
 	return lease, wrap("try acquire", err)

@@ -48,7 +48,8 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 // write of a critical section makes the release free. After an error the lock is still held
 // and the call can be repeated, unless the error matches ErrLost, or the answer was lost for
 // good (table.ErrUnreachable, or ctx ended): then what was applied is not known. Calling
-// again is safe even so; ErrReleased is then the answer if the first call was applied.
+// again is safe even so; ErrReleased is then the answer if the first call was applied, and
+// ErrLost where that cannot be told, since the lock was lost or taken by force meanwhile.
 //
 // Cost: twice the operations' write units, plus two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
