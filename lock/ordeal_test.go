@@ -110,8 +110,9 @@ func (o *ordeal) due(operation string) (m *mishap, hit bool) {
 // begin is where the calls of the scenario begin to count.
 func (o *ordeal) begin() {
 	if slices.ContainsFunc(o.strikes, func(k strike) bool { return k.others }) {
-		o.other = o.process().warm()
+		o.other = o.process()
 		o.other.apart = true
+		o.other.warm()
 	}
 	o.engine.ResetRequests()
 	o.mu.Lock()
