@@ -144,7 +144,7 @@ func (n *network) accept() {
 		n.at(e.at, e.do)
 	}
 	for _, f := range list {
-		f.Keys = keysOf(f.body, n.world.scheme.PK, n.world.scheme.SK)
+		f.read(f.body, n.world.scheme.PK, n.world.scheme.SK)
 	}
 	slices.SortFunc(list, (*flight).compare)
 	for _, f := range list {
@@ -178,25 +178,36 @@ func (n *network) back(f *flight) {
 
 // send schedules what becomes of a request.
 func (n *network) send(f *flight) {
-	o := &f.outcome
-	n.world.note(f.Process, "sends", f.String(), o.String())
+	w, o := n.world, &f.outcome
+	w.note(f.Process, "sends", f.String(), o.String())
+	if f.Operation == transacts {
+		w.transactions++
+	}
 	now := time.Now()
-	if o.Lose {
+	if o.Slow {
+		w.met(slow)
+	}
+	if o.Lost != "" {
+		if len(o.Again) == 0 { // or else it is counted when it arrives
+			w.met(o.Lost)
+		}
 		n.at(now.Add(o.There+o.Back), func() { n.answer(f, reply{err: reset()}) })
 	} else {
 		n.at(now.Add(o.There), func() {
-			r := n.deliver(f, o.Refuse, o.Fault)
-			if o.LoseReply {
+			r := n.deliver(f, o.Faults)
+			if o.ReplyLost {
+				w.met(replyLost)
 				r = reply{err: reset()}
 			}
 			n.at(time.Now().Add(o.Back), func() { n.answer(f, r) })
 		})
 	}
-	for _, later := range o.Again {
-		n.at(now.Add(later), func() {
-			if r := n.deliver(f, "", nil); r.err == nil && r.response.StatusCode == http.StatusOK {
+	for _, late := range o.Again {
+		n.at(now.Add(late.by), func() {
+			w.met(late.name)
+			if r := n.deliver(f, nil); r.err == nil && r.response.StatusCode == http.StatusOK {
 				for _, key := range f.Keys {
-					n.world.stragglers[key]++
+					w.stragglers[key]++
 				}
 			}
 		})
@@ -207,24 +218,35 @@ func (n *network) send(f *flight) {
 func reset() error { return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET} }
 
 // deliver gives a request to the engine.
-func (n *network) deliver(f *flight, refuse string, faults []tabletest.Fault) reply {
+func (n *network) deliver(f *flight, faults []tabletest.Fault) reply {
 	w := n.world
-	if refuse != "" {
-		w.note(f.Process, "refused", f.String(), refuse)
-		return reply{response: refusal(refuse)} //nolint:bodyclose // by the client
-	}
 	w.engine.ResetRequests()
 	w.engine.Inject(faults...)
 	again := f.http.Clone(context.Background())
 	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(f.body)), int64(len(f.body))
 	response, err := w.engine.HTTPClient().Do(again) //nolint:bodyclose // by the client
 	w.engine.ClearFaults()
-	what := "lost"
+	what, how := "applied", "lost"
 	if err == nil {
-		what = strconv.Itoa(response.StatusCode)
+		how = strconv.Itoa(response.StatusCode)
 	}
-	w.applied++
-	w.note(f.Process, "applied", f.String(), what)
+	if len(faults) > 0 {
+		done := w.engine.Requests()[0] // the only one
+		names := happened(done.Faults, done.Code)
+		for _, name := range names {
+			w.met(name)
+			if name == conflict && f.Operation == transacts {
+				w.conflicts++
+			}
+		}
+		how = strings.Join(append([]string{how}, names...), ", ")
+		if done.Code != "" {
+			what = "refused"
+		}
+	} else if err == nil && response.StatusCode != http.StatusOK {
+		what = "refused"
+	}
+	w.note(f.Process, what, f.String(), how)
 	return reply{response: response, err: err}
 }
 

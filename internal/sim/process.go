@@ -174,7 +174,7 @@ func (p *Process) Crashed() bool {
 	return p.crashed
 }
 
-// Cut cuts the process off from the network, or joins it again. What is under way gets lost.
+// Cut cuts the process off from the network, or joins it again. What is under way arrives.
 func (p *Process) Cut(cut bool) {
 	p.mu.Lock()
 	p.cut = cut

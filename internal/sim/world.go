@@ -45,11 +45,12 @@ type World struct {
 	// Of the network's goroutine, or before it begins.
 	chance     *rand.Rand
 	scheduled  int
-	applied    int
 	faults     map[string]int
 	stragglers map[string]int // requests that came in late and were carried out, by the keys that they named
 	storm      time.Time      // until when requests are throttled
 	calm       bool           // no more faults, so that what is under way can end
+
+	transactions, conflicts int // TransactWriteItems that were sent, and those that were cancelled since they were to meet another one
 
 	history *history
 
@@ -68,8 +69,11 @@ type Result struct {
 	Events     []Event // of which History has the text
 	Violations []string
 	Requests   int
-	Faults     map[string]int // by kind
+	Faults     map[string]int // that happened, by kind
 	Virtual    time.Duration
+
+	Transactions int // TransactWriteItems among the requests
+	Conflicts    int // of them, those that were cancelled by a fault that had them meet another one
 }
 
 // Run runs body in a world of its own, in virtual time, and closes the world when it returns.
@@ -89,6 +93,7 @@ func Run(t *testing.T, o Options, body func(w *World)) Result {
 		result = Result{
 			Seed: o.Seed, Profile: w.Profile, History: text(events), Events: events, Violations: w.violations,
 			Requests: w.network.count, Faults: w.faults, Virtual: virtual,
+			Transactions: w.transactions, Conflicts: w.conflicts,
 		}
 	})
 	return result
