@@ -35,6 +35,7 @@ type network struct {
 	inbox  []*flight
 	agenda []*event // to be scheduled
 	ended  bool     // requests fail at once
+	late   delayed
 
 	events schedule // of run only
 	count  int      // requests so far
@@ -49,6 +50,12 @@ type flight struct {
 	body    []byte
 	reply   chan reply // of capacity 1
 	outcome Outcome
+}
+
+// delayed is what has been sent and is to come in late, or to be answered so.
+type delayed struct {
+	left int
+	last time.Time // when the last one is due
 }
 
 type reply struct {
@@ -186,6 +193,7 @@ func (n *network) send(f *flight) {
 	now := time.Now()
 	if o.Slow {
 		w.met(slow)
+		n.delay(now.Add(o.There + o.Back))
 	}
 	if o.Lost != "" {
 		if len(o.Again) == 0 { // or else it is counted when it arrives
@@ -199,11 +207,18 @@ func (n *network) send(f *flight) {
 				w.met(replyLost)
 				r = reply{err: reset()}
 			}
-			n.at(time.Now().Add(o.Back), func() { n.answer(f, r) })
+			n.at(time.Now().Add(o.Back), func() {
+				if o.Slow {
+					n.arrived()
+				}
+				n.answer(f, r)
+			})
 		})
 	}
 	for _, late := range o.Again {
+		n.delay(now.Add(late.by))
 		n.at(now.Add(late.by), func() {
+			n.arrived()
 			w.met(late.name)
 			if r := n.deliver(f, nil); r.err == nil && r.response.StatusCode == http.StatusOK {
 				for _, key := range f.Keys {
@@ -212,6 +227,30 @@ func (n *network) send(f *flight) {
 			}
 		})
 	}
+}
+
+// delay books that something comes late, and when.
+func (n *network) delay(until time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.late.left++
+	if until.After(n.late.last) {
+		n.late.last = until
+	}
+}
+
+// arrived books that it has come.
+func (n *network) arrived() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.late.left--
+}
+
+// missing is what is still to come late.
+func (n *network) missing() delayed {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.late
 }
 
 // reset is what a client's transport reports for what was lost.

@@ -22,6 +22,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 				run := func() string {
 					r := load.Play(t, sim.Options{Seed: seed, History: true}, false)
 					assert.Empty(t, r.Violations, "seed %d", seed)
+					assert.Zero(t, r.Missing, "seed %d", seed)
 					return r.History
 				}
 				first := run()

@@ -69,8 +69,7 @@ func (x *Worker) Within(ctx context.Context, d time.Duration) (context.Context, 
 // durations stands still, too, as that of a suspended machine does.
 func (x *Worker) Pause(d time.Duration, suspend bool) {
 	p := x.Process
-	p.Stop(suspend)
-	p.world.network.later(p.id, time.Now().Add(d), p.Resume)
+	p.world.network.later(p.id, time.Now().Add(d), p.Stop(suspend))
 	x.Sleep(time.Nanosecond) // goes off when the process goes on
 }
 

@@ -58,6 +58,7 @@ type World struct {
 	processes  []*Process
 	violations []string
 	running    map[*Process]int // workers
+	booting    int              // processes that are about to
 }
 
 // Result is what came of a run.
@@ -74,6 +75,7 @@ type Result struct {
 
 	Transactions int // TransactWriteItems among the requests
 	Conflicts    int // of them, those that were cancelled by a fault that had them meet another one
+	Missing      int // that were to come in late, or to be answered so, and had not when the world ended: none after Settle
 }
 
 // Run runs body in a world of its own, in virtual time, and closes the world when it returns.
@@ -93,7 +95,7 @@ func Run(t *testing.T, o Options, body func(w *World)) Result {
 		result = Result{
 			Seed: o.Seed, Profile: w.Profile, History: text(events), Events: events, Violations: w.violations,
 			Requests: w.network.count, Faults: w.faults, Virtual: virtual,
-			Transactions: w.transactions, Conflicts: w.conflicts,
+			Transactions: w.transactions, Conflicts: w.conflicts, Missing: w.network.missing().left,
 		}
 	})
 	return result
@@ -146,22 +148,27 @@ func (w *World) Violation(format string, args ...any) {
 
 // Calm ends all faults: what goes wrong no more can be waited for.
 func (w *World) Calm() {
-	done := make(chan struct{})
-	w.At(time.Now(), func() {
+	w.now(func() {
 		w.calm = true
 		for _, p := range w.list() {
 			p.Resume()
-			if p.isCut() {
-				p.Cut(false)
-			}
+			p.Cut(false)
 		}
-		close(done)
+	})
+}
+
+// now does something between all else, and returns when it is done.
+func (w *World) now(do func()) {
+	done := make(chan struct{})
+	w.At(time.Now(), func() {
+		defer close(done)
+		do()
 	})
 	<-done
 }
 
-// Wait waits until the workers of all processes that have not crashed have ended, and at most
-// for so long; false then.
+// Wait waits until the workers of all processes that have not crashed have ended and nobody
+// is about to boot, and at most for so long; false then.
 func (w *World) Wait(atMost time.Duration) bool {
 	pause := max(100*time.Millisecond, atMost/36000)
 	for end := time.Now().Add(atMost); ; time.Sleep(pause) {
@@ -175,17 +182,20 @@ func (w *World) Wait(atMost time.Duration) bool {
 }
 
 // Settle waits for the workers under faults, and then, where they have not come to an end
-// within an hour, without: whoever does not end then is stuck, which is a violation.
+// within an hour, without: whoever does not end then is stuck, which is a violation. It
+// returns when all that was to come in late has, so that there is nothing left that a
+// checker could miss. Then nothing goes wrong any more.
 func (w *World) Settle() { w.SettleWithin(time.Hour) }
 
 // SettleWithin is Settle for workloads that take longer than an hour.
 func (w *World) SettleWithin(atMost time.Duration) {
-	if w.Wait(atMost) {
-		return
-	}
+	w.Wait(atMost)
 	w.Calm()
 	if !w.Wait(atMost) {
 		w.Violation("stuck: nothing has gone wrong for %v, and somebody still waits", atMost)
+	}
+	for late := w.network.missing(); late.left > 0; late = w.network.missing() {
+		time.Sleep(max(time.Until(late.last), 0) + time.Millisecond)
 	}
 }
 
@@ -197,7 +207,14 @@ func (w *World) idle() bool {
 			return false
 		}
 	}
-	return true
+	return w.booting == 0
+}
+
+// expect books that a process is about to boot, or has.
+func (w *World) expect(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.booting += n
 }
 
 func (w *World) list() []*Process {
@@ -210,12 +227,7 @@ func (w *World) list() []*Process {
 // that.
 func (w *World) end() {
 	w.history.close()
-	ended := make(chan struct{})
-	w.At(time.Now(), func() { // nothing happens after it: nobody crashes or boots any more
-		w.network.end()
-		close(ended)
-	})
-	<-ended
+	w.now(w.network.end) // nothing happens after it: nobody crashes or boots any more
 	close(w.over)
 	w.cancel()
 	var group sync.WaitGroup

@@ -55,3 +55,98 @@ func TestStuck(t *testing.T) {
 	require.Len(t, r.Violations, 1)
 	assert.Contains(t, r.Violations[0], "stuck")
 }
+
+// What is to come in late has, when a world has settled: also what was sent at its very end.
+func TestSettleWaitsForWhatIsLate(t *testing.T) {
+	late := sim.Range{Least: time.Minute, Most: 2 * time.Minute}
+	for name, profile := range map[string]sim.Profile{
+		"duplicated": {Duplicated: 1, LateBy: late}, "lost, arrives late": {LostLate: 1, LateBy: late}, "slow": {Slow: 1, SlowBy: late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play := func(settle bool) sim.Result {
+				return sim.Run(t, sim.Options{Seed: 3, Profile: profile}, func(w *sim.World) {
+					w.Boot("a").Go("w", func(ctx context.Context, x *sim.Worker) {
+						bounded, cancel := x.Within(ctx, time.Second)
+						defer cancel()
+						_ = x.Process.Table().Write(bounded, set(5)) // may fail
+					})
+					require.True(t, w.Wait(time.Hour))
+					if settle {
+						require.NoError(t, w.Table().Write(w.Context(), set(6)))
+						w.Settle()
+						if name != "slow" { // which may be its answer alone
+							assert.Equal(t, "5", reads(w.Context(), t, w.Table(), true))
+						}
+					}
+				})
+			}
+			r := play(false)
+			assert.Equal(t, r.Requests, r.Missing)
+			r = play(true)
+			assert.Zero(t, r.Missing)
+			assert.Equal(t, r.Requests, r.Faults[name])
+		})
+	}
+}
+
+// A world has not settled while somebody who has crashed is about to boot.
+func TestSettleWaitsForWhoBoots(t *testing.T) {
+	sim.Run(t, sim.Options{}, func(w *sim.World) {
+		lives := 0
+		w.Supervise("a", func(p *sim.Process) {
+			lives++
+			first := lives == 1
+			p.Go("w", func(_ context.Context, x *sim.Worker) {
+				if first {
+					w.At(time.Now().Add(time.Second), p.Crash)
+				}
+				x.Sleep(time.Minute)
+			})
+		})
+		begin := time.Now()
+		w.Settle()
+		assert.Equal(t, 2, lives)
+		assert.Greater(t, time.Since(begin), time.Minute)
+	})
+}
+
+// A process that was stopped twice goes on when both stops have ended, whichever does first;
+// what ends after all were ended at once ends nothing else.
+func TestStopsAddUp(t *testing.T) {
+	sim.Run(t, sim.Options{}, func(w *sim.World) {
+		p := w.Boot("a")
+		var slept time.Duration
+		p.Go("w", func(_ context.Context, x *sim.Worker) {
+			begin := time.Now()
+			x.Sleep(time.Second)
+			slept = time.Since(begin)
+			x.Pause(5*time.Second, false)
+			assert.InDelta(t, 26, time.Since(begin).Seconds(), .1)
+		})
+		begin := time.Now()
+		at := func(d time.Duration, do func()) { w.At(begin.Add(d), do) }
+		at(0, func() {
+			at(20*time.Second, p.Stop(true))
+			end := p.Stop(false)
+			at(10*time.Second, func() {
+				end()
+				end() // again, which is nothing
+			})
+		})
+		at(15*time.Second, func() { assert.Zero(t, slept) })
+		require.True(t, w.Wait(time.Hour))
+		assert.InDelta(t, 21, slept.Seconds(), .1, "a machine that was suspended does not count the time")
+
+		var end func()
+		w.At(time.Now(), func() { end = p.Stop(false) })
+		time.Sleep(time.Second)
+		w.Calm()
+		p.Go("w", func(_ context.Context, x *sim.Worker) {
+			begin := time.Now()
+			w.At(begin.Add(time.Second), end)
+			x.Pause(5*time.Second, false)
+			assert.InDelta(t, 5, time.Since(begin).Seconds(), .1)
+		})
+		w.Settle()
+	})
+}
