@@ -40,6 +40,11 @@ func (b Bank) Run(w *World) Tally {
 	if b.Lease == 0 {
 		b.Lease = 5 * time.Second
 	}
+	rows := make([]lock.Target, b.Accounts)
+	for i := range rows {
+		rows[i] = lock.Beside(account(i))
+	}
+	w.relics(rows...)
 	r := &bank{Bank: b, world: w, ledger: newLedger(w)}
 	for i := range b.Accounts {
 		w.must(w.Table().Write(w.Context(), table.Update(account(i), table.Attr("balance").Set(opening))))

@@ -36,6 +36,7 @@ func CounterProfile(seed uint64) Profile {
 // Run runs the workload and checks it: each addition was applied as often as its client was
 // told, and the counter is their sum.
 func (c Counter) Run(w *World) Tally {
+	w.relics(lock.Name("counter"))
 	r := c.in(w)
 	r.start()
 	w.Settle()

@@ -190,8 +190,7 @@ func (d *deletion) sweep() {
 			named = append(named, g)
 		}
 	}
-	n := d.world.engine.Sweep()
-	d.world.tell(Event{Kind: Swept}, "%d items deleted by time to live", n)
+	d.world.swept(d.world.engine.Sweep())
 	if d.loss == Restored {
 		return // a backup's rows have expired meanwhile
 	}

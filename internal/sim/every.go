@@ -37,6 +37,7 @@ func (e Every) Run(w *World) Tally {
 	if e.Lease == 0 {
 		e.Lease = 2 * time.Second
 	}
+	w.relics(lock.Name("job"))
 	r := &every{Every: e, world: w, ledger: newLedger(w), failed: map[int64]bool{}, gentle: gentleFor(w.Profile)}
 	r.start()
 	w.Settle()

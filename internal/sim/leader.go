@@ -32,6 +32,7 @@ func (l Leader) Run(w *World) Tally {
 	if l.Lease == 0 {
 		l.Lease = 5 * time.Second
 	}
+	w.relics(lock.Name("leader"))
 	r := &leader{Leader: l, world: w, ledger: newLedger(w), outside: &outside{world: w, careless: l.Uncompared}}
 	r.start()
 	w.Settle()

@@ -57,14 +57,22 @@ func (w *World) BootWith(name string, clock *Clock) *Process {
 	if clock == nil {
 		clock = w.Profile.clock(rand.New(rand.NewPCG(mix(w.Seed, "clock", uint64(p.id)), 0)))
 	}
-	p.machine = newMachine(mix(w.Seed, "machine", uint64(p.id)), *clock)
+	w.start(p, *clock)
+	if p.id == 1 {
+		w.climate() // of no use to anybody before
+	}
+	w.weather(p)
+	return p
+}
+
+// start gives a process its machine and its table.
+func (w *World) start(p *Process, clock Clock) {
+	p.machine = newMachine(mix(w.Seed, "machine", uint64(p.id)), clock)
 	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = line{p} })
 	var err error
 	p.table, err = table.Open(client{sdk, p.machine}, w.table.Schema(), table.WithClock(p.machine.Wall))
 	w.must(err)
-	p.tell(Event{Kind: Booted}, "boots: %v", *clock)
-	w.weather(p)
-	return p
+	p.tell(Event{Kind: Booted}, "boots: %v", clock)
 }
 
 // Supervise starts a process and, whenever it has crashed, another one of that name within

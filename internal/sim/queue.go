@@ -42,6 +42,7 @@ func (q Queue) Run(w *World) Tally {
 	if q.Lease == 0 {
 		q.Lease = 5 * time.Second
 	}
+	w.relics(lock.Name("queue"))
 	r := &queue{Queue: q, world: w, failed: map[*Process][]time.Time{}}
 	r.start()
 	w.Settle()

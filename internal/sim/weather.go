@@ -50,11 +50,8 @@ func (w *World) climate() {
 		return true
 	})
 	w.recur(chance, w.Profile.Sweeps, nil, "deletion by time to live", func() bool {
-		n := w.engine.Sweep()
-		if n > 0 {
-			w.tell(Event{Kind: Swept}, "%d items deleted by time to live", n)
-		}
-		return n > 0
+		w.swept(w.engine.Sweep())
+		return false // it is the items that count
 	})
 }
 

@@ -41,6 +41,9 @@ type World struct {
 	ctx     context.Context // ends with the world
 	cancel  context.CancelFunc
 	over    chan struct{} // closed when requests fail at once
+	begin   time.Time
+
+	ancestor *Process // of long before the world began; nil where there was none
 
 	// Of the network's goroutine, or before it begins.
 	chance     *rand.Rand
@@ -84,12 +87,10 @@ func Run(t *testing.T, o Options, body func(w *World)) Result {
 	var result Result
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
-		begin := time.Now()
 		w := newWorld(t, o)
-		w.climate()
 		go w.network.run()
 		body(w)
-		virtual := time.Since(begin)
+		virtual := time.Since(w.begin)
 		w.end()
 		events := w.history.events()
 		result = Result{
@@ -109,7 +110,7 @@ func newWorld(t *testing.T, o Options) *World {
 		o.Rounds = 1
 	}
 	w := &World{
-		Seed: o.Seed, Profile: o.Profile.withDefaults(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
+		Seed: o.Seed, Profile: o.Profile.withDefaults(), begin: time.Now(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
 		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
 	}
 	var err error
@@ -232,7 +233,11 @@ func (w *World) end() {
 	w.cancel()
 	var group sync.WaitGroup
 	var failed atomic.Int32
-	for _, p := range w.list() {
+	all := w.list()
+	if w.ancestor != nil {
+		all = append(all, w.ancestor)
+	}
+	for _, p := range all {
 		p.thaw()
 		for _, c := range p.clients {
 			group.Go(func() {
@@ -246,7 +251,7 @@ func (w *World) end() {
 	}
 	group.Wait()
 	time.Sleep(2 * lock.MaxLease) // what a Close that failed has left behind ends with its lease
-	for _, p := range w.list() {
+	for _, p := range all {
 		p.workers.Wait()
 	}
 	close(w.network.quit)

@@ -150,3 +150,31 @@ func TestStopsAddUp(t *testing.T) {
 		w.Settle()
 	})
 }
+
+// A world in which time to live deletes begins with rows of long ago, which are deleted while
+// the locks are acquired again; without, and in the history, there is nothing of them.
+func TestRelics(t *testing.T) {
+	load, err := sim.WorkloadNamed("bank")
+	require.NoError(t, err)
+	deleted, between := 0, 0
+	for seed := range uint64(12) {
+		r := load.Play(t, sim.Options{Seed: seed, Rounds: .1, History: true}, false)
+		assert.Empty(t, r.Violations, "seed %d", seed)
+		assert.NotContains(t, r.History, "ancestor")
+		assert.Less(t, r.Virtual, 2*time.Hour)
+		n := r.Faults["deleted by time to live"]
+		if r.Profile.Sweeps == 0 {
+			assert.Zero(t, n)
+		}
+		deleted += n
+		held := false
+		for _, e := range r.Events {
+			held = held || e.Kind == sim.Holding
+			if held && e.Kind == sim.Swept {
+				between++
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, deleted, 12)
+	assert.Positive(t, between, "all were deleted before anybody held a lock")
+}
