@@ -109,12 +109,12 @@ func (n *network) run() {
 	defer close(n.done)
 	for {
 		synctest.Wait() // until all that has happened so far has come to rest
-		n.accept()
+		n.world.guarded("the network", n.accept)
 		if n.isEnded() {
 			n.events = nil
 		}
 		if len(n.events) > 0 && !n.events[0].at.After(time.Now()) {
-			heap.Pop(&n.events).(*event).do() //nolint:forcetypeassert // of the heap's own
+			n.world.guarded("the network", heap.Pop(&n.events).(*event).do) //nolint:forcetypeassert // of the heap's own
 			continue
 		}
 		wait := time.Hour

@@ -32,7 +32,7 @@ func (p *Process) Go(name string, f func(ctx context.Context, x *Worker)) {
 			w.running[p]--
 			w.mu.Unlock()
 		}()
-		f(context.WithValue(w.ctx, workerKey{}, name), x)
+		w.guarded(p.Name+", "+name, func() { f(context.WithValue(w.ctx, workerKey{}, name), x) })
 	})
 }
 

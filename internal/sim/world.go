@@ -41,6 +41,7 @@ type World struct {
 	ctx     context.Context // ends with the world
 	cancel  context.CancelFunc
 	over    chan struct{} // closed when requests fail at once
+	broken  chan struct{} // closed when something has panicked
 	begin   time.Time
 
 	ancestor *Process // of long before the world began; nil where there was none
@@ -82,6 +83,8 @@ type Result struct {
 }
 
 // Run runs body in a world of its own, in virtual time, and closes the world when it returns.
+// A panic of body, of a worker or of a timer is a violation, and ends the world. One in a
+// goroutine that the code under test has started ends the program: nobody can recover that.
 func Run(t *testing.T, o Options, body func(w *World)) Result {
 	t.Helper()
 	var result Result
@@ -89,9 +92,14 @@ func Run(t *testing.T, o Options, body func(w *World)) Result {
 		t.Helper()
 		w := newWorld(t, o)
 		go w.network.run()
-		body(w)
-		virtual := time.Since(w.begin)
-		w.end()
+		var virtual time.Duration
+		end := sync.OnceFunc(func() {
+			virtual = time.Since(w.begin)
+			w.end()
+		})
+		defer end() // also where body ends t
+		w.guarded("the workload", func() { body(w) })
+		end()
 		events := w.history.events()
 		result = Result{
 			Seed: o.Seed, Profile: w.Profile, History: text(events), Events: events, Violations: w.violations,
@@ -110,13 +118,17 @@ func newWorld(t *testing.T, o Options) *World {
 		o.Rounds = 1
 	}
 	w := &World{
-		Seed: o.Seed, Profile: o.Profile.withDefaults(), begin: time.Now(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
+		Seed: o.Seed, Profile: o.Profile.withDefaults(), begin: time.Now(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}), broken: make(chan struct{}),
 		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
 	}
 	var err error
 	w.table, err = table.Open(w.engine.Client(), o.Schema)
-	w.must(err)
-	w.must(w.table.Ensure(t.Context()))
+	if err == nil {
+		err = w.table.Ensure(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("sim: seed %d: %v", w.Seed, err)
+	}
 	w.scheme = w.table.Scheme()
 	w.network = newNetwork(w)
 	w.ctx, w.cancel = context.WithCancel(t.Context())
@@ -158,7 +170,7 @@ func (w *World) Calm() {
 	})
 }
 
-// now does something between all else, and returns when it is done.
+// now does something between all else, and returns when it is done, or has panicked.
 func (w *World) now(do func()) {
 	done := make(chan struct{})
 	w.At(time.Now(), func() {
@@ -169,10 +181,12 @@ func (w *World) now(do func()) {
 }
 
 // Wait waits until the workers of all processes that have not crashed have ended and nobody
-// is about to boot, and at most for so long; false then.
+// is about to boot, and at most for so long; false then. It panics where the world is broken:
+// its workload has no use in going on.
 func (w *World) Wait(atMost time.Duration) bool {
 	pause := max(100*time.Millisecond, atMost/36000)
 	for end := time.Now().Add(atMost); ; time.Sleep(pause) {
+		w.intact()
 		if w.idle() {
 			return true
 		}
@@ -197,6 +211,7 @@ func (w *World) SettleWithin(atMost time.Duration) {
 	}
 	for late := w.network.missing(); late.left > 0; late = w.network.missing() {
 		time.Sleep(max(time.Until(late.last), 0) + time.Millisecond)
+		w.intact()
 	}
 }
 
@@ -243,9 +258,11 @@ func (w *World) end() {
 			group.Go(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
-				if c.Close(ctx) != nil {
-					failed.Add(1) // as was to be expected: nobody answers
-				}
+				w.guarded("closing a client of "+p.Name, func() {
+					if c.Close(ctx) != nil {
+						failed.Add(1) // as was to be expected: nobody answers
+					}
+				})
 			})
 		}
 	}
@@ -258,10 +275,10 @@ func (w *World) end() {
 	<-w.network.done
 }
 
-// must ends the run: the world itself is not in order.
+// must ends the world: it is not in order itself. What panics here is recovered by guarded.
 func (w *World) must(err error) {
 	if err != nil {
-		panic(fmt.Sprintf("sim: seed %d: %v", w.Seed, err))
+		panic(fmt.Errorf("sim: seed %d: %w", w.Seed, err))
 	}
 }
 

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,4 +178,56 @@ func TestRelics(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, deleted, 12)
 	assert.Positive(t, between, "all were deleted before anybody held a lock")
+}
+
+// What panics breaks its world and no other: that is a violation, which says where.
+func TestBreakdowns(t *testing.T) {
+	forever := func(w *sim.World) {
+		w.Boot("b").Go("w", func(ctx context.Context, _ *sim.Worker) { <-ctx.Done() })
+		w.Settle()
+		t.Error("the workload goes on in a broken world")
+	}
+	for who, body := range map[string]func(w *sim.World){
+		"a, w": func(w *sim.World) {
+			w.Boot("a").Go("w", func(context.Context, *sim.Worker) { explode() })
+			forever(w)
+		},
+		"the workload": func(*sim.World) { explode() },
+		"the network": func(w *sim.World) {
+			w.At(time.Now().Add(time.Second), explode)
+			forever(w)
+		},
+		"a, a timer": func(w *sim.World) {
+			w.Boot("a").Go("w", func(ctx context.Context, x *sim.Worker) {
+				x.Process.Table().Machine().AfterFunc(time.Second, explode)
+				<-ctx.Done()
+			})
+			forever(w)
+		},
+	} {
+		t.Run(who, func(t *testing.T) {
+			r := sim.Run(t, sim.Options{}, body)
+			require.Len(t, r.Violations, 1)
+			assert.True(t, strings.HasPrefix(r.Violations[0], who+" broke down: exploded\n"), r.Violations[0])
+			assert.Contains(t, r.Violations[0], "sim_test.explode (world_test.go:")
+			assert.NotContains(t, r.Violations[0], "goroutine")
+			assert.Less(t, r.Virtual, time.Minute)
+		})
+	}
+}
+
+func explode() { panic("exploded") }
+
+// What the world itself cannot do breaks it as well: here a process makes a lock client of
+// settings that are none.
+func TestWorldsThatAreNotInOrder(t *testing.T) {
+	r := sim.Run(t, sim.Options{Seed: 4}, func(w *sim.World) {
+		w.Supervise("a", func(p *sim.Process) {
+			p.Go("w", func(context.Context, *sim.Worker) { p.Locks(lock.Config{Lease: -1}) })
+		})
+		w.Settle()
+		t.Error("the workload goes on in a broken world")
+	})
+	require.Len(t, r.Violations, 1)
+	assert.Contains(t, r.Violations[0], "a, w broke down: sim: seed 4: lock: ")
 }

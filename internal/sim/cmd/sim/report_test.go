@@ -63,6 +63,10 @@ func TestBrokenWorlds(t *testing.T) {
 	got := p.one(t, broken, 2)
 	assert.Equal(t, []string{"a violation"}, got.Violations)
 	assert.Equal(t, 1, got.Tally.Lost)
+	broken.Run = func(*sim.World, bool) sim.Tally { panic("something") }
+	got = p.one(t, broken, 3)
+	require.Len(t, got.Violations, 1)
+	assert.Contains(t, got.Violations[0], "the workload broke down: something\n")
 }
 
 func TestWrongArguments(t *testing.T) {
