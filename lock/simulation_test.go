@@ -82,7 +82,7 @@ func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin b
 						s.bad++
 					}
 					mu.Unlock()
-					if !twin {
+					if !twin || r.Broken { // what panics has found nothing
 						for _, v := range r.Violations {
 							t.Errorf("seed %d: %s", seed, v)
 						}

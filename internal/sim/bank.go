@@ -24,7 +24,7 @@ type Bank struct {
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the transfers in which the process is paused beyond its lease
 	Unguarded bool          // a negative twin: writes do not depend on the locks
-	OneLock   bool          // another one: only one of the two accounts is locked
+	OneLock   bool          // another one: only the account that is debited is locked
 }
 
 const opening = 1000 // what each account has at first

@@ -25,9 +25,7 @@ func (w *World) guarded(who string, do func()) {
 		w.Violation("%s broke down: %v\n%s", who, v, stack())
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		select {
-		case <-w.broken:
-		default:
+		if !w.isBroken() {
 			close(w.broken)
 		}
 	}()
@@ -36,10 +34,17 @@ func (w *World) guarded(who string, do func()) {
 
 // intact panics where the world is broken.
 func (w *World) intact() {
+	if w.isBroken() {
+		panic(errBroken)
+	}
+}
+
+func (w *World) isBroken() bool {
 	select {
 	case <-w.broken:
-		panic(errBroken)
+		return true
 	default:
+		return false
 	}
 }
 

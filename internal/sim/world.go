@@ -73,6 +73,7 @@ type Result struct {
 	History    string
 	Events     []Event // of which History has the text
 	Violations []string
+	Broken     bool // by a panic, which is one of the violations: nothing else was checked
 	Requests   int
 	Faults     map[string]int // that happened, by kind
 	Virtual    time.Duration
@@ -104,7 +105,7 @@ func Run(t *testing.T, o Options, body func(w *World)) Result {
 		result = Result{
 			Seed: o.Seed, Profile: w.Profile, History: text(events), Events: events, Violations: w.violations,
 			Requests: w.network.count, Faults: w.faults, Virtual: virtual,
-			Transactions: w.transactions, Conflicts: w.conflicts, Missing: w.network.missing().left,
+			Broken: w.isBroken(), Transactions: w.transactions, Conflicts: w.conflicts, Missing: w.network.missing().left,
 		}
 	})
 	return result

@@ -211,6 +211,7 @@ func TestBreakdowns(t *testing.T) {
 			assert.True(t, strings.HasPrefix(r.Violations[0], who+" broke down: exploded\n"), r.Violations[0])
 			assert.Contains(t, r.Violations[0], "sim_test.explode (world_test.go:")
 			assert.NotContains(t, r.Violations[0], "goroutine")
+			assert.True(t, r.Broken)
 			assert.Less(t, r.Virtual, time.Minute)
 		})
 	}

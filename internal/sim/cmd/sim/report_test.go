@@ -38,7 +38,7 @@ func TestReport(t *testing.T) {
 
 	assert.Equal(t, 1, r.summary())
 	lines := strings.Split(out.String(), "\n")
-	assert.Equal(t, []string{load.Name, "2", "20", "4", "2", "1", "1"}, strings.Fields(lines[1]))
+	assert.Equal(t, []string{load.Name, "2", "20", "4", "2", "1", "1", "writes"}, strings.Fields(lines[1]))
 	assert.True(t, strings.HasPrefix(lines[2], "2 worlds from seed 5 on, 40 thousand requests, 1.1 days of virtual time, in "), lines[2])
 	assert.Equal(t, "faults: 2 500, 6 lost", lines[3])
 }
