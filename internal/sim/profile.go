@@ -109,6 +109,19 @@ func Swarm(seed uint64) Profile {
 	return p
 }
 
+// Hastened is the weather for worlds of seconds: what comes again and again comes so many times
+// as often, and all that lasts, or is late, does so many times less.
+func (p Profile) Hastened(times int) Profile {
+	p = p.withDefaults()
+	for _, d := range []*time.Duration{
+		&p.Storms, &p.Pauses, &p.Suspends, &p.Cuts, &p.Crashes, &p.Jumps, &p.Sweeps,
+		&p.StopFor.Least, &p.StopFor.Most, &p.LateBy.Least, &p.LateBy.Most, &p.SlowBy.Least, &p.SlowBy.Most,
+	} {
+		*d /= time.Duration(times)
+	}
+	return p
+}
+
 // Words says what goes wrong, a line for each kind of fault that there is.
 func (p Profile) Words() []string {
 	p = p.withDefaults()

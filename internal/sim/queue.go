@@ -26,10 +26,10 @@ type Queue struct {
 	Unordered bool          // another one: each waiter has a client of its own, so that there is no line
 }
 
-// QueueProfile is Swarm, and for every other seed without what lets two processes believe to
+// QueueProfile is Swarm, hastened, and for every other seed without what lets two processes believe to
 // hold the lock at once: pauses and clocks that are wrong.
 func QueueProfile(seed uint64) Profile {
-	p := Swarm(seed)
+	p := Swarm(seed).Hastened(4)
 	if seed%2 == 1 {
 		p.Pauses, p.Suspends, p.Jumps, p.SkewedDate, p.Offset, p.Rate = 0, 0, 0, 0, 0, 0
 	}

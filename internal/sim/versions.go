@@ -32,6 +32,14 @@ func (c *Counted) add(mark int64) {
 	c.Marks = append(c.Marks, mark)
 }
 
+// EntityProfile is for the workloads on entities, which take seconds: Swarm, hastened, and
+// storms more so, since they come to the world and not to each process.
+func EntityProfile(seed uint64) Profile {
+	p := Swarm(seed).Hastened(10)
+	p.Storms /= 5
+	return p
+}
+
 // Run runs the workload and checks it.
 func (s Versions) Run(w *World) Tally {
 	if s.Rows == 0 {

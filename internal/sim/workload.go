@@ -148,6 +148,7 @@ func Workloads() []Workload {
 		},
 		{
 			Name: "register", About: "clients read and change registers under locks, linearizably; the twin writes without the guard",
+			Profile: func(seed uint64) Profile { return Swarm(seed).Hastened(3) },
 			Run: func(w *World, twin bool) Tally {
 				r := Register{Clients: 8, Operations: w.Rounds(50), Overslept: .1}
 				if twin {
@@ -158,12 +159,14 @@ func Workloads() []Workload {
 		},
 		{
 			Name: "versions", About: "clients add to the same rows of an entity with versions; the twin has none",
+			Profile: EntityProfile,
 			Run: func(w *World, twin bool) Tally {
 				return Versions{Clients: 8, Rounds: w.Rounds(20), Blind: twin}.Run(w)
 			},
 		},
 		{
 			Name: "unique", About: "clients create, change and delete rows with a unique value; the twin's is not",
+			Profile: EntityProfile,
 			Run: func(w *World, twin bool) Tally {
 				return Unique{Clients: 8, Rounds: w.Rounds(20), Shared: twin}.Run(w)
 			},

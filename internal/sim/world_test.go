@@ -232,3 +232,21 @@ func TestWorldsThatAreNotInOrder(t *testing.T) {
 	require.Len(t, r.Violations, 1)
 	assert.Contains(t, r.Violations[0], "a, w broke down: sim: seed 4: lock: ")
 }
+
+// Worlds that last seconds meet what comes again and again, too: over 20 seeds each kind as
+// often as there are worlds, or nearly so.
+func TestShortWorldsMeetTheirWeather(t *testing.T) {
+	for name, goal := range map[string]int{"versions": 15, "unique": 10, "queue": 8, "register": 5} {
+		load, err := sim.WorkloadNamed(name)
+		require.NoError(t, err)
+		met := map[string]int{}
+		for seed := range uint64(20) {
+			for kind, n := range load.Play(t, sim.Options{Seed: seed}, false).Faults {
+				met[kind] += n
+			}
+		}
+		for _, kind := range []string{"paused", "suspended", "partitioned", "crashed", "clock jumped", "throttling storm"} {
+			assert.GreaterOrEqual(t, met[kind], goal, "%s, %s", name, kind)
+		}
+	}
+}
