@@ -50,6 +50,7 @@ type flight struct {
 	body    []byte
 	reply   chan reply // of capacity 1
 	outcome Outcome
+	refused bool // when it came in first
 }
 
 // delayed is what has been sent and is to come in late, or to be answered so.
@@ -203,6 +204,7 @@ func (n *network) send(f *flight) {
 	} else {
 		n.at(now.Add(o.There), func() {
 			r := n.deliver(f, o.Faults)
+			f.refused = r.err == nil && r.response.StatusCode != http.StatusOK
 			if o.ReplyLost {
 				w.met(replyLost)
 				r = reply{err: reset()}
@@ -223,6 +225,9 @@ func (n *network) send(f *flight) {
 			if r := n.deliver(f, nil); r.err == nil && r.response.StatusCode == http.StatusOK {
 				for _, key := range f.Keys {
 					w.stragglers[key]++
+					if f.refused {
+						w.revived[key]++
+					}
 				}
 			}
 		})

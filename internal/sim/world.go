@@ -51,6 +51,7 @@ type World struct {
 	scheduled  int
 	faults     map[string]int
 	stragglers map[string]int // requests that came in late and were carried out, by the keys that they named
+	revived    map[string]int // those of them that had been refused when they came in first
 	storm      time.Time      // until when requests are throttled
 	calm       bool           // no more faults, so that what is under way can end
 
@@ -120,7 +121,7 @@ func newWorld(t *testing.T, o Options) *World {
 	}
 	w := &World{
 		Seed: o.Seed, Profile: o.Profile.withDefaults(), begin: time.Now(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}), broken: make(chan struct{}),
-		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
+		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, revived: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
 	}
 	var err error
 	w.table, err = table.Open(w.engine.Client(), o.Schema)
