@@ -15,7 +15,7 @@ var simSeeds = flag.Uint64("sim.seeds", 8, "worlds to simulate, for each workloa
 func simulate(t *testing.T, n uint64, run func(w *sim.World) sim.Tally) (sum sim.Tally, broken int) {
 	t.Helper()
 	for seed := range n {
-		r := sim.Run(t, sim.Options{Seed: seed, Profile: sim.Swarm(seed)}, func(w *sim.World) { sum.Add(run(w)) })
+		r := sim.Run(t, sim.Options{Seed: seed, Profile: sim.EntityProfile(seed)}, func(w *sim.World) { sum.Add(run(w)) })
 		if len(r.Violations) > 0 {
 			broken++
 			t.Logf("seed %d: %d violations, such as: %s", seed, len(r.Violations), r.Violations[0])

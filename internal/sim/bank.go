@@ -24,7 +24,7 @@ type Bank struct {
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the transfers in which the process is paused beyond its lease
 	Unguarded bool          // a negative twin: writes do not depend on the locks
-	OneLock   bool          // another one: only one of the two accounts is locked
+	OneLock   bool          // another one: only the account that is debited is locked
 }
 
 const opening = 1000 // what each account has at first
@@ -40,6 +40,11 @@ func (b Bank) Run(w *World) Tally {
 	if b.Lease == 0 {
 		b.Lease = 5 * time.Second
 	}
+	rows := make([]lock.Target, b.Accounts)
+	for i := range rows {
+		rows[i] = lock.Beside(account(i))
+	}
+	w.relics(rows...)
 	r := &bank{Bank: b, world: w, ledger: newLedger(w)}
 	for i := range b.Accounts {
 		w.must(w.Table().Write(w.Context(), table.Update(account(i), table.Attr("balance").Set(opening))))

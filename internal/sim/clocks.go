@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/mortise-go/mortise/lock"
+)
 
 // ClocksProfile is for figure F11: each process's wall clock is off by up to an hour and is
 // set again and again, both of its clocks run up to 20 % too fast or too slow, and dates of
@@ -19,6 +23,7 @@ type Clocks struct {
 
 // Run runs both workloads and checks them.
 func (c Clocks) Run(w *World) Tally {
+	w.relics(lock.Name("set"), lock.Name("counter"))
 	set, counter := c.Set.in(w), c.Counter.in(w)
 	set.start()
 	counter.start()

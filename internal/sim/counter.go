@@ -24,17 +24,19 @@ type Counter struct {
 
 var counterKey = keys.NewKey("COUNTER", "COUNTER")
 
-// CounterProfile is for figure F15: of the transactions 30 % meet another one, and some
-// answers get lost, in whatever weather besides; and few processes stop.
+// CounterProfile is for figure F15: of the transactions that are sent 30 % meet another one,
+// which is more of those that come through all else, and some answers get lost, in whatever
+// weather besides; and few processes stop.
 func CounterProfile(seed uint64) Profile {
 	p := Swarm(seed)
-	p.Conflict, p.LostReply, p.Pauses, p.Suspends = .3, max(p.LostReply, .02), 4*p.Pauses, 4*p.Suspends
+	p.Conflict, p.LostReply, p.Pauses, p.Suspends = .4, max(p.LostReply, .02), 4*p.Pauses, 4*p.Suspends
 	return p
 }
 
 // Run runs the workload and checks it: each addition was applied as often as its client was
 // told, and the counter is their sum.
 func (c Counter) Run(w *World) Tally {
+	w.relics(lock.Name("counter"))
 	r := c.in(w)
 	r.start()
 	w.Settle()

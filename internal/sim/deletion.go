@@ -48,7 +48,8 @@ type Deletion struct {
 	Clients int
 	Rounds  int           // of each client
 	Lease   time.Duration // defaults to 10 min
-	Rewound bool          // the negative twin: a row that is gone comes back with fence 1
+	Rewound bool          // a negative twin: a row that is gone comes back with fence 1
+	Brief   bool          // another one: no holder puts the deletion of its row off
 }
 
 // retention is the least that a Config takes.
@@ -56,13 +57,14 @@ const retention = time.Hour
 
 // Run runs the workload and checks it: who acquires a lock after somebody else has a greater
 // fence, except across a restore, where fences go on from what the backup has; what is
-// written under a lock commits in the order of its fences; and time to live never deletes the
-// row of a lock that is held.
+// written under a lock commits in the order of its fences; time to live never deletes the
+// row of a lock that is held; and, where the table was not restored, what was acknowledged is
+// there, and nothing that was refused.
 func (d Deletion) Run(w *World) Tally {
 	if d.Lease == 0 {
 		d.Lease = 10 * time.Minute
 	}
-	r := &deletion{Deletion: d, world: w, loss: lossOf(w.Seed), chance: rand.New(rand.NewPCG(mix(w.Seed, "deletion"), 0)), held: map[*Worker]*grant{}, floors: [][]int64{make([]int64, d.Locks)}}
+	r := &deletion{Deletion: d, world: w, ledger: newLedger(w), loss: lossOf(w.Seed), chance: rand.New(rand.NewPCG(mix(w.Seed, "deletion"), 0)), held: map[*Worker]*grant{}, floors: [][]int64{make([]int64, d.Locks)}}
 	r.start()
 	w.SettleWithin(48 * time.Hour)
 	return r.check()
@@ -72,6 +74,7 @@ type deletion struct {
 	Deletion
 
 	world  *World
+	ledger *ledger
 	loss   Loss
 	chance *rand.Rand // of what happens to the table; used in functions of At alone
 
@@ -176,9 +179,11 @@ func (d *deletion) acquire(ctx context.Context, x *Worker, locks *lock.Client, t
 
 // write appends the fence to what is written under the lock.
 func (d *deletion) write(ctx context.Context, x *Worker, g *grant) {
+	name, mark := d.ledger.begin(x)
 	fences := table.Attr("fences")
-	err := g.lease.Write(ctx, table.Update(writtenKey(g.lock), fences.Set(fences.OrElse([]int64{}).Append([]int64{g.fence}))))
-	x.Writes(err, "writes fence %d", g.fence)
+	err := g.lease.Write(ctx, mark, table.Update(writtenKey(g.lock), fences.Set(fences.OrElse([]int64{}).Append([]int64{g.fence}))))
+	d.ledger.end(name, err)
+	x.Writes(err, "writes fence %d as %s", g.fence, name)
 }
 
 // sweep deletes what has expired: never the row of a lock that is held.
@@ -190,8 +195,10 @@ func (d *deletion) sweep() {
 			named = append(named, g)
 		}
 	}
-	n := d.world.engine.Sweep()
-	d.world.tell(Event{Kind: Swept}, "%d items deleted by time to live", n)
+	if d.Brief {
+		d.shorten(named)
+	}
+	d.world.swept(d.world.engine.Sweep())
 	if d.loss == Restored {
 		return // a backup's rows have expired meanwhile
 	}
@@ -203,6 +210,16 @@ func (d *deletion) sweep() {
 	d.mu.Lock()
 	d.seen += len(named)
 	d.mu.Unlock()
+}
+
+// shorten has rows expire as if nothing had been written to them since they were acquired.
+func (d *deletion) shorten(named []*grant) {
+	for _, g := range named {
+		key := lockKey(g.lock)
+		until := number(d.world.item(key), "acquired")/1000 + int64((d.Lease+retention)/time.Second)
+		ttl := table.Attr(d.world.scheme.TTL).Set(until)
+		d.world.must(d.world.Table().Write(context.WithoutCancel(d.world.ctx), table.Update(key, ttl)))
+	}
 }
 
 // holding lists the leases that go on, of processes that do.
@@ -263,13 +280,24 @@ func (d *deletion) restore() {
 func (d *deletion) check() Tally {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	written := 0
 	for i := range d.Locks {
 		d.checkFences(i)
-		if fences := numbers(d.world.item(writtenKey(i))["fences"]); !slices.IsSorted(fences) {
+		fences := numbers(d.world.item(writtenKey(i))["fences"])
+		written += len(fences)
+		if !slices.IsSorted(fences) {
 			d.world.Violation("what was written under lock %d is not in the order of fences", i+1)
 		}
 	}
-	return Tally{Acknowledged: len(d.grants), Audits: d.seen}
+	tally := d.ledger.told()
+	if len(d.floors) == 1 { // or else a restore has undone what was acknowledged
+		var applied []string
+		if tally, applied = d.ledger.check(); len(applied) != written {
+			d.world.Violation("%d fences are written by %d writes that were applied", written, len(applied))
+		}
+	}
+	tally.Acquired, tally.Audits = len(d.grants), d.seen
+	return tally
 }
 
 // checkFences: who comes when another one has entered has a greater fence. Acquisitions

@@ -22,7 +22,8 @@ type Every struct {
 	Lease     time.Duration // defaults to 2 s
 	Overslept float64       // share of the runs in which the process is paused beyond its lease
 	Failing   float64       // share of the runs that fail
-	Apart     bool          // the negative twin: what a run does is not written with its record
+	Apart     bool          // a negative twin: what a run does is not written with its record
+	Forgetful bool          // another one: some runs do nothing, and say that they have done it
 }
 
 var runsKey = keys.NewKey("RUNS", "RUNS")
@@ -37,6 +38,7 @@ func (e Every) Run(w *World) Tally {
 	if e.Lease == 0 {
 		e.Lease = 2 * time.Second
 	}
+	w.relics(lock.Name("job"))
 	r := &every{Every: e, world: w, ledger: newLedger(w), failed: map[int64]bool{}, gentle: gentleFor(w.Profile)}
 	r.start()
 	w.Settle()
@@ -134,6 +136,9 @@ func (e *every) run(ctx context.Context, x *Worker, lease *lock.Lease, at time.T
 	}
 	if x.Float64() < e.Failing {
 		return errFailed
+	}
+	if e.Forgetful && x.IntN(5) == 0 {
+		return nil
 	}
 	name, mark := e.ledger.begin(x)
 	times := table.Attr("at")

@@ -94,6 +94,13 @@ func (h *history) add(e Event) {
 	}
 }
 
+// restart forgets what has happened so far: the history begins now.
+func (h *history) restart() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begin, h.list, h.names = time.Now(), nil, map[string]string{}
+}
+
 // close ends the history: what comes later is the cleaning up of the simulator.
 func (h *history) close() {
 	h.mu.Lock()

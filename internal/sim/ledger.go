@@ -85,6 +85,16 @@ func (l *ledger) check() (c Tally, applied []string) {
 	return c, applied
 }
 
+// told is what the clients know, where nothing can be said of what was applied.
+func (l *ledger) told() (c Tally) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, state := range l.states {
+		c.count(state)
+	}
+	return c
+}
+
 // item reads an item for a checker; nil where there is none.
 func (w *World) item(key keys.Key) table.Item {
 	item, err := w.Table().Get(context.WithoutCancel(w.Context()), key, true)

@@ -26,6 +26,7 @@ type LockSet struct {
 // Run runs the workload and checks it: every element whose write was acknowledged is in the
 // set, and none whose write was refused.
 func (s LockSet) Run(w *World) Tally {
+	w.relics(lock.Name("set"))
 	r := s.in(w)
 	r.start()
 	w.Settle()

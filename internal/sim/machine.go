@@ -49,6 +49,7 @@ type simulated struct {
 	seed  uint64
 	boot  time.Time
 	clock Clock
+	call  func(f func()) // how what timers do is done
 
 	mu        sync.Mutex
 	offset    time.Duration // of the wall clock, jumps included
@@ -62,7 +63,7 @@ type simulated struct {
 
 func newMachine(seed uint64, clock Clock) *simulated {
 	clock = clock.withDefaults()
-	return &simulated{seed: seed, boot: time.Now(), clock: clock, offset: clock.Offset}
+	return &simulated{seed: seed, boot: time.Now(), clock: clock, offset: clock.Offset, call: func(f func()) { f() }}
 }
 
 // Now is for package machine.
@@ -195,7 +196,7 @@ func (a *alarm) ring() {
 		return
 	}
 	m.mu.Unlock()
-	a.f()
+	m.call(a.f)
 }
 
 // stop has nothing run any more; with suspend the clock of durations stands still, too.

@@ -36,24 +36,28 @@ func stateOf(err error) state {
 
 // settle compares what a client knows of a write with how often it was applied.
 func (t *Tally) settle(w *World, what string, known state, times int) {
-	switch known {
-	case acknowledged:
-		t.Acknowledged++
-		if times == 0 {
-			t.Lost++
-			w.Violation("%s was acknowledged and is lost", what)
-		}
-	case refused:
-		t.Refused++
-		if times > 0 {
-			w.Violation("%s was refused and is there", what)
-		}
-	case unknown:
-		t.Unknown++
+	t.count(known)
+	switch {
+	case known == acknowledged && times == 0:
+		t.Lost++
+		w.Violation("%s was acknowledged and is lost", what)
+	case known == refused && times > 0:
+		w.Violation("%s was refused and is there", what)
 	}
 	if times > 1 {
 		t.Twice++
 		w.Violation("%s is there %d times", what, times)
+	}
+}
+
+func (t *Tally) count(known state) {
+	switch known {
+	case acknowledged:
+		t.Acknowledged++
+	case refused:
+		t.Refused++
+	case unknown:
+		t.Unknown++
 	}
 }
 

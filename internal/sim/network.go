@@ -35,6 +35,7 @@ type network struct {
 	inbox  []*flight
 	agenda []*event // to be scheduled
 	ended  bool     // requests fail at once
+	late   delayed
 
 	events schedule // of run only
 	count  int      // requests so far
@@ -49,6 +50,13 @@ type flight struct {
 	body    []byte
 	reply   chan reply // of capacity 1
 	outcome Outcome
+	refused bool // when it came in first
+}
+
+// delayed is what has been sent and is to come in late, or to be answered so.
+type delayed struct {
+	left int
+	last time.Time // when the last one is due
 }
 
 type reply struct {
@@ -102,12 +110,12 @@ func (n *network) run() {
 	defer close(n.done)
 	for {
 		synctest.Wait() // until all that has happened so far has come to rest
-		n.accept()
+		n.world.guarded("the network", n.accept)
 		if n.isEnded() {
 			n.events = nil
 		}
 		if len(n.events) > 0 && !n.events[0].at.After(time.Now()) {
-			heap.Pop(&n.events).(*event).do() //nolint:forcetypeassert // of the heap's own
+			n.world.guarded("the network", heap.Pop(&n.events).(*event).do) //nolint:forcetypeassert // of the heap's own
 			continue
 		}
 		wait := time.Hour
@@ -144,7 +152,7 @@ func (n *network) accept() {
 		n.at(e.at, e.do)
 	}
 	for _, f := range list {
-		f.Keys = keysOf(f.body, n.world.scheme.PK, n.world.scheme.SK)
+		f.read(f.body, n.world.scheme.PK, n.world.scheme.SK)
 	}
 	slices.SortFunc(list, (*flight).compare)
 	for _, f := range list {
@@ -178,53 +186,111 @@ func (n *network) back(f *flight) {
 
 // send schedules what becomes of a request.
 func (n *network) send(f *flight) {
-	o := &f.outcome
-	n.world.note(f.Process, "sends", f.String(), o.String())
+	w, o := n.world, &f.outcome
+	w.note(f.Process, "sends", f.String(), o.String())
+	if f.Operation == transacts {
+		w.transactions++
+	}
 	now := time.Now()
-	if o.Lose {
+	if o.Slow {
+		w.met(slow)
+		n.delay(now.Add(o.There + o.Back))
+	}
+	if o.Lost != "" {
+		if len(o.Again) == 0 { // or else it is counted when it arrives
+			w.met(o.Lost)
+		}
 		n.at(now.Add(o.There+o.Back), func() { n.answer(f, reply{err: reset()}) })
 	} else {
 		n.at(now.Add(o.There), func() {
-			r := n.deliver(f, o.Refuse, o.Fault)
-			if o.LoseReply {
+			r := n.deliver(f, o.Faults)
+			f.refused = r.err == nil && r.response.StatusCode != http.StatusOK
+			if o.ReplyLost {
+				w.met(replyLost)
 				r = reply{err: reset()}
 			}
-			n.at(time.Now().Add(o.Back), func() { n.answer(f, r) })
+			n.at(time.Now().Add(o.Back), func() {
+				if o.Slow {
+					n.arrived()
+				}
+				n.answer(f, r)
+			})
 		})
 	}
-	for _, later := range o.Again {
-		n.at(now.Add(later), func() {
-			if r := n.deliver(f, "", nil); r.err == nil && r.response.StatusCode == http.StatusOK {
+	for _, late := range o.Again {
+		n.delay(now.Add(late.by))
+		n.at(now.Add(late.by), func() {
+			n.arrived()
+			w.met(late.name)
+			if r := n.deliver(f, nil); r.err == nil && r.response.StatusCode == http.StatusOK {
 				for _, key := range f.Keys {
-					n.world.stragglers[key]++
+					w.stragglers[key]++
+					if f.refused {
+						w.revived[key]++
+					}
 				}
 			}
 		})
 	}
 }
 
+// delay books that something comes late, and when.
+func (n *network) delay(until time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.late.left++
+	if until.After(n.late.last) {
+		n.late.last = until
+	}
+}
+
+// arrived books that it has come.
+func (n *network) arrived() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.late.left--
+}
+
+// missing is what is still to come late.
+func (n *network) missing() delayed {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.late
+}
+
 // reset is what a client's transport reports for what was lost.
 func reset() error { return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET} }
 
 // deliver gives a request to the engine.
-func (n *network) deliver(f *flight, refuse string, faults []tabletest.Fault) reply {
+func (n *network) deliver(f *flight, faults []tabletest.Fault) reply {
 	w := n.world
-	if refuse != "" {
-		w.note(f.Process, "refused", f.String(), refuse)
-		return reply{response: refusal(refuse)} //nolint:bodyclose // by the client
-	}
 	w.engine.ResetRequests()
 	w.engine.Inject(faults...)
 	again := f.http.Clone(context.Background())
 	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(f.body)), int64(len(f.body))
 	response, err := w.engine.HTTPClient().Do(again) //nolint:bodyclose // by the client
 	w.engine.ClearFaults()
-	what := "lost"
+	what, how := "applied", "lost"
 	if err == nil {
-		what = strconv.Itoa(response.StatusCode)
+		how = strconv.Itoa(response.StatusCode)
 	}
-	w.applied++
-	w.note(f.Process, "applied", f.String(), what)
+	if len(faults) > 0 {
+		done := w.engine.Requests()[0] // the only one
+		names := happened(done.Faults, done.Code)
+		for _, name := range names {
+			w.met(name)
+			if name == conflict && f.Operation == transacts {
+				w.conflicts++
+			}
+		}
+		how = strings.Join(append([]string{how}, names...), ", ")
+		if done.Code != "" {
+			what = "refused"
+		}
+	} else if err == nil && response.StatusCode != http.StatusOK {
+		what = "refused"
+	}
+	w.note(f.Process, what, f.String(), how)
 	return reply{response: response, err: err}
 }
 

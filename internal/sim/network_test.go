@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,6 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 		{"conflict", sim.Profile{Conflict: 1}, "TransactionConflict", "0", "0"},
 		{"expired credentials", sim.Profile{Expired: 1}, "ExpiredToken", "0", "0"},
 		{"skewed date", sim.Profile{SkewedDate: 1}, "", "5", "5"},
-		{"stale", sim.Profile{Stale: 1}, "", "5", "5"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := alone(t, tc.profile, func(ctx context.Context, w *sim.World, x *sim.Worker) {
@@ -80,7 +80,8 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 			})
 			if tc.name != "" {
 				assert.Positive(t, r.Faults[tc.name])
-				assert.Contains(t, r.History, ": "+tc.name+"\n")
+				assert.Regexp(t, "(: |, )"+tc.name+"\n", r.History)
+				assert.Len(t, r.Faults, 1, "%v", r.Faults)
 			}
 		})
 	}
@@ -100,11 +101,68 @@ func TestDuplicatesArriveLate(t *testing.T) {
 
 // Reads miss writes, and consistent ones do not.
 func TestStaleReads(t *testing.T) {
-	alone(t, sim.Profile{Stale: 1}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
+	r := alone(t, sim.Profile{Stale: 1}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		assert.NoError(t, w.Table().Write(ctx, set(5)))
 		assert.Equal(t, "0", reads(ctx, t, x.Process.Table(), false))
 		assert.Equal(t, "5", reads(ctx, t, x.Process.Table(), true))
+		items, err := x.Process.Table().BatchGet(ctx, []keys.Key{row}, false)
+		assert.NoError(t, err)
+		assert.Nil(t, items[0])
 	})
+	assert.Equal(t, map[string]int{"stale": 2}, r.Faults)
+	assert.Equal(t, 2, strings.Count(r.History, "stale"))
+}
+
+// What is counted, and named in the history, is what has happened to a request: not what
+// something else has kept from happening.
+func TestFaultsAreCountedWhereTheyHappen(t *testing.T) {
+	all := sim.Profile{LostReply: 1, Duplicated: 1, Throttled: 1, Internal: 1, InternalAfter: 1, Conflict: 1, Stale: 1, SkewedDate: 1, Expired: 1}
+	lost, late, early := all, all, all
+	lost.Lost, lost.LostLate = 1, 1
+	late.LostLate, early.LostReply, early.Duplicated = 1, 0, 0
+	for name, tc := range map[string]struct {
+		profile sim.Profile
+		want    map[string]int
+	}{
+		"lost":                   {lost, map[string]int{"lost": 1}},
+		"lost, arrives late":     {late, map[string]int{"lost, arrives late": 1}},
+		"throttled, reply lost":  {all, map[string]int{"throttled": 1, "reply lost": 1, "duplicated": 1}},
+		"throttled":              {early, map[string]int{"throttled": 1, "skewed date": 1}},
+		"in order":               {sim.Profile{Stale: 1}, map[string]int{}},
+		"applied, date is wrong": {sim.Profile{InternalAfter: 1, SkewedDate: 1}, map[string]int{"500 after": 1, "skewed date": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.profile.LateBy = sim.Range{Least: time.Second, Most: time.Second}
+			r := alone(t, tc.profile, func(ctx context.Context, _ *sim.World, x *sim.Worker) {
+				_ = x.Process.Table().Write(table.WithoutRetry(ctx), set(5)) // may fail
+				x.Sleep(time.Minute)
+			})
+			sent := r.Requests
+			want := map[string]int{}
+			for name, n := range tc.want {
+				want[name] = n * sent
+			}
+			assert.Equal(t, want, r.Faults, "of %d requests", sent)
+			for _, name := range []string{"throttled", "500 after", "conflict", "stale", "skewed date", "expired", "duplicated", "reply lost"} {
+				assert.Len(t, regexp.MustCompile("(: |, )"+name+"(,|\n)").FindAllString(r.History, -1), want[name], name)
+			}
+		})
+	}
+}
+
+// Conflicts are counted by themselves for transactions, of which some meet none.
+func TestConflictsOfTransactions(t *testing.T) {
+	other := keys.NewKey("OTHER", "OTHER")
+	write := func(ctx context.Context, x *sim.Worker) {
+		once := table.WithoutRetry(ctx)
+		tbl := x.Process.Table()
+		_ = tbl.Write(once, set(5)) // may fail
+		_ = tbl.Write(once, set(5), table.Update(other, table.Attr("n").Set(1)))
+	}
+	r := alone(t, sim.Profile{Conflict: 1}, func(ctx context.Context, _ *sim.World, x *sim.Worker) { write(ctx, x) })
+	assert.Equal(t, []int{1, 1, 2}, []int{r.Transactions, r.Conflicts, r.Faults["conflict"]})
+	r = alone(t, sim.Profile{Conflict: 1, Throttled: 1}, func(ctx context.Context, _ *sim.World, x *sim.Worker) { write(ctx, x) })
+	assert.Equal(t, []int{1, 0, 0}, []int{r.Transactions, r.Conflicts, r.Faults["conflict"]})
 }
 
 // A storm throttles nine of ten requests while it lasts, and is over then.
@@ -129,8 +187,8 @@ func TestStorm(t *testing.T) {
 			storms++
 		case e.Kind == sim.Abated:
 			storm = false
-		case e.Kind == sim.Traffic && strings.Contains(e.Text, "sends"):
-			throttled := strings.HasSuffix(e.Text, ": throttled")
+		case e.Kind == sim.Traffic && !strings.Contains(e.Text, "sends"):
+			throttled := strings.HasSuffix(e.Text, ", throttled")
 			assert.False(t, throttled && !storm, "%v", e)
 			if storm {
 				in++

@@ -23,11 +23,13 @@ type Process struct {
 	workers sync.WaitGroup
 
 	mu      sync.Mutex
-	stopped bool     // paused, suspended or crashed
-	thawed  bool     // the world has ended: nothing stops it any more
-	crashed bool     // for ever
-	cut     bool     // from the network
-	held    []func() // answers that came while it was stopped
+	stops   int       // pauses and suspensions that go on
+	resumed int       // how often all of them were ended at once
+	thawed  bool      // the world has ended: nothing stops it any more
+	crashed bool      // for ever
+	cut     bool      // from the network
+	joins   time.Time // when it joins the network again, of run alone
+	held    []func()  // answers that came while it was stopped
 	clients []*lock.Client
 	again   func() // boots its successor
 }
@@ -55,14 +57,23 @@ func (w *World) BootWith(name string, clock *Clock) *Process {
 	if clock == nil {
 		clock = w.Profile.clock(rand.New(rand.NewPCG(mix(w.Seed, "clock", uint64(p.id)), 0)))
 	}
-	p.machine = newMachine(mix(w.Seed, "machine", uint64(p.id)), *clock)
+	w.start(p, *clock)
+	if p.id == 1 {
+		w.climate() // of no use to anybody before
+	}
+	w.weather(p)
+	return p
+}
+
+// start gives a process its machine and its table.
+func (w *World) start(p *Process, clock Clock) {
+	p.machine = newMachine(mix(w.Seed, "machine", uint64(p.id)), clock)
+	p.machine.call = func(f func()) { w.guarded(p.Name+", a timer", f) }
 	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = line{p} })
 	var err error
 	p.table, err = table.Open(client{sdk, p.machine}, w.table.Schema(), table.WithClock(p.machine.Wall))
 	w.must(err)
-	p.tell(Event{Kind: Booted}, "boots: %v", *clock)
-	w.weather(p)
-	return p
+	p.tell(Event{Kind: Booted}, "boots: %v", clock)
 }
 
 // Supervise starts a process and, whenever it has crashed, another one of that name within
@@ -90,34 +101,54 @@ func (p *Process) Locks(config lock.Config) *lock.Client {
 	return c
 }
 
-// Stop stops all of the process until Resume. Requests under way go on; answers wait.
-func (p *Process) Stop(suspend bool) {
+// Stop stops all of the process until end is called, and those of all other stops, or Resume.
+// Requests under way go on; answers wait. A machine that was suspended while it was stopped
+// otherwise stays so until it goes on.
+func (p *Process) Stop(suspend bool) (end func()) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.thawed {
-		p.mu.Unlock()
-		return
+		return func() {}
 	}
-	p.stopped = true
-	p.mu.Unlock()
+	p.stops++
+	of, ended := p.resumed, false
 	p.machine.stop(suspend)
 	if suspend {
 		p.tell(Event{Kind: Suspended}, "suspended")
 	} else {
 		p.tell(Event{Kind: Paused}, "paused")
 	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if ended || of != p.resumed {
+			return
+		}
+		ended = true
+		if p.stops--; p.stops == 0 {
+			p.goOn()
+		}
+	}
 }
 
-// Resume lets the process go on.
+// Resume ends all stops, and lets the process go on.
 func (p *Process) Resume() {
 	p.mu.Lock()
-	if p.crashed || !p.stopped {
-		p.mu.Unlock()
+	defer p.mu.Unlock()
+	if p.stops > 0 {
+		p.stops = 0
+		p.resumed++
+		p.goOn()
+	}
+}
+
+// goOn has the process go on, unless it has crashed. It is called with p.mu held.
+func (p *Process) goOn() {
+	if p.crashed || p.thawed {
 		return
 	}
-	p.stopped = false
 	held := p.held
 	p.held = nil
-	p.mu.Unlock()
 	p.tell(Event{Kind: Resumed}, "goes on")
 	for i, f := range held {
 		late := time.Duration(p.machine.chance("held", uint64(i)) % uint64(200*time.Microsecond))
@@ -133,13 +164,17 @@ func (p *Process) Crash() {
 		p.mu.Unlock()
 		return
 	}
-	p.crashed, p.stopped = true, true
+	p.crashed = true
 	p.mu.Unlock()
 	p.machine.stop(false)
 	p.tell(Event{Kind: Crashed}, "crashed")
 	if p.again != nil {
 		late := time.Duration(p.machine.chance("reboot", 0) % uint64(5*time.Second))
-		p.world.network.later(p.id, time.Now().Add(time.Second+late), p.again)
+		p.world.expect(1)
+		p.world.network.later(p.id, time.Now().Add(time.Second+late), func() {
+			defer p.world.expect(-1)
+			p.again()
+		})
 	}
 }
 
@@ -147,16 +182,17 @@ func (p *Process) Crash() {
 func (p *Process) holds(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped {
+	stopped := p.stops > 0 || p.crashed
+	if stopped {
 		p.held = append(p.held, f)
 	}
-	return p.stopped
+	return stopped
 }
 
 // thaw has everything go on at the end of the world.
 func (p *Process) thaw() {
 	p.mu.Lock()
-	p.stopped, p.crashed, p.held, p.thawed = false, false, nil, true
+	p.stops, p.crashed, p.held, p.thawed = 0, false, nil, true
 	p.mu.Unlock()
 	p.machine.resume()
 }
@@ -174,14 +210,17 @@ func (p *Process) Crashed() bool {
 	return p.crashed
 }
 
-// Cut cuts the process off from the network, or joins it again. What is under way gets lost.
+// Cut cuts the process off from the network, or joins it again. What is under way arrives.
 func (p *Process) Cut(cut bool) {
 	p.mu.Lock()
+	changed := p.cut != cut
 	p.cut = cut
 	p.mu.Unlock()
-	if cut {
+	switch {
+	case !changed:
+	case cut:
 		p.tell(Event{Kind: CutOff}, "cut off from the network")
-	} else {
+	default:
 		p.tell(Event{Kind: Joined}, "on the network again")
 	}
 }

@@ -1,19 +1,14 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"strings"
 	"time"
-
-	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Profile is how often what goes wrong. Shares are of requests, from 0 to 1; times between
-// events are means, per process, and zero for never.
+// Profile is how often what goes wrong. Shares are of requests, from 0 to 1, and of those
+// that nothing named before has befallen already: what is lost is not throttled. Times
+// between events are means, per process, and zero for never.
 type Profile struct {
 	Latency Range // one way; defaults to 1 to 10 ms
 
@@ -114,6 +109,19 @@ func Swarm(seed uint64) Profile {
 	return p
 }
 
+// Hastened is the weather for worlds of seconds: what comes again and again comes so many times
+// as often, and all that lasts, or is late, does so many times less.
+func (p Profile) Hastened(times int) Profile {
+	p = p.withDefaults()
+	for _, d := range []*time.Duration{
+		&p.Storms, &p.Pauses, &p.Suspends, &p.Cuts, &p.Crashes, &p.Jumps, &p.Sweeps,
+		&p.StopFor.Least, &p.StopFor.Most, &p.LateBy.Least, &p.LateBy.Most, &p.SlowBy.Least, &p.SlowBy.Most,
+	} {
+		*d /= time.Duration(times)
+	}
+	return p
+}
+
 // Words says what goes wrong, a line for each kind of fault that there is.
 func (p Profile) Words() []string {
 	p = p.withDefaults()
@@ -170,154 +178,4 @@ func (p Profile) Words() []string {
 func (p *Profile) clock(chance *rand.Rand) *Clock {
 	rate := func() float64 { return 1 + p.Rate*(2*chance.Float64()-1) }
 	return &Clock{Offset: time.Duration((2*chance.Float64() - 1) * float64(p.Offset)), Wall: rate(), Rate: rate()}
-}
-
-// Outcome is what becomes of a request.
-type Outcome struct {
-	There, Back time.Duration // how long it and its answer take
-	Lose        bool          // it does not arrive
-	LoseReply   bool
-	Again       []time.Duration // when it arrives again, or at last
-	Refuse      string          // an error code to answer with instead of the engine's answer
-	Fault       []tabletest.Fault
-	names       []string
-}
-
-func (o *Outcome) String() string {
-	if len(o.names) == 0 {
-		return "in order"
-	}
-	return strings.Join(o.names, ", ")
-}
-
-// decide draws what becomes of a request. It is called in an order that is always the same.
-func (w *World) decide(r *Request) Outcome {
-	p, chance := &w.Profile, w.chance
-	o := Outcome{There: p.Latency.draw(chance), Back: p.Latency.draw(chance)}
-	hits := func(share float64, name string) bool {
-		if share == 0 || chance.Float64() >= share || w.calm {
-			return false
-		}
-		o.names = append(o.names, name)
-		w.faults[name]++
-		return true
-	}
-	fault := func(f tabletest.Fault) { o.Fault = append(o.Fault, f) }
-	if r.Process.isCut() {
-		hits(1, "cut off")
-		o.Lose = true
-		return o
-	}
-	if hits(p.Lost, "lost") {
-		o.Lose = true
-	}
-	if hits(p.LostLate, "lost, arrives late") {
-		o.Lose, o.Again = true, append(o.Again, o.There+p.LateBy.draw(chance))
-	}
-	if hits(p.LostReply, "reply lost") {
-		o.LoseReply = true
-	}
-	if hits(p.Duplicated, "duplicated") {
-		o.Again = append(o.Again, o.There+p.LateBy.draw(chance))
-	}
-	if hits(p.Slow, "slow") {
-		if by := p.SlowBy.draw(chance); chance.IntN(2) == 0 {
-			o.There += by
-		} else {
-			o.Back += by
-		}
-	}
-	throttled := p.Throttled
-	if time.Now().Before(w.storm) {
-		throttled = .9
-	}
-	switch {
-	case hits(throttled, "throttled"):
-		fault(tabletest.Fault{Kind: tabletest.Throttle})
-	case hits(p.Internal, "500"):
-		fault(tabletest.Fault{Kind: tabletest.InternalError})
-	case hits(p.InternalAfter, "500 after"):
-		fault(tabletest.Fault{Kind: tabletest.InternalErrorAfter})
-	case hits(p.Conflict, "conflict"):
-		fault(tabletest.Fault{Kind: tabletest.TransactionConflict})
-	case hits(p.Expired, "expired credentials"):
-		o.Refuse = "ExpiredTokenException"
-	}
-	if hits(p.Stale, "stale") {
-		fault(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1 + chance.IntN(20)})
-	}
-	if hits(p.SkewedDate, "skewed date") {
-		fault(tabletest.Fault{Kind: tabletest.SkewDate, For: time.Duration((2*chance.Float64() - 1) * float64(p.Dates))})
-	}
-	return o
-}
-
-// refusal is an answer that is not the engine's.
-func refusal(code string) *http.Response {
-	body := fmt.Sprintf(`{"__type":"com.amazon.coral.service#%s","message":"refused"}`, code)
-	return &http.Response{
-		StatusCode: http.StatusBadRequest, Status: "400 Bad Request", Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
-		Body: io.NopCloser(bytes.NewReader([]byte(body))), ContentLength: int64(len(body)),
-	}
-}
-
-// weather schedules what happens to a process by itself.
-func (w *World) weather(p *Process) {
-	chance := rand.New(rand.NewPCG(mix(w.Seed, "weather", uint64(p.id)), 0))
-	w.recur(chance, w.Profile.Pauses, p, "paused", func() { w.halt(p, chance, false) })
-	w.recur(chance, w.Profile.Suspends, p, "suspended", func() { w.halt(p, chance, true) })
-	w.recur(chance, w.Profile.Cuts, p, "partitioned", func() {
-		p.Cut(true)
-		w.network.later(p.id, time.Now().Add(w.Profile.StopFor.draw(chance)), func() { p.Cut(false) })
-	})
-	w.recur(chance, w.Profile.Crashes, p, "crashed", func() { p.Crash() })
-	w.recur(chance, w.Profile.Jumps, p, "clock jumped", func() {
-		p.Jump(time.Duration((2*chance.Float64() - 1) * float64(w.Profile.Jump)))
-	})
-}
-
-// climate schedules what happens to the world.
-func (w *World) climate() {
-	chance := rand.New(rand.NewPCG(mix(w.Seed, "climate"), 0))
-	w.recur(chance, w.Profile.Storms, nil, "throttling storm", func() {
-		w.storm = time.Now().Add(w.Profile.StopFor.draw(chance))
-		w.tell(Event{Kind: Storm}, "throttling storm")
-		w.network.later(0, w.storm, func() {
-			if !time.Now().Before(w.storm) { // or else another one has begun meanwhile
-				w.tell(Event{Kind: Abated}, "throttling storm over")
-			}
-		})
-	})
-	w.recur(chance, w.Profile.Sweeps, nil, "deletion by time to live", func() {
-		w.tell(Event{Kind: Swept}, "%d items deleted by time to live", w.engine.Sweep())
-	})
-}
-
-func (w *World) halt(p *Process, chance *rand.Rand, suspend bool) {
-	p.Stop(suspend)
-	w.network.later(p.id, time.Now().Add(w.Profile.StopFor.draw(chance)), p.Resume)
-}
-
-// recur has something happen again and again, to a process that lives, or to the world.
-func (w *World) recur(chance *rand.Rand, mean time.Duration, p *Process, name string, do func()) {
-	if mean == 0 {
-		return
-	}
-	of := 0
-	if p != nil {
-		of = p.id
-	}
-	var next func()
-	next = func() {
-		wait := time.Duration(chance.ExpFloat64() * float64(mean))
-		w.network.later(of, time.Now().Add(wait), func() {
-			if w.calm || p != nil && p.Crashed() {
-				return
-			}
-			w.faults[name]++
-			do()
-			next()
-		})
-	}
-	next()
 }

@@ -21,13 +21,15 @@ type Queue struct {
 	Waiters   int           // of each process
 	Rounds    int           // of each waiter
 	Lease     time.Duration // defaults to 5 s
-	Fake      bool          // the negative twin: everybody is let in at once
+	Apart     bool          // a negative twin: each process has a lock of its own
+	Greedy    bool          // another one: processes give the lock away to none but their own
+	Unordered bool          // another one: each waiter has a client of its own, so that there is no line
 }
 
-// QueueProfile is Swarm, and for every other seed without what lets two processes believe to
+// QueueProfile is Swarm, hastened, and for every other seed without what lets two processes believe to
 // hold the lock at once: pauses and clocks that are wrong.
 func QueueProfile(seed uint64) Profile {
-	p := Swarm(seed)
+	p := Swarm(seed).Hastened(4)
 	if seed%2 == 1 {
 		p.Pauses, p.Suspends, p.Jumps, p.SkewedDate, p.Offset, p.Rate = 0, 0, 0, 0, 0, 0
 	}
@@ -42,6 +44,7 @@ func (q Queue) Run(w *World) Tally {
 	if q.Lease == 0 {
 		q.Lease = 5 * time.Second
 	}
+	w.relics(lock.Name("queue"))
 	r := &queue{Queue: q, world: w, failed: map[*Process][]time.Time{}}
 	r.start()
 	w.Settle()
@@ -76,8 +79,16 @@ func (q *queue) start() {
 			left[j] = q.Rounds
 		}
 		q.world.Supervise("process"+strconv.Itoa(i+1), func(p *Process) {
-			locks := p.Locks(lock.Config{Lease: q.Lease, HomeRegion: tabletest.Region, Handoffs: handoffs})
+			config := lock.Config{Lease: q.Lease, HomeRegion: tabletest.Region, Handoffs: handoffs}
+			if q.Greedy {
+				config.Handoffs = 30 * handoffs
+			}
+			common := p.Locks(config)
 			for j := range left {
+				locks := common
+				if q.Unordered {
+					locks = p.Locks(config)
+				}
 				p.Go("w"+strconv.Itoa(j+1), func(ctx context.Context, x *Worker) {
 					for ctx.Err() == nil && !p.Crashed() && left[j] > 0 {
 						left[j]--
@@ -95,14 +106,14 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	q.mu.Lock()
 	q.visits = append(q.visits, v)
 	q.mu.Unlock()
-	if q.Fake {
-		q.pretend(x, v)
-		return
+	target := lock.Name("queue")
+	if q.Apart {
+		target = lock.Name("queue of " + x.Process.Name)
 	}
 	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, 10*time.Minute))
 	defer cancel()
 	x.Waits("queue")
-	l, err := locks.Acquire(bounded, lock.Name("queue"))
+	l, err := locks.Acquire(bounded, target)
 	if err != nil {
 		x.GivesUp("queue", err)
 		return
@@ -112,7 +123,7 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	told := context.AfterFunc(l.Context(), func() { q.leave(v) })
 	defer told()
 	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
-	row, err := locks.Inspect(ctx, lock.Name("queue"))
+	row, err := locks.Inspect(ctx, target)
 	if err == nil && row.Fence == l.Fence() && row.Released != 0 {
 		q.mu.Lock()
 		v.handed = true
@@ -126,14 +137,6 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 		q.failed[x.Process] = append(q.failed[x.Process], time.Now())
 		q.mu.Unlock()
 	}
-}
-
-// pretend is a lock that lets everybody in.
-func (q *queue) pretend(x *Worker, v *visit) {
-	x.Sleep(x.Between(time.Millisecond, 10*time.Millisecond))
-	q.entered(v, time.Now().UnixMilli())
-	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
-	q.leave(v)
 }
 
 func (q *queue) entered(v *visit, fence int64) {

@@ -11,6 +11,7 @@ type Request struct {
 	Process   *Process
 	Operation string
 	Keys      []string // of the items that it names, partition and sort key, in order
+	Eventual  bool     // it reads, eventually consistently or in part so
 	Number    int      // among all requests of the world, from 1
 }
 
@@ -23,17 +24,30 @@ type named struct {
 	Item row
 }
 
-// keysOf lists the items that a request names. Requests of equal contents are spelled in many
-// ways, since the SDK writes maps in any order; their keys are not.
-func keysOf(body []byte, pk, sk string) []string {
+// transacts is the operation that writes several items or none.
+const transacts = "TransactWriteItems"
+
+// writes says whether it may meet a transaction that writes the same items.
+func (r *Request) writes() bool {
+	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", transacts, "TransactGetItems"}, r.Operation)
+}
+
+// read takes in what a request asks for. Requests of equal contents are spelled in many ways,
+// since the SDK writes maps in any order; their keys are not.
+func (r *Request) read(body []byte, pk, sk string) {
 	var in struct {
 		named
 
-		TransactItems []map[string]named
-		RequestItems  map[string]json.RawMessage
+		ConsistentRead bool
+		TransactItems  []map[string]named
+		RequestItems   map[string]json.RawMessage
 	}
 	if json.Unmarshal(body, &in) != nil {
-		return nil
+		return
+	}
+	switch r.Operation {
+	case "GetItem", "Query", "Scan":
+		r.Eventual = !in.ConsistentRead
 	}
 	var keys []string
 	add := func(r row) {
@@ -51,8 +65,12 @@ func keysOf(body []byte, pk, sk string) []string {
 		}
 	}
 	for _, raw := range in.RequestItems {
-		var get struct{ Keys []row }
+		var get struct {
+			ConsistentRead bool
+			Keys           []row
+		}
 		if json.Unmarshal(raw, &get) == nil {
+			r.Eventual = r.Eventual || !get.ConsistentRead
 			for _, k := range get.Keys {
 				add(k)
 			}
@@ -69,7 +87,7 @@ func keysOf(body []byte, pk, sk string) []string {
 		}
 	}
 	slices.Sort(keys)
-	return keys
+	r.Keys = keys
 }
 
 // spelled is a request's body in the one spelling of its contents.

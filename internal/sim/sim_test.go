@@ -22,6 +22,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 				run := func() string {
 					r := load.Play(t, sim.Options{Seed: seed, History: true}, false)
 					assert.Empty(t, r.Violations, "seed %d", seed)
+					assert.Zero(t, r.Missing, "seed %d", seed)
 					return r.History
 				}
 				first := run()
@@ -83,11 +84,29 @@ func TestRoundsAndSeeds(t *testing.T) {
 	assert.Contains(t, sim.Difference(some.History, other.History), "the histories differ from line 1 on")
 }
 
+// A twin that is named stands in for the first one, and the workload stays what it is.
+func TestTwins(t *testing.T) {
+	for _, load := range sim.Workloads() {
+		for _, twin := range load.Twins {
+			with, err := load.With(twin.Name)
+			require.NoError(t, err)
+			o := sim.Options{Seed: 1, Rounds: .1, History: true}
+			plain := load.Play(t, o, false).History
+			assert.Empty(t, sim.Difference(plain, with.Play(t, o, false).History), "%s", load.Name)
+			r := with.Play(t, o, true)
+			assert.False(t, r.Broken, "%s, %s: %v", load.Name, twin.Name, r.Violations)
+			_, err = with.With(twin.Name)
+			require.ErrorContains(t, err, "has no twin")
+		}
+	}
+}
+
 func TestWorkloadNamed(t *testing.T) {
 	for _, l := range sim.Workloads() {
 		got, err := sim.WorkloadNamed(l.Name)
 		require.NoError(t, err)
 		assert.Equal(t, l.About, got.About)
+		assert.NotEmpty(t, got.Counts())
 	}
 	_, err := sim.WorkloadNamed("nonsense")
 	require.ErrorContains(t, err, `no workload "nonsense"; there are lockset`)

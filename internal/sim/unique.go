@@ -49,12 +49,7 @@ func (s Unique) Run(w *World) Tally {
 		}
 	})
 	w.Settle()
-	done := make(chan struct{})
-	w.At(time.Now(), func() {
-		r.audit()
-		close(done)
-	})
-	<-done
+	w.now(r.audit)
 	return r.check()
 }
 

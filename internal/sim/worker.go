@@ -32,7 +32,7 @@ func (p *Process) Go(name string, f func(ctx context.Context, x *Worker)) {
 			w.running[p]--
 			w.mu.Unlock()
 		}()
-		f(context.WithValue(w.ctx, workerKey{}, name), x)
+		w.guarded(p.Name+", "+name, func() { f(context.WithValue(w.ctx, workerKey{}, name), x) })
 	})
 }
 
@@ -69,8 +69,7 @@ func (x *Worker) Within(ctx context.Context, d time.Duration) (context.Context, 
 // durations stands still, too, as that of a suspended machine does.
 func (x *Worker) Pause(d time.Duration, suspend bool) {
 	p := x.Process
-	p.Stop(suspend)
-	p.world.network.later(p.id, time.Now().Add(d), p.Resume)
+	p.world.network.later(p.id, time.Now().Add(d), p.Stop(suspend))
 	x.Sleep(time.Nanosecond) // goes off when the process goes on
 }
 

@@ -41,15 +41,21 @@ type World struct {
 	ctx     context.Context // ends with the world
 	cancel  context.CancelFunc
 	over    chan struct{} // closed when requests fail at once
+	broken  chan struct{} // closed when something has panicked
+	begin   time.Time
+
+	ancestor *Process // of long before the world began; nil where there was none
 
 	// Of the network's goroutine, or before it begins.
 	chance     *rand.Rand
 	scheduled  int
-	applied    int
 	faults     map[string]int
 	stragglers map[string]int // requests that came in late and were carried out, by the keys that they named
+	revived    map[string]int // those of them that had been refused when they came in first
 	storm      time.Time      // until when requests are throttled
 	calm       bool           // no more faults, so that what is under way can end
+
+	transactions, conflicts int // TransactWriteItems that were sent, and those that were cancelled since they were to meet another one
 
 	history *history
 
@@ -57,6 +63,7 @@ type World struct {
 	processes  []*Process
 	violations []string
 	running    map[*Process]int // workers
+	booting    int              // processes that are about to
 }
 
 // Result is what came of a run.
@@ -67,28 +74,39 @@ type Result struct {
 	History    string
 	Events     []Event // of which History has the text
 	Violations []string
+	Broken     bool // by a panic, which is one of the violations: nothing else was checked
 	Requests   int
-	Faults     map[string]int // by kind
+	Faults     map[string]int // that happened, by kind
 	Virtual    time.Duration
+
+	Transactions int // TransactWriteItems among the requests
+	Conflicts    int // of them, those that were cancelled by a fault that had them meet another one
+	Missing      int // that were to come in late, or to be answered so, and had not when the world ended: none after Settle
 }
 
 // Run runs body in a world of its own, in virtual time, and closes the world when it returns.
+// A panic of body, of a worker or of a timer is a violation, and ends the world. One in a
+// goroutine that the code under test has started ends the program: nobody can recover that.
 func Run(t *testing.T, o Options, body func(w *World)) Result {
 	t.Helper()
 	var result Result
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
-		begin := time.Now()
 		w := newWorld(t, o)
-		w.climate()
 		go w.network.run()
-		body(w)
-		virtual := time.Since(begin)
-		w.end()
+		var virtual time.Duration
+		end := sync.OnceFunc(func() {
+			virtual = time.Since(w.begin)
+			w.end()
+		})
+		defer end() // also where body ends t
+		w.guarded("the workload", func() { body(w) })
+		end()
 		events := w.history.events()
 		result = Result{
 			Seed: o.Seed, Profile: w.Profile, History: text(events), Events: events, Violations: w.violations,
 			Requests: w.network.count, Faults: w.faults, Virtual: virtual,
+			Broken: w.isBroken(), Transactions: w.transactions, Conflicts: w.conflicts, Missing: w.network.missing().left,
 		}
 	})
 	return result
@@ -102,13 +120,17 @@ func newWorld(t *testing.T, o Options) *World {
 		o.Rounds = 1
 	}
 	w := &World{
-		Seed: o.Seed, Profile: o.Profile.withDefaults(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}),
-		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
+		Seed: o.Seed, Profile: o.Profile.withDefaults(), begin: time.Now(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}), broken: make(chan struct{}),
+		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, revived: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
 	}
 	var err error
 	w.table, err = table.Open(w.engine.Client(), o.Schema)
-	w.must(err)
-	w.must(w.table.Ensure(t.Context()))
+	if err == nil {
+		err = w.table.Ensure(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("sim: seed %d: %v", w.Seed, err)
+	}
 	w.scheme = w.table.Scheme()
 	w.network = newNetwork(w)
 	w.ctx, w.cancel = context.WithCancel(t.Context())
@@ -141,25 +163,32 @@ func (w *World) Violation(format string, args ...any) {
 
 // Calm ends all faults: what goes wrong no more can be waited for.
 func (w *World) Calm() {
-	done := make(chan struct{})
-	w.At(time.Now(), func() {
+	w.now(func() {
 		w.calm = true
 		for _, p := range w.list() {
 			p.Resume()
-			if p.isCut() {
-				p.Cut(false)
-			}
+			p.Cut(false)
 		}
-		close(done)
+	})
+}
+
+// now does something between all else, and returns when it is done, or has panicked.
+func (w *World) now(do func()) {
+	done := make(chan struct{})
+	w.At(time.Now(), func() {
+		defer close(done)
+		do()
 	})
 	<-done
 }
 
-// Wait waits until the workers of all processes that have not crashed have ended, and at most
-// for so long; false then.
+// Wait waits until the workers of all processes that have not crashed have ended and nobody
+// is about to boot, and at most for so long; false then. It panics where the world is broken:
+// its workload has no use in going on.
 func (w *World) Wait(atMost time.Duration) bool {
 	pause := max(100*time.Millisecond, atMost/36000)
 	for end := time.Now().Add(atMost); ; time.Sleep(pause) {
+		w.intact()
 		if w.idle() {
 			return true
 		}
@@ -170,17 +199,21 @@ func (w *World) Wait(atMost time.Duration) bool {
 }
 
 // Settle waits for the workers under faults, and then, where they have not come to an end
-// within an hour, without: whoever does not end then is stuck, which is a violation.
+// within an hour, without: whoever does not end then is stuck, which is a violation. It
+// returns when all that was to come in late has, so that there is nothing left that a
+// checker could miss. Then nothing goes wrong any more.
 func (w *World) Settle() { w.SettleWithin(time.Hour) }
 
 // SettleWithin is Settle for workloads that take longer than an hour.
 func (w *World) SettleWithin(atMost time.Duration) {
-	if w.Wait(atMost) {
-		return
-	}
+	w.Wait(atMost)
 	w.Calm()
 	if !w.Wait(atMost) {
 		w.Violation("stuck: nothing has gone wrong for %v, and somebody still waits", atMost)
+	}
+	for late := w.network.missing(); late.left > 0; late = w.network.missing() {
+		time.Sleep(max(time.Until(late.last), 0) + time.Millisecond)
+		w.intact()
 	}
 }
 
@@ -192,7 +225,14 @@ func (w *World) idle() bool {
 			return false
 		}
 	}
-	return true
+	return w.booting == 0
+}
+
+// expect books that a process is about to boot, or has.
+func (w *World) expect(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.booting += n
 }
 
 func (w *World) list() []*Process {
@@ -205,41 +245,42 @@ func (w *World) list() []*Process {
 // that.
 func (w *World) end() {
 	w.history.close()
-	ended := make(chan struct{})
-	w.At(time.Now(), func() { // nothing happens after it: nobody crashes or boots any more
-		w.network.end()
-		close(ended)
-	})
-	<-ended
+	w.now(w.network.end) // nothing happens after it: nobody crashes or boots any more
 	close(w.over)
 	w.cancel()
 	var group sync.WaitGroup
 	var failed atomic.Int32
-	for _, p := range w.list() {
+	all := w.list()
+	if w.ancestor != nil {
+		all = append(all, w.ancestor)
+	}
+	for _, p := range all {
 		p.thaw()
 		for _, c := range p.clients {
 			group.Go(func() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
-				if c.Close(ctx) != nil {
-					failed.Add(1) // as was to be expected: nobody answers
-				}
+				w.guarded("closing a client of "+p.Name, func() {
+					if c.Close(ctx) != nil {
+						failed.Add(1) // as was to be expected: nobody answers
+					}
+				})
 			})
 		}
 	}
 	group.Wait()
 	time.Sleep(2 * lock.MaxLease) // what a Close that failed has left behind ends with its lease
-	for _, p := range w.list() {
+	for _, p := range all {
 		p.workers.Wait()
 	}
 	close(w.network.quit)
 	<-w.network.done
 }
 
-// must ends the run: the world itself is not in order.
+// must ends the world: it is not in order itself. What panics here is recovered by guarded.
 func (w *World) must(err error) {
 	if err != nil {
-		panic(fmt.Sprintf("sim: seed %d: %v", w.Seed, err))
+		panic(fmt.Errorf("sim: seed %d: %w", w.Seed, err))
 	}
 }
 

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,4 +55,198 @@ func TestStuck(t *testing.T) {
 	})
 	require.Len(t, r.Violations, 1)
 	assert.Contains(t, r.Violations[0], "stuck")
+}
+
+// What is to come in late has, when a world has settled: also what was sent at its very end.
+func TestSettleWaitsForWhatIsLate(t *testing.T) {
+	late := sim.Range{Least: time.Minute, Most: 2 * time.Minute}
+	for name, profile := range map[string]sim.Profile{
+		"duplicated": {Duplicated: 1, LateBy: late}, "lost, arrives late": {LostLate: 1, LateBy: late}, "slow": {Slow: 1, SlowBy: late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play := func(settle bool) sim.Result {
+				return sim.Run(t, sim.Options{Seed: 3, Profile: profile}, func(w *sim.World) {
+					w.Boot("a").Go("w", func(ctx context.Context, x *sim.Worker) {
+						bounded, cancel := x.Within(ctx, time.Second)
+						defer cancel()
+						_ = x.Process.Table().Write(bounded, set(5)) // may fail
+					})
+					require.True(t, w.Wait(time.Hour))
+					if settle {
+						require.NoError(t, w.Table().Write(w.Context(), set(6)))
+						w.Settle()
+						if name != "slow" { // which may be its answer alone
+							assert.Equal(t, "5", reads(w.Context(), t, w.Table(), true))
+						}
+					}
+				})
+			}
+			r := play(false)
+			assert.Equal(t, r.Requests, r.Missing)
+			r = play(true)
+			assert.Zero(t, r.Missing)
+			assert.Equal(t, r.Requests, r.Faults[name])
+		})
+	}
+}
+
+// A world has not settled while somebody who has crashed is about to boot.
+func TestSettleWaitsForWhoBoots(t *testing.T) {
+	sim.Run(t, sim.Options{}, func(w *sim.World) {
+		lives := 0
+		w.Supervise("a", func(p *sim.Process) {
+			lives++
+			first := lives == 1
+			p.Go("w", func(_ context.Context, x *sim.Worker) {
+				if first {
+					w.At(time.Now().Add(time.Second), p.Crash)
+				}
+				x.Sleep(time.Minute)
+			})
+		})
+		begin := time.Now()
+		w.Settle()
+		assert.Equal(t, 2, lives)
+		assert.Greater(t, time.Since(begin), time.Minute)
+	})
+}
+
+// A process that was stopped twice goes on when both stops have ended, whichever does first;
+// what ends after all were ended at once ends nothing else.
+func TestStopsAddUp(t *testing.T) {
+	sim.Run(t, sim.Options{}, func(w *sim.World) {
+		p := w.Boot("a")
+		var slept time.Duration
+		p.Go("w", func(_ context.Context, x *sim.Worker) {
+			begin := time.Now()
+			x.Sleep(time.Second)
+			slept = time.Since(begin)
+			x.Pause(5*time.Second, false)
+			assert.InDelta(t, 26, time.Since(begin).Seconds(), .1)
+		})
+		begin := time.Now()
+		at := func(d time.Duration, do func()) { w.At(begin.Add(d), do) }
+		at(0, func() {
+			at(20*time.Second, p.Stop(true))
+			end := p.Stop(false)
+			at(10*time.Second, func() {
+				end()
+				end() // again, which is nothing
+			})
+		})
+		at(15*time.Second, func() { assert.Zero(t, slept) })
+		require.True(t, w.Wait(time.Hour))
+		assert.InDelta(t, 21, slept.Seconds(), .1, "a machine that was suspended does not count the time")
+
+		var end func()
+		w.At(time.Now(), func() { end = p.Stop(false) })
+		time.Sleep(time.Second)
+		w.Calm()
+		p.Go("w", func(_ context.Context, x *sim.Worker) {
+			begin := time.Now()
+			w.At(begin.Add(time.Second), end)
+			x.Pause(5*time.Second, false)
+			assert.InDelta(t, 5, time.Since(begin).Seconds(), .1)
+		})
+		w.Settle()
+	})
+}
+
+// A world in which time to live deletes begins with rows of long ago, which are deleted while
+// the locks are acquired again; without, and in the history, there is nothing of them.
+func TestRelics(t *testing.T) {
+	load, err := sim.WorkloadNamed("bank")
+	require.NoError(t, err)
+	deleted, between := 0, 0
+	for seed := range uint64(12) {
+		r := load.Play(t, sim.Options{Seed: seed, Rounds: .1, History: true}, false)
+		assert.Empty(t, r.Violations, "seed %d", seed)
+		assert.NotContains(t, r.History, "ancestor")
+		assert.Less(t, r.Virtual, 2*time.Hour)
+		n := r.Faults["deleted by time to live"]
+		if r.Profile.Sweeps == 0 {
+			assert.Zero(t, n)
+		}
+		deleted += n
+		held := false
+		for _, e := range r.Events {
+			held = held || e.Kind == sim.Holding
+			if held && e.Kind == sim.Swept {
+				between++
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, deleted, 12)
+	assert.Positive(t, between, "all were deleted before anybody held a lock")
+}
+
+// What panics breaks its world and no other: that is a violation, which says where.
+func TestBreakdowns(t *testing.T) {
+	forever := func(w *sim.World) {
+		w.Boot("b").Go("w", func(ctx context.Context, _ *sim.Worker) { <-ctx.Done() })
+		w.Settle()
+		t.Error("the workload goes on in a broken world")
+	}
+	for who, body := range map[string]func(w *sim.World){
+		"a, w": func(w *sim.World) {
+			w.Boot("a").Go("w", func(context.Context, *sim.Worker) { explode() })
+			forever(w)
+		},
+		"the workload": func(*sim.World) { explode() },
+		"the network": func(w *sim.World) {
+			w.At(time.Now().Add(time.Second), explode)
+			forever(w)
+		},
+		"a, a timer": func(w *sim.World) {
+			w.Boot("a").Go("w", func(ctx context.Context, x *sim.Worker) {
+				x.Process.Table().Machine().AfterFunc(time.Second, explode)
+				<-ctx.Done()
+			})
+			forever(w)
+		},
+	} {
+		t.Run(who, func(t *testing.T) {
+			r := sim.Run(t, sim.Options{}, body)
+			require.Len(t, r.Violations, 1)
+			assert.True(t, strings.HasPrefix(r.Violations[0], who+" broke down: exploded\n"), r.Violations[0])
+			assert.Contains(t, r.Violations[0], "sim_test.explode (world_test.go:")
+			assert.NotContains(t, r.Violations[0], "goroutine")
+			assert.True(t, r.Broken)
+			assert.Less(t, r.Virtual, time.Minute)
+		})
+	}
+}
+
+func explode() { panic("exploded") }
+
+// What the world itself cannot do breaks it as well: here a process makes a lock client of
+// settings that are none.
+func TestWorldsThatAreNotInOrder(t *testing.T) {
+	r := sim.Run(t, sim.Options{Seed: 4}, func(w *sim.World) {
+		w.Supervise("a", func(p *sim.Process) {
+			p.Go("w", func(context.Context, *sim.Worker) { p.Locks(lock.Config{Lease: -1}) })
+		})
+		w.Settle()
+		t.Error("the workload goes on in a broken world")
+	})
+	require.Len(t, r.Violations, 1)
+	assert.Contains(t, r.Violations[0], "a, w broke down: sim: seed 4: lock: ")
+}
+
+// Worlds that last seconds meet what comes again and again, too: over 20 seeds each kind as
+// often as there are worlds, or nearly so.
+func TestShortWorldsMeetTheirWeather(t *testing.T) {
+	for name, goal := range map[string]int{"versions": 15, "unique": 10, "queue": 8, "register": 5} {
+		load, err := sim.WorkloadNamed(name)
+		require.NoError(t, err)
+		met := map[string]int{}
+		for seed := range uint64(20) {
+			for kind, n := range load.Play(t, sim.Options{Seed: seed}, false).Faults {
+				met[kind] += n
+			}
+		}
+		for _, kind := range []string{"paused", "suspended", "partitioned", "crashed", "clock jumped", "throttling storm"} {
+			assert.GreaterOrEqual(t, met[kind], goal, "%s, %s", name, kind)
+		}
+	}
 }

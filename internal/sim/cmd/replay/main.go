@@ -206,8 +206,8 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 			fmt.Fprintln(out, e)
 		}
 	}
-	fmt.Fprintf(out, "\nWhat came of it: writes %d acknowledged, %d refused, %d unanswered; %d acknowledged and lost.\n",
-		r.Tally.Acknowledged, r.Tally.Refused, r.Tally.Unknown, r.Tally.Lost)
+	fmt.Fprintf(out, "\nWhat came of it: %s %d acknowledged, %d refused, %d unanswered; %d acknowledged and lost.\n",
+		l.Counts(), r.Tally.Acknowledged, r.Tally.Refused, r.Tally.Unknown, r.Tally.Lost)
 	fmt.Fprintf(out, "%d requests in %v of virtual time. Faults:\n", r.Requests, r.Virtual.Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
 		fmt.Fprintf(out, "  %6d %s\n", r.Faults[name], name)

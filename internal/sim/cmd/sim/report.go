@@ -128,13 +128,13 @@ func (r *report) summary() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	done, violated := 0, 0
-	fmt.Fprintf(r.out, "%-14s %8s %12s %9s %10s %6s %10s\n", "workload", "worlds", "acknowledged", "refused", "unanswered", "lost", "violations")
+	fmt.Fprintf(r.out, "%-14s %8s %12s %9s %10s %6s %10s  %s\n", "workload", "worlds", "acknowledged", "refused", "unanswered", "lost", "violations", "of")
 	for _, l := range r.plan.loads {
 		s := r.loads[l.Name]
 		done += s.seeds
 		violated += s.violated
-		fmt.Fprintf(r.out, "%-14s %8d %12d %9d %10d %6d %10d\n",
-			l.Name, s.seeds, s.tally.Acknowledged, s.tally.Refused, s.tally.Unknown, s.tally.Lost, s.violated)
+		fmt.Fprintf(r.out, "%-14s %8d %12d %9d %10d %6d %10d  %s\n",
+			l.Name, s.seeds, s.tally.Acknowledged, s.tally.Refused, s.tally.Unknown, s.tally.Lost, s.violated, l.Counts())
 	}
 	fmt.Fprintf(r.out, "%d worlds from seed %d on, %s requests, %s of virtual time, in %v\n",
 		done, r.plan.from, short(r.requests), days(r.virtual), time.Since(r.begin).Round(time.Second))

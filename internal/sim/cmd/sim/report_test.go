@@ -40,7 +40,7 @@ func TestReport(t *testing.T) {
 
 	assert.Equal(t, 1, r.summary())
 	lines := strings.Split(out.String(), "\n")
-	assert.Equal(t, []string{load.Name, "2", "20", "4", "2", "1", "1"}, strings.Fields(lines[1]))
+	assert.Equal(t, []string{load.Name, "2", "20", "4", "2", "1", "1", "writes"}, strings.Fields(lines[1]))
 	assert.True(t, strings.HasPrefix(lines[2], "2 worlds from seed 5 on, 40 thousand requests, 1.1 days of virtual time, in "), lines[2])
 	assert.Equal(t, "faults: 2 500, 6 lost", lines[3])
 }
@@ -65,6 +65,10 @@ func TestBrokenWorlds(t *testing.T) {
 	got := p.one(t, broken, 2)
 	assert.Equal(t, []string{"a violation"}, got.Violations)
 	assert.Equal(t, 1, got.Tally.Lost)
+	broken.Run = func(*sim.World, bool) sim.Tally { panic("something") }
+	got = p.one(t, broken, 3)
+	require.Len(t, got.Violations, 1)
+	assert.Contains(t, got.Violations[0], "the workload broke down: something\n")
 }
 
 // command builds the command, and returns what it prints and its exit code for given arguments.

@@ -1,0 +1,21 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// What the engine was to do to a request is told where the answer shows that it did.
+func TestHappened(t *testing.T) {
+	both := []tabletest.FaultKind{tabletest.TransactionConflict, tabletest.SkewDate}
+	assert.Equal(t, []string{"skewed date"}, happened(both, ""), "repeated under its token")
+	assert.Equal(t, []string{"conflict", "skewed date"}, happened(both, "TransactionCanceledException"))
+	assert.Equal(t, []string{"conflict", "skewed date"}, happened(both, "TransactionConflictException"))
+	stale := []tabletest.FaultKind{tabletest.StaleRead}
+	assert.Equal(t, []string{"stale"}, happened(stale, ""))
+	assert.Empty(t, happened(stale, "ValidationException"))
+	assert.Empty(t, happened(nil, ""))
+}
