@@ -121,6 +121,13 @@ func (m *marks) end(mark int64, err error) {
 	}
 }
 
+// refused says that a client was told so.
+func (m *marks) refused(mark int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state[mark] == refused
+}
+
 // check compares what clients know with how often their marks are there: -1 where that tells nothing.
 func (m *marks) check(w *World, times func(mark int64) int) (sum Tally) {
 	m.mu.Lock()

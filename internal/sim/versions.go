@@ -172,15 +172,19 @@ func (r *versions) check() Tally {
 	times := map[int64]int{}
 	for c, err := range counters.Scan(r.world.Context(), entity.Consistent()) {
 		r.world.must(err)
-		// What was refused when it came in first, and so was tried anew, can be carried out when
-		// it comes in once more: no client can help that.
+		// What was refused when it came in first, and so was tried anew or given up, can be
+		// carried out when it comes in once more: no client can help that.
 		excused := r.world.revived["COUNTER#"+c.ID+"|COUNTER"]
 		for _, mark := range c.Marks {
-			if times[mark] > 0 && excused > 0 {
+			switch again := times[mark] > 0; {
+			case (again || r.marks.refused(mark)) && excused > 0:
 				excused--
-				continue
+				if !again {
+					times[mark] = -1
+				}
+			default:
+				times[mark]++
 			}
-			times[mark]++
 		}
 		if c.Count != int64(len(c.Marks)) {
 			r.world.Violation("row %s counts %d and lists %d", c.ID, c.Count, len(c.Marks))
