@@ -117,17 +117,19 @@ func TestRowsDisappear(t *testing.T) {
 }
 
 // A release that has failed for good is tried again while others wait, and takes none of them
-// out of the line to hand over what it does not hold any more.
+// out of the line to hand over what it does not hold any more. The seed is one in which the
+// mutant orphan-hands-over shows.
 func TestFailedReleaseKeepsTheLine(t *testing.T) {
 	load, err := sim.WorkloadNamed("queue")
 	require.NoError(t, err)
-	assert.Empty(t, load.Play(t, sim.Options{Seed: 35}, false).Violations)
+	assert.Empty(t, load.Play(t, sim.Options{Seed: 17}, false).Violations)
 }
 
 // An heir that finds itself named by a hand-over whose answer was lost goes on counting: after
-// Config.Handoffs in a row others get their turn.
+// Config.Handoffs in a row others get their turn. The seed is one in which the mutant
+// hand-overs-counted-anew shows.
 func TestHandOversAreCountedThroughLostAnswers(t *testing.T) {
 	load, err := sim.WorkloadNamed("queue")
 	require.NoError(t, err)
-	assert.Empty(t, load.Play(t, sim.Options{Seed: 61}, false).Violations)
+	assert.Empty(t, load.Play(t, sim.Options{Seed: 3}, false).Violations)
 }

@@ -39,13 +39,14 @@ func waiting() []Mutant {
 			Breaks: "forgets how often in a row the lock was handed over where an answer was lost",
 			Old:    `by.handed > 0 {`,
 			New:    `by.handed < 0 {`,
+			Seen:   []World{{"queue", 3}},
 		},
 		{
 			Name: "orphan-hands-over", Part: Waiting, File: parting,
 			Breaks: "hands over with a release that was given up, though others may hold the lock by then",
 			Old:    ` && !l.orphaned {`,
 			New:    ` {`,
-			Seen:   []World{{"queue", 35}},
+			Seen:   []World{{"queue", 17}},
 		},
 		{
 			Name: "handed-over-for-ever", Part: Waiting, File: parting,
