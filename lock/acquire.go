@@ -225,14 +225,15 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		defer func() { a.keep(s, doubt{}) }()
 	}
 	var lease *Lease
+	var refused error // what is not to be tried again under this nonce: the row may name it
 	reclaimed := false
 	err := c.attempts(ctx, attemptTimeout(a.length), func(attempt context.Context, start instant) error {
 		item, err := c.table.Apply(attempt, a.op(start, s, e), table.ReturnNew)
 		var failed *table.ConditionError
 		switch {
 		case err == nil:
-			lease, err = a.granted(ctx, item, doubt{instant: start}, s)
-			return err
+			lease, refused = a.granted(ctx, item, doubt{instant: start}, s)
+			return nil
 		case !errors.As(err, &failed):
 			if table.MayHaveApplied(err) {
 				a.doubts(doubt{instant: start})
@@ -252,8 +253,8 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 			if !ok {
 				began.instant = start
 			}
-			lease, err = a.granted(ctx, failed.Item, began, s)
-			return err
+			lease, refused = a.granted(ctx, failed.Item, began, s)
+			return nil
 		}
 		r, err := c.recordOf(failed.Item)
 		switch {
@@ -273,7 +274,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		}
 		return heldError(a.target, &r)
 	})
-	return lease, err
+	return lease, join(err, refused)
 }
 
 // keep ends what a try, or a hand-over, has reserved. Where it leaves a doubt, the nonce stays

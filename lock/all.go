@@ -225,6 +225,14 @@ func (g *gathering) wait(ctx context.Context) (*Bundle, error) {
 func (g *gathering) standBy(ctx context.Context) error {
 	room := g.client.room
 	held, alive := g.held, map[string]*sessionRow(nil)
+	var enough <-chan time.Time
+	if len(g.unclear) > 0 {
+		// What may come in late is not all stood by, and must not be kept from others for as
+		// long as this one waits for the rest.
+		timer := g.client.clock.NewTimer(g.length())
+		defer timer.Stop()
+		enough = timer.C()
+	}
 	for len(held) > 0 {
 		o := room.observe(held, alive)
 		select {
@@ -232,6 +240,10 @@ func (g *gathering) standBy(ctx context.Context) error {
 		case <-ctx.Done():
 			room.ignore(o)
 			return causeOf(ctx)
+		case <-enough:
+			room.ignore(o)
+			g.rename(ctx)
+			return nil
 		}
 		gone, err := room.outcome(o)
 		if err == nil {

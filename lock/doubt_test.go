@@ -309,3 +309,154 @@ func TestTryAcquireAllDoesNotStandInItsOwnWay(t *testing.T) {
 		time.Sleep(10 * time.Second)
 	})
 }
+
+// The same under a lease of its own, which no session stands for: the waiter does not wait for itself.
+func TestFixedWaiterRecognisesItself(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: 10 * time.Second})
+		start := time.Now()
+		got := make(chan time.Duration, 1)
+		go func() {
+			waiting, cancel := context.WithTimeout(ctx, 3*time.Hour)
+			defer cancel()
+			next, err := c.Acquire(waiting, lock.Name("report"), lock.Fixed(time.Hour))
+			assert.NoError(t, err)
+			got <- time.Since(start)
+			if err == nil {
+				_ = next.Release(ctx)
+			}
+		}()
+		time.Sleep(9 * time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
+		time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(20 * time.Millisecond)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the attempt has come in")
+		took := <-got
+		require.Less(t, took, time.Minute)
+	})
+}
+
+// So does an heir with a lease of its own.
+func TestFixedHeirRecognisesItself(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		start := time.Now()
+		got := make(chan time.Duration, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+			assert.NoError(t, err)
+			got <- time.Since(start)
+			if err == nil {
+				_ = next.Release(ctx)
+			}
+		}()
+		time.Sleep(500 * time.Millisecond)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, l.Commit(short, w.put("x")))
+		w.engine.ClearFaults()
+		require.Less(t, <-got, time.Minute)
+	})
+}
+
+// Its lease begins with the commit that has handed the lock over, not with the release that finds it so.
+func TestFixedHeirBeginsWithTheHandOver(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := make(chan *lock.Lease, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+			assert.NoError(t, err)
+			got <- next
+		}()
+		time.Sleep(500 * time.Millisecond)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, l.Commit(short, w.put("x")))
+		w.engine.ClearFaults()
+		time.Sleep(15 * time.Second)
+		require.NoError(t, l.Release(ctx))
+		next := <-got
+		o, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Error(t, context.Cause(next.Context()), "somebody else has it, under fence %d after %d", o.Fence(), next.Fence())
+	})
+}
+
+// A grant whose answer came too late, and that could not be given back, is not recognised once more
+// under the same nonce: its lease would be counted from a later attempt.
+func TestLateGrantIsNotRecognisedAnew(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		wire := &line{to: w.engine.HTTPClient()}
+		c, other := w.clientOver(wire, lock.Config{Expiry: lock.ObservedOnly}, table.WithClock(wall.now)), w.client(lock.Config{})
+		first, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, first.Release(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Key: w.table.KeyItem(first.Key()), Operation: "UpdateItem", Times: 1})
+		time.AfterFunc(time.Second, func() { wall.jump(time.Minute) }) // the machine was suspended, in effect
+		time.AfterFunc(1900*time.Millisecond, func() { wire.cut(hung) })
+		time.AfterFunc(9*time.Second, func() { wire.cut(open) })
+		_, err = c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.ErrorIs(t, err, lock.ErrExpired)
+		o, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+	})
+}
+
+// What a late transaction took, of which one lock was taken away by force, is not kept for as long as the
+// gathering waits for that one.
+func TestGatheringKeepsNothingWhileItWaits(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, h, x := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
+		targets := []lock.Target{lock.Name("a"), lock.Name("b")}
+		l, err := h.Acquire(ctx, targets[1])
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 10 * time.Second})
+		done := make(chan error, 1)
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		go func() {
+			b, err := c.AcquireAll(waiting, targets)
+			if err == nil {
+				err = b.Release(ctx)
+			}
+			done <- err
+		}()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem"})
+		time.Sleep(9990 * time.Millisecond)
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(20 * time.Millisecond)
+		r, err := x.Inspect(ctx, targets[1])
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the transaction has come in")
+		require.NoError(t, x.ForceRelease(ctx, targets[1], r.Nonce))
+		b, err := x.TryAcquire(ctx, targets[1])
+		require.NoError(t, err)
+		w.engine.ClearFaults()
+		start := time.Now()
+		bounded, stop := context.WithTimeout(ctx, 10*time.Minute)
+		defer stop()
+		a, err := x.Acquire(bounded, targets[0])
+		assert.Less(t, time.Since(start), time.Minute)
+		if err == nil {
+			assert.NoError(t, a.Release(ctx))
+		}
+		require.NoError(t, b.Release(ctx))
+		require.NoError(t, <-done)
+	})
+}

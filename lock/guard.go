@@ -80,7 +80,7 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 
 // mayHaveApplied says whether a transaction that failed for good may have been applied.
 func mayHaveApplied(err error) bool {
-	return len(table.Conditions(err)) == 0 && !errors.Is(err, ErrInvalid)
+	return len(table.Conditions(err)) == 0 && !errors.Is(err, ErrInvalid) && !errors.As(err, new(refusal))
 }
 
 // guarded writes ops and the guard, and says what it means if the guard fails.
@@ -109,10 +109,15 @@ func (c *Client) guarded(ctx context.Context, leases []*Lease, guards, ops []tab
 		}
 	}
 	if lost != nil {
-		return lost
+		return refusal{lost}
 	}
 	return err
 }
+
+// refusal says that a guard did not hold: nothing was applied.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
 
 // notNamed takes in what it means that the row does not name this lease, and returns it.
 func (l *Lease) notNamed(meaning error) error {

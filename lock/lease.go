@@ -173,7 +173,7 @@ func (l *Lease) Release(ctx context.Context) error {
 func (l *Lease) release(ctx context.Context) error {
 	if err := l.takeTurn(ctx); err != nil {
 		l.parting.Store(true)
-		l.orphan()
+		l.orphan(false)
 		return wrap("release", err)
 	}
 	defer l.endTurn()
@@ -213,7 +213,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		// will.
 		p.keep(unclear)
 		l.orphaned = l.session != nil
-		l.orphan()
+		l.orphan(true)
 		return wrap("release", err)
 	case !errors.Is(failed.Err, ErrReleased) && l.goneSince(failed.Item):
 		p.keep(false)
@@ -223,7 +223,10 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		l.stolen()
 		return wrap("release", failed.Err)
 	case p.heir != nil && isString(failed.Item[attrNonce], p.nonce):
-		p.done() // an earlier attempt was applied and its answer lost
+		// An earlier attempt was applied and its answer lost, perhaps one of an earlier call.
+		by, _ := append(p.heir.acquisition.doubts(), doubt{instant: p.start}).of(failed.Item)
+		p.start = by.instant
+		p.done()
 	case p.heir == nil:
 		p.done() // by an earlier attempt, whoever may have acquired since
 	default:
@@ -233,10 +236,11 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	return nil
 }
 
-// orphan has the session go on trying to give up what the holder could not.
-func (l *Lease) orphan() {
+// orphan has the session go on trying to give up what the holder could not. alone says that
+// whoever waits in this process may take the row, too: no write is under way.
+func (l *Lease) orphan(alone bool) {
 	if l.session != nil && !l.released.Load() {
-		l.session.orphan(l)
+		l.session.orphan(l, alone)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -124,5 +125,52 @@ func TestCommitWithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 		}
 		require.ErrorIs(t, l.Commit(ctx, w.count("n")), lock.ErrStolen)
 		require.EqualValues(t, 0, w.counted("n"))
+	})
+}
+
+// A commit that was refused is one that was not applied, and stays so.
+func TestRefusedCommitIsNotUnclear(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.askBack(ctx, other, l)
+		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key()))) // by hand
+		time.Sleep(time.Minute)
+		o, err := other.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Greater(t, o.Fence(), l.Fence())
+		require.ErrorIs(t, l.Commit(ctx, w.count("n")), lock.ErrLost)
+		err = l.Commit(ctx, w.count("n"))
+		require.ErrorIs(t, err, lock.ErrLost, "nothing was applied")
+	})
+}
+
+// A release that has waited in vain for a write does not have the write cut off by those who wait in the
+// process.
+func TestReleaseInVainSparesTheWrite(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			next, err := c.Acquire(ctx, lock.Name("report"))
+			if assert.NoError(t, err) {
+				_ = next.Release(ctx)
+			}
+		}()
+		time.Sleep(time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 20 * time.Second, Operation: "TransactWriteItems", Times: 1})
+		got := make(chan error, 1)
+		go func() { got <- l.Write(ctx, w.put("x")) }()
+		time.Sleep(time.Second)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Release(short), context.DeadlineExceeded)
+		require.NoError(t, context.Cause(l.Context()))
+		assert.NoError(t, <-got)
+		<-done
 	})
 }

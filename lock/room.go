@@ -431,10 +431,10 @@ func (r *room) sawLock(c *contest, item table.Item) {
 	if !c.holder.Held() {
 		c.pause = true // the read lags behind: look again after a poll, not at once
 	}
+	if c.holder.Held() && r.recognise(c) {
+		return
+	}
 	if s := r.client.currentSession(); s != nil && s.id == c.holder.Session {
-		if r.recognise(c) {
-			return
-		}
 		if _, known := s.knows(c.holder.Nonce); !known {
 			// A request that came in late has acquired for nobody, or a hand-over without
 			// an answer for somebody in this queue. Whoever tries finds out, and nobody

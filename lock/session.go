@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -134,7 +135,7 @@ func (s *session) renewal(start instant, beat int64) []table.Change {
 func (s *session) keep() {
 	c := s.client
 	period := c.config.Lease / 4
-	var handled []string
+	var handled, again []string // what was answered, and what of that is asked again
 	for {
 		// Counted from when the term was begun or renewed: an answer that came late has
 		// used up part of it already.
@@ -157,7 +158,10 @@ func (s *session) keep() {
 		if !ok {
 			return
 		}
-		s.answer(handled) // what was asked once more meanwhile was taken back with it
+		// What was asked once more meanwhile was taken back with it.
+		again = append(again, handled...)
+		done := s.answer(again)
+		again = slices.DeleteFunc(again, func(q string) bool { return slices.Contains(done, q) })
 		handled = s.answer(ask)
 		s.refresh()
 		s.freeOrphans()
@@ -252,8 +256,10 @@ func (s *session) ended(cause error) {
 	for _, l := range s.leases {
 		list = append(list, l)
 	}
-	for _, l := range s.orphans {
-		list = append(list, l) // their holders may not have left it at that
+	for nonce, l := range s.orphans {
+		if s.leases[nonce] == nil {
+			list = append(list, l) // their holders may not have left it at that
+		}
 	}
 	s.mu.Unlock()
 	inOrder(list)
@@ -312,11 +318,14 @@ func (s *session) remove(nonce string) {
 }
 
 // orphan takes in that a lease was given up although its release failed: its caller may
-// leave it at that, and the session must not keep the row alive.
-func (s *session) orphan(l *Lease) {
+// leave it at that, and the session must not keep the row alive. Unless it is alone the lease
+// stays known, or who waits here would free the row under a write.
+func (s *session) orphan(l *Lease, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.leases, l.nonce)
+	if alone {
+		delete(s.leases, l.nonce)
+	}
 	s.orphans[l.nonce] = l
 	s.rest()
 }
@@ -336,6 +345,7 @@ func (s *session) freeOrphans() {
 			return
 		}
 		if l.takeTurn(ctx) == nil { // or else with the next renewal, as where it fails
+			l.orphaned = true // a hand-over may take longer than there is
 			if !l.released.Load() {
 				_ = l.releaseInTurn(ctx, errors.Is(l.cause(), ErrMaxHold))
 			}

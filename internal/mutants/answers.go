@@ -92,8 +92,20 @@ func answers() []Mutant {
 		{
 			Name: "own-nonce-not-told", Part: Answers, File: "lock/room.go",
 			Breaks: "has a waiter wait for itself that the row names already",
-			Old:    `if r.recognise(c) {`,
+			Old:    `if c.holder.Held() && r.recognise(c) {`,
 			New:    `if false && r.recognise(c) {`,
+		},
+		{
+			Name: "own-fixed-nonce-not-told", Part: Answers, File: "lock/room.go",
+			Breaks: "has a waiter for a lease of its own wait for itself",
+			Old:    `if c.holder.Held() && r.recognise(c) {`,
+			New:    `if c.holder.Session != "" && r.recognise(c) {`,
+		},
+		{
+			Name: "late-grant-tried-again", Part: Answers, File: acquire,
+			Breaks: "recognises a grant that it has given back in vain, and counts it from later",
+			Old:    "lease, refused = a.granted(ctx, item, doubt{instant: start}, s)\n\t\t\treturn nil",
+			New:    "lease, refused = a.granted(ctx, item, doubt{instant: start}, s)\n\t\t\tif refused != nil {\n\t\t\t\tlease, err, refused = nil, refused, nil\n\t\t\t}\n\t\t\treturn err",
 		},
 		{
 			Name: "ended-session-recognised", Part: Answers, File: acquire,
@@ -110,14 +122,32 @@ func answers() []Mutant {
 		{
 			Name: "question-taken-back", Part: Answers, File: "lock/session.go",
 			Breaks: "takes a question back unanswered that was asked again meanwhile",
-			Old:    `s.answer(handled) // what`,
-			New:    `_ = 0 // what`,
+			Old:    `done := s.answer(again)`,
+			New:    `done := again`,
+		},
+		{
+			Name: "question-answered-once", Part: Answers, File: "lock/session.go",
+			Breaks: "forgets a question that was asked again where the answer could not be sent",
+			Old:    `again = slices.DeleteFunc(again, func(q string) bool { return slices.Contains(done, q) })`,
+			New:    `again = slices.DeleteFunc(again, func(string) bool { return done != nil || true })`,
 		},
 		{
 			Name: "vain-release-forgotten", Part: Answers, File: lease,
 			Breaks: "holds a lock for ever whose release has waited for a write in vain",
-			Old:    "\t\tl.parting.Store(true)\n\t\tl.orphan()\n",
-			New:    "\t\tl.parting.Store(true)\n",
+			Old:    "\t\tl.orphan(false)\n",
+			New:    "",
+		},
+		{
+			Name: "vain-release-cuts-writes", Part: Answers, File: lease,
+			Breaks: "frees a lock under a guarded write, for which its release has waited in vain",
+			Old:    `l.orphan(false)`,
+			New:    `l.orphan(true)`,
+		},
+		{
+			Name: "heir-from-the-release", Part: Answers, File: lease,
+			Breaks: "counts an heir's lease from the release that finds it handed over already",
+			Old:    `p.start = by.instant`,
+			New:    `_ = by`,
 		},
 		{
 			Name: "abandoned-left-behind", Part: Answers, File: acquire,

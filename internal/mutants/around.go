@@ -36,6 +36,12 @@ func around() []Mutant {
 			New:    `a.granted(ctx, items[i], doubt{instant: c.clock.instant(), handed: began.handed}, s)`,
 		},
 		{
+			Name: "gathering-keeps-for-ever", Part: Around, File: all,
+			Breaks: "keeps what a late transaction has taken for as long as it waits for the rest",
+			Old:    `g.client.clock.NewTimer(g.length())`,
+			New:    `g.client.clock.NewTimer(24 * time.Hour)`,
+		},
+		{
 			Name: "bundle-from-the-first", Part: Around, File: all,
 			Breaks: "counts the leases of several locks from a transaction that was not applied",
 			Old:    `began, _ := g.unclear.of(items[0])`,

@@ -53,6 +53,12 @@ func guarding() []Mutant {
 			New:    `p.lease.parted = p.lease.parted && unclear`,
 		},
 		{
+			Name: "refusal-is-unclear", Part: Guarding, File: guard,
+			Breaks: "takes a commit that was refused for one that may have been applied",
+			Old:    `&& !errors.As(err, new(refusal))`,
+			New:    ``,
+		},
+		{
 			Name: "forced-passes-for-released", Part: Guarding, File: "lock/lease.go",
 			Breaks: "says that a commit without an answer was applied although the lock was taken by force",
 			Old:    `(!ok || forced < l.fence)`,
