@@ -79,8 +79,8 @@ func renewal() []Mutant {
 		{
 			Name: "fixed-from-answer", Part: Renewal, File: "lock/acquire.go",
 			Breaks: "counts a lease of its own from the answer instead of before the request",
-			Old:    `lease, err = a.granted(ctx, item, doubt{instant: start}, s)`,
-			New:    `lease, err = a.granted(ctx, item, doubt{instant: c.clock.instant()}, s)`,
+			Old:    `lease, refused = a.granted(ctx, item, doubt{instant: start}, s)`,
+			New:    `lease, refused = a.granted(ctx, item, doubt{instant: c.clock.instant()}, s)`,
 		},
 		{
 			Name: "fixed-renewal-from-answer", Part: Renewal, File: "lock/renew.go",
