@@ -59,7 +59,7 @@ func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
 
 // F7.
 func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
-	const replies = 10_000
+	replies := fewer(10_000)
 	for name, opts := range map[string][]lock.Option{"session": nil, "Fixed": {lock.Fixed(20 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -351,12 +351,12 @@ func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.3, Seed: 1})
 		l, err := c.Acquire(ctx, lock.Beside(orders.Key(o)))
 		require.NoError(t, err)
-		const transactions = 10_000
+		transactions := fewer(10_000)
 		for range transactions {
 			require.NoError(t, l.Write(ctx, w.count("n")))
 		}
 		require.NoError(t, l.Commit(ctx, orders.UpdateOp(o, entity.Set("status", "done"))))
-		figure(t, "F15, 30 % conflicts", exactly(w.counted("n"), "transactions applied", transactions))
+		figure(t, "F15, 30 % conflicts", exactly(int(w.counted("n")), "transactions applied", transactions))
 	})
 }
 

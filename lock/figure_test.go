@@ -101,3 +101,12 @@ func (*trial) Helper() {}
 func (r *trial) Errorf(string, ...any) { r.failed = true }
 
 func (r *trial) Logf(format string, args ...any) { r.line = fmt.Sprintf(format, args...) }
+
+// fewer is a number of repetitions: a tenth under the race detector, which takes ten times as
+// long for each and looks at the order of things, not at how often they happen.
+func fewer(n int) int {
+	if raceEnabled {
+		return n / 10
+	}
+	return n
+}
