@@ -92,7 +92,7 @@ func TestLinearizableTwins(t *testing.T) {
 		"rows deleted":           {swept, 30, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, worlds, _ := linearity(t, max(seeds(20), 12), twin.load) // of fewer the shares would tell little
+			l, worlds, _ := linearity(t, max(seeds(20), enough), twin.load) // of fewer the shares would tell little
 			share := func(n int) float64 { return 100 * float64(n) / float64(l.Histories) }
 			values := atLeast(l.By.Register, "not as a register", 1)
 			if twin.load.Swept {

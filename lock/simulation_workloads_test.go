@@ -36,6 +36,9 @@ func (s *summary) none() measure {
 
 // found is the share of runs in which a twin's checker finds violations.
 func (s *summary) found(goal float64) measure {
+	if s.runs < enough { // of which a share would tell little
+		return atLeast(s.bad, fmt.Sprintf("of %d runs found", s.runs), 1)
+	}
 	return atLeast(100*float64(s.bad)/float64(s.runs), fmt.Sprintf("%% of %d runs found", s.runs), 100*goal)
 }
 
