@@ -175,7 +175,7 @@ func TestTwoFaults(t *testing.T) {
 				}
 			}
 			both := 0
-			for n := 0; both < goal && n < 4*goal; n++ {
+			for n := 0; both < goal && n < 100+4*goal; n++ {
 				first := 1 + rnd.IntN(len(made))
 				second := min(first+1+rnd.IntN(len(made)), len(made)+retries)
 				o := &ordeal{calls: len(made), strikes: []strike{{drawn(first), first}, {drawn(second), second}}}
