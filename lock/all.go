@@ -147,9 +147,7 @@ func (g *gathering) once(ctx context.Context) (*Bundle, error) {
 	}
 	gone := map[keys.Key]*ended{}
 	for _, a := range g.held {
-		if id := a.seen.Session; id != "" {
-			gone[a.key] = &ended{nonce: a.seen.Nonce, beat: -1, session: id, seen: -1}
-		}
+		gone[a.key] = &ended{nonce: a.seen.Nonce, fence: a.seen.Fence, beat: -1, session: a.seen.Session, seen: -1}
 	}
 	alive, failed := g.bury(ctx, gone)
 	switch {
@@ -347,7 +345,8 @@ type transaction struct {
 func (g *gathering) transaction(start instant, s *session) *transaction {
 	t := &transaction{token: g.client.clock.Text(), ops: make([]table.Op, len(g.list)), start: start}
 	for i, a := range g.list {
-		t.ops[i] = a.op(start, s, g.ended[a.key])
+		a.from = g.ended[a.key]
+		t.ops[i] = a.op(start, s, a.from)
 	}
 	return t
 }

@@ -1,10 +1,13 @@
 package lock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -445,4 +448,27 @@ func TestTransfersUnderSeveralLocks(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.free(ctx, targets)
 	})
+}
+
+// People are told of every lock that is taken over from a holder that died, also of several at once.
+func TestTakenOverTogether(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		virtual(t, func(ctx context.Context, w *world) {
+			way := &line{to: w.engine.HTTPClient()}
+			dead := w.clientOver(way, quiet)
+			targets := names(n)
+			for _, target := range targets {
+				_, err := dead.Acquire(ctx, target)
+				require.NoError(t, err)
+			}
+			way.cut(hung)
+			time.Sleep(time.Hour)
+			var out bytes.Buffer
+			c := w.client(lock.Config{Logger: slog.New(slog.NewTextHandler(&out, nil))})
+			b, err := c.TryAcquireAll(ctx, targets)
+			require.NoError(t, err)
+			assert.Equal(t, n, strings.Count(out.String(), "taken over"), "of %d", n)
+			require.NoError(t, b.Release(ctx))
+		})
+	}
 }

@@ -181,7 +181,7 @@ func (r *room) plan() {
 	}
 	for _, c := range anew {
 		c.polls = r.client.newPolls()
-		r.schedule(c, 2*max(c.polls.NextBackOff(), 0))
+		r.schedule(c, 2*min(max(c.polls.NextBackOff(), 0), forever/2))
 	}
 }
 

@@ -460,3 +460,32 @@ func TestGatheringKeepsNothingWhileItWaits(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+// A commit is refused by a condition of the caller's own, and an earlier attempt of it comes in late, once
+// that holds: the lease of whom it hands the lock to counts from the commit.
+func TestFixedHeirOfARefusedCommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, w.put("x")))
+		got := make(chan *lock.Lease, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+			assert.NoError(t, err)
+			got <- next
+		}()
+		time.Sleep(500 * time.Millisecond)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 15 * time.Second})
+		err = l.Commit(ctx, table.Put(w.table.KeyItem(w.row("x"))).If(table.Attr("pk").NotExists()))
+		var failed *table.ConditionError
+		require.ErrorAs(t, err, &failed)
+		require.NotErrorIs(t, err, lock.ErrLost)
+		require.NoError(t, w.table.Write(ctx, table.Delete(w.row("x"))))
+		next := <-got
+		require.NotNil(t, next)
+		o, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Error(t, context.Cause(next.Context()), "somebody else has it, under fence %d after %d", o.Fence(), next.Fence())
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -378,4 +379,61 @@ func TestFinishedIntervalIsNotAcquiredAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The run of an interval has begun, and its instance has crashed; somebody who has waited for an older
+// interval takes the lock over. The one that was broken off is taken up all the same.
+func TestOlderIntervalDoesNotForgetALaterOne(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const interval = time.Minute
+		target := lock.Name("report")
+		ctx, stop := context.WithTimeout(ctx, 295*time.Second)
+		defer stop()
+		start := time.Now()
+		slow := quiet
+		slow.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(50 * time.Second) }
+		way := &line{to: w.engine.HTTPClient()}
+		h, a, b := w.client(quiet), w.clientOver(way, quiet), w.client(slow)
+		sleep := func(until time.Duration) { time.Sleep(time.Until(start.Add(until))) }
+		started := make(map[string][]time.Duration)
+		note := func(who string, at time.Time) {
+			started[who] = append(started[who], at.Sub(start))
+		}
+		done := make(chan struct{}, 3)
+		life, die := context.WithCancel(ctx)
+		go func() { // runs for more than two intervals, and leaves it at that
+			defer func() { done <- struct{}{} }()
+			_ = h.Every(life, target, interval, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+				note("h", at)
+				sleep(185 * time.Second)
+				die()
+				return nil
+			})
+		}()
+		sleep(122 * time.Second)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			_ = b.Every(ctx, target, interval, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+				note("b", at)
+				time.Sleep(20 * time.Second)
+				return nil
+			})
+		}()
+		sleep(181 * time.Second)
+		crashed, crash := context.WithCancel(ctx)
+		go func() {
+			defer func() { done <- struct{}{} }()
+			_ = a.Every(crashed, target, interval, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
+				note("a", at)
+				way.cut(hung)
+				crash()
+				return ctx.Err()
+			})
+		}()
+		for range 3 {
+			<-done
+		}
+		require.Equal(t, []time.Duration{180 * time.Second}, started["a"], "it has begun, and was not finished")
+		assert.Contains(t, started["b"], 180*time.Second, "and was to be taken up until 300 s")
+	})
 }

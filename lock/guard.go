@@ -78,9 +78,14 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	return nil
 }
 
-// mayHaveApplied says whether a transaction that failed for good may have been applied.
+// mayHaveApplied says whether a transaction that failed for good may have been applied, or may
+// yet be: where a condition of the caller's own was in its way, an earlier attempt can come in
+// when it is not any more. A guard that has failed never holds again.
 func mayHaveApplied(err error) bool {
-	return len(table.Conditions(err)) == 0 && !errors.Is(err, ErrInvalid) && !errors.As(err, new(refusal))
+	if failed := table.Conditions(err); len(failed) > 0 {
+		return failed[0].Pending
+	}
+	return !errors.Is(err, ErrInvalid) && !errors.As(err, new(refusal))
 }
 
 // guarded writes ops and the guard, and says what it means if the guard fails.

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -40,19 +41,35 @@ func (l *Lease) heldTooLong() {
 	l.end(ErrMaxHold)
 	c := l.client
 	c.run(func() { // or else the client is closing, which releases
-		if l.takeTurn(c.closing) != nil {
-			return
+		for !l.releaseOverdue() && l.session == nil && l.term.age() < l.length {
+			// No session goes on trying.
+			if c.clock.sleep(c.closing, min(l.length/4, detachedTimeout)) != nil {
+				return
+			}
 		}
-		defer l.endTurn()
-		ctx, cancel := c.clock.detached(c.closing)
-		defer cancel()
-		if l.released.Load() {
-			return // by the holder, meanwhile
-		}
-		if err := l.releaseInTurn(ctx, true); err != nil {
-			c.config.Logger.Debug("lock: could not release what was held for too long", "error", err)
+		if l.session == nil && c.closing.Err() == nil {
+			c.forget(l)
 		}
 	})
+}
+
+// releaseOverdue releases in the holder's place; false where that has failed.
+func (l *Lease) releaseOverdue() bool {
+	c := l.client
+	if l.takeTurn(c.closing) != nil {
+		return false // Close releases
+	}
+	defer l.endTurn()
+	ctx, cancel := c.clock.detached(c.closing)
+	defer cancel()
+	if l.released.Load() {
+		return true // by the holder, meanwhile
+	}
+	err := l.releaseInTurn(ctx, true)
+	if err != nil {
+		c.config.Logger.Debug("lock: could not release what was held for too long", "error", err)
+	}
+	return err == nil || errors.Is(err, ErrLost)
 }
 
 // gone is the error of using a lease that has been released.

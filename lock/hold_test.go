@@ -189,3 +189,67 @@ func TestWhoMayNotAskForReplicasIsToldWhatToSet(t *testing.T) {
 		require.NoError(t, c.Close(ctx))
 	})
 }
+
+// A holder that was asked to release, and hangs, does not keep others out for longer than it may.
+func TestRevokedHolderIsStillLimited(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, other.Revoke(ctx, lock.Name("report")))
+		<-l.Context().Done()
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		next, err := other.Acquire(bounded, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// The client is closed while the release of what was held for too long waits for a guarded write.
+func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{
+		"session": {lock.MaxHold(time.Second)},
+		"fixed":   {lock.MaxHold(time.Second), lock.Fixed(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{}), w.client(lock.Config{})
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems", Times: 1})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				var group sync.WaitGroup
+				group.Go(func() { assert.NoError(t, l.Write(ctx, w.put("x"))) })
+				<-l.Context().Done()
+				require.NoError(t, c.Close(ctx))
+				group.Wait()
+				time.Sleep(10 * time.Second)
+				r, err := other.Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.False(t, r.Held(), "Close has returned nil, and the lock is held for an hour")
+			})
+		})
+	}
+}
+
+// The release of what was held for too long fails for some seconds, and no session tries again.
+func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c, other := w.client(quiet), w.client(lock.Config{})
+			l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second), lock.Fixed(time.Hour))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
+			time.Sleep(15 * time.Second)
+			w.engine.ClearFaults()
+			if closes {
+				require.NoError(t, c.Close(ctx))
+			}
+			time.Sleep(time.Minute)
+			r, err := other.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			assert.False(t, r.Held(), "closes: %t", closes)
+		})
+	}
+}

@@ -114,7 +114,7 @@ func (c *Client) longestPoll() time.Duration {
 		if d == backoff.Stop {
 			break
 		}
-		longest = max(longest, d)
+		longest = min(max(longest, d), c.config.Lease) // twice of what may be all there is would be less than none
 	}
 	return min(2*longest, c.config.Lease)
 }

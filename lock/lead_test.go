@@ -3,11 +3,13 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -233,4 +235,42 @@ func (w *world) fenced(fence int64) table.Item {
 	require.NoError(w, err)
 	item["fence"] = av
 	return item
+}
+
+// After it was asked back a leader lets others have the first turn, however long it pauses between looks.
+func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
+	for _, poll := range []time.Duration{time.Hour, math.MaxInt64} {
+		virtual(t, func(ctx context.Context, w *world) {
+			config := quiet
+			config.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(poll) }
+			c, other := w.client(config), w.client(quiet)
+			life, stop := context.WithCancel(ctx)
+			done := make(chan error, 1)
+			terms := 0
+			go func() {
+				done <- c.Lead(life, lock.Name("leader"), func(ctx context.Context, _ *lock.Lease) error {
+					terms++
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			}()
+			time.Sleep(time.Second)
+			got := make(chan struct{})
+			go func() {
+				defer close(got)
+				bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
+				defer cancel()
+				l, err := other.Acquire(bounded, lock.Name("leader"))
+				if assert.NoError(t, err, "%v", poll) {
+					_ = l.Release(ctx)
+				}
+			}()
+			time.Sleep(5 * time.Second)
+			require.NoError(t, other.Revoke(ctx, lock.Name("leader")))
+			<-got
+			stop()
+			<-done
+			assert.Equal(t, 1, terms, "%v", poll)
+		})
+	}
 }

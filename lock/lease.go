@@ -32,7 +32,7 @@ type Lease struct {
 	term    *term    // the session's, or its own
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	over    atomic.Bool // end was called
+	over    atomic.Int32 // how far it has come to its end: asked back, or over
 
 	mu      sync.Mutex    // guards the following; never held across I/O
 	beat    int64         // of a lease of its own: the last one used
@@ -319,6 +319,11 @@ func (l *Lease) takeTurn(ctx context.Context) error {
 
 func (l *Lease) endTurn() { <-l.turn }
 
+const (
+	isAskedBack = iota + 1
+	isOver
+)
+
 // end ends the lease's context; the first cause counts.
 func (l *Lease) end(cause error) {
 	if l.stop(cause) {
@@ -328,11 +333,23 @@ func (l *Lease) end(cause error) {
 
 // stop ends the lease's context, and says whether it had not ended before: then book follows.
 func (l *Lease) stop(cause error) bool {
-	if !l.over.CompareAndSwap(false, true) {
-		return false
+	next := int32(isOver)
+	if errors.Is(cause, ErrRevoked) {
+		next = isAskedBack
+	}
+	for {
+		was := l.over.Load()
+		if was >= next {
+			return false
+		}
+		if l.over.CompareAndSwap(was, next) {
+			break
+		}
 	}
 	l.cancel(cause)
-	l.stopLimit()
+	if next == isOver { // one that was asked back is held, and not for longer than it may be
+		l.stopLimit()
+	}
 	l.client.room.gone(l) // it does not hand over any more unless it is released
 	return true
 }
@@ -343,7 +360,9 @@ func (l *Lease) book(cause error) {
 	if l.session == nil {
 		l.term.end(cause)
 		// Nobody has to release a lease that ends by itself: do not keep it for Close.
-		c.forget(l)
+		if !errors.Is(cause, ErrMaxHold) {
+			c.forget(l)
+		}
 	}
 	if errors.Is(cause, ErrRevoked) {
 		c.instruments.revoked(l)

@@ -476,3 +476,32 @@ func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 		})
 	}
 }
+
+// An operator asks first, and then takes the lock by force: OnLost is told.
+func TestOnLostAfterARevocation(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			lost := make(chan error, 1)
+			config := quiet
+			config.OnLost = func(_ *lock.Lease, cause error) { lost <- cause }
+			c, other := w.client(config), w.client(quiet)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			if asks {
+				require.NoError(t, other.Revoke(ctx, lock.Name("report")))
+				<-l.Context().Done()
+				require.NoError(t, l.Write(ctx, w.put("x")))
+			}
+			r, err := other.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, other.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+			time.Sleep(time.Minute)
+			select {
+			case cause := <-lost:
+				assert.ErrorIs(t, cause, lock.ErrStolen)
+			default:
+				assert.Fail(t, "nobody was told", "asks: %t", asks)
+			}
+		})
+	}
+}

@@ -14,6 +14,8 @@ type run struct {
 	at       int64 // start of the interval, epoch milliseconds
 	interval int64 // its length, milliseconds
 
+	latest func() int64 // start of the last interval that may have begun by anybody's reckoning
+
 	ending   atomic.Int32 // what a release says of it
 	commits  atomic.Bool  // a commit, which says that it has finished, was tried
 	recorded atomic.Bool  // it is known to have succeeded
@@ -32,10 +34,17 @@ var errSettled = errors.New("the interval is settled")
 // of a later one as finished, which nobody else can have recorded by this package.
 var errRecorded = fmt.Errorf("%w: the row says that the interval has been run", ErrLost)
 
-// settled says whether the row shows that r has finished, or that the interval before it has
-// begun and not finished. It can be asked of no run.
+// settled says whether the row shows that r has finished, or that the interval before it, or
+// a later one, has begun and not finished. It can be asked of no run.
 func (r *run) settled(row *Record) bool {
-	return r != nil && (row.Ran >= r.at || unfinished(row, r.at, r.interval))
+	return r != nil && (row.Ran >= r.at || unfinished(row, r.at, r.interval) || begunSince(row, r.at, r.latest()))
+}
+
+// begunSince says whether the run of a later interval than the one at at has begun and not
+// finished: an older one would wipe that out. What says to be later than latest nobody of
+// this package has written.
+func begunSince(row *Record, at, latest int64) bool {
+	return row.Running > row.Ran && row.Running > at && row.Running <= latest
 }
 
 // unfinished says whether the run of the interval before the one at at was broken off. One
@@ -51,7 +60,7 @@ func (r *run) begin(op table.Op) table.Op {
 	ran, running := table.Attr(attrRan), table.Attr(attrRunning)
 	return op.Changing(running.Set(r.at)).If(
 		table.Or(ran.NotExists(), ran.Less(r.at)),
-		table.Or(running.NotExists(), running.AtLeast(r.at), running.Less(r.at-r.interval), running.AtMost(ran)))
+		table.Or(running.NotExists(), running.Equal(r.at), running.Greater(max(r.at, r.latest())), running.Less(r.at-r.interval), running.AtMost(ran)))
 }
 
 // end adds to a release what becomes of the run.

@@ -96,6 +96,10 @@ type ConditionError struct {
 	// its token makes DynamoDB recognise a repeated attempt.
 	Repeated bool
 
+	// Pending says that an earlier attempt of the same transaction got no clear answer: it was
+	// not applied when this one was refused, and may still come in.
+	Pending bool
+
 	cause error // the SDK's
 }
 

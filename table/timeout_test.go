@@ -107,3 +107,24 @@ func TestATransactionIsNotRepeatedPastItsToken(t *testing.T) {
 		})
 	}
 }
+
+// A transaction that is refused while an earlier attempt of it may still come in says so.
+func TestRefusedTransactionWithAnAttemptUnderWay(t *testing.T) {
+	for _, under := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			engine := tabletest.New(t)
+			tbl, err := table.Open(engine.Client(), testSchema("app"))
+			require.NoError(t, err)
+			require.NoError(t, tbl.Ensure(t.Context()))
+			if under {
+				engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: time.Minute})
+			}
+			n := table.Attr("n")
+			err = tbl.Write(t.Context(), table.Update(key("p", "1"), n.Add(1)).If(n.Exists()), table.Check(key("p", "2"), n.NotExists()))
+			failed := table.Conditions(err)
+			require.Len(t, failed, 1)
+			assert.Equal(t, under, failed[0].Pending)
+			assert.False(t, failed[0].Repeated)
+		})
+	}
+}

@@ -215,6 +215,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	// By both clocks: one can be set, and the other stands still while a machine is suspended.
 	wall, mono := t.now().Round(0), t.machine.Now()
 	var last error
+	pending := false
 	err := t.send(ctx, "TransactWriteItems", true, func(ctx context.Context) (answer, error) {
 		if last != nil && max(t.now().Round(0).Sub(wall), machine.Since(t.machine, mono)) > tokenWindow {
 			// Past the token's window another attempt could apply a second time what
@@ -223,7 +224,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 		}
 		out, err := t.client.TransactWriteItems(ctx, in, once)
 		if err != nil {
-			last = err
+			last, pending = err, pending || MayHaveApplied(err)
 			return answer{}, err
 		}
 		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
@@ -235,7 +236,9 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	var failed ConditionErrors
 	for i, reason := range canceled.CancellationReasons {
 		if deref(reason.Code) == "ConditionalCheckFailed" && i < len(list) {
-			failed = append(failed, list[i].conditionError(reason.Item, err))
+			one := list[i].conditionError(reason.Item, err)
+			one.Pending = pending
+			failed = append(failed, one)
 		}
 	}
 	switch len(failed) {

@@ -7,8 +7,8 @@ func around() []Mutant {
 		{
 			Name: "one-of-all-unconditional", Part: Around, File: all,
 			Breaks: "takes one of several locks without its condition",
-			Old:    "\t\tt.ops[i] = a.op(start, s, g.ended[a.key])\n",
-			New: "\t\tt.ops[i] = a.op(start, s, g.ended[a.key])\n\t\tif i == 1 {\n\t\t\tfence := table.Attr(attrFence)\n" +
+			Old:    "\t\tt.ops[i] = a.op(start, s, a.from)\n",
+			New: "\t\tt.ops[i] = a.op(start, s, a.from)\n\t\tif i == 1 {\n\t\t\tfence := table.Attr(attrFence)\n" +
 				"\t\t\tt.ops[i] = table.Update(a.key, table.Attr(attrNonce).Set(a.nonce), fence.Set(fence.OrElse(0).Plus(1)))\n\t\t}\n",
 		},
 		{
@@ -40,6 +40,24 @@ func around() []Mutant {
 			Breaks: "keeps what a late transaction has taken for as long as it waits for the rest",
 			Old:    `g.client.clock.NewTimer(g.length())`,
 			New:    `g.client.clock.NewTimer(24 * time.Hour)`,
+		},
+		{
+			Name: "revoked-holds-for-ever", Part: Around, File: "lock/lease.go",
+			Breaks: "lets who was asked to release hold the lock for longer than it may",
+			Old:    `if next == isOver {`,
+			New:    `if next >= isAskedBack {`,
+		},
+		{
+			Name: "overdue-forgotten", Part: Around, File: "lock/lease.go",
+			Breaks: "closes without what is still to be released since it was held for too long",
+			Old:    `if !errors.Is(cause, ErrMaxHold) {`,
+			New:    `if cause != nil {`,
+		},
+		{
+			Name: "older-interval-wipes-later", Part: Around, File: "lock/run.go",
+			Breaks: "runs an older interval over a later one that was broken off",
+			Old:    `running.Greater(max(r.at, r.latest()))`,
+			New:    `running.AtLeast(r.at)`,
 		},
 		{
 			Name: "bundle-from-the-first", Part: Around, File: all,

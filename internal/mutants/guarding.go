@@ -53,6 +53,12 @@ func guarding() []Mutant {
 			New:    `p.lease.parted = p.lease.parted && unclear`,
 		},
 		{
+			Name: "pending-commit-is-refused", Part: Guarding, File: guard,
+			Breaks: "takes a refused commit for settled although an attempt of it may come in yet",
+			Old:    `return failed[0].Pending`,
+			New:    `return false`,
+		},
+		{
 			Name: "refusal-is-unclear", Part: Guarding, File: guard,
 			Breaks: "takes a commit that was refused for one that may have been applied",
 			Old:    `&& !errors.As(err, new(refusal))`,
