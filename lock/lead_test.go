@@ -269,7 +269,7 @@ func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
 			require.NoError(t, other.Revoke(ctx, lock.Name("leader")))
 			<-got
 			stop()
-			<-done
+			require.ErrorIs(t, <-done, context.Canceled)
 			assert.Equal(t, 1, terms, "%v", poll)
 		})
 	}
