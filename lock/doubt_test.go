@@ -387,8 +387,10 @@ func TestFixedHeirBeginsWithTheHandOver(t *testing.T) {
 		defer cancel()
 		require.Error(t, l.Commit(short, w.put("x")))
 		w.engine.ClearFaults()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Operation: "BatchGetItem"}) // the heir does not see it
 		time.Sleep(15 * time.Second)
 		require.NoError(t, l.Release(ctx))
+		w.engine.ClearFaults()
 		next := <-got
 		o, err := other.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
