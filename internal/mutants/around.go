@@ -54,10 +54,10 @@ func around() []Mutant {
 			New:    `if cause != nil {`,
 		},
 		{
-			Name: "older-interval-wipes-later", Part: Around, File: "lock/run.go",
-			Breaks: "runs an older interval over a later one that was broken off",
-			Old:    `running.Greater(max(r.at, r.latest()))`,
-			New:    `running.AtLeast(r.at)`,
+			Name: "later-interval-unseen", Part: Around, File: "lock/run.go",
+			Breaks: "does not see that a later interval has begun, and was broken off",
+			Old:    `row.Running > at && row.Running <= latest`,
+			New:    `row.Running > at && row.Running > latest`,
 		},
 		{
 			Name: "bundle-from-the-first", Part: Around, File: all,
