@@ -134,13 +134,6 @@ func (s *schedule) next() (time.Time, error) {
 	}
 }
 
-// latest is the start of the next interval: others may know it to have begun.
-func (s *schedule) latest() int64 {
-	now, _ := s.client.clock.server()
-	length := s.interval.Milliseconds()
-	return now.UnixMilli()/length*length + length
-}
-
 // read reads the row; one that does not exist has run nothing.
 func (s *schedule) read() (row Record, err error) {
 	c := s.client
@@ -187,7 +180,7 @@ func (s *schedule) sleep() error {
 // turn acquires the lock for an interval and runs f. over says that Every ends with err.
 // Otherwise it goes on: at once where err is nil or errSettled.
 func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts []Option) (over bool, err error) {
-	r := &run{at: at.UnixMilli(), interval: s.interval.Milliseconds(), latest: s.latest}
+	r := &run{at: at.UnixMilli(), interval: s.interval.Milliseconds(), clock: s.client.clock}
 	with := slices.Concat(opts, []Option{func(a *acquisition) error {
 		a.run = r
 		return nil

@@ -14,7 +14,7 @@ type run struct {
 	at       int64 // start of the interval, epoch milliseconds
 	interval int64 // its length, milliseconds
 
-	latest func() int64 // start of the last interval that may have begun by anybody's reckoning
+	clock clock // that tells what may have begun
 
 	ending   atomic.Int32 // what a release says of it
 	commits  atomic.Bool  // a commit, which says that it has finished, was tried
@@ -38,6 +38,12 @@ var errRecorded = fmt.Errorf("%w: the row says that the interval has been run", 
 // a later one, has begun and not finished. It can be asked of no run.
 func (r *run) settled(row *Record) bool {
 	return r != nil && (row.Ran >= r.at || unfinished(row, r.at, r.interval) || begunSince(row, r.at, r.latest()))
+}
+
+// latest is the start of the next interval, the last one that others may know to have begun.
+func (r *run) latest() int64 {
+	now, _ := r.clock.server()
+	return now.UnixMilli()/r.interval*r.interval + r.interval
 }
 
 // begunSince says whether the run of a later interval than the one at at has begun and not
