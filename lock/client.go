@@ -235,9 +235,10 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 }
 
-// inOrder sorts leases by their keys: maps have no order, and the same run should send the same.
+// inOrder sorts leases by their keys, and those of one lock by their age: maps have no order,
+// and the same run should send the same.
 func inOrder(list []*Lease) {
-	slices.SortFunc(list, func(a, b *Lease) int { return byKey(a.key, b.key) })
+	slices.SortFunc(list, func(a, b *Lease) int { return cmp.Or(byKey(a.key, b.key), cmp.Compare(a.fence, b.fence)) })
 }
 
 func byKey(a, b keys.Key) int {
@@ -401,11 +402,27 @@ func (c *Client) admit(ctx context.Context) (waiting context.Context, leave func
 // waiting is ctx, ended with ErrClosed by Close.
 func (c *Client) waiting(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
-	return ctx, func() {
+	shut := func() { cancel(ErrClosed) }
+	stop := context.AfterFunc(c.closing, shut)
+	return untilClosed{ctx, c.closing, shut}, func() {
 		stop()
 		cancel(nil)
 	}
+}
+
+// untilClosed has ended for whoever asks as soon as closing has: what listens to closing
+// runs in a goroutine of its own, and a lease that Close has released may be seen before.
+type untilClosed struct {
+	context.Context
+	closing context.Context
+	shut    func()
+}
+
+func (u untilClosed) Err() error {
+	if u.closing.Err() != nil {
+		u.shut()
+	}
+	return u.Context.Err()
 }
 
 // home refuses a table that another region could grant locks in.

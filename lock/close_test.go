@@ -327,3 +327,14 @@ func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
 		w.free(ctx, targets)
 	})
 }
+
+// Whoever sees that Close has released a lease sees that the client is closed.
+func TestClosedAtOnceForWhoeverLooks(t *testing.T) {
+	virtual(t, func(_ context.Context, w *world) {
+		for range 100 {
+			err, cause := lock.EndedByClose(w.client(quiet))
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, cause, lock.ErrClosed)
+		}
+	})
+}

@@ -67,3 +67,13 @@ func TryTwice(ctx context.Context, c *Client, target Target, opts ...Option) (fi
 	next, err = a.try(ctx, nil)
 	return first, next, err
 }
+
+// EndedByClose is how what waits under the client has ended right after the client has, before
+// anything that listens to that could run.
+func EndedByClose(c *Client) (err, cause error) {
+	ctx, stop := c.waiting(context.Background())
+	defer stop()
+	c.close()
+	err = ctx.Err()
+	return err, context.Cause(ctx)
+}

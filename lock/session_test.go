@@ -304,3 +304,39 @@ func TestNobodyWaitsNobodyPolls(t *testing.T) {
 		assert.Empty(t, w.requests(func() { time.Sleep(time.Hour) }))
 	})
 }
+
+// What a session could not release it tries again in the order in which it was acquired, also
+// where that was one lock all the time: the same run sends the same.
+func TestOldestOrphanFirst(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way, operator := &line{to: w.engine.HTTPClient()}, w.client(quiet)
+		c := w.clientOver(way, quiet)
+		var mu sync.Mutex
+		var released []int64
+		const leases = 8
+		for range leases {
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			context.AfterFunc(l.Context(), func() {
+				mu.Lock()
+				defer mu.Unlock()
+				released = append(released, l.Fence())
+			})
+			way.cut(refused)
+			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			require.Error(t, l.Release(short))
+			cancel()
+			way.cut(open)
+			row, err := operator.Inspect(ctx, l.Target())
+			require.NoError(t, err)
+			require.NoError(t, operator.ForceRelease(ctx, l.Target(), row.Nonce))
+		}
+		require.Empty(t, released)
+		w.latency(10 * time.Millisecond) // for each to have an instant of its own
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Len(t, released, leases)
+		assert.IsIncreasing(t, released)
+	})
+}

@@ -96,5 +96,11 @@ func waiting() []Mutant {
 			Old:    `if _, known := s.knows(c.holder.Nonce); !known {`,
 			New:    `if _, known := s.knows(c.holder.Nonce); !known && len(c.queue) == 0 {`,
 		},
+		{
+			Name: "closed-but-not-yet", Part: Waiting, File: "lock/client.go",
+			Breaks: "campaigns on where a lease was released because its client is closed",
+			Old:    "	if u.closing.Err() != nil {\n		u.shut()\n	}\n",
+			New:    "",
+		},
 	}
 }
