@@ -128,6 +128,9 @@ func (r refusal) Unwrap() error { return r.error }
 func (l *Lease) notNamed(meaning error) error {
 	if errors.Is(meaning, ErrReleased) {
 		l.gaveBack()
+		if l.overdue.Load() {
+			return ErrMaxHold // whether a commit did it cannot be told
+		}
 	} else {
 		l.stolen()
 	}

@@ -253,3 +253,52 @@ func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A release in the holder's place that has failed is none, once the holder has committed.
+func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.MaxHold = time.Second
+		c := w.client(config)
+		var l *lock.Lease
+		require.NoError(t, c.Do(ctx, lock.Name("report"), func(_ context.Context, lease *lock.Lease) error {
+			l = lease
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+			time.Sleep(8900 * time.Millisecond) // between two of the session's attempts to release
+			w.engine.ClearFaults()
+			return l.Commit(ctx, w.put("x"))
+		}), "it was committed")
+		require.NoError(t, l.Release(ctx))
+		require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrReleased)
+	})
+}
+
+// A commit without an answer was not applied, a release in the holder's place was, and its answer is
+// lost as well: who repeats the commit is not told that the first one was applied.
+func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
+	for again, use := range map[string]func(*lock.Lease, context.Context, ...table.Op) error{
+		"Commit": (*lock.Lease).Commit, "Write": (*lock.Lease).Write,
+		"Release": func(l *lock.Lease, ctx context.Context, _ ...table.Op) error { return l.Release(ctx) },
+		"SetData": func(l *lock.Lease, ctx context.Context, _ ...table.Op) error { return l.SetData(ctx, "x") },
+	} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(quiet)
+			l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second))
+			require.NoError(t, err)
+			w.engine.Inject(
+				tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems"},
+				tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())},
+			)
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+			time.Sleep(6900 * time.Millisecond) // between two of the session's attempts to release
+			w.engine.ClearFaults()
+			err = use(l, ctx, w.put("x"))
+			require.ErrorIs(t, err, lock.ErrMaxHold, again)
+			require.NotErrorIs(t, err, lock.ErrReleased, again)
+			_, err = w.table.Get(ctx, w.row("x"), true)
+			require.ErrorIs(t, err, table.ErrNotFound, again)
+		})
+	}
+}

@@ -54,8 +54,8 @@ type Lease struct {
 	parting atomic.Bool
 	// released is set when the row no longer names this lease because it gave it back.
 	released atomic.Bool
-	// overdue says that it was given back since it had been held for too long; it counts
-	// once released is set.
+	// overdue says that it was given back in the holder's place, or may have been, since it had
+	// been held for too long; it counts once released is set.
 	overdue atomic.Bool
 	// measured says that the hold time was.
 	measured atomic.Bool
@@ -189,7 +189,6 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		return nil
 	}
 	defer func() { l.client.instruments.releaseFailed(ctx, outcome) }()
-	l.overdue.Store(unasked)
 	l.parting.Store(true)
 	p := l.part(false)
 	defer p.abort()
@@ -200,13 +199,17 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		return err
 	})
 	l.parted = l.parted || unclear
+	if unasked && unclear {
+		l.overdue.Store(true)
+	}
 	var failed *table.ConditionError
 	if errors.As(err, &failed) && l.isOvertaken(failed.Item) {
 		// Should this fail, whoever waits has it freed.
 		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length)
 	}
 	switch {
-	case err == nil:
+	case err == nil: // the row has named the lease until now, whatever was tried before
+		l.overdue.Store(unasked)
 		p.done()
 	case !errors.As(err, &failed):
 		// The row may still be held, or not: the caller can try again, and the session
@@ -232,6 +235,9 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	default:
 		p.keep(false)
 		l.gaveBack()
+	}
+	if !unasked && l.overdue.Load() { // by an attempt whose answer was lost
+		return l.gone("release")
 	}
 	return nil
 }

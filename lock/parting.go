@@ -9,13 +9,14 @@ import (
 // parting is how a lease gives the lock up: it frees the row or, where somebody in this
 // process waits, hands it over with the same single write.
 type parting struct {
-	lease *Lease
-	op    table.Op
-	heir  *waiter // nil when the row is freed
-	start instant
-	under *session // of the heir's lease, reserved
-	nonce string   // the heir's: it may take another one as soon as it is back in the line
-	data  Data     // what the row has then
+	lease  *Lease
+	op     table.Op
+	heir   *waiter // nil when the row is freed
+	start  instant
+	under  *session // of the heir's lease, reserved
+	nonce  string   // the heir's: it may take another one as soon as it is back in the line
+	data   Data     // what the row has then
+	commit bool     // the holder has asked for it, with what it has written
 
 	settled bool // done or keep was called
 }
@@ -24,7 +25,7 @@ type parting struct {
 // taken, and followed by done or keep; by abort in any case.
 func (l *Lease) part(commits bool) *parting {
 	c := l.client
-	p := &parting{lease: l, start: c.clock.instant()}
+	p := &parting{lease: l, start: c.clock.instant(), commit: commits}
 	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil && !l.orphaned {
 		p.heir = c.room.heir(l.key)
 	}
@@ -116,6 +117,9 @@ func (p *parting) keep(unclear bool) {
 func (p *parting) done() {
 	p.settled = true
 	l := p.lease
+	if p.commit {
+		l.overdue.Store(false) // what was tried in the holder's place has not been applied
+	}
 	if p.heir == nil {
 		l.client.room.freed(l)
 		l.gaveBack()
