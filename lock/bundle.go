@@ -14,16 +14,16 @@ type Bundle struct {
 	client *Client
 	leases []*Lease
 	ctx    context.Context
-	cancel context.CancelCauseFunc
 }
 
 // bundle joins leases. Its context carries the values of values.
 func (c *Client) bundle(values context.Context, leases []*Lease) *Bundle {
-	b := &Bundle{client: c, leases: leases}
-	b.ctx, b.cancel = context.WithCancelCause(values)
-	for _, l := range leases {
-		l.whenEnded(b.cancel)
+	ends := make([]context.Context, len(leases))
+	for i, l := range leases {
+		ends[i] = l.ctx
 	}
+	b := &Bundle{client: c, leases: leases}
+	b.ctx, _ = until(values, context.Cause, ends...) // which each of the leases lets go of in the end
 	return b
 }
 

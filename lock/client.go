@@ -160,9 +160,8 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 	if err != nil {
 		return err
 	}
-	inside, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer lease.whenEnded(cancel)()
+	inside, stop := until(ctx, context.Cause, lease.ctx)
+	defer stop()
 	defer func() { err = lease.finish(ctx, err) }()
 	return f(inside, lease)
 }
@@ -401,28 +400,7 @@ func (c *Client) admit(ctx context.Context) (waiting context.Context, leave func
 
 // waiting is ctx, ended with ErrClosed by Close.
 func (c *Client) waiting(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	shut := func() { cancel(ErrClosed) }
-	stop := context.AfterFunc(c.closing, shut)
-	return untilClosed{ctx, c.closing, shut}, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// untilClosed has ended for whoever asks as soon as closing has: what listens to closing
-// runs in a goroutine of its own, and a lease that Close has released may be seen before.
-type untilClosed struct {
-	context.Context
-	closing context.Context
-	shut    func()
-}
-
-func (u untilClosed) Err() error {
-	if u.closing.Err() != nil {
-		u.shut()
-	}
-	return u.Context.Err()
+	return until(ctx, func(context.Context) error { return ErrClosed }, c.closing)
 }
 
 // home refuses a table that another region could grant locks in.

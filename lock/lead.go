@@ -145,9 +145,8 @@ func (p *campaign) lead(ctx context.Context, l *Lease, f func(context.Context, *
 // lock is released.
 func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) (cause, err error) {
 	began := p.client.clock.Now()
-	inside, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer l.whenEnded(cancel)()
+	inside, stop := until(ctx, context.Cause, l.ctx)
+	defer stop()
 	returned := false
 	defer func() {
 		if !returned { // a panic, or runtime.Goexit

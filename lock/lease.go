@@ -110,11 +110,6 @@ func (l *Lease) begin() error {
 // values of the context that Acquire got, but does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// whenEnded calls f with the cause when the lease ends, unless stopped before.
-func (l *Lease) whenEnded(f func(cause error)) (stop func() bool) {
-	return context.AfterFunc(l.ctx, func() { f(context.Cause(l.ctx)) })
-}
-
 // Fence is the fencing token: a number that is greater for every later holder of this
 // lock. A resource outside the table can refuse smaller numbers than it has seen.
 func (l *Lease) Fence() int64 { return l.fence }
