@@ -338,3 +338,21 @@ func TestClosedAtOnceForWhoeverLooks(t *testing.T) {
 		}
 	})
 }
+
+// Renewals that fail do not keep a client open that has nothing to release any more.
+func TestCloseDoesNotWaitForARenewal(t *testing.T) {
+	for _, how := range []cut{refused, hung} {
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			config := quiet
+			config.Lease = time.Hour
+			c := w.clientOver(wire, config)
+			time.Sleep(10 * time.Minute)
+			wire.cut(how)
+			time.Sleep(10 * time.Minute)
+			start := time.Now()
+			require.NoError(t, c.Close(ctx))
+			assert.LessOrEqual(t, time.Since(start), 8*time.Second, "a renewal under way, and deleting the session's row")
+		})
+	}
+}

@@ -139,24 +139,12 @@ func (s *session) keep() {
 	for {
 		// Counted from when the term was begun or renewed: an answer that came late has
 		// used up part of it already.
-		timer := c.clock.NewTimer(max(c.clock.jitter(period)-s.term.age(), period/10))
-		select {
-		case <-timer.C():
-		case <-s.wake:
-			timer.Stop()
-			s.close()
-			return
-		case <-s.term.ctx.Done():
-			timer.Stop()
-			return
-		}
-		if s.retireIfIdle() {
-			s.close()
-			return
+		if !s.pause(max(c.clock.jitter(period)-s.term.age(), period/10)) || s.retireIfIdle() {
+			break
 		}
 		ask, ok := s.renew(handled)
 		if !ok {
-			return
+			break
 		}
 		// What was asked once more meanwhile was taken back with it.
 		again = append(again, handled...)
@@ -166,6 +154,23 @@ func (s *session) keep() {
 		s.refresh()
 		s.freeOrphans()
 	}
+	if s.term.ctx.Err() == nil {
+		s.close()
+	}
+}
+
+// pause waits until the next renewal; false where there is to be none any more.
+func (s *session) pause(d time.Duration) bool {
+	timer := s.client.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-s.wake:
+		return false
+	case <-s.term.ctx.Done():
+		return false
+	}
 }
 
 // jitter spreads d over ±10 %, so that many clients that started together drift apart.
@@ -173,7 +178,8 @@ func (c clock) jitter(d time.Duration) time.Duration {
 	return d - d/10 + c.N(d/5+1)
 }
 
-// renew sends renewals until one succeeds, which brings what is asked, or the term ends: false.
+// renew sends renewals until one succeeds, which brings what is asked; false where the term ends
+// before, or the session is retired.
 func (s *session) renew(handled []string) (ask []string, ok bool) {
 	c := s.client
 	// Not by the table's policy, which may end long before the lease does.
@@ -200,7 +206,7 @@ func (s *session) renew(handled []string) (ask []string, ok bool) {
 			handled = nil // somebody has made another type of the set: renewing comes first
 			continue
 		}
-		if c.clock.sleep(s.term.ctx, wait.NextBackOff()) != nil {
+		if !s.pause(wait.NextBackOff()) {
 			return nil, false
 		}
 	}
