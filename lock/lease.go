@@ -38,6 +38,7 @@ type Lease struct {
 	beat    int64         // of a lease of its own: the last one used
 	written time.Time     // monotonic: when the row's time to live was last set
 	limit   machine.Timer // of the maximum hold; nil without one
+	loss    error         // why it was lost, where it had been asked back before
 	left    leftData
 
 	// turn is held while a guarded write or the release is under way: two transactions
@@ -144,12 +145,15 @@ func (l *Lease) wrote(at time.Time) {
 	l.written = at
 }
 
-// cause is why the lease ended; nil while it goes on.
+// cause is why the lease ended; nil while it goes on. One that was asked back first, and lost then,
+// has both.
 func (l *Lease) cause() error {
 	if err := l.term.cause(); err != nil && l.ctx.Err() == nil {
 		return err
 	}
-	return context.Cause(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return join(context.Cause(l.ctx), l.loss)
 }
 
 // Release gives the lock up: to the next one who waits for it in this process, or to
@@ -253,7 +257,7 @@ func (l *Lease) goneSince(item table.Item) bool {
 	fence, err := fenceOf(item)
 	forced, ok := numberOf(item[attrForcedFence])
 	return l.parted && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
-		l.term.cause() == nil && !errors.Is(context.Cause(l.ctx), ErrLost)
+		l.term.cause() == nil && !errors.Is(l.cause(), ErrLost)
 }
 
 // isOvertaken says that a row names this lease's nonce under a later fence: its acquisition has
@@ -344,6 +348,7 @@ func (l *Lease) stop(cause error) bool {
 			return false
 		}
 		if l.over.CompareAndSwap(was, next) {
+			l.lostAfter(was, cause)
 			break
 		}
 	}
@@ -353,6 +358,15 @@ func (l *Lease) stop(cause error) bool {
 	}
 	l.client.room.gone(l) // it does not hand over any more unless it is released
 	return true
+}
+
+// lostAfter keeps why a lease was lost whose context has told of a revocation already.
+func (l *Lease) lostAfter(was int32, cause error) {
+	if was == isAskedBack && errors.Is(cause, ErrLost) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.loss = cause
+	}
 }
 
 // book tells everybody but the holder that the lease has ended.

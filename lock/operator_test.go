@@ -505,3 +505,31 @@ func TestOnLostAfterARevocation(t *testing.T) {
 		})
 	}
 }
+
+// The context of a lease that was asked back has told its cause. What ends it later counts all the
+// same: Do does not say that all was well.
+func TestDoTellsOfALossAfterARevocation(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			lost := make(chan error, 1)
+			config := quiet
+			config.OnLost = func(_ *lock.Lease, cause error) { lost <- cause }
+			c := w.clientOver(wire, config)
+			var renewed error
+			err := c.Do(ctx, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
+				if asks {
+					assert.NoError(t, c.Revoke(ctx, lock.Name("report")))
+				}
+				wire.cut(refused)
+				time.Sleep(time.Minute)
+				wire.cut(open)
+				renewed = l.Renew(ctx)
+				return nil
+			})
+			require.ErrorIs(t, <-lost, lock.ErrExpired)
+			require.ErrorIs(t, err, lock.ErrExpired, "asks: %t", asks)
+			require.ErrorIs(t, renewed, lock.ErrExpired, "asks: %t", asks)
+		})
+	}
+}
