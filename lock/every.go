@@ -189,12 +189,14 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 	if err != nil {
 		return false, err
 	}
-	cause, err := s.hold(ctx, l, func(ctx context.Context, l *Lease) error { return s.f(ctx, l, at) })
-	ended := s.open.Err() != nil
+	_, err = s.hold(ctx, l, func(ctx context.Context, l *Lease) error { return s.f(ctx, l, at) })
+	parting := l.parting.Load() // looked at before what else than f may have caused it
+	cause, ended := l.cause(), s.open.Err() != nil
 	alive := cause == nil || errors.Is(cause, ErrReleased)
 	switch {
-	case l.released.Load() && !r.commits.Load() && !ended && alive && err == nil:
-		return true, fmt.Errorf("%w by f: the run is not recorded", ErrReleased)
+	case parting && !r.commits.Load() && !ended && alive && err == nil:
+		// Should that have failed, it may have been applied all the same.
+		return true, join(fmt.Errorf("%w by f: the run is not recorded", ErrReleased), s.release(ctx, l))
 	case err == nil:
 		r.ending.Store(finished)
 	case !ended && alive:

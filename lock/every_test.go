@@ -437,3 +437,32 @@ func TestOlderIntervalDoesNotForgetALaterOne(t *testing.T) {
 		assert.Contains(t, started["b"], 180*time.Second, "and was to be taken up until 300 s")
 	})
 }
+
+// A job that releases the lock itself is told so, also where the answer to that is lost: the interval
+// is not recorded, and not taken for it.
+func TestEveryKnowsOfAReleaseWithoutAnAnswer(t *testing.T) {
+	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.DropRequest} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(quiet)
+			bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+			defer cancel()
+			runs := 0
+			require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(_ context.Context, l *lock.Lease, _ time.Time) error {
+				if runs++; runs > 1 {
+					return nil
+				}
+				w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+				defer w.engine.ClearFaults()
+				short, cancel := context.WithTimeout(ctx, 2*time.Second)
+				defer cancel()
+				assert.Error(t, l.Release(short))
+				return nil
+			}), lock.ErrReleased)
+			assert.Equal(t, 1, runs)
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			assert.False(t, r.Held())
+			assert.Zero(t, r.Ran)
+		})
+	}
+}
