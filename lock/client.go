@@ -245,16 +245,25 @@ func byKey(a, b keys.Key) int {
 }
 
 // each calls f for each lease, a few at a time: enough to hide latency, not so many as to
-// be throttled. The errors are in the order of the leases.
+// be throttled. Those come last that have to wait for a write under way, which may hang: they
+// keep nobody waiting. The errors are in the order of the leases.
 func each(list []*Lease, f func(*Lease) error) []error {
+	var order, busy []int
+	for i, l := range list {
+		if len(l.turn) > 0 {
+			busy = append(busy, i)
+		} else {
+			order = append(order, i)
+		}
+	}
 	slots := make(chan struct{}, 16)
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
-	for i, l := range list {
+	for _, i := range append(order, busy...) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = f(l)
+			errs[i] = f(list[i])
 		})
 	}
 	all.Wait()

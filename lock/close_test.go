@@ -356,3 +356,35 @@ func TestCloseDoesNotWaitForARenewal(t *testing.T) {
 		})
 	}
 }
+
+// Locks behind guarded writes that hang keep no other from being released.
+func TestCloseReleasesBesideWritesThatHang(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems"})
+		hanging, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		var group sync.WaitGroup
+		var rest []*lock.Lease
+		for i := range 24 {
+			name := fmt.Sprintf("%02d", i)
+			l, err := c.Acquire(ctx, lock.Name(name), lock.Fixed(time.Hour))
+			require.NoError(t, err)
+			if i >= 20 {
+				rest = append(rest, l)
+				continue
+			}
+			for range 5 { // one after the other
+				group.Go(func() { _ = l.Write(hanging, w.put(name)) })
+			}
+		}
+		time.Sleep(time.Second)
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Close(bounded), context.DeadlineExceeded)
+		for _, l := range rest {
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+		}
+		group.Wait()
+	})
+}
