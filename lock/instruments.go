@@ -135,11 +135,16 @@ func (c *Client) measure(i *instruments, m *maker) error {
 	return err
 }
 
-// holding is how many leases go on, or wait to be released after their end.
-func (c *Client) holding() int {
+// holding is how many leases go on. Those that were lost are known until somebody releases them.
+func (c *Client) holding() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.leases)
+	for l := range c.leases {
+		if l.over.Load() != isOver {
+			n++
+		}
+	}
+	return n
 }
 
 // stop ends the observation of a client that was closed.

@@ -331,3 +331,21 @@ type brokenMeter struct{ noop.Meter }
 func (brokenMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	return nil, errBroken
 }
+
+// What was lost is not held, whether its holder ever releases it or not.
+func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
+	r := newRecorder()
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.MeterProvider = r
+		c := w.client(config)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, []float64{1}, r.take(ctx)["held"])
+		require.NoError(t, w.table.Write(ctx, table.Delete(sessionKey(c))))
+		<-l.Context().Done()
+		m := r.take(ctx)
+		assert.Equal(t, []float64{1}, m["losses stolen"])
+		assert.Equal(t, []float64{0}, m["held"])
+	})
+}
