@@ -96,11 +96,8 @@ func (b *Bundle) inTurn(ctx context.Context, ops []table.Op, f func() error) err
 		defer l.endTurn()
 	}
 	for _, l := range b.leases {
-		switch {
-		case l.released.Load() && l.overdue.Load():
-			return ErrMaxHold
-		case l.released.Load():
-			return ErrReleased
+		if l.released.Load() {
+			return l.given()
 		}
 	}
 	return f()

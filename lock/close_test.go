@@ -388,3 +388,39 @@ func TestCloseReleasesBesideWritesThatHang(t *testing.T) {
 		group.Wait()
 	})
 }
+
+// A commit without an answer was not applied, and then the client is closed: who repeats the commit is
+// not told that it was.
+func TestCommitThatCloseHasForestalled(t *testing.T) {
+	for name, release := range map[string]tabletest.FaultKind{"told": 0, "answer lost": tabletest.DropReply} {
+		for _, kind := range []tabletest.FaultKind{tabletest.DropRequest, tabletest.DropReply} {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				b, err := c.AcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("other")})
+				require.NoError(t, err)
+				l := b.Leases()[0]
+				w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "TransactWriteItems"})
+				if release != 0 {
+					w.engine.Inject(tabletest.Fault{Kind: release, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+				}
+				short, cancel := context.WithTimeout(ctx, 2*time.Second)
+				defer cancel()
+				require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+				bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
+				defer cancel()
+				_ = c.Close(bounded)
+				w.engine.ClearFaults()
+				err = l.Commit(ctx, w.count("n"))
+				if kind == tabletest.DropReply && release == 0 {
+					require.ErrorIs(t, err, lock.ErrReleased, name)
+					assert.EqualValues(t, 1, w.counted("n"), name)
+					return
+				}
+				require.ErrorIs(t, err, lock.ErrClosed, "%s, %v", name, kind)
+				require.NotErrorIs(t, err, lock.ErrReleased, name)
+				require.ErrorIs(t, b.Commit(ctx, w.count("n")), lock.ErrClosed, name)
+				require.NoError(t, l.Release(ctx))
+			})
+		}
+	}
+}

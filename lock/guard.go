@@ -49,8 +49,8 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 // and the call can be repeated, unless the error matches ErrLost, or the answer was lost for
 // good (table.ErrUnreachable, or ctx ended): then what was applied is not known. Calling
 // again is safe even so; ErrReleased is then the answer if the first call was applied, and
-// ErrLost where that cannot be told, since the lock was lost or taken by force meanwhile. Where
-// ctx ended with the lease the error matches ErrLost, too, and the commit may have been applied:
+// ErrLost where that cannot be told, since the lock was lost or taken by force meanwhile, or
+// ErrClosed, since Close has released it. Where ctx ended with the lease the error matches ErrLost, too, and the commit may have been applied:
 // see Write.
 //
 // Cost: twice the operations' write units, plus two for the release.
@@ -128,9 +128,7 @@ func (r refusal) Unwrap() error { return r.error }
 func (l *Lease) notNamed(meaning error) error {
 	if errors.Is(meaning, ErrReleased) {
 		l.gaveBack()
-		if l.overdue.Load() {
-			return ErrMaxHold // whether a commit did it cannot be told
-		}
+		return l.given() // whether a commit did it cannot always be told
 	} else {
 		l.stolen()
 	}

@@ -73,9 +73,15 @@ func (l *Lease) releaseOverdue() bool {
 }
 
 // gone is the error of using a lease that has been released.
-func (l *Lease) gone(operation string) error {
-	if l.overdue.Load() {
-		return wrap(operation, ErrMaxHold)
+func (l *Lease) gone(operation string) error { return wrap(operation, l.given()) }
+
+// given says how a lease that has been released was.
+func (l *Lease) given() error {
+	switch {
+	case l.overdue.Load():
+		return ErrMaxHold
+	case l.forestalled.Load():
+		return ErrClosed
 	}
-	return wrap(operation, ErrReleased)
+	return ErrReleased
 }

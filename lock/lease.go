@@ -58,6 +58,11 @@ type Lease struct {
 	// overdue says that it was given back in the holder's place, or may have been, since it had
 	// been held for too long; it counts once released is set.
 	overdue atomic.Bool
+	// unsure says that a commit may have been applied whose answer was lost; it goes by the turn.
+	unsure bool
+	// forestalled says that Close gave the lock up, or may have, after such a commit, which the
+	// holder must not take for applied then; it counts once released is set.
+	forestalled atomic.Bool
 	// measured says that the hold time was.
 	measured atomic.Bool
 }
@@ -200,6 +205,9 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	l.parted = l.parted || unclear
 	if unasked && unclear {
 		l.overdue.Store(true)
+	}
+	if l.unsure && (err == nil || unclear) && l.client.closing.Err() != nil {
+		l.forestalled.Store(true)
 	}
 	var failed *table.ConditionError
 	if errors.As(err, &failed) && l.isOvertaken(failed.Item) {

@@ -85,6 +85,7 @@ func (p *parting) abort() {
 func (p *parting) failed(err error) {
 	unclear := mayHaveApplied(err)
 	p.lease.parted = p.lease.parted || unclear
+	p.lease.unsure = p.lease.unsure || unclear
 	p.keep(unclear)
 }
 
@@ -117,8 +118,9 @@ func (p *parting) keep(unclear bool) {
 func (p *parting) done() {
 	p.settled = true
 	l := p.lease
-	if p.commit {
-		l.overdue.Store(false) // what was tried in the holder's place has not been applied
+	if p.commit { // what was tried in the holder's place has not been applied
+		l.overdue.Store(false)
+		l.forestalled.Store(false)
 	}
 	if p.heir == nil {
 		l.client.room.freed(l)
