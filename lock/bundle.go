@@ -18,9 +18,9 @@ type Bundle struct {
 
 // bundle joins leases. Its context carries the values of values.
 func (c *Client) bundle(values context.Context, leases []*Lease) *Bundle {
-	ends := make([]context.Context, len(leases))
-	for i, l := range leases {
-		ends[i] = l.ctx
+	ends := make([]context.Context, 0, len(leases))
+	for _, l := range leases {
+		ends = append(ends, l.ctx)
 	}
 	b := &Bundle{client: c, leases: leases}
 	b.ctx, _ = until(values, context.Cause, ends...) // which each of the leases lets go of in the end

@@ -136,12 +136,9 @@ func (s *session) keep() {
 	c := s.client
 	period := c.config.Lease / 4
 	var handled, again []string // what was answered, and what of that is asked again
-	for {
-		// Counted from when the term was begun or renewed: an answer that came late has
-		// used up part of it already.
-		if !s.pause(max(c.clock.jitter(period)-s.term.age(), period/10)) || s.retireIfIdle() {
-			break
-		}
+	// Counted from when the term was begun or renewed: an answer that came late has used up
+	// part of it already.
+	for s.pause(max(c.clock.jitter(period)-s.term.age(), period/10)) && !s.retireIfIdle() {
 		ask, ok := s.renew(handled)
 		if !ok {
 			break

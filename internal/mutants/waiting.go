@@ -97,10 +97,10 @@ func waiting() []Mutant {
 			New:    `if _, known := s.knows(c.holder.Nonce); !known && len(c.queue) == 0 {`,
 		},
 		{
-			Name: "closed-but-not-yet", Part: Waiting, File: "lock/client.go",
+			Name: "closed-but-not-yet", Part: Waiting, File: "lock/until.go",
 			Breaks: "campaigns on where a lease was released because its client is closed",
-			Old:    "	if u.closing.Err() != nil {\n		u.shut()\n	}\n",
-			New:    "",
+			Old:    `if other.Err() != nil {`,
+			New:    `if other == nil {`,
 		},
 	}
 }
