@@ -189,7 +189,7 @@ func (c *Client) revoke(ctx context.Context, key keys.Key) error {
 	case r.Session == "":
 		return fmt.Errorf("%w: its lease is one of its own (Fixed)", ErrNoSession)
 	}
-	if l := c.leaseOf(r.Nonce); l != nil {
+	if l := c.leaseOf(r.Nonce); l != nil && l.term.cause() == nil {
 		l.revoke()
 		return nil
 	}

@@ -533,3 +533,20 @@ func TestDoTellsOfALossAfterARevocation(t *testing.T) {
 		})
 	}
 }
+
+// A holder of the same client whose session has ended is told of no more than any other's: nobody is
+// left who could release.
+func TestRevokeOfAnOwnLeaseThatWasLost(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		c, other := w.clientOver(wire, quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		wire.cut(refused)
+		time.Sleep(time.Minute)
+		wire.cut(open)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+		require.ErrorIs(t, other.Revoke(ctx, lock.Name("report")), lock.ErrNoSession)
+		require.ErrorIs(t, c.Revoke(ctx, lock.Name("report")), lock.ErrNoSession)
+	})
+}
