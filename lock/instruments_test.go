@@ -344,6 +344,7 @@ func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
 		assert.Equal(t, []float64{1}, r.take(ctx)["held"])
 		require.NoError(t, w.table.Write(ctx, table.Delete(sessionKey(c))))
 		<-l.Context().Done()
+		synctest.Wait()
 		m := r.take(ctx)
 		assert.Equal(t, []float64{1}, m["losses stolen"])
 		assert.Equal(t, []float64{0}, m["held"])

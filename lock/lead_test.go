@@ -274,3 +274,24 @@ func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
 		})
 	}
 }
+
+// foreign is a context of somebody else's making, to which others listen in goroutines of their own.
+type foreign struct{ context.Context }
+
+func (foreign) Value(any) any { return nil }
+
+// Lead says that its context has ended, whatever that is made of and however soon it looks.
+func TestLeadEndsWithAForeignContext(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		for range 100 {
+			leading, cancel := context.WithCancel(ctx)
+			err := c.Lead(foreign{leading}, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
+				assert.NoError(t, l.Commit(ctx, w.put("x")))
+				cancel()
+				return nil
+			})
+			require.ErrorIs(t, err, context.Canceled)
+		}
+	})
+}

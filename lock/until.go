@@ -6,7 +6,7 @@ import "context"
 // of them, and ends it.
 func until(ctx context.Context, why func(other context.Context) error, others ...context.Context) (ended context.Context, stop func()) {
 	inner, cancel := context.WithCancelCause(ctx)
-	u := &untilOthers{inner, cancel, why, others}
+	u := &untilOthers{inner, ctx, cancel, why, others}
 	stops := make([]func() bool, len(others))
 	for i, other := range others {
 		stops[i] = context.AfterFunc(other, func() { cancel(why(other)) })
@@ -19,10 +19,13 @@ func until(ctx context.Context, why func(other context.Context) error, others ..
 	}
 }
 
-// untilOthers has ended for whoever asks as soon as one of others has: what listens to them runs in
-// a goroutine of its own, and what follows from their end may be seen before.
+// untilOthers has ended for whoever asks as soon as its parent or one of others has: what listens to
+// them runs in a goroutine of its own, as with a parent of somebody else's making, and what follows
+// from their end may be seen before.
 type untilOthers struct {
 	context.Context
+
+	parent context.Context
 	cancel context.CancelCauseFunc
 	why    func(other context.Context) error
 	others []context.Context
@@ -30,6 +33,9 @@ type untilOthers struct {
 
 func (u *untilOthers) Err() error {
 	if err := u.Context.Err(); err != nil {
+		return err
+	}
+	if err := u.parent.Err(); err != nil {
 		return err
 	}
 	for _, other := range u.others {
