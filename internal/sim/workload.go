@@ -209,16 +209,22 @@ func (l Workload) Weather(seed uint64) Profile {
 	return l.Profile(seed)
 }
 
+// WorkloadNames are what they are called.
+func WorkloadNames() (names []string) {
+	for _, l := range Workloads() {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
 // WorkloadNamed finds one of them.
 func WorkloadNamed(name string) (Workload, error) {
-	names := make([]string, 0, len(Workloads()))
 	for _, l := range Workloads() {
 		if l.Name == name {
 			return l, nil
 		}
-		names = append(names, l.Name)
 	}
-	return Workload{}, fmt.Errorf("no workload %q; there are %s", name, strings.Join(names, ", "))
+	return Workload{}, fmt.Errorf("no workload %q; there are %s", name, strings.Join(WorkloadNames(), ", "))
 }
 
 // Play runs the workload under the profile that the seed decides. It is what the

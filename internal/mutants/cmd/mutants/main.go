@@ -18,7 +18,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -30,6 +29,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/mortise-go/mortise/internal/cli"
 	"github.com/mortise-go/mortise/internal/mutants"
 	"github.com/mortise-go/mortise/internal/sim"
 )
@@ -41,24 +41,12 @@ type settings struct {
 	parallel int
 	list     bool
 	search   []string  // workloads
-	seeds    [2]uint64 // first and last, of a search or of the simulations in the tests
+	seeds    cli.Seeds // of a search or of the simulations in the tests
 }
 
 func main() {
-	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // else a wrong flag prints them all
-	s, err := parse(f, os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("mutants [-run REGEXP] [-tests REGEXP | -search WORKLOADS] [-seeds 0-99] [-parallel N] [-list]")
-		f.SetOutput(os.Stdout)
-		f.PrintDefaults()
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(2)
-	default:
-		os.Exit(s.run())
-	}
+	os.Exit(cli.Settings(flag.CommandLine, "mutants",
+		"mutants [-run REGEXP] [-tests REGEXP | -search WORKLOADS] [-seeds 0-99] [-parallel N] [-list]", parse).run())
 }
 
 func parse(f *flag.FlagSet, args []string) (settings, error) {
@@ -68,15 +56,11 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	f.IntVar(&s.parallel, "parallel", runtime.NumCPU(), "how `many` mutants run at once, or worlds are played")
 	f.BoolVar(&s.list, "list", false, "list the mutants and run none")
 	search := f.String("search", "", "look for worlds of these `workloads` (a list with commas, or all) in which the mutants show")
-	seeds := f.String("seeds", "", "the `first-last` seeds to search, 0-99 if not given, or that each simulation in the tests of lock plays, 0-29")
-	if err := f.Parse(args); err != nil {
+	f.Var(&s.seeds, "seeds", "the `first-last` seeds to search, 0-99 if not given, or that each simulation in the tests of lock plays, 0-29")
+	if err := cli.Parse(f, args); err != nil {
 		return s, err
 	}
-	if f.NArg() > 0 {
-		return s, fmt.Errorf("unknown argument %q", f.Arg(0))
-	}
-	given := map[string]bool{}
-	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	given := cli.Given(f)
 	for _, pair := range [][2]string{{"list", "tests"}, {"list", "search"}, {"list", "parallel"}, {"list", "seeds"}, {"search", "tests"}} {
 		if given[pair[0]] && given[pair[1]] {
 			return s, fmt.Errorf("-%s does not go with -%s", pair[1], pair[0])
@@ -106,15 +90,11 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 		return s, fmt.Errorf("-search: %w", err)
 	}
 	switch {
-	case *seeds != "":
+	case given["seeds"]:
 	case s.search != nil:
-		*seeds = "0-99"
+		s.seeds = cli.Seeds{Last: 99}
 	default:
-		*seeds = "0-29" // more find more, and take longer to
-	}
-	var left string
-	if n, _ := fmt.Sscanf(*seeds+" ", "%d-%d%s", &s.seeds[0], &s.seeds[1], &left); n != 2 || s.seeds[1] < s.seeds[0] {
-		return s, fmt.Errorf("-seeds: %q is not first-last", *seeds)
+		s.seeds = cli.Seeds{Last: 29} // more find more, and take longer to
 	}
 	return s, nil
 }
@@ -125,9 +105,7 @@ func workloads(list string) ([]string, error) {
 	switch list {
 	case "":
 	case "all":
-		for _, l := range sim.Workloads() {
-			names = append(names, l.Name)
-		}
+		names = sim.WorkloadNames()
 	default:
 		for name := range strings.SplitSeq(list, ",") {
 			if _, err := sim.WorkloadNamed(name); err != nil {
@@ -179,7 +157,7 @@ func (s settings) judge(ctx context.Context, out io.Writer) (int, error) {
 	}
 	_, err = mutants.Run(ctx, mutants.Config{
 		Root: ".", Mutants: s.mutants, Packages: packages, Tests: s.tests, Parallel: s.parallel, Began: report.Began, Done: report.Done,
-		Flags: map[string][]string{"lock": {fmt.Sprintf("-sim.from=%d", s.seeds[0]), fmt.Sprintf("-sim.seeds=%d", s.seeds[1]-s.seeds[0]+1)}},
+		Flags: map[string][]string{"lock": {fmt.Sprintf("-sim.from=%d", s.seeds.First), fmt.Sprintf("-sim.seeds=%d", s.seeds.Last-s.seeds.First+1)}},
 	})
 	if err != nil {
 		return 2, err
@@ -197,7 +175,7 @@ func (s settings) judge(ctx context.Context, out io.Writer) (int, error) {
 func (s settings) find(ctx context.Context, out io.Writer) (int, error) {
 	found := 0
 	err := mutants.Search{
-		Root: ".", Mutants: s.mutants, Workloads: s.search, First: s.seeds[0], Last: s.seeds[1], Parallel: s.parallel,
+		Root: ".", Mutants: s.mutants, Workloads: s.search, First: s.seeds.First, Last: s.seeds.Last, Parallel: s.parallel,
 		Seen: func(m mutants.Mutant, one mutants.Sighting) { fmt.Fprintf(out, "%-36s  %v\n", m.Name, one) },
 		Done: func(m mutants.Mutant, workload string, played, seen int) {
 			fmt.Fprintf(out, "%-36s  shows in %d of %d worlds of %s\n", m.Name, seen, played, workload)

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/cli"
+	"github.com/mortise-go/mortise/internal/cli/clitest"
 	"github.com/mortise-go/mortise/internal/mutants"
 	"github.com/mortise-go/mortise/internal/sim"
 )
@@ -29,15 +31,15 @@ func TestArguments(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "Bank|Queue", s.tests.String())
 	assert.Equal(t, "guard-without-nonce", s.mutants[0].Name)
-	assert.Equal(t, [2]uint64{0, 29}, s.seeds)
+	assert.Equal(t, cli.Seeds{Last: 29}, s.seeds)
 	s, err = parsed("-search", "queue,bank", "-seeds", "7-9")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"queue", "bank"}, s.search)
-	assert.Equal(t, [2]uint64{7, 9}, s.seeds)
+	assert.Equal(t, cli.Seeds{First: 7, Last: 9}, s.seeds)
 	s, err = parsed("-search", "all")
 	require.NoError(t, err)
 	assert.Len(t, s.search, len(sim.Workloads()))
-	assert.Equal(t, [2]uint64{0, 99}, s.seeds)
+	assert.Equal(t, cli.Seeds{Last: 99}, s.seeds)
 }
 
 func TestWrongArguments(t *testing.T) {
@@ -49,6 +51,10 @@ func TestWrongArguments(t *testing.T) {
 		_, err := parsed(strings.Fields(args)...)
 		require.ErrorContains(t, err, want, args)
 	}
+}
+
+func TestCommand(t *testing.T) {
+	clitest.Calls(t, clitest.Build(t), "mutants", "-search workloads")
 }
 
 func TestList(t *testing.T) {

@@ -18,19 +18,19 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/mortise-go/mortise/internal/cli"
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
 // settings are what the command was called with.
 type settings struct {
-	seeds    [2]uint64 // first and last
+	seeds    cli.Seeds
 	loads    []sim.Workload
 	twin     bool
 	rounds   float64
@@ -41,20 +41,8 @@ type settings struct {
 }
 
 func main() {
-	f := flag.CommandLine // which sim.Bubble wants parsed
-	f.Init("replay", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // else a wrong flag prints them all
-	s, err := parse(f, os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("replay -seed N [flags]: play a simulated world and show what happened\nreplay -digest [flags]: print fingerprints of histories")
-		f.SetOutput(os.Stdout)
-		f.PrintDefaults()
-		return
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "replay:", err)
-		os.Exit(2)
-	}
+	s := cli.Settings(flag.CommandLine, "replay", // which sim.Bubble wants parsed
+		"replay -seed N [flags]: play a simulated world and show what happened\nreplay -digest [flags]: print fingerprints of histories", parse)
 	sim.Bubble(func(t *testing.T) int {
 		out := bufio.NewWriter(os.Stdout)
 		defer out.Flush()
@@ -69,8 +57,8 @@ func main() {
 func parse(f *flag.FlagSet, args []string) (settings, error) {
 	var s settings
 	seed := f.Uint64("seed", 0, "what decides everything")
-	seeds := f.String("seeds", "", "the `first-last` seeds, for -digest")
-	load := f.String("workload", "", "its `name`: "+strings.Join(names(), ", ")+"; defaults to lockset, and with -digest to all")
+	f.Var(&s.seeds, "seeds", "the `first-last` seeds, for -digest")
+	load := f.String("workload", "", "its `name`: "+strings.Join(sim.WorkloadNames(), ", ")+"; defaults to lockset, and with -digest to all")
 	f.BoolVar(&s.twin, "twin", false, "run the workload without what it checks: violations are what has to come")
 	f.Float64Var(&s.rounds, "rounds", 1, "how many of its rounds the workload plays, as a `share`")
 	f.BoolVar(&s.digest, "digest", false, "print fingerprints of histories")
@@ -78,29 +66,16 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	f.DurationVar(&s.from, "from", 0, "show what happened from then on, in virtual time")
 	f.DurationVar(&s.to, "to", 0, "show what happened until then")
 	f.IntVar(&s.width, "width", 0, "in `columns`; defaults to the terminal's, or 120")
-	if err := f.Parse(args); err != nil {
+	if err := cli.Parse(f, args); err != nil {
 		return s, err
-	}
-	if f.NArg() > 0 {
-		return s, fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
 	if err := s.goTogether(f); err != nil {
 		return s, err
 	}
-	s.seeds = [2]uint64{*seed, *seed}
-	if *seeds != "" {
-		first, last, _ := strings.Cut(*seeds, "-")
-		for i, text := range []string{first, last} {
-			n, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				return s, fmt.Errorf("-seeds: %q is not first-last", *seeds)
-			}
-			s.seeds[i] = n
-		}
+	if !cli.Given(f)["seeds"] {
+		s.seeds = cli.Seeds{First: *seed, Last: *seed}
 	}
 	switch {
-	case s.seeds[1] < s.seeds[0]:
-		return s, fmt.Errorf("-seeds: %q: the last is less than the first", *seeds)
 	case s.rounds <= 0 || s.rounds > 1:
 		return s, fmt.Errorf("-rounds: %g is not more than 0 and at most 1", s.rounds)
 	case s.from < 0 || s.to < 0 || s.to > 0 && s.to < s.from:
@@ -127,8 +102,7 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 
 // goTogether says whether the flags that were given do.
 func (s settings) goTogether(f *flag.FlagSet) error {
-	given := map[string]bool{}
-	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	given := cli.Given(f)
 	if given["seeds"] && !s.digest {
 		return errors.New("-seeds goes with -digest; one seed is shown at a time")
 	}
@@ -143,15 +117,6 @@ func (s settings) goTogether(f *flag.FlagSet) error {
 	return nil
 }
 
-// names are those of the workloads.
-func names() []string {
-	var list []string
-	for _, l := range sim.Workloads() {
-		list = append(list, l.Name)
-	}
-	return list
-}
-
 // width is how wide the terminal is.
 func width() int {
 	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w >= 40 {
@@ -162,12 +127,9 @@ func width() int {
 
 func (s settings) digests(t *testing.T, out io.Writer) {
 	for _, l := range s.loads {
-		for seed := s.seeds[0]; ; seed++ {
+		for seed := range s.seeds.All() {
 			r := l.Play(t, sim.Options{Seed: seed, Rounds: s.rounds, History: true}, s.twin)
 			fmt.Fprintln(out, l.Name, seed, r.Digest())
-			if seed == s.seeds[1] {
-				break
-			}
 		}
 	}
 }
@@ -175,7 +137,7 @@ func (s settings) digests(t *testing.T, out io.Writer) {
 // show runs a seed and shows it.
 func (s settings) show(t *testing.T, out io.Writer) int {
 	l := s.loads[0]
-	r := l.Play(t, sim.Options{Seed: s.seeds[0], Rounds: s.rounds, History: true}, s.twin)
+	r := l.Play(t, sim.Options{Seed: s.seeds.First, Rounds: s.rounds, History: true}, s.twin)
 	fmt.Fprintf(out, "seed %d, workload %s: %s\n", r.Seed, l.Name, l.About)
 	if s.twin {
 		fmt.Fprintln(out, "This is the twin: violations are what has to come.")

@@ -5,8 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/cli/clitest"
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
@@ -85,45 +84,23 @@ func TestDigests(t *testing.T) {
 	assert.True(t, strings.HasPrefix(lines[1], "lockset 4 "), lines[1])
 }
 
-// command builds the command, and returns what it prints and its exit code for given arguments.
-func command(t *testing.T) func(args string) (stdout, stderr string, code int) {
-	path := filepath.Join(t.TempDir(), "replay.exe")
-	build, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, string(build))
-	return func(args string) (string, string, int) {
-		var out, complaints bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), path, strings.Fields(args)...)
-		cmd.Stdout, cmd.Stderr = &out, &complaints
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if err != nil {
-			require.ErrorAs(t, err, &exit)
-		}
-		return out.String(), complaints.String(), cmd.ProcessState.ExitCode()
-	}
-}
-
 // What is wrong with a call is one line, and help is no failure.
 func TestCommand(t *testing.T) {
-	run := command(t)
+	run := clitest.Build(t)
 	out, complaints, code := run("-workload unique -seed 3 -rounds .2")
 	assert.Equal(t, []any{0, ""}, []any{code, complaints})
 	assert.Contains(t, out, "No violations.\n")
 	out, complaints, code = run("-twin -seed 2 -rounds .5")
 	assert.Equal(t, []any{1, ""}, []any{code, complaints})
 	assert.Contains(t, out, " violations:\n")
-	out, complaints, code = run("-nonsense")
-	assert.Equal(t, []any{2, "", "replay: flag provided but not defined: -nonsense\n"}, []any{code, out, complaints})
-	out, complaints, code = run("-help")
-	assert.Equal(t, []any{0, ""}, []any{code, complaints})
-	assert.Contains(t, out, "-workload name")
+	clitest.Calls(t, run, "replay", "-workload name")
 }
 
 func TestWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"-digest -from 1s": "-from", "-digest -to 1s": "-to", "-digest -requests": "-requests", "-digest -width 90": "-width",
 		"-digest -seed 1 -seeds 2-3": "-seed ", "-nonsense": "-nonsense",
-		"-seeds 0-9": "-digest", "-digest -seeds 9-0": "less", "-digest -seeds 9": "first-last", "-rounds 0": "-rounds",
+		"-seeds 0-9": "-digest", "-digest -seeds 9-0": "first-last", "-digest -seeds 9": "first-last", "-rounds 0": "-rounds",
 		"-from 5s -to 1s": "no span", "-from -1s": "no span", "-width 3": "-width", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
 	} {
 		f := flag.NewFlagSet("replay", flag.ContinueOnError)

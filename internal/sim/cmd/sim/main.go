@@ -9,10 +9,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -26,6 +24,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/mortise-go/mortise/internal/cli"
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
@@ -38,20 +37,8 @@ type plan struct {
 }
 
 func main() {
-	f := flag.CommandLine // which sim.Bubble wants parsed
-	f.Init("sim", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // else a wrong flag prints them all
-	p, err := parse(f, os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("sim [flags]: play workloads over many seeds in simulated worlds")
-		f.SetOutput(os.Stdout)
-		f.PrintDefaults()
-		return
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "sim:", err)
-		os.Exit(2)
-	}
+	p := cli.Settings(flag.CommandLine, "sim", // which sim.Bubble wants parsed
+		"sim [flags]: play workloads over many seeds in simulated worlds", parse)
 	sim.Bubble(p.play)
 }
 
@@ -60,17 +47,11 @@ func parse(f *flag.FlagSet, args []string) (plan, error) {
 	f.Uint64Var(&p.seeds, "seeds", 1000, "how many `seeds` of each workload to play")
 	f.Uint64Var(&p.from, "from", 0, "the first `seed`")
 	f.Float64Var(&p.rounds, "rounds", 1, "how many of its rounds a workload plays, as a `share`")
-	names := make([]string, 0, len(sim.Workloads()))
-	for _, l := range sim.Workloads() {
-		names = append(names, l.Name)
-	}
-	load := f.String("workload", "", "its `name`: "+strings.Join(names, ", ")+"; defaults to all")
-	if err := f.Parse(args); err != nil {
+	load := f.String("workload", "", "its `name`: "+strings.Join(sim.WorkloadNames(), ", ")+"; defaults to all")
+	if err := cli.Parse(f, args); err != nil {
 		return p, err
 	}
 	switch {
-	case f.NArg() > 0:
-		return p, fmt.Errorf("unknown argument %q", f.Arg(0))
 	case p.seeds == 0:
 		return p, fmt.Errorf("-seeds: 0 is not positive")
 	case p.rounds <= 0 || p.rounds > 1:

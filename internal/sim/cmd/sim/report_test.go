@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"flag"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/cli/clitest"
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
@@ -71,35 +70,13 @@ func TestBrokenWorlds(t *testing.T) {
 	assert.Contains(t, got.Violations[0], "the workload broke down: something\n")
 }
 
-// command builds the command, and returns what it prints and its exit code for given arguments.
-func command(t *testing.T) func(args string) (stdout, stderr string, code int) {
-	path := filepath.Join(t.TempDir(), "sim.exe")
-	build, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput()
-	require.NoError(t, err, string(build))
-	return func(args string) (string, string, int) {
-		var out, complaints bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), path, strings.Fields(args)...)
-		cmd.Stdout, cmd.Stderr = &out, &complaints
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if err != nil {
-			require.ErrorAs(t, err, &exit)
-		}
-		return out.String(), complaints.String(), cmd.ProcessState.ExitCode()
-	}
-}
-
 // What is wrong with a call is one line, and help is no failure.
 func TestCommand(t *testing.T) {
-	run := command(t)
+	run := clitest.Build(t)
 	out, complaints, code := run("-workload unique -seeds 2 -from 3 -rounds .2")
 	assert.Equal(t, []any{0, ""}, []any{code, complaints})
 	assert.Contains(t, out, "2 worlds from seed 3 on")
-	out, complaints, code = run("-nonsense")
-	assert.Equal(t, []any{2, "", "sim: flag provided but not defined: -nonsense\n"}, []any{code, out, complaints})
-	out, complaints, code = run("-help")
-	assert.Equal(t, []any{0, ""}, []any{code, complaints})
-	assert.Contains(t, out, "-workload name")
+	clitest.Calls(t, run, "sim", "-workload name")
 }
 
 func TestWrongArguments(t *testing.T) {

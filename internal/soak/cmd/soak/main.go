@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/mortise-go/mortise/internal/cli"
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/internal/soak"
 )
@@ -30,30 +31,35 @@ func main() {
 	if os.Getenv(soak.WorkerEnv) != "" {
 		os.Exit(soak.Work(os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(run())
+	os.Exit(run(cli.Settings(flag.CommandLine, "soak", "soak [flags]: run locks in real processes that are killed, stopped and cut off", parse)))
 }
 
-func run() int {
+func parse(f *flag.FlagSet, args []string) (soak.Config, error) {
 	var config soak.Config
-	minutes := flag.Float64("minutes", 30, "how long to run, in `minutes`")
-	flag.Uint64Var(&config.Seed, "seed", 0, "`number` of the plan of faults; 0 draws one")
-	flag.IntVar(&config.Workers, "workers", 4, "`number` of processes")
-	flag.Float64Var(&config.Faults, "faults", 0.06, "`share` of the requests that meet a fault, up to 0.5")
-	flag.DurationVar(&config.Calm, "calm", 3*time.Second, "`time` that a process is left alone at most")
-	flag.StringVar(&config.Endpoint, "endpoint", "", "`URL` of a DynamoDB Local that runs already")
-	flag.BoolVar(&config.Unguarded, "unguarded", false, "run the control: writes without the lock's guard, which lose updates")
-	flag.Parse()
-	if flag.NArg() > 0 || *minutes <= 0 {
-		flag.Usage()
-		return 2
+	minutes := f.Float64("minutes", 30, "how long to run, in `minutes`")
+	f.Uint64Var(&config.Seed, "seed", 0, "`number` of the plan of faults; 0 draws one")
+	f.IntVar(&config.Workers, "workers", 4, "`number` of processes")
+	f.Float64Var(&config.Faults, "faults", 0.06, "`share` of the requests that meet a fault, up to 0.5")
+	f.DurationVar(&config.Calm, "calm", 3*time.Second, "`time` that a process is left alone at most")
+	f.StringVar(&config.Endpoint, "endpoint", "", "`URL` of a DynamoDB Local that runs already")
+	f.BoolVar(&config.Unguarded, "unguarded", false, "run the control: writes without the lock's guard, which lose updates")
+	if err := cli.Parse(f, args); err != nil {
+		return config, err
 	}
+	if !(*minutes > 0 && *minutes <= 1e6) { // NaN is neither
+		return config, fmt.Errorf("-minutes: %g is not more than 0 and at most a million", *minutes)
+	}
+	config.Duration = time.Duration(*minutes * float64(time.Minute))
 	if config.Seed == 0 {
 		config.Seed = rand.Uint64()
 	}
 	if config.Faults == 0 {
 		config.Faults = -1 // none, not the default
 	}
-	config.Duration = time.Duration(*minutes * float64(time.Minute))
+	return config, nil
+}
+
+func run(config soak.Config) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second one is not caught
