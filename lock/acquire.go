@@ -330,6 +330,13 @@ func (c *Client) isGhost(s *session, r *Record) bool {
 	return !known
 }
 
+// handsOver says that a row names this client's session, and a nonce that somebody in the process
+// holds or acquires: one that is not known any more was given up while the row was being read.
+func (c *Client) handsOver(r *Record) bool {
+	s := c.currentSession()
+	return s != nil && s.id == r.Session && !c.isGhost(s, r)
+}
+
 // op is the acquiring update.
 func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 	c := a.client

@@ -217,8 +217,8 @@ func (r *room) schedule(c *contest, d time.Duration) {
 		d = forever
 	}
 	d = max(d, minPoll)
-	if r.client.owns(c.holder.Session) {
-		d = max(d, r.client.config.Lease/4) // it hands over: look only whether it still holds
+	if r.client.handsOver(&c.holder) {
+		d = max(d, r.client.config.Lease/4) // look only whether it still holds
 	}
 	if !c.pause {
 		d = min(d, max(r.until(c), 0))

@@ -434,14 +434,12 @@ func (r *room) sawLock(c *contest, item table.Item) {
 	if c.holder.Held() && r.recognise(c) {
 		return
 	}
-	if s := r.client.currentSession(); s != nil && s.id == c.holder.Session {
-		if _, known := s.knows(c.holder.Nonce); !known {
-			// A request that came in late has acquired for nobody, or a hand-over without
-			// an answer for somebody in this queue. Whoever tries finds out, and nobody
-			// else would: a waiter leaves its own session's locks to their holders.
-			r.start(c, nil)
-			return
-		}
+	if r.client.isGhost(r.client.currentSession(), &c.holder) {
+		// A request that came in late has acquired for nobody, or a hand-over without
+		// an answer for somebody in this queue. Whoever tries finds out, and nobody
+		// else would: a waiter leaves its own session's locks to their holders.
+		r.start(c, nil)
+		return
 	}
 	if c.holder.Session == "" || c.asked || r.client.owns(c.holder.Session) || !c.dubious() {
 		return

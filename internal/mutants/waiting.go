@@ -93,8 +93,14 @@ func waiting() []Mutant {
 		{
 			Name: "own-ghost-waited-for", Part: Waiting, File: room,
 			Breaks: "waits for its own session's lock to be handed over by a holder whom nobody knows",
-			Old:    `if _, known := s.knows(c.holder.Nonce); !known {`,
-			New:    `if _, known := s.knows(c.holder.Nonce); !known && len(c.queue) == 0 {`,
+			Old:    `if r.client.isGhost(r.client.currentSession(), &c.holder) {`,
+			New:    `if len(c.queue) == 0 && r.client.isGhost(r.client.currentSession(), &c.holder) {`,
+		},
+		{
+			Name: "gone-lease-waited-for", Part: Waiting, File: contest,
+			Breaks: "waits for a lease to be handed over that was released before it was seen",
+			Old:    `if r.client.handsOver(&c.holder) {`,
+			New:    `if r.client.owns(c.holder.Session) {`,
 		},
 		{
 			Name: "closed-but-not-yet", Part: Waiting, File: "lock/until.go",
