@@ -67,7 +67,8 @@ type Config struct {
 	Margin time.Duration
 
 	// Backoff makes the times between looks at a lock that somebody else holds. A wait is
-	// cut short when the lock can be taken earlier, and takes 10 ms at least; Stop ends the
+	// cut short when the lock can be taken earlier, and to half of it where other locks are
+	// looked at then, which shares the request; it takes 10 ms at least. Stop ends the
 	// waiting with the *HeldError. Defaults to an exponential backoff from 50 ms to 750 ms, jittered by half,
 	// that never stops.
 	Backoff func() backoff.BackOff

@@ -34,6 +34,7 @@ type contest struct {
 	since  time.Time       // monotonic: when this beat of this holder was seen first
 	polls  backoff.BackOff // of the room's goroutine alone, and without mu: it may be the application's
 	next   time.Time       // when to look, or to try, again; does not count while stale
+	early  time.Time       // from when on a look at others takes this one along
 	stale  bool            // has changed since next was set
 	fresh  bool            // polls begin anew
 	pause  bool            // a try of this very state was refused: wait a poll in any case
@@ -161,6 +162,11 @@ func (c *contest) dubious() bool {
 	return c.clock.ago(c.since) >= time.Duration(c.holder.Lease)*time.Millisecond/4*3
 }
 
+// question is whether the holder that was seen knows that it holds.
+func (c *contest) question() question {
+	return question{kind: askOwned, nonce: c.holder.Nonce, key: c.key}
+}
+
 // newPolls makes the times between looks.
 func (c *Client) newPolls() backoff.BackOff {
 	if b := c.config.Backoff(); b != nil {
@@ -223,7 +229,7 @@ func (r *room) schedule(c *contest, d time.Duration) {
 	if !c.pause {
 		d = min(d, max(r.until(c), 0))
 	}
-	c.next, c.stale = c.clock.soon(d), false
+	c.next, c.early, c.stale = c.clock.soon(d), c.clock.soon(d/2), false
 }
 
 func (c clock) soon(d time.Duration) time.Time { return c.Now().Add(min(d, 24*time.Hour)) }

@@ -126,7 +126,8 @@
 //	Acquire, held                  1 UpdateItem; 1           0.5 read per look, lock and
 //	                               BatchGetItem per look at  session; 1 write per try; 1
 //	                               all locks that are waited write after a lease, to ask
-//	                               for, 1 to 2 per s         whether it is really held
+//	                               for (100 of them and of   a session whether it really
+//	                               sessions), 1 to 3 per s   holds (up to 32 of its locks)
 //	taking over from a session     2 UpdateItem              2 writes
 //	AcquireAll of n, free          1 TransactWriteItems, 1   2n writes, n reads
 //	                               BatchGetItem

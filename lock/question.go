@@ -40,6 +40,9 @@ func (q question) String() string {
 	}, " ")
 }
 
+// askable says that a question is about a nonce that this package may have made.
+func (q question) askable() bool { return len(q.nonce) <= maxNonce && !strings.Contains(q.nonce, " ") }
+
 func parseQuestion(text string) (q question, ok bool) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 4 {
@@ -69,23 +72,35 @@ const (
 	maxNonce = 64
 )
 
-// ask puts a question to the holder behind a session, and returns the session's row. A
+// maxAsked is how many questions one request puts: two of them fit into a set.
+const maxAsked = maxQuestions / 2
+
+// errAskedEnough says that a session has as many questions to answer as its row may have.
+var errAskedEnough = fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, maxQuestions)
+
+// ask puts questions to the holder behind a session, and returns the session's row. A
 // failed condition means that the session has ended.
 //
 // Cost: one conditional write.
-func (c *Client) ask(ctx context.Context, id string, q question) (*sessionRow, error) {
-	if len(q.nonce) > maxNonce || strings.Contains(q.nonce, " ") {
-		return nil, malformed("%s is not one of this package's", attrNonce)
+func (c *Client) ask(ctx context.Context, id string, list ...question) (*sessionRow, error) {
+	texts := make([]string, len(list))
+	for i, q := range list {
+		if !q.askable() {
+			return nil, malformed("%s is not one of this package's", attrNonce)
+		}
+		texts[i] = q.String()
 	}
-	text := q.String()
 	asked := table.Attr(attrAsk)
-	item, err := c.table.Apply(ctx, table.Update(c.sessionKey(id), asked.Add(stringSet([]string{text}))).If(
-		table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists(),
-		table.Or(asked.NotExists(), asked.Size().Less(maxQuestions), asked.Contains(text)),
+	fits := []table.Cond{asked.NotExists(), asked.Size().AtMost(maxQuestions - len(texts))}
+	if len(texts) == 1 {
+		fits = append(fits, asked.Contains(texts[0]))
+	}
+	item, err := c.table.Apply(ctx, table.Update(c.sessionKey(id), asked.Add(stringSet(texts))).If(
+		table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists(), table.Or(fits...),
 	), table.ReturnNew)
 	var failed *table.ConditionError
 	if errors.As(err, &failed) && c.sessions.Owns(failed.Item) && failed.Item[attrDead] == nil {
-		return nil, fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, maxQuestions)
+		return nil, errAskedEnough
 	}
 	if err != nil {
 		return nil, err

@@ -310,9 +310,17 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 	now := r.client.clock.Now()
 	pause = 24 * time.Hour
 	wanted := map[string]bool{}
+	var along []*contest // not due, but far enough on their way to share a request with those that are
+	look := func(c *contest) {
+		locks = append(locks, c.key)
+		if id := c.holder.Session; id != "" && !r.client.owns(id) {
+			sessions = append(sessions, id)
+			r.watch(id)
+		}
+		c.pause, c.stale = false, true
+	}
 	for _, c := range r.inOrder() {
-		id := c.holder.Session
-		wanted[id] = true
+		wanted[c.holder.Session] = true
 		if c.trying != nil || c.empty() || c.leaving() {
 			continue
 		}
@@ -322,6 +330,9 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 		}
 		if left := c.next.Sub(now); left > 0 {
 			pause = min(pause, left)
+			if !c.pause && !now.Before(c.early) {
+				along = append(along, c)
+			}
 			continue
 		}
 		if e := r.takeable(c); e != nil {
@@ -331,12 +342,12 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 			}
 			continue
 		}
-		locks = append(locks, c.key)
-		if id != "" && !r.client.owns(id) {
-			sessions = append(sessions, id)
-			r.watch(id)
+		look(c)
+	}
+	if len(locks) > 0 {
+		for _, c := range along {
+			look(c)
 		}
-		c.pause, c.stale = false, true
 	}
 	for id := range r.sessions {
 		if !wanted[id] {
@@ -387,16 +398,18 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 			r.sawSession(id, items[len(locks)+i])
 		}
 	}
+	var dubious []*contest
 	for i, key := range locks {
 		contest := r.contests[key]
 		switch {
 		case contest == nil, contest.trying != nil, contest.empty():
 		case err != nil:
 			contest.fail(err)
-		default:
-			r.sawLock(contest, items[i])
+		case r.sawLock(contest, items[i]):
+			dubious = append(dubious, contest)
 		}
 	}
+	r.ask(dubious)
 }
 
 func (r *room) sawSession(id string, item table.Item) {
@@ -414,16 +427,17 @@ func (r *room) sawSession(id string, item table.Item) {
 }
 
 // sawLock draws conclusions from a lock row, as an eventually consistent read saw it.
-// Anything but a holder is for the next try to judge: it sees the row as it is.
-func (r *room) sawLock(c *contest, item table.Item) {
+// Anything but a holder is for the next try to judge: it sees the row as it is. It says whether
+// the holder should be asked.
+func (r *room) sawLock(c *contest, item table.Item) (dubious bool) {
 	row, err := r.client.recordOf(item)
 	if item != nil && err == nil && len(c.queue) > 0 && c.queue[0].acquisition.run.settled(&row) {
 		c.queue[0].dismiss(errSettled)
-		return
+		return false
 	}
 	if item == nil || err != nil || !row.Held() && (row.Fence >= c.holder.Fence || c.aged()) {
 		r.start(c, r.takeable(c))
-		return
+		return false
 	}
 	if row.Held() && c.newer(&row) {
 		c.see(&row)
@@ -432,20 +446,16 @@ func (r *room) sawLock(c *contest, item table.Item) {
 		c.pause = true // the read lags behind: look again after a poll, not at once
 	}
 	if c.holder.Held() && r.recognise(c) {
-		return
+		return false
 	}
 	if r.client.isGhost(r.client.currentSession(), &c.holder) {
 		// A request that came in late has acquired for nobody, or a hand-over without
 		// an answer for somebody in this queue. Whoever tries finds out, and nobody
 		// else would: a waiter leaves its own session's locks to their holders.
 		r.start(c, nil)
-		return
+		return false
 	}
-	if c.holder.Session == "" || c.asked || r.client.owns(c.holder.Session) || !c.dubious() {
-		return
-	}
-	c.asked = true
-	r.ask(c, question{kind: askOwned, nonce: c.holder.Nonce, key: c.key})
+	return c.holder.Session != "" && !c.asked && !r.client.owns(c.holder.Session) && c.dubious()
 }
 
 // recognise tells whoever waits here to try that the row names already: a request of its own
@@ -468,23 +478,66 @@ func (r *room) recognise(c *contest) bool {
 	return false
 }
 
-// ask asks whether somebody really holds a nonce: no ghost outlives one lease and a period.
-func (r *room) ask(about *contest, q question) {
-	c, session := r.client, about.holder.Session
+// ask asks holders whether they really hold what they were seen to hold for so long: no ghost
+// outlives one lease and a period. One request asks a session for several locks. One that has
+// enough questions to answer already is asked again when it has renewed. It is called with mu
+// held.
+func (r *room) ask(dubious []*contest) {
+	var order []*sessionWatch // maps have none, and the same run should send the same
+	about := map[*sessionWatch][]*contest{}
+	now := r.client.clock.Now()
+	for _, c := range dubious {
+		w := r.watch(c.holder.Session)
+		if now.Before(w.busy) || len(about[w]) == maxAsked {
+			continue // with one of the next looks
+		}
+		c.asked = true
+		if !c.question().askable() {
+			continue // a nonce that somebody has made up: it is for the others to be asked about
+		}
+		if len(about[w]) == 0 {
+			order = append(order, w)
+		}
+		about[w] = append(about[w], c)
+	}
+	for _, w := range order {
+		r.askSession(w, about[w])
+	}
+}
+
+// askSession asks one session for locks that it was seen to hold. It is called with mu held.
+func (r *room) askSession(w *sessionWatch, about []*contest) {
+	c, id := r.client, about[0].holder.Session
+	period := time.Duration(about[0].holder.Lease) * time.Millisecond / 4
+	list := make([]question, len(about))
+	for i, one := range about {
+		list[i] = one.question()
+	}
 	c.run(func() {
 		ctx, cancel := c.clock.detached(c.closing)
 		defer cancel()
+		busy := false
 		err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error {
-			_, err := c.ask(ctx, session, q)
+			_, err := c.ask(ctx, id, list...)
+			busy = errors.Is(err, errAskedEnough)
+			if busy {
+				return nil
+			}
 			return err
 		})
-		if err != nil && !errors.Is(err, table.ErrCondition) {
-			r.mu.Lock()
-			if about.holder.Nonce == q.nonce {
-				about.asked = false // with the next look
-			}
-			r.mu.Unlock()
-			c.config.Logger.Debug("lock: could not ask a holder", "error", err)
+		if !busy && (err == nil || errors.Is(err, table.ErrCondition)) {
+			return
 		}
+		r.mu.Lock()
+		if busy {
+			w.busy = c.clock.soon(period)
+		}
+		for i, one := range about {
+			if one.holder.Nonce == list[i].nonce {
+				one.asked = false // with one of the next looks
+			}
+		}
+		r.mu.Unlock()
+		c.config.Logger.Debug("lock: could not ask a holder", "error", err)
 	})
 }

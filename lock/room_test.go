@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,4 +45,57 @@ func TestLeaseThatIsGoneHandsNothingOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// waitForAll has a client wait for n locks that another one holds, each in a goroutine of its own,
+// and counts what is sent in a while.
+func (w *world) waitForAll(ctx context.Context, n int, from, to time.Duration) (looks, questions int) {
+	h, c := w.client(lock.Config{}), w.client(lock.Config{})
+	for _, target := range names(n) {
+		_, err := h.Acquire(ctx, target)
+		require.NoError(w, err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, to)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, target := range names(n) {
+		all.Go(func() {
+			time.Sleep(time.Duration(i%50) * 17 * time.Millisecond)
+			_, err := c.Acquire(waiting, target)
+			assert.ErrorIs(w, err, lock.ErrHeld)
+		})
+	}
+	time.Sleep(from)
+	w.engine.ResetRequests()
+	all.Wait()
+	for _, r := range w.requestsTo(sessionKey(h).PK) {
+		switch r.Operation {
+		case "BatchGetItem":
+			looks++
+		case "UpdateItem":
+			questions++
+		}
+	}
+	return looks, questions - int((to-from)/(4500*time.Millisecond)) // which are renewals
+}
+
+// However many locks are waited for, one request looks at all of them.
+func TestLooksAtManyLocksAreShared(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const seconds = 50
+		looks, _ := w.waitForAll(ctx, 60, 30*time.Second, (30+seconds)*time.Second)
+		t.Logf("%d looks at 60 locks in %d s", looks, seconds)
+		assert.LessOrEqual(t, looks, 3*seconds)
+		assert.GreaterOrEqual(t, looks, seconds)
+	})
+}
+
+// A session of which many locks are waited for has a few to ask it in one request, and those that do
+// not fit are not asked in vain, which would keep it from renewing.
+func TestManyQuestionsToOneHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, questions := w.waitForAll(ctx, 200, 0, 80*time.Second)
+		t.Logf("%d requests to ask about 200 locks", questions)
+		assert.LessOrEqual(t, questions, 40)
+	})
 }

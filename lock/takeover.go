@@ -14,7 +14,8 @@ type sessionWatch struct {
 	row     sessionRow
 	since   time.Time // monotonic: when this beat was seen first
 	dead    bool
-	missing bool // no row in order was found, perhaps by a read that lags behind: declaring it dead finds out
+	busy    time.Time // monotonic: until when it has enough questions to answer
+	missing bool      // no row in order was found, perhaps by a read that lags behind: declaring it dead finds out
 }
 
 // see takes a sighting in; older ones, from reads that lag behind, change nothing.

@@ -103,6 +103,18 @@ func waiting() []Mutant {
 			New:    `if r.client.owns(c.holder.Session) {`,
 		},
 		{
+			Name: "looks-apart", Part: Waiting, File: room,
+			Breaks: "looks at each lock with a request of its own",
+			Old:    `if !c.pause && !now.Before(c.early) {`,
+			New:    `if false {`,
+		},
+		{
+			Name: "asked-one-by-one", Part: Waiting, File: room,
+			Breaks: "asks a session that has enough questions to answer again and again",
+			Old:    `w.busy = c.clock.soon(period)`,
+			New:    `w.busy = c.clock.soon(0 * period)`,
+		},
+		{
 			Name: "closed-but-not-yet", Part: Waiting, File: "lock/until.go",
 			Breaks: "campaigns on where a lease was released because its client is closed",
 			Old:    `if other.Err() != nil {`,
