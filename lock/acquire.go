@@ -57,9 +57,12 @@ type acquisition struct {
 	// made now, whether an answer has told the time or not.
 	blind bool
 
+	sent doubts // attempts under this nonce, answered or not: the network may deliver one twice
+
 	mu      sync.Mutex    // guards the following
 	unclear doubts        // of this nonce
 	kept    []reservation // of this nonce, until nobody may recognise it any more
+	tried   []reservation // of this nonce: sessions that are to know it until then
 }
 
 // reservation has a session know a nonce.
@@ -207,7 +210,7 @@ func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 		}
 		a.abandon(ctx)
 		a.letGo()
-		a.nonce, a.seeds = a.client.newNonce(), nil
+		a.nonce, a.seeds, a.sent = a.client.newNonce(), nil, nil
 	}
 }
 
@@ -228,6 +231,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 	var refused error // what is not to be tried again under this nonce: the row may name it
 	reclaimed := false
 	err := c.attempts(ctx, attemptTimeout(a.length), func(attempt context.Context, start instant) error {
+		a.sent = a.sent.sending(start, a.length)
 		item, err := c.table.Apply(attempt, a.op(start, s, e), table.ReturnNew)
 		var failed *table.ConditionError
 		switch {
@@ -248,11 +252,9 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 				c.reclaim(attempt, a.key, a.nonce, a.length)
 				return errFreed
 			}
-			// An earlier attempt was applied and its answer lost: this is our own lock.
-			began, ok := a.doubts().of(failed.Item)
-			if !ok {
-				began.instant = start
-			}
+			// An earlier attempt was applied and its answer lost, or it was delivered once more
+			// after it was refused: this is our own lock.
+			began, _ := append(a.doubts(), a.sent...).of(failed.Item)
 			lease, refused = a.granted(ctx, failed.Item, began, s)
 			return nil
 		}
@@ -290,7 +292,14 @@ func (a *acquisition) keep(s *session, left doubt) {
 	if keep {
 		a.kept = append(a.kept, r)
 	}
+	first := s != nil && !slices.Contains(a.tried, r)
+	if first {
+		a.tried = append(a.tried, r)
+	}
 	a.mu.Unlock()
+	if first {
+		s.await(r.nonce)
+	}
 	if s != nil && !keep {
 		s.unreserve(r.nonce)
 	}
@@ -299,11 +308,14 @@ func (a *acquisition) keep(s *session, left doubt) {
 // letGo ends what was kept, and forgets the doubts.
 func (a *acquisition) letGo() {
 	a.mu.Lock()
-	kept := a.kept
-	a.kept, a.unclear = nil, nil
+	kept, tried := a.kept, a.tried
+	a.kept, a.tried, a.unclear = nil, nil, nil
 	a.mu.Unlock()
 	for _, r := range kept {
 		r.session.unreserve(r.nonce)
+	}
+	for _, r := range tried {
+		r.session.forgo(r.nonce)
 	}
 }
 

@@ -95,6 +95,8 @@ type gathering struct {
 	// been given out.
 	unclear doubts
 	kept    []*session // that know the nonces until nobody may recognise them any more
+	sent    doubts     // all transactions: see acquisition
+	tried   []*session
 }
 
 func (c *Client) gathering(ctx context.Context, targets []Target, opts []Option) (*gathering, error) {
@@ -288,11 +290,18 @@ func (g *gathering) rename(ctx context.Context) {
 	for _, a := range g.list {
 		a.nonce, a.seeds = g.client.newNonce(), nil
 	}
+	g.sent = nil
 }
 
 // keep ends what reserve has announced, unless the nonces may come to be recognised: see
 // acquisition.keep.
 func (g *gathering) keep(s *session) {
+	if !slices.Contains(g.tried, s) {
+		g.tried = append(g.tried, s)
+		for _, a := range g.list {
+			s.await(a.nonce)
+		}
+	}
 	if len(g.unclear) > 0 && !slices.Contains(g.kept, s) {
 		g.kept = append(g.kept, s)
 		return
@@ -311,7 +320,12 @@ func (g *gathering) letGo() {
 	for _, s := range g.kept {
 		g.unreserve(s)
 	}
-	g.kept, g.unclear = nil, nil
+	for _, s := range g.tried {
+		for _, a := range g.list {
+			s.forgo(a.nonce)
+		}
+	}
+	g.kept, g.tried, g.unclear = nil, nil, nil
 }
 
 // reserve finds the session for all of the leases.
@@ -344,6 +358,7 @@ type transaction struct {
 
 func (g *gathering) transaction(start instant, s *session) *transaction {
 	t := &transaction{token: g.client.clock.Text(), ops: make([]table.Op, len(g.list)), start: start}
+	g.sent = g.sent.sending(start, g.length())
 	for i, a := range g.list {
 		a.from = g.ended[a.key]
 		t.ops[i] = a.op(start, s, a.from)
@@ -470,7 +485,7 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 			return nil, errScattered
 		}
 	}
-	began, _ := g.unclear.of(items[0])
+	began, _ := append(slices.Clone(g.unclear), g.sent...).of(items[0])
 	leases := make([]*Lease, 0, len(g.list))
 	defer func() {
 		if b != nil {

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -81,6 +82,15 @@ type doubt struct {
 
 // doubts are all those of one nonce.
 type doubts []doubt
+
+// sending adds a request that is about to be sent. Those that lie back further than the lease
+// are left out, but for the first, which stands for them: what they may yet take has ended.
+func (d doubts) sending(start instant, lease time.Duration) doubts {
+	for len(d) > 1 && start.mono.Sub(d[1].mono) > lease {
+		d = slices.Delete(d, 1, 2)
+	}
+	return append(d, doubt{instant: start})
+}
 
 // of is the one that has written a row, going by when that says that it was acquired; else
 // the first, since a lease may well be taken to have begun too early. ok is false where

@@ -64,6 +64,7 @@ type session struct {
 	mu      sync.Mutex        // guards the following; never held across I/O
 	leases  map[string]*Lease // by nonce
 	trying  map[string]int    // nonces of acquisitions under way
+	waiting map[string]int    // nonces that were tried, of acquisitions that go on: nothing hangs on them, yet they may be granted
 	orphans map[string]*Lease // by nonce: given up, but the release failed
 	idle    time.Time         // since when there is neither; zero while there is
 	retired bool              // takes no new acquisitions
@@ -75,7 +76,7 @@ type session struct {
 // Cost: one conditional write.
 func (c *Client) openSession(ctx context.Context) (*session, error) {
 	s := &session{
-		client: c, id: c.newNonce(), leases: map[string]*Lease{}, trying: map[string]int{}, orphans: map[string]*Lease{}, wake: make(chan struct{}),
+		client: c, id: c.newNonce(), leases: map[string]*Lease{}, trying: map[string]int{}, waiting: map[string]int{}, orphans: map[string]*Lease{}, wake: make(chan struct{}),
 		idle: c.clock.Now(),
 	}
 	s.key = c.sessionKey(s.id)
@@ -305,6 +306,23 @@ func (s *session) unreserve(nonce string) {
 	s.rest()
 }
 
+// await has a nonce known, until forgo, that is not being tried: a request of it that was answered
+// may be delivered once more, and whoever waits then finds itself named by the row. A session on
+// which nothing else hangs ends all the same.
+func (s *session) await(nonce string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[nonce]++
+}
+
+func (s *session) forgo(nonce string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[nonce]--; s.waiting[nonce] <= 0 {
+		delete(s.waiting, nonce)
+	}
+}
+
 func (s *session) add(l *Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +393,7 @@ func (s *session) knows(nonce string) (*Lease, bool) {
 	if l := s.leases[nonce]; l != nil {
 		return l, true
 	}
-	return nil, s.trying[nonce] > 0
+	return nil, s.trying[nonce]+s.waiting[nonce] > 0
 }
 
 // retireIfIdle ends a session that nothing has hung on for a lease: a process that holds no

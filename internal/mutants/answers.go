@@ -14,8 +14,14 @@ func answers() []Mutant {
 		{
 			Name: "own-acquisition-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although an earlier one may have written it",
-			Old:    `began, ok := a.doubts().of(failed.Item)`,
-			New:    `began, ok := doubt{}, false`,
+			Old:    `began, _ := append(a.doubts(), a.sent...).of(failed.Item)`,
+			New:    `began := doubt{instant: start}`,
+		},
+		{
+			Name: "own-duplicate-young", Part: Answers, File: acquire,
+			Breaks: "counts a lease from the last attempt, although one that was refused has come in once more",
+			Old:    `began, _ := append(a.doubts(), a.sent...).of(failed.Item)`,
+			New:    `began, _ := append(a.doubts(), doubt{instant: start}).of(failed.Item)`,
 		},
 		{
 			Name: "acquire-what-it-released", Part: Answers, File: row,
@@ -188,8 +194,14 @@ func answers() []Mutant {
 		{
 			Name: "ghost-that-is-being-acquired", Part: Answers, File: "lock/session.go",
 			Breaks: "takes an acquisition under way for a ghost",
-			Old:    `return nil, s.trying[nonce] > 0`,
+			Old:    `return nil, s.trying[nonce]+s.waiting[nonce] > 0`,
 			New:    `return nil, false`,
+		},
+		{
+			Name: "ghost-that-is-waited-for", Part: Answers, File: "lock/session.go",
+			Breaks: "takes a waiter whose refused attempt has come in once more for a ghost",
+			Old:    `return nil, s.trying[nonce]+s.waiting[nonce] > 0`,
+			New:    `return nil, s.trying[nonce] > 0`,
 		},
 		{
 			Name: "own-ghost-kept", Part: Answers, File: acquire,
