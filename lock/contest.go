@@ -71,6 +71,7 @@ type waiter struct {
 	news        chan news // of capacity 1
 	leaving     bool      // was told an error; guarded by the room's mu
 	gone        bool      // has left; guarded by the room's mu
+	heirOf      Record    // who is about to hand over to it, as last seen; guarded by the room's mu
 }
 
 // doubt is a request that nobody knows of whether it was applied.

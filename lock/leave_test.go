@@ -75,3 +75,27 @@ func TestHeirOfAnUnclearCommitHasLeft(t *testing.T) {
 		require.False(t, r.Held())
 	})
 }
+
+// Whoever leaves while the lock is being handed over to it is told who has held it, like all others.
+func TestHeirThatLeavesHearsWhoHeldTheLock(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		left := make(chan error, 1)
+		go func() {
+			waiting, cancel := context.WithTimeout(ctx, 3*time.Second)
+			defer cancel()
+			_, err := c.Acquire(waiting, lock.Name("report"))
+			left <- err
+		}()
+		time.Sleep(2 * time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2500 * time.Millisecond, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1})
+		require.NoError(t, l.Release(ctx))
+		err = <-left
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var held *lock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, l.Fence(), held.Fence)
+	})
+}

@@ -70,11 +70,14 @@ func (r *room) changed() {
 	}
 }
 
-// holder is who was last seen to hold a lock.
-func (r *room) holder(key keys.Key) (Record, bool) {
+// holder is who was last seen to hold the lock that w waits for.
+func (r *room) holder(w *waiter) (Record, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.contests[key]; c != nil && c.holder.Held() {
+	if w.heirOf.Held() {
+		return w.heirOf, true
+	}
+	if c := r.contests[w.acquisition.key]; c != nil && c.holder.Held() {
 		return c.holder, true
 	}
 	return Record{}, false
@@ -204,6 +207,7 @@ func (r *room) heir(key keys.Key) *waiter {
 		return nil // who is to run an interval, the row decides
 	}
 	w := c.queue[0]
+	w.heirOf = c.holder
 	c.queue = c.queue[1:]
 	if c.empty() {
 		delete(r.contests, key)
@@ -220,6 +224,7 @@ func (r *room) back(w *waiter, left doubt, under *session) bool {
 		return false
 	}
 	w.acquisition.keep(under, left)
+	w.heirOf = Record{}
 	c := r.contest(w.acquisition.key)
 	c.queue = append([]*waiter{w}, c.queue...)
 	c.next = r.client.clock.Now()
@@ -296,6 +301,9 @@ func (r *room) look() {
 	}
 }
 
+// oneLook is how many rows one request reads: no lock is looked at early that does not fit.
+const oneLook = 100
+
 // due lists the locks to look at now, with the sessions that their holders hang on, and how
 // long to wait where there are none. Locks that can be taken are not looked at: their first
 // waiters are told to try.
@@ -310,11 +318,12 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 	now := r.client.clock.Now()
 	pause = 24 * time.Hour
 	wanted := map[string]bool{}
-	var along []*contest // not due, but far enough on their way to share a request with those that are
+	var along []*contest      // not due, but far enough on their way to share a request with those that are
+	read := map[string]bool{} // sessions
 	look := func(c *contest) {
 		locks = append(locks, c.key)
-		if id := c.holder.Session; id != "" && !r.client.owns(id) {
-			sessions = append(sessions, id)
+		if id := c.holder.Session; id != "" && !read[id] && !r.client.owns(id) {
+			sessions, read[id] = append(sessions, id), true
 			r.watch(id)
 		}
 		c.pause, c.stale = false, true
@@ -344,10 +353,11 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 		}
 		look(c)
 	}
-	if len(locks) > 0 {
-		for _, c := range along {
-			look(c)
+	for _, c := range along {
+		if n := len(locks) + len(sessions); n == 0 || n+2 > oneLook {
+			break
 		}
+		look(c)
 	}
 	for id := range r.sessions {
 		if !wanted[id] {

@@ -51,7 +51,7 @@ func (a *acquisition) wait(ctx context.Context) (lease *Lease, err error) {
 		lease, err = a.listen(ctx, w)
 	}
 	if err != nil {
-		if holder, ok := room.holder(a.key); ok && (ctx.Err() != nil || errors.Is(err, errGivenUp)) {
+		if holder, ok := room.holder(w); ok && (ctx.Err() != nil || errors.Is(err, errGivenUp)) {
 			err = fmt.Errorf("%w: %w", err, heldError(a.target, &holder))
 		}
 	}
