@@ -359,7 +359,8 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 	add("lease", true, lock.ErrMalformed, drop("lease"), set("lease", text), set("lease", num("0")), set("lease", num("-1")), set("lease", num("86400001")))
 	add("beat", true, lock.ErrMalformed, drop("beat"), set("beat", text), set("beat", num("-1")), set("beat", null))
 	add("expires", true, lock.ErrMalformed, set("expires", text), set("expires", num("-1")), set("expires", null), set("expires", num("9000000000000.5")))
-	add("session", true, lock.ErrMalformed, set("session", num("1")), set("session", list), set("session", &types.AttributeValueMemberS{Value: strings.Repeat("x", 257)}))
+	add("session", true, lock.ErrMalformed, set("session", num("1")), set("session", list),
+		set("session", &types.AttributeValueMemberS{Value: ""}), set("session", &types.AttributeValueMemberS{Value: strings.Repeat("x", 257)}))
 
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := p.keyOf(lock.Name("report"))

@@ -151,6 +151,7 @@ func checkTypes(item table.Item) error {
 func (r *Record) check(item table.Item) error {
 	_, named := item[attrNonce]
 	_, beats := item[attrBeat]
+	_, hangs := item[attrSession]
 	switch {
 	case r.Fence < 1 || r.Fence > maxFence:
 		return malformed("%s is missing or out of range", attrFence)
@@ -166,6 +167,8 @@ func (r *Record) check(item table.Item) error {
 		return malformed("%s is missing or out of range", attrLease)
 	case r.Beat < 0 || !beats && r.Session == "":
 		return malformed("%s is missing or negative", attrBeat)
+	case hangs && r.Session == "":
+		return malformed("%s is empty", attrSession) // nobody could ever take it
 	case r.Expires < 0:
 		return malformed("%s is negative", attrExpires)
 	case len(r.Session) > maxSessionID:

@@ -314,7 +314,7 @@ func heldInOrder() table.Cond {
 		table.Attr(attrLease).Between(1, MaxFixed.Milliseconds()),
 		table.Or(beat.AtLeast(0), table.And(beat.NotExists(), session.Greater(""))),
 		table.Or(expires.AtLeast(0), expires.NotExists()),
-		table.Or(session.NotExists(), session.Size().AtMost(maxSessionID)),
+		table.Or(session.NotExists(), table.And(session.Greater(""), session.Size().AtMost(maxSessionID))),
 	)
 }
 
