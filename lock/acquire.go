@@ -254,7 +254,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 			}
 			// An earlier attempt was applied and its answer lost, or it was delivered once more
 			// after it was refused: this is our own lock.
-			began, _ := append(a.doubts(), a.sent...).of(failed.Item)
+			began := append(slices.Clone(a.sent), a.doubts()...).of(failed.Item)
 			lease, refused = a.granted(ctx, failed.Item, began, s)
 			return nil
 		}

@@ -485,7 +485,7 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 			return nil, errScattered
 		}
 	}
-	began, _ := append(slices.Clone(g.unclear), g.sent...).of(items[0])
+	began := append(slices.Clone(g.sent), g.unclear...).of(items[0])
 	leases := make([]*Lease, 0, len(g.list))
 	defer func() {
 		if b != nil {

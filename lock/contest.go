@@ -94,18 +94,14 @@ func (d doubts) sending(start instant, lease time.Duration) doubts {
 }
 
 // of is the one that has written a row, going by when that says that it was acquired; else
-// the first, since a lease may well be taken to have begun too early. ok is false where
-// there are none.
-func (d doubts) of(item table.Item) (by doubt, ok bool) {
+// the first, since a lease may well be taken to have begun too early. There is one at least.
+func (d doubts) of(item table.Item) doubt {
 	for _, one := range d {
 		if isNumber(item[attrAcquired], one.wall.UnixMilli()) {
-			return one, true
+			return one
 		}
 	}
-	if len(d) == 0 {
-		return by, false
-	}
-	return d[0], true
+	return d[0]
 }
 
 // news is what a waiter waits for: its turn to try, a lease that was handed over, or an error.

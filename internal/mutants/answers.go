@@ -14,14 +14,14 @@ func answers() []Mutant {
 		{
 			Name: "own-acquisition-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although an earlier one may have written it",
-			Old:    `began, _ := append(a.doubts(), a.sent...).of(failed.Item)`,
+			Old:    `began := append(slices.Clone(a.sent), a.doubts()...).of(failed.Item)`,
 			New:    `began := doubt{instant: start}`,
 		},
 		{
 			Name: "own-duplicate-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although one that was refused has come in once more",
-			Old:    `began, _ := append(a.doubts(), a.sent...).of(failed.Item)`,
-			New:    `began, _ := append(a.doubts(), doubt{instant: start}).of(failed.Item)`,
+			Old:    `began := append(slices.Clone(a.sent), a.doubts()...).of(failed.Item)`,
+			New:    `began := append(a.doubts(), doubt{instant: start}).of(failed.Item)`,
 		},
 		{
 			Name: "acquire-what-it-released", Part: Answers, File: row,

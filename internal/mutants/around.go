@@ -62,7 +62,7 @@ func around() []Mutant {
 		{
 			Name: "bundle-from-the-first", Part: Around, File: all,
 			Breaks: "counts the leases of several locks from a transaction that was not applied",
-			Old:    `began, _ := append(slices.Clone(g.unclear), g.sent...).of(items[0])`,
+			Old:    `began := append(slices.Clone(g.sent), g.unclear...).of(items[0])`,
 			New:    `began := g.unclear[0]`,
 		},
 		{
