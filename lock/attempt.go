@@ -92,7 +92,10 @@ func (c clock) sleep(ctx context.Context, d time.Duration) error {
 // causeOf is why ctx ended, with ctx.Err() in sight.
 func causeOf(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, ctx.Err()) {
+	switch {
+	case cause == nil: // of a context of somebody else's making, which tells its children later
+		return ctx.Err()
+	case errors.Is(cause, ctx.Err()):
 		return cause
 	}
 	return fmt.Errorf("%w: %w", cause, ctx.Err())

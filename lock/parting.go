@@ -26,8 +26,9 @@ type parting struct {
 func (l *Lease) part(commits bool) *parting {
 	c := l.client
 	p := &parting{lease: l, start: c.clock.instant(), commit: commits}
-	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil && !l.orphaned {
-		p.heir = c.room.heir(l.key)
+	stolen := errors.Is(l.cause(), ErrStolen) // there is nothing to hand over
+	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil && !stolen && !l.orphaned {
+		p.heir = c.room.heir(l)
 	}
 	if p.heir != nil && !p.reserve() {
 		c.room.back(p.heir, doubt{}, nil) // where it has left meanwhile it was not handed anything

@@ -40,6 +40,7 @@ func (r *room) enter(a *acquisition) (w *waiter, first bool) {
 		c.stale = true // what was planned was for those who leave
 	}
 	c.queue = append(c.queue, w)
+	w.contest = c
 	if first {
 		c.trying = w
 	} else {
@@ -194,23 +195,23 @@ func (r *room) held(l *Lease) {
 	r.changed()
 }
 
-// heir takes the first waiter out of the queue, to be handed the lock; nil where nobody
-// waits, or the first is trying already.
-func (r *room) heir(key keys.Key) *waiter {
+// heir takes the first waiter out of the queue, to be handed l's lock; nil where nobody
+// waits, or the first is trying already, or has seen a later holder.
+func (r *room) heir(l *Lease) *waiter {
 	if r.client.closing.Err() != nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.contests[key]
-	if c == nil || c.trying != nil || len(c.queue) == 0 || c.queue[0].acquisition.run != nil {
+	c := r.contests[l.key]
+	if c == nil || c.trying != nil || len(c.queue) == 0 || c.holder.Fence > l.fence || c.queue[0].acquisition.run != nil {
 		return nil // who is to run an interval, the row decides
 	}
 	w := c.queue[0]
 	w.heirOf = c.holder
 	c.queue = c.queue[1:]
 	if c.empty() {
-		delete(r.contests, key)
+		delete(r.contests, l.key)
 	}
 	return w
 }
@@ -223,10 +224,16 @@ func (r *room) back(w *waiter, left doubt, under *session) bool {
 	if w.gone {
 		return false
 	}
-	w.acquisition.keep(under, left)
+	a := w.acquisition
+	a.keep(under, left)
 	w.heirOf = Record{}
-	c := r.contest(w.acquisition.key)
+	c := r.contests[a.key]
+	if c == nil { // what was seen of the lock, and when, counts on
+		c = w.contest
+		r.contests[a.key] = c
+	}
 	c.queue = append([]*waiter{w}, c.queue...)
+	w.contest = c
 	c.next = r.client.clock.Now()
 	r.changed()
 	return true
