@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
@@ -57,18 +55,7 @@ type acquisition struct {
 	// made now, whether an answer has told the time or not.
 	blind bool
 
-	sent doubts // attempts under this nonce, answered or not: the network may deliver one twice
-
-	mu      sync.Mutex    // guards the following
-	unclear doubts        // of this nonce
-	kept    []reservation // of this nonce, until nobody may recognise it any more
-	tried   []reservation // of this nonce: sessions that are to know it until then
-}
-
-// reservation has a session know a nonce.
-type reservation struct {
-	session *session
-	nonce   string
+	stake // of this nonce
 }
 
 func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) (*acquisition, error) {
@@ -210,7 +197,7 @@ func (a *acquisition) try(ctx context.Context, e *ended) (*Lease, error) {
 		}
 		a.abandon(ctx)
 		a.letGo()
-		a.nonce, a.seeds, a.sent = a.client.newNonce(), nil, nil
+		a.nonce, a.seeds = a.client.newNonce(), nil
 	}
 }
 
@@ -225,13 +212,13 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		if s, err = c.session(ctx, a.nonce); err != nil {
 			return nil, err
 		}
-		defer func() { a.keep(s, doubt{}) }()
+		defer func() { a.keep(s, a.nonce) }()
 	}
 	var lease *Lease
 	var refused error // what is not to be tried again under this nonce: the row may name it
 	reclaimed := false
 	err := c.attempts(ctx, attemptTimeout(a.length), func(attempt context.Context, start instant) error {
-		a.sent = a.sent.sending(start, a.length)
+		a.sending(start, a.length)
 		item, err := c.table.Apply(attempt, a.op(start, s, e), table.ReturnNew)
 		var failed *table.ConditionError
 		switch {
@@ -240,7 +227,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 			return nil
 		case !errors.As(err, &failed):
 			if table.MayHaveApplied(err) {
-				a.doubts(doubt{instant: start})
+				a.doubt(doubt{instant: start})
 			}
 			return err
 		case failed.Item == nil && !a.blind:
@@ -254,7 +241,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 			}
 			// An earlier attempt was applied and its answer lost, or it was delivered once more
 			// after it was refused: this is our own lock.
-			began := append(slices.Clone(a.sent), a.doubts()...).of(failed.Item)
+			began := a.written(failed.Item)
 			lease, refused = a.granted(ctx, failed.Item, began, s)
 			return nil
 		}
@@ -277,54 +264,6 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		return heldError(a.target, &r)
 	})
 	return lease, join(err, refused)
-}
-
-// keep ends what a try, or a hand-over, has reserved. Where it leaves a doubt, the nonce stays
-// this acquisition's until that ends: while it may find itself named by the row, nobody else
-// in this process is to take it for a ghost, and free what it is granted.
-func (a *acquisition) keep(s *session, left doubt) {
-	a.mu.Lock()
-	if !left.mono.IsZero() {
-		a.unclear = append(a.unclear, left)
-	}
-	r := reservation{s, a.nonce}
-	keep := s != nil && len(a.unclear) > 0 && !slices.Contains(a.kept, r)
-	if keep {
-		a.kept = append(a.kept, r)
-	}
-	first := s != nil && !slices.Contains(a.tried, r)
-	if first {
-		a.tried = append(a.tried, r)
-	}
-	a.mu.Unlock()
-	if first {
-		s.await(r.nonce)
-	}
-	if s != nil && !keep {
-		s.unreserve(r.nonce)
-	}
-}
-
-// letGo ends what was kept, and forgets the doubts.
-func (a *acquisition) letGo() {
-	a.mu.Lock()
-	kept, tried := a.kept, a.tried
-	a.kept, a.tried, a.unclear = nil, nil, nil
-	a.mu.Unlock()
-	for _, r := range kept {
-		r.session.unreserve(r.nonce)
-	}
-	for _, r := range tried {
-		r.session.forgo(r.nonce)
-	}
-}
-
-// doubts takes in more of them, and lists all.
-func (a *acquisition) doubts(more ...doubt) doubts {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.unclear = append(a.unclear, more...)
-	return slices.Clone(a.unclear)
 }
 
 // errFreed says that the row was refused and yet names nobody, as a duplicate of a request

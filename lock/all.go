@@ -91,12 +91,7 @@ type gathering struct {
 	ended  map[keys.Key]*ended // holders that may be taken for dead
 	held   []*acquisition      // of list: what the last refusal has met held
 
-	// unclear are the transactions that may have been applied without their leases having
-	// been given out.
-	unclear doubts
-	kept    []*session // that know the nonces until nobody may recognise them any more
-	sent    doubts     // all transactions: see acquisition
-	tried   []*session
+	stake // of all nonces
 }
 
 func (c *Client) gathering(ctx context.Context, targets []Target, opts []Option) (*gathering, error) {
@@ -226,7 +221,7 @@ func (g *gathering) standBy(ctx context.Context) error {
 	room := g.client.room
 	held, alive := g.held, map[string]*sessionRow(nil)
 	var enough <-chan time.Time
-	if len(g.unclear) > 0 {
+	if len(g.doubts()) > 0 {
 		// What may come in late is not all stood by, and must not be kept from others for as
 		// long as this one waits for the rest.
 		timer := g.client.clock.NewTimer(g.length())
@@ -290,42 +285,14 @@ func (g *gathering) rename(ctx context.Context) {
 	for _, a := range g.list {
 		a.nonce, a.seeds = g.client.newNonce(), nil
 	}
-	g.sent = nil
 }
 
-// keep ends what reserve has announced, unless the nonces may come to be recognised: see
-// acquisition.keep.
-func (g *gathering) keep(s *session) {
-	if !slices.Contains(g.tried, s) {
-		g.tried = append(g.tried, s)
-		for _, a := range g.list {
-			s.await(a.nonce)
-		}
+func (g *gathering) nonces() []string {
+	list := make([]string, len(g.list))
+	for i, a := range g.list {
+		list[i] = a.nonce
 	}
-	if len(g.unclear) > 0 && !slices.Contains(g.kept, s) {
-		g.kept = append(g.kept, s)
-		return
-	}
-	g.unreserve(s)
-}
-
-func (g *gathering) unreserve(s *session) {
-	for _, a := range g.list {
-		s.unreserve(a.nonce)
-	}
-}
-
-// letGo ends what was kept, and forgets the doubts.
-func (g *gathering) letGo() {
-	for _, s := range g.kept {
-		g.unreserve(s)
-	}
-	for _, s := range g.tried {
-		for _, a := range g.list {
-			s.forgo(a.nonce)
-		}
-	}
-	g.kept, g.tried, g.unclear = nil, nil, nil
+	return list
 }
 
 // reserve finds the session for all of the leases.
@@ -358,7 +325,7 @@ type transaction struct {
 
 func (g *gathering) transaction(start instant, s *session) *transaction {
 	t := &transaction{token: g.client.clock.Text(), ops: make([]table.Op, len(g.list)), start: start}
-	g.sent = g.sent.sending(start, g.length())
+	g.sending(start, g.length())
 	for i, a := range g.list {
 		a.from = g.ended[a.key]
 		t.ops[i] = a.op(start, s, a.from)
@@ -382,7 +349,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		if s, err = g.reserve(ctx); err != nil {
 			return nil, err
 		}
-		defer func() { g.keep(s) }()
+		defer func() { g.keep(s, g.nonces()...) }()
 	}
 	var t *transaction
 	reclaimed := false
@@ -394,7 +361,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		failed := table.Conditions(err)
 		if len(failed) == 0 {
 			if err == nil || table.MayHaveApplied(err) {
-				g.doubt(t.start)
+				g.doubt(doubt{instant: t.start})
 			}
 			return err
 		}
@@ -402,7 +369,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		switch {
 		case own:
 			// An earlier attempt was applied and its answer lost: these are our own locks.
-			g.doubt(t.start)
+			g.doubt(doubt{instant: t.start})
 			return nil
 		case len(ghosts) > 0 && !reclaimed:
 			reclaimed, t = true, nil
@@ -420,13 +387,6 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		return nil, err
 	}
 	return g.granted(ctx, s)
-}
-
-// doubt takes in that a transaction may have been applied.
-func (g *gathering) doubt(start instant) {
-	if n := len(g.unclear); n == 0 || g.unclear[n-1].instant != start {
-		g.unclear = append(g.unclear, doubt{instant: start})
-	}
 }
 
 // refused takes in whom a refused transaction has met. own says that a row names this very
@@ -485,7 +445,7 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 			return nil, errScattered
 		}
 	}
-	began := append(slices.Clone(g.sent), g.unclear...).of(items[0])
+	began := g.written(items[0])
 	leases := make([]*Lease, 0, len(g.list))
 	defer func() {
 		if b != nil {
@@ -513,7 +473,7 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 // returns is closed in the end.
 func (g *gathering) abandon(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
-	if len(g.unclear) == 0 {
+	if len(g.doubts()) == 0 {
 		close(done)
 		return done
 	}

@@ -2,13 +2,11 @@ package lock
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/keys"
-	"github.com/mortise-go/mortise/table"
 )
 
 // forever is a time that something else will cut short.
@@ -73,36 +71,6 @@ type waiter struct {
 	leaving     bool      // was told an error; guarded by the room's mu
 	gone        bool      // has left; guarded by the room's mu
 	heirOf      Record    // who is about to hand over to it, as last seen; guarded by the room's mu
-}
-
-// doubt is a request that nobody knows of whether it was applied.
-type doubt struct {
-	instant // when it was sent; zero for none
-
-	handed int // how often in a row the lock was handed over, should it have been by this one
-}
-
-// doubts are all those of one nonce.
-type doubts []doubt
-
-// sending adds a request that is about to be sent. Those that lie back further than the lease
-// are left out, but for the first, which stands for them: what they may yet take has ended.
-func (d doubts) sending(start instant, lease time.Duration) doubts {
-	for len(d) > 1 && start.mono.Sub(d[1].mono) > lease {
-		d = slices.Delete(d, 1, 2)
-	}
-	return append(d, doubt{instant: start})
-}
-
-// of is the one that has written a row, going by when that says that it was acquired; else
-// the first, since a lease may well be taken to have begun too early. There is one at least.
-func (d doubts) of(item table.Item) doubt {
-	for _, one := range d {
-		if isNumber(item[attrAcquired], one.wall.UnixMilli()) {
-			return one
-		}
-	}
-	return d[0]
 }
 
 // news is what a waiter waits for: its turn to try, a lease that was handed over, or an error.

@@ -31,7 +31,7 @@ func (l *Lease) part(commits bool) *parting {
 		p.heir = c.room.heir(l)
 	}
 	if p.heir != nil && !p.reserve() {
-		c.room.back(p.heir, doubt{}, nil) // where it has left meanwhile it was not handed anything
+		c.room.back(p.heir, nil) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
 	ttl := c.deleteAfter(c.calendar(), 0)
@@ -99,11 +99,11 @@ func (p *parting) keep(unclear bool) {
 	}
 	c, a := p.lease.client, p.heir.acquisition
 	defer c.work.Done()
-	left := doubt{}
+	var left []doubt
 	if unclear {
-		left = doubt{instant: p.start, handed: p.lease.handed + 1}
+		left = []doubt{{instant: p.start, handed: p.lease.handed + 1}}
 	}
-	if c.room.back(p.heir, left, p.under) {
+	if c.room.back(p.heir, p.under, left...) {
 		return // where it may have been applied, the heir will recognise it
 	}
 	p.unreserve()
@@ -138,7 +138,7 @@ func (p *parting) done() {
 	defer func() {
 		if !begun { // a panic of something of the application's: the heir goes back to its place
 			_ = next.giveBack(next.ctx) // the session goes on trying
-			l.client.room.back(p.heir, doubt{}, nil)
+			l.client.room.back(p.heir, nil)
 		}
 	}()
 	err := next.begin()
@@ -150,11 +150,11 @@ func (p *parting) done() {
 	released := next.giveBack(next.ctx)
 	if errors.Is(err, ErrLost) && p.under != nil {
 		// The session has ended meanwhile: the heir waits on, and acquires under another one.
-		left := doubt{}
+		var left []doubt
 		if released != nil {
-			left = doubt{instant: p.start, handed: next.handed}
+			left = []doubt{{instant: p.start, handed: next.handed}}
 		}
-		l.client.room.back(p.heir, left, nil)
+		l.client.room.back(p.heir, nil, left...)
 		return
 	}
 	if err != nil {

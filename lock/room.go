@@ -217,15 +217,18 @@ func (r *room) heir(l *Lease) *waiter {
 }
 
 // back puts an heir that could not be served back to where it was; false when it has left. left is
-// by what it may have been handed the lock, and under what session, if it may.
-func (r *room) back(w *waiter, left doubt, under *session) bool {
+// by what it may have been handed the lock, if it may, and under the session that knows its nonce.
+func (r *room) back(w *waiter, under *session, left ...doubt) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w.gone {
 		return false
 	}
 	a := w.acquisition
-	a.keep(under, left)
+	for _, d := range left {
+		a.doubt(d)
+	}
+	a.keep(under, a.nonce)
 	w.heirOf = Record{}
 	c := r.contests[a.key]
 	if c == nil { // what was seen of the lock, and when, counts on

@@ -14,13 +14,13 @@ func answers() []Mutant {
 		{
 			Name: "own-acquisition-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although an earlier one may have written it",
-			Old:    `began := append(slices.Clone(a.sent), a.doubts()...).of(failed.Item)`,
+			Old:    `began := a.written(failed.Item)`,
 			New:    `began := doubt{instant: start}`,
 		},
 		{
 			Name: "own-duplicate-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although one that was refused has come in once more",
-			Old:    `began := append(slices.Clone(a.sent), a.doubts()...).of(failed.Item)`,
+			Old:    `began := a.written(failed.Item)`,
 			New:    `began := append(a.doubts(), doubt{instant: start}).of(failed.Item)`,
 		},
 		{
@@ -85,9 +85,9 @@ func answers() []Mutant {
 		},
 		{
 			Name: "doubted-nonce-let-go", Part: Answers, File: acquire,
-			Breaks: "takes a nonce for a ghost's whose acquisition is about to recognise it",
-			Old:    `keep := s != nil && len(a.unclear) > 0 &&`,
-			New:    `keep := s != nil && len(a.unclear) > 100 &&`,
+			Breaks: "lets a session end, and a nonce be taken for a ghost's, that an acquisition is about to recognise",
+			Old:    `defer func() { a.keep(s, a.nonce) }()`,
+			New:    `defer s.unreserve(a.nonce)`,
 		},
 		{
 			Name: "given-back-nonce-kept", Part: Answers, File: acquire,

@@ -26,8 +26,8 @@ func around() []Mutant {
 		{
 			Name: "gathering-lets-go", Part: Around, File: all,
 			Breaks: "takes a transaction that comes in late for nobody's, while its sender recognises it",
-			Old:    `if len(g.unclear) > 0 && !slices.Contains(g.kept, s) {`,
-			New:    `if len(g.unclear) > 100 && !slices.Contains(g.kept, s) {`,
+			Old:    `defer func() { g.keep(s, g.nonces()...) }()`,
+			New:    "nonces := g.nonces()\n\t\tdefer func() {\n\t\t\tfor _, nonce := range nonces {\n\t\t\t\ts.unreserve(nonce)\n\t\t\t}\n\t\t}()",
 		},
 		{
 			Name: "bundle-from-answer", Part: Around, File: all,
@@ -62,8 +62,8 @@ func around() []Mutant {
 		{
 			Name: "bundle-from-the-first", Part: Around, File: all,
 			Breaks: "counts the leases of several locks from a transaction that was not applied",
-			Old:    `began := append(slices.Clone(g.sent), g.unclear...).of(items[0])`,
-			New:    `began := g.unclear[0]`,
+			Old:    `began := g.written(items[0])`,
+			New:    `began := g.doubts()[0]`,
 		},
 		{
 			Name: "scattered-given-out", Part: Around, File: all,
