@@ -328,16 +328,7 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 	now := r.client.clock.Now()
 	pause = 24 * time.Hour
 	wanted := map[string]bool{}
-	var along []*contest      // not due, but far enough on their way to share a request with those that are
-	read := map[string]bool{} // sessions
-	look := func(c *contest) {
-		locks = append(locks, c.key)
-		if id := c.holder.Session; id != "" && !read[id] && !r.client.owns(id) {
-			sessions, read[id] = append(sessions, id), true
-			r.watch(id)
-		}
-		c.pause, c.stale = false, true
-	}
+	var along []*contest // not due, but far enough on their way to share a request with those that are
 	for _, c := range r.inOrder() {
 		wanted[c.holder.Session] = true
 		if c.trying != nil || c.empty() || c.leaving() {
@@ -361,13 +352,13 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 			}
 			continue
 		}
-		look(c)
+		locks, sessions = r.lookAt(c, locks, sessions)
 	}
 	for _, c := range along {
 		if n := len(locks) + len(sessions); n == 0 || n+2 > oneLook {
 			break
 		}
-		look(c)
+		locks, sessions = r.lookAt(c, locks, sessions)
 	}
 	for id := range r.sessions {
 		if !wanted[id] {
@@ -375,6 +366,17 @@ func (r *room) due() (locks []keys.Key, sessions []string, pause time.Duration, 
 		}
 	}
 	return locks, sessions, pause, false
+}
+
+// lookAt adds a lock to those that are read next, with the session that its holder hangs on. It is
+// called with mu held.
+func (r *room) lookAt(c *contest, locks []keys.Key, sessions []string) ([]keys.Key, []string) {
+	c.pause, c.stale = false, true
+	if id := c.holder.Session; id != "" && !slices.Contains(sessions, id) && !r.client.owns(id) {
+		sessions = append(sessions, id)
+		r.watch(id)
+	}
+	return append(locks, c.key), sessions
 }
 
 // inOrder lists the contests by their keys: maps have no order, and the same run should send the
