@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -58,7 +59,7 @@ type queue struct {
 
 	mu     sync.Mutex
 	visits []*visit
-	failed map[*Process][]time.Time // when releases of it failed
+	failed map[*Process][]time.Time // when releases of it failed, or found the lock lost
 }
 
 // visit is one call of Acquire, and what came of it. Times are true.
@@ -132,7 +133,7 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	q.leave(v)
 	err = l.Release(ctx)
 	x.Releases("queue", err)
-	if err != nil {
+	if err != nil || errors.Is(context.Cause(l.Context()), lock.ErrLost) { // with its session, and so was whoever it was handed to
 		q.mu.Lock()
 		q.failed[x.Process] = append(q.failed[x.Process], time.Now())
 		q.mu.Unlock()
