@@ -23,7 +23,7 @@
 // and Run and a test play them: with the mistake there have to be violations, and none
 // without. Where a mistake shows no more, Search finds other worlds:
 //
-//	go run ./internal/mutants/cmd/mutants -search queue,register -seeds 0-999 -run orphan-hands-over
+//	go run ./internal/mutants/cmd/mutants -search queue,register -seeds 0-99 -run hand-overs-counted-anew
 //
 // Left out are mistakes that no test can tell from the protocol, since something else says
 // the same:

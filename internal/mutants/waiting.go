@@ -46,7 +46,6 @@ func waiting() []Mutant {
 			Breaks: "hands over with a release that was given up, though others may hold the lock by then",
 			Old:    ` && !l.orphaned {`,
 			New:    ` {`,
-			Seen:   []World{{"queue", 17}},
 		},
 		{
 			Name: "handed-over-for-ever", Part: Waiting, File: parting,

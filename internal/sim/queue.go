@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,7 +58,7 @@ type queue struct {
 
 	mu     sync.Mutex
 	visits []*visit
-	failed map[*Process][]time.Time // when releases of it failed, or found the lock lost
+	failed map[*Process][]time.Time // when releases of it failed, or took too long
 }
 
 // visit is one call of Acquire, and what came of it. Times are true.
@@ -131,9 +130,10 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 		q.mu.Unlock()
 	}
 	q.leave(v)
+	left, start := l.Remaining(), time.Now()
 	err = l.Release(ctx)
 	x.Releases("queue", err)
-	if err != nil || errors.Is(context.Cause(l.Context()), lock.ErrLost) { // with its session, and so was whoever it was handed to
+	if err != nil || time.Since(start) >= left/2 { // by its clock it may be all: whoever it was handed to got it too late
 		q.mu.Lock()
 		q.failed[x.Process] = append(q.failed[x.Process], time.Now())
 		q.mu.Unlock()
@@ -194,8 +194,9 @@ func (q *queue) checkFences(in []*visit) {
 	}
 }
 
-// checkOrder: goroutines of one process are served as they came. Where handing over failed,
-// the one to whom it was to be goes back into the line, and who came meanwhile may be first.
+// checkOrder: goroutines of one process are served as they came. Where handing over failed, or
+// took so long that the lease was over, the one to whom it was to be goes back into the line, and
+// who came meanwhile may be first.
 func (q *queue) checkOrder(in []*visit) {
 	last := map[*Process]*visit{}
 	for _, v := range in {
