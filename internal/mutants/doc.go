@@ -27,6 +27,8 @@
 //
 // Left out are mistakes that no test can tell from the protocol, since something else says
 // the same:
+//   - a hand-over with a release that was given up, though others may hold the lock by then:
+//     whoever waits has most often seen these, and is not taken out of the line then;
 //   - a waiter that takes a holder for dead too early: the write that it sends then checks
 //     what was observed once more (what is observed, and that check, are in the list);
 //   - a takeover from a dead session by the nonce alone, or by the session alone: a row never

@@ -42,12 +42,6 @@ func waiting() []Mutant {
 			Seen:   []World{{"queue", 3}},
 		},
 		{
-			Name: "orphan-hands-over", Part: Waiting, File: parting,
-			Breaks: "hands over with a release that was given up, though others may hold the lock by then",
-			Old:    ` && !l.orphaned {`,
-			New:    ` {`,
-		},
-		{
 			Name: "handed-over-for-ever", Part: Waiting, File: parting,
 			Breaks: "hands a lock over within the process while others wait for it for ever",
 			Old:    `if l.handed < c.config.Handoffs && l.fence < maxFence`,
