@@ -85,39 +85,47 @@ func TestHeirThatRecognisesItselfIsNoGhost(t *testing.T) {
 
 // The same without a hand-over: a waiter's own first attempt comes in late.
 func TestLateAttemptOfAWaiterIsNoGhost(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		slow := &slowRelease{to: w.engine.HTTPClient(), by: 300 * time.Millisecond}
-		c := w.clientOver(&line{to: slow}, lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }})
-		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		w.engine.ResetRequests()
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: 10 * time.Second})
-		start := time.Now()
-		waiter := make(chan *lock.Lease, 1)
-		go func() {
-			waiting, cancel := context.WithTimeout(ctx, time.Hour)
-			defer cancel()
-			next, err := c.Acquire(waiting, lock.Name("report"))
-			assert.NoError(t, err)
-			waiter <- next
-		}()
-		time.Sleep(9 * time.Second)
-		// Released right before the late attempt comes in, and the waiter has not looked yet.
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
-		time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
-		require.NoError(t, l.Release(ctx))
-		time.Sleep(10 * time.Millisecond)
-		slow.armed.Store(true)
-		_, err = c.TryAcquire(ctx, lock.Name("report"))
-		require.ErrorIs(t, err, lock.ErrHeld)
-		next := <-waiter
-		if next == nil {
-			return // said already
-		}
-		time.Sleep(time.Minute)
-		require.NoError(t, context.Cause(next.Context()))
-		require.NoError(t, next.Write(ctx, w.put("z")))
-	})
+	lateAttemptOfAWaiter(t, tabletest.DropRequest)
+}
+
+// lateAttemptOfAWaiter has the fault bring a waiter's first attempt in, ten seconds late, right after
+// the lock was released. Whether the waiter looks at the wrong moment is left to jitter.
+func lateAttemptOfAWaiter(t *testing.T, fault tabletest.FaultKind) {
+	t.Helper()
+	for range 16 {
+		virtual(t, func(ctx context.Context, w *world) {
+			slow := &slowRelease{to: w.engine.HTTPClient(), by: 300 * time.Millisecond}
+			c := w.clientOver(&line{to: slow}, lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }})
+			l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: fault, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1, For: 10 * time.Second})
+			start := time.Now()
+			waiter := make(chan *lock.Lease, 1)
+			go func() {
+				waiting, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				next, err := c.Acquire(waiting, lock.Name("report"))
+				assert.NoError(t, err)
+				waiter <- next
+			}()
+			time.Sleep(9 * time.Second)
+			// Released right before the attempt comes in, and the waiter has not looked yet.
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
+			time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
+			require.NoError(t, l.Release(ctx))
+			time.Sleep(20 * time.Millisecond)
+			slow.armed.Store(true)
+			_, err = c.TryAcquire(ctx, lock.Name("report"))
+			assert.ErrorIs(t, err, lock.ErrHeld, "by the waiter, which is about to hear of it")
+			next := <-waiter
+			if next == nil {
+				return // said already
+			}
+			time.Sleep(time.Minute)
+			require.NoError(t, context.Cause(next.Context()))
+			require.NoError(t, next.Write(ctx, w.put("z")))
+		})
+	}
 }
 
 // A waiter that has a doubt about one attempt takes another nonce once that was given back, and then

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -62,40 +61,5 @@ func TestLeaseOfADuplicateBeginsWithItsRequest(t *testing.T) {
 // Nobody else of its process takes such a waiter for a ghost and frees the row, under a lease that goes
 // on.
 func TestDuplicateOfAWaiterIsNoGhost(t *testing.T) {
-	for range 16 { // whether the waiter looks at the wrong moment is left to jitter
-		virtual(t, duplicateOfAWaiter)
-	}
-}
-
-func duplicateOfAWaiter(ctx context.Context, w *world) {
-	slow := &slowRelease{to: w.engine.HTTPClient(), by: 300 * time.Millisecond}
-	c := w.clientOver(&line{to: slow}, lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }})
-	l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
-	require.NoError(w, err)
-	w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1, For: 10 * time.Second})
-	start := time.Now()
-	waiter := make(chan *lock.Lease, 1)
-	go func() {
-		waiting, cancel := context.WithTimeout(ctx, time.Hour)
-		defer cancel()
-		next, err := c.Acquire(waiting, lock.Name("report"))
-		assert.NoError(w, err)
-		waiter <- next
-	}()
-	time.Sleep(9 * time.Second)
-	// Released right before the duplicate comes in, and the waiter has not looked yet.
-	w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
-	time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
-	require.NoError(w, l.Release(ctx))
-	time.Sleep(20 * time.Millisecond)
-	slow.armed.Store(true)
-	_, err = c.TryAcquire(ctx, lock.Name("report"))
-	assert.ErrorIs(w, err, lock.ErrHeld, "by the waiter, which is about to hear of it")
-	next := <-waiter
-	if next == nil {
-		return // said already
-	}
-	time.Sleep(time.Minute)
-	require.NoError(w, context.Cause(next.Context()))
-	require.NoError(w, next.Write(ctx, w.put("z")))
+	lateAttemptOfAWaiter(t, tabletest.DuplicateLate)
 }
