@@ -21,6 +21,7 @@ const (
 	Waiting                  // a worker has asked for a lock
 	GaveUp                   // it did not get it
 	Holding                  // it did
+	AskedBack                // its holder is asked to give it up
 	Lost                     // the lease has ended, and its holder knows
 	Acknowledged             // a write succeeded
 	Refused                  // a write was not done, and never will be
@@ -58,7 +59,7 @@ type Event struct {
 	Worker  string        // empty for what concerns the process; ~ for the network
 	Kind    Kind
 	Lock    string // for Waiting to Lost, Released and Abandoned
-	Fence   int64  // for Holding
+	Fence   int64  // for Holding to Lost
 	Text    string
 
 	number int
@@ -128,26 +129,31 @@ func (h *history) aliases(list []string) {
 	}
 }
 
-// events is what happened, in order. The loss of a lease is noticed by a goroutine of its own,
+// events is what happened, in order. The end of a lease is noticed by a goroutine of its own,
 // and comes before what its holder does at that instant; those of several at once are in the
-// order of their locks.
+// order of their locks and fences.
 func (h *history) events() []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	late := func(e Event) (int, string) {
-		if e.Kind == Lost {
-			return 0, e.Lock
-		}
-		return 1, ""
-	}
 	slices.SortFunc(h.list, func(a, b Event) int {
-		lateA, lockA := late(a)
-		lateB, lockB := late(b)
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Process, b.Process), cmp.Compare(a.Worker, b.Worker),
-			cmp.Compare(lateA, lateB), cmp.Compare(lockA, lockB), cmp.Compare(a.number, b.number))
+		order := cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Process, b.Process), cmp.Compare(a.Worker, b.Worker))
+		switch {
+		case order != 0:
+			return order
+		case a.ended() && b.ended():
+			return cmp.Or(cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Fence, b.Fence), cmp.Compare(a.Text, b.Text))
+		case a.ended():
+			return -1
+		case b.ended():
+			return 1
+		}
+		return cmp.Compare(a.number, b.number)
 	})
 	return slices.Clone(h.list)
 }
+
+// ended says that the event is the end of a lease, or that it is asked back.
+func (e Event) ended() bool { return e.Kind == Lost || e.Kind == AskedBack }
 
 // text is one line for each.
 func text(events []Event) string {

@@ -16,23 +16,26 @@ func TestHistoryOrdersWhatHappensAtOnce(t *testing.T) {
 		h := newHistory(true)
 		time.Sleep(time.Second)
 		for _, e := range []Event{
-			{Process: 2, Worker: "w", Kind: Noted, Text: "fourth"},
-			{Process: 1, Worker: "~", Kind: Traffic, Text: "third"},
-			{Process: 1, Worker: "w", Kind: Refused, Text: "second"},
-			{Process: 1, Worker: "w", Kind: Lost, Text: "first"},
+			{Process: 2, Worker: "w", Kind: Noted, Text: "seventh"},
+			{Process: 1, Worker: "~", Kind: Traffic, Text: "sixth"},
+			{Process: 1, Worker: "w", Kind: Refused, Text: "fifth"},
+			{Process: 1, Worker: "w", Kind: Lost, Lock: "b", Fence: 1, Text: "fourth"},
+			{Process: 1, Worker: "w", Kind: Lost, Lock: "a", Fence: 8, Text: "third"},
+			{Process: 1, Worker: "w", Kind: AskedBack, Lock: "a", Fence: 7, Text: "second"},
+			{Process: 1, Worker: "w", Kind: Lost, Lock: "a", Fence: 7, Text: "first"},
 		} {
 			h.add(e)
 		}
 		time.Sleep(time.Second)
-		h.add(Event{Text: "fifth"})
+		h.add(Event{Text: "eighth"})
 		h.close()
 		h.add(Event{Text: "cleaning up"})
 		lines := strings.Split(strings.TrimSpace(text(h.events())), "\n")
-		require.Len(t, lines, 5)
-		for i, word := range []string{"first", "second", "third", "fourth", "fifth"} {
+		require.Len(t, lines, 8)
+		for i, word := range []string{"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"} {
 			assert.True(t, strings.HasSuffix(lines[i], " "+word), "%v", lines[i])
 		}
-		assert.True(t, strings.HasPrefix(strings.TrimSpace(lines[4]), "2.000000000 p0"), "%v", lines[4])
+		assert.True(t, strings.HasPrefix(strings.TrimSpace(lines[7]), "2.000000000 p0"), "%v", lines[7])
 	})
 }
 

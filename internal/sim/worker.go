@@ -93,18 +93,19 @@ func (x *Worker) Holds(name string, l *lock.Lease) {
 	x.tell(Event{Kind: Holding, Lock: name, Fence: l.Fence()}, "holds %s, fence %d", name, l.Fence())
 	held := l.Context()
 	if held.Err() != nil {
-		x.ended(name, context.Cause(held))
+		x.ended(name, l)
 	} else if x.Process.world.history.keep {
-		context.AfterFunc(held, func() { x.ended(name, context.Cause(held)) })
+		context.AfterFunc(held, func() { x.ended(name, l) })
 	}
 }
 
-func (x *Worker) ended(name string, cause error) {
+func (x *Worker) ended(name string, l *lock.Lease) {
+	cause := context.Cause(l.Context())
 	switch {
 	case errors.Is(cause, lock.ErrLost):
-		x.tell(Event{Kind: Lost, Lock: name}, "loses %s: %v", name, cause)
+		x.tell(Event{Kind: Lost, Lock: name, Fence: l.Fence()}, "loses %s: %v", name, cause)
 	case errors.Is(cause, lock.ErrRevoked):
-		x.Note("is asked to give %s back", name)
+		x.tell(Event{Kind: AskedBack, Lock: name, Fence: l.Fence()}, "is asked to give %s back", name)
 	}
 }
 
