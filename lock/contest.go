@@ -66,7 +66,6 @@ func (c *contest) leaving() bool {
 // waiter is one call of Acquire that waits.
 type waiter struct {
 	acquisition *acquisition
-	contest     *contest  // that it waits in, or did last; guarded by the room's mu
 	news        chan news // of capacity 1
 	leaving     bool      // was told an error; guarded by the room's mu
 	gone        bool      // has left; guarded by the room's mu

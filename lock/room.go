@@ -40,7 +40,6 @@ func (r *room) enter(a *acquisition) (w *waiter, first bool) {
 		c.stale = true // what was planned was for those who leave
 	}
 	c.queue = append(c.queue, w)
-	w.contest = c
 	if first {
 		c.trying = w
 	} else {
@@ -230,13 +229,8 @@ func (r *room) back(w *waiter, under *session, left ...doubt) bool {
 	}
 	a.keep(under, a.nonce)
 	w.heirOf = Record{}
-	c := r.contests[a.key]
-	if c == nil { // what was seen of the lock, and when, counts on
-		c = w.contest
-		r.contests[a.key] = c
-	}
+	c := r.contest(a.key)
 	c.queue = append([]*waiter{w}, c.queue...)
-	w.contest = c
 	c.next = r.client.clock.Now()
 	r.changed()
 	return true

@@ -189,7 +189,9 @@ func (w *World) Wait(atMost time.Duration) bool {
 	pause := max(100*time.Millisecond, atMost/36000)
 	for end := time.Now().Add(atMost); ; time.Sleep(pause) {
 		w.intact()
-		if w.idle() {
+		idle := false
+		w.now(func() { idle = w.idle() }) // who ends at this very instant has ended
+		if idle {
 			return true
 		}
 		if time.Now().After(end) {
