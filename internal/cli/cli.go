@@ -45,8 +45,11 @@ func (s *Seeds) Set(text string) error {
 	var errs [2]error
 	s.First, errs[0] = strconv.ParseUint(first, 10, 64)
 	s.Last, errs[1] = strconv.ParseUint(last, 10, 64)
-	if errors.Join(errs[:]...) != nil || s.Last < s.First {
+	switch {
+	case errors.Join(errs[:]...) != nil:
 		return errors.New("not first-last")
+	case s.Last < s.First:
+		return errors.New("not first-last: the last is less than the first")
 	}
 	return nil
 }

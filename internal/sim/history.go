@@ -155,6 +155,9 @@ func (h *history) events() []Event {
 // ended says that the event is the end of a lease, or that it is asked back.
 func (e Event) ended() bool { return e.Kind == Lost || e.Kind == AskedBack }
 
+// inWords says that the event is told, and not drawn.
+func (e Event) inWords() bool { return e.Kind == Noted || e.Kind == AskedBack }
+
 // text is one line for each.
 func text(events []Event) string {
 	var b strings.Builder

@@ -107,7 +107,7 @@ func newScene(events []Event) *scene {
 		if l := s.lane(e); e.Worker != "" {
 			l.works, l.last = true, e.At
 		}
-		if e.Kind != Noted && e.Kind != AskedBack {
+		if !e.inWords() {
 			s.last = e.At
 			s.eventful = s.eventful || e.Kind != Booted
 		}
@@ -176,7 +176,7 @@ func (s *scene) of(e Event) []*lane {
 
 // draw draws an event, and what has been going on until then.
 func (s *scene) draw(e Event) {
-	if e.Kind == Traffic || e.Kind == Noted || e.Kind == AskedBack {
+	if e.Kind == Traffic || e.inWords() {
 		return
 	}
 	of := s.of(e)
