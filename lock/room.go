@@ -283,7 +283,7 @@ func (r *room) gone(l *Lease) {
 
 // look is the goroutine: it runs until nobody waits any more.
 func (r *room) look() {
-	for {
+	for open := r.settle(); open; {
 		r.plan()
 		locks, sessions, pause, idle := r.due()
 		switch {
@@ -296,13 +296,35 @@ func (r *room) look() {
 		timer := r.client.clock.NewTimer(pause)
 		select {
 		case <-r.wake:
+			open = r.settle()
 		case <-timer.C():
 		case <-r.client.closing.Done():
-			timer.Stop()
-			return // the waiters hear of it themselves
+			open = false // the waiters hear of it themselves
 		}
 		timer.Stop()
 	}
+}
+
+// moment is how long what has changed may take to settle: a lock that is handed over to somebody
+// whose lease is over already is handed to the next one at once, and who comes with a hundred
+// others is planned for with them.
+const moment = time.Millisecond
+
+// settle waits a moment, after which all that has changed is planned for; false when the client is
+// closed.
+func (r *room) settle() bool {
+	timer := r.client.clock.NewTimer(moment)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-r.client.closing.Done():
+		return false
+	}
+	select {
+	case <-r.wake:
+	default:
+	}
+	return true
 }
 
 // oneLook is how many rows one request reads: no lock is looked at early that does not fit.
