@@ -117,7 +117,7 @@ func TestHeldRowIsNeverSwept(t *testing.T) {
 		c := w.client(lock.Config{Retention: time.Hour, Lease: time.Hour})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		for range 24 * 30 {
+		for range 48 {
 			time.Sleep(time.Hour)
 			w.engine.Sweep()
 			r, err := c.Inspect(ctx, lock.Name("report"))

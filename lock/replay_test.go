@@ -20,26 +20,44 @@ import (
 
 var shareOfReplays = flag.Float64("replay.rounds", .4, "how much of its rounds a workload plays for TestReplay; between builds it is all of them")
 
+// seeded is a world that is played more than once.
+type seeded struct {
+	load sim.Workload
+	seed uint64
+}
+
+func (w seeded) String() string { return fmt.Sprint(w.load.Name, " ", w.seed) }
+
+// worlds are those of all workloads, with n seeds each.
+func worlds(n int) (list []seeded) {
+	for seed := range n {
+		for _, load := range sim.Workloads() {
+			list = append(list, seeded{load, uint64(seed)})
+		}
+	}
+	return list
+}
+
 // The same seed gives the same history, with the race detector and without. Under it a tenth
 // of the histories is played, since it takes ten times as long.
 func TestReplay(t *testing.T) {
 	lazily(t)
-	loads := sim.Workloads()
-	n, between := (900+len(loads)-1)/len(loads), 5 // 900 histories, and 55 between builds
-	if raceEnabled {
-		n, between = n/10, 2
-	}
-	repetition := repeated(t)
-	first, end := repetition.share(n)
-	firstBetween, endBetween := repetition.share(between)
+	loads := len(sim.Workloads())
+	n, between := (900+loads-1)/loads, 5 // 900 histories, and 55 between builds
 	other, how := "-race", "with the race detector"
 	if raceEnabled {
+		n, between = n/10, 2
 		other, how = "-race=false", "without the race detector"
 	}
+	repetition := repeated(t)
+	first, end := repetition.share(n * loads)
+	twice := worlds(n)[first:min(end, n*loads)]
+	first, end = repetition.share(between * loads)
+	once := worlds(between)[first:min(end, between*loads)]
 	elsewhere := make(chan map[string]string, 1)
 	go func() {
 		defer close(elsewhere)
-		if digests, err := digestsOf(t.Context(), t.TempDir(), other, firstBetween, endBetween); assert.NoError(t, err) {
+		if digests, err := digestsOf(t.Context(), t.TempDir(), other, once); assert.NoError(t, err) {
 			elsewhere <- digests
 		}
 	}()
@@ -47,33 +65,29 @@ func TestReplay(t *testing.T) {
 	var played, differ int
 	digests := map[string]string{}
 	t.Run("twice", func(t *testing.T) {
-		for _, load := range loads {
-			for part := range runtime.GOMAXPROCS(0) {
-				t.Run(fmt.Sprint(load.Name, part), func(t *testing.T) {
-					t.Parallel()
-					for i := first + part; i < end; i += runtime.GOMAXPROCS(0) {
-						seed := uint64(i)
-						difference := sim.Difference(replayed(t, load, seed, *shareOfReplays).History, replayed(t, load, seed, *shareOfReplays).History)
-						mu.Lock()
-						played++
-						if difference != "" {
-							differ++
-							t.Logf("%s, seed %d: %s", load.Name, seed, difference)
-						}
-						mu.Unlock()
+		for part := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				for i := part; i < len(twice); i += runtime.GOMAXPROCS(0) {
+					difference := sim.Difference(twice[i].play(t, *shareOfReplays).History, twice[i].play(t, *shareOfReplays).History)
+					mu.Lock()
+					played++
+					if difference != "" {
+						differ++
+						t.Logf("%v: %s", twice[i], difference)
 					}
-					for i := firstBetween + part; i < endBetween; i += runtime.GOMAXPROCS(0) {
-						seed := uint64(i)
-						whole := replayed(t, load, seed, 1)
-						mu.Lock()
-						digests[fmt.Sprint(load.Name, " ", seed)] = whole.Digest()
-						mu.Unlock()
-					}
-				})
-			}
+					mu.Unlock()
+				}
+				for i := part; i < len(once); i += runtime.GOMAXPROCS(0) {
+					whole := once[i].play(t, 1)
+					mu.Lock()
+					digests[once[i].String()] = whole.Digest()
+					mu.Unlock()
+				}
+			})
 		}
 	})
-	figure(t, "F3, the same seed twice", atLeast(played, fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), (end-first)*len(loads)), exactly(differ, "differ", 0))
+	figure(t, "F3, the same seed twice", atLeast(played, fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)), exactly(differ, "differ", 0))
 
 	got := <-elsewhere
 	require.Len(t, got, len(digests))
@@ -84,19 +98,39 @@ func TestReplay(t *testing.T) {
 			t.Logf("%s: %s here, %s %s", name, digest, got[name], how)
 		}
 	}
-	figure(t, "F3, here and "+how, atLeast(len(digests), "histories of all rounds", (endBetween-firstBetween)*len(loads)), exactly(differ, "differ", 0))
+	figure(t, "F3, here and "+how, atLeast(len(digests), "histories of all rounds", len(once)), exactly(differ, "differ", 0))
 }
 
-func replayed(t *testing.T, load sim.Workload, seed uint64, rounds float64) sim.Result {
-	r := load.Play(t, sim.Options{Seed: seed, Rounds: rounds, History: true}, false)
+// Worlds whose histories were left to chance once, in one of five runs or fewer: hence several times.
+func TestReplayOfWhatDifferedOnce(t *testing.T) {
+	lazily(t)
+	more := 5
+	if raceEnabled {
+		more = 1
+	}
+	for name, seed := range map[string]uint64{"leader": 4, "queue": 24, "register": 24} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			load, err := sim.WorkloadNamed(name)
+			require.NoError(t, err)
+			w := seeded{load, seed}
+			first := w.play(t, 1)
+			for range more {
+				require.Empty(t, sim.Difference(first.History, w.play(t, 1).History), "%v", w)
+			}
+		})
+	}
+}
+
+func (w seeded) play(t *testing.T, rounds float64) sim.Result {
+	r := w.load.Play(t, sim.Options{Seed: w.seed, Rounds: rounds, History: true}, false)
 	assert.NotEmpty(t, r.History)
-	assert.Empty(t, r.Violations, "%s, seed %d", load.Name, seed)
+	assert.Empty(t, r.Violations, "%v", w)
 	return r
 }
 
-// digestsOf has the replay command, built with a flag into a folder, play seeds from first to
-// below end.
-func digestsOf(ctx context.Context, folder, flag string, first, end int) (map[string]string, error) {
+// digestsOf has the replay command, built with a flag into a folder, play worlds.
+func digestsOf(ctx context.Context, folder, flag string, worlds []seeded) (map[string]string, error) {
 	command := filepath.Join(folder, "replay")
 	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "../internal/sim/cmd/replay")
 	build.Env = os.Environ()
@@ -106,17 +140,17 @@ func digestsOf(ctx context.Context, folder, flag string, first, end int) (map[st
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the replay command with %s (the race detector needs a C compiler): %w: %s", flag, err, out)
 	}
-	out, err := exec.CommandContext(ctx, command, "-digest", "-seeds", fmt.Sprintf("%d-%d", first, end-1)).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
-	}
 	digests := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		part := strings.Fields(line)
-		if len(part) != 3 {
-			return nil, fmt.Errorf("no line of a digest: %q", line)
+	for _, w := range worlds {
+		out, err := exec.CommandContext(ctx, command, "-digest", "-workload", w.load.Name, "-seed", fmt.Sprint(w.seed)).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s", err, out)
 		}
-		digests[part[0]+" "+part[1]] = part[2]
+		part := strings.Fields(string(out))
+		if len(part) != 3 || part[0]+" "+part[1] != w.String() {
+			return nil, fmt.Errorf("no line of a digest: %q", out)
+		}
+		digests[w.String()] = part[2]
 	}
 	return digests, nil
 }

@@ -39,7 +39,7 @@ func waiting() []Mutant {
 			Breaks: "forgets how often in a row the lock was handed over where an answer was lost",
 			Old:    `by.handed > 0 {`,
 			New:    `by.handed < 0 {`,
-			Seen:   []World{{"queue", 3}},
+			Seen:   []World{{"queue", 51}},
 		},
 		{
 			Name: "handed-over-for-ever", Part: Waiting, File: parting,
