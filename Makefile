@@ -64,9 +64,7 @@ quick: ## all tests on the in-process engine only, without -race
 
 .PHONY: flakes
 flakes: ## all tests COUNT=20 times with -race on the in-process engine, one package after the other
-	@# A process of its own each time: the race detector keeps what it knows of every goroutine that ever ran.
-	@for i in $$(seq $(COUNT)); do echo "flakes: $$i of $(COUNT)" && \
-		MORTISE_ENGINE=inprocess $(GO) test -race -count=1 -p 1 -timeout 4h ./... || exit 1; done
+	MORTISE_ENGINE=inprocess $(GO) test -race -count=$(COUNT) -p 1 -timeout 4h ./...
 
 .PHONY: differential
 differential: engine ## compare 100,000 generated operations with DynamoDB Local
@@ -83,8 +81,8 @@ sim: ## play SEEDS=1000 simulated worlds of each workload (FROM=0, WORKLOAD= for
 	@$(GO) run ./internal/sim/cmd/sim -seeds $(SEEDS) -from $(FROM) -workload "$(WORKLOAD)"
 
 .PHONY: replay
-replay: ## show what happened in the world of SEED=0 (WORKLOAD=lockset, TWIN=1 without what it checks, REQUESTS=1 with all requests)
-	@$(GO) run ./internal/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)" $(if $(TWIN),-twin) $(if $(REQUESTS),-requests)
+replay: ## show what happened in the world of SEED=0 (WORKLOAD=lockset, TWIN=name, or true, without what it checks, REQUESTS=1 with all requests)
+	@$(GO) run ./internal/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)" $(if $(TWIN),-twin=$(TWIN)) $(if $(REQUESTS),-requests)
 
 .PHONY: soak
 soak: engine ## locks in real processes that are killed, stopped and cut off: MINUTES=30, SEED= to repeat a plan

@@ -78,8 +78,9 @@ func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) 
 //
 // Cost: one conditional write, whether it succeeds or not. One more where the client has no
 // session yet (unless Fixed); where the lock has been held for longer than a lease under a
-// session that is not known to live; and where only the answer to the first could tell how
-// far the local clock is off, or what fence a new row has to begin with.
+// session that is not known to live, and two where that session is dead; where only the answer
+// to the first could tell how far the local clock is off, or what fence a new row has to begin
+// with; and two where the row names an earlier acquisition of this process that came in late.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	lease, err := c.acquire(ctx, target, opts, (*acquisition).tryOnce)
 	return lease, wrap("try acquire", err)
@@ -149,8 +150,9 @@ func (c *Client) untilTakeable(end time.Time) (time.Duration, bool) {
 	if deadline <= 0 {
 		return 0, false
 	}
-	// The end has to lie back, not just be reached: milliseconds are compared.
-	return end.Sub(fromMillis(deadline)) + time.Millisecond, true
+	// The end has to lie back, not just be reached: milliseconds are compared. One that lies further
+	// ahead than a duration says is as good as forever.
+	return min(end.Sub(fromMillis(deadline)), forever-time.Millisecond) + time.Millisecond, true
 }
 
 // until is the end to record, in epoch milliseconds, for a lease that begins at start; 0
@@ -218,7 +220,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 	var refused error // what is not to be tried again under this nonce: the row may name it
 	reclaimed := false
 	err := c.attempts(ctx, attemptTimeout(a.length), func(attempt context.Context, start instant) error {
-		a.sending(start, a.length)
+		a.sending(doubt{instant: start}, a.length)
 		item, err := c.table.Apply(attempt, a.op(start, s, e), table.ReturnNew)
 		var failed *table.ConditionError
 		switch {
@@ -272,8 +274,12 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 var errFreed = errors.New("the acquisition was applied and released before its answer came")
 
 // isGhost says that a row names this very session, and a nonce that nobody in the process
-// holds or acquires: a request that came in late had acquired for nobody.
+// holds or acquires: a request that came in late had acquired for nobody. Without a session (nil, as
+// under Fixed) it is the client's.
 func (c *Client) isGhost(s *session, r *Record) bool {
+	if s == nil {
+		s = c.currentSession()
+	}
 	if s == nil || r.Session != s.id {
 		return false
 	}
@@ -406,6 +412,7 @@ func (a *acquisition) takeBack(ctx context.Context, nonce string) {
 	c := a.client
 	// Nobody is left to hear of a failure; whoever waits for the row has it freed.
 	err := c.giveUp(ctx, a.key, nonce, a.length)
+	c.room.gone(a.key, nonce)
 	c.config.Logger.Debug("lock: took back an acquisition without an answer", "key", a.key, "error", err)
 }
 

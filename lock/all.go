@@ -213,7 +213,10 @@ func (g *gathering) wait(ctx context.Context) (*Bundle, error) {
 		}
 		b, err = g.try(ctx)
 	}
-	return b, joinCause(ctx, err)
+	if err = joinCause(ctx, err); ctx.Err() != nil && err != nil && !errors.Is(err, ErrHeld) && len(g.held) > 0 {
+		err = fmt.Errorf("%w: %w", err, g.heldError()) // of the last refusal
+	}
+	return b, err
 }
 
 // standBy waits until each of the locks that stood in the way could be had.
@@ -325,7 +328,7 @@ type transaction struct {
 
 func (g *gathering) transaction(start instant, s *session) *transaction {
 	t := &transaction{token: g.client.clock.Text(), ops: make([]table.Op, len(g.list)), start: start}
-	g.sending(start, g.length())
+	g.sending(doubt{instant: start}, g.length())
 	for i, a := range g.list {
 		a.from = g.ended[a.key]
 		t.ops[i] = a.op(start, s, a.from)
@@ -513,6 +516,9 @@ func (g *gathering) takeBack(ctx context.Context, left []named) {
 		})
 		if len(failed) == 0 {
 			// Nobody is left to hear of a failure; whoever waits for the rows has them freed.
+			for _, a := range left {
+				c.room.gone(a.key, a.nonce)
+			}
 			c.config.Logger.Debug("lock: took back an acquisition of several locks", "error", err)
 			return
 		}

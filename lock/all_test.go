@@ -280,6 +280,27 @@ func TestAcquireAllEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// Who stood in the way is told also where the waiting ends in the middle of a try.
+func TestAcquireAllEndsWithinATry(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		other := w.client(lock.Config{Owner: "other"})
+		l, err := other.Acquire(ctx, lock.Name("n01"))
+		require.NoError(t, err)
+		time.AfterFunc(10*time.Second, func() {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Operation: "TransactWriteItems"})
+			assert.NoError(t, l.Release(ctx))
+		})
+		short, cancel := context.WithTimeout(ctx, 13*time.Second)
+		defer cancel()
+		_, err = w.client(lock.Config{}).AcquireAll(short, names(3))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var all *lock.HeldAllError
+		require.ErrorAs(t, err, &all)
+		require.Len(t, all.Held, 1)
+		assert.Equal(t, "other", all.Held[0].Owner)
+	})
+}
+
 func TestAcquireAllTakesOverFromTheDead(t *testing.T) {
 	for _, tc := range []struct {
 		expiry  lock.Expiry

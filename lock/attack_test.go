@@ -109,7 +109,7 @@ func TestGhostOfTheOwnSessionUnderAWaiter(t *testing.T) {
 		w.engine.ClearFaults()
 		r, err := c.Inspect(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		t.Logf("ghost holds: %v", r.Held())
+		require.True(t, r.Held(), "by a ghost")
 		start := time.Now()
 		select {
 		case next := <-got:

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // handler is a log handler of an application that does what it likes.
@@ -126,6 +128,9 @@ func TestWaiterMeetsAHostileSession(t *testing.T) {
 		"foreign":         {[]table.Change{table.Attr("type").Set("Order")}, lock.ErrNotLock},
 		"without a lease": {[]table.Change{table.Attr("lease").Remove()}, lock.ErrMalformed},
 		"beat is text":    {[]table.Change{table.Attr("beat").Set("x")}, lock.ErrMalformed},
+		"without a beat":  {[]table.Change{table.Attr("beat").Remove(), table.Attr("expires").Remove()}, lock.ErrMalformed},
+		"without a type":  {[]table.Change{table.Attr("type").Remove()}, lock.ErrMalformed},
+		"dead in words":   {[]table.Change{table.Attr("dead").Set("yes")}, lock.ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -148,6 +153,56 @@ func TestWaiterMeetsAHostileSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A session is dead however early that was: its holder cannot renew it any more.
+func TestWaiterMeetsASessionThatDiedInTheBeginning(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		holder, waiter := w.clientOver(way, lock.Config{}), w.client(lock.Config{})
+		_, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(refused)
+		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(holder), table.Attr("dead").Set(0))))
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		l, err := waiter.Acquire(bounded, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A lock that is to be handed over when a Logger panics is handed over by the next release, and
+// nothing keeps Close.
+func TestPanicOfALoggerKeepsTheLine(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		armed := atomic.Bool{}
+		c, err := lock.New(w.open(table.WithClock(wall.now)), lock.Config{HomeRegion: tabletest.Region, Logger: logger(func(r slog.Record) {
+			if strings.Contains(r.Message, "the clock is off") && armed.CompareAndSwap(true, false) {
+				panic("of the logger")
+			}
+		})})
+		require.NoError(t, err)
+		fixed := lock.Fixed(time.Minute)
+		l, err := c.Acquire(ctx, lock.Name("report"), fixed)
+		require.NoError(t, err)
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		got := acquireAsync(bounded, c, lock.Name("report"), fixed)
+		wall.jump(-time.Hour)
+		_, err = c.Inspect(ctx, lock.Name("report")) // whose answer tells
+		require.NoError(t, err)
+		armed.Store(true)
+		require.PanicsWithValue(t, "of the logger", func() { _ = l.Release(ctx) })
+		require.NoError(t, l.Release(ctx))
+		next := <-got
+		require.NotNil(t, next)
+		assert.Equal(t, l.Fence()+1, next.Fence())
+		start := time.Now()
+		require.NoError(t, c.Close(ctx))
+		assert.Less(t, time.Since(start), time.Second)
+	})
 }
 
 // A hand-over that Close meets on its way is taken back before Close returns.

@@ -25,19 +25,20 @@ type ended struct {
 // contest is one lock that goroutines of this process wait for, first come first served.
 // Only the first of them ever sends a write. All of it is guarded by the room's mu.
 type contest struct {
-	clock  clock
-	key    keys.Key
-	queue  []*waiter
-	trying *waiter         // has been told to try, and has not reported yet; others may stand before it by now
-	holder Record          // as last seen
-	since  time.Time       // monotonic: when this beat of this holder was seen first
-	polls  backoff.BackOff // of the room's goroutine alone, and without mu: it may be the application's
-	next   time.Time       // when to look, or to try, again; does not count while stale
-	early  time.Time       // from when on a look at others takes this one along
-	stale  bool            // has changed since next was set
-	fresh  bool            // polls begin anew
-	pause  bool            // a try of this very state was refused: wait a poll in any case
-	asked  bool            // whether the holder was asked about this nonce
+	clock    clock
+	key      keys.Key
+	queue    []*waiter
+	trying   *waiter         // has been told to try, and has not reported yet; others may stand before it by now
+	holder   Record          // as last seen
+	since    time.Time       // monotonic: when this beat of this holder was seen first
+	polls    backoff.BackOff // of the room's goroutine alone, and without mu: it may be the application's
+	patience backoff.BackOff // likewise: how long to go on where the row cannot be read; nil where it was
+	next     time.Time       // when to look, or to try, again; does not count while stale
+	early    time.Time       // from when on a look at others takes this one along
+	stale    bool            // has changed since next was set
+	fresh    bool            // polls begin anew
+	pause    bool            // a try of this very state was refused: wait a poll in any case
+	asked    bool            // whether the holder was asked about this nonce
 
 	onlookers []*onlooker // who wait for the lock to come free, without taking it
 }

@@ -63,3 +63,39 @@ func TestLeaseOfADuplicateBeginsWithItsRequest(t *testing.T) {
 func TestDuplicateOfAWaiterIsNoGhost(t *testing.T) {
 	lateAttemptOfAWaiter(t, tabletest.DuplicateLate)
 }
+
+// The same for a hand-over that was refused, and is delivered once more: to an heir that is back in its
+// line. It counts on how often the lock was handed over, too.
+func TestLeaseOfADuplicateHandOverBeginsWithItsRequest(t *testing.T) {
+	const late, length = 2 * time.Second, 20 * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		c, other := w.client(lock.Config{Lease: time.Hour}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		first, leave := context.WithCancel(ctx)
+		acquireAsync(first, c, lock.Name("report"))
+		heir := acquireAsync(waiting, c, lock.Name("report"), lock.Fixed(length)) // which has not tried itself
+		leave()
+		time.Sleep(time.Second)
+		row := w.table.KeyItem(l.Key())
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: row, Times: 1, For: late},
+			tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "UpdateItem", Key: row, Times: 1},
+		)
+		start := time.Now()
+		require.Error(t, l.Release(ctx))
+		// Who waits does not look until the row names it.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: late + 100*time.Millisecond, Operation: "BatchGetItem", Times: 1})
+		mine := <-heir
+		require.NotNil(t, mine)
+		require.GreaterOrEqual(t, time.Since(start), late)
+		assert.Less(t, mine.Remaining(), length-late)
+		assert.Equal(t, l.Fence()+1, mine.Fence(), "it was handed over")
+		next, err := other.Acquire(waiting, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Greater(t, next.Fence(), mine.Fence())
+		assert.ErrorIs(t, context.Cause(mine.Context()), lock.ErrExpired, "told before somebody else was let in")
+	})
+}

@@ -213,7 +213,7 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 		return true, join(err, released)
 	case err != nil:
 		return false, cause
-	case released == nil && (r.recorded.Load() || cause == nil):
+	case released == nil && (l.committed.Load() || cause == nil):
 		s.done = at // or else the row tells
 	}
 	return false, released

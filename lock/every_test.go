@@ -466,3 +466,22 @@ func TestEveryKnowsOfAReleaseWithoutAnAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A commit that was refused has recorded nothing: a job that then gives the lock up is told so, and is
+// not run again and again.
+func TestEveryKnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		runs := 0
+		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+			if runs++; runs > 3 {
+				cancel()
+			}
+			assert.ErrorIs(t, l.Commit(ctx, w.count("n").If(table.Attr("n").Exists())), table.ErrCondition)
+			return l.Release(ctx)
+		}), lock.ErrReleased)
+		assert.Equal(t, 1, runs)
+	})
+}

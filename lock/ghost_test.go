@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -128,4 +129,47 @@ func TestGhostDoesNotRenewAnOldLease(t *testing.T) {
 		err = l.Renew(ctx)
 		assert.ErrorIs(t, err, lock.ErrLost)
 	})
+}
+
+// A waiter for a lease of its own frees a ghost of its process's session, too: nobody else would, and
+// nobody's death is waited for.
+func TestFixedWaiterFreesAGhost(t *testing.T) {
+	fixed := lock.Fixed(20 * time.Second)
+	for name, acquire := range map[string]func(ctx context.Context, c *lock.Client) error{
+		"one": func(ctx context.Context, c *lock.Client) error {
+			_, err := c.Acquire(ctx, names(2)[1], fixed)
+			return err
+		},
+		"several": func(ctx context.Context, c *lock.Client) error {
+			_, err := c.AcquireAll(ctx, names(2), fixed)
+			return err
+		},
+		"at once": func(ctx context.Context, c *lock.Client) error {
+			_, err := c.TryAcquire(ctx, names(2)[1], fixed)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: w.table.KeyItem(keys.NewKey("LOCK#n01", "LOCK#n01")), Times: 1, For: time.Minute})
+				for range 2 { // a row that names the first as released would refuse it
+					l, err := c.Acquire(ctx, names(2)[1])
+					require.NoError(t, err)
+					require.NoError(t, l.Release(ctx))
+				}
+				time.Sleep(2 * time.Minute)
+				r, err := c.Inspect(ctx, names(2)[1])
+				require.NoError(t, err)
+				require.True(t, r.Held(), "by a ghost")
+				waiting, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				start := time.Now()
+				require.NoError(t, acquire(waiting, c))
+				assert.Less(t, time.Since(start), 2*time.Second)
+			})
+		})
+	}
 }

@@ -67,14 +67,13 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	}
 	p := l.part(true)
 	defer p.abort()
+	tried := l.run.committing()
 	if err := l.guarded(ctx, p.op, ops); err != nil {
 		p.failed(err)
+		l.run.refused(tried, err)
 		return wrap("commit", err)
 	}
 	p.done()
-	if l.run != nil {
-		l.run.recorded.Store(true)
-	}
 	return nil
 }
 

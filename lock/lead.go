@@ -20,14 +20,15 @@ import (
 // same.
 //
 // Lead returns when
-//   - f returns while the lease goes on, or after f has released or committed it: with f's
-//     error, nil included, and the lock released;
+//   - f returns while the lease goes on, or after f has released it, or after a Commit of f's
+//     has succeeded, whatever was heard of the lease before: with f's error, nil included, and
+//     the lock released;
 //   - ctx ends, or the client is closed: with an error that matches ctx.Err() or ErrClosed,
 //     joined with f's, after f has returned and the lock was released;
 //   - campaigning again cannot help: ErrInvalid, ErrNotLock, ErrMalformed, ErrMultiRegion, a
 //     missing table or permission.
 //
-// Where the lease was lost or asked back (ErrLost, ErrRevoked) f's error is not looked at.
+// Where else the lease was lost or asked back (ErrLost, ErrRevoked) f's error is not looked at.
 // After ErrRevoked others get the first turn. Requests that fail for other reasons are logged
 // and repeated, with waits of up to half of Config.Lease, for as long as ctx lasts. A panic
 // of f releases the lock and goes on.
@@ -132,7 +133,7 @@ func (p *campaign) lead(ctx context.Context, l *Lease, f func(context.Context, *
 			released = nil
 		}
 		return true, join(p.ended(err), released)
-	case cause == nil || errors.Is(cause, ErrReleased):
+	case l.committed.Load(), cause == nil, errors.Is(cause, ErrReleased):
 		return true, join(err, released)
 	}
 	if released != nil && !errors.Is(released, ErrLost) {

@@ -228,6 +228,33 @@ func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
 	})
 }
 
+// A leader whose commit has succeeded is done, also where it was asked back before; one that only gave
+// way campaigns again.
+func TestLeaderThatHasCommittedIsDone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end   func(ctx context.Context, w *world, l *lock.Lease) error
+		terms int
+	}{
+		"commit":  {func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) }, 1},
+		"release": {func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, terms := w.client(quiet), 0
+				require.NoError(t, c.Lead(ctx, lock.Name("leader"), func(inside context.Context, l *lock.Lease) error {
+					if terms++; terms > 1 {
+						return nil
+					}
+					assert.NoError(t, c.Revoke(ctx, l.Target()))
+					<-inside.Done()
+					return tc.end(ctx, w, l)
+				}))
+				assert.Equal(t, tc.terms, terms)
+			})
+		})
+	}
+}
+
 // fenced is a row that says who has written it.
 func (w *world) fenced(fence int64) table.Item {
 	item := w.table.KeyItem(w.row("fenced"))

@@ -63,6 +63,8 @@ type Lease struct {
 	// forestalled says that Close gave the lock up, or may have, after such a commit, which the
 	// holder must not take for applied then; it counts once released is set.
 	forestalled atomic.Bool
+	// committed says that a commit is known to have succeeded.
+	committed atomic.Bool
 	// measured says that the hold time was.
 	measured atomic.Bool
 }
@@ -130,9 +132,9 @@ func (l *Lease) Owner() string { return l.client.config.Owner }
 func (l *Lease) Key() keys.Key { return l.key }
 
 // Remaining is how long the lease lasts unless renewed, by the more pessimistic of the
-// wall and the monotonic clock; 0 when it has ended.
+// wall and the monotonic clock; 0 when it has ended. One that was asked back goes on.
 func (l *Lease) Remaining() time.Duration {
-	if l.ctx.Err() != nil {
+	if l.over.Load() == isOver {
 		return 0
 	}
 	return l.term.remaining()
@@ -299,7 +301,7 @@ func (l *Lease) forget() {
 		l.session.remove(l.nonce)
 	}
 	l.client.forget(l)
-	l.client.room.gone(l)
+	l.client.room.gone(l.key, l.nonce)
 }
 
 // giveBack releases a lease that its acquirer never got to see. Where that fails the session
@@ -364,7 +366,7 @@ func (l *Lease) stop(cause error) bool {
 	if next == isOver { // one that was asked back is held, and not for longer than it may be
 		l.stopLimit()
 	}
-	l.client.room.gone(l) // it does not hand over any more unless it is released
+	l.client.room.gone(l.key, l.nonce) // it does not hand over any more unless it is released
 	return true
 }
 

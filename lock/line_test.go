@@ -17,6 +17,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // line is one process's way to the engine. Unlike a fault it can be cut for that one alone.
@@ -132,4 +133,36 @@ func TestNetworkThatDeliversEverythingTwice(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An heir that finds itself named by a hand-over whose answer was lost goes on counting: after
+// Config.Handoffs in a row the lock is freed, so that others get their turn.
+func TestHandOversAreCountedThroughLostAnswers(t *testing.T) {
+	const handoffs = 2
+	virtual(t, func(ctx context.Context, w *world) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		c := w.client(lock.Config{Handoffs: handoffs})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		heirs := make([]<-chan *lock.Lease, handoffs+1)
+		for i := range heirs {
+			heirs[i] = acquireAsync(ctx, c, lock.Name("report"))
+		}
+		for i, heir := range heirs {
+			if i < handoffs {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Key: w.table.KeyItem(l.Key()), Operation: "UpdateItem"})
+				require.Error(t, l.Release(ctx))
+				w.engine.ClearFaults()
+			} else {
+				require.NoError(t, l.Release(ctx))
+			}
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.Equal(t, i < handoffs, r.Held(), "release %d", i+1)
+			l = <-heir
+			require.NotNil(t, l)
+		}
+		require.NoError(t, l.Release(ctx))
+	})
 }

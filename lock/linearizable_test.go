@@ -6,16 +6,23 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
-// linearity runs a workload on registers in n worlds, and says what has come of them: where go
-// test repeats tests, of those of all repetitions up to now, each of which has others. worlds
-// is how many there had to be.
-func linearity(t *testing.T, n int, load sim.Register) (sum sim.Linearity, worlds int, violations []string) {
+// linearity runs a workload on registers, or a twin of it, in n worlds, and says what has come of
+// them: where go test repeats tests, of those of all repetitions up to now, each of which has others.
+// worlds is how many there had to be.
+func linearity(t *testing.T, n int, name, twin string, registers sim.Register) (sum sim.Linearity, worlds int) {
 	t.Helper()
 	lazily(t)
+	load := workload(t, name)
+	if twin != "" {
+		var err error
+		load, _, err = load.Twin(twin)
+		require.NoError(t, err)
+	}
 	s, first, end := sample[linearities](repeated(t), n)
 	s.wanted += end - first
 	const parallel = 2
@@ -26,19 +33,23 @@ func linearity(t *testing.T, n int, load sim.Register) (sum sim.Linearity, world
 				t.Parallel()
 				for i := first + i; i < end; i += parallel {
 					var l sim.Linearity
-					seed := *simFrom + uint64(i)
-					r := sim.Run(t, sim.Options{Seed: seed, Profile: sim.Swarm(seed)}, func(w *sim.World) { l = load.Run(w) })
+					load := load
+					load.Run = func(w *sim.World) sim.Tally { // which a Tally says too little of
+						l = sim.TheRegisters(w, registers)
+						return l.Tally
+					}
+					r := load.Play(t, sim.Options{Seed: *simFrom + uint64(i)})
 					mu.Lock()
 					s.Add(l)
-					for _, v := range r.Violations {
-						violations = append(violations, fmt.Sprintf("seed %d: %s", seed, v))
-					}
 					mu.Unlock()
+					if twin == "" || r.Broken {
+						complain(t, load, r)
+					}
 				}
 			})
 		}
 	})
-	return s.Linearity, s.wanted, violations
+	return s.Linearity, s.wanted
 }
 
 // linearities are what has come of many worlds.
@@ -48,17 +59,11 @@ type linearities struct {
 	wanted int // worlds
 }
 
-// registers are F4's clients of one register: 8 with 50 operations each, 400 in a history, and
-// a little more, since whatever was begun is ended.
-func registers(guard sim.Guard) sim.Register {
-	return sim.Register{Clients: 8, Operations: 50, Registers: 1, Overslept: .1, Guard: guard}
-}
-
 // F4: what clients of a lock and a register have done, and been told, could have happened one
-// after the other: as a lock, as a register, and as both. A world has one history.
+// after the other: as a lock, as a register, and as both. A world has one history: of 8 clients
+// with 50 operations each, and a little more, since whatever was begun is ended.
 func TestLinearizable(t *testing.T) {
-	l, worlds, violations := linearity(t, seeds(200), registers(sim.Guarded))
-	assert.Empty(t, violations)
+	l, worlds := linearity(t, seeds(200), "single", "", sim.Register{Registers: 1})
 	figure(t, "F4", exactly(l.Histories, "histories of a world each", worlds), atLeast(l.Operations/l.Histories, "operations each", 400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
 	t.Logf("writes: %d acknowledged, %d refused, %d without an answer", l.Acknowledged, l.Refused, l.Unknown)
@@ -68,10 +73,7 @@ func TestLinearizable(t *testing.T) {
 
 // Clients that go from one register to another: 4 histories of a quarter of the operations each.
 func TestLinearizableApart(t *testing.T) {
-	load := registers(sim.Guarded)
-	load.Registers = 4
-	l, worlds, violations := linearity(t, seeds(40), load)
-	assert.Empty(t, violations)
+	l, worlds := linearity(t, seeds(40), "register", "", sim.Register{})
 	figure(t, "F4, 4 registers", exactly(l.Histories, "histories", 4*worlds), atLeast(l.Operations/l.Worlds, "operations in a world", 400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
 }
@@ -80,19 +82,18 @@ func TestLinearizableApart(t *testing.T) {
 // is, histories are not linearizable. Where rows of locks are deleted those of the lock are
 // not, since holders lose it to nobody, while the register's are: the guard holds.
 func TestLinearizableTwins(t *testing.T) {
-	swept := registers(sim.Guarded)
-	swept.Swept = true
 	for name, twin := range map[string]struct {
 		load sim.Register
 		lock int // % of the histories that are not linearizable as a lock
 		both int // or as a lock and a register
 	}{
-		"unguarded":              {registers(sim.Unguarded), 10, 50},
-		"whoever holds the lock": {registers(sim.Unfenced), 5, 30},
-		"rows deleted":           {swept, 30, 30},
+		"unguarded": {sim.Register{Guard: sim.Unguarded}, 10, 50},
+		"unfenced":  {sim.Register{Guard: sim.Unfenced}, 5, 30},
+		"swept":     {sim.Register{Swept: true}, 30, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, worlds, _ := linearity(t, max(seeds(20), enough), twin.load) // of fewer the shares would tell little
+			twin.load.Registers = 1
+			l, worlds := linearity(t, max(seeds(20), enough), "single", name, twin.load) // of fewer the shares would tell little
 			share := func(n int) float64 { return 100 * float64(n) / float64(l.Histories) }
 			values := atLeast(l.By.Register, "not as a register", 1)
 			if twin.load.Swept {

@@ -550,3 +550,44 @@ func TestRevokeOfAnOwnLeaseThatWasLost(t *testing.T) {
 		require.ErrorIs(t, c.Revoke(ctx, lock.Name("report")), lock.ErrNoSession)
 	})
 }
+
+// A lease that was asked back goes on, and says so, until it is given up or lost.
+func TestLeaseGoesOnAfterARevocation(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			c := w.clientOver(wire, quiet)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, c.Revoke(ctx, l.Target()))
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
+			time.Sleep(time.Minute)
+			assert.Greater(t, l.Remaining(), 10*time.Second)
+			require.NoError(t, l.Renew(ctx))
+			require.NoError(t, l.Write(ctx, w.count("n")))
+			want := lock.ErrRevoked // the first cause
+			if lost {
+				wire.cut(refused)
+				time.Sleep(time.Minute)
+				want = lock.ErrExpired
+			} else {
+				require.NoError(t, l.Release(ctx))
+			}
+			assert.Zero(t, l.Remaining())
+			require.ErrorIs(t, l.Renew(ctx), want)
+		})
+	}
+}
+
+// An end that lies further ahead than a duration can say is no end that lies back.
+func TestRecordedEndInADistantFuture(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := holder.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("expires").Set(int64(1)<<53))))
+		ops := w.requests(func() { _, err = c.TryAcquire(ctx, lock.Name("report"), lock.Fixed(time.Minute)) })
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.Len(t, ops, 1)
+	})
+}

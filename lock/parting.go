@@ -18,6 +18,7 @@ type parting struct {
 	data   Data     // what the row has then
 	commit bool     // the holder has asked for it, with what it has written
 
+	counted bool // Close waits for it
 	settled bool // done or keep was called
 }
 
@@ -26,6 +27,12 @@ type parting struct {
 func (l *Lease) part(commits bool) *parting {
 	c := l.client
 	p := &parting{lease: l, start: c.clock.instant(), commit: commits}
+	planned := false
+	defer func() {
+		if !planned { // a panic of something of the application's: nothing was sent
+			p.keep(false)
+		}
+	}()
 	stolen := errors.Is(l.cause(), ErrStolen) // there is nothing to hand over
 	if l.handed < c.config.Handoffs && l.fence < maxFence && l.run == nil && !stolen && !l.orphaned {
 		p.heir = c.room.heir(l)
@@ -47,6 +54,7 @@ func (l *Lease) part(commits bool) *parting {
 	if l.run != nil { // which is never handed over
 		p.op = l.run.end(p.op, l.nonce, commits)
 	}
+	planned = true
 	return p
 }
 
@@ -59,15 +67,17 @@ func (p *parting) reserve() bool {
 	if p.data, known = p.lease.leaves(a.data); !known {
 		return false // nobody knows what the heir would find: it acquires, and sees
 	}
-	if !c.enter() {
+	if p.counted = c.enter(); !p.counted {
 		return false
 	}
 	p.nonce = a.nonce
+	a.sending(doubt{instant: p.start, handed: p.lease.handed + 1}, a.length)
 	if a.fixed {
 		return true
 	}
 	s := c.currentSession()
 	if s == nil || !s.reserve(a.nonce) {
+		p.counted = false
 		c.work.Done()
 		return false
 	}
@@ -98,7 +108,9 @@ func (p *parting) keep(unclear bool) {
 		return
 	}
 	c, a := p.lease.client, p.heir.acquisition
-	defer c.work.Done()
+	if p.counted {
+		defer c.work.Done()
+	}
 	var left []doubt
 	if unclear {
 		left = []doubt{{instant: p.start, handed: p.lease.handed + 1}}
@@ -110,7 +122,11 @@ func (p *parting) keep(unclear bool) {
 	if !unclear {
 		return
 	}
-	if take := func() { a.takeBack(c.closing, p.nonce) }; !c.run(take) {
+	take := func() {
+		a.takeBack(c.closing, p.nonce)
+		c.room.gone(a.key, p.lease.nonce) // which may be who holds it for those who wait yet
+	}
+	if !c.run(take) {
 		take()
 	}
 }
@@ -120,6 +136,7 @@ func (p *parting) done() {
 	p.settled = true
 	l := p.lease
 	if p.commit { // what was tried in the holder's place has not been applied
+		l.committed.Store(true)
 		l.overdue.Store(false)
 		l.forestalled.Store(false)
 	}

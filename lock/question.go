@@ -99,7 +99,10 @@ func (c *Client) ask(ctx context.Context, id string, list ...question) (*session
 		table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists(), table.Or(fits...),
 	), table.ReturnNew)
 	var failed *table.ConditionError
-	if errors.As(err, &failed) && c.sessions.Owns(failed.Item) && failed.Item[attrDead] == nil {
+	if errors.As(err, &failed) && c.sessions.Owns(failed.Item) && !isDead(failed.Item) {
+		if _, bad := c.sessionOf(failed.Item); bad != nil {
+			return nil, bad
+		}
 		return nil, errAskedEnough
 	}
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 )
 
 // Renew extends a lease of its own (Fixed) to its full length from now. Leases under a
-// session are renewed in the background: for them it only says whether the lease goes on. A
-// lease that has ended stays ended.
+// session are renewed in the background: for them it only says whether the lease goes on, as one
+// does that was asked back. A lease that has ended stays ended.
 //
 // Cost: one conditional write; nothing under a session.
 func (l *Lease) Renew(ctx context.Context) error {
-	if err := l.cause(); err != nil {
+	if err := l.cause(); err != nil && (l.over.Load() == isOver || l.term.cause() != nil) {
 		return wrap("renew", err)
 	}
 	if l.session != nil {

@@ -101,19 +101,21 @@ func TestReplay(t *testing.T) {
 	figure(t, "F3, here and "+how, atLeast(len(digests), "histories of all rounds", len(once)), exactly(differ, "differ", 0))
 }
 
-// Worlds whose histories were left to chance once, in one of five runs or fewer: hence several times.
+// Worlds whose histories were left to chance once, in one of five runs or fewer: hence several times,
+// under -race, which makes each ten times as long, twice.
 func TestReplayOfWhatDifferedOnce(t *testing.T) {
 	lazily(t)
 	more := 5
 	if raceEnabled {
 		more = 1
 	}
-	for name, seed := range map[string]uint64{"leader": 4, "queue": 24, "register": 24} {
-		t.Run(name, func(t *testing.T) {
+	for _, world := range []struct {
+		name string
+		seed uint64
+	}{{"leader", 4}, {"queue", 2}, {"queue", 24}, {"register", 1}, {"register", 24}} {
+		t.Run(fmt.Sprint(world.name, world.seed), func(t *testing.T) {
 			t.Parallel()
-			load, err := sim.WorkloadNamed(name)
-			require.NoError(t, err)
-			w := seeded{load, seed}
+			w := seeded{workload(t, world.name), world.seed}
 			first := w.play(t, 1)
 			for range more {
 				require.Empty(t, sim.Difference(first.History, w.play(t, 1).History), "%v", w)
@@ -123,9 +125,9 @@ func TestReplayOfWhatDifferedOnce(t *testing.T) {
 }
 
 func (w seeded) play(t *testing.T, rounds float64) sim.Result {
-	r := w.load.Play(t, sim.Options{Seed: w.seed, Rounds: rounds, History: true}, false)
+	r := w.load.Play(t, sim.Options{Seed: w.seed, Rounds: rounds, History: true})
 	assert.NotEmpty(t, r.History)
-	assert.Empty(t, r.Violations, "%v", w)
+	complain(t, w.load, r)
 	return r
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -268,13 +270,13 @@ func (r *room) freed(l *Lease) {
 	r.changed()
 }
 
-// gone takes in that a lease of this client is over, however that came about: whoever waits
-// for it to be handed over looks at once.
-func (r *room) gone(l *Lease) {
+// gone takes in that what this client had under a nonce is over, however that came about: whoever
+// waits for it to be handed over looks at once.
+func (r *room) gone(key keys.Key, nonce string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.contests[l.key]
-	if c == nil || c.trying != nil || c.holder.Nonce != l.nonce {
+	c := r.contests[key]
+	if c == nil || c.trying != nil || c.holder.Nonce != nonce {
 		return
 	}
 	c.next = r.client.clock.Now()
@@ -291,6 +293,7 @@ func (r *room) look() {
 			return
 		case len(locks) > 0:
 			r.read(locks, sessions)
+			open = r.settle() // whoever was told an error leaves, and the next one's turn comes
 			continue
 		}
 		timer := r.client.clock.NewTimer(pause)
@@ -422,18 +425,31 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 		list = append(list, c.sessionKey(id))
 	}
 	var items []table.Item
+	var left *table.UnprocessedError
 	err := c.attempts(c.closing, maxAttempt, func(ctx context.Context, _ instant) (err error) {
 		items, err = c.table.BatchGet(ctx, list, false)
+		if errors.As(err, &left) && errors.Is(left.Err, table.ErrThrottled) {
+			return nil // some rows are on a partition that is too busy: they are looked at again with the next poll
+		}
 		return err
 	})
 	if c.closing.Err() != nil {
 		return
 	}
+	unread := map[keys.Key]bool{}
+	if left != nil {
+		for _, key := range left.Keys {
+			unread[key] = true
+		}
+	}
+	vain := r.impatient(locks, unread)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
 		for i, id := range sessions {
-			r.sawSession(id, items[len(locks)+i])
+			if !unread[list[len(locks)+i]] {
+				r.sawSession(id, items[len(locks)+i])
+			}
 		}
 	}
 	var dubious []*contest
@@ -443,6 +459,9 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 		case contest == nil, contest.trying != nil, contest.empty():
 		case err != nil:
 			contest.fail(err)
+		case vain[contest]:
+			contest.fail(left)
+		case unread[key]:
 		case r.sawLock(contest, items[i]):
 			dubious = append(dubious, contest)
 		}
@@ -450,18 +469,43 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 	r.ask(dubious)
 }
 
+// impatient lists those of the locks, some of which could not be read, that have not been read for as
+// long as the table's retry policy goes on. Of the room's goroutine only.
+func (r *room) impatient(locks []keys.Key, unread map[keys.Key]bool) map[*contest]bool {
+	r.mu.Lock()
+	looked := make([]*contest, 0, len(locks))
+	for _, key := range locks {
+		if c := r.contests[key]; c != nil {
+			looked = append(looked, c)
+		}
+	}
+	r.mu.Unlock()
+	vain := map[*contest]bool{}
+	for _, c := range looked {
+		switch {
+		case !unread[c.key]:
+			c.patience = nil
+		case c.patience == nil:
+			c.patience = r.client.table.Backoff()
+			fallthrough
+		default:
+			vain[c] = c.patience.NextBackOff() == backoff.Stop
+		}
+	}
+	return vain
+}
+
 func (r *room) sawSession(id string, item table.Item) {
 	w := r.watch(id)
-	if item == nil {
-		w.missing = true
-		return
-	}
 	row, err := r.client.sessionOf(item)
-	if err != nil && row.Dead == 0 {
+	switch {
+	case isDead(item):
+		w.dead, w.missing = true, false
+	case item == nil, err != nil:
 		w.missing = true // whoever declares it dead is told what stands there
-		return
+	default:
+		w.see(&row)
 	}
-	w.see(&row)
 }
 
 // sawLock draws conclusions from a lock row, as an eventually consistent read saw it.
@@ -486,7 +530,7 @@ func (r *room) sawLock(c *contest, item table.Item) (dubious bool) {
 	if c.holder.Held() && r.recognise(c) {
 		return false
 	}
-	if r.client.isGhost(r.client.currentSession(), &c.holder) {
+	if r.client.isGhost(nil, &c.holder) {
 		// A request that came in late has acquired for nobody, or a hand-over without
 		// an answer for somebody in this queue. Whoever tries finds out, and nobody
 		// else would: a waiter leaves its own session's locks to their holders.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -97,5 +98,67 @@ func TestManyQuestionsToOneHolder(t *testing.T) {
 		_, questions := w.waitForAll(ctx, 200, 0, 80*time.Second)
 		t.Logf("%d requests to ask about 200 locks", questions)
 		assert.LessOrEqual(t, questions, 40)
+	})
+}
+
+// What was acquired without an answer, and taken back, is not waited for as if it handed over.
+func TestTakenBackAcquisitionIsNotWaitedFor(t *testing.T) {
+	const patience = 3 * time.Second
+	for name, tc := range map[string]struct {
+		operation string
+		acquire   func(c *lock.Client, ctx context.Context) error
+	}{
+		"one": {"UpdateItem", func(c *lock.Client, ctx context.Context) error {
+			_, err := c.TryAcquire(ctx, names(2)[1])
+			return err
+		}},
+		"several": {"TransactWriteItems", func(c *lock.Client, ctx context.Context) error {
+			_, err := c.TryAcquireAll(ctx, names(2))
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{Lease: time.Hour}), w.client(lock.Config{})
+				l, err := other.Acquire(ctx, names(2)[1])
+				require.NoError(t, err)
+				_, err = c.Acquire(ctx, lock.Name("keeps the session"))
+				require.NoError(t, err)
+				got := acquireAsync(ctx, c, names(2)[1])
+				time.Sleep(10 * time.Second)
+				require.NoError(t, l.Release(ctx))
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: tc.operation})
+				start := time.Now()
+				time.AfterFunc(patience-time.Millisecond, w.engine.ClearFaults)
+				bounded, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				require.ErrorIs(t, tc.acquire(c, bounded), context.DeadlineExceeded)
+				next := <-got
+				require.NotNil(t, next)
+				assert.Less(t, time.Since(start), patience+3*time.Second)
+				require.NoError(t, next.Release(ctx))
+			})
+		})
+	}
+}
+
+// The same where a commit without an answer was to hand the lock over to somebody who has left.
+func TestTakenBackHandOverIsNotWaitedFor(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Lease: time.Hour})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		first, leave := context.WithCancel(ctx)
+		acquireAsync(first, c, lock.Name("report"))
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		time.AfterFunc(time.Second, leave)
+		require.ErrorIs(t, l.Commit(ctx, w.count("n")), table.ErrUnreachable)
+		start := time.Now()
+		next := <-got
+		require.NotNil(t, next)
+		assert.Less(t, time.Since(start), 3*time.Second)
+		require.NoError(t, next.Release(ctx))
+		assert.EqualValues(t, 1, w.counted("n"))
 	})
 }

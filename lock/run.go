@@ -16,9 +16,8 @@ type run struct {
 
 	clock clock // that tells what may have begun
 
-	ending   atomic.Int32 // what a release says of it
-	commits  atomic.Bool  // a commit, which says that it has finished, was tried
-	recorded atomic.Bool  // it is known to have succeeded
+	ending  atomic.Int32 // what a release says of it
+	commits atomic.Bool  // a commit, which says that it has finished, is under way, or may have been applied
 }
 
 const (
@@ -72,9 +71,6 @@ func (r *run) begin(op table.Op) table.Op {
 // end adds to a release what becomes of the run.
 func (r *run) end(op table.Op, nonce string, commits bool) table.Op {
 	ran, running := table.Attr(attrRan), table.Attr(attrRunning)
-	if commits {
-		r.commits.Store(true)
-	}
 	switch ending := r.ending.Load(); {
 	case commits || ending == finished:
 		return op.Changing(ran.Set(r.at), running.Remove()).If(table.Or(ran.NotExists(), ran.Less(r.at))).
@@ -88,4 +84,15 @@ func (r *run) end(op table.Op, nonce string, commits bool) table.Op {
 		return op.Changing(running.Remove())
 	}
 	return op
+}
+
+// committing takes in that a commit is about to be sent, and says whether one was before that may
+// have been applied. Like settled it can be told of no run.
+func (r *run) committing() (tried bool) { return r != nil && r.commits.Swap(true) }
+
+// refused takes in that the commit has failed.
+func (r *run) refused(tried bool, err error) {
+	if r != nil && !mayHaveApplied(err) {
+		r.commits.Store(tried)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/internal/machine"
@@ -47,10 +48,20 @@ func (c *Client) sessionKey(id string) keys.Key { return c.sessions.Key(sessionR
 
 func (c *Client) sessionOf(item table.Item) (sessionRow, error) {
 	row, err := c.sessions.Decode(item)
-	if err != nil {
+	switch {
+	case err != nil:
 		return row, errors.Join(ErrMalformed, err)
+	case !isString(item[c.scheme.Type], sessionType), item[attrBeat] == nil, item[attrDead] != nil && !isDead(item):
+		return row, ErrMalformed // no condition would ever be met
 	}
 	return row, row.check()
+}
+
+// isDead says whether a session's row says that it was declared dead, whenever that was: conditions go
+// by its being there.
+func isDead(item table.Item) bool {
+	_, ok := item[attrDead].(*types.AttributeValueMemberN)
+	return ok
 }
 
 // session is this process's session row and the one goroutine that renews it.

@@ -4,12 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/sim"
-	"github.com/mortise-go/mortise/lock"
 )
 
 var (
@@ -39,20 +40,22 @@ func lazily(t *testing.T) {
 type summary struct {
 	sim.Tally
 
-	wanted              int // seeds that there are to play
-	runs, requests, bad int // runs, and those with violations
-	virtual             float64
-	faults              int
+	wanted         int // seeds that there are to play
+	runs, requests int
+	bad            int // runs with violations
+	shown          int // runs with those that were looked for
+	virtual        float64
+	faults         int
 
 	transactions, conflicts int // TransactWriteItems, and those of them that were cancelled since they met another one
 }
 
-// simulate runs a workload once for each seed, a few at a time, and reports what it finds, or
-// returns it where a twin is expected to fail. Where go test is told to repeat tests, each
+// simulate runs a workload once for each seed, a few at a time, and reports what it finds with the
+// command that shows it; of a twin it counts in how many runs it found what shows is part of. Where go test is told to repeat tests, each
 // repetition plays other seeds, and the summary is of all up to now. It uses no more than half
 // of the time that go test has left, since others need some, and fails where that was not
 // enough.
-func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin bool, run func(w *sim.World) sim.Tally) summary {
+func simulate(t *testing.T, n int, load sim.Workload, shows string) summary {
 	t.Helper()
 	lazily(t)
 	s, first, end := sample[summary](repeated(t), n)
@@ -70,16 +73,12 @@ func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin b
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
 				for i := first + part; i < end && !late(); i += parts {
-					var tally sim.Tally
-					seed := *simFrom + uint64(i)
-					r := sim.Run(t, sim.Options{Seed: seed, Profile: profile(seed)}, func(w *sim.World) { tally = run(w) })
+					r := load.Play(t, sim.Options{Seed: *simFrom + uint64(i)})
 					mu.Lock()
-					s.add(tally, r)
+					s.add(r, shows)
 					mu.Unlock()
-					if !twin || r.Broken { // what panics has found nothing
-						for _, v := range r.Violations {
-							t.Errorf("seed %d: %s", seed, v)
-						}
+					if shows == "" || r.Broken { // what panics has found nothing
+						complain(t, load, r)
 					}
 				}
 			})
@@ -93,9 +92,20 @@ func simulate(t *testing.T, n int, profile func(seed uint64) sim.Profile, twin b
 	return *s
 }
 
+// complain fails for what has gone wrong in a world.
+func complain(t *testing.T, load sim.Workload, r sim.Result) {
+	t.Helper()
+	for _, v := range r.Violations {
+		t.Errorf("seed %d: %s", r.Seed, v)
+	}
+	if len(r.Violations) > 0 {
+		t.Log(load.Replay(r.Seed))
+	}
+}
+
 // add adds a run.
-func (s *summary) add(tally sim.Tally, r sim.Result) {
-	s.Add(tally)
+func (s *summary) add(r sim.Result, shows string) {
+	s.Add(r.Tally)
 	s.runs++
 	s.requests += r.Requests
 	s.virtual += r.Virtual.Hours()
@@ -107,27 +117,30 @@ func (s *summary) add(tally sim.Tally, r sim.Result) {
 	if len(r.Violations) > 0 {
 		s.bad++
 	}
+	if slices.ContainsFunc(r.Violations, func(v string) bool { return strings.Contains(v, shows) }) {
+		s.shown++
+	}
 }
 
 // played is that as many seeds were played as had to be.
 func (s *summary) played() measure { return atLeast(s.runs, "seeds", s.wanted) }
 
-func fair(uint64) sim.Profile { return sim.Profile{} }
-
 // F1: clients that sleep beyond their leases lose no update that was acknowledged.
 func TestLockSetGuarded(t *testing.T) {
-	s := simulate(t, seeds(1000), fair, false, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1}.Run)
+	s := play(t, "overslept", 1000)
 	figure(t, "F1, guarded", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.Refused, "writes of stale holders refused", s.runs))
 }
 
 // F2: the same without the guard shows that there was something to lose.
 func TestLockSetUnguarded(t *testing.T) {
-	s := simulate(t, seeds(100), fair, true, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1, Unguarded: true}.Run)
+	s := twinned(t, "overslept", "unguarded", 100)
 	figure(t, "F2, not guarded", s.played(), atLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20))
 }
 
 // The same as F1 while everything else goes wrong, too.
 func TestLockSetUnderFaults(t *testing.T) {
-	s := simulate(t, seeds(100), sim.Swarm, false, sim.LockSet{Clients: 8, Rounds: 20, Lease: lock.MinLease, Overslept: .1}.Run)
+	s := play(t, "lockset", 100)
 	figure(t, "F1, under faults", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.faults, "faults", s.runs))
+	twin := twinned(t, "lockset", "unguarded", 20)
+	figure(t, "F1, under faults and not guarded", twin.found(.8))
 }

@@ -14,7 +14,7 @@ import (
 // what was granted. An acquisition of several locks has one for all.
 type stake struct {
 	mu      sync.Mutex    // guards the following
-	sent    doubts        // attempts, answered or not
+	sent    doubts        // attempts, and hand-overs to this one, answered or not
 	unclear doubts        // those of them, and of hand-overs, without an answer
 	kept    []reservation // what sessions know, and stay open for, while there are doubts
 	tried   []reservation // what sessions know for as long as the acquisition goes on
@@ -48,13 +48,13 @@ func (d doubts) of(item table.Item) doubt {
 
 // sending takes in a request that is about to be sent. Those that lie back further than the lease
 // are left out, but for the first, which stands for them: what they may yet take has ended.
-func (k *stake) sending(start instant, lease time.Duration) {
+func (k *stake) sending(d doubt, lease time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for len(k.sent) > 1 && start.mono.Sub(k.sent[1].mono) > lease {
+	for len(k.sent) > 1 && d.mono.Sub(k.sent[1].mono) > lease {
 		k.sent = slices.Delete(k.sent, 1, 2)
 	}
-	k.sent = append(k.sent, doubt{instant: start})
+	k.sent = append(k.sent, d)
 }
 
 // doubt takes in a request without an answer.

@@ -23,7 +23,7 @@ func (w *sessionWatch) see(row *sessionRow) {
 	if w.since.IsZero() || row.Beat > w.row.Beat {
 		w.row, w.since = *row, w.clock.Now()
 	}
-	w.dead, w.missing = w.dead || row.Dead != 0, false
+	w.missing = false
 }
 
 // proved takes in a row that a refused write has met, which is how things are.
@@ -117,11 +117,11 @@ func (c *Client) declareDead(ctx context.Context, id string, beat int64) (*sessi
 	if !c.sessions.Owns(failed.Item) {
 		return nil, ErrNotLock
 	}
-	row, err := c.sessionOf(failed.Item)
-	switch {
-	case row.Dead != 0:
+	if isDead(failed.Item) {
 		return nil, nil
-	case err != nil:
+	}
+	row, err := c.sessionOf(failed.Item)
+	if err != nil {
 		return nil, err
 	}
 	return &row, nil

@@ -36,7 +36,8 @@ func (e *UnprocessedError) Unwrap() error { return e.Err }
 
 // drain gives chunks of work to send until nothing is left. send returns what remains of
 // its chunk; where that is not less than before, the retry policy says how long to wait
-// and when to give up. What is left is returned with the error.
+// and when to give up; under WithoutRetry nothing is waited for. What is left is returned with
+// the error.
 func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([]T) ([]T, error)) ([]T, error) {
 	var wait backoff.BackOff
 	for len(work) > 0 {
@@ -52,6 +53,12 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 		work = append(append([]T(nil), rest...), work[n:]...)
 		if len(rest) < n {
 			wait = nil // progress: the policy starts anew
+		}
+		if ctx.Value(onceKey{}) != nil {
+			if len(rest) < n {
+				continue
+			}
+			return work, ErrThrottled
 		}
 		if wait == nil {
 			wait = t.retry.backoff()

@@ -101,6 +101,13 @@ func TestBatchGetAsksAgainForWhatWasLeft(t *testing.T) {
 		require.NoError(t, err, "as long as there is progress, the policy starts anew")
 		assert.Len(t, f.faults.Sent(), 6)
 
+		f.faults.Script(f.leftKeys("1", "2"), f.leftKeys("2"), f.leftKeys("2"))
+		_, err = f.BatchGet(table.WithoutRetry(t.Context()), list, true)
+		require.ErrorAs(t, err, &undone)
+		require.ErrorIs(t, err, table.ErrThrottled)
+		assert.Equal(t, []keys.Key{key("p", "2")}, undone.Keys)
+		assert.Len(t, f.faults.Sent(), 3, "without retries, too, it goes on while there is progress, and no longer")
+
 		f.faults.Script(f.leftKeys("2"), faulty.Refuse(400, "AccessDeniedException"))
 		_, err = f.BatchGet(t.Context(), list, true)
 		require.ErrorAs(t, err, &undone)

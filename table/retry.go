@@ -123,7 +123,8 @@ func (r Retry) repeats(err error) bool {
 type onceKey struct{}
 
 // WithoutRetry returns a context under which requests are sent once, for callers that have
-// to know about every attempt.
+// to know about every attempt. Of a batch, what DynamoDB leaves undone is sent again for as
+// long as that becomes less.
 func WithoutRetry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, onceKey{}, true)
 }

@@ -168,5 +168,17 @@ func around() []Mutant {
 			New: "\tstopped := false\n\tfor _, err := range each(list, func(l *Lease) error {\n\t\tif stopped {\n\t\t\treturn nil\n\t\t}\n" +
 				"\t\terr := l.release(ctx)\n\t\tstopped = err != nil\n\t\treturn err\n\t}) {\n",
 		},
+		{
+			Name: "refused-commit-recorded", Part: Around, File: run,
+			Breaks: "runs a job again and again whose commit was refused and that has given the lock up",
+			Old:    `r.commits.Store(tried)`,
+			New:    `r.commits.Store(true)`,
+		},
+		{
+			Name: "committed-leader-campaigns", Part: Around, File: "lock/lead.go",
+			Breaks: "has a leader that has committed run once more, since it had been asked back",
+			Old:    `case l.committed.Load(), cause == nil`,
+			New:    `case cause == nil`,
+		},
 	}
 }

@@ -160,5 +160,11 @@ func death() []Mutant {
 			Old:    `if a.client.mayBeLongDead(&a.seen) {`,
 			New:    `if false && a.client.mayBeLongDead(&a.seen) {`,
 		},
+		{
+			Name: "dead-by-its-number", Part: Death, File: takeover,
+			Breaks: "tries for ever to declare a session dead whose row says that it is",
+			Old:    `if isDead(failed.Item) {`,
+			New:    `if isNumber(failed.Item[attrDead], 1) {`,
+		},
 	}
 }

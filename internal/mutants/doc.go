@@ -4,7 +4,7 @@
 // Each Mutant is one mistake of the kind that somebody could make: a condition that is
 // dropped, an answer that is ignored, a bound that is off by one. Run compiles the tests with
 // the mistake in place of the source (go test -overlay: no file of the source is touched) and
-// runs them, the fast ones first, until one fails. A mutant that survives shows a promise that
+// runs them, the one that has killed it before first (killers.txt), and then the fast ones, until one fails. A mutant that survives shows a promise that
 // no test holds.
 //
 // A kill counts only where the same test, run alone, fails with the mistake once more and
@@ -19,7 +19,7 @@
 //	make mutants TESTS='LockSet|Linearizable|CounterAdds|BankKeeps|LeadersFences|OnceWhatever|QueueIs|WrongClocks|RowsDisappear'
 //
 // A seed that has found a mistake says nothing any more once the simulation or the protocol
-// has changed: it is another world then. A Mutant therefore lists worlds in which it was Seen,
+// has changed: it is another world then. A Mutant can therefore list worlds in which it was Seen,
 // and Run and a test play them: with the mistake there have to be violations, and none
 // without. Where a mistake shows no more, Search finds other worlds:
 //

@@ -30,6 +30,10 @@ type Config struct {
 	// alone. Defaults to all; packages that have none of them are left out.
 	Tests *regexp.Regexp
 
+	// First are tests that are likely to kill mutants, by the names of these: they run before
+	// all others.
+	First map[string]string
+
 	// Flags are given to the tests of a package.
 	Flags map[string][]string
 
@@ -278,7 +282,12 @@ func (r *runner) look(ctx context.Context, m Mutant, dir string) ([]Sighting, er
 
 // suite runs one suite with a mistake.
 func (r *runner) suite(ctx context.Context, s *suite, b *binary, result *Result) error {
-	for _, tests := range s.classes {
+	classes := s.classes
+	first := r.First[result.Mutant.Name]
+	if _, has := s.took[first]; has {
+		classes = append([][]string{{first}}, classes...)
+	}
+	for _, tests := range classes {
 		for len(tests) > 0 {
 			o, err := b.run(ctx, tests, r.limit(s))
 			if err != nil {

@@ -39,7 +39,7 @@ func waiting() []Mutant {
 			Breaks: "forgets how often in a row the lock was handed over where an answer was lost",
 			Old:    `by.handed > 0 {`,
 			New:    `by.handed < 0 {`,
-			Seen:   []World{{"queue", 51}},
+			Seen:   []World{{"queue", 78}},
 		},
 		{
 			Name: "handed-over-for-ever", Part: Waiting, File: parting,
@@ -86,8 +86,8 @@ func waiting() []Mutant {
 		{
 			Name: "own-ghost-waited-for", Part: Waiting, File: room,
 			Breaks: "waits for its own session's lock to be handed over by a holder whom nobody knows",
-			Old:    `if r.client.isGhost(r.client.currentSession(), &c.holder) {`,
-			New:    `if len(c.queue) == 0 && r.client.isGhost(r.client.currentSession(), &c.holder) {`,
+			Old:    `if r.client.isGhost(nil, &c.holder) {`,
+			New:    `if len(c.queue) == 0 && r.client.isGhost(nil, &c.holder) {`,
 		},
 		{
 			Name: "gone-lease-waited-for", Part: Waiting, File: contest,
@@ -106,6 +106,48 @@ func waiting() []Mutant {
 			Breaks: "asks a session that has enough questions to answer again and again",
 			Old:    `w.busy = c.clock.soon(period)`,
 			New:    `w.busy = c.clock.soon(0 * period)`,
+		},
+		{
+			Name: "refused-hand-over-forgotten", Part: Waiting, File: parting,
+			Breaks: "counts a lease from too late that a hand-over has begun which was refused, and delivered once more",
+			Old:    "\ta.sending(doubt{instant: p.start, handed: p.lease.handed + 1}, a.length)\n",
+			New:    "",
+		},
+		{
+			Name: "ghost-waited-for-by-fixed", Part: Waiting, File: "lock/acquire.go",
+			Breaks: "has waiters for leases of their own wait for ever for a ghost of their process's session",
+			Old:    "\tif s == nil {\n\t\ts = c.currentSession()\n\t}\n",
+			New:    "",
+		},
+		{
+			Name: "unread-taken-for-missing", Part: Waiting, File: room,
+			Breaks: "takes a row that could not be read for one that is not there",
+			Old:    "\t\tcase unread[key]:\n",
+			New:    "",
+		},
+		{
+			Name: "busy-row-waited-for-ever", Part: Waiting, File: room,
+			Breaks: "never tells whoever waits for a lock that its row cannot be read",
+			Old:    `vain[c] = c.patience.NextBackOff() == backoff.Stop`,
+			New:    `vain[c] = c.patience.NextBackOff() == backoff.Stop && false`,
+		},
+		{
+			Name: "busy-row-not-waited-for", Part: Waiting, File: room,
+			Breaks: "tells whoever waits for any lock that a row cannot be read",
+			Old:    "\t\t\treturn nil // some rows",
+			New:    "\t\t\treturn err // some rows",
+		},
+		{
+			Name: "taken-back-in-silence", Part: Waiting, File: "lock/acquire.go",
+			Breaks: "has others wait for a hand-over by an acquisition that was given up",
+			Old:    "\tc.room.gone(a.key, nonce)\n",
+			New:    "",
+		},
+		{
+			Name: "taken-back-together-in-silence", Part: Waiting, File: "lock/all.go",
+			Breaks: "has others wait for a hand-over by an acquisition of several locks that was given up",
+			Old:    `c.room.gone(a.key, a.nonce)`,
+			New:    `_ = a`,
 		},
 		{
 			Name: "closed-but-not-yet", Part: Waiting, File: "lock/until.go",

@@ -13,7 +13,7 @@
 // come to rest.
 //
 // Time, timers and chance of a process come from its own Machine (internal/machine): timers
-// are late by some nanoseconds that the seed decides, so that those of one process hardly
+// are late by up to 50 µs that the seed decides, so that those of one process hardly
 // ever meet, and what is random depends on the seed, the process and the instant, not on who
 // asks first.
 //

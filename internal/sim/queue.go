@@ -130,10 +130,11 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 		q.mu.Unlock()
 	}
 	q.leave(v)
-	left, start := l.Remaining(), time.Now()
+	left, start, wall := l.Remaining(), time.Now(), x.Process.machine.Wall()
 	err = l.Release(ctx)
 	x.Releases("queue", err)
-	if err != nil || time.Since(start) >= left/2 { // by its clock it may be all: whoever it was handed to got it too late
+	// By its clock half of what was left may be all: whoever it was handed to got it too late.
+	if took := max(time.Since(start), x.Process.machine.Wall().Sub(wall)); err != nil || took >= left/2 {
 		q.mu.Lock()
 		q.failed[x.Process] = append(q.failed[x.Process], time.Now())
 		q.mu.Unlock()
@@ -225,7 +226,7 @@ func (q *queue) checkHandovers(in []*visit) (handed int) {
 			row = 0
 		}
 		if row++; row == handoffs+1 {
-			q.world.Violation("process %d has handed the lock over more than %d times in a row", v.process.id, handoffs)
+			q.world.Violation("process %d has handed the lock over more than %d times in a row, up to fence %d", v.process.id, handoffs, v.fence)
 		}
 	}
 	return handed

@@ -20,7 +20,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(5) {
 				run := func() string {
-					r := load.Play(t, sim.Options{Seed: seed, History: true}, false)
+					r := load.Play(t, sim.Options{Seed: seed, History: true})
 					assert.Empty(t, r.Violations, "seed %d", seed)
 					assert.Zero(t, r.Missing, "seed %d", seed)
 					return r.History
@@ -64,8 +64,8 @@ func TestSameInstantSameOrder(t *testing.T) {
 func TestHistoryChangesNothing(t *testing.T) {
 	load := sim.Workloads()[0]
 	for seed := range uint64(5) {
-		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .2, History: true}, false)
-		bare := load.Play(t, sim.Options{Seed: seed, Rounds: .2}, false)
+		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .2, History: true})
+		bare := load.Play(t, sim.Options{Seed: seed, Rounds: .2})
 		require.Empty(t, bare.History)
 		kept.History, kept.Events = "", nil
 		assert.Equal(t, kept, bare)
@@ -76,29 +76,43 @@ func TestHistoryChangesNothing(t *testing.T) {
 // world.
 func TestRoundsAndSeeds(t *testing.T) {
 	load := sim.Workloads()[0]
-	all := load.Play(t, sim.Options{Seed: 1, Rounds: .5, History: true}, false)
-	some := load.Play(t, sim.Options{Seed: 1, Rounds: .1, History: true}, false)
-	other := load.Play(t, sim.Options{Seed: 2, Rounds: .1, History: true}, false)
+	all := load.Play(t, sim.Options{Seed: 1, Rounds: .5, History: true})
+	some := load.Play(t, sim.Options{Seed: 1, Rounds: .1, History: true})
+	other := load.Play(t, sim.Options{Seed: 2, Rounds: .1, History: true})
 	assert.Less(t, some.Requests, all.Requests)
 	assert.NotEqual(t, some.Digest(), other.Digest())
 	assert.Contains(t, sim.Difference(some.History, other.History), "the histories differ from line 1 on")
 }
 
-// A twin that is named stands in for the first one, and the workload stays what it is.
+// A twin that is named stands in for the workload, and the first one where none is.
 func TestTwins(t *testing.T) {
+	histories, played := map[string]string{}, 0
 	for _, load := range sim.Workloads() {
-		for _, twin := range load.Twins {
-			with, err := load.With(twin.Name)
+		o := sim.Options{Seed: 1, Rounds: .4, History: true}
+		played += 1 + len(load.Twins)
+		plain := load.Play(t, o)
+		histories[plain.Digest()] = load.Name
+		require.NotEmpty(t, load.Twins, load.Name)
+		for _, named := range load.Twins {
+			l, twin, err := load.Twin(named.Name)
 			require.NoError(t, err)
-			o := sim.Options{Seed: 1, Rounds: .1, History: true}
-			plain := load.Play(t, o, false).History
-			assert.Empty(t, sim.Difference(plain, with.Play(t, o, false).History), "%s", load.Name)
-			r := with.Play(t, o, true)
-			assert.False(t, r.Broken, "%s, %s: %v", load.Name, twin.Name, r.Violations)
-			_, err = with.With(twin.Name)
+			name := load.Name + " " + named.Name
+			assert.Equal(t, named.About, twin.About, name)
+			assert.Equal(t, "go run ./internal/sim/cmd/replay -workload "+load.Name+" -twin="+named.Name+" -seed 7", l.Replay(7))
+			r := l.Play(t, o)
+			assert.False(t, r.Broken, "%s: %v", name, r.Violations)
+			histories[r.Digest()] = name
+			_, _, err = l.Twin(named.Name)
 			require.ErrorContains(t, err, "has no twin")
 		}
+		first, twin, err := load.Twin("")
+		require.NoError(t, err)
+		assert.Equal(t, load.Twins[0].Name, twin.Name)
+		assert.Contains(t, first.Replay(1), "-twin="+twin.Name)
+		_, _, err = load.Twin("nonsense")
+		require.ErrorContains(t, err, `has no twin "nonsense"; there are`)
 	}
+	assert.Len(t, histories, played, "each is another world")
 }
 
 func TestWorkloadNamed(t *testing.T) {

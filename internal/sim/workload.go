@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-go/mortise/lock"
 )
 
 // Workload is something that processes do in a world, with a checker for what comes of it.
@@ -13,21 +15,23 @@ type Workload struct {
 	About string
 	Unit  string // what its Tally counts as acknowledged, refused and unknown; empty for writes
 
-	// Run does it and reports violations to the world. The negative twin does it without what
-	// is checked (a guard, a fence): over some seeds its checker must find violations.
-	Run func(w *World, twin bool) Tally
+	// Run does it and reports violations to the world.
+	Run func(w *World) Tally
 
-	// Twins are further negative twins, for what the checker would not find with the first.
+	// Twins are negative twins, one at least: the same without what is checked.
 	Twins []Twin
 
 	// Profile is the weather that it is made for. Defaults to Swarm.
 	Profile func(seed uint64) Profile
+
+	twin string // which twin of the workload it is; empty for none
 }
 
-// Twin is a negative twin of a workload.
+// Twin is a negative twin of a workload: over some seeds its checker must find violations.
 type Twin struct {
 	Name  string
 	About string
+	Shows string // what one of them says at least: each check has a twin that it finds
 	Run   func(w *World) Tally
 }
 
@@ -39,142 +43,226 @@ func (l Workload) Counts() string {
 	return l.Unit
 }
 
-// With is the workload with the twin of that name, one of Twins, as its only one.
-func (l Workload) With(name string) (Workload, error) {
+// Twin is the workload's negative twin of that name, as a workload; the first one where name is
+// empty.
+func (l Workload) Twin(name string) (Workload, Twin, error) {
 	names := make([]string, 0, len(l.Twins))
 	for _, twin := range l.Twins {
-		if twin.Name != name {
+		if name != "" && twin.Name != name {
 			names = append(names, twin.Name)
 			continue
 		}
-		run := l.Run
-		l.Run = func(w *World, twinned bool) Tally {
-			if twinned {
-				return twin.Run(w)
-			}
-			return run(w, false)
-		}
-		l.Twins = nil
-		return l, nil
+		l.Run, l.twin, l.Twins = twin.Run, twin.Name, nil
+		return l, twin, nil
 	}
-	return Workload{}, fmt.Errorf("workload %s has no twin %q; there are %q", l.Name, name, names)
+	return Workload{}, Twin{}, fmt.Errorf("workload %s has no twin %q; there are %q", l.Name, name, names)
+}
+
+// Replay is the command that shows a seed.
+func (l Workload) Replay(seed uint64) string {
+	command := "go run ./internal/sim/cmd/replay -workload " + l.Name
+	if l.twin != "" {
+		command += " -twin=" + l.twin
+	}
+	return fmt.Sprint(command, " -seed ", seed)
 }
 
 // Workloads are all of them.
 func Workloads() []Workload {
 	return []Workload{
 		{
-			Name: "lockset", About: "clients take turns in adding to a set (Jepsen's test); the twin writes without the guard",
-			Run: func(w *World, twin bool) Tally {
-				return LockSet{Clients: 8, Rounds: w.Rounds(20), Overslept: .1, Unguarded: twin}.Run(w)
-			},
+			Name: "lockset", About: "clients take turns in adding to a set (Jepsen's test)",
+			Run: func(w *World) Tally { return theSet(w, LockSet{}) },
+			Twins: []Twin{{
+				Name: "unguarded", About: "writes do not depend on the lock", Shows: "was acknowledged and is lost",
+				Run: func(w *World) Tally { return theSet(w, LockSet{Unguarded: true}) },
+			}},
 		},
 		{
-			Name: "counter", About: "clients add to a counter through conflicting transactions; the twin repeats unknown ones as new ones",
+			Name: "overslept", About: "the lock set in fair weather, with the shortest leases: clients sleep beyond them, and nothing else goes wrong",
+			Profile: func(uint64) Profile { return Profile{} },
+			Run:     func(w *World) Tally { return theSet(w, LockSet{Lease: lock.MinLease}) },
+			Twins: []Twin{{
+				Name: "unguarded", About: "writes do not depend on the lock", Shows: "was acknowledged and is lost",
+				Run: func(w *World) Tally { return theSet(w, LockSet{Lease: lock.MinLease, Unguarded: true}) },
+			}},
+		},
+		{
+			Name: "counter", About: "clients add to a counter through conflicting transactions",
 			Profile: CounterProfile,
-			Run: func(w *World, twin bool) Tally {
-				return Counter{Clients: 8, Rounds: w.Rounds(20), Adds: 5, Overslept: .01, Anew: twin}.Run(w)
-			},
-		},
-		{
-			Name: "bank", About: "money is moved between accounts that are locked together; the twin writes without the guard",
-			Run: func(w *World, twin bool) Tally {
-				return theBank(w, Bank{Unguarded: twin})
-			},
+			Run:     func(w *World) Tally { return theCounter(w, Counter{}) },
 			Twins: []Twin{{
-				Name: "one lock", About: "only the account that is debited is locked",
-				Run: func(w *World) Tally { return theBank(w, Bank{OneLock: true}) },
+				Name: "anew", About: "unknown transactions are repeated as new ones", Shows: "is there 2 times",
+				Run: func(w *World) Tally { return theCounter(w, Counter{Anew: true}) },
 			}},
 		},
 		{
-			Name: "leader", About: "leaders write their fences to a log and to a resource outside; the twin's resource does not compare them",
-			Run: func(w *World, twin bool) Tally {
-				return theLeader(w, Leader{Uncompared: twin})
-			},
-			Twins: []Twin{{
-				Name: "unguarded", About: "lines of the log do not depend on the lock",
-				Run: func(w *World) Tally { return theLeader(w, Leader{Unguarded: true}) },
-			}},
-		},
-		{
-			Name: "every", About: "instances run a job once per interval; the twin writes what a run does apart from its record",
-			Profile: EveryProfile,
-			Run: func(w *World, twin bool) Tally {
-				return theJob(w, Every{Apart: twin})
-			},
-			Twins: []Twin{{
-				Name: "forgetful", About: "some runs do nothing and say that they have",
-				Run: func(w *World) Tally { return theJob(w, Every{Forgetful: true}) },
-			}},
-		},
-		{
-			Name: "queue", About: "many goroutines of a few processes wait for one lock; in the twin each process has one of its own",
-			Unit:    "visits",
-			Profile: QueueProfile,
-			Run: func(w *World, twin bool) Tally {
-				return theQueue(w, Queue{Apart: twin})
-			},
+			Name: "bank", About: "money is moved between accounts that are locked together",
+			Run: func(w *World) Tally { return theBank(w, Bank{}) },
 			Twins: []Twin{
 				{
-					Name: "greedy", About: "processes give the lock away to none but their own",
+					Name: "unguarded", About: "writes do not depend on the locks", Shows: "the accounts have",
+					Run: func(w *World) Tally { return theBank(w, Bank{Unguarded: true}) },
+				},
+				{
+					Name: "one-lock", About: "only the account that is debited is locked", Shows: "an audit under all locks finds",
+					Run: func(w *World) Tally { return theBank(w, Bank{OneLock: true}) },
+				},
+			},
+		},
+		{
+			Name: "leader", About: "leaders write their fences to a log and to a resource outside",
+			Run: func(w *World) Tally { return theLeader(w, Leader{}) },
+			Twins: []Twin{
+				{
+					Name: "uncompared", About: "the resource outside does not compare fences", Shows: "the register goes back",
+					Run: func(w *World) Tally { return theLeader(w, Leader{Uncompared: true}) },
+				},
+				{
+					Name: "unguarded", About: "lines of the log do not depend on the lock", Shows: "the log's fences decrease",
+					Run: func(w *World) Tally { return theLeader(w, Leader{Unguarded: true}) },
+				},
+			},
+		},
+		{
+			Name: "every", About: "instances run a job once per interval",
+			Profile: EveryProfile,
+			Run:     func(w *World) Tally { return theJob(w, Every{}) },
+			Twins: []Twin{
+				{
+					Name: "apart", About: "what a run does is written apart from its record", Shows: "was run twice",
+					Run: func(w *World) Tally { return theJob(w, Every{Apart: true}) },
+				},
+				{
+					Name: "forgetful", About: "some runs do nothing and say that they have", Shows: "was forgotten",
+					Run: func(w *World) Tally { return theJob(w, Every{Forgetful: true}) },
+				},
+			},
+		},
+		{
+			Name: "queue", About: "many goroutines of a few processes wait for one lock",
+			Unit:    "visits",
+			Profile: QueueProfile,
+			Run:     func(w *World) Tally { return theQueue(w, Queue{}) },
+			Twins: []Twin{
+				{
+					Name: "apart", About: "each process has a lock of its own", Shows: "was given out after fence",
+					Run: func(w *World) Tally { return theQueue(w, Queue{Apart: true}) },
+				},
+				{
+					Name: "greedy", About: "processes give the lock away to none but their own", Shows: "times in a row",
 					Run: func(w *World) Tally { return theQueue(w, Queue{Greedy: true}) },
 				},
 				{
-					Name: "unordered", About: "each waiter has a client of its own",
+					Name: "unordered", About: "each waiter has a client of its own", Shows: "came first and was served after",
 					Run: func(w *World) Tally { return theQueue(w, Queue{Unordered: true}) },
 				},
 			},
 		},
 		{
-			Name: "clocks", About: "a lock set and a counter under wrong clocks; the twin's set is written without the guard",
+			Name: "clocks", About: "a lock set and a counter under wrong clocks",
 			Profile: ClocksProfile,
-			Run: func(w *World, twin bool) Tally {
-				return Clocks{
-					Set:     LockSet{Clients: 6, Rounds: w.Rounds(15), Overslept: .05, Unguarded: twin},
-					Counter: Counter{Clients: 4, Rounds: w.Rounds(10), Adds: 3, Overslept: .05},
-				}.Run(w)
-			},
-		},
-		{
-			Name: "deletion", About: "rows of locks expire, are deleted by hand, or are restored from a backup; the twin's fences begin at one then",
-			Profile: DeletionProfile,
-			Run: func(w *World, twin bool) Tally {
-				return theDeletion(w, Deletion{Rewound: twin})
-			},
+			Run:     func(w *World) Tally { return theClocks(w, LockSet{}) },
 			Twins: []Twin{{
-				Name: "brief", About: "no holder puts off the deletion of its row",
-				Run: func(w *World) Tally { return theDeletion(w, Deletion{Brief: true}) },
+				Name: "unguarded", About: "writes to the set do not depend on the lock", Shows: "was acknowledged and is lost",
+				Run: func(w *World) Tally { return theClocks(w, LockSet{Unguarded: true}) },
 			}},
 		},
 		{
-			Name: "register", About: "clients read and change registers under locks, linearizably; the twin writes without the guard",
+			Name: "deletion", About: "rows of locks expire, are deleted by hand, or are restored from a backup",
+			Profile: DeletionProfile,
+			Run:     func(w *World) Tally { return theDeletion(w, Deletion{}) },
+			Twins: []Twin{
+				{
+					Name: "rewound", About: "fences begin at one where a row was deleted", Shows: "was given out after fence",
+					Run: func(w *World) Tally { return theDeletion(w, Deletion{Rewound: true}) },
+				},
+				{
+					Name: "brief", About: "no holder puts off the deletion of its row", Shows: "time to live has deleted",
+					Run: func(w *World) Tally { return theDeletion(w, Deletion{Brief: true}) },
+				},
+			},
+		},
+		{
+			Name: "register", About: "clients read and change four registers under locks, linearizably",
 			Profile: func(seed uint64) Profile { return Swarm(seed).Hastened(3) },
-			Run: func(w *World, twin bool) Tally {
-				r := Register{Clients: 8, Operations: w.Rounds(50), Overslept: .1}
-				if twin {
-					r.Guard = Unguarded
-				}
-				return r.Run(w).Tally
+			Run:     func(w *World) Tally { return TheRegisters(w, Register{}).Tally },
+			Twins: []Twin{{
+				Name: "unguarded", About: "writes do not depend on the lock", Shows: "not linearizable",
+				Run: func(w *World) Tally { return TheRegisters(w, Register{Guard: Unguarded}).Tally },
+			}},
+		},
+		{
+			Name: "single", About: "clients read and change one register under a lock, linearizably",
+			Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1}).Tally },
+			Twins: []Twin{
+				{
+					Name: "unguarded", About: "writes do not depend on the lock", Shows: "not linearizable as a register",
+					Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1, Guard: Unguarded}).Tally },
+				},
+				{
+					Name: "unfenced", About: "writes depend on somebody's holding the lock", Shows: "not linearizable as a register",
+					Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1, Guard: Unfenced}).Tally },
+				},
+				{
+					Name: "swept", About: "rows of locks are deleted while they are held", Shows: "not linearizable as a lock",
+					Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1, Swept: true}).Tally },
+				},
 			},
 		},
 		{
-			Name: "versions", About: "clients add to the same rows of an entity with versions; the twin has none",
+			Name: "versions", About: "clients add to the same rows of an entity with versions",
 			Profile: EntityProfile,
-			Run: func(w *World, twin bool) Tally {
-				return Versions{Clients: 8, Rounds: w.Rounds(20), Blind: twin}.Run(w)
-			},
+			Run:     func(w *World) Tally { return theVersions(w, Versions{}) },
+			Twins: []Twin{{
+				Name: "blind", About: "the entity has no versions", Shows: "was acknowledged and is lost",
+				Run: func(w *World) Tally { return theVersions(w, Versions{Blind: true}) },
+			}},
 		},
 		{
-			Name: "unique", About: "clients create, change and delete rows with a unique value; the twin's is not",
+			Name: "unique", About: "clients create, change and delete rows with a unique value",
 			Profile: EntityProfile,
-			Run: func(w *World, twin bool) Tally {
-				return Unique{Clients: 8, Rounds: w.Rounds(20), Shared: twin}.Run(w)
-			},
+			Run:     func(w *World) Tally { return theUniques(w, Unique{}) },
+			Twins: []Twin{{
+				Name: "shared", About: "the value is not unique", Shows: "have the same value",
+				Run: func(w *World) Tally { return theUniques(w, Unique{Shared: true}) },
+			}},
 		},
 	}
 }
 
-// These are the sizes in which workloads with several twins are played.
+// These are the sizes in which workloads and their twins are played.
+
+func theSet(w *World, s LockSet) Tally {
+	s.Clients, s.Rounds, s.Overslept = 8, w.Rounds(20), .1
+	return s.Run(w)
+}
+
+func theCounter(w *World, c Counter) Tally {
+	c.Clients, c.Rounds, c.Adds, c.Overslept = 8, w.Rounds(20), 5, .01
+	return c.Run(w)
+}
+
+func theClocks(w *World, s LockSet) Tally {
+	s.Clients, s.Rounds, s.Overslept = 6, w.Rounds(15), .05
+	return Clocks{Set: s, Counter: Counter{Clients: 4, Rounds: w.Rounds(10), Adds: 3, Overslept: .05}}.Run(w)
+}
+
+// TheRegisters runs the workloads register and single, and says more of them than a Tally does.
+func TheRegisters(w *World, r Register) Linearity {
+	r.Clients, r.Operations, r.Overslept = 8, w.Rounds(50), .1
+	return r.Run(w)
+}
+
+func theVersions(w *World, v Versions) Tally {
+	v.Clients, v.Rounds = 8, w.Rounds(20)
+	return v.Run(w)
+}
+
+func theUniques(w *World, u Unique) Tally {
+	u.Clients, u.Rounds = 8, w.Rounds(20)
+	return u.Run(w)
+}
 
 func theBank(w *World, b Bank) Tally {
 	b.Accounts, b.Clients, b.Rounds, b.Audits, b.Overslept = 6, 6, w.Rounds(15), 6, .1
@@ -229,11 +317,11 @@ func WorkloadNamed(name string) (Workload, error) {
 
 // Play runs the workload under the profile that the seed decides. It is what the
 // replay command shows of a seed.
-func (l Workload) Play(t *testing.T, o Options, twin bool) Result {
+func (l Workload) Play(t *testing.T, o Options) Result {
 	t.Helper()
 	o.Profile = l.Weather(o.Seed)
 	var tally Tally
-	r := Run(t, o, func(w *World) { tally = l.Run(w, twin) })
+	r := Run(t, o, func(w *World) { tally = l.Run(w) })
 	r.Tally = tally
 	return r
 }

@@ -19,7 +19,7 @@ func TestWorldsEndInBadWeather(t *testing.T) {
 	for seed := range uint64(20) {
 		short := sim.Range{Least: time.Millisecond, Most: 2 * time.Second}
 		p := sim.Profile{Pauses: time.Second, Suspends: time.Second, Cuts: time.Second, Crashes: 5 * time.Second, StopFor: short, Slow: .2, SlowBy: short}
-		sim.Run(t, sim.Options{Seed: seed, Profile: p}, func(w *sim.World) {
+		r := sim.Run(t, sim.Options{Seed: seed, Profile: p}, func(w *sim.World) {
 			for _, name := range []string{"a", "b", "c"} {
 				w.Supervise(name, func(p *sim.Process) {
 					locks := p.Locks(lock.Config{Lease: 3 * time.Second, HomeRegion: tabletest.Region})
@@ -35,6 +35,11 @@ func TestWorldsEndInBadWeather(t *testing.T) {
 			}
 			time.Sleep(10*time.Second + time.Duration(seed)*time.Microsecond)
 		})
+		assert.False(t, r.Broken, "seed %d", seed)
+		assert.Empty(t, r.Violations, "seed %d", seed)
+		for _, kind := range []string{"paused", "crashed"} {
+			assert.NotZero(t, r.Faults[kind], "seed %d: %s", seed, kind)
+		}
 	}
 }
 
@@ -159,7 +164,7 @@ func TestRelics(t *testing.T) {
 	require.NoError(t, err)
 	deleted, between := 0, 0
 	for seed := range uint64(12) {
-		r := load.Play(t, sim.Options{Seed: seed, Rounds: .1, History: true}, false)
+		r := load.Play(t, sim.Options{Seed: seed, Rounds: .1, History: true})
 		assert.Empty(t, r.Violations, "seed %d", seed)
 		assert.NotContains(t, r.History, "ancestor")
 		assert.Less(t, r.Virtual, 2*time.Hour)
@@ -241,7 +246,7 @@ func TestShortWorldsMeetTheirWeather(t *testing.T) {
 		require.NoError(t, err)
 		met := map[string]int{}
 		for seed := range uint64(20) {
-			for kind, n := range load.Play(t, sim.Options{Seed: seed}, false).Faults {
+			for kind, n := range load.Play(t, sim.Options{Seed: seed}).Faults {
 				met[kind] += n
 			}
 		}

@@ -1,8 +1,10 @@
 // Command mutants breaks the lock protocol in every way of its list, one at a time, and shows
 // which test notices.
 //
-//	mutants [-run REGEXP] [-tests REGEXP] [-seeds 0-29] [-parallel N] [-list]
+//	mutants [-run REGEXP] [-tests REGEXP] [-seeds 0-29] [-parallel N] [-record] [-list]
 //	mutants -search WORKLOAD,WORKLOAD|all [-seeds 0-99] [-run REGEXP] [-parallel N]
+//
+// Tests that have killed a mutant before run first; -record writes down which those are.
 //
 // With -tests only those tests run, and the sum says what they kill alone:
 //
@@ -40,13 +42,14 @@ type settings struct {
 	tests    *regexp.Regexp // nil for all
 	parallel int
 	list     bool
+	record   bool
 	search   []string  // workloads
 	seeds    cli.Seeds // of a search or of the simulations in the tests
 }
 
 func main() {
 	os.Exit(cli.Settings(flag.CommandLine, "mutants",
-		"mutants [-run REGEXP] [-tests REGEXP | -search WORKLOADS] [-seeds 0-99] [-parallel N] [-list]", parse).run())
+		"mutants [-run REGEXP] [-tests REGEXP | -search WORKLOADS] [-seeds 0-99] [-parallel N] [-record] [-list]", parse).run())
 }
 
 func parse(f *flag.FlagSet, args []string) (settings, error) {
@@ -55,13 +58,14 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	tests := f.String("tests", "", "run the tests alone whose names match `regexp`")
 	f.IntVar(&s.parallel, "parallel", runtime.NumCPU(), "how `many` mutants run at once, or worlds are played")
 	f.BoolVar(&s.list, "list", false, "list the mutants and run none")
+	f.BoolVar(&s.record, "record", false, "write down which tests have killed the mutants, to run first the next time")
 	search := f.String("search", "", "look for worlds of these `workloads` (a list with commas, or all) in which the mutants show")
 	f.Var(&s.seeds, "seeds", "the `first-last` seeds to search, 0-99 if not given, or that each simulation in the tests of lock plays, 0-29")
 	if err := cli.Parse(f, args); err != nil {
 		return s, err
 	}
 	given := cli.Given(f)
-	for _, pair := range [][2]string{{"list", "tests"}, {"list", "search"}, {"list", "parallel"}, {"list", "seeds"}, {"search", "tests"}} {
+	for _, pair := range [][2]string{{"list", "tests"}, {"list", "search"}, {"list", "parallel"}, {"list", "seeds"}, {"search", "tests"}, {"list", "record"}, {"search", "record"}} {
 		if given[pair[0]] && given[pair[1]] {
 			return s, fmt.Errorf("-%s does not go with -%s", pair[1], pair[0])
 		}
@@ -155,12 +159,18 @@ func (s settings) judge(ctx context.Context, out io.Writer) (int, error) {
 	if s.tests != nil {
 		report.Tests = s.tests.String()
 	}
-	_, err = mutants.Run(ctx, mutants.Config{
+	results, err := mutants.Run(ctx, mutants.Config{
 		Root: ".", Mutants: s.mutants, Packages: packages, Tests: s.tests, Parallel: s.parallel, Began: report.Began, Done: report.Done,
+		First: mutants.Killers(),
 		Flags: map[string][]string{"lock": {fmt.Sprintf("-sim.from=%d", s.seeds.First), fmt.Sprintf("-sim.seeds=%d", s.seeds.Last-s.seeds.First+1)}},
 	})
 	if err != nil {
 		return 2, err
+	}
+	if s.record {
+		if err := mutants.Record("internal/mutants/killers.txt", results); err != nil {
+			return 2, err
+		}
 	}
 	switch survived, broken, unseen := report.Sum(); {
 	case broken > 0:

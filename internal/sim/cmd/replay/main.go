@@ -1,7 +1,7 @@
 // Command replay runs one seed of a simulated world and shows what happened.
 //
-//	replay -seed N [-workload lockset] [-twin] [-requests] [-from 10s -to 20s] [-width 120]
-//	replay -digest [-seeds 0-9] [-workload lockset] [-twin]
+//	replay -seed N [-workload lockset] [-twin[=name]] [-requests] [-from 10s -to 20s] [-width 120]
+//	replay -digest [-seeds 0-9] [-workload lockset] [-twin[=name]]
 //
 // It prints what the world is like, a picture of who held what when, the events, and what
 // came of it. With -digest it prints a fingerprint of the history of each workload and seed,
@@ -18,6 +18,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ import (
 type settings struct {
 	seeds    cli.Seeds
 	loads    []sim.Workload
-	twin     bool
+	twin     twin
 	rounds   float64
 	digest   bool
 	requests bool
@@ -59,7 +60,7 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	seed := f.Uint64("seed", 0, "what decides everything")
 	f.Var(&s.seeds, "seeds", "the `first-last` seeds, for -digest")
 	load := f.String("workload", "", "its `name`: "+strings.Join(sim.WorkloadNames(), ", ")+"; defaults to lockset, and with -digest to all")
-	f.BoolVar(&s.twin, "twin", false, "run the workload without what it checks: violations are what has to come")
+	f.Var(&s.twin, "twin", "run the workload without what it checks, as its twin of this `name` or, without one, as the first: violations are what has to come")
 	f.Float64Var(&s.rounds, "rounds", 1, "how many of its rounds the workload plays, as a `share`")
 	f.BoolVar(&s.digest, "digest", false, "print fingerprints of histories")
 	f.BoolVar(&s.requests, "requests", false, "list requests, too")
@@ -97,7 +98,36 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 		}
 		s.loads = []sim.Workload{l}
 	}
+	if !s.twin.wanted {
+		return s, nil
+	}
+	for i, l := range s.loads {
+		var err error
+		if s.loads[i], _, err = l.Twin(s.twin.name); err != nil {
+			return s, err
+		}
+	}
 	return s, nil
+}
+
+// twin is which one is wanted: a flag that may stand alone, for the first one.
+type twin struct {
+	wanted bool
+	name   string
+}
+
+func (*twin) IsBoolFlag() bool { return true }
+
+func (w *twin) String() string { return w.name }
+
+// Set is for package flag.
+func (w *twin) Set(name string) error {
+	if wanted, err := strconv.ParseBool(name); err == nil {
+		*w = twin{wanted: wanted}
+	} else {
+		*w = twin{wanted: true, name: name}
+	}
+	return nil
 }
 
 // goTogether says whether the flags that were given do.
@@ -128,7 +158,7 @@ func width() int {
 func (s settings) digests(t *testing.T, out io.Writer) {
 	for _, l := range s.loads {
 		for seed := range s.seeds.All() {
-			r := l.Play(t, sim.Options{Seed: seed, Rounds: s.rounds, History: true}, s.twin)
+			r := l.Play(t, sim.Options{Seed: seed, Rounds: s.rounds, History: true})
 			fmt.Fprintln(out, l.Name, seed, r.Digest())
 		}
 	}
@@ -137,9 +167,9 @@ func (s settings) digests(t *testing.T, out io.Writer) {
 // show runs a seed and shows it.
 func (s settings) show(t *testing.T, out io.Writer) int {
 	l := s.loads[0]
-	r := l.Play(t, sim.Options{Seed: s.seeds.First, Rounds: s.rounds, History: true}, s.twin)
+	r := l.Play(t, sim.Options{Seed: s.seeds.First, Rounds: s.rounds, History: true})
 	fmt.Fprintf(out, "seed %d, workload %s: %s\n", r.Seed, l.Name, l.About)
-	if s.twin {
+	if s.twin.wanted {
 		fmt.Fprintln(out, "This is the twin: violations are what has to come.")
 	}
 	if s.rounds < 1 {

@@ -72,6 +72,11 @@ func TestShowViolations(t *testing.T) {
 	assert.Equal(t, 1, parsed(t, "-seed 2 -twin -rounds .5").show(t, &out))
 	assert.Contains(t, out.String(), "was acknowledged and is lost")
 	assert.Contains(t, out.String(), "This is the twin")
+	assert.Equal(t, parsed(t, "").loads[0].Replay(0), parsed(t, "-twin=false").loads[0].Replay(0))
+	for _, args := range []string{"-workload queue -twin=greedy", "-digest -workload queue -twin=greedy"} {
+		assert.Contains(t, parsed(t, args).loads[0].Replay(3), "-workload queue -twin=greedy -seed 3")
+	}
+	assert.Contains(t, parsed(t, "-twin=1 -workload queue").loads[0].Replay(3), "-workload queue -twin=apart -seed 3")
 }
 
 func TestDigests(t *testing.T) {
@@ -79,7 +84,7 @@ func TestDigests(t *testing.T) {
 	parsed(t, "-digest -seeds 3-4 -rounds .1 -workload lockset").digests(t, &out)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 2)
-	r := sim.Workloads()[0].Play(t, sim.Options{Seed: 3, Rounds: .1, History: true}, false)
+	r := sim.Workloads()[0].Play(t, sim.Options{Seed: 3, Rounds: .1, History: true})
 	assert.Equal(t, "lockset 3 "+r.Digest(), lines[0])
 	assert.True(t, strings.HasPrefix(lines[1], "lockset 4 "), lines[1])
 }
@@ -102,6 +107,7 @@ func TestWrongArguments(t *testing.T) {
 		"-digest -seed 1 -seeds 2-3": "-seed ", "-nonsense": "-nonsense",
 		"-seeds 0-9": "-digest", "-digest -seeds 9-0": "less", "-digest -seeds 9": "first-last", "-rounds 0": "-rounds",
 		"-from 5s -to 1s": "no span", "-from -1s": "no span", "-width 3": "-width", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
+		"-twin=nonsense": `no twin "nonsense"; there are ["unguarded"]`, "-digest -twin=greedy": `no twin "greedy"`,
 	} {
 		f := flag.NewFlagSet("replay", flag.ContinueOnError)
 		f.SetOutput(io.Discard)

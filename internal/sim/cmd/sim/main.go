@@ -107,7 +107,7 @@ func (p plan) play(t *testing.T) int {
 func (p plan) one(t *testing.T, load sim.Workload, seed uint64) sim.Result {
 	result := sim.Result{Seed: seed, Violations: []string{"the world did not come to its end"}}
 	t.Run(load.Name+" "+strconv.FormatUint(seed, 10), func(t *testing.T) {
-		result = load.Play(t, sim.Options{Seed: seed, Rounds: p.rounds}, false)
+		result = load.Play(t, sim.Options{Seed: seed, Rounds: p.rounds})
 	})
 	return result
 }

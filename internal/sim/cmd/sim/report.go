@@ -66,7 +66,7 @@ func (r *report) add(load sim.Workload, got sim.Result) {
 	if r.plan.rounds < 1 {
 		rounds = fmt.Sprintf(" -rounds %g", r.plan.rounds)
 	}
-	r.lines = append(r.lines, fmt.Sprintf("  go run ./internal/sim/cmd/replay -workload %s -seed %d%s", load.Name, got.Seed, rounds))
+	r.lines = append(r.lines, "  "+load.Replay(got.Seed)+rounds)
 }
 
 // show shows how far it is until ctx ends, and what has been violated.

@@ -54,17 +54,17 @@ func TestProgressOnATerminal(t *testing.T) {
 
 // A world that breaks down is a violation, and others go on.
 func TestBrokenWorlds(t *testing.T) {
-	broken := sim.Workload{Name: "broken", Run: func(*sim.World, bool) sim.Tally { return sim.Tally{} }}
+	broken := sim.Workload{Name: "broken", Run: func(*sim.World) sim.Tally { return sim.Tally{} }}
 	p := plan{rounds: 1}
 	assert.Empty(t, p.one(t, broken, 1).Violations)
-	broken.Run = func(w *sim.World, _ bool) sim.Tally {
+	broken.Run = func(w *sim.World) sim.Tally {
 		w.Violation("a violation")
 		return sim.Tally{Lost: 1}
 	}
 	got := p.one(t, broken, 2)
 	assert.Equal(t, []string{"a violation"}, got.Violations)
 	assert.Equal(t, 1, got.Tally.Lost)
-	broken.Run = func(*sim.World, bool) sim.Tally { panic("something") }
+	broken.Run = func(*sim.World) sim.Tally { panic("something") }
 	got = p.one(t, broken, 3)
 	require.Len(t, got.Violations, 1)
 	assert.Contains(t, got.Violations[0], "the workload broke down: something\n")

@@ -1,0 +1,146 @@
+package lock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// busy is a table with one row on a partition that is too busy to be read: batches hand its key back.
+type busy struct {
+	to   aws.HTTPClient
+	pk   string
+	over atomic.Bool // it is busy no more
+}
+
+type batchOf struct {
+	Keys           []map[string]map[string]string
+	ConsistentRead bool
+}
+
+func (b *busy) Do(r *http.Request) (*http.Response, error) {
+	if b.over.Load() || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchGetItem") {
+		return b.to.Do(r)
+	}
+	var in struct {
+		RequestItems           map[string]batchOf
+		ReturnConsumedCapacity string
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	left := map[string]batchOf{}
+	for name, batch := range in.RequestItems {
+		var rest []map[string]map[string]string
+		for _, key := range batch.Keys {
+			if key["pk"]["S"] == b.pk {
+				left[name] = batchOf{Keys: []map[string]map[string]string{key}}
+			} else {
+				rest = append(rest, key)
+			}
+		}
+		if batch.Keys = rest; len(rest) == 0 {
+			delete(in.RequestItems, name)
+		} else {
+			in.RequestItems[name] = batch
+		}
+	}
+	out := map[string]any{"Responses": map[string]any{}}
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}, "X-Amzn-Requestid": {"busy"}}, Request: r}
+	if len(in.RequestItems) > 0 {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		if answer, err = b.to.Do(r); err != nil {
+			return nil, err
+		}
+		if err := json.NewDecoder(answer.Body).Decode(&out); err != nil {
+			return nil, err
+		}
+	}
+	if len(left) > 0 {
+		out["UnprocessedKeys"] = left
+	}
+	text, err := json.Marshal(out)
+	answer.Header.Del("X-Amz-Crc32")
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return answer, err
+}
+
+// A row that cannot be read for now keeps nobody waiting who waits for other locks. Whoever waits for
+// that lock hears of it when it has lasted for as long as the table's policy goes on.
+func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasts time.Duration
+		want  error
+	}{
+		"for a while": {5 * time.Second, nil},
+		"for long":    {time.Hour, table.ErrThrottled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				to := &busy{to: w.engine.HTTPClient(), pk: "LOCK#busy"}
+				waiter, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, waiter.Close(ctx)) }()
+				holder := w.client(lock.Config{})
+				held := map[string]*lock.Lease{}
+				for _, name := range []string{"another", "busy", "dead"} { // before and behind it in a request
+					held[name], err = holder.Acquire(ctx, lock.Name(name))
+					require.NoError(t, err)
+				}
+				way := &line{to: w.engine.HTTPClient()}
+				_, err = w.clientOver(way, lock.Config{}).Acquire(ctx, lock.Name("taken over"))
+				require.NoError(t, err)
+				way.cut(refused)
+
+				start := time.Now()
+				waits := func(name string) <-chan time.Duration {
+					done := make(chan time.Duration, 1)
+					go func() {
+						l, err := waiter.Acquire(ctx, lock.Name(name))
+						if name == "busy" && c.want != nil {
+							assert.ErrorIs(t, err, c.want)
+							assert.NotErrorIs(t, err, context.DeadlineExceeded)
+						} else if assert.NoError(t, err) {
+							assert.NoError(t, l.Release(ctx))
+						}
+						done <- time.Since(start)
+					}()
+					return done
+				}
+				another, hot, dead, died := waits("another"), waits("busy"), waits("dead"), waits("taken over")
+				time.AfterFunc(c.lasts, func() { to.over.Store(true) })
+				time.Sleep(4 * time.Second)
+				require.NoError(t, held["another"].Release(ctx))
+				require.NoError(t, held["dead"].Release(ctx))
+				assert.Less(t, <-another, 6*time.Second)
+				assert.Less(t, <-dead, 6*time.Second)
+				if c.want == nil {
+					time.Sleep(10 * time.Second)
+					require.NoError(t, held["busy"].Release(ctx))
+				}
+				assert.Greater(t, <-hot, 9*time.Second)
+				assert.LessOrEqual(t, <-died, 21*time.Second)
+				if c.want != nil {
+					require.NoError(t, held["busy"].Release(ctx))
+				}
+			})
+		})
+	}
+}
