@@ -425,11 +425,11 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 		list = append(list, c.sessionKey(id))
 	}
 	var items []table.Item
-	var left *table.UnprocessedError
+	var busy *table.UnprocessedError // some rows are on a partition that is too busy: they are for the next poll
 	err := c.attempts(c.closing, maxAttempt, func(ctx context.Context, _ instant) (err error) {
 		items, err = c.table.BatchGet(ctx, list, false)
-		if errors.As(err, &left) && errors.Is(left.Err, table.ErrThrottled) {
-			return nil // some rows are on a partition that is too busy: they are looked at again with the next poll
+		if errors.Is(err, table.ErrThrottled) && errors.As(err, &busy) {
+			return nil
 		}
 		return err
 	})
@@ -437,8 +437,8 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 		return
 	}
 	unread := map[keys.Key]bool{}
-	if left != nil {
-		for _, key := range left.Keys {
+	if busy != nil {
+		for _, key := range busy.Keys {
 			unread[key] = true
 		}
 	}
@@ -460,7 +460,7 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 		case err != nil:
 			contest.fail(err)
 		case vain[contest]:
-			contest.fail(left)
+			contest.fail(busy)
 		case unread[key]:
 		case r.sawLock(contest, items[i]):
 			dubious = append(dubious, contest)

@@ -162,3 +162,24 @@ func TestTakenBackHandOverIsNotWaitedFor(t *testing.T) {
 		assert.EqualValues(t, 1, w.counted("n"))
 	})
 }
+
+// A look that had to be sent twice shows what it has read.
+func TestLookThatWasRepeatedIsLookedAt(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(waiting, c, lock.Name("report"))
+		require.NoError(t, l.Release(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "BatchGetItem", Times: 1})
+		looks := 0
+		for _, operation := range w.requests(func() { require.NotNil(t, <-got) }) {
+			if operation == "BatchGetItem" {
+				looks++
+			}
+		}
+		assert.Equal(t, 2, looks)
+	})
+}

@@ -134,8 +134,8 @@ func waiting() []Mutant {
 		{
 			Name: "busy-row-not-waited-for", Part: Waiting, File: room,
 			Breaks: "tells whoever waits for any lock that a row cannot be read",
-			Old:    "\t\t\treturn nil // some rows",
-			New:    "\t\t\treturn err // some rows",
+			Old:    "errors.As(err, &busy) {\n\t\t\treturn nil\n",
+			New:    "errors.As(err, &busy) {\n\t\t\treturn err\n",
 		},
 		{
 			Name: "taken-back-in-silence", Part: Waiting, File: "lock/acquire.go",
