@@ -21,6 +21,7 @@ func guarding() []Mutant {
 			Breaks: "writes without the guard",
 			Old:    `append(ops[:at:at], guards...)...)`,
 			New:    `ops[:at:at]...)`,
+			Seen:   []World{{"overslept", 1}},
 		},
 		{
 			Name: "refusal-untold", Part: Guarding, File: guard,
