@@ -28,12 +28,12 @@ type seeded struct {
 
 func (w seeded) String() string { return fmt.Sprint(w.load.Name, " ", w.seed) }
 
-// worlds are those of all workloads, with n seeds each.
-func worlds(n int) (list []seeded) {
-	for seed := range n {
-		for _, load := range sim.Workloads() {
-			list = append(list, seeded{load, uint64(seed)})
-		}
+// worlds are those from the first to below the end of a list that has no end: each seed has one of each
+// workload.
+func worlds(first, end int) (list []seeded) {
+	loads := sim.Workloads()
+	for i := first; i < end; i++ {
+		list = append(list, seeded{loads[i%len(loads)], uint64(i / len(loads))})
 	}
 	return list
 }
@@ -43,17 +43,15 @@ func worlds(n int) (list []seeded) {
 func TestReplay(t *testing.T) {
 	lazily(t)
 	loads := len(sim.Workloads())
-	n, between := (900+loads-1)/loads, 5 // 900 histories, and 55 between builds
+	n, between := (900+loads-1)/loads, 5 // 900 histories, and 65 between builds
 	other, how := "-race", "with the race detector"
 	if raceEnabled {
 		n, between = n/10, 2
 		other, how = "-race=false", "without the race detector"
 	}
 	repetition := repeated(t)
-	first, end := repetition.share(n * loads)
-	twice := worlds(n)[first:min(end, n*loads)]
-	first, end = repetition.share(between * loads)
-	once := worlds(between)[first:min(end, between*loads)]
+	twice := worlds(repetition.share(n * loads))
+	once := worlds(repetition.share(between * loads))
 	elsewhere := make(chan map[string]string, 1)
 	go func() {
 		defer close(elsewhere)
