@@ -133,9 +133,10 @@ func TestEveryFault(t *testing.T) {
 						}
 					})
 				}
-				least = least * 9 / 10 // how often somebody looks who waits, chance decides
+				// How often somebody looks who waits, chance decides: here, and when the calls were
+				// counted that are struck.
+				figure(t, "F5, "+s.name, atLeast(struck, "faults tried", least*2/3), exactly(violations, "violations", 0))
 				goal.Add(int64(least))
-				figure(t, "F5, "+s.name, atLeast(struck, "faults tried", least), exactly(violations, "violations", 0))
 				broken.Add(int64(violations))
 			})
 		}
@@ -149,7 +150,7 @@ func TestEveryFault(t *testing.T) {
 	if once {
 		figure(t, "F5, paused", atLeast(int(came.Load()), "times somebody else had the lock meanwhile", 5*len(list)/share()))
 	}
-	figure(t, "F5, total", atLeast(kinds.all, "faults tried", int(goal.Load())), exactly(int(broken.Load()), "violations", 0))
+	figure(t, "F5, total", atLeast(kinds.all, "faults tried", int(goal.Load())*9/10), exactly(int(broken.Load()), "violations", 0))
 }
 
 // F5, two at a time, by chance: what the answer to the first has made of the client, the

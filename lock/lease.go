@@ -236,8 +236,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		return wrap("release", failed.Err)
 	case p.heir != nil && isString(failed.Item[attrNonce], p.nonce):
 		// An earlier attempt was applied and its answer lost, perhaps one of an earlier call.
-		by := append(p.heir.acquisition.doubts(), doubt{instant: p.start}).of(failed.Item)
-		p.start = by.instant
+		p.start = append(p.heir.acquisition.doubts(), p.request()).of(failed.Item).instant
 		p.done()
 	case p.heir == nil:
 		p.done() // by an earlier attempt, whoever may have acquired since

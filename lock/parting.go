@@ -71,7 +71,7 @@ func (p *parting) reserve() bool {
 		return false
 	}
 	p.nonce = a.nonce
-	a.sending(doubt{instant: p.start, handed: p.lease.handed + 1}, a.length)
+	a.sending(p.request(), a.length)
 	if a.fixed {
 		return true
 	}
@@ -84,6 +84,9 @@ func (p *parting) reserve() bool {
 	p.under = s
 	return true
 }
+
+// request is what the heir knows of the hand-over, should the row name it.
+func (p *parting) request() doubt { return doubt{instant: p.start, handed: p.lease.handed + 1} }
 
 // abort is keep, where a panic has come before that and done.
 func (p *parting) abort() {
@@ -113,7 +116,7 @@ func (p *parting) keep(unclear bool) {
 	}
 	var left []doubt
 	if unclear {
-		left = []doubt{{instant: p.start, handed: p.lease.handed + 1}}
+		left = []doubt{p.request()}
 	}
 	if c.room.back(p.heir, p.under, left...) {
 		return // where it may have been applied, the heir will recognise it
@@ -169,7 +172,7 @@ func (p *parting) done() {
 		// The session has ended meanwhile: the heir waits on, and acquires under another one.
 		var left []doubt
 		if released != nil {
-			left = []doubt{{instant: p.start, handed: next.handed}}
+			left = []doubt{p.request()}
 		}
 		l.client.room.back(p.heir, nil, left...)
 		return

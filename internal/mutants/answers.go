@@ -3,7 +3,7 @@ package mutants
 // answers breaks how answers are understood that were lost, came late or twice, and what
 // becomes of calls that nobody waits for any more.
 func answers() []Mutant {
-	const row, acquire, lease, question = "lock/row.go", "lock/acquire.go", "lock/lease.go", "lock/question.go"
+	const row, acquire, lease, question, look = "lock/row.go", "lock/acquire.go", "lock/lease.go", "lock/question.go", "lock/look.go"
 	return []Mutant{
 		{
 			Name: "own-acquisition-ignored", Part: Answers, File: acquire,
@@ -96,13 +96,13 @@ func answers() []Mutant {
 			New:    "\t\t\ta.abandon(ctx)\n\t\t}\n",
 		},
 		{
-			Name: "own-nonce-not-told", Part: Answers, File: "lock/room.go",
+			Name: "own-nonce-not-told", Part: Answers, File: look,
 			Breaks: "has a waiter wait for itself that the row names already",
 			Old:    `if c.holder.Held() && r.recognise(c) {`,
 			New:    `if false && r.recognise(c) {`,
 		},
 		{
-			Name: "own-fixed-nonce-not-told", Part: Answers, File: "lock/room.go",
+			Name: "own-fixed-nonce-not-told", Part: Answers, File: look,
 			Breaks: "has a waiter for a lease of its own wait for itself",
 			Old:    `if c.holder.Held() && r.recognise(c) {`,
 			New:    `if c.holder.Session != "" && r.recognise(c) {`,
@@ -152,8 +152,8 @@ func answers() []Mutant {
 		{
 			Name: "heir-from-the-release", Part: Answers, File: lease,
 			Breaks: "counts an heir's lease from the release that finds it handed over already",
-			Old:    `p.start = by.instant`,
-			New:    `_ = by`,
+			Old:    `p.start = append(p.heir.acquisition.doubts(), p.request()).of(failed.Item).instant`,
+			New:    `p.request()`,
 		},
 		{
 			Name: "abandoned-left-behind", Part: Answers, File: acquire,
@@ -168,7 +168,7 @@ func answers() []Mutant {
 			New:    "\tctx, cancel := context.WithCancel(ctx)\n",
 		},
 		{
-			Name: "ghost-not-asked-about", Part: Answers, File: "lock/room.go",
+			Name: "ghost-not-asked-about", Part: Answers, File: look,
 			Breaks: "waits for ever for a holder whom nobody knows",
 			Old:    `r.ask(dubious)`,
 			New:    `_ = dubious`,

@@ -2,7 +2,7 @@ package mutants
 
 // death breaks how it is known that a holder is dead, and what is re-checked then.
 func death() []Mutant {
-	const row, acquire, takeover, contest, room = "lock/row.go", "lock/acquire.go", "lock/takeover.go", "lock/contest.go", "lock/room.go"
+	const row, acquire, takeover, contest, look = "lock/row.go", "lock/acquire.go", "lock/takeover.go", "lock/contest.go", "lock/look.go"
 	return []Mutant{
 		{
 			Name: "skew-in-the-wrong-direction", Part: Death, File: acquire,
@@ -137,7 +137,7 @@ func death() []Mutant {
 			New:    "\tc.holder = *r\n\tc.holder.Lease = minPoll.Milliseconds()\n\tif same {\n",
 		},
 		{
-			Name: "session-observed-for-a-poll", Part: Death, File: room,
+			Name: "session-observed-for-a-poll", Part: Death, File: look,
 			Breaks: "takes a session for silent after one poll instead of a lease",
 			Old:    "\tw.see(&row)\n",
 			New:    "\trow.Lease = minPoll.Milliseconds()\n\tw.see(&row)\n",

@@ -4,8 +4,8 @@
 // Each Mutant is one mistake of the kind that somebody could make: a condition that is
 // dropped, an answer that is ignored, a bound that is off by one. Run compiles the tests with
 // the mistake in place of the source (go test -overlay: no file of the source is touched) and
-// runs them, the one that has killed it before first (killers.txt), and then the fast ones, until one fails. A mutant that survives shows a promise that
-// no test holds.
+// runs them, the one that has killed it before first (killers.txt), and then the fast ones, until
+// one fails. A mutant that survives shows a promise that no test holds.
 //
 // A kill counts only where the same test, run alone, fails with the mistake once more and
 // passes without, so a test that fails now and then, or on a busy machine, kills nothing. A

@@ -2,7 +2,7 @@ package mutants
 
 // waiting breaks queues, polls, and how a lock is handed over within the process.
 func waiting() []Mutant {
-	const row, room, parting, contest = "lock/row.go", "lock/room.go", "lock/parting.go", "lock/contest.go"
+	const row, room, look, parting, contest = "lock/row.go", "lock/room.go", "lock/look.go", "lock/parting.go", "lock/contest.go"
 	return []Mutant{
 		{
 			Name: "handed-over-with-the-nonce", Part: Waiting, File: parting,
@@ -78,13 +78,13 @@ func waiting() []Mutant {
 			New:    `d = max(d, 0)`,
 		},
 		{
-			Name: "stale-read-believed", Part: Waiting, File: room,
+			Name: "stale-read-believed", Part: Waiting, File: look,
 			Breaks: "takes a read that lags behind for how things are",
 			Old:    `if row.Held() && c.newer(&row) {`,
 			New:    `if row.Held() {`,
 		},
 		{
-			Name: "own-ghost-waited-for", Part: Waiting, File: room,
+			Name: "own-ghost-waited-for", Part: Waiting, File: look,
 			Breaks: "waits for its own session's lock to be handed over by a holder whom nobody knows",
 			Old:    `if r.client.isGhost(nil, &c.holder) {`,
 			New:    `if len(c.queue) == 0 && r.client.isGhost(nil, &c.holder) {`,
@@ -96,13 +96,13 @@ func waiting() []Mutant {
 			New:    `if r.client.owns(c.holder.Session) {`,
 		},
 		{
-			Name: "looks-apart", Part: Waiting, File: room,
+			Name: "looks-apart", Part: Waiting, File: look,
 			Breaks: "looks at each lock with a request of its own",
 			Old:    `if !c.pause && !now.Before(c.early) {`,
 			New:    `if false {`,
 		},
 		{
-			Name: "asked-one-by-one", Part: Waiting, File: room,
+			Name: "asked-one-by-one", Part: Waiting, File: look,
 			Breaks: "asks a session that has enough questions to answer again and again",
 			Old:    `w.busy = c.clock.soon(period)`,
 			New:    `w.busy = c.clock.soon(0 * period)`,
@@ -110,7 +110,7 @@ func waiting() []Mutant {
 		{
 			Name: "refused-hand-over-forgotten", Part: Waiting, File: parting,
 			Breaks: "counts a lease from too late that a hand-over has begun which was refused, and delivered once more",
-			Old:    "\ta.sending(doubt{instant: p.start, handed: p.lease.handed + 1}, a.length)\n",
+			Old:    "\ta.sending(p.request(), a.length)\n",
 			New:    "",
 		},
 		{
@@ -120,19 +120,19 @@ func waiting() []Mutant {
 			New:    "",
 		},
 		{
-			Name: "unread-taken-for-missing", Part: Waiting, File: room,
+			Name: "unread-taken-for-missing", Part: Waiting, File: look,
 			Breaks: "takes a row that could not be read for one that is not there",
 			Old:    "\t\tcase unread[key]:\n",
 			New:    "",
 		},
 		{
-			Name: "busy-row-waited-for-ever", Part: Waiting, File: room,
+			Name: "busy-row-waited-for-ever", Part: Waiting, File: look,
 			Breaks: "never tells whoever waits for a lock that its row cannot be read",
 			Old:    `vain[c] = c.patience.NextBackOff() == backoff.Stop`,
 			New:    `vain[c] = c.patience.NextBackOff() == backoff.Stop && false`,
 		},
 		{
-			Name: "busy-row-not-waited-for", Part: Waiting, File: room,
+			Name: "busy-row-not-waited-for", Part: Waiting, File: look,
 			Breaks: "tells whoever waits for any lock that a row cannot be read",
 			Old:    "errors.As(err, &busy) {\n\t\t\treturn nil\n",
 			New:    "errors.As(err, &busy) {\n\t\t\treturn err\n",

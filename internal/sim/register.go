@@ -39,11 +39,8 @@ type Register struct {
 	Swept      bool // negative twin: now and then a lock's row is deleted while the lock is held
 }
 
-// Linearity is what came of a run.
+// Linearity is what came of histories.
 type Linearity struct {
-	Tally
-
-	Worlds     int
 	Histories  int     // one for each register, each judged by all models
 	Operations int     // of all histories
 	Undecided  int     // histories of which a model could not tell whether they are linearizable
@@ -56,8 +53,6 @@ type Verdict struct{ Lock, Register, Object int }
 
 // Add adds another one.
 func (l *Linearity) Add(o Linearity) {
-	l.Tally.Add(o.Tally)
-	l.Worlds += o.Worlds
 	l.Histories += o.Histories
 	l.Operations += o.Operations
 	l.Undecided += o.Undecided
@@ -68,7 +63,7 @@ func (l *Linearity) Add(o Linearity) {
 }
 
 // Run runs the workload and checks it.
-func (s Register) Run(w *World) Linearity {
+func (s Register) Run(w *World) Tally {
 	if s.Lease == 0 {
 		s.Lease = 5 * time.Second
 	}
@@ -353,17 +348,17 @@ func (c *registrant) release(ctx context.Context, of int, l *lock.Lease, again b
 }
 
 // check looks at the registers for the last time, and at their histories.
-func (r *registers) check() (l Linearity) {
+func (r *registers) check() (tally Tally) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l.Worlds = 1
+	l := &tally.Linearity
 	for of, history := range r.history {
 		value, err := valueAt(r.world.Context(), r.world.Table(), r.key(of))
 		r.world.must(err)
 		history = append(history, &operation{kind: reads, outcome: succeeded, read: value, call: r.now(), ret: r.now()})
 		l.Operations += len(history)
 		for _, o := range history {
-			l.count(o)
+			tally.wrote(o)
 		}
 		history = closed(history)
 		l.Histories++
@@ -386,18 +381,18 @@ func (r *registers) check() (l Linearity) {
 			l.Undecided++
 		}
 	}
-	return l
+	return tally
 }
 
-// count counts what became of a write.
-func (l *Linearity) count(o *operation) {
+// wrote counts what became of a write.
+func (t *Tally) wrote(o *operation) {
 	switch {
 	case o.wrote == 0:
 	case o.outcome == succeeded:
-		l.Acknowledged++
+		t.Acknowledged++
 	case o.outcome == lost:
-		l.Refused++
+		t.Refused++
 	default:
-		l.Unknown++
+		t.Unknown++
 	}
 }

@@ -186,27 +186,27 @@ func Workloads() []Workload {
 		{
 			Name: "register", About: "clients read and change four registers under locks, linearizably",
 			Profile: func(seed uint64) Profile { return Swarm(seed).Hastened(3) },
-			Run:     func(w *World) Tally { return TheRegisters(w, Register{}).Tally },
+			Run:     func(w *World) Tally { return theRegisters(w, Register{}) },
 			Twins: []Twin{{
 				Name: "unguarded", About: "writes do not depend on the lock", Shows: "not linearizable",
-				Run: func(w *World) Tally { return TheRegisters(w, Register{Guard: Unguarded}).Tally },
+				Run: func(w *World) Tally { return theRegisters(w, Register{Guard: Unguarded}) },
 			}},
 		},
 		{
 			Name: "single", About: "clients read and change one register under a lock, linearizably",
-			Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1}).Tally },
+			Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1}) },
 			Twins: []Twin{
 				{
 					Name: "unguarded", About: "writes do not depend on the lock", Shows: "not linearizable as a register",
-					Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1, Guard: Unguarded}).Tally },
+					Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1, Guard: Unguarded}) },
 				},
 				{
 					Name: "unfenced", About: "writes depend on somebody's holding the lock", Shows: "not linearizable as a register",
-					Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1, Guard: Unfenced}).Tally },
+					Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1, Guard: Unfenced}) },
 				},
 				{
 					Name: "swept", About: "rows of locks are deleted while they are held", Shows: "not linearizable as a lock",
-					Run: func(w *World) Tally { return TheRegisters(w, Register{Registers: 1, Swept: true}).Tally },
+					Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1, Swept: true}) },
 				},
 			},
 		},
@@ -248,8 +248,7 @@ func theClocks(w *World, s LockSet) Tally {
 	return Clocks{Set: s, Counter: Counter{Clients: 4, Rounds: w.Rounds(10), Adds: 3, Overslept: .05}}.Run(w)
 }
 
-// TheRegisters runs the workloads register and single, and says more of them than a Tally does.
-func TheRegisters(w *World, r Register) Linearity {
+func theRegisters(w *World, r Register) Tally {
 	r.Clients, r.Operations, r.Overslept = 8, w.Rounds(50), .1
 	return r.Run(w)
 }
@@ -334,6 +333,8 @@ type Tally struct {
 	Acquired int // locks, where the workload counts them
 	Audits   int // of what has to be so on the way, that were completed
 	Handed   int // locks that one goroutine of a process has handed over to another
+
+	Linearity // of registers, whose histories are judged
 }
 
 // All is how many attempts there were.
@@ -349,4 +350,5 @@ func (t *Tally) Add(o Tally) {
 	t.Acquired += o.Acquired
 	t.Audits += o.Audits
 	t.Handed += o.Handed
+	t.Linearity.Add(o.Linearity)
 }
