@@ -9,10 +9,10 @@ import (
 
 // F4: what clients of a lock and a register have done, and been told, could have happened one
 // after the other: as a lock, as a register, and as both. A world has one history: of 8 clients
-// with 50 operations each, and a little more, since whatever was begun is ended.
+// with 400 operations each, and a little more, since whatever was begun is ended.
 func TestLinearizable(t *testing.T) {
-	l := play(t, "single", 200)
-	figure(t, "F4", exactly(l.Histories, "histories of a world each", l.wanted), atLeast(l.Operations/l.Histories, "operations each", 400),
+	l := simulate(t, seeds(200), workload(t, "single").Longer(8), "")
+	figure(t, "F4", exactly(l.Histories, "histories of a world each", l.wanted), atLeast(l.Operations/l.Histories, "operations each", 8*400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
 	t.Logf("writes: %d acknowledged, %d refused, %d without an answer", l.Acknowledged, l.Refused, l.Unknown)
 	assert.NotZero(t, l.Refused, "no lock was lost before a write")

@@ -43,15 +43,15 @@ func worlds(first, end int) (list []seeded) {
 func TestReplay(t *testing.T) {
 	lazily(t)
 	loads := len(sim.Workloads())
-	n, between := (900+loads-1)/loads, 5 // 900 histories, and 65 between builds
+	n := (900 + loads - 1) / loads
 	other, how := "-race", "with the race detector"
 	if raceEnabled {
-		n, between = n/10, 2
+		n /= 10
 		other, how = "-race=false", "without the race detector"
 	}
 	repetition := repeated(t)
 	twice := worlds(repetition.share(n * loads))
-	once := worlds(repetition.share(between * loads))
+	once := worlds(repetition.share(2 * loads))
 	elsewhere := make(chan map[string]string, 1)
 	go func() {
 		defer close(elsewhere)

@@ -203,7 +203,7 @@ const (
 
 // patience is how many steps a search may take. It is not bounded by time, of which none
 // passes meanwhile, and which would not be the same twice.
-const patience = 200_000
+const patience = 2_000_000
 
 // check says whether a history fits the model.
 func (m model) check(history []*operation) verdict {

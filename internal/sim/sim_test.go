@@ -82,6 +82,10 @@ func TestRoundsAndSeeds(t *testing.T) {
 	assert.Less(t, some.Requests, all.Requests)
 	assert.NotEqual(t, some.Digest(), other.Digest())
 	assert.Contains(t, sim.Difference(some.History, other.History), "the histories differ from line 1 on")
+	longer := load.Longer(5)
+	same := longer.Play(t, sim.Options{Seed: 1, Rounds: .1, History: true})
+	assert.Equal(t, all.Digest(), same.Digest())
+	assert.Equal(t, "go run ./internal/sim/cmd/replay -workload "+load.Name+" -rounds 5 -seed 1", longer.Replay(1))
 }
 
 // A twin that is named stands in for the workload, and the first one where none is.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,7 +25,8 @@ type Workload struct {
 	// Profile is the weather that it is made for. Defaults to Swarm.
 	Profile func(seed uint64) Profile
 
-	twin string // which twin of the workload it is; empty for none
+	twin   string  // which twin of the workload it is; empty for none
+	rounds float64 // how many times as many it plays; 0 for as many
 }
 
 // Twin is a negative twin of a workload: over some seeds its checker must find violations.
@@ -58,11 +60,20 @@ func (l Workload) Twin(name string) (Workload, Twin, error) {
 	return Workload{}, Twin{}, fmt.Errorf("workload %s has no twin %q; there are %q", l.Name, name, names)
 }
 
+// Longer is the workload with so many times its rounds.
+func (l Workload) Longer(times float64) Workload {
+	l.rounds = times * cmp.Or(l.rounds, 1)
+	return l
+}
+
 // Replay is the command that shows a seed.
 func (l Workload) Replay(seed uint64) string {
 	command := "go run ./internal/sim/cmd/replay -workload " + l.Name
 	if l.twin != "" {
 		command += " -twin=" + l.twin
+	}
+	if l.rounds != 0 {
+		command += fmt.Sprint(" -rounds ", l.rounds)
 	}
 	return fmt.Sprint(command, " -seed ", seed)
 }
@@ -319,6 +330,7 @@ func WorkloadNamed(name string) (Workload, error) {
 func (l Workload) Play(t *testing.T, o Options) Result {
 	t.Helper()
 	o.Profile = l.Weather(o.Seed)
+	o.Rounds = cmp.Or(o.Rounds, 1) * cmp.Or(l.rounds, 1)
 	var tally Tally
 	r := Run(t, o, func(w *World) { tally = l.Run(w) })
 	r.Tally = tally

@@ -23,7 +23,7 @@ type Options struct {
 	Seed    uint64
 	Profile Profile
 	History bool         // whether to keep one; what is checked does not depend on it
-	Rounds  float64      // how many of their rounds workloads play; defaults to 1, for all
+	Rounds  float64      // how many of their rounds workloads play, of more than 1 for longer; defaults to 1
 	Schema  table.Schema // of the world's table; its name defaults to "app"
 }
 

@@ -61,7 +61,7 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	f.Var(&s.seeds, "seeds", "the `first-last` seeds, for -digest")
 	load := f.String("workload", "", "its `name`: "+strings.Join(sim.WorkloadNames(), ", ")+"; defaults to lockset, and with -digest to all")
 	f.Var(&s.twin, "twin", "run the workload without what it checks, as its twin of this `name` or, without one, as the first: violations are what has to come")
-	f.Float64Var(&s.rounds, "rounds", 1, "how many of its rounds the workload plays, as a `share`")
+	f.Float64Var(&s.rounds, "rounds", 1, "how many of its rounds the workload plays, as a `share`: of more than 1, it goes on for longer")
 	f.BoolVar(&s.digest, "digest", false, "print fingerprints of histories")
 	f.BoolVar(&s.requests, "requests", false, "list requests, too")
 	f.DurationVar(&s.from, "from", 0, "show what happened from then on, in virtual time")
@@ -77,8 +77,8 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 		s.seeds = cli.Seeds{First: *seed, Last: *seed}
 	}
 	switch {
-	case s.rounds <= 0 || s.rounds > 1:
-		return s, fmt.Errorf("-rounds: %g is not more than 0 and at most 1", s.rounds)
+	case !(s.rounds > 0 && s.rounds <= 100): // nor what is no number
+		return s, fmt.Errorf("-rounds: %g is not more than 0 and at most 100", s.rounds)
 	case s.from < 0 || s.to < 0 || s.to > 0 && s.to < s.from:
 		return s, fmt.Errorf("-from %v -to %v is no span of time", s.from, s.to)
 	case s.width < 0 || s.width > 0 && s.width < 40:
@@ -172,7 +172,7 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 	if s.twin.wanted {
 		fmt.Fprintln(out, "This is the twin: violations are what has to come.")
 	}
-	if s.rounds < 1 {
+	if s.rounds != 1 {
 		fmt.Fprintf(out, "It plays %g of its rounds.\n", s.rounds)
 	}
 	fmt.Fprintln(out, "\nThe world:")

@@ -105,7 +105,7 @@ func TestWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"-digest -from 1s": "-from", "-digest -to 1s": "-to", "-digest -requests": "-requests", "-digest -width 90": "-width",
 		"-digest -seed 1 -seeds 2-3": "-seed ", "-nonsense": "-nonsense",
-		"-seeds 0-9": "-digest", "-digest -seeds 9-0": "less", "-digest -seeds 9": "first-last", "-rounds 0": "-rounds",
+		"-seeds 0-9": "-digest", "-digest -seeds 9-0": "less", "-digest -seeds 9": "first-last", "-rounds 0": "-rounds", "-rounds 101": "-rounds", "-rounds NaN": "-rounds",
 		"-from 5s -to 1s": "no span", "-from -1s": "no span", "-width 3": "-width", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
 		"-twin=nonsense": `no twin "nonsense"; there are ["unguarded"]`, "-digest -twin=greedy": `no twin "greedy"`,
 	} {
