@@ -79,8 +79,12 @@ func TestHoldTenThousand(t *testing.T) {
 		}
 		wait.Wait()
 		require.False(t, t.Failed())
-		synctest.Wait() // those that acquired are gone
-		more := runtime.NumGoroutine() - goroutines
+		more := locks
+		for range 5 { // at rest: a request has goroutines of its own, and so has the runtime at times
+			time.Sleep(700 * time.Millisecond)
+			synctest.Wait()
+			more = min(more, runtime.NumGoroutine()-goroutines)
+		}
 		w.engine.ResetRequests()
 		time.Sleep(held)
 		renewals, lost := 0, 0
