@@ -429,7 +429,7 @@ func TestRevokeOfAnAcquisitionUnderWay(t *testing.T) {
 // A request of a holder that comes in late once more, after others have held the lock, names
 // its nonce again: that gives the old lease nothing back.
 func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
-	for _, does := range []string{"write", "guard", "set data", "commit", "release", "hand over"} {
+	for _, does := range []string{"write", "guard", "set data", "commit", "release"} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c, op := w.client(lock.Config{}), w.client(lock.Config{})
 			w.engine.ResetRequests()
@@ -466,13 +466,47 @@ func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 				r, err := op.Inspect(ctx, lock.Name("report"))
 				require.NoError(t, err)
 				require.False(t, r.Held(), "nobody holds it")
-			case "hand over":
-				got := acquireAsync(ctx, c, lock.Name("report"))
-				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrLost)
-				next := <-got
-				require.NotNil(t, next)
-				require.Greater(t, next.Fence(), r.Fence)
 			}
+		})
+	}
+}
+
+// Nor can it be handed over, by a holder that nobody has told, to somebody who has not looked since.
+func TestGhostHasNothingHandedOver(t *testing.T) {
+	for _, commits := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c, op := w.client(lock.Config{}), w.client(lock.Config{})
+			w.engine.ResetRequests()
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: 5 * time.Second})
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			got := acquireAsync(ctx, c, lock.Name("report"))
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "BatchGetItem"})
+			first, err := op.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("session").Remove(), table.Attr("beat").Set(0))))
+			require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), first.Nonce))
+			between, err := op.TryAcquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, between.Release(ctx))
+			time.Sleep(6 * time.Second)
+			r, err := op.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.Equal(t, first.Nonce, r.Nonce, "the ghost is there")
+			require.Equal(t, first.Fence+3, r.Fence)
+			require.Empty(t, got)
+			if commits {
+				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrLost)
+				_, err := w.table.Get(ctx, w.row("x"), true)
+				require.ErrorIs(t, err, table.ErrNotFound, "others have held the lock since")
+			} else {
+				require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+			}
+			w.engine.ClearFaults()
+			next := <-got
+			require.NotNil(t, next)
+			require.Greater(t, next.Fence(), r.Fence)
+			require.NoError(t, next.Release(ctx))
 		})
 	}
 }

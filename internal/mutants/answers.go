@@ -108,12 +108,6 @@ func answers() []Mutant {
 			New:    `if c.holder.Session != "" && r.recognise(c) {`,
 		},
 		{
-			Name: "late-grant-tried-again", Part: Answers, File: acquire,
-			Breaks: "recognises a grant that it has given back in vain, and counts it from later",
-			Old:    "lease, refused = a.granted(ctx, item, doubt{instant: start}, s)\n\t\t\treturn nil",
-			New:    "lease, refused = a.granted(ctx, item, doubt{instant: start}, s)\n\t\t\tif refused != nil {\n\t\t\t\tlease, err, refused = nil, refused, nil\n\t\t\t}\n\t\t\treturn err",
-		},
-		{
 			Name: "ended-session-recognised", Part: Answers, File: acquire,
 			Breaks: "grants a lock that was taken under a session which has ended since",
 			Old:    `if s != nil && !isString(failed.Item[attrSession], s.id) {`,
@@ -207,7 +201,7 @@ func answers() []Mutant {
 			Name: "own-ghost-kept", Part: Answers, File: acquire,
 			Breaks: "waits for a ghost of its own session, whom nobody else would free",
 			Old:    `if !reclaimed && c.isGhost(s, &r) {`,
-			New:    `if !reclaimed && c.isGhost(nil, &r) {`,
+			New:    `if reclaimed && c.isGhost(s, &r) {`,
 		},
 		{
 			Name: "late-edit-counts", Part: Answers, File: row,

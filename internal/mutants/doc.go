@@ -34,6 +34,9 @@
 //   - a takeover from a dead session by the nonce alone, or by the session alone: a row never
 //     changes one without the other;
 //   - a hand-over that checks the fence alone: whoever takes the nonce away increases it;
+//   - trying a grant whose answer came too late once more under its nonce, where it could not be
+//     given back: what the row names then is counted from the request that has written it, and is
+//     too late again;
 //   - giving out a lease that comes in after Close: the context that Close has ended refuses
 //     it as well as the list of leases does;
 //   - hanging a new lock on a session in the instant between its decision to end and its end:

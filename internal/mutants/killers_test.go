@@ -4,18 +4,25 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// A test that has killed a mutant before runs first, where there is one of that name.
+// A test that has killed a mutant before runs first, where there is one of that name: alone, where it
+// kills again.
 func TestKillersRunFirst(t *testing.T) {
 	m := Mutant{Name: "off", File: "sum/sum.go", Old: "n += list[i]\n\t}\n", New: "n += list[i]\n\t}\n\tn++\n", Part: Around, Breaks: "some promise"}
 	dir := write(t, files())
 	for first, want := range map[string]string{"TestTwo": "TestTwo/different", "TestGone": "TestEmpty", "": "TestEmpty"} {
-		results, err := Run(t.Context(), Config{Root: dir, Mutants: []Mutant{m}, Packages: []string{"sum"}, First: map[string]string{"off": first}})
+		all := false
+		results, err := Run(t.Context(), Config{
+			Root: dir, Mutants: []Mutant{m}, Packages: []string{"sum"}, First: map[string]string{"off": first},
+			Began: func(string, int, time.Duration) { all = true },
+		})
 		require.NoError(t, err)
+		assert.Equal(t, first != "TestTwo", all)
 		assert.Equal(t, Killed, results[0].Verdict)
 		assert.Equal(t, want, results[0].Test)
 	}

@@ -21,16 +21,13 @@ type Report struct {
 
 // Began prints how the tests do without a mistake.
 func (r *Report) Began(pkg string, tests int, took time.Duration) {
-	r.print("%s: %d tests pass without a mistake, in %v\n", pkg, tests, took.Round(time.Second))
-	if r.start.IsZero() {
-		r.start = time.Now()
-	}
+	r.print("%9s %s: %d tests pass without a mistake, in %v\n", "", pkg, tests, took.Round(time.Second))
 }
 
 // Done prints a result, and how long the others may take.
 func (r *Report) Done(result Result) {
 	if r.by == nil {
-		r.by = map[Verdict]int{}
+		r.by, r.start = map[Verdict]int{}, time.Now().Add(-result.Took)
 		r.print("%7s  %9s  %-8s  %6s  %-7s  %-36s  %-44s  %s\n", "", "left", "verdict", "took", "part", "mutant", "first failing test", "what it breaks")
 	}
 	r.done++
@@ -42,7 +39,7 @@ func (r *Report) Done(result Result) {
 	r.print("%3d/%3d  %9v  %-8s  %5.1fs  %-7s  %-36s  %-44s  %s\n", r.done, r.Total, left.Round(time.Second),
 		result.Verdict, result.Took.Seconds(), result.Mutant.Part, result.Mutant.Name, result.Test, result.Mutant.Breaks)
 	for _, test := range result.Unsteady {
-		r.print("%9s %s failed, but not again or without the mistake, too\n", "", test)
+		r.print("%9s %s\n", "", test)
 	}
 	for _, s := range result.Sightings {
 		r.seen[1]++

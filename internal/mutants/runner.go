@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -31,7 +32,7 @@ type Config struct {
 	Tests *regexp.Regexp
 
 	// First are tests that are likely to kill mutants, by the names of these: they run before
-	// all others.
+	// all others, and where each kills, no others run, also without a mistake.
 	First map[string]string
 
 	// Flags are given to the tests of a package.
@@ -75,16 +76,17 @@ type Result struct {
 	// nothing.
 	Sightings []Sighting
 
-	// Unsteady are tests that have failed, but either not again or without the mistake, too.
+	// Unsteady are tests that have failed, but either not again or without the mistake, too, and
+	// how they have.
 	Unsteady []string
 }
 
 // steps bound the classes of tests by what they take without a mistake: faster ones run first.
 var steps = [...]time.Duration{300 * time.Millisecond, 3 * time.Second}
 
-// Run runs the tests without a mistake, which have to pass, and then with each in turn; those
-// of a later package once a mutant has survived those before. The
-// results are in the order of the mutants. An error means that there are none.
+// Run runs the tests with each mistake in turn; those of a later package once a mutant has
+// survived those before. What runs has to pass without a mistake, and does so first. The results
+// are in the order of the mutants. An error means that there are none.
 func Run(ctx context.Context, config Config) ([]Result, error) {
 	root, err := filepath.Abs(config.Root)
 	if err != nil {
@@ -99,7 +101,9 @@ func Run(ctx context.Context, config Config) ([]Result, error) {
 	if config.Patience == 0 {
 		config.Patience = 20 * time.Second
 	}
-	r := &runner{Config: config, dir: dir}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &runner{Config: config, dir: dir, fail: cancel}
 	for _, pkg := range config.Packages {
 		r.suites = append(r.suites, &suite{pkg: pkg})
 	}
@@ -113,7 +117,8 @@ type runner struct {
 	Config
 	dir    string // for what is compiled
 	suites []*suite
-	mu     sync.Mutex // held while Began or Done is told
+	fail   context.CancelCauseFunc // ends the run
+	mu     sync.Mutex              // held while Began or Done is told
 
 	once   sync.Once // guards the following
 	player *Player   // without a mistake
@@ -122,21 +127,26 @@ type runner struct {
 
 // suite is the tests of one package.
 type suite struct {
-	pkg     string
-	once    sync.Once // guards the following, and err
-	err     error
-	control *binary // without a mistake
-	took    map[string]time.Duration
-	classes [][]string // of tests, the fastest first; none where none of the tests is to run
+	pkg string
+
+	built    sync.Once // guards the following
+	err      error
+	control  *binary // without a mistake
+	tests    []string
+	measured sync.Once  // guards the following
+	classes  [][]string // of tests, the fastest first
+
+	mu   sync.Mutex
+	took map[string]time.Duration // what tests take without a mistake, as far as they have run
 }
 
-// first gets the first suite ready that has tests to run.
+// first builds the first suite that has tests to run.
 func (r *runner) first(ctx context.Context) error {
 	for _, s := range r.suites {
-		if err := r.ready(ctx, s); err != nil {
+		if err := r.build(ctx, s); err != nil {
 			return err
 		}
-		if len(s.classes) > 0 {
+		if len(s.tests) > 0 {
 			return nil
 		}
 	}
@@ -146,53 +156,82 @@ func (r *runner) first(ctx context.Context) error {
 	return nil
 }
 
-// ready runs a suite without a mistake when it is first needed: most mutants are killed by the
-// first.
-func (r *runner) ready(ctx context.Context, s *suite) error {
-	s.once.Do(func() { s.err = r.control(ctx, s) })
+// build compiles a suite without a mistake when it is first needed.
+func (r *runner) build(ctx context.Context, s *suite) error {
+	s.built.Do(func() {
+		pattern := "." // all
+		if r.Tests != nil {
+			pattern = r.Tests.String()
+		}
+		if s.control, s.err = compile(ctx, r.Root, s.pkg, "", filepath.Join(r.dir, "control"), r.Flags[s.pkg]); s.err == nil {
+			s.tests, s.err = s.control.list(ctx, pattern)
+		}
+		if s.err == nil && r.Tests == nil && len(s.tests) == 0 {
+			s.err = fmt.Errorf("mutants: %s has no tests", s.pkg)
+		}
+	})
 	return s.err
 }
 
-// control runs a suite without a mistake, to learn what it takes.
-func (r *runner) control(ctx context.Context, s *suite) error {
-	to := filepath.Join(r.dir, "control")
-	b, err := compile(ctx, r.Root, s.pkg, "", to, r.Flags[s.pkg])
+// alone runs one test without a mistake, unless it has, to learn what it takes.
+func (r *runner) alone(ctx context.Context, s *suite, test string) error {
+	s.mu.Lock()
+	_, known := s.took[test]
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	return r.pass(ctx, s, []string{test})
+}
+
+// measure runs a suite without a mistake when it is first needed, which is when a mutant survives
+// the test that is likely to kill it.
+func (r *runner) measure(ctx context.Context, s *suite) (err error) {
+	s.measured.Do(func() {
+		start := time.Now()
+		if err = r.pass(ctx, s, s.tests); err != nil {
+			return
+		}
+		s.classes = make([][]string, len(steps)+1)
+		for _, test := range slices.Sorted(slices.Values(s.tests)) {
+			class, _ := slices.BinarySearch(steps[:], s.took[test])
+			s.classes[class] = append(s.classes[class], test)
+		}
+		if r.Began != nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.Began(s.pkg, len(s.tests), time.Since(start))
+		}
+	})
+	return err
+}
+
+// pass runs tests without a mistake. Where they fail, that ends all: nothing can be said then.
+func (r *runner) pass(ctx context.Context, s *suite, tests []string) error {
+	o, err := s.control.run(ctx, tests, func(string) time.Duration { return 10 * time.Minute })
+	if err == nil && o.failed != "" {
+		err = fmt.Errorf("mutants: %s of %s %s without any mistake:\n%s", o.failed, s.pkg, o.how, strings.Join(o.last, "\n"))
+		r.fail(err)
+	}
 	if err != nil {
 		return err
 	}
-	var tests []string
-	if r.Tests != nil {
-		if tests, err = b.list(ctx, r.Tests.String()); err != nil || len(tests) == 0 {
-			return err
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.took == nil {
+		s.took = map[string]time.Duration{}
 	}
-	start := time.Now()
-	o, err := b.run(ctx, tests, func(string) time.Duration { return 10 * time.Minute })
-	switch {
-	case err != nil:
-		return err
-	case o.failed != "":
-		return fmt.Errorf("mutants: %s of %s %s without any mistake:\n%s", o.failed, s.pkg, o.how, strings.Join(o.last, "\n"))
-	case len(o.took) == 0:
-		return fmt.Errorf("mutants: %s has no tests", s.pkg)
-	}
-	s.control, s.took = b, o.took
-	s.classes = make([][]string, len(steps)+1)
-	for _, test := range slices.Sorted(maps.Keys(o.took)) {
-		class, _ := slices.BinarySearch(steps[:], o.took[test])
-		s.classes[class] = append(s.classes[class], test)
-	}
-	if r.Began != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.Began(s.pkg, len(o.took), time.Since(start))
-	}
+	maps.Copy(s.took, o.took)
 	return nil
 }
 
 // limit is how long a test may take.
 func (r *runner) limit(s *suite) func(string) time.Duration {
-	return func(test string) time.Duration { return 5*s.took[test] + r.Patience }
+	return func(test string) time.Duration {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return 5*s.took[test] + r.Patience
+	}
 }
 
 // all runs the mutants, several at once.
@@ -220,8 +259,10 @@ func (r *runner) all(ctx context.Context) ([]Result, error) {
 	}
 	close(next)
 	workers.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("mutants: %w", ctx.Err())
+	if err := context.Cause(ctx); errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("mutants: %w", err)
+	} else if err != nil {
+		return nil, err
 	}
 	return results, nil
 }
@@ -240,10 +281,10 @@ func (r *runner) one(ctx context.Context, i int) Result {
 		if err != nil || result.Verdict != Survived {
 			break
 		}
-		if err = r.ready(ctx, s); err != nil {
+		if err = r.build(ctx, s); err != nil {
 			break
 		}
-		if len(s.classes) == 0 {
+		if len(s.tests) == 0 {
 			continue
 		}
 		var b *binary
@@ -282,49 +323,69 @@ func (r *runner) look(ctx context.Context, m Mutant, dir string) ([]Sighting, er
 
 // suite runs one suite with a mistake.
 func (r *runner) suite(ctx context.Context, s *suite, b *binary, result *Result) error {
-	classes := s.classes
-	first := r.First[result.Mutant.Name]
-	if _, has := s.took[first]; has {
-		classes = append([][]string{{first}}, classes...)
+	if first := r.First[result.Mutant.Name]; slices.Contains(s.tests, first) {
+		if err := r.alone(ctx, s, first); err != nil {
+			return err
+		}
+		if err := r.tests(ctx, s, b, []string{first}, result); err != nil || result.Verdict != Survived {
+			return err
+		}
 	}
-	for _, tests := range classes {
-		for len(tests) > 0 {
-			o, err := b.run(ctx, tests, r.limit(s))
-			if err != nil {
-				return err
-			}
-			if o.failed == "" {
-				break
-			}
-			test, _, _ := strings.Cut(o.failed, "/")
-			if !slices.Contains(tests, test) {
-				return fmt.Errorf("mutants: the tests of %s %s outside of a test", s.pkg, o.how)
-			}
-			steady, err := r.steady(ctx, s, b, test)
-			switch {
-			case err != nil:
-				return err
-			case steady:
-				result.Verdict, result.Test = Killed, o.failed
-				if o.how == hung {
-					result.Verdict = TimedOut
-				}
-				return nil
-			}
-			result.Unsteady = append(result.Unsteady, o.failed)
-			tests = slices.DeleteFunc(slices.Clone(tests), func(other string) bool { return other == test })
+	if err := r.measure(ctx, s); err != nil {
+		return err
+	}
+	for _, tests := range s.classes {
+		if err := r.tests(ctx, s, b, tests, result); err != nil || result.Verdict != Survived {
+			return err
 		}
 	}
 	return nil
 }
 
-// steady says that a test which has failed with the mistake fails with it once more, and
-// passes without.
-func (r *runner) steady(ctx context.Context, s *suite, mistaken *binary, test string) (bool, error) {
+// tests runs some tests with a mistake, until one kills it.
+func (r *runner) tests(ctx context.Context, s *suite, b *binary, tests []string, result *Result) error {
+	for len(tests) > 0 {
+		o, err := b.run(ctx, tests, r.limit(s))
+		if err != nil {
+			return err
+		}
+		if o.failed == "" {
+			break
+		}
+		test, _, _ := strings.Cut(o.failed, "/")
+		if !slices.Contains(tests, test) {
+			return fmt.Errorf("mutants: the tests of %s %s outside of a test", s.pkg, o.how)
+		}
+		again, err := r.steady(ctx, s, b, test)
+		switch {
+		case err != nil:
+			return err
+		case again == "":
+			result.Verdict, result.Test = Killed, o.failed
+			if o.how == hung {
+				result.Verdict = TimedOut
+			}
+			return nil
+		}
+		result.Unsteady = append(result.Unsteady, fmt.Sprintf("%s %s, but %s", o.failed, o.how, again))
+		tests = slices.DeleteFunc(slices.Clone(tests), func(other string) bool { return other == test })
+	}
+	return nil
+}
+
+// steady says that a test which has failed with the mistake fails with it once more, and passes
+// without; else, in words, which of them it does not.
+func (r *runner) steady(ctx context.Context, s *suite, mistaken *binary, test string) (but string, err error) {
 	without, err := s.control.run(ctx, []string{test}, r.limit(s))
-	if err != nil || without.failed != "" {
-		return false, err
+	if err != nil {
+		return "", err
+	}
+	if without.failed != "" {
+		return fmt.Sprintf("without the mistake it %s, too", without.how), nil
 	}
 	with, err := mistaken.run(ctx, []string{test}, r.limit(s))
-	return with.failed != "", err
+	if err == nil && with.failed == "" {
+		return "not again", nil
+	}
+	return "", err
 }

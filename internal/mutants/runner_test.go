@@ -139,7 +139,8 @@ func TestRunNeedsTestsThatPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			module := files()
 			module[tc.file] = tc.text
-			_, err := Run(t.Context(), Config{Root: write(t, module), Mutants: All()[:1], Packages: []string{"sum"}})
+			unnoticed := Mutant{Name: "seen-by-none", File: "sum/sum.go", Old: "return 1", New: "return 2"}
+			_, err := Run(t.Context(), Config{Root: write(t, module), Mutants: []Mutant{unnoticed, unnoticed}, Packages: []string{"sum"}})
 			require.Error(t, err)
 			assert.Regexp(t, tc.err, err.Error())
 		})
@@ -204,7 +205,7 @@ func TestFailsOnce(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, Survived, results[0].Verdict, results[0].Err)
-	assert.ElementsMatch(t, []string{"TestPassesOnce", "TestFailsOnce"}, results[0].Unsteady)
+	assert.ElementsMatch(t, []string{"TestPassesOnce failed, but without the mistake it failed, too", "TestFailsOnce failed, but not again"}, results[0].Unsteady)
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
