@@ -60,7 +60,7 @@ proof: ## faults and simulations of locks without -race, under which few of them
 
 .PHONY: quick
 quick: ## all tests on the in-process engine only, without -race
-	MORTISE_ENGINE=inprocess $(GO) test ./...
+	MORTISE_ENGINE=inprocess $(GO) test -timeout $(TIMEOUT) ./...
 
 .PHONY: flakes
 flakes: ## all tests COUNT=20 times with -race on the in-process engine, one package after the other

@@ -339,7 +339,8 @@ func TestFixedWaiterRecognisesItself(t *testing.T) {
 			}
 		}()
 		time.Sleep(9 * time.Second)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
+		// Whoever looks next sees it after it was seen here.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 1100 * time.Millisecond, Operation: "BatchGetItem", Times: 1})
 		time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
 		require.NoError(t, l.Release(ctx))
 		time.Sleep(20 * time.Millisecond)

@@ -94,7 +94,7 @@ func TestEveryFault(t *testing.T) {
 	empty := arena(t)
 	repetition := repeated(t)
 	kinds := tries{cases: map[string]int{}}
-	var goal, broken, came, ran atomic.Int64
+	var goal, met, broken, came, ran atomic.Int64
 	list := scenarios()
 	t.Run("all", func(t *testing.T) {
 		for _, s := range list {
@@ -128,15 +128,18 @@ func TestEveryFault(t *testing.T) {
 							came.Add(o.came.Load())
 							if hits[0] > 0 {
 								kinds.add(m.name, 1)
-								struck++
+								if call <= len(made) {
+									struck++
+								}
 							}
 						}
 					})
 				}
 				// How often somebody looks who waits, chance decides: here, and when the calls were
 				// counted that are struck.
-				figure(t, "F5, "+s.name, atLeast(struck, "faults tried", least*2/3), exactly(violations, "violations", 0))
+				figure(t, "F5, "+s.name, atLeast(struck, "faults at its calls", least/2), exactly(violations, "violations", 0))
 				goal.Add(int64(least))
+				met.Add(int64(struck))
 				broken.Add(int64(violations))
 			})
 		}
@@ -150,7 +153,8 @@ func TestEveryFault(t *testing.T) {
 	if once {
 		figure(t, "F5, paused", atLeast(int(came.Load()), "times somebody else had the lock meanwhile", 5*len(list)/share()))
 	}
-	figure(t, "F5, total", atLeast(kinds.all, "faults tried", int(goal.Load())*9/10), exactly(int(broken.Load()), "violations", 0))
+	t.Logf("%d faults tried, with those at repetitions", kinds.all)
+	figure(t, "F5, total", atLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), exactly(int(broken.Load()), "violations", 0))
 }
 
 // F5, two at a time, by chance: what the answer to the first has made of the client, the

@@ -38,8 +38,9 @@ func QueueProfile(seed uint64) Profile {
 
 // Run runs the workload and checks it: waiters of one process are served in the order in
 // which they came; a lock is handed over within a process so many times in a row and no more;
-// later holders have greater fences; nobody waits for ever; and, where clocks are right and
-// no process is stopped, nobody is let in before the one before has left or been told.
+// later holders have greater fences; and, where clocks are right and no process is stopped, nobody
+// is let in before the one before has left or been told. Who has waited for longer than it was
+// patient gives up: how many do, the Tally says.
 func (q Queue) Run(w *World) Tally {
 	if q.Lease == 0 {
 		q.Lease = 5 * time.Second

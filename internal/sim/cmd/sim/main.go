@@ -46,7 +46,7 @@ func parse(f *flag.FlagSet, args []string) (plan, error) {
 	var p plan
 	f.Uint64Var(&p.seeds, "seeds", 1000, "how many `seeds` of each workload to play")
 	f.Uint64Var(&p.from, "from", 0, "the first `seed`")
-	f.Float64Var(&p.rounds, "rounds", 1, "how many of its rounds a workload plays, as a `share`")
+	f.Float64Var(&p.rounds, "rounds", 1, "how many of its rounds a workload plays, as a `share`: of more than 1, it goes on for longer")
 	load := f.String("workload", "", "its `name`: "+strings.Join(sim.WorkloadNames(), ", ")+"; defaults to all")
 	if err := cli.Parse(f, args); err != nil {
 		return p, err
@@ -54,8 +54,8 @@ func parse(f *flag.FlagSet, args []string) (plan, error) {
 	switch {
 	case p.seeds == 0:
 		return p, fmt.Errorf("-seeds: 0 is not positive")
-	case p.rounds <= 0 || p.rounds > 1:
-		return p, fmt.Errorf("-rounds: %g is not more than 0 and at most 1", p.rounds)
+	case !(p.rounds > 0 && p.rounds <= 100): // nor what is no number
+		return p, fmt.Errorf("-rounds: %g is not more than 0 and at most 100", p.rounds)
 	}
 	p.loads = sim.Workloads()
 	if *load != "" {

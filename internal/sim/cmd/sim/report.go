@@ -63,7 +63,7 @@ func (r *report) add(load sim.Workload, got sim.Result) {
 		r.lines = append(r.lines, fmt.Sprintf("VIOLATION: %s, seed %d: %s", load.Name, got.Seed, v))
 	}
 	rounds := ""
-	if r.plan.rounds < 1 {
+	if r.plan.rounds != 1 {
 		rounds = fmt.Sprintf(" -rounds %g", r.plan.rounds)
 	}
 	r.lines = append(r.lines, "  "+load.Replay(got.Seed)+rounds)
