@@ -101,9 +101,10 @@ func TestGhostOfTheOwnSessionUnderAWaiter(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(50 * time.Second)
 		got := acquireAsync(ctx, c, lock.Name("report"))
+		time.Sleep(7 * time.Second)
 		// Free exactly when the ghost arrives, and before the waiter looks.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "BatchGetItem"})
-		time.Sleep(8 * time.Second)
+		time.Sleep(time.Second)
 		require.NoError(t, l.Release(ctx))
 		time.Sleep(3 * time.Second)
 		w.engine.ClearFaults()
@@ -113,17 +114,12 @@ func TestGhostOfTheOwnSessionUnderAWaiter(t *testing.T) {
 		start := time.Now()
 		select {
 		case next := <-got:
-			if next != nil {
-				require.NoError(t, next.Release(ctx))
-			}
+			require.NotNil(t, next)
+			require.NoError(t, next.Release(ctx))
 		case <-time.After(time.Minute):
 			t.Fatal("waits for a ghost of its own process")
 		}
 		assert.LessOrEqual(t, time.Since(start), 25*time.Second)
-		next, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.LessOrEqual(t, time.Since(start), 25*time.Second)
-		require.NoError(t, next.Release(ctx))
 		require.NoError(t, keep.Release(ctx))
 	})
 }

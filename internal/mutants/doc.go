@@ -37,6 +37,8 @@
 //   - trying a grant whose answer came too late once more under its nonce, where it could not be
 //     given back: what the row names then is counted from the request that has written it, and is
 //     too late again;
+//   - waiting for a lease of the own process that is gone as if it handed over: who gives a nonce
+//     up has those look who wait, and who tries frees a row that names it;
 //   - giving out a lease that comes in after Close: the context that Close has ended refuses
 //     it as well as the list of leases does;
 //   - hanging a new lock on a session in the instant between its decision to end and its end:

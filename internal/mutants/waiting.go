@@ -90,12 +90,6 @@ func waiting() []Mutant {
 			New:    `if len(c.queue) == 0 && r.client.isGhost(nil, &c.holder) {`,
 		},
 		{
-			Name: "gone-lease-waited-for", Part: Waiting, File: contest,
-			Breaks: "waits for a lease to be handed over that was released before it was seen",
-			Old:    `if r.client.handsOver(&c.holder) {`,
-			New:    `if r.client.owns(c.holder.Session) {`,
-		},
-		{
 			Name: "looks-apart", Part: Waiting, File: look,
 			Breaks: "looks at each lock with a request of its own",
 			Old:    `if !c.pause && !now.Before(c.early) {`,
