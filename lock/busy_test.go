@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -109,6 +110,7 @@ func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
 				require.NoError(t, err)
 				way.cut(refused)
 
+				w.engine.ResetRequests()
 				start := time.Now()
 				waits := func(name string) <-chan time.Duration {
 					done := make(chan time.Duration, 1)
@@ -131,6 +133,13 @@ func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
 				require.NoError(t, held["dead"].Release(ctx))
 				assert.Less(t, <-another, 6*time.Second)
 				assert.Less(t, <-dead, 6*time.Second)
+				tries := 0
+				for _, r := range w.engine.Requests() {
+					if r.Operation == "UpdateItem" && r.Keys[0].Attrs["pk"].(*types.AttributeValueMemberS).Value == to.pk {
+						tries++
+					}
+				}
+				assert.Equal(t, 1, tries, "what cannot be read is not written to instead")
 				if c.want == nil {
 					time.Sleep(10 * time.Second)
 					require.NoError(t, held["busy"].Release(ctx))
