@@ -103,6 +103,37 @@ func TestCommitWithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 	}
 }
 
+// A commit that was refused since a condition of its own was in the way, and of which an attempt comes
+// in when it is not any more, is applied like one without an answer.
+func TestRefusedCommitThatComesInLaterIsNoLoss(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		lost := make(chan error, 1)
+		c, other := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, w.put("x")))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 3 * time.Second})
+		err = l.Commit(ctx, w.put("x").If(table.Attr("pk").NotExists()))
+		require.ErrorIs(t, err, table.ErrCondition)
+		require.NotErrorIs(t, err, lock.ErrLost)
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, w.table.Write(ctx, table.Delete(w.row("x"))))
+		time.Sleep(4 * time.Second)
+		_, err = w.table.Get(ctx, w.row("x"), true)
+		require.NoError(t, err, "the first attempt has come in")
+		o, err := other.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(time.Second)
+		select {
+		case cause := <-lost:
+			t.Error("OnLost:", cause)
+		default:
+		}
+	})
+}
+
 // Where the lock was taken by force meanwhile nobody can tell whether the commit was applied, and it is
 // not reported as released.
 func TestCommitWithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
