@@ -426,6 +426,26 @@ func TestRevokeOfAnAcquisitionUnderWay(t *testing.T) {
 	})
 }
 
+// ghosted takes a lock from its holder, whom nobody tells, has another one hold it, and waits until a
+// request of the first comes in once more: the row that names it then.
+func (w *world) ghosted(ctx context.Context, op *lock.Client, l *lock.Lease, comes time.Duration) lock.Record {
+	w.Helper()
+	first, err := op.Inspect(ctx, lock.Name("report"))
+	require.NoError(w, err)
+	// Without a session in the row nobody tells the holder.
+	require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("session").Remove(), table.Attr("beat").Set(0))))
+	require.NoError(w, op.ForceRelease(ctx, lock.Name("report"), first.Nonce))
+	between, err := op.TryAcquire(ctx, lock.Name("report"))
+	require.NoError(w, err)
+	require.NoError(w, between.Release(ctx))
+	time.Sleep(comes)
+	r, err := op.Inspect(ctx, lock.Name("report"))
+	require.NoError(w, err)
+	require.Equal(w, first.Nonce, r.Nonce, "the ghost is there")
+	require.Equal(w, first.Fence+3, r.Fence)
+	return r
+}
+
 // A request of a holder that comes in late once more, after others have held the lock, names
 // its nonce again: that gives the old lease nothing back.
 func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
@@ -436,19 +456,7 @@ func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: time.Minute})
 			l, err := c.Acquire(ctx, lock.Name("report"))
 			require.NoError(t, err)
-			first, err := op.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			// Without a session in the row nobody tells the holder.
-			require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("session").Remove(), table.Attr("beat").Set(0))))
-			require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), first.Nonce))
-			between, err := op.TryAcquire(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.NoError(t, between.Release(ctx))
-			time.Sleep(70 * time.Second)
-			r, err := op.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.Equal(t, first.Nonce, r.Nonce, "the ghost is there")
-			require.Equal(t, first.Fence+3, r.Fence)
+			w.ghosted(ctx, op, l, 70*time.Second)
 			require.NoError(t, context.Cause(l.Context()), "nobody has told the holder")
 			switch does {
 			case "write":
@@ -482,18 +490,7 @@ func TestGhostHasNothingHandedOver(t *testing.T) {
 			require.NoError(t, err)
 			got := acquireAsync(ctx, c, lock.Name("report"))
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "BatchGetItem"})
-			first, err := op.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("session").Remove(), table.Attr("beat").Set(0))))
-			require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), first.Nonce))
-			between, err := op.TryAcquire(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.NoError(t, between.Release(ctx))
-			time.Sleep(6 * time.Second)
-			r, err := op.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.Equal(t, first.Nonce, r.Nonce, "the ghost is there")
-			require.Equal(t, first.Fence+3, r.Fence)
+			r := w.ghosted(ctx, op, l, 6*time.Second)
 			require.Empty(t, got)
 			if commits {
 				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrLost)
