@@ -134,6 +134,7 @@ type suite struct {
 	control  *binary // without a mistake
 	tests    []string
 	measured sync.Once  // guards the following
+	failed   error      // why it was not measured
 	classes  [][]string // of tests, the fastest first
 
 	mu   sync.Mutex
@@ -186,10 +187,10 @@ func (r *runner) alone(ctx context.Context, s *suite, test string) error {
 
 // measure runs a suite without a mistake when it is first needed, which is when a mutant survives
 // the test that is likely to kill it.
-func (r *runner) measure(ctx context.Context, s *suite) (err error) {
+func (r *runner) measure(ctx context.Context, s *suite) error {
 	s.measured.Do(func() {
 		start := time.Now()
-		if err = r.pass(ctx, s, s.tests); err != nil {
+		if s.failed = r.pass(ctx, s, s.tests); s.failed != nil {
 			return
 		}
 		s.classes = make([][]string, len(steps)+1)
@@ -203,7 +204,7 @@ func (r *runner) measure(ctx context.Context, s *suite) (err error) {
 			r.Began(s.pkg, len(s.tests), time.Since(start))
 		}
 	})
-	return err
+	return s.failed
 }
 
 // pass runs tests without a mistake. Where they fail, that ends all: nothing can be said then.

@@ -208,6 +208,16 @@ func TestFailsOnce(t *testing.T) {
 	assert.ElementsMatch(t, []string{"TestPassesOnce failed, but without the mistake it failed, too", "TestFailsOnce failed, but not again"}, results[0].Unsteady)
 }
 
+// Workers share what a suite takes without a mistake: none may take it for measured, and its
+// mutant for a survivor, where another could not measure it.
+func TestSuiteThatCannotRunIsMeasuredByNobody(t *testing.T) {
+	r := &runner{fail: func(error) {}}
+	s := &suite{control: &binary{path: filepath.Join(t.TempDir(), "missing"), dir: t.TempDir()}, tests: []string{"TestOne"}}
+	for range 2 {
+		require.ErrorIs(t, r.measure(t.Context(), s), os.ErrNotExist)
+	}
+}
+
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	module := files()

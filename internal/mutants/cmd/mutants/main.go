@@ -36,6 +36,9 @@ import (
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
+// most is how many seeds simulations in tests can be told to play.
+const most = 1_000_000
+
 // settings are what the command was called with.
 type settings struct {
 	mutants  []mutants.Mutant
@@ -94,6 +97,8 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 		return s, fmt.Errorf("-search: %w", err)
 	}
 	switch {
+	case given["seeds"] && s.search == nil && s.seeds.Last-s.seeds.First >= most:
+		return s, fmt.Errorf("-seeds: %v are more than %d, which no test plays", &s.seeds, most)
 	case given["seeds"]:
 	case s.search != nil:
 		s.seeds = cli.Seeds{Last: 99}

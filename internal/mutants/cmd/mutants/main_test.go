@@ -46,7 +46,7 @@ func TestWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"nonsense": `"nonsense"`, "-nonsense": "-nonsense", "-run (": "-run", "-run nonsense": `matches "nonsense"`, "-tests (": "-tests",
 		"-parallel 0": "-parallel", "-search nonsense": `"nonsense"`, "-search queue,": `""`, "-seeds 1": "first-last", "-list -seeds 1-2": "-list", "-search queue -seeds 2-1": "first-last",
-		"-search queue -seeds 2": "first-last", "-search queue -seeds 1-2x": "first-last", "-search queue -tests x": "-search", "-list -search queue": "-list",
+		"-search queue -seeds 2": "first-last", "-search queue -seeds 1-2x": "first-last", "-search queue -tests x": "-search", "-list -search queue": "-list", "-seeds 0-1000000": "more than 1000000", "-seeds 0-18446744073709551615": "more than 1000000",
 	} {
 		_, err := parsed(strings.Fields(args)...)
 		require.ErrorContains(t, err, want, args)
