@@ -65,6 +65,13 @@ type Config struct {
 // ErrInvalid says that a setting is not acceptable.
 var ErrInvalid = errors.New("invalid setting")
 
+// Check says what Run would not accept of the settings, all but a missing Endpoint, which may
+// not be known before.
+func (c Config) Check() error {
+	_, err := c.withDefaults()
+	return err
+}
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Workers == 0 {
 		c.Workers = 4
@@ -87,10 +94,9 @@ func (c Config) withDefaults() (Config, error) {
 		name string
 		want string
 	}{
-		{c.Endpoint == "", "Endpoint", "a URL"},
 		{c.Duration <= 0, "Duration", "more than 0"},
 		{c.Workers < 2 || c.Workers > maxWorkers, "Workers", "2 to 64"},
-		{c.Faults > maxFaults, "Faults", "at most 0.5"},
+		{!(c.Faults <= maxFaults), "Faults", "at most 0.5"}, // nor what is no number
 		{c.Calm < minCalm, "Calm", "300 ms or more"},
 		{c.Period < 0, "Period", "more than 0"},
 	} {
@@ -106,6 +112,9 @@ func (c Config) withDefaults() (Config, error) {
 // be run or not be judged.
 func Run(ctx context.Context, config Config) (*Report, error) {
 	config, err := config.withDefaults()
+	if config.Endpoint == "" {
+		err = errors.Join(err, fmt.Errorf("%w: Endpoint: want a URL", ErrInvalid))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("soak: run: %w", err)
 	}

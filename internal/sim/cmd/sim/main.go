@@ -4,13 +4,15 @@
 //
 // It prints how far it is (one line on a terminal, a line each 10 s elsewhere), each violation
 // with the command that shows it, and a summary in the end, also when it is interrupted. The
-// exit code is 1 if there were violations, and 2 if it was called wrongly.
+// exit code is 1 if there were violations, 2 if it was called wrongly, and 130 if it was
+// interrupted and there were none up to then.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -27,6 +29,9 @@ import (
 	"github.com/mortise-go/mortise/internal/cli"
 	"github.com/mortise-go/mortise/internal/sim"
 )
+
+// most is how many seeds can be played: beyond it, nobody would see the end.
+const most = 1_000_000_000_000
 
 // plan is what to play.
 type plan struct {
@@ -52,8 +57,10 @@ func parse(f *flag.FlagSet, args []string) (plan, error) {
 		return p, err
 	}
 	switch {
-	case p.seeds == 0:
-		return p, fmt.Errorf("-seeds: 0 is not positive")
+	case p.seeds < 1 || p.seeds > most:
+		return p, fmt.Errorf("-seeds: %d is not from 1 to %d", p.seeds, uint64(most))
+	case p.from > math.MaxUint64-(p.seeds-1):
+		return p, fmt.Errorf("-from: there are no %d seeds from %d on", p.seeds, p.from)
 	case !(p.rounds > 0 && p.rounds <= 100): // nor what is no number
 		return p, fmt.Errorf("-rounds: %g is not more than 0 and at most 100", p.rounds)
 	}
@@ -97,8 +104,11 @@ func (p plan) play(t *testing.T) int {
 	group.Wait()
 	stop()
 	<-shown
-	if r.summary() > 0 {
+	switch {
+	case r.summary() > 0:
 		return 1
+	case ctx.Err() != nil:
+		return 130
 	}
 	return 0
 }

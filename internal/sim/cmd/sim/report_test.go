@@ -81,7 +81,7 @@ func TestCommand(t *testing.T) {
 
 func TestWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"-seeds 0": "-seeds", "-rounds 101": "-rounds", "-rounds NaN": "-rounds", "-rounds 0": "-rounds", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
+		"-seeds 0": "-seeds", "-seeds 1000000000001": "-seeds", "-from 18446744073709551610 -seeds 7": "-from", "-rounds 101": "-rounds", "-rounds NaN": "-rounds", "-rounds 0": "-rounds", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
 	} {
 		_, err := parse(flag.NewFlagSet("sim", flag.ContinueOnError), strings.Fields(args))
 		require.ErrorContains(t, err, want)

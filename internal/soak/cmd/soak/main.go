@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -53,10 +54,12 @@ func parse(f *flag.FlagSet, args []string) (soak.Config, error) {
 	if config.Seed == 0 {
 		config.Seed = rand.Uint64()
 	}
-	if config.Faults == 0 {
-		config.Faults = -1 // none, not the default
+	if !(config.Faults >= 0) { // NaN neither
+		return config, fmt.Errorf("-faults: %g is not a share from 0 to 0.5", config.Faults)
 	}
-	return config, nil
+	// What is 0 here is not to be the default.
+	config.Workers, config.Faults, config.Calm = cmp.Or(config.Workers, -1), cmp.Or(config.Faults, -1), cmp.Or(config.Calm, -1)
+	return config, config.Check()
 }
 
 func run(config soak.Config) int {

@@ -29,6 +29,14 @@ func TestArguments(t *testing.T) {
 		_, err = parsed("-minutes " + minutes)
 		require.ErrorContains(t, err, "-minutes", minutes)
 	}
+	for _, faults := range []string{"-.1", "NaN"} {
+		_, err = parsed("-faults " + faults)
+		require.ErrorContains(t, err, "-faults", faults)
+	}
+	for _, wrong := range []string{"-faults .6", "-workers 0", "-workers 1", "-workers 65", "-calm 0", "-calm 299ms"} {
+		_, err = parsed(wrong)
+		require.ErrorIs(t, err, soak.ErrInvalid, wrong)
+	}
 }
 
 func TestCommand(t *testing.T) {
