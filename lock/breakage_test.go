@@ -55,18 +55,15 @@ func breakages() []breakage {
 		{"says that it has released", "release", "answer: the row still names a lease", func(operation string, request object) bool {
 			return operation != "UpdateItem" || !sets(request, "released_nonce") || sets(request, "owner")
 		}},
+		{"acquires without a condition, late", "wait for another process", "liveness: a lock is held although everybody is gone", unconditional("owner", "")},
 		{"leaves the fence as it is", "acquire a row with a past", "fence: ", func(_ string, request object) bool {
 			if sets(request, "owner") {
 				change(request, regexp.MustCompile(`\+ ?(:\w+)`), "0")
 			}
 			return true
 		}},
-		{"takes leases for shorter than they are", "wait for another process", "exclusion: a lock was granted before its holder was told", func(_ string, request object) bool {
-			if name := placeholder(request, "lease"); name != "" {
-				change(request, regexp.MustCompile(name+` ?= ?(:\w+)`), "100")
-			}
-			return true
-		}},
+		{"says that leases are shorter than they are", "wait for another process", "exclusion: a lock was granted before its holder was told", leased("100")},
+		{"says that leases are longer than they are", "release", "liveness: acquired after", leased("3600000")},
 	}
 }
 
@@ -128,6 +125,16 @@ func unconditional(one, other string) func(operation string, request object) boo
 			if sets(update, one) && (other == "" || !sets(update, other)) {
 				forget(update)
 			}
+		}
+		return true
+	}
+}
+
+// leased has whatever sets how long a lease is say that it is so many milliseconds.
+func leased(milliseconds string) func(string, object) bool {
+	return func(_ string, request object) bool {
+		if name := placeholder(request, "lease"); name != "" {
+			change(request, regexp.MustCompile(name+` ?= ?(:\w+)`), milliseconds)
 		}
 		return true
 	}

@@ -11,7 +11,7 @@ import (
 // after the other: as a lock, as a register, and as both. A world has one history: of 8 clients
 // with 400 operations each, and a little more, since whatever was begun is ended.
 func TestLinearizable(t *testing.T) {
-	l := simulate(t, seeds(200), workload(t, "single").Longer(8), "")
+	l := simulate(t, seeds(200), workload(t, "single").Longer(8))
 	figure(t, "F4", exactly(l.Histories, "histories of a world each", l.wanted), atLeast(l.Operations/l.Histories, "operations each", 8*400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
 	t.Logf("writes: %d acknowledged, %d refused, %d without an answer", l.Acknowledged, l.Refused, l.Unknown)
@@ -24,6 +24,8 @@ func TestLinearizableApart(t *testing.T) {
 	l := play(t, "register", 40)
 	figure(t, "F4, 4 registers", exactly(l.Histories, "histories", 4*l.wanted), atLeast(l.Operations/l.runs, "operations in a world", 400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
+	twin := twinned(t, "register", "unguarded", 12)
+	figure(t, "F4, 4 registers, unguarded", twin.found(.5))
 }
 
 // The negative twins of F4: without the guard, or with one that does not look at whose lock it
@@ -41,7 +43,7 @@ func TestLinearizableTwins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			load, twin, err := workload(t, "single").Twin(name)
 			require.NoError(t, err)
-			l := simulate(t, max(seeds(20), enough), load, twin.Shows) // of fewer the shares would tell little
+			l := simulate(t, max(seeds(20), enough), load, twin.Shows...) // of fewer the shares would tell little
 			share := func(n int) float64 { return 100 * float64(n) / float64(l.Histories) }
 			values := atLeast(l.By.Register, "not as a register", 1)
 			if name == "swept" {

@@ -72,7 +72,7 @@ func TestReplay(t *testing.T) {
 					played++
 					if difference != "" {
 						differ++
-						t.Logf("%v: %s", twice[i], difference)
+						t.Logf("%s\n%s", twice[i].load.Longer(*shareOfReplays).Replay(twice[i].seed), difference)
 					}
 					mu.Unlock()
 				}
@@ -93,7 +93,7 @@ func TestReplay(t *testing.T) {
 	for name, digest := range digests {
 		if got[name] != digest {
 			differ++
-			t.Logf("%s: %s here, %s %s", name, digest, got[name], how)
+			t.Logf("%s, with all of its rounds: %s here, %s %s", name, digest, got[name], how)
 		}
 	}
 	figure(t, "F3, here and "+how, atLeast(len(digests), "histories of all rounds", len(once)), exactly(differ, "differ", 0))
@@ -125,7 +125,7 @@ func TestReplayOfWhatDifferedOnce(t *testing.T) {
 func (w seeded) play(t *testing.T, rounds float64) sim.Result {
 	r := w.load.Play(t, sim.Options{Seed: w.seed, Rounds: rounds, History: true})
 	assert.NotEmpty(t, r.History)
-	complain(t, w.load, r)
+	complain(t, w.load.Longer(rounds), r)
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -261,6 +262,15 @@ func scenarios() []scenario {
 		}},
 		{"every", (*ordeal).every},
 	}
+}
+
+// byChance says whether chance decides how many calls a scenario makes: where somebody waits, how
+// often they look, and where time passes, how often sessions are renewed.
+func (s *scenario) byChance() bool {
+	return slices.Contains([]string{
+		"wait for another process", "renew under a session", "hand over by release", "hand over by commit", "idle session ends",
+		"acquire all from a dead session", "force release", "revoke", "every",
+	}, s.name) || strings.HasPrefix(s.name, "take over ")
 }
 
 // takeOver takes a lock from a process that has not been heard of for so long, and goes on

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"runtime/debug"
@@ -42,20 +43,20 @@ type summary struct {
 
 	wanted         int // seeds that there are to play
 	runs, requests int
-	bad            int // runs with violations
-	shown          int // runs with those that were looked for
+	bad            int            // runs with violations
+	shown          map[string]int // runs with those that were looked for, by what they say
 	virtual        float64
-	faults         int
+	faults         map[string]int // by kind
 
 	transactions, conflicts int // TransactWriteItems, and those of them that were cancelled since they met another one
 }
 
 // simulate runs a workload once for each seed, a few at a time, and reports what it finds with the
-// command that shows it; of a twin it counts in how many runs it found what shows is part of. Where go test is told to repeat tests, each
-// repetition plays other seeds, and the summary is of all up to now. It uses no more than half
-// of the time that go test has left, since others need some, and fails where that was not
-// enough.
-func simulate(t *testing.T, n int, load sim.Workload, shows string) summary {
+// command that shows it; of a twin it counts in how many runs it found each of what it shows.
+// Where go test is told to repeat tests, each repetition plays other seeds, and the summary is
+// of all up to now. It uses no more than half of the time that go test has left, since others
+// need some, and fails where that was not enough.
+func simulate(t *testing.T, n int, load sim.Workload, shows ...string) summary {
 	t.Helper()
 	lazily(t)
 	s, first, end := sample[summary](repeated(t), n)
@@ -77,7 +78,7 @@ func simulate(t *testing.T, n int, load sim.Workload, shows string) summary {
 					mu.Lock()
 					s.add(r, shows)
 					mu.Unlock()
-					if shows == "" || r.Broken { // what panics has found nothing
+					if shows == nil || r.Broken { // what panics has found nothing
 						complain(t, load, r)
 					}
 				}
@@ -87,7 +88,7 @@ func simulate(t *testing.T, n int, load sim.Workload, shows string) summary {
 	if played := s.runs - before; played < end-first {
 		t.Errorf("cut short after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, end-first)
 	}
-	t.Logf("%d of %d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.runs, s.wanted, s.requests, s.faults, s.virtual,
+	t.Logf("%d of %d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.runs, s.wanted, s.requests, s.allFaults(), s.virtual,
 		s.Acknowledged, s.Refused, s.Unknown)
 	return *s
 }
@@ -104,22 +105,46 @@ func complain(t *testing.T, load sim.Workload, r sim.Result) {
 }
 
 // add adds a run.
-func (s *summary) add(r sim.Result, shows string) {
+func (s *summary) add(r sim.Result, shows []string) {
+	if s.runs == 0 {
+		s.shown, s.faults = map[string]int{}, map[string]int{}
+	}
 	s.Add(r.Tally)
 	s.runs++
 	s.requests += r.Requests
 	s.virtual += r.Virtual.Hours()
-	for _, hits := range r.Faults {
-		s.faults += hits
+	for kind, hits := range r.Faults {
+		s.faults[kind] += hits
 	}
 	s.transactions += r.Transactions
 	s.conflicts += r.Conflicts
 	if len(r.Violations) > 0 {
 		s.bad++
 	}
-	if slices.ContainsFunc(r.Violations, func(v string) bool { return strings.Contains(v, shows) }) {
-		s.shown++
+	for _, text := range shows {
+		s.shown[text] += 0 // a key also where it is never found
+		if slices.ContainsFunc(r.Violations, func(v string) bool { return strings.Contains(v, text) }) {
+			s.shown[text]++
+		}
 	}
+}
+
+// allFaults is how many there were.
+func (s *summary) allFaults() (all int) {
+	for _, hits := range s.faults {
+		all += hits
+	}
+	return all
+}
+
+// met says that each of some kinds of faults has happened: what nothing has met, nothing has stood.
+func (s *summary) met(kinds ...string) measure {
+	rarest := slices.MinFunc(kinds, func(a, b string) int { return cmp.Compare(s.faults[a], s.faults[b]) })
+	unit := fmt.Sprintf("times %q", rarest)
+	if len(kinds) > 1 {
+		unit += fmt.Sprintf(", the rarest of %d kinds of faults", len(kinds))
+	}
+	return atLeast(s.faults[rarest], unit, 1)
 }
 
 // played is that as many seeds were played as had to be.
@@ -140,7 +165,7 @@ func TestLockSetUnguarded(t *testing.T) {
 // The same as F1 while everything else goes wrong, too.
 func TestLockSetUnderFaults(t *testing.T) {
 	s := play(t, "lockset", 100)
-	figure(t, "F1, under faults", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.faults, "faults", s.runs))
+	figure(t, "F1, under faults", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.allFaults(), "faults", s.runs))
 	twin := twinned(t, "lockset", "unguarded", 20)
 	figure(t, "F1, under faults and not guarded", twin.found(.8))
 }

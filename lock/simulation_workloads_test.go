@@ -2,6 +2,8 @@ package lock_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +22,7 @@ func workload(t *testing.T, name string) sim.Workload {
 // play runs a workload for a test that is made for n seeds.
 func play(t *testing.T, name string, n int) summary {
 	t.Helper()
-	return simulate(t, seeds(n), workload(t, name), "")
+	return simulate(t, seeds(n), workload(t, name))
 }
 
 // twinned runs a negative twin of a workload.
@@ -28,7 +30,7 @@ func twinned(t *testing.T, name, twin string, n int) summary {
 	t.Helper()
 	load, with, err := workload(t, name).Twin(twin)
 	require.NoError(t, err)
-	return simulate(t, seeds(n), load, with.Shows)
+	return simulate(t, seeds(n), load, with.Shows...)
 }
 
 // none says that no run has violations.
@@ -36,12 +38,14 @@ func (s *summary) none() measure {
 	return exactly(s.bad, fmt.Sprintf("of %d runs with violations", s.runs), 0)
 }
 
-// found is the share of runs in which a twin's checker finds the violations that it is there for.
+// found is the share of runs in which a twin's checker finds the violations that it is there
+// for; of several, those that it finds most rarely.
 func (s *summary) found(goal float64) measure {
+	shown := slices.Min(slices.Collect(maps.Values(s.shown)))
 	if s.runs < enough { // of which a share would tell little
-		return atLeast(s.shown, fmt.Sprintf("of %d runs found", s.runs), 1)
+		return atLeast(shown, fmt.Sprintf("of %d runs found", s.runs), 1)
 	}
-	return atLeast(100*float64(s.shown)/float64(s.runs), fmt.Sprintf("%% of %d runs found", s.runs), 100*goal)
+	return atLeast(100*float64(shown)/float64(s.runs), fmt.Sprintf("%% of %d runs found", s.runs), 100*goal)
 }
 
 // each is a number of things with a goal for each run.
@@ -95,7 +99,7 @@ func TestQueueIsServedInOrder(t *testing.T) {
 	o := play(t, "queue", 24)
 	figure(t, "queue", o.each(o.Acknowledged, "served of 216", 200), o.each(o.Handed, "handed over", 100), o.each(o.Audits, "alone inside", 50), o.none())
 	twin := twinned(t, "queue", "apart", 24)
-	figure(t, "queue, each process has its own lock", twin.found(.8))
+	figure(t, "queue, each process has its own lock", twin.found(.4)) // half of the worlds judge who is inside
 	twin = twinned(t, "queue", "greedy", 12)
 	figure(t, "queue, processes do not give way", twin.found(.5))
 	twin = twinned(t, "queue", "unordered", 12)
@@ -105,7 +109,8 @@ func TestQueueIsServedInOrder(t *testing.T) {
 // Whatever the clocks say, guarded writes are exclusive.
 func TestWrongClocks(t *testing.T) {
 	o := play(t, "clocks", 20)
-	figure(t, "F11", o.each(o.All(), "guarded writes", 100), exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none())
+	figure(t, "F11", o.each(o.All(), "guarded writes", 100), exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none(),
+		o.each(o.faults["clock jumped"], "times a clock was set", 10), o.each(o.faults["skewed date"], "wrong dates", 10))
 	twin := twinned(t, "clocks", "unguarded", 20)
 	figure(t, "F11, unguarded", twin.found(.5))
 }
@@ -114,7 +119,8 @@ func TestWrongClocks(t *testing.T) {
 // that are held.
 func TestRowsDisappear(t *testing.T) {
 	o := play(t, "deletion", 24)
-	figure(t, "F12", o.each(o.Acquired, "acquisitions", 20), o.each(o.Acknowledged, "writes", 30), exactly(o.Lost, "lost", 0), o.each(o.Audits, "rows held and spared", 8), o.none())
+	figure(t, "F12", o.each(o.Acquired, "acquisitions", 20), o.each(o.Acknowledged, "writes", 30), exactly(o.Lost, "lost", 0), o.each(o.Audits, "rows held and spared", 8), o.none(),
+		o.met("deleted by time to live", "row deleted by hand", "table restored"))
 	twin := twinned(t, "deletion", "rewound", 24)
 	figure(t, "F12, fences begin at one", twin.found(.5))
 	twin = twinned(t, "deletion", "brief", 12)

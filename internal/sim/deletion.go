@@ -240,6 +240,7 @@ func (d *deletion) holding() []*grant {
 func (d *deletion) remove() {
 	i := d.chance.IntN(d.Locks)
 	d.world.must(d.world.Table().Write(context.WithoutCancel(d.world.ctx), table.Delete(lockKey(i))))
+	d.world.met("row deleted by hand")
 	d.world.tell(Event{Kind: Noted}, "the row of lock %d is deleted by hand", i+1)
 }
 
@@ -274,6 +275,7 @@ func (d *deletion) restore() {
 	d.mu.Lock()
 	d.floors = append(d.floors, d.backups[i].fences)
 	d.mu.Unlock()
+	w.met("table restored")
 	w.tell(Event{Kind: Noted}, "backup %d is restored", i+1)
 }
 

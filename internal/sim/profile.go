@@ -176,6 +176,7 @@ func (p Profile) Words() []string {
 
 // clock draws clocks for a process.
 func (p *Profile) clock(chance *rand.Rand) *Clock {
-	rate := func() float64 { return 1 + p.Rate*(2*chance.Float64()-1) }
+	// The conversion rounds: else some processors would add without, and the same seed would have other clocks there.
+	rate := func() float64 { return 1 + float64(p.Rate*(2*chance.Float64()-1)) }
 	return &Clock{Offset: time.Duration((2*chance.Float64() - 1) * float64(p.Offset)), Wall: rate(), Rate: rate()}
 }

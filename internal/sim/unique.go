@@ -166,9 +166,6 @@ func (r *uniques) audit() {
 		}
 		owners[a.Email] = a.ID
 	}
-	if r.Shared {
-		return
-	}
 	for i := range r.Values {
 		email := fmt.Sprint("e", i+1)
 		want := owners[email]

@@ -33,7 +33,7 @@ type Workload struct {
 type Twin struct {
 	Name  string
 	About string
-	Shows string // what one of them says at least: each check has a twin that it finds
+	Shows []string // what violations say of which each has to be found: each check has a twin that it finds
 	Run   func(w *World) Tally
 }
 
@@ -85,7 +85,7 @@ func Workloads() []Workload {
 			Name: "lockset", About: "clients take turns in adding to a set (Jepsen's test)",
 			Run: func(w *World) Tally { return theSet(w, LockSet{}) },
 			Twins: []Twin{{
-				Name: "unguarded", About: "writes do not depend on the lock", Shows: "was acknowledged and is lost",
+				Name: "unguarded", About: "writes do not depend on the lock", Shows: []string{"was acknowledged and is lost"},
 				Run: func(w *World) Tally { return theSet(w, LockSet{Unguarded: true}) },
 			}},
 		},
@@ -94,7 +94,7 @@ func Workloads() []Workload {
 			Profile: func(uint64) Profile { return Profile{} },
 			Run:     func(w *World) Tally { return theSet(w, LockSet{Lease: lock.MinLease}) },
 			Twins: []Twin{{
-				Name: "unguarded", About: "writes do not depend on the lock", Shows: "was acknowledged and is lost",
+				Name: "unguarded", About: "writes do not depend on the lock", Shows: []string{"was acknowledged and is lost"},
 				Run: func(w *World) Tally { return theSet(w, LockSet{Lease: lock.MinLease, Unguarded: true}) },
 			}},
 		},
@@ -103,7 +103,7 @@ func Workloads() []Workload {
 			Profile: CounterProfile,
 			Run:     func(w *World) Tally { return theCounter(w, Counter{}) },
 			Twins: []Twin{{
-				Name: "anew", About: "unknown transactions are repeated as new ones", Shows: "is there 2 times",
+				Name: "anew", About: "unknown transactions are repeated as new ones", Shows: []string{"is there 2 times"},
 				Run: func(w *World) Tally { return theCounter(w, Counter{Anew: true}) },
 			}},
 		},
@@ -112,11 +112,11 @@ func Workloads() []Workload {
 			Run: func(w *World) Tally { return theBank(w, Bank{}) },
 			Twins: []Twin{
 				{
-					Name: "unguarded", About: "writes do not depend on the locks", Shows: "the accounts have",
+					Name: "unguarded", About: "writes do not depend on the locks", Shows: []string{"the accounts have"},
 					Run: func(w *World) Tally { return theBank(w, Bank{Unguarded: true}) },
 				},
 				{
-					Name: "one-lock", About: "only the account that is debited is locked", Shows: "an audit under all locks finds",
+					Name: "one-lock", About: "only the account that is debited is locked", Shows: []string{"an audit under all locks finds"},
 					Run: func(w *World) Tally { return theBank(w, Bank{OneLock: true}) },
 				},
 			},
@@ -126,11 +126,11 @@ func Workloads() []Workload {
 			Run: func(w *World) Tally { return theLeader(w, Leader{}) },
 			Twins: []Twin{
 				{
-					Name: "uncompared", About: "the resource outside does not compare fences", Shows: "the register goes back",
+					Name: "uncompared", About: "the resource outside does not compare fences", Shows: []string{"the register goes back"},
 					Run: func(w *World) Tally { return theLeader(w, Leader{Uncompared: true}) },
 				},
 				{
-					Name: "unguarded", About: "lines of the log do not depend on the lock", Shows: "the log's fences decrease",
+					Name: "unguarded", About: "lines of the log do not depend on the lock", Shows: []string{"the log's fences decrease"},
 					Run: func(w *World) Tally { return theLeader(w, Leader{Unguarded: true}) },
 				},
 			},
@@ -141,11 +141,11 @@ func Workloads() []Workload {
 			Run:     func(w *World) Tally { return theJob(w, Every{}) },
 			Twins: []Twin{
 				{
-					Name: "apart", About: "what a run does is written apart from its record", Shows: "was run twice",
+					Name: "apart", About: "what a run does is written apart from its record", Shows: []string{"was run twice"},
 					Run: func(w *World) Tally { return theJob(w, Every{Apart: true}) },
 				},
 				{
-					Name: "forgetful", About: "some runs do nothing and say that they have", Shows: "was forgotten",
+					Name: "forgetful", About: "some runs do nothing and say that they have", Shows: []string{"was forgotten"},
 					Run: func(w *World) Tally { return theJob(w, Every{Forgetful: true}) },
 				},
 			},
@@ -157,15 +157,15 @@ func Workloads() []Workload {
 			Run:     func(w *World) Tally { return theQueue(w, Queue{}) },
 			Twins: []Twin{
 				{
-					Name: "apart", About: "each process has a lock of its own", Shows: "was given out after fence",
+					Name: "apart", About: "each process has a lock of its own", Shows: []string{"was given out after fence", "was let in while"},
 					Run: func(w *World) Tally { return theQueue(w, Queue{Apart: true}) },
 				},
 				{
-					Name: "greedy", About: "processes give the lock away to none but their own", Shows: "times in a row",
+					Name: "greedy", About: "processes give the lock away to none but their own", Shows: []string{"times in a row"},
 					Run: func(w *World) Tally { return theQueue(w, Queue{Greedy: true}) },
 				},
 				{
-					Name: "unordered", About: "each waiter has a client of its own", Shows: "came first and was served after",
+					Name: "unordered", About: "each waiter has a client of its own", Shows: []string{"came first and was served after"},
 					Run: func(w *World) Tally { return theQueue(w, Queue{Unordered: true}) },
 				},
 			},
@@ -175,7 +175,7 @@ func Workloads() []Workload {
 			Profile: ClocksProfile,
 			Run:     func(w *World) Tally { return theClocks(w, LockSet{}) },
 			Twins: []Twin{{
-				Name: "unguarded", About: "writes to the set do not depend on the lock", Shows: "was acknowledged and is lost",
+				Name: "unguarded", About: "writes to the set do not depend on the lock", Shows: []string{"was acknowledged and is lost"},
 				Run: func(w *World) Tally { return theClocks(w, LockSet{Unguarded: true}) },
 			}},
 		},
@@ -185,11 +185,11 @@ func Workloads() []Workload {
 			Run:     func(w *World) Tally { return theDeletion(w, Deletion{}) },
 			Twins: []Twin{
 				{
-					Name: "rewound", About: "fences begin at one where a row was deleted", Shows: "was given out after fence",
+					Name: "rewound", About: "fences begin at one where a row was deleted", Shows: []string{"was given out after fence"},
 					Run: func(w *World) Tally { return theDeletion(w, Deletion{Rewound: true}) },
 				},
 				{
-					Name: "brief", About: "no holder puts off the deletion of its row", Shows: "time to live has deleted",
+					Name: "brief", About: "no holder puts off the deletion of its row", Shows: []string{"time to live has deleted"},
 					Run: func(w *World) Tally { return theDeletion(w, Deletion{Brief: true}) },
 				},
 			},
@@ -199,7 +199,7 @@ func Workloads() []Workload {
 			Profile: func(seed uint64) Profile { return Swarm(seed).Hastened(3) },
 			Run:     func(w *World) Tally { return theRegisters(w, Register{}) },
 			Twins: []Twin{{
-				Name: "unguarded", About: "writes do not depend on the lock", Shows: "not linearizable",
+				Name: "unguarded", About: "writes do not depend on the lock", Shows: []string{"not linearizable"},
 				Run: func(w *World) Tally { return theRegisters(w, Register{Guard: Unguarded}) },
 			}},
 		},
@@ -208,15 +208,15 @@ func Workloads() []Workload {
 			Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1}) },
 			Twins: []Twin{
 				{
-					Name: "unguarded", About: "writes do not depend on the lock", Shows: "not linearizable as a register",
+					Name: "unguarded", About: "writes do not depend on the lock", Shows: []string{"not linearizable as a register"},
 					Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1, Guard: Unguarded}) },
 				},
 				{
-					Name: "unfenced", About: "writes depend on somebody's holding the lock", Shows: "not linearizable as a register",
+					Name: "unfenced", About: "writes depend on somebody's holding the lock", Shows: []string{"not linearizable as a register"},
 					Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1, Guard: Unfenced}) },
 				},
 				{
-					Name: "swept", About: "rows of locks are deleted while they are held", Shows: "not linearizable as a lock",
+					Name: "swept", About: "rows of locks are deleted while they are held", Shows: []string{"not linearizable as a lock"},
 					Run: func(w *World) Tally { return theRegisters(w, Register{Registers: 1, Swept: true}) },
 				},
 			},
@@ -226,7 +226,7 @@ func Workloads() []Workload {
 			Profile: EntityProfile,
 			Run:     func(w *World) Tally { return theVersions(w, Versions{}) },
 			Twins: []Twin{{
-				Name: "blind", About: "the entity has no versions", Shows: "was acknowledged and is lost",
+				Name: "blind", About: "the entity has no versions", Shows: []string{"was acknowledged and is lost"},
 				Run: func(w *World) Tally { return theVersions(w, Versions{Blind: true}) },
 			}},
 		},
@@ -235,7 +235,7 @@ func Workloads() []Workload {
 			Profile: EntityProfile,
 			Run:     func(w *World) Tally { return theUniques(w, Unique{}) },
 			Twins: []Twin{{
-				Name: "shared", About: "the value is not unique", Shows: "have the same value",
+				Name: "shared", About: "the value is not unique", Shows: []string{"have the same value", "is kept for"},
 				Run: func(w *World) Tally { return theUniques(w, Unique{Shared: true}) },
 			}},
 		},

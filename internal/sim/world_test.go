@@ -2,6 +2,9 @@ package sim_test
 
 import (
 	"context"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -253,5 +256,63 @@ func TestShortWorldsMeetTheirWeather(t *testing.T) {
 		for _, kind := range []string{"paused", "suspended", "partitioned", "crashed", "clock jumped", "throttling storm"} {
 			assert.GreaterOrEqual(t, met[kind], goal, "%s, %s", name, kind)
 		}
+	}
+}
+
+// Nothing that can go wrong is only written down: over 30 seeds everything does.
+func TestSwarmMeetsEverything(t *testing.T) {
+	load, err := sim.WorkloadNamed("lockset")
+	require.NoError(t, err)
+	met := map[string]int{}
+	for seed := range uint64(30) {
+		for kind, n := range load.Play(t, sim.Options{Seed: seed, Rounds: .2}).Faults {
+			met[kind] += n
+		}
+	}
+	for _, kind := range []string{
+		"lost", "lost, arrives late", "reply lost", "duplicated", "slow", "cut off", "partitioned",
+		"throttled", "throttling storm", "500", "500 after", "conflict", "expired credentials", "stale", "skewed date",
+		"paused", "suspended", "crashed", "clock jumped", "deleted by time to live",
+	} {
+		assert.GreaterOrEqual(t, met[kind], 2, kind)
+		delete(met, kind)
+	}
+	assert.Empty(t, met, "these are left out above")
+}
+
+// Where clocks are to be wrong all are, the wall clocks and those of durations. That they are as the
+// history says is in TestClocksRunAtTheirRates.
+func TestClocksAreWrong(t *testing.T) {
+	load, err := sim.WorkloadNamed("clocks")
+	require.NoError(t, err)
+	booted := regexp.MustCompile(`boots: wall clock (\S+) (fast|slow), at (\S+) times the rate; timers at (\S+)$`)
+	parsed := func(text string) float64 {
+		rate, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		return rate
+	}
+	var offsets, walls, timers []float64
+	for seed := range uint64(4) {
+		for _, e := range load.Play(t, sim.Options{Seed: seed, Rounds: .1, History: true}).Events {
+			if e.Kind != sim.Booted {
+				continue
+			}
+			clock := booted.FindStringSubmatch(e.Text)
+			require.NotNil(t, clock, e.Text)
+			by, err := time.ParseDuration(clock[1])
+			require.NoError(t, err)
+			if clock[2] == "slow" {
+				by = -by
+			}
+			offsets, walls, timers = append(offsets, by.Hours()), append(walls, parsed(clock[3])), append(timers, parsed(clock[4]))
+		}
+	}
+	for _, drawn := range []struct {
+		list        []float64
+		middle, off float64
+	}{{offsets, 0, 1}, {walls, 1, .2}, {timers, 1, .2}} {
+		assert.GreaterOrEqual(t, len(drawn.list), 4*5)
+		assert.InDelta(t, drawn.middle-drawn.off, slices.Min(drawn.list), .4*drawn.off)
+		assert.InDelta(t, drawn.middle+drawn.off, slices.Max(drawn.list), .4*drawn.off)
 	}
 }
