@@ -5,13 +5,39 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
 )
 
 // found is what a checker finds in a world that is made up.
-func found(check func(w *World)) []string {
-	w := &World{history: &history{}}
-	check(w)
-	return w.violations
+func found(t *testing.T, check func(w *World)) []string {
+	t.Helper()
+	return Run(t, Options{}, check).Violations
+}
+
+// attempt is one to write: what its client knows of it, and how often it was applied.
+type attempt struct {
+	known state
+	times int
+}
+
+// attempted makes up a ledger of attempts that are called a, b and so on, and their marks.
+func attempted(w *World, attempts []attempt) *ledger {
+	l := newLedger(w)
+	for i, a := range attempts {
+		name := string(rune('a' + i))
+		l.states[name] = a.known
+		if a.times > 0 {
+			there(w, markKey(name), "times", a.times)
+		}
+	}
+	return l
+}
+
+// there makes up an attribute of a row.
+func there(w *World, key keys.Key, name string, value any) {
+	w.must(w.Table().Write(w.Context(), table.Update(key, table.Attr(name).Set(value))))
 }
 
 // What each check of a line finds by itself: a twin that breaks one promise mostly breaks others.
@@ -53,7 +79,7 @@ func TestQueueChecks(t *testing.T) {
 		"too often":           {visits: row(handoffs+1, true), want: []string{"process 1 has handed the lock over more than 16 times in a row, up to fence 17"}},
 		"not handed over":     {visits: row(handoffs+1, false)},
 	} {
-		got := found(func(w *World) {
+		got := found(t, func(w *World) {
 			q := &queue{world: w, visits: c.visits, failed: map[*Process][]time.Time{p: c.failed}}
 			q.check()
 		})
@@ -77,7 +103,7 @@ func TestWritesAreSettled(t *testing.T) {
 		"acknowledged and doubled": {known: acknowledged, times: 2, want: []string{"x is there 2 times"}},
 		"unknown and doubled":      {known: unknown, times: 2, want: []string{"x is there 2 times"}},
 	} {
-		assert.Equal(t, c.want, found(func(w *World) { new(Tally).settle(w, "x", c.known, c.times) }), name)
+		assert.Equal(t, c.want, found(t, func(w *World) { new(Tally).settle(w, "x", c.known, c.times) }), name)
 	}
 }
 
@@ -98,7 +124,7 @@ func TestFencesAreChecked(t *testing.T) {
 		"restored on the way":      {grants: []*grant{given(12, 0, 1, 0)}},
 		"at once, in either order": {grants: []*grant{given(12, 0, 0, 0), given(11, 0, 0, 0)}},
 	} {
-		got := found(func(w *World) {
+		got := found(t, func(w *World) {
 			d := &deletion{world: w, grants: c.grants, floors: [][]int64{{0}, {20}}}
 			d.checkFences(0)
 		})
@@ -109,7 +135,7 @@ func TestFencesAreChecked(t *testing.T) {
 // A call of Lead has one term at a time.
 func TestTermsAreCounted(t *testing.T) {
 	x, other := &Worker{Process: &Process{Name: "candidate"}}, &Worker{Process: &Process{Name: "another"}}
-	assert.Equal(t, []string{"candidate leads twice at once"}, found(func(w *World) {
+	assert.Equal(t, []string{"candidate leads twice at once"}, found(t, func(w *World) {
 		l := &leader{world: w, leading: map[*Worker]bool{}}
 		l.enter(x, true)
 		l.enter(other, true) // others judge that by fences
@@ -117,4 +143,208 @@ func TestTermsAreCounted(t *testing.T) {
 		l.enter(x, true)
 		l.enter(x, true)
 	}))
+}
+
+// One line for each that was applied, in the order of fences.
+func TestLogIsChecked(t *testing.T) {
+	both := []attempt{{acknowledged, 1}, {unknown, 1}}
+	for name, c := range map[string]struct {
+		attempts []attempt
+		fences   []int64
+		want     []string
+	}{
+		"in order":               {attempts: both, fences: []int64{5, 5}},
+		"one that nobody wrote":  {attempts: both, fences: []int64{5, 5, 6}, want: []string{"the log has 3 lines of 2 that were applied"}},
+		"one that was not kept":  {attempts: both, fences: []int64{5}, want: []string{"the log has 1 lines of 2 that were applied"}},
+		"a fence that goes back": {attempts: both, fences: []int64{6, 5}, want: []string{"the log's fences decrease"}},
+		"unknown, not there":     {attempts: []attempt{{acknowledged, 1}, {unknown, 0}}, fences: []int64{5}},
+	} {
+		got := found(t, func(w *World) {
+			there(w, logKey, "fences", c.fences)
+			l := &leader{world: w, ledger: attempted(w, c.attempts)}
+			l.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// The counter is what was applied, and no other than what its clients were told.
+func TestCounterIsChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		attempts []attempt
+		n        int
+		want     []string
+	}{
+		"unknown, there":     {attempts: []attempt{{acknowledged, 1}, {unknown, 1}}, n: 2},
+		"unknown, not there": {attempts: []attempt{{acknowledged, 1}, {unknown, 0}}, n: 1},
+		"applied in part":    {attempts: []attempt{{acknowledged, 1}, {unknown, 1}}, n: 1, want: []string{"the counter is at 1 after 2 additions"}},
+		"less than was acknowledged": {attempts: []attempt{{acknowledged, 1}, {acknowledged, 0}}, n: 1, want: []string{
+			"attempt b was acknowledged and is lost",
+			"the counter is at 1 after 2 additions that were acknowledged and 0 that nobody knows of",
+		}},
+		"more than anybody can have added": {attempts: []attempt{{acknowledged, 1}, {unknown, 1}, {refused, 1}}, n: 3, want: []string{
+			"attempt c was refused and is there",
+			"the counter is at 3 after 1 additions that were acknowledged and 1 that nobody knows of",
+		}},
+		"doubled, which is told once": {attempts: []attempt{{acknowledged, 2}, {unknown, 0}}, n: 2, want: []string{"attempt a is there 2 times"}},
+	} {
+		got := found(t, func(w *World) {
+			there(w, counterKey, "n", c.n)
+			r := &counter{world: w, ledger: attempted(w, c.attempts)}
+			r.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// A transfer is whole: its mark, its entry of the journal, and what both accounts have.
+func TestJournalIsChecked(t *testing.T) {
+	moved := []int{opening - 100, opening + 100, opening}
+	for name, c := range map[string]struct {
+		transfer attempt // of 100, from the first account to the second
+		entered  bool
+		balances []int
+		want     []string
+	}{
+		"acknowledged":       {transfer: attempt{acknowledged, 1}, entered: true, balances: moved},
+		"unknown, there":     {transfer: attempt{unknown, 1}, entered: true, balances: moved},
+		"unknown, not there": {transfer: attempt{unknown, 0}, balances: []int{opening, opening, opening}},
+		"not in the journal": {
+			transfer: attempt{acknowledged, 1}, balances: []int{opening, opening, opening},
+			want: []string{"transfer a was applied in part: marked true, in the journal false"},
+		},
+		"in the journal alone": {
+			transfer: attempt{unknown, 0}, entered: true, balances: moved,
+			want: []string{"transfer a was applied in part: marked false, in the journal true"},
+		},
+		"credited to another account": {
+			transfer: attempt{acknowledged, 1}, entered: true, balances: []int{opening - 100, opening, opening + 100},
+			want: []string{"account 1 has 1000, and by the journal 1100", "account 2 has 1100, and by the journal 1000"},
+		},
+	} {
+		got := found(t, func(w *World) {
+			for i, balance := range c.balances {
+				there(w, account(i), "balance", balance)
+			}
+			if c.entered {
+				w.must(w.Table().Write(w.Context(), table.Update(entryKey("a"),
+					table.Attr("from").Set(0), table.Attr("to").Set(1), table.Attr("amount").Set(100))))
+			}
+			b := &bank{Bank: Bank{Accounts: len(c.balances)}, world: w, ledger: attempted(w, []attempt{c.transfer})}
+			b.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// One record for each run that was committed, in the order of the intervals.
+func TestRunsAreChecked(t *testing.T) {
+	both := []attempt{{acknowledged, 1}, {unknown, 1}}
+	for name, c := range map[string]struct {
+		attempts []attempt
+		runs     []int64
+		want     []string
+	}{
+		"in order":                  {attempts: both, runs: []int64{100, 120}},
+		"one left out":              {attempts: both, runs: []int64{100, 160}}, // nobody may have been up
+		"unknown, not there":        {attempts: []attempt{{acknowledged, 1}, {unknown, 0}}, runs: []int64{100}},
+		"one that was not kept":     {attempts: both, runs: []int64{100}, want: []string{"1 runs are recorded of 2 that were committed"}},
+		"one that nobody ran":       {attempts: both, runs: []int64{100, 120, 140}, want: []string{"3 runs are recorded of 2 that were committed"}},
+		"twice":                     {attempts: both, runs: []int64{100, 100}, want: []string{"the interval at 100 was run twice"}},
+		"an older one after it":     {attempts: both, runs: []int64{120, 100}, want: []string{"the interval at 100 was run after that at 120"}},
+		"twice, and one in between": {attempts: append(both, attempt{unknown, 1}), runs: []int64{100, 120, 100}, want: []string{"the interval at 100 was run after that at 120"}},
+	} {
+		got := found(t, func(w *World) {
+			there(w, runsKey, "at", c.runs)
+			e := &every{world: w, ledger: attempted(w, c.attempts)}
+			e.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// What is written under each lock is in the order of its fences; and it is what was applied,
+// unless a restore has undone some of it.
+func TestWrittenFencesAreChecked(t *testing.T) {
+	three := []attempt{{acknowledged, 1}, {acknowledged, 1}, {unknown, 1}}
+	for name, c := range map[string]struct {
+		attempts []attempt
+		written  [][]int64 // by lock
+		restored bool
+		want     []string
+	}{
+		"in order":               {attempts: three, written: [][]int64{{11, 11}, {7}}},
+		"a fence that goes back": {attempts: three, written: [][]int64{{11}, {8, 7}}, want: []string{"what was written under lock 2 is not in the order of fences"}},
+		"one that was not kept":  {attempts: three, written: [][]int64{{11}, {7}}, want: []string{"2 fences are written by 3 writes that were applied"}},
+		"one that nobody wrote":  {attempts: three, written: [][]int64{{11, 11}, {7, 7}}, want: []string{"4 fences are written by 3 writes that were applied"}},
+		"undone by a restore":    {attempts: []attempt{{acknowledged, 1}, {acknowledged, 0}}, written: [][]int64{{11}, {7}}, restored: true},
+		"restored, and a fence that goes back": {
+			attempts: three, written: [][]int64{{12, 11}, {7}}, restored: true,
+			want: []string{"what was written under lock 1 is not in the order of fences"},
+		},
+	} {
+		got := found(t, func(w *World) {
+			for i, fences := range c.written {
+				there(w, writtenKey(i), "fences", fences)
+			}
+			d := &deletion{Deletion: Deletion{Locks: len(c.written)}, world: w, ledger: attempted(w, c.attempts), floors: [][]int64{{0, 0}}}
+			if c.restored {
+				d.floors = append(d.floors, []int64{0, 0})
+			}
+			d.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// Each row with a value has a sentinel that names it, and there are no others.
+func TestSentinelsAreChecked(t *testing.T) {
+	row, sentinel := keys.NewKey("ACCOUNT#A1", "ACCOUNT"), keys.NewKey("UNIQUE#Account#email#e1", "UNIQUE")
+	owner := table.Attr("uniqueowner")
+	for name, c := range map[string]struct {
+		change []table.Op // of what the entity has written
+		want   []string
+	}{
+		"in order":                  {},
+		"neither":                   {change: []table.Op{table.Delete(row), table.Delete(sentinel)}},
+		"a row alone":               {change: []table.Op{table.Delete(sentinel)}, want: []string{`the value of "ACCOUNT#A1" is kept for ""`}},
+		"a sentinel alone":          {change: []table.Op{table.Delete(row)}, want: []string{`the value of "" is kept for "ACCOUNT#A1"`}},
+		"a sentinel of another row": {change: []table.Op{table.Update(sentinel, owner.Set(map[string]string{"pk": "ACCOUNT#A2", "sk": "ACCOUNT"}))}, want: []string{`the value of "ACCOUNT#A1" is kept for "ACCOUNT#A2"`}},
+		"a sentinel of nobody":      {change: []table.Op{table.Delete(row), table.Update(sentinel, owner.Remove())}, want: []string{"a sentinel names nobody"}},
+	} {
+		got := found(t, func(w *World) {
+			r := &uniques{Unique: Unique{Values: 2}, world: w}
+			for _, a := range []Account{{ID: "A1", Email: "e1"}, {ID: "A2", Email: "e2"}, {ID: "A3"}} {
+				_, err := r.define(w.Table()).Create(w.Context(), a)
+				w.must(err)
+			}
+			for _, op := range c.change {
+				w.must(w.Table().Write(w.Context(), op))
+			}
+			r.audit()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// A row counts what it lists.
+func TestCountedRowsAreChecked(t *testing.T) {
+	told := map[int64]state{1001: acknowledged, 1002: unknown}
+	for name, c := range map[string]struct {
+		row  Counted
+		want []string
+	}{
+		"in order":           {row: Counted{Count: 2, Marks: []int64{1001, 1002}}},
+		"unknown, not there": {row: Counted{Count: 1, Marks: []int64{1001}}},
+		"counted twice":      {row: Counted{Count: 3, Marks: []int64{1001, 1002}}, want: []string{"row C1 counts 3 and lists 2"}},
+		"not counted":        {row: Counted{Count: 1, Marks: []int64{1001, 1002}}, want: []string{"row C1 counts 1 and lists 2"}},
+	} {
+		got := found(t, func(w *World) {
+			r := &versions{world: w, marks: &marks{state: told}}
+			c.row.ID = "C1"
+			w.must(w.Table().Write(w.Context(), r.define(w.Table()).CreateOp(c.row)))
+			r.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
 }
