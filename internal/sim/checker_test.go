@@ -310,6 +310,7 @@ func TestSentinelsAreChecked(t *testing.T) {
 		"a row alone":               {change: []table.Op{table.Delete(sentinel)}, want: []string{`the value of "ACCOUNT#A1" is kept for ""`}},
 		"a sentinel alone":          {change: []table.Op{table.Delete(row)}, want: []string{`the value of "" is kept for "ACCOUNT#A1"`}},
 		"a sentinel of another row": {change: []table.Op{table.Update(sentinel, owner.Set(map[string]string{"pk": "ACCOUNT#A2", "sk": "ACCOUNT"}))}, want: []string{`the value of "ACCOUNT#A1" is kept for "ACCOUNT#A2"`}},
+		"a sentinel of no value":    {change: []table.Op{table.Update(keys.NewKey("UNIQUE#Account#email#", "UNIQUE"), owner.Set(map[string]string{"pk": "ACCOUNT#A3", "sk": "ACCOUNT"}))}, want: []string{`the value of "" is kept for "ACCOUNT#A3"`}},
 		"a sentinel of nobody":      {change: []table.Op{table.Delete(row), table.Update(sentinel, owner.Remove())}, want: []string{"a sentinel names nobody"}},
 	} {
 		got := found(t, func(w *World) {

@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -166,14 +168,20 @@ func (r *uniques) audit() {
 		}
 		owners[a.Email] = a.ID
 	}
-	for i := range r.Values {
-		email := fmt.Sprint("e", i+1)
-		want := owners[email]
+	values := map[string]bool{}
+	for value := range owners {
+		values[value] = true
+	}
+	for value := range sentinels {
+		values[value] = true
+	}
+	for _, value := range slices.Sorted(maps.Keys(values)) {
+		want := owners[value]
 		if want != "" {
 			want = "ACCOUNT#" + want
 		}
-		if sentinels[email] != want {
-			r.world.Violation("the value of %q is kept for %q", want, sentinels[email])
+		if sentinels[value] != want {
+			r.world.Violation("the value of %q is kept for %q", want, sentinels[value])
 		}
 	}
 }
