@@ -201,17 +201,17 @@ const (
 	undecided // the search took too long
 )
 
-// patience is how many steps a search may take. It is not bounded by time, of which none
+// patience is how many steps a search takes at most. It is not bounded by time, of which none
 // passes meanwhile, and which would not be the same twice.
 const patience = 2_000_000
 
-// check says whether a history fits the model.
-func (m model) check(history []*operation) verdict {
+// check says whether a history fits the model, where that takes no more than so many steps.
+func (m model) check(history []*operation, atMost int64) verdict {
 	var taken atomic.Int64
 	p := porcupine.Model{
 		Init: func() any { return situation{} },
 		Step: func(state, input, _ any) (bool, any) {
-			if taken.Add(1) > patience {
+			if taken.Add(1) > atMost {
 				return false, state // and so for all that are left, which ends the search
 			}
 			s, ok := m.step(state.(situation), input.(*operation)) //nolint:forcetypeassert // of what is given below
@@ -225,7 +225,7 @@ func (m model) check(history []*operation) verdict {
 	switch ok := porcupine.CheckOperations(p, list); {
 	case ok:
 		return legal
-	case taken.Load() > patience:
+	case taken.Load() > atMost:
 		return undecided
 	}
 	return illegal

@@ -106,7 +106,7 @@ func TestModels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := []verdict{c.lock, c.register, c.object}
 			for i, m := range models() {
-				assert.Equal(t, want[i], m.check(closed(c.history)), m.name)
+				assert.Equal(t, want[i], m.check(closed(c.history), patience), m.name)
 			}
 		})
 	}
@@ -119,5 +119,5 @@ func TestHistoryThatCannotBeDecided(t *testing.T) {
 		history = append(history, &operation{kind: writes, outcome: succeeded, wrote: i + 1, call: 1, ret: 2})
 	}
 	history = append(history, &operation{kind: reads, outcome: succeeded, read: 99, call: 3, ret: 4})
-	assert.Equal(t, undecided, models()[1].check(history))
+	assert.Equal(t, undecided, models()[1].check(history, patience))
 }

@@ -70,7 +70,7 @@ func (s Register) Run(w *World) Tally {
 	if s.Registers == 0 {
 		s.Registers = 4
 	}
-	r := &registers{Register: s, world: w, begin: time.Now(), left: make([]int, s.Clients+1), history: make([][]*operation, s.Registers)}
+	r := &registers{Register: s, world: w, begin: time.Now(), patience: patience, left: make([]int, s.Clients+1), history: make([][]*operation, s.Registers)}
 	for first := 1; first <= s.Clients; first += 2 {
 		of := []int{first, first + 1}[:min(2, s.Clients-first+1)]
 		for _, client := range of {
@@ -95,8 +95,9 @@ func (s Register) Run(w *World) Tally {
 type registers struct {
 	Register
 
-	world *World
-	begin time.Time
+	world    *World
+	begin    time.Time
+	patience int64 // steps that a model may take to judge a history
 
 	mu      sync.Mutex
 	left    []int          // operations, by client
@@ -364,7 +365,7 @@ func (r *registers) check() (tally Tally) {
 		l.Histories++
 		bad, open := false, false
 		for _, m := range models() {
-			switch m.check(history) {
+			switch m.check(history, r.patience) {
 			case illegal:
 				bad = true
 				*m.count(&l.By)++

@@ -176,15 +176,11 @@ func (r *versions) check() Tally {
 		// carried out when it comes in once more: no client can help that.
 		excused := r.world.revived["COUNTER#"+c.ID+"|COUNTER"]
 		for _, mark := range c.Marks {
-			switch again := times[mark] > 0; {
-			case (again || r.marks.refused(mark)) && excused > 0:
+			if (times[mark] > 0 || r.marks.refused(mark)) && excused > 0 {
 				excused--
-				if !again {
-					times[mark] = -1
-				}
-			default:
-				times[mark]++
+				continue
 			}
+			times[mark]++
 		}
 		if c.Count != int64(len(c.Marks)) {
 			r.world.Violation("row %s counts %d and lists %d", c.ID, c.Count, len(c.Marks))
