@@ -485,3 +485,32 @@ func TestEveryKnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
 		assert.Equal(t, 1, runs)
 	})
 }
+
+// The same where the job has released the lock without an answer first, and others have held it since:
+// the guard of the commit tells that, and nothing is applied.
+func TestEveryKnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		runs := 0
+		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(_ context.Context, l *lock.Lease, _ time.Time) error {
+			if runs++; runs > 3 {
+				cancel()
+			}
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+			short, stop := context.WithTimeout(ctx, 2*time.Second)
+			defer stop()
+			assert.ErrorIs(t, l.Release(short), context.DeadlineExceeded)
+			w.engine.ClearFaults()
+			o, err := other.TryAcquire(ctx, lock.Name("report"))
+			if assert.NoError(t, err) {
+				assert.NoError(t, o.Release(ctx))
+			}
+			assert.ErrorIs(t, l.Commit(ctx, w.count("n")), lock.ErrReleased)
+			return nil
+		}), lock.ErrReleased)
+		assert.Equal(t, 1, runs)
+		assert.EqualValues(t, 0, w.counted("n"))
+	})
+}
