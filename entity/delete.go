@@ -59,10 +59,12 @@ func (e *Entity[T]) deleteNow(ctx context.Context, from *basis[T]) error {
 		if errors.As(err, &failed) && failed.Repeated && len(failed.Item) == 0 {
 			return nil // gone: the attempt whose answer was lost deleted it
 		}
-		if version := e.versionOf(&from.row); version > 0 && failed != nil && failed.Repeated {
-			if n, bad := integer(failed.Item[e.plan.scheme.Version]); bad == nil && n < version {
-				return errUnclear // deleted by whomever, and created again
-			}
+		if failed == nil || !failed.Repeated || errors.Is(err, ErrType) {
+			return err
+		}
+		version := e.versionOf(&from.row)
+		if n, bad := integer(failed.Item[e.plan.scheme.Version]); version == 0 || bad == nil && n < version {
+			return errUnclear // deleted by whomever, and created again
 		}
 		return err
 	})

@@ -183,9 +183,10 @@
 //   - When an answer is lost, Create, Put, Update, Modify and Delete recognise their own effect in the
 //     row they find. Somebody else's write of exactly the same content at the same version
 //     looks the same. Updated, or a field that says who wrote, tells them apart.
-//     Where the row has gone on since, so that its version does not tell whether the write is in
-//     it, the error is table.ErrUnreachable, never ErrStale, and Modify does not try again: the
-//     write may have been applied.
+//     Where they do not, and no version tells that somebody else has changed the row in the
+//     write's place, the error is table.ErrUnreachable, never ErrStale, ErrExists, ErrNotFound or
+//     table.ErrCondition, and Modify does not try again: the write may have been applied, and
+//     the row have been changed, or deleted and created, since.
 //   - A row that was deleted and created again counts its versions from 1 again: Put and Update
 //     with a version that was read before may meet the new row, and take it for the old one. Modify does
 //     not, and keys of indexes and sentinels are right all the same.

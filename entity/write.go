@@ -100,10 +100,7 @@ func (e *Entity[T]) putNow(ctx context.Context, stamped T, from *basis[T], creat
 		if ownEffect(err, op.Item()) {
 			return nil
 		}
-		if e.plan.version != nil {
-			err = e.decided(err, e.versionOf(&stamped)-1)
-		}
-		return err
+		return e.decided(err, e.versionOf(&stamped)-1)
 	})
 }
 
@@ -299,10 +296,7 @@ func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, 
 				o = row
 				return nil
 			}
-			if from.guarded || from.after != nil {
-				err = e.decided(err, e.versionOf(&from.row))
-			}
-			return err
+			return e.decided(err, e.versionOf(&from.row))
 		}
 		o, err = e.Decode(item)
 		return err
@@ -360,16 +354,17 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 // errUnclear stands for a refusal that may be of the write's own making.
 var errUnclear = fmt.Errorf("%w: an answer was lost, and the row has changed since: the write may have been applied", table.ErrUnreachable)
 
-// decided is the error of a write to a row of a version that did not recognise its own effect, unless
-// nobody can tell what the refusal means: an attempt without an answer may have been applied,
-// and others have changed or deleted the row since. A row that is one version further was
-// changed by somebody else in place of the write. Without versions nothing tells.
+// decided is the error of a write that did not recognise its own effect, unless nobody can
+// tell what the refusal means: an attempt without an answer may have been applied, and others
+// have changed or deleted the row since. A row that is one version further than the one that
+// the write was for was changed by somebody else in its place. Where there was no version
+// nothing tells: a row that is there may have been created after the write's own was deleted.
 func (e *Entity[T]) decided(err error, version int64) error {
 	var failed *table.ConditionError
 	if !errors.As(err, &failed) || !failed.Repeated || errors.Is(err, ErrType) {
 		return err
 	}
-	if e.plan.version != nil && len(failed.Item) > 0 {
+	if version > 0 && len(failed.Item) > 0 {
 		if n, bad := integer(failed.Item[e.plan.scheme.Version]); bad == nil && (n == version || n == version+1) {
 			return err
 		}

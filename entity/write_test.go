@@ -376,6 +376,20 @@ func TestLostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrUnreachable)
 		require.NotErrorIs(t, err, entity.ErrExists)
 
+		// Created, deleted, and created by somebody else: that row says nothing of the first one.
+		require.NoError(t, remove())
+		f.faults.Script(faulty.DropReply)
+		between(func() error {
+			if err := remove(); err != nil {
+				return err
+			}
+			_, err := others.Create(ctx, Order{Tenant: "acme", ID: "1", Total: 10})
+			return err
+		})
+		_, err = orders.Create(ctx, key)
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		require.NotErrorIs(t, err, entity.ErrExists)
+
 		calls := 0
 		f.faults.Script(faulty.Pass, faulty.DropReply)
 		between(add)
@@ -425,6 +439,34 @@ func TestLostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
 		p, err := plain.Get(ctx, Plain{ID: "1"}, entity.Consistent())
 		require.NoError(t, err)
 		assert.Equal(t, 11, p.Count)
+
+		raw := define(t, f.raw, plainSpec())
+		gone := func() error { return raw.Delete(ctx, Plain{ID: "1"}) }
+		anew := func() error {
+			if err := gone(); err != nil {
+				return err
+			}
+			_, err := raw.Create(ctx, Plain{ID: "1", Count: 5})
+			return err
+		}
+		few := plain.If(table.Attr("count").Less(5))
+		for name, c := range map[string]struct {
+			before, between, write func() error
+			refusal                error
+		}{
+			"create": {gone, anew, func() error { _, err := plain.Create(ctx, Plain{ID: "1"}); return err }, entity.ErrExists},
+			"put":    {gone, anew, func() error { _, err := few.Put(ctx, Plain{ID: "1", Count: 6}); return err }, table.ErrCondition},
+			"update": {anew, gone, func() error { _, err := plain.Update(ctx, Plain{ID: "1"}, entity.Add("count", 1)); return err }, entity.ErrNotFound},
+			"delete": {func() error { _, err := raw.Put(ctx, Plain{ID: "1"}); return err }, anew, func() error { return few.Delete(ctx, Plain{ID: "1"}) }, table.ErrCondition},
+		} {
+			require.NoError(t, c.before(), name)
+			f.faults.Script(faulty.DropReply)
+			between(c.between)
+			err := c.write()
+			require.ErrorIs(t, err, table.ErrUnreachable, name)
+			require.NotErrorIs(t, err, c.refusal, name)
+			require.ErrorIs(t, c.write(), c.refusal, name)
+		}
 	})
 }
 

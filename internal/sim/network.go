@@ -50,7 +50,8 @@ type flight struct {
 	body    []byte
 	reply   chan reply // of capacity 1
 	outcome Outcome
-	refused bool // when it came in first
+	applied bool // when it came in first
+	refused bool // then; neither where it was lost
 }
 
 // delayed is what has been sent and is to come in late, or to be answered so.
@@ -62,6 +63,7 @@ type delayed struct {
 type reply struct {
 	response *http.Response
 	err      error
+	applied  bool // what was asked, which the response need not say
 }
 
 // event is something that happens at an instant.
@@ -204,7 +206,7 @@ func (n *network) send(f *flight) {
 	} else {
 		n.at(now.Add(o.There), func() {
 			r := n.deliver(f, o.Faults)
-			f.refused = r.err == nil && r.response.StatusCode != http.StatusOK
+			f.applied, f.refused = r.applied, !r.applied
 			if o.ReplyLost {
 				w.met(replyLost)
 				r = reply{err: reset()}
@@ -222,7 +224,7 @@ func (n *network) send(f *flight) {
 		n.at(now.Add(late.by), func() {
 			n.arrived()
 			w.met(late.name)
-			if r := n.deliver(f, nil); r.err == nil && r.response.StatusCode == http.StatusOK {
+			if n.deliver(f, nil).applied && f.writes() && !f.applied {
 				for _, key := range f.Keys {
 					w.stragglers[key]++
 					if f.refused {
@@ -284,14 +286,14 @@ func (n *network) deliver(f *flight, faults []tabletest.Fault) reply {
 			}
 		}
 		how = strings.Join(append([]string{how}, names...), ", ")
-		if done.Code != "" {
+		if done.Code != "" { // 500 may be the answer to what was applied
 			what = "refused"
 		}
 	} else if err == nil && response.StatusCode != http.StatusOK {
 		what = "refused"
 	}
 	w.note(f.Process, what, f.String(), how)
-	return reply{response: response, err: err}
+	return reply{response: response, err: err, applied: what == "applied"}
 }
 
 // answer brings an answer to its process, unless that is no more, or when it goes on.

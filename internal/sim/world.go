@@ -50,7 +50,7 @@ type World struct {
 	chance     *rand.Rand
 	scheduled  int
 	faults     map[string]int
-	stragglers map[string]int // requests that came in late and were carried out, by the keys that they named
+	stragglers map[string]int // writes that came in late and were carried out, and had not been before, by the keys that they named
 	revived    map[string]int // those of them that had been refused when they came in first
 	storm      time.Time      // until when requests are throttled
 	calm       bool           // no more faults, so that what is under way can end

@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// What each check of a line finds by itself: a twin that breaks one promise mostly breaks others.
+func TestQueueChecks(t *testing.T) {
+	p, other := &Process{id: 1, Name: "process1"}, &Process{id: 2, Name: "process2"}
+	begin := time.Now()
+	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
+	visited := func(p *Process, worker string, fence int64, came, entered, left int) *visit {
+		return &visit{process: p, worker: worker, fence: fence, came: at(came), entered: at(entered), left: at(left)}
+	}
+	row := func(n int, handed bool) (list []*visit) {
+		for i := range n {
+			v := visited(p, "w1", int64(i+1), i, i+1, i+1)
+			v.handed = handed
+			list = append(list, v)
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		visits []*visit
+		failed []time.Time // releases of process 1
+		want   []string
+	}{
+		"in order":                     {visits: []*visit{visited(p, "w1", 1, 0, 1, 2), visited(other, "w1", 2, 0, 3, 4), visited(p, "w2", 3, 1, 5, 6)}},
+		"one that was not let in":      {visits: []*visit{visited(p, "w1", 1, 0, 1, 2), {process: p, came: at(0)}}},
+		"the same fence":               {visits: []*visit{visited(p, "w1", 1, 0, 1, 2), visited(other, "w1", 1, 0, 3, 4)}, want: []string{"fence 1 was given out twice"}},
+		"a fence that goes back":       {visits: []*visit{visited(p, "w1", 2, 0, 1, 2), visited(other, "w1", 1, 3, 4, 5)}, want: []string{"fence 1 was given out after fence 2"}},
+		"a fence that was told late":   {visits: []*visit{visited(p, "w1", 2, 0, 1, 2), visited(other, "w1", 1, 0, 3, 4)}},
+		"out of order":                 {visits: []*visit{visited(p, "w2", 1, 5, 6, 7), visited(p, "w1", 2, 0, 8, 9)}, want: []string{"w1 of process 1 came first and was served after w2, with fence 2 after 1"}},
+		"out of order, since one fell": {visits: []*visit{visited(p, "w2", 1, 5, 6, 7), visited(p, "w1", 2, 0, 8, 9)}, failed: []time.Time{at(3)}},
+		"out of order, and one fell before": {
+			visits: []*visit{visited(p, "w2", 1, 5, 6, 7), visited(p, "w1", 2, 2, 8, 9)}, failed: []time.Time{at(1)},
+			want: []string{"w1 of process 1 came first and was served after w2, with fence 2 after 1"},
+		},
+		"out of order, and one fell after it": {
+			visits: []*visit{visited(p, "w2", 1, 5, 6, 7), visited(p, "w1", 2, 0, 8, 9)}, failed: []time.Time{at(9)},
+			want: []string{"w1 of process 1 came first and was served after w2, with fence 2 after 1"},
+		},
+		"out of order, and one fell in another process": {
+			visits: []*visit{visited(other, "w2", 1, 5, 6, 7), visited(other, "w1", 2, 0, 8, 9)}, failed: []time.Time{at(3)},
+			want: []string{"w1 of process 2 came first and was served after w2, with fence 2 after 1"},
+		},
+		"in order, but for one that was not let in": {visits: []*visit{visited(p, "w1", 1, 0, 1, 2), {process: p, worker: "w2", came: at(5)}}},
+		"at once, in either order":                  {visits: []*visit{visited(p, "w2", 1, 0, 1, 2), visited(p, "w1", 2, 0, 3, 4)}},
+		"out of order, and one in between": {
+			visits: []*visit{visited(p, "w3", 1, 5, 6, 7), visited(other, "w1", 2, 4, 8, 9), visited(p, "w2", 3, 5, 10, 11), visited(p, "w1", 4, 0, 12, 13)},
+			want:   []string{"w1 of process 1 came first and was served after w3, with fence 4 after 1"},
+		},
+		"out of order, and died inside": {
+			visits: []*visit{visited(p, "w2", 1, 5, 6, 7), {process: p, worker: "w1", fence: 2, came: at(0), entered: at(8)}},
+			want:   []string{"w1 of process 1 came first and was served after w2, with fence 2 after 1"},
+		},
+		"before and after a crash": {
+			visits: []*visit{{process: p, worker: "w2", fence: 1, came: at(5), entered: at(6)}, visited(&Process{id: 3, Name: p.Name}, "w1", 2, 0, 8, 9)},
+		},
+		"of two processes": {visits: []*visit{visited(p, "w2", 1, 5, 6, 7), visited(other, "w1", 2, 0, 8, 9)}},
+		"the same fence as one that has died": {
+			visits: []*visit{{process: p, worker: "w1", fence: 1, came: at(0), entered: at(1)}, visited(other, "w1", 1, 0, 4, 6)},
+			want:   []string{"fence 1 was given out twice"},
+		},
+		"two inside":          {visits: []*visit{visited(p, "w1", 1, 0, 1, 5), visited(other, "w1", 2, 0, 4, 6)}, want: []string{"fence 2 was let in while fence 1 was inside"}},
+		"one that has died":   {visits: []*visit{{process: p, worker: "w1", fence: 1, came: at(0), entered: at(1)}, visited(other, "w1", 2, 0, 4, 6)}},
+		"as often as allowed": {visits: row(handoffs, true)},
+		"too often":           {visits: row(handoffs+1, true), want: []string{"process 1 has handed the lock over more than 16 times in a row, up to fence 17"}},
+		"not in a row":        {visits: slices.Delete(row(handoffs+2, true), handoffs, handoffs+1)}, // somebody has had the fence that is left out
+		"not handed over":     {visits: row(handoffs+1, false)},
+	} {
+		got := found(t, func(w *World) {
+			q := &queue{world: w, visits: c.visits, failed: map[*Process][]time.Time{p: c.failed}}
+			q.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// Wrong clocks and processes that are stopped let two be inside at once, and nothing else does.
+func TestExclusionIsCheckedWhereItHolds(t *testing.T) {
+	p, begin := &Process{id: 1}, time.Now()
+	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
+	inside := []string{"fence 2 was let in while fence 1 was inside"}
+	for name, c := range map[string]struct {
+		profile Profile
+		want    []string
+	}{
+		"all that neither stops nor misleads": {
+			profile: Profile{
+				Lost: 1, LostLate: 1, LostReply: 1, Duplicated: 1, Slow: 1, Throttled: 1, Internal: 1, InternalAfter: 1, Conflict: 1, Stale: 1, Expired: 1,
+				Storms: time.Minute, Cuts: time.Minute, Crashes: time.Minute, Sweeps: time.Minute,
+			},
+			want: inside,
+		},
+		"pauses":             {profile: Profile{Pauses: time.Minute}},
+		"suspends":           {profile: Profile{Suspends: time.Minute}},
+		"jumps":              {profile: Profile{Jumps: time.Minute}},
+		"dates that are off": {profile: Profile{SkewedDate: .1}},
+		"clocks that are":    {profile: Profile{Offset: time.Hour}},
+		"clocks too fast":    {profile: Profile{Rate: .1}},
+	} {
+		got := found(t, func(w *World) {
+			w.Profile = c.profile
+			q := &queue{world: w, visits: []*visit{
+				{process: p, worker: "w1", fence: 1, came: at(0), entered: at(1), left: at(5)},
+				{process: p, worker: "w2", fence: 2, came: at(1), entered: at(4), left: at(6)},
+			}}
+			q.check()
+		})
+		assert.Equal(t, c.want, got, name)
+	}
+}
