@@ -154,19 +154,19 @@ func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
 			first, second := w.client(lock.Config{}), w.client(lock.Config{})
 			l, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
 			require.NoError(t, err)
-			var next *lock.Lease
+			next := make(chan *lock.Lease, 1)
 			time.AfterFunc(10*time.Second, func() {
 				assert.NoError(t, l.Release(ctx))
-				var err error
-				next, err = second.TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+				got, err := second.TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
 				assert.NoError(t, err)
+				next <- got
 			})
 			start := time.Now()
 			c := w.client(lock.Config{Expiry: lock.ObservedOnly, Backoff: every(time.Hour)})
 			_, err = c.Acquire(ctx, lock.Name("report"))
 			require.NoError(t, err)
 			assert.GreaterOrEqual(t, time.Since(start), 40*time.Second, "the next one was seen 20 s after the first")
-			require.ErrorIs(t, next.Write(ctx, w.put("x")), lock.ErrLost)
+			require.ErrorIs(t, (<-next).Write(ctx, w.put("x")), lock.ErrLost)
 		})
 	})
 }
