@@ -36,7 +36,8 @@ type Lease struct {
 
 	mu      sync.Mutex    // guards the following; never held across I/O
 	beat    int64         // of a lease of its own: the last one used
-	written time.Time     // monotonic: when the row's time to live was last set
+	written time.Time     // monotonic: when the request began that the lease is of
+	ttl     int64         // the time to live that the row has, in epoch seconds, as far as is known
 	limit   machine.Timer // of the maximum hold; nil without one
 	loss    error         // why it was lost, where it had been asked back before
 	left    leftData
@@ -75,6 +76,7 @@ func (a *acquisition) lease(fence int64, start instant, s *session) *Lease {
 	l := &Lease{
 		client: c, target: a.target, key: a.key, nonce: a.nonce, fence: fence, length: a.length,
 		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1), maxHold: a.maxHold, run: a.run,
+		ttl: c.deleteAfter(c.calendar(), a.length), // about: who knows better says so
 	}
 	l.ctx, l.cancel = context.WithCancelCause(a.values)
 	if s != nil {
@@ -140,16 +142,18 @@ func (l *Lease) Remaining() time.Duration {
 	return l.term.remaining()
 }
 
-func (l *Lease) writtenAt() time.Time {
+// deletedAfter is the time to live that the row has, in epoch seconds, as far as is known.
+func (l *Lease) deletedAfter() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.written
+	return l.ttl
 }
 
-func (l *Lease) wrote(at time.Time) {
+// prolonged takes in which time to live the row has now.
+func (l *Lease) prolonged(ttl int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.written = at
+	l.ttl = ttl
 }
 
 // cause is why the lease ended; nil while it goes on. One that was asked back first, and lost then,

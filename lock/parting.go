@@ -16,6 +16,7 @@ type parting struct {
 	under  *session // of the heir's lease, reserved
 	nonce  string   // the heir's: it may take another one as soon as it is back in the line
 	data   Data     // what the row has then
+	ttl    int64    // and its time to live
 	commit bool     // the holder has asked for it, with what it has written
 
 	counted bool // Close waits for it
@@ -45,6 +46,7 @@ func (l *Lease) part(commits bool) *parting {
 	switch {
 	case p.heir != nil:
 		g := p.heir.acquisition.grant(p.start, p.under, c.offset())
+		p.ttl = g.ttl
 		p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
 	case l.began.IsZero(): // nobody got to see it, and what fence the row has may not be known
 		p.op = c.rows.release(l.key, l.nonce, p.start.wall, ttl)
@@ -151,7 +153,7 @@ func (p *parting) done() {
 	defer l.client.work.Done()
 	defer p.unreserve()
 	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under).with(p.data)
-	next.handed, next.path = l.handed+1, pathHandedOver
+	next.handed, next.path, next.ttl = l.handed+1, pathHandedOver, p.ttl
 	l.client.room.handed(next)
 	l.gaveBack() // told before the next one is
 	begun := false

@@ -38,12 +38,14 @@ func (l *Lease) nextBeat() (int64, instant) {
 func (l *Lease) renewOnce(ctx context.Context) error {
 	c := l.client
 	beat, start := l.nextBeat()
-	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), c.deleteAfter(c.calendar(), l.length)))
+	ttl := max(c.deleteAfter(c.calendar(), l.length), l.deletedAfter())
+	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), ttl))
 	var failed *table.ConditionError
 	switch {
 	case err == nil, errors.Is(err, errOwnBeat):
 		// Ours either way: nobody else writes beats under this nonce, and what the row
 		// has began no earlier than this attempt.
+		l.prolonged(ttl)
 		left := l.term.remaining()
 		if !l.term.extend(start) {
 			return l.cause()

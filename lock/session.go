@@ -71,6 +71,7 @@ type session struct {
 	key    keys.Key
 	term   *term
 	beat   int64 // the last one used; of the goroutine only
+	ttl    int64 // the latest that was written; likewise
 
 	mu      sync.Mutex        // guards the following; never held across I/O
 	leases  map[string]*Lease // by nonce
@@ -134,8 +135,9 @@ func (c *Client) openSession(ctx context.Context) (*session, error) {
 // renewal is what every renewal of a session writes.
 func (s *session) renewal(start instant, beat int64) []table.Change {
 	c := s.client
+	s.ttl = max(s.ttl, c.deleteAfter(c.calendar(), c.config.Lease)) // a wrong date brings nothing forward
 	changes := make([]table.Change, 0, 8)
-	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(c.deleteAfter(c.calendar(), c.config.Lease)))
+	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(s.ttl))
 	if until := c.until(c.offset(), start, c.config.Lease); until > 0 {
 		return append(changes, table.Attr(attrExpires).Set(until))
 	}
@@ -443,7 +445,8 @@ func (s *session) close() {
 }
 
 // refresh extends the time to live of the rows of locks that have been held for half the
-// retention: nothing else writes them while they are held, and they must not be deleted.
+// retention: nothing else writes them while they are held, and they must not be deleted. What
+// was written by a wrong date is seen when a right one comes, and nothing is brought forward.
 //
 // Cost: one conditional write per lock and half retention.
 func (s *session) refresh() {
@@ -451,7 +454,7 @@ func (s *session) refresh() {
 	s.mu.Lock()
 	var old []*Lease
 	for _, l := range s.leases {
-		if c.clock.ago(l.writtenAt()) > c.config.Retention/2 {
+		if l.deletedAfter() < c.deleteAfter(c.calendar().Add(-c.config.Retention/2), l.length) {
 			old = append(old, l)
 		}
 	}
@@ -462,12 +465,12 @@ func (s *session) refresh() {
 		if ctx == nil {
 			return
 		}
-		now := c.clock.Now()
-		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, l.fence, c.deleteAfter(c.calendar(), l.length)))
+		ttl := max(c.deleteAfter(c.calendar(), l.length), l.deletedAfter())
+		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, l.fence, ttl))
 		cancel()
 		switch {
 		case err == nil:
-			l.wrote(now)
+			l.prolonged(ttl)
 		case errors.Is(err, ErrStolen):
 			l.stolen()
 		}

@@ -232,6 +232,36 @@ func TestHoldThirtyDays(t *testing.T) {
 	})
 }
 
+// Answers with a wrong date say when to delete a row that is held: that is mended with the first right
+// one, and no row is to be deleted earlier than was said before (deletion, seeds 150, 276 and 777).
+func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
+	behind := tabletest.Fault{Kind: tabletest.SkewDate, For: -61 * time.Minute}
+	for name, wrong := range map[string]struct{ from, until time.Duration }{ // since the lock was acquired
+		"when it was acquired":  {-time.Second, time.Millisecond},
+		"when it was put off":   {29 * time.Minute, 32 * time.Minute},
+		"before it was put off": {25 * time.Minute, 29 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{Retention: time.Hour})
+				time.AfterFunc(time.Minute+wrong.from, func() { w.engine.Inject(behind) })
+				time.AfterFunc(time.Minute+wrong.until, w.engine.ClearFaults)
+				time.Sleep(time.Minute)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				for range 4 * 60 {
+					time.Sleep(time.Minute)
+					w.engine.Sweep()
+					_, err := w.table.Get(ctx, l.Key(), true)
+					require.NoError(t, err)
+				}
+				require.NoError(t, context.Cause(l.Context()))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
 // Waiters of one process are served in the order in which they came.
 func TestWaitersAreServedInOrder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -137,6 +137,12 @@ func renewal() []Mutant {
 			New:    `timeout := s.term.remaining()`,
 		},
 		{
+			Name: "deletion-brought-forward", Part: Renewal, File: session,
+			Breaks: "has a session's row deleted earlier than it said before, by a wrong date",
+			Old:    `s.ttl = max(s.ttl, c.deleteAfter(c.calendar(), c.config.Lease))`,
+			New:    `s.ttl = c.deleteAfter(c.calendar(), c.config.Lease)`,
+		},
+		{
 			Name: "held-row-not-refreshed", Part: Renewal, File: session,
 			Breaks: "lets the time to live of a row run out that is held for long",
 			Old:    "\t\ts.refresh()\n",
