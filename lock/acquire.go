@@ -341,9 +341,7 @@ func (c *Client) calendar() time.Time {
 // it, or an earlier one that may have.
 func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s *session) (lease *Lease, err error) {
 	l := a.lease(0, by.instant, s).with(dataOf(item))
-	if ttl, ok := numberOf(item[a.client.scheme.TTL]); ok {
-		l.ttl = ttl
-	}
+	l.ttl, _ = numberOf(item[a.client.scheme.TTL])
 	defer func() {
 		if lease == nil { // refused, or something of the application's has panicked
 			err = join(err, l.giveBack(ctx))

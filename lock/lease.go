@@ -37,7 +37,7 @@ type Lease struct {
 	mu      sync.Mutex    // guards the following; never held across I/O
 	beat    int64         // of a lease of its own: the last one used
 	written time.Time     // monotonic: when the request began that the lease is of
-	ttl     int64         // the time to live that the row has, in epoch seconds, as far as is known
+	ttl     int64         // the time to live that the row has, in epoch seconds; 0 when that is not known
 	limit   machine.Timer // of the maximum hold; nil without one
 	loss    error         // why it was lost, where it had been asked back before
 	left    leftData
@@ -76,7 +76,6 @@ func (a *acquisition) lease(fence int64, start instant, s *session) *Lease {
 	l := &Lease{
 		client: c, target: a.target, key: a.key, nonce: a.nonce, fence: fence, length: a.length,
 		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1), maxHold: a.maxHold, run: a.run,
-		ttl: c.deleteAfter(c.calendar(), a.length), // about: who knows better says so
 	}
 	l.ctx, l.cancel = context.WithCancelCause(a.values)
 	if s != nil {
@@ -142,11 +141,17 @@ func (l *Lease) Remaining() time.Duration {
 	return l.term.remaining()
 }
 
-// deletedAfter is the time to live that the row has, in epoch seconds, as far as is known.
+// deletedAfter is the time to live that the row has, in epoch seconds; 0 when that is not known.
 func (l *Lease) deletedAfter() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ttl
+}
+
+// deleteAfter is the time to live that the row is to have when it is written now. A wrong date
+// brings nothing forward.
+func (l *Lease) deleteAfter() int64 {
+	return max(l.client.deleteAfter(l.client.calendar(), l.length), l.deletedAfter())
 }
 
 // prolonged takes in which time to live the row has now.

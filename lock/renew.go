@@ -38,7 +38,7 @@ func (l *Lease) nextBeat() (int64, instant) {
 func (l *Lease) renewOnce(ctx context.Context) error {
 	c := l.client
 	beat, start := l.nextBeat()
-	ttl := max(c.deleteAfter(c.calendar(), l.length), l.deletedAfter())
+	ttl := l.deleteAfter()
 	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), ttl))
 	var failed *table.ConditionError
 	switch {

@@ -451,10 +451,11 @@ func (s *session) close() {
 // Cost: one conditional write per lock and half retention.
 func (s *session) refresh() {
 	c := s.client
+	written := c.calendar().Add(-c.config.Retention / 2)
 	s.mu.Lock()
 	var old []*Lease
 	for _, l := range s.leases {
-		if l.deletedAfter() < c.deleteAfter(c.calendar().Add(-c.config.Retention/2), l.length) {
+		if l.deletedAfter() < c.deleteAfter(written, l.length) {
 			old = append(old, l)
 		}
 	}
@@ -465,7 +466,7 @@ func (s *session) refresh() {
 		if ctx == nil {
 			return
 		}
-		ttl := max(c.deleteAfter(c.calendar(), l.length), l.deletedAfter())
+		ttl := l.deleteAfter()
 		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, l.fence, ttl))
 		cancel()
 		switch {

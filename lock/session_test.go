@@ -262,6 +262,31 @@ func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
 	}
 }
 
+// Neither does a renewal of a lease of its own, which says anew when its row is to be deleted.
+func TestWrongDateOfARenewalDeletesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Retention: time.Hour})
+		deleted := func(l *lock.Lease) time.Time {
+			row, err := w.table.Get(ctx, l.Key(), true)
+			require.NoError(t, err)
+			return time.Unix(number(t, row["ttl"]), 0)
+		}
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		first := deleted(l)
+		assert.WithinDuration(t, time.Now().Add(2*time.Hour), first, 2*time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: -61 * time.Minute})
+		require.NoError(t, l.Renew(ctx)) // has the wrong date
+		time.Sleep(time.Minute)
+		require.NoError(t, l.Renew(ctx)) // goes by it
+		assert.Equal(t, first, deleted(l))
+		w.engine.ClearFaults()
+		require.NoError(t, l.Renew(ctx))
+		require.NoError(t, l.Renew(ctx))
+		assert.WithinDuration(t, time.Now().Add(2*time.Hour), deleted(l), 2*time.Second)
+	})
+}
+
 // Waiters of one process are served in the order in which they came.
 func TestWaitersAreServedInOrder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -41,7 +41,15 @@ func (s *summary) none() measure {
 // found is the share of runs in which a twin's checker finds the violations that it is there
 // for; of several, those that it finds most rarely.
 func (s *summary) found(goal float64) measure {
-	shown := slices.Min(slices.Collect(maps.Values(s.shown)))
+	return s.share(slices.Min(slices.Collect(maps.Values(s.shown))), goal)
+}
+
+// says is the share of runs in which a twin's checker finds violations with a text.
+func (s *summary) says(text string, goal float64) measure {
+	return s.share(s.shown[text], goal)
+}
+
+func (s *summary) share(shown int, goal float64) measure {
 	if s.runs < enough { // of which a share would tell little
 		return atLeast(shown, fmt.Sprintf("of %d runs found", s.runs), 1)
 	}
@@ -99,7 +107,8 @@ func TestQueueIsServedInOrder(t *testing.T) {
 	o := play(t, "queue", 24)
 	figure(t, "queue", o.each(o.Acknowledged, "served of 216", 200), o.each(o.Handed, "handed over", 100), o.each(o.Audits, "alone inside", 50), o.none())
 	twin := twinned(t, "queue", "apart", 24)
-	figure(t, "queue, each process has its own lock", twin.found(.4)) // half of the worlds judge who is inside
+	figure(t, "queue, each process has its own lock", twin.says("was given out after fence", .8),
+		twin.says("was let in while", .4)) // half of the worlds judge who is inside
 	twin = twinned(t, "queue", "greedy", 12)
 	figure(t, "queue, processes do not give way", twin.found(.5))
 	twin = twinned(t, "queue", "unordered", 12)

@@ -143,6 +143,18 @@ func renewal() []Mutant {
 			New:    `s.ttl = c.deleteAfter(c.calendar(), c.config.Lease)`,
 		},
 		{
+			Name: "held-row-brought-forward", Part: Renewal, File: lease,
+			Breaks: "has the row of a lock that is held deleted earlier than it said before, by a wrong date",
+			Old:    `return max(l.client.deleteAfter(l.client.calendar(), l.length), l.deletedAfter())`,
+			New:    `return l.client.deleteAfter(l.client.calendar(), l.length)`,
+		},
+		{
+			Name: "held-row-refreshed-early", Part: Renewal, File: "lock/acquire.go",
+			Breaks: "writes each row once more with the first renewal, not knowing when it is to be deleted",
+			Old:    `	l.ttl, _ = numberOf(item[a.client.scheme.TTL])`,
+			New:    ``,
+		},
+		{
 			Name: "held-row-not-refreshed", Part: Renewal, File: session,
 			Breaks: "lets the time to live of a row run out that is held for long",
 			Old:    "\t\ts.refresh()\n",

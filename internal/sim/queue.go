@@ -233,9 +233,10 @@ func (q *queue) checkHandovers(in []*visit) (handed int) {
 	return handed
 }
 
-// checkExclusion: nobody enters before the one before has left. It returns how many entered.
+// checkExclusion: nobody enters before the one before has left. It returns how many entered. When
+// those of crashed processes left is not known: they keep nobody out, but they were let in.
 func (q *queue) checkExclusion(in []*visit) (entered int) {
-	in = slices.DeleteFunc(slices.Clone(in), func(v *visit) bool { return v.left.IsZero() }) // of crashed processes
+	in = slices.Clone(in)
 	slices.SortFunc(in, func(a, b *visit) int { return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.fence, b.fence)) })
 	var last *visit // to leave
 	for _, v := range in {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,6 +84,11 @@ type Result struct {
 	Transactions int // TransactWriteItems among the requests
 	Conflicts    int // of them, those that were cancelled by a fault that had them meet another one
 	Missing      int // that were to come in late, or to be answered so, and had not when the world ended: none after Settle
+}
+
+// Says reports whether there is a violation with this text in it.
+func (r *Result) Says(text string) bool {
+	return slices.ContainsFunc(r.Violations, func(v string) bool { return strings.Contains(v, text) })
 }
 
 // Run runs body in a world of its own, in virtual time, and closes the world when it returns.
