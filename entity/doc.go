@@ -188,8 +188,9 @@
 //     table.ErrCondition, and Modify does not try again: the write may have been applied, and
 //     the row have been changed, or deleted and created, since.
 //   - A row that was deleted and created again counts its versions from 1 again: Put and Update
-//     with a version that was read before may meet the new row, and take it for the old one. Modify does
-//     not, and keys of indexes and sentinels are right all the same.
+//     with a version that was read before may meet the new row, and take it for the old one; where
+//     an answer was lost, their refusal, and that of Delete, may be the new row's. Modify does not,
+//     and keys of indexes and sentinels are right all the same.
 //   - Rows that are older than a constraint have no sentinels until their value changes, and
 //     do not keep others from having it.
 //   - Handing a unique value from one row to another takes two transactions: in one, both rows

@@ -315,7 +315,7 @@ func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 func (a *acquisition) grant(start instant, s *session, o offset) grant {
 	c := a.client
 	g := grant{
-		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(c.calendar(), a.length),
+		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(a.length),
 		data: a.data, listed: c.rows.shape.index.sortKey(start.wall, a.nonce),
 	}
 	if s != nil {
@@ -326,22 +326,11 @@ func (a *acquisition) grant(start instant, s *session, o offset) grant {
 	return g
 }
 
-// deleteAfter is the time to live of a row, in epoch seconds, rounded up.
-func (c *Client) deleteAfter(now time.Time, lease time.Duration) int64 {
-	return now.Add(lease+c.config.Retention).Unix() + 1
-}
-
-// calendar is the clock's.
-func (c *Client) calendar() time.Time {
-	now, _ := c.clock.calendar(c.config.Skew)
-	return now
-}
-
 // granted makes a lease of a row that names this acquisition. by is the request that wrote
 // it, or an earlier one that may have.
 func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s *session) (lease *Lease, err error) {
 	l := a.lease(0, by.instant, s).with(dataOf(item))
-	l.ttl, _ = numberOf(item[a.client.scheme.TTL])
+	l.deletion = a.client.deletionOf(item, l.written)
 	defer func() {
 		if lease == nil { // refused, or something of the application's has panicked
 			err = join(err, l.giveBack(ctx))
@@ -349,6 +338,9 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s 
 	}()
 	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)
+	}
+	if err == nil && s == nil {
+		err = l.preserve(ctx)
 	}
 	if l.path = a.path(item, l.fence); by.handed > 0 {
 		l.handed, l.path = by.handed, pathHandedOver
@@ -427,6 +419,6 @@ func (c *Client) reclaim(ctx context.Context, key keys.Key, nonce string, length
 // giveUp frees the row if it names nonce.
 func (c *Client) giveUp(ctx context.Context, key keys.Key, nonce string, length time.Duration) error {
 	return c.attempts(ctx, attemptTimeout(length), func(ctx context.Context, start instant) error {
-		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall, c.deleteAfter(c.calendar(), 0)))
+		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall, c.deleteAfter(0)))
 	})
 }

@@ -286,6 +286,12 @@
 // fences begin anew at the time of day in milliseconds, which is more than a row can have
 // counted to that nobody has used for the retention.
 //
+// Times to live go by the local clock, or by the dates of DynamoDB's answers where the clock is
+// slow, or ahead of them by more than an hour. While a lock is held its row is put off at least as
+// fast as the process's clock runs. A row is deleted too early only where it was acquired or
+// released while clock and dates together were behind by more than Config.Retention, or dates alone
+// by more than an hour longer.
+//
 // # The session row
 //
 // Both of its keys are Config.SessionKey. It is deleted when the session ends; where that

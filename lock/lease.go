@@ -23,6 +23,7 @@ type Lease struct {
 	since   time.Time // when it was acquired, by the wall clock
 	maxHold time.Duration
 	path    path      // how the lock came to this holder
+	written time.Time // monotonic: when the request began that the lease is counted from
 	began   time.Time // monotonic: when the holder got it; zero while it has not
 	handed  int       // how often in a row the lock was handed over within the process
 	data    Data      // when it began
@@ -34,13 +35,12 @@ type Lease struct {
 	cancel  context.CancelCauseFunc
 	over    atomic.Int32 // how far it has come to its end: asked back, or over
 
-	mu      sync.Mutex    // guards the following; never held across I/O
-	beat    int64         // of a lease of its own: the last one used
-	written time.Time     // monotonic: when the request began that the lease is of
-	ttl     int64         // the time to live that the row has, in epoch seconds; 0 when that is not known
-	limit   machine.Timer // of the maximum hold; nil without one
-	loss    error         // why it was lost, where it had been asked back before
-	left    leftData
+	mu       sync.Mutex    // guards the following; never held across I/O
+	beat     int64         // of a lease of its own: the last one used
+	deletion deletion      // of the row
+	limit    machine.Timer // of the maximum hold; nil without one
+	loss     error         // why it was lost, where it had been asked back before
+	left     leftData
 
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
@@ -141,24 +141,37 @@ func (l *Lease) Remaining() time.Duration {
 	return l.term.remaining()
 }
 
-// deletedAfter is the time to live that the row has, in epoch seconds; 0 when that is not known.
-func (l *Lease) deletedAfter() int64 {
+// kept is when the row is deleted, as far as is known.
+func (l *Lease) kept() deletion {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ttl
+	return l.deletion
 }
 
-// deleteAfter is the time to live that the row is to have when it is written now. A wrong date
-// brings nothing forward.
-func (l *Lease) deleteAfter() int64 {
-	return max(l.client.deleteAfter(l.client.calendar(), l.length), l.deletedAfter())
-}
-
-// prolonged takes in which time to live the row has now.
-func (l *Lease) prolonged(ttl int64) {
+// keep takes in that its deletion was put off.
+func (l *Lease) keep(d deletion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ttl = ttl
+	l.deletion = d
+}
+
+// prolong puts off the deletion of the row.
+func (l *Lease) prolong(ctx context.Context) error {
+	d := l.client.putOff(l.kept(), l.length)
+	err := l.client.table.Write(ctx, l.client.rows.prolong(l.key, l.nonce, l.fence, d.epoch()))
+	if err == nil {
+		l.keep(d)
+	}
+	return err
+}
+
+// preserve puts off the deletion of a row that a slow clock has written before it was known to be
+// slow: nothing else writes that of a lease of its own unless its holder does.
+func (l *Lease) preserve(ctx context.Context) error {
+	if !l.client.isShort(l.kept(), l.client.calendar(), l.length) {
+		return nil
+	}
+	return l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error { return l.prolong(ctx) })
 }
 
 // cause is why the lease ended; nil while it goes on. One that was asked back first, and lost then,
@@ -246,6 +259,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	case p.heir != nil && isString(failed.Item[attrNonce], p.nonce):
 		// An earlier attempt was applied and its answer lost, perhaps one of an earlier call.
 		p.start = append(p.heir.acquisition.doubts(), p.request()).of(failed.Item).instant
+		p.kept = l.client.deletionOf(failed.Item, p.start.mono)
 		p.done()
 	case p.heir == nil:
 		p.done() // by an earlier attempt, whoever may have acquired since

@@ -16,7 +16,7 @@ type parting struct {
 	under  *session // of the heir's lease, reserved
 	nonce  string   // the heir's: it may take another one as soon as it is back in the line
 	data   Data     // what the row has then
-	ttl    int64    // and its time to live
+	kept   deletion // and when it is deleted
 	commit bool     // the holder has asked for it, with what it has written
 
 	counted bool // Close waits for it
@@ -42,11 +42,11 @@ func (l *Lease) part(commits bool) *parting {
 		c.room.back(p.heir, nil) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
-	ttl := c.deleteAfter(c.calendar(), 0)
+	ttl := c.deleteAfter(0)
 	switch {
 	case p.heir != nil:
 		g := p.heir.acquisition.grant(p.start, p.under, c.offset())
-		p.ttl = g.ttl
+		p.kept = deletionAt(g.ttl, p.start.mono)
 		p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
 	case l.began.IsZero(): // nobody got to see it, and what fence the row has may not be known
 		p.op = c.rows.release(l.key, l.nonce, p.start.wall, ttl)
@@ -153,7 +153,7 @@ func (p *parting) done() {
 	defer l.client.work.Done()
 	defer p.unreserve()
 	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under).with(p.data)
-	next.handed, next.path, next.ttl = l.handed+1, pathHandedOver, p.ttl
+	next.handed, next.path, next.deletion = l.handed+1, pathHandedOver, p.kept
 	l.client.room.handed(next)
 	l.gaveBack() // told before the next one is
 	begun := false

@@ -38,14 +38,14 @@ func (l *Lease) nextBeat() (int64, instant) {
 func (l *Lease) renewOnce(ctx context.Context) error {
 	c := l.client
 	beat, start := l.nextBeat()
-	ttl := l.deleteAfter()
-	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), ttl))
+	d := c.putOff(l.kept(), l.length)
+	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), d.epoch()))
 	var failed *table.ConditionError
 	switch {
 	case err == nil, errors.Is(err, errOwnBeat):
 		// Ours either way: nobody else writes beats under this nonce, and what the row
 		// has began no earlier than this attempt.
-		l.prolonged(ttl)
+		l.keep(d)
 		left := l.term.remaining()
 		if !l.term.extend(start) {
 			return l.cause()

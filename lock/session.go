@@ -70,8 +70,8 @@ type session struct {
 	id     string
 	key    keys.Key
 	term   *term
-	beat   int64 // the last one used; of the goroutine only
-	ttl    int64 // the latest that was written; likewise
+	beat   int64    // the last one used; of the goroutine only
+	kept   deletion // likewise
 
 	mu      sync.Mutex        // guards the following; never held across I/O
 	leases  map[string]*Lease // by nonce
@@ -135,9 +135,9 @@ func (c *Client) openSession(ctx context.Context) (*session, error) {
 // renewal is what every renewal of a session writes.
 func (s *session) renewal(start instant, beat int64) []table.Change {
 	c := s.client
-	s.ttl = max(s.ttl, c.deleteAfter(c.calendar(), c.config.Lease)) // a wrong date brings nothing forward
+	s.kept = c.putOff(s.kept, c.config.Lease)
 	changes := make([]table.Change, 0, 8)
-	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(s.ttl))
+	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(s.kept.epoch()))
 	if until := c.until(c.offset(), start, c.config.Lease); until > 0 {
 		return append(changes, table.Attr(attrExpires).Set(until))
 	}
@@ -446,16 +446,16 @@ func (s *session) close() {
 
 // refresh extends the time to live of the rows of locks that have been held for half the
 // retention: nothing else writes them while they are held, and they must not be deleted. What
-// was written by a wrong date is seen when a right one comes, and nothing is brought forward.
+// was written by a wrong date is seen when a right one comes.
 //
 // Cost: one conditional write per lock and half retention.
 func (s *session) refresh() {
 	c := s.client
-	written := c.calendar().Add(-c.config.Retention / 2)
+	today := c.calendar()
 	s.mu.Lock()
 	var old []*Lease
 	for _, l := range s.leases {
-		if l.deletedAfter() < c.deleteAfter(written, l.length) {
+		if c.isDue(l.kept(), today, l.length) {
 			old = append(old, l)
 		}
 	}
@@ -466,13 +466,9 @@ func (s *session) refresh() {
 		if ctx == nil {
 			return
 		}
-		ttl := l.deleteAfter()
-		err := c.table.Write(ctx, c.rows.prolong(l.key, l.nonce, l.fence, ttl))
+		err := l.prolong(ctx)
 		cancel()
-		switch {
-		case err == nil:
-			l.prolonged(ttl)
-		case errors.Is(err, ErrStolen):
+		if errors.Is(err, ErrStolen) {
 			l.stolen()
 		}
 		// Whatever else failed is tried again with the next renewal; half the retention is left.

@@ -232,61 +232,6 @@ func TestHoldThirtyDays(t *testing.T) {
 	})
 }
 
-// Answers with a wrong date say when to delete a row that is held: that is mended with the first right
-// one, and no row is to be deleted earlier than was said before (deletion, seeds 150, 276 and 777).
-func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
-	behind := tabletest.Fault{Kind: tabletest.SkewDate, For: -61 * time.Minute}
-	for name, wrong := range map[string]struct{ from, until time.Duration }{ // since the lock was acquired
-		"when it was acquired":  {-time.Second, time.Millisecond},
-		"when it was put off":   {29 * time.Minute, 32 * time.Minute},
-		"before it was put off": {25 * time.Minute, 29 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(lock.Config{Retention: time.Hour})
-				time.AfterFunc(time.Minute+wrong.from, func() { w.engine.Inject(behind) })
-				time.AfterFunc(time.Minute+wrong.until, w.engine.ClearFaults)
-				time.Sleep(time.Minute)
-				l, err := c.Acquire(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				for range 4 * 60 {
-					time.Sleep(time.Minute)
-					w.engine.Sweep()
-					_, err := w.table.Get(ctx, l.Key(), true)
-					require.NoError(t, err)
-				}
-				require.NoError(t, context.Cause(l.Context()))
-				require.NoError(t, l.Release(ctx))
-			})
-		})
-	}
-}
-
-// Neither does a renewal of a lease of its own, which says anew when its row is to be deleted.
-func TestWrongDateOfARenewalDeletesNothing(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: time.Hour})
-		deleted := func(l *lock.Lease) time.Time {
-			row, err := w.table.Get(ctx, l.Key(), true)
-			require.NoError(t, err)
-			return time.Unix(number(t, row["ttl"]), 0)
-		}
-		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
-		require.NoError(t, err)
-		first := deleted(l)
-		assert.WithinDuration(t, time.Now().Add(2*time.Hour), first, 2*time.Second)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: -61 * time.Minute})
-		require.NoError(t, l.Renew(ctx)) // has the wrong date
-		time.Sleep(time.Minute)
-		require.NoError(t, l.Renew(ctx)) // goes by it
-		assert.Equal(t, first, deleted(l))
-		w.engine.ClearFaults()
-		require.NoError(t, l.Renew(ctx))
-		require.NoError(t, l.Renew(ctx))
-		assert.WithinDuration(t, time.Now().Add(2*time.Hour), deleted(l), 2*time.Second)
-	})
-}
-
 // Waiters of one process are served in the order in which they came.
 func TestWaitersAreServedInOrder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -94,11 +95,10 @@ func TestCrashEverywhere(t *testing.T) {
 				group.Go(func() {
 					w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
 					w.fill(items)
-					config := lock.Config{Lease: time.Second}
-					first := w.start(config, list)
+					first := w.start(lock.Config{Lease: time.Second}, list) // which is waited for
 					first.line.at, first.line.after = int64(2+7*i), i%2 == 1
 					_, err := first.m.Up(first.ctx)
-					second := w.start(config, list)
+					second := w.start(lock.Config{}, list) // which a busy machine does not lose
 					_, errSecond := second.m.Up(t.Context())
 					assert.Error(t, err)
 					assert.NoError(t, errSecond)
@@ -236,7 +236,10 @@ const (
 	victimEndpoint = "MORTISE_TEST_VICTIM_ENDPOINT"
 )
 
-const victimItems = 1500
+const (
+	victimItems = 1500
+	victimLost  = 3 // the exit code of one that was too slow for its lease, as on a busy machine: the next one goes on
+)
 
 // victim is what the test binary does when it is started to be killed.
 func victim(name string) int {
@@ -264,7 +267,10 @@ func victim(name string) int {
 		}
 		return locks.Close(ctx)
 	}()
-	if err != nil {
+	switch {
+	case errors.Is(err, lock.ErrLost):
+		return victimLost
+	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -293,15 +299,20 @@ func TestCrashEverywhereByKilling(t *testing.T) {
 			go func() { ended <- cmd.Wait() }()
 			timer := time.NewTimer(100*time.Millisecond + time.Duration(random.Int64N(int64(kills+1)*int64(500*time.Millisecond))))
 			select {
-			case err := <-ended:
-				require.NoError(t, err)
-				done = true
+			case err = <-ended:
 			case <-timer.C:
-				require.NoError(t, cmd.Process.Kill())
-				require.Error(t, <-ended)
-				kills++
+				_ = cmd.Process.Kill() // unless it has just ended
+				err = <-ended
 			}
 			timer.Stop()
+			switch cmd.ProcessState.ExitCode() {
+			case -1: // by a signal
+				kills++
+			case victimLost:
+			default:
+				require.NoError(t, err)
+				done = true
+			}
 		}
 		w.complete(victimItems, w.start(lock.Config{}, everything(5)).m)
 		t.Logf("F17 %s: processes killed by SIGKILL %d times and resumed: each of %d items migrated exactly once (goal: all)", e.Name, kills, victimItems)

@@ -47,16 +47,16 @@ func acquiring() []Mutant {
 			New:    `err == nil && len(a.seeds) < 0 {`,
 		},
 		{
-			Name: "ttl-in-milliseconds", Part: Acquiring, File: acquire,
+			Name: "ttl-in-milliseconds", Part: Acquiring, File: "lock/deletion.go",
 			Breaks: "writes the time to live in milliseconds, which DynamoDB never comes to",
-			Old:    `.Unix() + 1`,
-			New:    `.UnixMilli() + 1`,
+			Old:    `return d.after.Unix() + 1`,
+			New:    `return d.after.UnixMilli() + 1`,
 		},
 		{
-			Name: "ttl-of-the-past", Part: Acquiring, File: acquire,
+			Name: "ttl-of-the-past", Part: Acquiring, File: "lock/deletion.go",
 			Breaks: "has rows deleted a retention too early",
-			Old:    `now.Add(lease+c.config.Retention)`,
-			New:    `now.Add(lease)`,
+			Old:    `c.calendar().Add(lease + c.config.Retention)`,
+			New:    `c.calendar().Add(lease)`,
 		},
 		{
 			Name: "edits-of-the-last-holder", Part: Acquiring, File: row,
