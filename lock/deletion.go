@@ -12,6 +12,7 @@ import (
 type deletion struct {
 	after time.Time // zero when that is not known
 	at    time.Time // monotonic: when that was written, or before
+	guess bool      // by a clock that there was nothing to compare with: it may be years ahead
 }
 
 // deletionOf is what a row says that was written at a moment, or after it.
@@ -36,8 +37,9 @@ func (c *Client) deleteAfter(lease time.Duration) int64 { return c.putOff(deleti
 
 // putOff is when to delete a row after this, if it is written now for a lease.
 func (c *Client) putOff(d deletion, lease time.Duration) deletion {
-	next := deletion{after: c.calendar().Add(lease + c.config.Retention), at: c.clock.Now()}
-	if !d.after.IsZero() {
+	today, verified := c.clock.calendar(c.config.Skew)
+	next := deletion{after: today.Add(lease + c.config.Retention), at: c.clock.Now(), guess: !verified}
+	if !d.after.IsZero() && !d.guess {
 		if goesOn := d.after.Add(c.clock.ago(d.at)); goesOn.After(next.after) {
 			next.after = goesOn
 		}

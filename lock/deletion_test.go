@@ -103,9 +103,7 @@ func TestSlowClockDoesNotDeleteALeaseOfItsOwn(t *testing.T) {
 		first, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		require.NoError(t, first.Release(ctx))
-		c, err := lock.New(w.open(at(-2*time.Hour)), lock.Config{Retention: time.Hour, HomeRegion: tabletest.Region})
-		require.NoError(t, err)
-		defer func() { _ = c.Close(ctx) }()
+		c := w.cold(lock.Config{Retention: time.Hour, HomeRegion: tabletest.Region}, at(-2*time.Hour))
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(30*time.Minute))
 		require.NoError(t, err)
 		assert.WithinDuration(t, time.Now().Add(90*time.Minute), w.deleted(ctx, l.Key()), 2*time.Second)
@@ -193,4 +191,17 @@ func TestWrongDatesDoNotTakeFencesBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The first request of a process does not know that its clock is years ahead: its session's row is
+// not to stay that long, should it crash.
+func TestFastClockDoesNotKeepASession(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.cold(lock.Config{Retention: time.Hour, HomeRegion: tabletest.Region}, at(10*365*24*time.Hour))
+		_, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Greater(t, time.Until(w.deleted(ctx, sessionKey(c))), 24*time.Hour, "its clock was known")
+		time.Sleep(10 * time.Second)
+		assert.WithinDuration(t, time.Now().Add(2*time.Hour), w.deleted(ctx, sessionKey(c)), time.Minute)
+	})
 }
