@@ -155,6 +155,12 @@ func renewal() []Mutant {
 			New:    `goesOn := d.after`,
 		},
 		{
+			Name: "session-of-a-fast-clock", Part: Renewal, File: "lock/deletion.go",
+			Breaks: "keeps a session's row for as long as a clock said that was not known to be fast",
+			Old:    `if !d.after.IsZero() && !d.guess {`,
+			New:    `if !d.after.IsZero() {`,
+		},
+		{
 			Name: "held-row-put-off-for-good", Part: Renewal, File: "lock/deletion.go",
 			Breaks: "goes by a date that was ahead, where a late duplicate has brought the row back since",
 			Old:    `return c.isShort(d, today, lease) || c.clock.ago(d.at) >= c.config.Retention/2`,
