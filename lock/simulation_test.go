@@ -41,7 +41,6 @@ type summary struct {
 	sim.Tally
 
 	wanted         int // seeds that there are to play
-	cut            int // and those that there was no time for
 	runs, requests int
 	bad            int            // runs with violations
 	shown          map[string]int // runs with those that were looked for, by what they say
@@ -55,8 +54,7 @@ type summary struct {
 // command that shows it; of a twin it counts in how many runs it found each of what it shows.
 // Where go test is told to repeat tests, each repetition plays other seeds, and the summary is
 // of all up to now. It uses no more than half of the time that go test has left, since others
-// need some: where that is not enough, what was played counts as if it had been asked for, and the
-// output says so; fewer than under -race are a failure.
+// need some, and fails where that was not enough.
 func simulate(t *testing.T, n int, load sim.Workload, shows ...string) summary {
 	t.Helper()
 	lazily(t)
@@ -86,14 +84,8 @@ func simulate(t *testing.T, n int, load sim.Workload, shows ...string) summary {
 			})
 		}
 	})
-	if played, all := s.runs-before, end-first; played < all {
-		complain := t.Errorf
-		if played >= max(all/20, enough) { // no fewer than under -race
-			complain = t.Logf
-			s.cut += all - played
-			s.wanted -= all - played
-		}
-		complain("CUT SHORT after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, all)
+	if played := s.runs - before; played < end-first {
+		t.Errorf("cut short after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, end-first)
 	}
 	t.Logf("%d of %d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.runs, s.wanted, s.requests, s.allFaults(), s.virtual,
 		s.Acknowledged, s.Refused, s.Unknown)
@@ -155,13 +147,7 @@ func (s *summary) met(kinds ...string) measure {
 }
 
 // played is that as many seeds were played as had to be.
-func (s *summary) played() measure {
-	unit := "seeds"
-	if s.cut > 0 {
-		unit = fmt.Sprintf("seeds of %d, CUT SHORT by go test's -timeout", s.wanted+s.cut)
-	}
-	return atLeast(s.runs, unit, s.wanted)
-}
+func (s *summary) played() measure { return atLeast(s.runs, "seeds", s.wanted) }
 
 // F1: clients that sleep beyond their leases lose no update that was acknowledged.
 func TestLockSetGuarded(t *testing.T) {

@@ -298,15 +298,17 @@ func TestCrashEverywhereByKilling(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			timer := time.NewTimer(100*time.Millisecond + time.Duration(random.Int64N(int64(kills+1)*int64(500*time.Millisecond))))
+			killed := false
 			select {
 			case err = <-ended:
 			case <-timer.C:
-				_ = cmd.Process.Kill() // unless it has just ended
+				killed = cmd.Process.Kill() == nil // unless it has just ended
 				err = <-ended
 			}
 			timer.Stop()
 			switch cmd.ProcessState.ExitCode() {
 			case -1: // by a signal
+				require.True(t, killed, "it died of something else: %v", err)
 				kills++
 			case victimLost:
 			default:
