@@ -53,8 +53,8 @@ type summary struct {
 // simulate runs a workload once for each seed, a few at a time, and reports what it finds with the
 // command that shows it; of a twin it counts in how many runs it found each of what it shows.
 // Where go test is told to repeat tests, each repetition plays other seeds, and the summary is
-// of all up to now. It uses no more than half of the time that go test has left, since others
-// need some, and fails where that was not enough.
+// of all up to now. It uses no more than three quarters of the time that go test has left, since
+// others need some, and fails where that was not enough.
 func simulate(t *testing.T, n int, load sim.Workload, shows ...string) summary {
 	t.Helper()
 	lazily(t)
@@ -65,7 +65,7 @@ func simulate(t *testing.T, n int, load sim.Workload, shows ...string) summary {
 	const parts = 4
 	late := func() bool { return false }
 	if end, limited := t.Deadline(); limited {
-		last := time.Now().Add(time.Until(end) / 2)
+		last := time.Now().Add(time.Until(end) / 4 * 3)
 		late = func() bool { return time.Now().After(last) }
 	}
 	t.Run("seeds", func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestLockSetUnguarded(t *testing.T) {
 
 // The same as F1 while everything else goes wrong, too.
 func TestLockSetUnderFaults(t *testing.T) {
-	s := play(t, "lockset", 100)
+	s := play(t, "lockset", 60)
 	figure(t, "F1, under faults", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.allFaults(), "faults", s.runs))
 	twin := twinned(t, "lockset", "unguarded", 20)
 	figure(t, "F1, under faults and not guarded", twin.found(.8))

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/sim"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -79,7 +80,7 @@ func (w *world) sdk(to aws.HTTPClient) *dynamodb.Client {
 	if w.guardian != nil {
 		to = w.guardian.over(to)
 	}
-	return w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = to })
+	return w.engine.Client(sim.Frugal, func(o *dynamodb.Options) { o.HTTPClient = to })
 }
 
 // client is a client of a process of its own, which has held a lock before.

@@ -154,7 +154,7 @@ func (n *network) accept() {
 		n.at(e.at, e.do)
 	}
 	for _, f := range list {
-		f.read(f.body, n.world.scheme.PK, n.world.scheme.SK)
+		f.read(f.http.Context().Value(inputKey{}), n.world.scheme.PK, n.world.scheme.SK)
 	}
 	slices.SortFunc(list, (*flight).compare)
 	for _, f := range list {

@@ -69,7 +69,7 @@ func (w *World) BootWith(name string, clock *Clock) *Process {
 func (w *World) start(p *Process, clock Clock) {
 	p.machine = newMachine(mix(w.Seed, "machine", uint64(p.id)), clock)
 	p.machine.call = func(f func()) { w.guarded(p.Name+", a timer", f) }
-	sdk := w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = line{p} })
+	sdk := w.engine.Client(Frugal, withInput, func(o *dynamodb.Options) { o.HTTPClient = line{p} })
 	var err error
 	p.table, err = table.Open(client{sdk, p.machine}, w.table.Schema(), table.WithClock(p.machine.Wall))
 	w.must(err)

@@ -1,9 +1,15 @@
 package sim
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 )
 
 // Request is a request on its way to the engine.
@@ -15,15 +21,6 @@ type Request struct {
 	Number    int      // among all requests of the world, from 1
 }
 
-// row is what a request names, in whatever operation.
-type row map[string]map[string]any
-
-// named is a part of a request that names an item.
-type named struct {
-	Key  row
-	Item row
-}
-
 // transacts is the operation that writes several items or none.
 const transacts = "TransactWriteItems"
 
@@ -32,62 +29,86 @@ func (r *Request) writes() bool {
 	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", transacts, "TransactGetItems"}, r.Operation)
 }
 
+// inputKey is where the context of a request has the input that the SDK was given.
+type inputKey struct{}
+
+// withInput has requests know their inputs, which would take long to read from their bodies.
+func withInput(o *dynamodb.Options) {
+	keep := middleware.InitializeMiddlewareFunc("Input", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		return next.HandleInitialize(context.WithValue(ctx, inputKey{}, in.Parameters), in)
+	})
+	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error { return s.Initialize.Add(keep, middleware.Before) })
+}
+
 // read takes in what a request asks for. Requests of equal contents are spelled in many ways,
 // since the SDK writes maps in any order; their keys are not.
-func (r *Request) read(body []byte, pk, sk string) {
-	var in struct {
-		named
-
-		ConsistentRead bool
-		TransactItems  []map[string]named
-		RequestItems   map[string]json.RawMessage
-	}
-	if json.Unmarshal(body, &in) != nil {
-		return
-	}
-	switch r.Operation {
-	case "GetItem", "Query", "Scan":
-		r.Eventual = !in.ConsistentRead
-	}
-	var keys []string
-	add := func(r row) {
-		if r[pk] != nil {
-			text := func(name string) string { s, _ := r[name]["S"].(string); return s }
-			keys = append(keys, text(pk)+"|"+text(sk))
-		}
-	}
-	add(in.Key)
-	add(in.Item)
-	for _, op := range in.TransactItems {
-		for _, n := range op {
-			add(n.Key)
-			add(n.Item)
-		}
-	}
-	for _, raw := range in.RequestItems {
-		var get struct {
-			ConsistentRead bool
-			Keys           []row
-		}
-		if json.Unmarshal(raw, &get) == nil {
-			r.Eventual = r.Eventual || !get.ConsistentRead
-			for _, k := range get.Keys {
-				add(k)
+func (r *Request) read(input any, pk, sk string) {
+	r.Keys, r.Eventual = nil, false
+	add := func(items ...map[string]types.AttributeValue) {
+		for _, item := range items {
+			if item[pk] != nil {
+				r.Keys = append(r.Keys, stringOf(item[pk])+"|"+stringOf(item[sk]))
 			}
-			continue
 		}
-		var put []map[string]named
-		if json.Unmarshal(raw, &put) == nil {
-			for _, op := range put {
-				for _, n := range op {
-					add(n.Key)
-					add(n.Item)
+	}
+	eventual := func(consistent *bool) { r.Eventual = r.Eventual || !aws.ToBool(consistent) }
+	switch in := input.(type) {
+	case *dynamodb.GetItemInput:
+		add(in.Key)
+		eventual(in.ConsistentRead)
+	case *dynamodb.QueryInput:
+		eventual(in.ConsistentRead)
+	case *dynamodb.ScanInput:
+		eventual(in.ConsistentRead)
+	case *dynamodb.BatchGetItemInput:
+		for _, get := range in.RequestItems {
+			add(get.Keys...)
+			eventual(get.ConsistentRead)
+		}
+	case *dynamodb.TransactGetItemsInput:
+		for _, op := range in.TransactItems {
+			add(op.Get.Key)
+		}
+	case *dynamodb.PutItemInput:
+		add(in.Item)
+	case *dynamodb.UpdateItemInput:
+		add(in.Key)
+	case *dynamodb.DeleteItemInput:
+		add(in.Key)
+	case *dynamodb.BatchWriteItemInput:
+		for _, list := range in.RequestItems {
+			for _, op := range list {
+				if op.PutRequest != nil {
+					add(op.PutRequest.Item)
+				} else {
+					add(op.DeleteRequest.Key)
 				}
 			}
 		}
+	case *dynamodb.TransactWriteItemsInput:
+		for _, op := range in.TransactItems {
+			switch {
+			case op.Put != nil:
+				add(op.Put.Item)
+			case op.Update != nil:
+				add(op.Update.Key)
+			case op.Delete != nil:
+				add(op.Delete.Key)
+			case op.ConditionCheck != nil:
+				add(op.ConditionCheck.Key)
+			}
+		}
 	}
-	slices.Sort(keys)
-	r.Keys = keys
+	slices.Sort(r.Keys)
+}
+
+// stringOf is a string, and nothing of what is none.
+func stringOf(v types.AttributeValue) string {
+	s, _ := v.(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
 }
 
 // spelled is a request's body in the one spelling of its contents.
