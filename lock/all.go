@@ -377,7 +377,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		case len(ghosts) > 0 && !reclaimed:
 			reclaimed, t = true, nil
 			for _, a := range ghosts {
-				if !c.reclaim(attempt, a.key, a.seen.Nonce, a.length) {
+				if !c.reclaim(attempt, a.key, a.seen.Nonce, a.length, nil) {
 					return err
 				}
 			}

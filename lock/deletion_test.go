@@ -205,3 +205,99 @@ func TestFastClockDoesNotKeepASession(t *testing.T) {
 		assert.WithinDuration(t, time.Now().Add(2*time.Hour), w.deleted(ctx, sessionKey(c)), time.Minute)
 	})
 }
+
+// With a margin of half the lease a renewal leaves little more than half of it: what is done between
+// renewals goes by what the holders count on.
+func TestHeldRowIsPutOffWhateverTheMargin(t *testing.T) {
+	for _, margin := range []time.Duration{9 * time.Second, 10 * time.Second} {
+		t.Run(margin.String(), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{Retention: time.Hour, Margin: margin})
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 5 * time.Millisecond})
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				w.spared(ctx, l, 2*time.Hour)
+			})
+		})
+	}
+}
+
+func TestOrphanIsFreedWhateverTheMargin(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{Margin: 10 * time.Second}), w.client(lock.Config{})
+		latency := tabletest.Fault{Kind: tabletest.Delay, For: 5 * time.Millisecond}
+		w.engine.Inject(latency)
+		_, err := c.Acquire(ctx, lock.Name("other")) // keeps the session
+		require.NoError(t, err)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Key: w.table.KeyItem(l.Key())})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, l.Release(short))
+		w.engine.ClearFaults()
+		w.engine.Inject(latency)
+		start := time.Now()
+		_, err = other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), 20*time.Second)
+	})
+}
+
+// The row of intervals that are longer than the retention tells of them until the end of the next one.
+func TestIntervalsLongerThanTheRetention(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, f := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"returns": func(context.Context, *world, *lock.Lease) error { return nil },
+		"commits": func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				runs := map[time.Time]int{}
+				for range 12 { // days, in which somebody looks
+					c := w.client(lock.Config{Retention: time.Hour})
+					bounded, cancel := context.WithTimeout(ctx, time.Minute)
+					err := c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+						runs[at]++
+						return f(ctx, w, l)
+					})
+					cancel()
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					time.Sleep(8 * 24 * time.Hour)
+					w.engine.Sweep()
+				}
+				assert.Len(t, runs, 4, "96 days have parts of four months: %v", runs)
+				for at, n := range runs {
+					assert.Equal(t, 1, n, at)
+				}
+			})
+		})
+	}
+}
+
+// A run that is broken off is begun again until the end of the next interval, however long that is.
+func TestBrokenOffRunOfALongIntervalIsBegunAgain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var began []time.Time
+		once := func(config lock.Config, f func(ctx context.Context) error) {
+			bounded, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			_ = w.client(config).Every(bounded, lock.Name("report"), 30*24*time.Hour, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
+				began = append(began, at)
+				return f(ctx)
+			})
+		}
+		once(lock.Config{Retention: time.Hour}, func(ctx context.Context) error {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest}) // cut off for good: the run is left as it is
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		w.engine.ClearFaults()
+		time.Sleep(31 * 24 * time.Hour)
+		w.engine.Sweep()
+		once(lock.Config{Retention: time.Hour}, func(context.Context) error { return nil })
+		require.Len(t, began, 3)
+		assert.Equal(t, began[0], began[1], "the one that was broken off")
+		assert.Equal(t, began[0].Add(30*24*time.Hour), began[2])
+	})
+}

@@ -226,7 +226,7 @@ func (s *schedule) release(ctx context.Context, l *Lease) error {
 		bounded, cancel := s.client.clock.detached(ctx)
 		err := l.release(bounded)
 		if errors.Is(err, errRecorded) { // nobody else will free it
-			err = s.client.giveUp(bounded, l.key, l.nonce, l.length)
+			err = s.client.giveUp(bounded, l.key, l.nonce, l.length, l.run)
 		}
 		cancel()
 		if err == nil || errors.Is(err, ErrLost) || l.cause() != nil || s.again(err) != nil {

@@ -236,7 +236,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	var failed *table.ConditionError
 	if errors.As(err, &failed) && l.isOvertaken(failed.Item) {
 		// Should this fail, whoever waits has it freed.
-		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length)
+		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length, l.run)
 	}
 	switch {
 	case err == nil: // the row has named the lease until now, whatever was tried before

@@ -42,7 +42,7 @@ func (l *Lease) part(commits bool) *parting {
 		c.room.back(p.heir, nil) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
-	ttl := c.deleteAfter(0)
+	ttl := c.deleteAfter(l.run.told())
 	switch {
 	case p.heir != nil:
 		g := p.heir.acquisition.grant(p.start, p.under, c.offset())

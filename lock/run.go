@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -37,6 +38,15 @@ var errRecorded = fmt.Errorf("%w: the row says that the interval has been run", 
 // a later one, has begun and not finished. It can be asked of no run.
 func (r *run) settled(row *Record) bool {
 	return r != nil && (row.Ran >= r.at || unfinished(row, r.at, r.interval) || begunSince(row, r.at, r.latest()))
+}
+
+// told is for how long the row has to tell of the run, from now: until the end of the next
+// interval, up to which it may be begun again. It can be asked of no run.
+func (r *run) told() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return 2 * time.Duration(r.interval) * time.Millisecond
 }
 
 // latest is the start of the next interval, the last one that others may know to have begun.

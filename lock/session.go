@@ -476,13 +476,14 @@ func (s *session) refresh() {
 }
 
 // spare bounds a request that the goroutine sends between two renewals, which must not be
-// late by it: nil when it is time to renew.
+// late by it: nil when it is time to renew. What counts is what the holders count on, which
+// may be half of the lease: less than half of that is left only when a renewal is due.
 //
 //nolint:nilnil // a nil context is the answer
 func (s *session) spare() (context.Context, context.CancelFunc) {
-	lease := s.client.config.Lease
-	if s.term.remaining() < lease/2 {
+	length := s.term.length
+	if s.term.remaining() < length/2 {
 		return nil, nil
 	}
-	return s.client.clock.WithTimeout(table.WithoutRetry(s.term.ctx), min(lease/6, maxAttempt))
+	return s.client.clock.WithTimeout(table.WithoutRetry(s.term.ctx), min(length/6, maxAttempt))
 }

@@ -167,6 +167,24 @@ func renewal() []Mutant {
 			New:    `return c.isShort(d, today, lease)`,
 		},
 		{
+			Name: "spare-by-the-lease", Part: Renewal, File: "lock/session.go",
+			Breaks: "has no time left between renewals, where the margin is half of the lease",
+			Old:    `if s.term.remaining() < length/2 {`,
+			New:    `if s.term.remaining() < s.client.config.Lease/2 {`,
+		},
+		{
+			Name: "recorded-run-forgotten", Part: Renewal, File: "lock/parting.go",
+			Breaks: "lets the row of a recorded run be deleted before its interval has ended",
+			Old:    `ttl := c.deleteAfter(l.run.told())`,
+			New:    `ttl := c.deleteAfter(0)`,
+		},
+		{
+			Name: "broken-off-run-forgotten", Part: Renewal, File: "lock/acquire.go",
+			Breaks: "lets the row of a run that is broken off be deleted while it may be begun again",
+			Old:    `ttl: c.deleteAfter(a.length + a.run.told()),`,
+			New:    `ttl: c.deleteAfter(a.length),`,
+		},
+		{
 			Name: "held-row-of-a-slow-clock", Part: Renewal, File: "lock/acquire.go",
 			Breaks: "leaves a lease of its own with the time to live of a clock that was not known to be slow",
 			Old:    `err = l.preserve(ctx)`,
