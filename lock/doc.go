@@ -280,7 +280,8 @@
 //	forced_fence     N     the fence that the last ForceRelease has met
 //	index keys       S     of Config.Index, while held: "LOCKS" with the scheme's prefix; acquired in
 //	                       15 digits, the scheme's delimiter, and the nonce
-//	ttl              N     epoch seconds: end of the lease and Config.Retention
+//	ttl              N     epoch seconds: end of the lease and Config.Retention; for Every, and two
+//	                       intervals
 //
 // The row is kept on release, so that its fence survives. Where time to live has deleted it,
 // fences begin anew at the time of day in milliseconds, which is more than a row can have
@@ -288,9 +289,11 @@
 //
 // Times to live go by the local clock, or by the dates of DynamoDB's answers where the clock is
 // slow, or ahead of them by more than an hour. While a lock is held its row is put off at least as
-// fast as the process's clock runs. A row is deleted too early only where it was acquired or
-// released while clock and dates together were behind by more than Config.Retention, or dates alone
-// by more than an hour longer.
+// fast as the process's clock runs. A row is deleted too early, so that fences may begin anew below
+// those that were, only where it was acquired or released while clock and dates together were
+// behind by more than half of Config.Retention, or dates alone by an hour more; where Config.Skew
+// is no less than half of Config.Retention; or where it was created while dates were ahead by more
+// than Config.Retention, and released while they were not.
 //
 // # The session row
 //
