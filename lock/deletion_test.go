@@ -254,7 +254,7 @@ func TestIntervalsLongerThanTheRetention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				runs := map[time.Time]int{}
-				for range 12 { // days, in which somebody looks
+				for range 12 { // instances, eight days apart
 					c := w.client(lock.Config{Retention: time.Hour})
 					bounded, cancel := context.WithTimeout(ctx, time.Minute)
 					err := c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, at time.Time) error {
@@ -279,15 +279,15 @@ func TestIntervalsLongerThanTheRetention(t *testing.T) {
 func TestBrokenOffRunOfALongIntervalIsBegunAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var began []time.Time
-		once := func(config lock.Config, f func(ctx context.Context) error) {
+		once := func(f func(ctx context.Context) error) {
 			bounded, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
-			_ = w.client(config).Every(bounded, lock.Name("report"), 30*24*time.Hour, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
+			_ = w.client(lock.Config{Retention: time.Hour}).Every(bounded, lock.Name("report"), 30*24*time.Hour, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
 				began = append(began, at)
 				return f(ctx)
 			})
 		}
-		once(lock.Config{Retention: time.Hour}, func(ctx context.Context) error {
+		once(func(ctx context.Context) error {
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest}) // cut off for good: the run is left as it is
 			<-ctx.Done()
 			return ctx.Err()
@@ -295,7 +295,7 @@ func TestBrokenOffRunOfALongIntervalIsBegunAgain(t *testing.T) {
 		w.engine.ClearFaults()
 		time.Sleep(31 * 24 * time.Hour)
 		w.engine.Sweep()
-		once(lock.Config{Retention: time.Hour}, func(context.Context) error { return nil })
+		once(func(context.Context) error { return nil })
 		require.Len(t, began, 3)
 		assert.Equal(t, began[0], began[1], "the one that was broken off")
 		assert.Equal(t, began[0].Add(30*24*time.Hour), began[2])

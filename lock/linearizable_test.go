@@ -12,7 +12,7 @@ import (
 // with 400 operations each, and a little more, since whatever was begun is ended.
 func TestLinearizable(t *testing.T) {
 	l := simulate(t, seeds(200), workload(t, "single").Longer(8))
-	figure(t, "F4", l.played(), exactly(l.Histories, "histories of a world each", l.runs), atLeast(l.Operations/l.Histories, "operations each", 8*400),
+	figure(t, "F4", exactly(l.Histories, "histories of a world each", l.wanted), atLeast(l.Operations/l.Histories, "operations each", 8*400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
 	t.Logf("writes: %d acknowledged, %d refused, %d without an answer", l.Acknowledged, l.Refused, l.Unknown)
 	assert.NotZero(t, l.Refused, "no lock was lost before a write")
@@ -22,7 +22,7 @@ func TestLinearizable(t *testing.T) {
 // Clients that go from one register to another: 4 histories of a quarter of the operations each.
 func TestLinearizableApart(t *testing.T) {
 	l := play(t, "register", 40)
-	figure(t, "F4, 4 registers", exactly(l.Histories, "histories", 4*l.runs), atLeast(l.Operations/l.runs, "operations in a world", 400),
+	figure(t, "F4, 4 registers", exactly(l.Histories, "histories", 4*l.wanted), atLeast(l.Operations/l.runs, "operations in a world", 400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
 	twin := twinned(t, "register", "unguarded", 12)
 	figure(t, "F4, 4 registers, unguarded", twin.found(.5))
@@ -49,7 +49,7 @@ func TestLinearizableTwins(t *testing.T) {
 			if name == "swept" {
 				values = exactly(l.By.Register, "not as a register", 0)
 			}
-			figure(t, "F4, "+name, exactly(l.Histories, "histories", l.runs), atLeast(share(l.By.Object), "% not linearizable", float64(goals.both)),
+			figure(t, "F4, "+name, exactly(l.Histories, "histories", l.wanted), atLeast(share(l.By.Object), "% not linearizable", float64(goals.both)),
 				atLeast(share(l.By.Lock), "% not as a lock", float64(goals.lock)), values, exactly(l.Undecided, "undecided", 0))
 		})
 	}

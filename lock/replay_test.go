@@ -51,7 +51,7 @@ func TestReplay(t *testing.T) {
 	}
 	repetition := repeated(t)
 	twice := worlds(repetition.share(n * loads))
-	once := worlds(repetition.share(loads))
+	once := worlds(repetition.share(2 * loads))
 	elsewhere := make(chan map[string]string, 1)
 	go func() {
 		defer close(elsewhere)
