@@ -238,7 +238,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		case isString(failed.Item[attrNonce], a.nonce):
 			if s != nil && !isString(failed.Item[attrSession], s.id) {
 				// It was applied under a session that has ended since.
-				c.reclaim(attempt, a.key, a.nonce, a.length, a.run)
+				c.reclaim(attempt, a.key, a.nonce, a.length)
 				return errFreed
 			}
 			// An earlier attempt was applied and its answer lost, or it was delivered once more
@@ -259,7 +259,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		a.seen = r
 		if !reclaimed && c.isGhost(s, &r) {
 			reclaimed = true
-			if c.reclaim(attempt, a.key, r.Nonce, a.length, a.run) {
+			if c.reclaim(attempt, a.key, r.Nonce, a.length) {
 				return errAgain
 			}
 		}
@@ -315,7 +315,7 @@ func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 func (a *acquisition) grant(start instant, s *session, o offset) grant {
 	c := a.client
 	g := grant{
-		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(a.length + a.run.told()),
+		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(a.length+a.run.told(), 0),
 		data: a.data, listed: c.rows.shape.index.sortKey(start.wall, a.nonce),
 	}
 	if s != nil {
@@ -404,21 +404,21 @@ func (a *acquisition) takeBack(ctx context.Context, nonce string) {
 	defer cancel()
 	c := a.client
 	// Nobody is left to hear of a failure; whoever waits for the row has it freed.
-	err := c.giveUp(ctx, a.key, nonce, a.length, a.run)
+	err := c.giveUp(ctx, a.key, nonce, a.length)
 	c.room.gone(a.key, nonce)
 	c.config.Logger.Debug("lock: took back an acquisition without an answer", "key", a.key, "error", err)
 }
 
 // reclaim frees a row that names nobody in this process; true also where somebody else, who
 // takes an acquisition back, was faster.
-func (c *Client) reclaim(ctx context.Context, key keys.Key, nonce string, length time.Duration, r *run) bool {
-	err := c.giveUp(ctx, key, nonce, length, r)
+func (c *Client) reclaim(ctx context.Context, key keys.Key, nonce string, length time.Duration) bool {
+	err := c.giveUp(ctx, key, nonce, length)
 	return err == nil || errors.Is(err, table.ErrCondition)
 }
 
-// giveUp frees the row if it names nonce, which a run may have been under.
-func (c *Client) giveUp(ctx context.Context, key keys.Key, nonce string, length time.Duration, r *run) error {
+// giveUp frees the row if it names nonce.
+func (c *Client) giveUp(ctx context.Context, key keys.Key, nonce string, length time.Duration) error {
 	return c.attempts(ctx, attemptTimeout(length), func(ctx context.Context, start instant) error {
-		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall, c.deleteAfter(r.told())))
+		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall))
 	})
 }

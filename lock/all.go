@@ -377,7 +377,7 @@ func (g *gathering) tryNonces(ctx context.Context) (*Bundle, error) {
 		case len(ghosts) > 0 && !reclaimed:
 			reclaimed, t = true, nil
 			for _, a := range ghosts {
-				if !c.reclaim(attempt, a.key, a.seen.Nonce, a.length, nil) {
+				if !c.reclaim(attempt, a.key, a.seen.Nonce, a.length) {
 					return err
 				}
 			}
@@ -508,7 +508,7 @@ func (g *gathering) takeBack(ctx context.Context, left []named) {
 		err := c.attempts(ctx, attemptTimeout(g.length()), func(ctx context.Context, start instant) error {
 			ops := make([]table.Op, len(left))
 			for i, a := range left {
-				ops[i] = c.rows.release(a.key, a.nonce, start.wall, c.deleteAfter(0))
+				ops[i] = c.rows.release(a.key, a.nonce, start.wall)
 			}
 			err := c.table.Write(ctx, ops...)
 			failed = table.Conditions(err)

@@ -83,8 +83,8 @@ func (c clock) server() (now time.Time, ok bool) {
 }
 
 // calendar is the time for what must not be wrong by days, which are the fences of new
-// rows and times to live. It is the local clock's unless that is slow by more than bound, when
-// it is DynamoDB's, and never further ahead of that than the shortest retention: a date that is
+// rows and times to live. It is the local clock's unless that is slow by more than bound, or a
+// quarter of the shortest retention, when it is DynamoDB's, and never further ahead of that than the shortest retention: a date that is
 // behind by no more does no harm. Before the first answer there is nothing to compare with, and
 // after a machine was suspended, or its clock set, what was told has to be told again: verified
 // is false.
@@ -101,7 +101,7 @@ func (c clock) calendar(bound time.Duration) (now time.Time, verified bool) {
 		}
 		return now, false
 	}
-	if now.Before(server.Add(-bound)) {
+	if now.Before(server.Add(-min(bound, minRetention/4))) {
 		return server, true
 	}
 	if most := server.Add(minRetention); now.After(most) {

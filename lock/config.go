@@ -50,12 +50,15 @@ type Config struct {
 	Owner string
 
 	// Retention is how long the row of a released lock is kept, for its fence: 1 h to 100
-	// years. Then DynamoDB's time to live may delete it. Defaults to 7 days.
+	// years, and three quarters of it at least where somebody else has freed the row than its
+	// holder. Then DynamoDB's time to live may delete it. Runs of Every are kept for two of
+	// their intervals more; a lock that is acquired in other ways, too, needs a Retention of
+	// that length. Defaults to 7 days.
 	Retention time.Duration
 
 	// Skew is how far clocks are trusted to agree: a lease that its holder recorded is
 	// taken for ended this long after it says, at least 1 s since that is what DynamoDB's
-	// own time resolves to. A client whose clock is measured to be further off neither
+	// own time resolves to, and the same in all processes. A client whose clock is measured to be further off neither
 	// uses nor records such times. Defaults to 2 s.
 	Skew time.Duration
 

@@ -10,9 +10,9 @@ import (
 // It is put off for as long as the row is needed, and a wrong date does not bring it forward:
 // it goes on at least as fast as the process's clock.
 type deletion struct {
-	after time.Time // zero when that is not known
+	after time.Time // as was written; zero when that is not known
+	sure  time.Time // as far as there was something to compare the clock with, or else it may be years ahead
 	at    time.Time // monotonic: when that was written, or before
-	guess bool      // by a clock that there was nothing to compare with: it may be years ahead
 }
 
 // deletionOf is what a row says that was written at a moment, or after it.
@@ -26,37 +26,68 @@ func (c *Client) deletionOf(row table.Item, at time.Time) deletion {
 
 // deletionAt is that of a time to live. It was rounded up.
 func deletionAt(ttl int64, at time.Time) deletion {
-	return deletion{after: time.Unix(ttl-1, 0), at: at}
+	after := time.Unix(ttl-1, 0)
+	return deletion{after: after, sure: after, at: at}
 }
 
 // epoch is the time to live, in epoch seconds, rounded up.
 func (d deletion) epoch() int64 { return d.after.Unix() + 1 }
 
-// deleteAfter is the time to live of a row that is written now for a lease, in epoch seconds.
-func (c *Client) deleteAfter(lease time.Duration) int64 { return c.putOff(deletion{}, lease).epoch() }
+// deleteAfter is the time to live of a row that is written now, and is needed for so long, in epoch
+// seconds. fence is that of a lock's row, and 0 where it is not known.
+func (c *Client) deleteAfter(needed time.Duration, fence int64) int64 {
+	return c.putOff(deletion{}, needed, fence).epoch()
+}
 
 // putOff is when to delete a row after this, if it is written now for a lease.
-func (c *Client) putOff(d deletion, lease time.Duration) deletion {
+func (c *Client) putOff(d deletion, lease time.Duration, fence int64) deletion {
 	today, verified := c.clock.calendar(c.config.Skew)
-	next := deletion{after: today.Add(lease + c.config.Retention), at: c.clock.Now(), guess: !verified}
-	if !d.after.IsZero() && !d.guess {
-		if goesOn := d.after.Add(c.clock.ago(d.at)); goesOn.After(next.after) {
-			next.after = goesOn
+	next := deletion{after: today.Add(lease + c.config.Retention), at: c.clock.Now()}
+	goOn := func(after time.Time) {
+		if after = after.Add(c.clock.ago(d.at)); after.After(next.after) {
+			next.after = after
 		}
+	}
+	if !d.sure.IsZero() {
+		goOn(d.sure)
+	}
+	if least := c.outlasting(fence, today); least.After(next.after) {
+		next.after = least
+	}
+	switch {
+	case verified:
+		next.sure = next.after
+	case !d.sure.IsZero():
+		next.sure = d.sure.Add(c.clock.ago(d.at))
+	}
+	if !verified && !d.after.IsZero() {
+		goOn(d.after)
 	}
 	return next
 }
 
-// isShort says that less than half of the retention is left after a lease that begins today.
-func (c *Client) isShort(d deletion, today time.Time, lease time.Duration) bool {
-	return d.after.Before(today.Add(lease + c.config.Retention/2))
+// outlasting is until when a row has to be kept for its fence alone: a new row begins with the time of
+// day, which has to be past what this one began with, however far dates or a clock were ahead then.
+// What is no time of day any more is not waited for.
+func (c *Client) outlasting(fence int64, today time.Time) time.Time {
+	least := time.UnixMilli(fence)
+	if most := today.Add(maxRetention); least.After(most) {
+		least = most
+	}
+	return least.Add(c.config.Retention)
 }
 
-// isDue says that half of the retention has passed, by today's date or by the process's clock:
+// isShort says that less than three quarters of the retention are left after a lease that begins
+// today, or too little for the fence.
+func (c *Client) isShort(d deletion, today time.Time, lease time.Duration, fence int64) bool {
+	return d.after.Before(today.Add(lease+c.config.Retention-c.config.Retention/4)) || d.epoch() < c.outlasting(fence, today).Unix()
+}
+
+// isDue says that a quarter of the retention has passed, by today's date or by the process's clock:
 // where a date was ahead once, a late duplicate may have brought the row back to what was written
 // before.
-func (c *Client) isDue(d deletion, today time.Time, lease time.Duration) bool {
-	return c.isShort(d, today, lease) || c.clock.ago(d.at) >= c.config.Retention/2
+func (c *Client) isDue(d deletion, today time.Time, lease time.Duration, fence int64) bool {
+	return c.isShort(d, today, lease, fence) || c.clock.ago(d.at) >= c.config.Retention/4
 }
 
 // calendar is the clock's.

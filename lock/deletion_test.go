@@ -2,14 +2,18 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -299,5 +303,179 @@ func TestBrokenOffRunOfALongIntervalIsBegunAgain(t *testing.T) {
 		require.Len(t, began, 3)
 		assert.Equal(t, began[0], began[1], "the one that was broken off")
 		assert.Equal(t, began[0].Add(30*24*time.Hour), began[2])
+	})
+}
+
+// What the dates or a clock say that are behind for as long as the lock is held is put off before it
+// has come: by up to three quarters of the retention.
+func TestRowsOutlastWhatIsBehindForGood(t *testing.T) {
+	for name, c := range map[string]struct {
+		dates, clock time.Duration
+		config       lock.Config
+	}{
+		"dates":                         {dates: -100 * time.Minute, config: lock.Config{Retention: time.Hour}},
+		"dates and clock":               {dates: -40 * time.Minute, clock: -40 * time.Minute, config: lock.Config{Retention: time.Hour}},
+		"a clock that is trusted to be": {clock: -40 * time.Minute, config: lock.Config{Retention: time.Hour, Skew: time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				if c.dates != 0 {
+					w.engine.Inject(skewed(c.dates))
+				}
+				locks := w.client(c.config, at(c.clock))
+				l, err := locks.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				w.spared(ctx, l, 4*time.Hour)
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
+// A row is kept until a new one would begin above it, however far ahead the time was that it began with.
+func TestFencesThatBeganAheadAreNotTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		config        lock.Config
+		first, second time.Duration     // clocks
+		created, then []tabletest.Fault // what there is when the row is created, and from then on
+	}{
+		"dates, by a day":       {config: lock.Config{Retention: time.Hour}, created: []tabletest.Fault{skewed(24 * time.Hour)}},
+		"dates, by eight days":  {created: []tabletest.Fault{skewed(8 * 24 * time.Hour)}},
+		"dates, which are late": {config: lock.Config{Retention: time.Hour}, then: []tabletest.Fault{skewed(-100 * time.Minute)}},
+		"late by days":          {then: []tabletest.Fault{skewed(-4 * 24 * time.Hour)}},
+		"a clock":               {config: lock.Config{Retention: time.Hour}, first: time.Hour, second: -1900 * time.Millisecond},
+		"a clock that is slow":  {config: lock.Config{Retention: time.Hour, Skew: time.Hour}, second: -40 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				first, second := w.client(c.config, at(c.first)), w.client(c.config, at(c.second))
+				told := func(faults ...tabletest.Fault) {
+					w.engine.ClearFaults()
+					w.engine.Inject(faults...)
+					for _, c := range []*lock.Client{first, second} {
+						_, err := c.Inspect(ctx, lock.Name("other"))
+						require.ErrorIs(t, err, table.ErrNotFound)
+					}
+				}
+				told(c.created...)
+				l, err := first.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				outlasting := func(l *lock.Lease) {
+					t.Helper()
+					retention := max(c.config.Retention, time.Hour)
+					assert.False(t, w.deleted(ctx, l.Key()).Before(time.UnixMilli(l.Fence()).Truncate(time.Second).Add(retention)))
+				}
+				told(c.then...)
+				heir := make(chan *lock.Lease)
+				go func() {
+					l, err := first.Acquire(ctx, lock.Name("report"))
+					assert.NoError(t, err)
+					heir <- l
+				}()
+				time.Sleep(time.Second)
+				require.NoError(t, l.Release(ctx))
+				l = <-heir
+				outlasting(l)
+				require.NoError(t, l.Release(ctx))
+				outlasting(l)
+				for range 5 {
+					next, err := second.Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					require.Greater(t, next.Fence(), l.Fence())
+					time.Sleep(10 * time.Second)
+					outlasting(next)
+					require.NoError(t, next.Release(ctx))
+					outlasting(next)
+					l = next
+					time.Sleep(time.Until(w.deleted(ctx, l.Key())) + 2*time.Second)
+					require.Positive(t, w.engine.Sweep())
+				}
+			})
+		})
+	}
+}
+
+// What is known of the time does not get lost while there is nothing to compare the clock with.
+func TestClockThatIsSetDoesNotBringDeletionForward(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		c := w.client(lock.Config{Retention: time.Hour}, table.WithClock(wall.now))
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(2*time.Hour))
+		require.NoError(t, err)
+		wall.jump(31 * time.Minute)
+		require.NoError(t, l.Renew(ctx))
+		w.engine.Inject(skewed(-6 * time.Hour))
+		wall.jump(-31 * time.Minute)
+		_, err = c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Renew(ctx))
+		w.engine.ClearFaults()
+		assert.WithinDuration(t, time.Now().Add(3*time.Hour), w.deleted(ctx, l.Key()), 2*time.Second)
+		w.spared(ctx, l, 119*time.Minute-31*time.Minute)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// Nor where no answer tells the time.
+func TestClockThatIsSetBackWithoutDates(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		c, err := lock.New(w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"}, table.WithClock(wall.now)),
+			lock.Config{Retention: time.Hour, HomeRegion: tabletest.Region})
+		require.NoError(t, err)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.spared(ctx, l, 45*time.Minute)
+		wall.jump(-3 * time.Hour)
+		w.spared(ctx, l, 4*time.Hour)
+		require.NoError(t, c.Close(ctx))
+	})
+}
+
+// undated is a connection whose answers do not tell the time.
+type undated struct{ to aws.HTTPClient }
+
+func (u undated) Do(r *http.Request) (*http.Response, error) {
+	resp, err := u.to.Do(r)
+	if err == nil {
+		resp.Header.Del("Date")
+	}
+	return resp, err
+}
+
+// Rows whose writes hang, each time, do not keep the others from being put off.
+func TestRowsThatHangKeepNoOther(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Retention: time.Hour})
+		var last *lock.Lease
+		for i := range 5 {
+			l, err := c.Acquire(ctx, lock.Name(fmt.Sprint("report-", i)))
+			require.NoError(t, err)
+			if last = l; i < 4 {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+			}
+		}
+		w.spared(ctx, last, 2*time.Hour)
+		w.engine.ClearFaults()
+	})
+}
+
+// Somebody else's release keeps what the holder has had the row tell.
+func TestForcedReleaseKeepsARunInMind(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		err := c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+			<-l.Context().Done()
+			cancel()
+			return l.Context().Err()
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Greater(t, time.Until(w.deleted(ctx, keys.NewKey("LOCK#report", "LOCK#report"))), 59*24*time.Hour)
 	})
 }

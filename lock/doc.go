@@ -81,7 +81,10 @@
 //     A client learns from DynamoDB's answers how far its own clock is off. One that may be
 //     slow by more than the bound does not record ends; one that is off by more than it does
 //     not use them; and what is uncertain goes to the holder. Config.Expiry switches this
-//     way off.
+//     way off. It needs Config.Skew to be the same in all processes, and the dates of
+//     answers to be right: where both a clock and they are ahead, a lock may be taken from a
+//     holder that lives, whose context ends no later than at its next renewal. Its guarded
+//     writes are refused from then on, as always.
 //
 // # Failure handling
 //
@@ -152,7 +155,7 @@
 //	renewal of all locks           1 UpdateItem, every       1 write
 //	                               quarter of the lease
 //	lock held for long             1 UpdateItem, every       1 write
-//	                               half Config.Retention
+//	                               quarter of Config.Retention
 //	Renew, of a Fixed lease        1 UpdateItem              1 write
 //	Renew, under a session         none                      none
 //	Release, also to hand over     1 UpdateItem              1 write
@@ -288,12 +291,15 @@
 // counted to that nobody has used for the retention.
 //
 // Times to live go by the local clock, or by the dates of DynamoDB's answers where the clock is
-// slow, or ahead of them by more than an hour. While a lock is held its row is put off at least as
-// fast as the process's clock runs. A row is deleted too early, so that fences may begin anew below
-// those that were, only where it was acquired or released while clock and dates together were
-// behind by more than half of Config.Retention, or dates alone by an hour more; where Config.Skew
-// is no less than half of Config.Retention; or where it was created while dates were ahead by more
-// than Config.Retention, and released while they were not.
+// slow by more than Config.Skew or 15 minutes, or ahead of them by more than an hour. While a lock
+// is held its row is put off at least as fast as the process's clock runs, four times in
+// Config.Retention; it may be deleted all the same where clock and dates together are behind by more
+// than three quarters of that, or dates alone by an hour more. Its holder is told then.
+//
+// Whoever releases has the row outlast what its fence says as a time of day by Config.Retention.
+// A new row begins with a fence below that only where clock and dates together are behind by more
+// than Config.Retention, or dates alone by an hour more; or where a fence lies ahead, since the row
+// was created while dates were, and whoever acquired it last has crashed before its first renewal.
 //
 // # The session row
 //

@@ -104,6 +104,9 @@ type schedule struct {
 // errNoTime says that intervals cannot be told.
 var errNoTime = errors.New("DynamoDB's answers do not tell its time")
 
+// errAhead says that an interval has not come: were it recorded, none would be run until then.
+var errAhead = errors.New("one of DynamoDB's answers was ahead of the next")
+
 // next waits until there is an interval to run, and returns its start.
 //
 // Cost: one read unit per interval, if it is done already.
@@ -189,6 +192,10 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 	if err != nil {
 		return false, err
 	}
+	if r.at > r.latest() {
+		r.ending.Store(failed)
+		return false, join(errAhead, s.release(ctx, l))
+	}
 	_, err = s.hold(ctx, l, func(ctx context.Context, l *Lease) error { return s.f(ctx, l, at) })
 	parting := l.parting.Load() // looked at before what else than f may have caused it
 	cause, ended := l.cause(), s.open.Err() != nil
@@ -226,7 +233,7 @@ func (s *schedule) release(ctx context.Context, l *Lease) error {
 		bounded, cancel := s.client.clock.detached(ctx)
 		err := l.release(bounded)
 		if errors.Is(err, errRecorded) { // nobody else will free it
-			err = s.client.giveUp(bounded, l.key, l.nonce, l.length, l.run)
+			err = s.client.giveUp(bounded, l.key, l.nonce, l.length)
 		}
 		cancel()
 		if err == nil || errors.Is(err, ErrLost) || l.cause() != nil || s.again(err) != nil {

@@ -514,3 +514,22 @@ func TestEveryKnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
 		assert.EqualValues(t, 0, w.counted("n"))
 	})
 }
+
+// One answer that is dated a day ahead does not have a run recorded that none follows until then.
+func TestEveryGoesOnAfterADateThatWasAhead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		time.AfterFunc(time.Hour, func() {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: 24 * time.Hour, Operation: "GetItem", Times: 1})
+		})
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Hour)
+		defer cancel()
+		ran := 0
+		err := w.client(quiet).Every(ctx, lock.Name("report"), time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+			assert.Less(t, time.Until(at), time.Minute)
+			ran++
+			return nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.GreaterOrEqual(t, ran, 179)
+	})
+}

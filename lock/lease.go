@@ -157,7 +157,7 @@ func (l *Lease) keep(d deletion) {
 
 // prolong puts off the deletion of the row.
 func (l *Lease) prolong(ctx context.Context) error {
-	d := l.client.putOff(l.kept(), l.length)
+	d := l.client.putOff(l.kept(), l.length, l.fence)
 	err := l.client.table.Write(ctx, l.client.rows.prolong(l.key, l.nonce, l.fence, d.epoch()))
 	if err == nil {
 		l.keep(d)
@@ -168,7 +168,7 @@ func (l *Lease) prolong(ctx context.Context) error {
 // preserve puts off the deletion of a row that a slow clock has written before it was known to be
 // slow: nothing else writes that of a lease of its own unless its holder does.
 func (l *Lease) preserve(ctx context.Context) error {
-	if !l.client.isShort(l.kept(), l.client.calendar(), l.length) {
+	if !l.client.isShort(l.kept(), l.client.calendar(), l.length, l.fence) {
 		return nil
 	}
 	return l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error { return l.prolong(ctx) })
@@ -236,7 +236,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	var failed *table.ConditionError
 	if errors.As(err, &failed) && l.isOvertaken(failed.Item) {
 		// Should this fail, whoever waits has it freed.
-		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length, l.run)
+		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length)
 	}
 	switch {
 	case err == nil: // the row has named the lease until now, whatever was tried before

@@ -87,7 +87,7 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) (session string, fence int64, err error) {
 	nonce := c.newNonce() // by which a call whose answer was lost knows what it has done
 	err = c.attempts(ctx, maxAttempt, func(ctx context.Context, start instant) error {
-		op := c.rows.force(key, seen, start.wall, c.deleteAfter(0), why, nonce)
+		op := c.rows.force(key, seen, start.wall, why, nonce)
 		item, err := c.table.Apply(ctx, op, table.ReturnNew)
 		var failed *table.ConditionError
 		if errors.As(err, &failed) {

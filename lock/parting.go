@@ -42,16 +42,16 @@ func (l *Lease) part(commits bool) *parting {
 		c.room.back(p.heir, nil) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
-	ttl := c.deleteAfter(l.run.told())
 	switch {
 	case p.heir != nil:
 		g := p.heir.acquisition.grant(p.start, p.under, c.offset())
+		g.ttl = max(g.ttl, c.deleteAfter(0, l.fence+1))
 		p.kept = deletionAt(g.ttl, p.start.mono)
 		p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
 	case l.began.IsZero(): // nobody got to see it, and what fence the row has may not be known
-		p.op = c.rows.release(l.key, l.nonce, p.start.wall, ttl)
+		p.op = c.rows.release(l.key, l.nonce, p.start.wall)
 	default:
-		p.op = c.rows.part(l.key, l.nonce, l.fence, p.start.wall, ttl)
+		p.op = c.rows.part(l.key, l.nonce, l.fence, p.start.wall, c.deleteAfter(l.run.told(), l.fence))
 	}
 	if l.run != nil { // which is never handed over
 		p.op = l.run.end(p.op, l.nonce, commits)

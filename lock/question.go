@@ -146,7 +146,7 @@ func (s *session) reclaim(q question) bool {
 	}
 	defer cancel()
 	c := s.client
-	err := c.table.Write(ctx, c.rows.release(q.key, q.nonce, c.clock.wall(), c.deleteAfter(0)))
+	err := c.table.Write(ctx, c.rows.release(q.key, q.nonce, c.clock.wall()))
 	c.config.Logger.Debug("lock: freed a row that nobody holds", "key", q.key, "error", err)
 	return err == nil || errors.Is(err, table.ErrCondition)
 }

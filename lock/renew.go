@@ -38,7 +38,7 @@ func (l *Lease) nextBeat() (int64, instant) {
 func (l *Lease) renewOnce(ctx context.Context) error {
 	c := l.client
 	beat, start := l.nextBeat()
-	d := c.putOff(l.kept(), l.length)
+	d := c.putOff(l.kept(), l.length, l.fence)
 	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), d.epoch()))
 	var failed *table.ConditionError
 	switch {

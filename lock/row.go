@@ -76,12 +76,12 @@ func newRows(s shape) (*rows, error) {
 		// about one names the row, which may be no lock.
 	)...).If(named, table.Attr(s.Type).Equal(recordType))
 	r.releasing = prepare(releasing)
-	r.parting = prepare(releasing.If(fence.Equal(table.Param(3))))
+	r.parting = prepare(releasing.Changing(table.Attr(s.TTL).Set(table.Param(2))).If(fence.Equal(table.Param(3))))
 	r.forcing = prepare(table.Update(keys.Key{}, append(freed(s),
 		// The session stays: it is whom to tell.
 		fence.Set(fence.Plus(1)),
-		table.Attr(attrForced).Set(table.Param(3)),
-		table.Attr(attrForcedNonce).Set(table.Param(4)),
+		table.Attr(attrForced).Set(table.Param(2)),
+		table.Attr(attrForcedNonce).Set(table.Param(3)),
 		table.Attr(attrForcedFence).Set(fence),
 	)...).If(named, whole(s), heldInOrder(), fence.Less(int64(maxFence))))
 	r.naming = prepare(table.Check(keys.Key{}, table.And(named, fence.Equal(table.Param(1)))))
@@ -102,12 +102,12 @@ func prepared(known *atomic.Pointer[table.Prepared], write func() table.Op) (*ta
 	return p, nil
 }
 
-// freed is what a row that names nobody says, whoever freed it. Parameters 1 and 2 are when,
-// and the time to live.
+// freed is what a row that names nobody says, whoever freed it. Parameter 1 is when. Its time to live
+// is the holder's to say, who knows the fence, and whether the row has to tell of a run: what others
+// free keeps the one that it had.
 func freed(s shape) []table.Change {
 	return s.unlisted([]table.Change{
 		table.Attr(attrReleased).Set(table.Param(1)),
-		table.Attr(s.TTL).Set(table.Param(2)),
 		table.Attr(attrNonce).Remove(),
 		table.Attr(attrLease).Remove(),
 		table.Attr(attrBeat).Remove(),
@@ -390,8 +390,8 @@ func (r *rows) part(key keys.Key, nonce string, fence int64, at time.Time, ttl i
 
 // release frees the row if it names nonce, whatever its fence. What the row keeps tells a holder
 // whose answer was lost that it was its own release.
-func (r *rows) release(key keys.Key, nonce string, at time.Time, ttl int64) table.Op {
-	return r.releasing.Op(key, nonce, at.UnixMilli(), ttl).Explain(explainLoss(nonce))
+func (r *rows) release(key keys.Key, nonce string, at time.Time) table.Op {
+	return r.releasing.Op(key, nonce, at.UnixMilli()).Explain(explainLoss(nonce))
 }
 
 // set replaces the payload, or removes it. Edits only grow under one nonce, so a late
@@ -406,8 +406,8 @@ func (r *rows) set(key keys.Key, nonce string, fence, edit int64, data Data) tab
 
 // force frees a row in the name of somebody who does not hold it. What it leaves tells its
 // own call, by its nonce, from a release: the holder must find its lock stolen.
-func (r *rows) force(key keys.Key, seen string, at time.Time, ttl int64, reason, nonce string) table.Op {
-	return r.forcing.Op(key, seen, at.UnixMilli(), ttl, reason, nonce)
+func (r *rows) force(key keys.Key, seen string, at time.Time, reason, nonce string) table.Op {
+	return r.forcing.Op(key, seen, at.UnixMilli(), reason, nonce)
 }
 
 // guard is the condition that the row names nonce, under the fence that was granted with

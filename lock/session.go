@@ -70,8 +70,12 @@ type session struct {
 	id     string
 	key    keys.Key
 	term   *term
-	beat   int64    // the last one used; of the goroutine only
-	kept   deletion // likewise
+
+	// Of the goroutine only:
+	beat      int64 // the last one used
+	kept      deletion
+	refreshed keys.Key // the lock whose row was tried last
+	freed     keys.Key // of orphans, likewise
 
 	mu      sync.Mutex        // guards the following; never held across I/O
 	leases  map[string]*Lease // by nonce
@@ -135,7 +139,7 @@ func (c *Client) openSession(ctx context.Context) (*session, error) {
 // renewal is what every renewal of a session writes.
 func (s *session) renewal(start instant, beat int64) []table.Change {
 	c := s.client
-	s.kept = c.putOff(s.kept, c.config.Lease)
+	s.kept = c.putOff(s.kept, c.config.Lease, 0)
 	changes := make([]table.Change, 0, 8)
 	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(s.kept.epoch()))
 	if until := c.until(c.offset(), start, c.config.Lease); until > 0 {
@@ -372,12 +376,12 @@ func (s *session) freeOrphans() {
 		list = append(list, l)
 	}
 	s.mu.Unlock()
-	inOrder(list)
-	for _, l := range list {
+	for _, l := range inTurn(list, s.freed) {
 		ctx, cancel := s.spare()
 		if ctx == nil {
 			return
 		}
+		s.freed = l.key
 		if l.takeTurn(ctx) == nil { // or else with the next renewal, as where it fails
 			l.orphaned = true // a hand-over may take longer than there is
 			if !l.released.Load() {
@@ -444,34 +448,42 @@ func (s *session) close() {
 	}
 }
 
-// refresh extends the time to live of the rows of locks that have been held for half the
+// inTurn sorts leases by their keys, beginning behind the one that was tried last: there may not be
+// time for all, and some may hang each time.
+func inTurn(list []*Lease, last keys.Key) []*Lease {
+	inOrder(list)
+	behind := max(slices.IndexFunc(list, func(l *Lease) bool { return byKey(l.key, last) > 0 }), 0)
+	return slices.Concat(list[behind:], list[:behind])
+}
+
+// refresh extends the time to live of the rows of locks that have been held for a quarter of the
 // retention: nothing else writes them while they are held, and they must not be deleted. What
 // was written by a wrong date is seen when a right one comes.
 //
-// Cost: one conditional write per lock and half retention.
+// Cost: one conditional write per lock and quarter of the retention.
 func (s *session) refresh() {
 	c := s.client
 	today := c.calendar()
 	s.mu.Lock()
 	var old []*Lease
 	for _, l := range s.leases {
-		if c.isDue(l.kept(), today, l.length) {
+		if c.isDue(l.kept(), today, l.length, l.fence) {
 			old = append(old, l)
 		}
 	}
 	s.mu.Unlock()
-	inOrder(old)
-	for _, l := range old {
+	for _, l := range inTurn(old, s.refreshed) {
 		ctx, cancel := s.spare()
 		if ctx == nil {
 			return
 		}
+		s.refreshed = l.key
 		err := l.prolong(ctx)
 		cancel()
 		if errors.Is(err, ErrStolen) {
 			l.stolen()
 		}
-		// Whatever else failed is tried again with the next renewal; half the retention is left.
+		// Whatever else failed is tried again with the next renewal; most of the retention is left.
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *Client) declareDead(ctx context.Context, id string, beat int64) (*sessi
 	op := table.Update(c.sessionKey(id),
 		table.Attr(c.scheme.Type).Set(sessionType),
 		table.Attr(attrDead).Set(c.clock.wall().UnixMilli()),
-		table.Attr(c.scheme.TTL).Set(c.deleteAfter(0)),
+		table.Attr(c.scheme.TTL).Set(c.deleteAfter(0, 0)),
 	).If(cond)
 	err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error { return c.table.Write(ctx, op) })
 	var failed *table.ConditionError
