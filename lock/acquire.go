@@ -417,8 +417,14 @@ func (c *Client) reclaim(ctx context.Context, key keys.Key, nonce string, length
 }
 
 // giveUp frees the row if it names nonce.
+//
+// Cost: one conditional write; another where the row would be deleted soon.
 func (c *Client) giveUp(ctx context.Context, key keys.Key, nonce string, length time.Duration) error {
 	return c.attempts(ctx, attemptTimeout(length), func(ctx context.Context, start instant) error {
-		return c.table.Write(ctx, c.rows.release(key, nonce, start.wall))
+		row, err := c.table.Apply(ctx, c.rows.release(key, nonce, start.wall, 0), table.ReturnNew)
+		if err == nil {
+			c.preserve(ctx, key, row)
+		}
+		return err
 	})
 }

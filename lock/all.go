@@ -508,7 +508,7 @@ func (g *gathering) takeBack(ctx context.Context, left []named) {
 		err := c.attempts(ctx, attemptTimeout(g.length()), func(ctx context.Context, start instant) error {
 			ops := make([]table.Op, len(left))
 			for i, a := range left {
-				ops[i] = c.rows.release(a.key, a.nonce, start.wall)
+				ops[i] = c.rows.release(a.key, a.nonce, start.wall, 0)
 			}
 			err := c.table.Write(ctx, ops...)
 			failed = table.Conditions(err)

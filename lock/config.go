@@ -50,8 +50,8 @@ type Config struct {
 	Owner string
 
 	// Retention is how long the row of a released lock is kept, for its fence: 1 h to 100
-	// years, and three quarters of it at least where somebody else has freed the row than its
-	// holder. Then DynamoDB's time to live may delete it. Runs of Every are kept for two of
+	// years, and three quarters of it at least where somebody else than its holder has freed it.
+	// Then DynamoDB's time to live may delete it. Runs of Every are kept for two of
 	// their intervals more; a lock that is acquired in other ways, too, needs a Retention of
 	// that length. Defaults to 7 days.
 	Retention time.Duration
@@ -108,7 +108,7 @@ type Config struct {
 	// locks in the table has to set it, or rows stay in the index when they are released.
 	// An acquisition and a release then cost a write unit more each for the index, a
 	// hand-over two more, and each other write to a held lock's row (Renew of a Fixed lease,
-	// SetData) one more; all go to one partition of the index, whose 1,000 write units a
+	// SetData, what puts off its deletion) one more; all go to one partition of the index, whose 1,000 write units a
 	// second bound how fast the whole table's locks can be acquired and released. Defaults
 	// to "": held locks are in no index.
 	Index string

@@ -1,8 +1,10 @@
 package lock
 
 import (
+	"context"
 	"time"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -68,19 +70,23 @@ func (c *Client) putOff(d deletion, lease time.Duration, fence int64) deletion {
 
 // outlasting is until when a row has to be kept for its fence alone: a new row begins with the time of
 // day, which has to be past what this one began with, however far dates or a clock were ahead then.
-// What is no time of day any more is not waited for.
+// It is zero where the fence is no time of day, which nobody can wait for.
 func (c *Client) outlasting(fence int64, today time.Time) time.Time {
 	least := time.UnixMilli(fence)
-	if most := today.Add(maxRetention); least.After(most) {
-		least = most
+	if least.After(today.Add(maxRetention)) {
+		return time.Time{}
 	}
 	return least.Add(c.config.Retention)
 }
 
 // isShort says that less than three quarters of the retention are left after a lease that begins
-// today, or too little for the fence.
+// today, or after the time that the fence says.
 func (c *Client) isShort(d deletion, today time.Time, lease time.Duration, fence int64) bool {
-	return d.after.Before(today.Add(lease+c.config.Retention-c.config.Retention/4)) || d.epoch() < c.outlasting(fence, today).Unix()
+	enough := today.Add(lease + c.config.Retention)
+	if least := c.outlasting(fence, today); least.After(enough) {
+		enough = least
+	}
+	return d.after.Before(enough.Add(-c.config.Retention / 4))
 }
 
 // isDue says that a quarter of the retention has passed, by today's date or by the process's clock:
@@ -88,6 +94,20 @@ func (c *Client) isShort(d deletion, today time.Time, lease time.Duration, fence
 // before.
 func (c *Client) isDue(d deletion, today time.Time, lease time.Duration, fence int64) bool {
 	return c.isShort(d, today, lease, fence) || c.clock.ago(d.at) >= c.config.Retention/4
+}
+
+// preserve puts off the deletion of a row that was freed in somebody's place, where what it keeps is
+// short: whoever acquired it may have had a wrong date, or have died long ago. It is nobody's loss
+// where that fails.
+//
+// Cost: one conditional write, if it is short.
+func (c *Client) preserve(ctx context.Context, key keys.Key, row table.Item) {
+	fence, err := fenceOf(row)
+	if d := c.deletionOf(row, c.clock.Now()); err != nil || !c.isShort(d, c.calendar(), 0, fence) {
+		return
+	}
+	err = c.table.Write(ctx, c.rows.preserve(key, fence, c.deleteAfter(0, fence)))
+	c.config.Logger.Debug("lock: put off the deletion of a row that was freed in somebody's place", "key", key, "error", err)
 }
 
 // calendar is the clock's.

@@ -479,3 +479,108 @@ func TestForcedReleaseKeepsARunInMind(t *testing.T) {
 		assert.Greater(t, time.Until(w.deleted(ctx, keys.NewKey("LOCK#report", "LOCK#report"))), 59*24*time.Hour)
 	})
 }
+
+// A fence that is no time of day is not waited for: nothing could put such a row off for long enough.
+func TestFencesThatAreNoTimeOfDay(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("fence").Set(int64(1_790_000_000_000_000))))) // adopted: of microseconds
+		l, err = c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		time.Sleep(time.Hour)
+		require.Empty(t, w.requestsTo(l.Key().PK))
+		require.NoError(t, l.Release(ctx))
+		assert.WithinDuration(t, time.Now().Add(7*24*time.Hour), w.deleted(ctx, l.Key()), 2*time.Second)
+	})
+}
+
+// A fence that lies a little ahead costs nothing: the retention is for that.
+func TestFencesALittleAheadCostNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}, at(5*time.Minute)).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		c := w.client(lock.Config{})
+		assert.Equal(t, []string{"UpdateItem", "UpdateItem"}, w.requests(func() {
+			l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+			require.NoError(t, err)
+			require.NoError(t, l.Release(ctx))
+		}))
+	})
+}
+
+// What is freed in somebody's place is kept as what its holder frees, whatever whoever acquired it has
+// had it say: by a clock that was not known to be slow, or before it died long ago.
+func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
+	const day, week = 24 * time.Hour, 7 * 24 * time.Hour
+	key := keys.NewKey("LOCK#report", "LOCK#report")
+	abandoned := func(ctx context.Context, w *world, c *lock.Client, f tabletest.Fault, limit time.Duration) {
+		w.Helper()
+		w.engine.ResetRequests()
+		w.engine.Inject(f)
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		_, err := c.Acquire(bounded, lock.Name("report"), lock.Fixed(30*time.Second))
+		require.ErrorIs(w, err, context.DeadlineExceeded)
+		time.Sleep(time.Minute)
+		w.engine.ClearFaults()
+	}
+	forced := func(ctx context.Context, w *world, c *lock.Client) {
+		w.Helper()
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(w, err)
+		require.NoError(w, c.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+	}
+	for name, f := range map[string]func(ctx context.Context, w *world){
+		"taken back": func(ctx context.Context, w *world) {
+			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))
+			time.AfterFunc(500*time.Millisecond, func() { _, _ = c.Inspect(ctx, lock.Name("report")) }) // which tells the date
+			abandoned(ctx, w, c, tabletest.Fault{
+				Kind: tabletest.Delay, After: true, Operation: "UpdateItem", Key: w.table.KeyItem(key), Times: 1, For: 10 * time.Second,
+			}, time.Second)
+		},
+		"given back unseen": func(ctx context.Context, w *world) {
+			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))
+			abandoned(ctx, w, c, tabletest.Fault{Kind: tabletest.Delay, Call: 2, For: 10 * time.Second}, 500*time.Millisecond)
+		},
+		"forced, long after its holder has died": func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			_, err := w.clientOver(wire, quiet).Acquire(ctx, lock.Name("report"))
+			require.NoError(w, err)
+			wire.cut(refused)
+			time.Sleep(week - time.Minute)
+			forced(ctx, w, w.client(quiet))
+		},
+		"forced, of a fence ahead": func(ctx context.Context, w *world) {
+			w.engine.Inject(skewed(3 * week))
+			c, other := w.client(lock.Config{}), w.client(quiet)
+			require.NoError(w, w.table.Write(ctx, table.Delete(key)))
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(w, err)
+			require.Greater(w, time.UnixMilli(l.Fence()), time.Now().Add(2*week))
+			w.engine.ClearFaults()
+			_, err = other.Inspect(ctx, lock.Name("report"))
+			require.NoError(w, err)
+			require.NoError(w, l.Release(ctx))
+			_, err = other.Acquire(ctx, lock.Name("report"))
+			require.NoError(w, err)
+			require.Less(w, w.deleted(ctx, key), time.Now().Add(2*week), "the fence was known")
+			forced(ctx, w, c)
+			require.Greater(w, w.deleted(ctx, key), time.Now().Add(4*week-day))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+				f(ctx, w)
+				assert.Greater(t, w.deleted(ctx, key), time.Now().Add(5*day))
+			})
+		})
+	}
+}

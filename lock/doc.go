@@ -83,8 +83,8 @@
 //     not use them; and what is uncertain goes to the holder. Config.Expiry switches this
 //     way off. It needs Config.Skew to be the same in all processes, and the dates of
 //     answers to be right: where both a clock and they are ahead, a lock may be taken from a
-//     holder that lives, whose context ends no later than at its next renewal. Its guarded
-//     writes are refused from then on, as always.
+//     holder that lives, whose context ends with its next renewal or with its lease. Its
+//     guarded writes are refused from then on, as always.
 //
 // # Failure handling
 //
@@ -284,7 +284,7 @@
 //	index keys       S     of Config.Index, while held: "LOCKS" with the scheme's prefix; acquired in
 //	                       15 digits, the scheme's delimiter, and the nonce
 //	ttl              N     epoch seconds: end of the lease and Config.Retention; for Every, and two
-//	                       intervals
+//	                       intervals; no less than the fence as a time of day and Config.Retention
 //
 // The row is kept on release, so that its fence survives. Where time to live has deleted it,
 // fences begin anew at the time of day in milliseconds, which is more than a row can have
@@ -292,14 +292,16 @@
 //
 // Times to live go by the local clock, or by the dates of DynamoDB's answers where the clock is
 // slow by more than Config.Skew or 15 minutes, or ahead of them by more than an hour. While a lock
-// is held its row is put off at least as fast as the process's clock runs, four times in
-// Config.Retention; it may be deleted all the same where clock and dates together are behind by more
-// than three quarters of that, or dates alone by an hour more. Its holder is told then.
+// is held under a session its row is put off at least as fast as the process's clock runs, four times
+// in Config.Retention; it may be deleted all the same where clock and dates together are behind by
+// more than three quarters of that, or dates alone by an hour more. Its holder is told by the next
+// guarded write, or when the row is to be put off again.
 //
-// Whoever releases has the row outlast what its fence says as a time of day by Config.Retention.
-// A new row begins with a fence below that only where clock and dates together are behind by more
-// than Config.Retention, or dates alone by an hour more; or where a fence lies ahead, since the row
-// was created while dates were, and whoever acquired it last has crashed before its first renewal.
+// Whoever releases has the row outlast what its fence says as a time of day by Config.Retention. A
+// new row begins with a fence below that only where clock and dates together are behind by more than
+// Config.Retention, or dates alone by an hour more; or where whoever acquired it last has crashed
+// before its first renewal, and either dates were ahead when the row was created, or half of that is
+// enough. Fences that are more than a hundred years ahead are taken for no time of day.
 //
 // # The session row
 //

@@ -52,7 +52,8 @@ const maxJitter = time.Second
 // return an error, or it counts as finished where the lock is still held. Everything else goes on for as long as ctx
 // lasts.
 //
-// Cost per interval: each instance sends one read of one unit; the one that runs f one write
+// Cost per interval: each instance sends one read of one unit, and another after an answer whose date
+// differs by more than an interval from those before; the one that runs f one write
 // to acquire, which for others that come while f runs is refused, and one to release. Those
 // wait like Acquire until the run has finished, and write no more. One write opens a session
 // where the client has none, and one deletes it, unless the option Fixed is given.
@@ -104,9 +105,6 @@ type schedule struct {
 // errNoTime says that intervals cannot be told.
 var errNoTime = errors.New("DynamoDB's answers do not tell its time")
 
-// errAhead says that an interval has not come: were it recorded, none would be run until then.
-var errAhead = errors.New("one of DynamoDB's answers was ahead of the next")
-
 // next waits until there is an interval to run, and returns its start.
 //
 // Cost: one read unit per interval, if it is done already.
@@ -115,13 +113,9 @@ func (s *schedule) next() (time.Time, error) {
 		if err := s.sleep(); err != nil {
 			return time.Time{}, err
 		}
-		row, err := s.read()
+		row, now, err := s.look()
 		if err != nil {
 			return time.Time{}, err
-		}
-		now, ok := s.client.clock.server()
-		if !ok {
-			return time.Time{}, errNoTime
 		}
 		length := s.interval.Milliseconds()
 		at := now.UnixMilli() / length * length
@@ -134,6 +128,28 @@ func (s *schedule) next() (time.Time, error) {
 			return time.UnixMilli(at).UTC(), nil
 		}
 		s.done = time.UnixMilli(at)
+	}
+}
+
+// look reads the row, and the time. One answer alone is not believed that differs by more than an
+// interval from what others have told: a run that is recorded ahead of its time has none run until
+// then, and one that is taken to lie ahead is slept away.
+//
+// Cost: one read unit, two after such an answer.
+func (s *schedule) look() (row Record, now time.Time, err error) {
+	told, known := s.client.clock.server()
+	for {
+		if row, err = s.read(); err != nil {
+			return row, now, err
+		}
+		var ok bool
+		if now, ok = s.client.clock.server(); !ok {
+			return row, now, errNoTime
+		}
+		if !known || now.Sub(told).Abs() <= s.interval {
+			return row, now, nil
+		}
+		known = false
 	}
 }
 
@@ -191,10 +207,6 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 	l, err := s.client.acquire(ctx, target, with, (*acquisition).wait)
 	if err != nil {
 		return false, err
-	}
-	if r.at > r.latest() {
-		r.ending.Store(failed)
-		return false, join(errAhead, s.release(ctx, l))
 	}
 	_, err = s.hold(ctx, l, func(ctx context.Context, l *Lease) error { return s.f(ctx, l, at) })
 	parting := l.parting.Load() // looked at before what else than f may have caused it

@@ -515,21 +515,72 @@ func TestEveryKnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
 	})
 }
 
-// One answer that is dated a day ahead does not have a run recorded that none follows until then.
-func TestEveryGoesOnAfterADateThatWasAhead(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		time.AfterFunc(time.Hour, func() {
-			w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: 24 * time.Hour, Operation: "GetItem", Times: 1})
+// One answer whose date is wrong does not have a run recorded that none follows until then, nor an
+// interval slept away; and writes that are dated wrong are no business of the intervals.
+func TestEveryGoesOnAfterAWrongDate(t *testing.T) {
+	for name, c := range map[string]struct {
+		operation string
+		by        time.Duration
+		times     int
+	}{
+		"ahead, once":           {"GetItem", 24 * time.Hour, 1},
+		"behind, once":          {"GetItem", -24 * time.Hour, 1},
+		"writes ahead, once":    {"UpdateItem", 24 * time.Hour, 1},
+		"writes behind, always": {"UpdateItem", -70 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				time.AfterFunc(time.Hour, func() {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: c.by, Operation: c.operation, Times: c.times})
+				})
+				ctx, cancel := context.WithTimeout(ctx, 3*time.Hour)
+				defer cancel()
+				ran := 0
+				err := w.client(quiet).Every(ctx, lock.Name("report"), time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+					assert.Less(t, time.Until(at).Abs(), 2*time.Minute)
+					ran++
+					return nil
+				})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				t.Log(ran)
+				assert.GreaterOrEqual(t, ran, 179)
+			})
 		})
-		ctx, cancel := context.WithTimeout(ctx, 3*time.Hour)
-		defer cancel()
-		ran := 0
-		err := w.client(quiet).Every(ctx, lock.Name("report"), time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
-			assert.Less(t, time.Until(at), time.Minute)
-			ran++
-			return nil
+	}
+}
+
+// Nor does a wrong date have a run forgotten that was broken off.
+func TestBrokenOffRunIsBegunAgainAfterAWrongDate(t *testing.T) {
+	for name, f := range map[string]tabletest.Fault{
+		"read ahead":    {Kind: tabletest.SkewDate, For: 24 * time.Hour, Operation: "GetItem", Times: 1},
+		"write behind":  {Kind: tabletest.SkewDate, For: -3 * time.Hour, Operation: "UpdateItem", Times: 1},
+		"writes behind": {Kind: tabletest.SkewDate, For: -3 * time.Hour, Operation: "UpdateItem", Times: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				var began []time.Time
+				run := func(c *lock.Client, f func(ctx context.Context) error) {
+					bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+					defer cancel()
+					_ = c.Every(bounded, lock.Name("report"), time.Hour, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
+						began = append(began, at)
+						return f(ctx)
+					})
+				}
+				run(w.client(quiet), func(ctx context.Context) error {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest}) // crashed
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				w.engine.ClearFaults()
+				time.Sleep(time.Hour)
+				other := w.client(quiet)
+				f.Key = w.table.KeyItem(keys.NewKey("LOCK#report", "LOCK#report"))
+				w.engine.Inject(f)
+				run(other, func(context.Context) error { return nil })
+				require.Len(t, began, 3)
+				assert.Equal(t, began[0], began[1], "the one that was broken off")
+			})
 		})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.GreaterOrEqual(t, ran, 179)
-	})
+	}
 }

@@ -29,7 +29,8 @@ import (
 // good (table.ErrUnreachable, or ctx ended) it may be called again: ErrNotHeld, or a
 // *HeldError that names a later holder, then says that the lock is not this holder's any more.
 //
-// Cost: one conditional write, and another to tell a holder of another process.
+// Cost: one conditional write, another to tell a holder of another process, and one more where
+// the row would be deleted soon.
 func (c *Client) ForceRelease(ctx context.Context, target Target, seenNonce string, reason ...string) error {
 	why, err := c.reason(reason)
 	if err == nil && seenNonce == "" {
@@ -97,7 +98,9 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok {
 				session = id.Value
 			}
-			fence, err = fenceOf(item)
+			if fence, err = fenceOf(item); err == nil {
+				c.preserve(ctx, key, item)
+			}
 		}
 		return err
 	})

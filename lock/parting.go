@@ -42,6 +42,7 @@ func (l *Lease) part(commits bool) *parting {
 		c.room.back(p.heir, nil) // where it has left meanwhile it was not handed anything
 		p.heir = nil
 	}
+	ttl := c.deleteAfter(l.run.told(), l.fence)
 	switch {
 	case p.heir != nil:
 		g := p.heir.acquisition.grant(p.start, p.under, c.offset())
@@ -49,9 +50,9 @@ func (l *Lease) part(commits bool) *parting {
 		p.kept = deletionAt(g.ttl, p.start.mono)
 		p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
 	case l.began.IsZero(): // nobody got to see it, and what fence the row has may not be known
-		p.op = c.rows.release(l.key, l.nonce, p.start.wall)
+		p.op = c.rows.release(l.key, l.nonce, p.start.wall, ttl)
 	default:
-		p.op = c.rows.part(l.key, l.nonce, l.fence, p.start.wall, c.deleteAfter(l.run.told(), l.fence))
+		p.op = c.rows.part(l.key, l.nonce, l.fence, p.start.wall, ttl)
 	}
 	if l.run != nil { // which is never handed over
 		p.op = l.run.end(p.op, l.nonce, commits)

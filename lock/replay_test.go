@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
-var shareOfReplays = flag.Float64("replay.rounds", .15, "how much of its rounds a workload plays for TestReplay; between builds it is all of them")
+var shareOfReplays = flag.Float64("replay.rounds", .15, "how much of its rounds a workload plays for TestReplay")
 
 // seeded is a world that is played more than once.
 type seeded struct {
@@ -44,64 +44,107 @@ func TestReplay(t *testing.T) {
 	lazily(t)
 	loads := len(sim.Workloads())
 	n := (900 + loads - 1) / loads
-	other, how := "-race", "with the race detector"
 	if raceEnabled {
 		n /= 10
-		other, how = "-race=false", "without the race detector"
 	}
-	repetition := repeated(t)
-	twice := worlds(repetition.share(n * loads))
-	once := worlds(repetition.share(2 * loads))
-	elsewhere := make(chan map[string]string, 1)
-	go func() {
-		defer close(elsewhere)
-		if digests, err := digestsOf(t.Context(), t.TempDir(), other, once); assert.NoError(t, err) {
-			elsewhere <- digests
-		}
-	}()
+	twice := worlds(repeated(t).share(n * loads))
+	other := inOtherBuild(t, twice[:2*loads], *shareOfReplays)
 	var mu sync.Mutex
-	var played, differ int
+	differ, digests := 0, map[string]string{}
+	side(t, twice, func(t *testing.T, w seeded) {
+		first, second := w.play(t, *shareOfReplays), w.play(t, *shareOfReplays)
+		difference := sim.Difference(first.History, second.History)
+		mu.Lock()
+		defer mu.Unlock()
+		digests[w.String()] = first.Digest()
+		if difference != "" {
+			differ++
+			t.Logf("%s\n%s", w.load.Longer(*shareOfReplays).Replay(w.seed), difference)
+		}
+	})
+	figure(t, "F3, the same seed twice", atLeast(len(digests), fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)), exactly(differ, "differ", 0))
+	other.compare(t, digests)
+}
+
+// Whole histories are the same with the race detector and without, too.
+func TestHistoriesOfOtherBuilds(t *testing.T) {
+	lazily(t)
+	list := worlds(repeated(t).share(2 * len(sim.Workloads())))
+	other := inOtherBuild(t, list, 1)
+	var mu sync.Mutex
 	digests := map[string]string{}
-	t.Run("twice", func(t *testing.T) {
-		for part := range runtime.GOMAXPROCS(0) {
+	side(t, list, func(t *testing.T, w seeded) {
+		whole := w.play(t, 1)
+		mu.Lock()
+		defer mu.Unlock()
+		digests[w.String()] = whole.Digest()
+	})
+	other.compare(t, digests)
+}
+
+// side plays worlds side by side.
+func side(t *testing.T, list []seeded, play func(t *testing.T, w seeded)) {
+	t.Helper()
+	t.Run("worlds", func(t *testing.T) {
+		parts := runtime.GOMAXPROCS(0)
+		for part := range parts {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
-				for i := part; i < len(twice); i += runtime.GOMAXPROCS(0) {
-					difference := sim.Difference(twice[i].play(t, *shareOfReplays).History, twice[i].play(t, *shareOfReplays).History)
-					mu.Lock()
-					played++
-					if difference != "" {
-						differ++
-						t.Logf("%s\n%s", twice[i].load.Longer(*shareOfReplays).Replay(twice[i].seed), difference)
-					}
-					mu.Unlock()
-				}
-				for i := part; i < len(once); i += runtime.GOMAXPROCS(0) {
-					whole := once[i].play(t, 1)
-					mu.Lock()
-					digests[once[i].String()] = whole.Digest()
-					mu.Unlock()
+				for i := part; i < len(list); i += parts {
+					play(t, list[i])
 				}
 			})
 		}
 	})
-	figure(t, "F3, the same seed twice", atLeast(played, fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)), exactly(differ, "differ", 0))
+}
 
-	got := <-elsewhere
-	require.Len(t, got, len(digests))
-	differ = 0
-	for name, digest := range digests {
-		if got[name] != digest {
+// otherBuild has worlds played by a command that is built with the race detector if the test is not,
+// and without it if it is.
+type otherBuild struct {
+	how     string
+	rounds  float64
+	list    []seeded
+	digests <-chan map[string]string // closed in the end
+}
+
+// inOtherBuild begins that, which compare waits for.
+func inOtherBuild(t *testing.T, list []seeded, rounds float64) otherBuild {
+	t.Helper()
+	flag, how := "-race", "with the race detector"
+	if raceEnabled {
+		flag, how = "-race=false", "without the race detector"
+	}
+	digests := make(chan map[string]string, 1)
+	folder := t.TempDir()
+	go func() {
+		defer close(digests)
+		if got, err := digestsOf(t.Context(), folder, flag, list, rounds); assert.NoError(t, err) {
+			digests <- got
+		}
+	}()
+	return otherBuild{how, rounds, list, digests}
+}
+
+// compare compares what was played here.
+func (o otherBuild) compare(t *testing.T, here map[string]string) {
+	t.Helper()
+	got := <-o.digests
+	require.Len(t, got, len(o.list))
+	differ := 0
+	for _, w := range o.list {
+		name := w.String()
+		require.NotEmpty(t, here[name])
+		if got[name] != here[name] {
 			differ++
-			t.Logf("%s, with all of its rounds: %s here, %s %s", name, digest, got[name], how)
+			t.Logf("%s, with %v of its rounds: %s here, %s %s", name, o.rounds, here[name], got[name], o.how)
 		}
 	}
-	figure(t, "F3, here and "+how, atLeast(len(digests), "histories of all rounds", len(once)), exactly(differ, "differ", 0))
+	figure(t, "F3, here and "+o.how, atLeast(len(got), fmt.Sprintf("histories of %v of the rounds", o.rounds), len(o.list)), exactly(differ, "differ", 0))
 }
 
 // Worlds whose histories were left to chance once, in one of five runs or fewer: hence several times,
 // under -race, which makes each ten times as long, twice.
-func TestReplayOfWhatDifferedOnce(t *testing.T) {
+func TestHistoriesThatDifferedOnce(t *testing.T) {
 	lazily(t)
 	more := 5
 	if raceEnabled {
@@ -130,7 +173,7 @@ func (w seeded) play(t *testing.T, rounds float64) sim.Result {
 }
 
 // digestsOf has the replay command, built with a flag into a folder, play worlds.
-func digestsOf(ctx context.Context, folder, flag string, worlds []seeded) (map[string]string, error) {
+func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds float64) (map[string]string, error) {
 	command := filepath.Join(folder, "replay")
 	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "../internal/sim/cmd/replay")
 	build.Env = os.Environ()
@@ -142,7 +185,7 @@ func digestsOf(ctx context.Context, folder, flag string, worlds []seeded) (map[s
 	}
 	digests := map[string]string{}
 	for _, w := range worlds {
-		out, err := exec.CommandContext(ctx, command, "-digest", "-workload", w.load.Name, "-seed", fmt.Sprint(w.seed)).CombinedOutput()
+		out, err := exec.CommandContext(ctx, command, "-digest", "-workload", w.load.Name, "-seed", fmt.Sprint(w.seed), "-rounds", fmt.Sprint(rounds)).CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s", err, out)
 		}

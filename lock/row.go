@@ -30,10 +30,11 @@ type rows struct {
 	setting   [2]*table.Prepared                       // without and with a payload
 	refencing *table.Prepared
 	renewing  [2]*table.Prepared // without and with a recorded end
-	releasing *table.Prepared
+	releasing [2]*table.Prepared // without and with a time to live
 	parting   *table.Prepared
 	forcing   *table.Prepared
 	prolonged *table.Prepared
+	preserved *table.Prepared
 	naming    *table.Prepared
 }
 
@@ -53,6 +54,7 @@ func newRows(s shape) (*rows, error) {
 	r.acquiring[most].Store(prepare(acquiring(s, most)))
 	named := table.Attr(attrNonce).Equal(table.Param(0))
 	fence := table.Attr(attrFence)
+	r.preserved = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(table.Attr(attrNonce).NotExists(), fence.Equal(table.Param(0))))
 	r.prolonged = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(named, fence.Equal(table.Param(2))))
 	r.refencing = prepare(table.Update(keys.Key{}, fence.Set(table.Param(2))).If(named, fence.Equal(table.Param(1))))
 	for i := range r.renewing {
@@ -75,8 +77,10 @@ func newRows(s shape) (*rows, error) {
 		// The nonce alone would do, were it always one of this process's own: whoever asks
 		// about one names the row, which may be no lock.
 	)...).If(named, table.Attr(s.Type).Equal(recordType))
-	r.releasing = prepare(releasing)
-	r.parting = prepare(releasing.Changing(table.Attr(s.TTL).Set(table.Param(2))).If(fence.Equal(table.Param(3))))
+	r.releasing[0] = prepare(releasing)
+	releasing = releasing.Changing(table.Attr(s.TTL).Set(table.Param(2)))
+	r.releasing[1] = prepare(releasing)
+	r.parting = prepare(releasing.If(fence.Equal(table.Param(3))))
 	r.forcing = prepare(table.Update(keys.Key{}, append(freed(s),
 		// The session stays: it is whom to tell.
 		fence.Set(fence.Plus(1)),
@@ -104,7 +108,7 @@ func prepared(known *atomic.Pointer[table.Prepared], write func() table.Op) (*ta
 
 // freed is what a row that names nobody says, whoever freed it. Parameter 1 is when. Its time to live
 // is the holder's to say, who knows the fence, and whether the row has to tell of a run: what others
-// free keeps the one that it had.
+// free keeps the one that it had, unless that is short (Client.preserve).
 func freed(s shape) []table.Change {
 	return s.unlisted([]table.Change{
 		table.Attr(attrReleased).Set(table.Param(1)),
@@ -275,6 +279,11 @@ func (r *rows) prolong(key keys.Key, nonce string, fence, ttl int64) table.Op {
 	return r.prolonged.Op(key, nonce, ttl, fence).Explain(explainLoss(nonce))
 }
 
+// preserve puts off the deletion of a row that nobody holds.
+func (r *rows) preserve(key keys.Key, fence, ttl int64) table.Op {
+	return r.preserved.Op(key, fence, ttl)
+}
+
 func optional(name, typ string) table.Cond {
 	return table.Or(table.Attr(name).NotExists(), table.Attr(name).IsType(typ))
 }
@@ -389,9 +398,13 @@ func (r *rows) part(key keys.Key, nonce string, fence int64, at time.Time, ttl i
 }
 
 // release frees the row if it names nonce, whatever its fence. What the row keeps tells a holder
-// whose answer was lost that it was its own release.
-func (r *rows) release(key keys.Key, nonce string, at time.Time) table.Op {
-	return r.releasing.Op(key, nonce, at.UnixMilli()).Explain(explainLoss(nonce))
+// whose answer was lost that it was its own release. The time to live stays as it is where ttl is 0.
+func (r *rows) release(key keys.Key, nonce string, at time.Time, ttl int64) table.Op {
+	p := r.releasing[0]
+	if ttl > 0 {
+		p = r.releasing[1]
+	}
+	return p.Op(key, nonce, at.UnixMilli(), ttl).Explain(explainLoss(nonce))
 }
 
 // set replaces the payload, or removes it. Edits only grow under one nonce, so a late

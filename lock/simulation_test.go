@@ -162,7 +162,7 @@ func TestLockSetUnguarded(t *testing.T) {
 }
 
 // The same as F1 while everything else goes wrong, too.
-func TestLockSetUnderFaults(t *testing.T) {
+func TestFaultsAroundALockSet(t *testing.T) {
 	s := play(t, "lockset", 100)
 	figure(t, "F1, under faults", s.played(), exactly(s.Lost, "acknowledged updates lost", 0), atLeast(s.allFaults(), "faults", s.runs))
 	twin := twinned(t, "lockset", "unguarded", 20)

@@ -193,8 +193,20 @@ func renewal() []Mutant {
 		{
 			Name: "held-fence-not-outlasted", Part: Renewal, File: "lock/deletion.go",
 			Breaks: "does not put off a row that was acquired whose fence lies ahead",
-			Old:    ` || d.epoch() < c.outlasting(fence, today).Unix()`,
-			New:    ``,
+			Old:    `if least := c.outlasting(fence, today); least.After(enough) {`,
+			New:    `if least := c.outlasting(0, today); least.After(enough) {`,
+		},
+		{
+			Name: "fence-of-no-time-waited-for", Part: Renewal, File: "lock/deletion.go",
+			Breaks: "puts off the row of a fence that is no time of day with each renewal",
+			Old:    `return time.Time{}`,
+			New:    `return today.Add(maxRetention)`,
+		},
+		{
+			Name: "freed-row-not-preserved", Part: Renewal, File: "lock/deletion.go",
+			Breaks: "leaves a row that was freed in somebody's place with whatever time to live that has given it",
+			Old:    `err != nil || !c.isShort(d, c.calendar(), 0, fence)`,
+			New:    `err != nil || c.isShort(d, c.calendar(), 0, fence)`,
 		},
 		{
 			Name: "hung-rows-first", Part: Renewal, File: "lock/session.go",
@@ -205,8 +217,8 @@ func renewal() []Mutant {
 		{
 			Name: "interval-that-has-not-come", Part: Renewal, File: "lock/every.go",
 			Breaks: "records the run of an interval that one wrong date has told of, and runs none until then",
-			Old:    `if r.at > r.latest() {`,
-			New:    `if false {`,
+			Old:    `if !known || now.Sub(told).Abs() <= s.interval {`,
+			New:    `if true {`,
 		},
 		{
 			Name: "spare-by-the-lease", Part: Renewal, File: "lock/session.go",
