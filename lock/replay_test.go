@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/internal/sim"
 )
 
-var shareOfReplays = flag.Float64("replay.rounds", .15, "how much of its rounds a workload plays for TestReplay")
+var shareOfReplays = flag.Float64("replay.rounds", .1, "how much of its rounds a workload plays for TestReplay")
 
 // seeded is a world that is played more than once.
 type seeded struct {

@@ -32,7 +32,7 @@ func seeds(n int) int {
 // lazily has garbage collected more rarely for the rest of a test: worlds are small, made by
 // the thousand, and half of the time went into looking through them.
 func lazily(t *testing.T) {
-	before := debug.SetGCPercent(800)
+	before := debug.SetGCPercent(1600)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 }
 

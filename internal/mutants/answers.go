@@ -56,8 +56,8 @@ func answers() []Mutant {
 		{
 			Name: "release-under-any-fence", Part: Answers, File: row,
 			Breaks: "releases the row for an old lease whose acquisition has come in late once more",
-			Old:    `.Set(table.Param(2))).If(fence.Equal(table.Param(3)))`,
-			New:    `.Set(table.Param(2)))`,
+			Old:    `releasing.If(fence.Equal(table.Param(3)))`,
+			New:    `releasing`,
 		},
 		{
 			Name: "release-under-an-ended-context", Part: Answers, File: lease,

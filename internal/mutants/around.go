@@ -140,8 +140,8 @@ func around() []Mutant {
 		{
 			Name: "intervals-by-local-clock", Part: Around, File: every,
 			Breaks: "numbers intervals by the local clock",
-			Old:    `now, ok := s.client.clock.server()`,
-			New:    `now, ok := s.client.clock.wall(), true`,
+			Old:    `if now, ok = s.client.clock.server(); !ok {`,
+			New:    `if now, ok = s.client.clock.wall(), true; !ok {`,
 		},
 		{
 			Name: "close-lets-waiters-wait", Part: Around, File: client,

@@ -218,7 +218,7 @@ func renewal() []Mutant {
 			Name: "interval-that-has-not-come", Part: Renewal, File: "lock/every.go",
 			Breaks: "records the run of an interval that one wrong date has told of, and runs none until then",
 			Old:    `if !known || now.Sub(told).Abs() <= s.interval {`,
-			New:    `if true {`,
+			New:    `if !known || !told.IsZero() {`,
 		},
 		{
 			Name: "spare-by-the-lease", Part: Renewal, File: "lock/session.go",

@@ -21,7 +21,7 @@ func (e *Engine) Restore(s *Snapshot) {
 	defer e.mu.Unlock()
 	e.deliver()
 	e.tables = cloneTables(s.tables)
-	e.tokens = map[string]*pastTransaction{}
+	e.tokens, e.past = map[string]*pastTransaction{}, nil
 }
 
 func cloneTables(tables map[string]*table) map[string]*table {

@@ -34,6 +34,9 @@ type pastTransaction struct {
 	at      time.Time
 }
 
+// over reports whether its token is forgotten by now.
+func (p *pastTransaction) over(now time.Time) bool { return now.Sub(p.at) >= tokenWindow }
+
 func canceled(reasons []reason) error {
 	codes := make([]string, len(reasons))
 	for i, r := range reasons {
@@ -231,13 +234,11 @@ func (c *call) repeated(token string) (*pastTransaction, error) {
 	if token == "" {
 		return nil, nil
 	}
-	for k, p := range c.e.tokens {
-		if c.now.Sub(p.at) >= tokenWindow {
-			delete(c.e.tokens, k)
-		}
+	for e := c.e; len(e.past) > 0 && e.tokens[e.past[0]].over(c.now); e.past = e.past[1:] {
+		delete(e.tokens, e.past[0])
 	}
 	past := c.e.tokens[token]
-	if past == nil {
+	if past == nil || past.over(c.now) { // by a clock that was set others may be ahead of it
 		return nil, nil
 	}
 	if past.request != c.canonical() {
@@ -248,9 +249,14 @@ func (c *call) repeated(token string) (*pastTransaction, error) {
 
 // remember keeps a finished transaction for its token.
 func (c *call) remember(token string) {
-	if token != "" {
-		c.e.tokens[token] = &pastTransaction{request: c.canonical(), at: c.now}
+	if token == "" {
+		return
 	}
+	e := c.e
+	if _, known := e.tokens[token]; !known {
+		e.past = append(e.past, token)
+	}
+	e.tokens[token] = &pastTransaction{request: c.canonical(), at: c.now}
 }
 
 // answerAgain answers the repetition of a finished transaction. It changes nothing and costs what reading its items
