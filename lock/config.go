@@ -50,16 +50,16 @@ type Config struct {
 	Owner string
 
 	// Retention is how long the row of a released lock is kept, for its fence: 1 h to 100
-	// years, and three quarters of it at least where somebody else than its holder has freed it.
-	// Then DynamoDB's time to live may delete it. Runs of Every are kept for two of
-	// their intervals more; a lock that is acquired in other ways, too, needs a Retention of
-	// that length. Defaults to 7 days.
+	// years, and three quarters of it at least where somebody else than its holder has freed
+	// it. Then DynamoDB's time to live may delete it. Runs of Every are kept for two of their
+	// intervals more; a lock that is acquired in other ways, too, needs a Retention of that
+	// length. Defaults to 7 days.
 	Retention time.Duration
 
-	// Skew is how far clocks are trusted to agree: a lease that its holder recorded is
-	// taken for ended this long after it says, at least 1 s since that is what DynamoDB's
-	// own time resolves to, and the same in all processes. A client whose clock is measured to be further off neither
-	// uses nor records such times. Defaults to 2 s.
+	// Skew is how far clocks are trusted to agree, the same in all processes: a lease that its
+	// holder recorded is taken for ended this long after it says, at least 1 s since that is
+	// what DynamoDB's own time resolves to. A client whose clock is measured to be further off
+	// neither uses nor records such times. Defaults to 2 s.
 	Skew time.Duration
 
 	// Expiry says how the death of a holder may be known. Defaults to RecordedOrObserved.
@@ -108,9 +108,9 @@ type Config struct {
 	// locks in the table has to set it, or rows stay in the index when they are released.
 	// An acquisition and a release then cost a write unit more each for the index, a
 	// hand-over two more, and each other write to a held lock's row (Renew of a Fixed lease,
-	// SetData, what puts off its deletion) one more; all go to one partition of the index, whose 1,000 write units a
-	// second bound how fast the whole table's locks can be acquired and released. Defaults
-	// to "": held locks are in no index.
+	// SetData, what puts off its deletion) one more; all go to one partition of the index,
+	// whose 1,000 write units a second bound how fast the whole table's locks can be acquired
+	// and released. Defaults to "": held locks are in no index.
 	Index string
 
 	// Handoffs is how often in a row a lock is handed from one goroutine of this client to

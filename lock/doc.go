@@ -299,9 +299,9 @@
 //
 // Whoever releases has the row outlast what its fence says as a time of day by Config.Retention. A
 // new row begins with a fence below that only where clock and dates together are behind by more than
-// Config.Retention, or dates alone by an hour more; or where whoever acquired it last has crashed
-// before its first renewal, and either dates were ahead when the row was created, or half of that is
-// enough. Fences that are more than a hundred years ahead are taken for no time of day.
+// Config.Retention, or dates alone by an hour more. Where whoever acquired it last has crashed
+// before its first renewal half of that is enough, or that dates were ahead when the row was
+// created. Fences that are more than a hundred years ahead are taken for no time of day.
 //
 // # The session row
 //
