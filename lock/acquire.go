@@ -417,14 +417,20 @@ func (c *Client) reclaim(ctx context.Context, key keys.Key, nonce string, length
 }
 
 // giveUp frees the row if it names nonce.
-//
-// Cost: one conditional write; another where the row would be deleted soon.
 func (c *Client) giveUp(ctx context.Context, key keys.Key, nonce string, length time.Duration) error {
 	return c.attempts(ctx, attemptTimeout(length), func(ctx context.Context, start instant) error {
-		row, err := c.table.Apply(ctx, c.rows.release(key, nonce, start.wall, 0), table.ReturnNew)
-		if err == nil {
-			c.preserve(ctx, key, row)
-		}
-		return err
+		return c.free(ctx, key, nonce, start.wall)
 	})
+}
+
+// free sends one release of a row in somebody's place.
+//
+// Cost: one conditional write; another where the row would be deleted soon.
+func (c *Client) free(ctx context.Context, key keys.Key, nonce string, at time.Time) error {
+	row, err := c.table.Apply(ctx, c.rows.release(key, nonce, at, 0), table.ReturnNew)
+	if failed := (*table.ConditionError)(nil); errors.As(err, &failed) && errors.Is(failed.Err, ErrReleased) {
+		row = failed.Item // perhaps by an earlier attempt, whose answer was lost
+	}
+	c.preserve(ctx, key, row)
+	return err
 }

@@ -519,6 +519,9 @@ func (g *gathering) takeBack(ctx context.Context, left []named) {
 			for _, a := range left {
 				c.room.gone(a.key, a.nonce)
 			}
+			if err == nil {
+				c.preserveAll(ctx, left)
+			}
 			c.config.Logger.Debug("lock: took back an acquisition of several locks", "error", err)
 			return
 		}
@@ -533,5 +536,22 @@ func (g *gathering) takeBack(ctx context.Context, left []named) {
 			}
 		}
 		left = rest
+	}
+}
+
+// preserveAll is preserve for rows that one transaction has freed, which does not tell what they keep.
+//
+// Cost: n read units for n rows.
+func (c *Client) preserveAll(ctx context.Context, freed []named) {
+	list := make([]keys.Key, len(freed))
+	for i, a := range freed {
+		list[i] = a.key
+	}
+	rows, err := c.table.BatchGet(ctx, list, true)
+	if err != nil {
+		return
+	}
+	for i, row := range rows {
+		c.preserve(ctx, list[i], row)
 	}
 }

@@ -97,11 +97,14 @@ func (c *Client) isDue(d deletion, today time.Time, lease time.Duration, fence i
 }
 
 // preserve puts off the deletion of a row that was freed in somebody's place, where what it keeps is
-// short: whoever acquired it may have had a wrong date, or have died long ago. It is nobody's loss
-// where that fails.
+// short: whoever acquired it may have had a wrong date, or have died long ago. Where that fails it
+// is left at that: dates have to be wrong, too, for the row to be missed.
 //
 // Cost: one conditional write, if it is short.
 func (c *Client) preserve(ctx context.Context, key keys.Key, row table.Item) {
+	if _, held := row[attrNonce]; held || row == nil {
+		return
+	}
 	fence, err := fenceOf(row)
 	if d := c.deletionOf(row, c.clock.Now()); err != nil || !c.isShort(d, c.calendar(), 0, fence) {
 		return

@@ -543,6 +543,31 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 				Kind: tabletest.Delay, After: true, Operation: "UpdateItem", Key: w.table.KeyItem(key), Times: 1, For: 10 * time.Second,
 			}, time.Second)
 		},
+		"taken back, without an answer": func(ctx context.Context, w *world) {
+			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))
+			time.AfterFunc(500*time.Millisecond, func() { _, _ = c.Inspect(ctx, lock.Name("report")) })
+			time.AfterFunc(900*time.Millisecond, func() {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(key), Times: 1})
+			})
+			abandoned(ctx, w, c, tabletest.Fault{
+				Kind: tabletest.Delay, After: true, Operation: "UpdateItem", Key: w.table.KeyItem(key), Times: 1, For: 10 * time.Second,
+			}, time.Second)
+		},
+		"taken back with others": func(ctx context.Context, w *world) {
+			both := []lock.Target{lock.Name("report"), lock.Name("another")}
+			b, err := w.client(lock.Config{}).AcquireAll(ctx, both) // which makes the other one's row
+			require.NoError(w, err)
+			require.NoError(w, b.Release(ctx))
+			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))
+			time.AfterFunc(500*time.Millisecond, func() { _, _ = c.Inspect(ctx, lock.Name("report")) })
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, Operation: "TransactWriteItems", Times: 1, For: 10 * time.Second})
+			bounded, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err = c.AcquireAll(bounded, both, lock.Fixed(30*time.Second))
+			require.ErrorIs(w, err, context.DeadlineExceeded)
+			time.Sleep(time.Minute)
+			w.engine.ClearFaults()
+		},
 		"given back unseen": func(ctx context.Context, w *world) {
 			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))
 			abandoned(ctx, w, c, tabletest.Fault{Kind: tabletest.Delay, Call: 2, For: 10 * time.Second}, 500*time.Millisecond)

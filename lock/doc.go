@@ -167,7 +167,9 @@
 //	List of In, Index              1 Query per 1 MB of       0.5 read per 4 KB of them
 //	                               lock rows
 //	List of WholeTable             1 Scan per 1 MB           0.5 read per 4 KB of the table
-//	ForceRelease                   1 UpdateItem; 1 to tell   1 write; 1 to tell
+//	ForceRelease                   1 UpdateItem; 1 to tell;  1 write; 1 to tell; 1 more
+//	                               1 more where the row
+//	                               would be deleted soon
 //	Revoke                         1 GetItem; 1 UpdateItem   1 read; 1 write
 //	                               to ask
 //	Close                          1 UpdateItem per lock,    1 write per lock, and 1
@@ -284,7 +286,8 @@
 //	index keys       S     of Config.Index, while held: "LOCKS" with the scheme's prefix; acquired in
 //	                       15 digits, the scheme's delimiter, and the nonce
 //	ttl              N     epoch seconds: end of the lease and Config.Retention; for Every, and two
-//	                       intervals; no less than the fence as a time of day and Config.Retention
+//	                       intervals; once released, no less than the fence as a time of day and
+//	                       Config.Retention
 //
 // The row is kept on release, so that its fence survives. Where time to live has deleted it,
 // fences begin anew at the time of day in milliseconds, which is more than a row can have
@@ -299,9 +302,9 @@
 //
 // Whoever releases has the row outlast what its fence says as a time of day by Config.Retention. A
 // new row begins with a fence below that only where clock and dates together are behind by more than
-// Config.Retention, or dates alone by an hour more. Where whoever acquired it last has crashed
-// before its first renewal half of that is enough, or that dates were ahead when the row was
-// created. Fences that are more than a hundred years ahead are taken for no time of day.
+// Config.Retention, or dates alone by an hour more. Where whoever acquired the old one last has
+// crashed before its first renewal, it is enough that they are behind by more than half of that, or
+// that dates were ahead when the old one was created. Fences that are more than a hundred years ahead are taken for no time of day.
 //
 // # The session row
 //

@@ -138,6 +138,7 @@ func (s *schedule) next() (time.Time, error) {
 // Cost: one read unit, two after such an answer.
 func (s *schedule) look() (row Record, now time.Time, err error) {
 	told, known := s.client.clock.server()
+	began := s.client.clock.Now()
 	for {
 		if row, err = s.read(); err != nil {
 			return row, now, err
@@ -146,7 +147,7 @@ func (s *schedule) look() (row Record, now time.Time, err error) {
 		if now, ok = s.client.clock.server(); !ok {
 			return row, now, errNoTime
 		}
-		if !known || now.Sub(told).Abs() <= s.interval {
+		if !known || now.Sub(told.Add(s.client.clock.ago(began))).Abs() <= s.interval {
 			return row, now, nil
 		}
 		known = false

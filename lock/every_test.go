@@ -584,3 +584,28 @@ func TestBrokenOffRunIsBegunAgainAfterAWrongDate(t *testing.T) {
 		})
 	}
 }
+
+// Reads that take longer than an interval are no reason to read again.
+func TestSlowReadsTellTheIntervals(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "GetItem", For: 2900 * time.Millisecond})
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		ran, looks := 0, 0
+		ops := w.requests(func() {
+			err := c.Every(ctx, lock.Name("report"), lock.MinInterval, func(context.Context, *lock.Lease, time.Time) error {
+				ran++
+				return nil
+			})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+		for _, op := range ops {
+			if op == "GetItem" {
+				looks++
+			}
+		}
+		assert.Greater(t, ran, 10)
+		assert.LessOrEqual(t, looks, ran+2)
+	})
+}

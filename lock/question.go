@@ -146,10 +146,7 @@ func (s *session) reclaim(q question) bool {
 	}
 	defer cancel()
 	c := s.client
-	row, err := c.table.Apply(ctx, c.rows.release(q.key, q.nonce, c.clock.wall(), 0), table.ReturnNew)
-	if err == nil {
-		c.preserve(ctx, q.key, row)
-	}
+	err := c.free(ctx, q.key, q.nonce, c.clock.wall())
 	c.config.Logger.Debug("lock: freed a row that nobody holds", "key", q.key, "error", err)
 	return err == nil || errors.Is(err, table.ErrCondition)
 }

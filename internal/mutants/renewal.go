@@ -217,8 +217,8 @@ func renewal() []Mutant {
 		{
 			Name: "interval-that-has-not-come", Part: Renewal, File: "lock/every.go",
 			Breaks: "records the run of an interval that one wrong date has told of, and runs none until then",
-			Old:    `if !known || now.Sub(told).Abs() <= s.interval {`,
-			New:    `if !known || !told.IsZero() {`,
+			Old:    `if !known || now.Sub(told.Add(s.client.clock.ago(began))).Abs() <= s.interval {`,
+			New:    `if !known || !told.Add(s.client.clock.ago(began)).IsZero() {`,
 		},
 		{
 			Name: "spare-by-the-lease", Part: Renewal, File: "lock/session.go",

@@ -20,7 +20,7 @@ type Engine struct {
 	mu     sync.Mutex // short critical sections only: never held across a delay or I/O
 	tables map[string]*table
 	tokens map[string]*pastTransaction
-	past   []string // the tokens of tokens, oldest first
+	past   []*pastTransaction // the same, oldest first
 	log    requestLog
 	ids    uint64
 

@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -30,12 +31,10 @@ const (
 
 // pastTransaction is a finished TransactWriteItems that a token can repeat.
 type pastTransaction struct {
+	token   string
 	request string // canonical form
 	at      time.Time
 }
-
-// over reports whether its token is forgotten by now.
-func (p *pastTransaction) over(now time.Time) bool { return now.Sub(p.at) >= tokenWindow }
 
 func canceled(reasons []reason) error {
 	codes := make([]string, len(reasons))
@@ -234,11 +233,11 @@ func (c *call) repeated(token string) (*pastTransaction, error) {
 	if token == "" {
 		return nil, nil
 	}
-	for e := c.e; len(e.past) > 0 && e.tokens[e.past[0]].over(c.now); e.past = e.past[1:] {
-		delete(e.tokens, e.past[0])
+	for e := c.e; len(e.past) > 0 && c.now.Sub(e.past[0].at) >= tokenWindow; e.past = e.past[1:] {
+		delete(e.tokens, e.past[0].token)
 	}
 	past := c.e.tokens[token]
-	if past == nil || past.over(c.now) { // by a clock that was set others may be ahead of it
+	if past == nil {
 		return nil, nil
 	}
 	if past.request != c.canonical() {
@@ -252,11 +251,13 @@ func (c *call) remember(token string) {
 	if token == "" {
 		return
 	}
-	e := c.e
-	if _, known := e.tokens[token]; !known {
-		e.past = append(e.past, token)
+	e, p := c.e, &pastTransaction{token: token, request: c.canonical(), at: c.now}
+	e.tokens[token] = p
+	place := len(e.past)
+	for place > 0 && e.past[place-1].at.After(p.at) { // where the clock was set back
+		place--
 	}
-	e.tokens[token] = &pastTransaction{request: c.canonical(), at: c.now}
+	e.past = slices.Insert(e.past, place, p)
 }
 
 // answerAgain answers the repetition of a finished transaction. It changes nothing and costs what reading its items
