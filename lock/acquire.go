@@ -299,7 +299,7 @@ func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 	c := a.client
 	o := c.offset()
 	now, verified := c.clock.calendar(c.config.Skew)
-	g := a.grant(start, s, o)
+	g := a.grant(start, s, o, 0)
 	if g.existing = !verified && !a.blind; !verified && a.blind {
 		a.seeds = append(a.seeds, now.UnixMilli())
 	}
@@ -311,11 +311,11 @@ func (a *acquisition) op(start instant, s *session, e *ended) table.Op {
 	return op
 }
 
-// grant is what a row will say of this acquisition as its holder.
-func (a *acquisition) grant(start instant, s *session, o offset) grant {
+// grant is what a row will say of this acquisition as its holder. fence is 0 where it is not known.
+func (a *acquisition) grant(start instant, s *session, o offset, fence int64) grant {
 	c := a.client
 	g := grant{
-		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(a.length+a.run.told(), 0),
+		nonce: a.nonce, owner: c.config.Owner, length: a.length, start: start.wall, ttl: c.deleteAfter(a.length+a.run.told(), fence),
 		data: a.data, listed: c.rows.shape.index.sortKey(start.wall, a.nonce),
 	}
 	if s != nil {

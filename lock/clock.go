@@ -84,10 +84,10 @@ func (c clock) server() (now time.Time, ok bool) {
 
 // calendar is the time for what must not be wrong by days, which are the fences of new
 // rows and times to live. It is the local clock's unless that is slow by more than bound, or a
-// quarter of the shortest retention, when it is DynamoDB's, and never further ahead of that than the shortest retention: a date that is
-// behind by no more does no harm. Before the first answer there is nothing to compare with, and
-// after a machine was suspended, or its clock set, what was told has to be told again: verified
-// is false.
+// quarter of the shortest retention, when it is DynamoDB's, and never further ahead of that than
+// the shortest retention: a date that is behind by no more does no harm. Before the first answer
+// there is nothing to compare with, and after a machine was suspended, or its clock set, what was
+// told has to be told again: verified is false.
 func (c clock) calendar(bound time.Duration) (now time.Time, verified bool) {
 	now = c.wall()
 	s, ok := c.table.LastServerTime()

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
@@ -44,26 +45,13 @@ func (c *Client) deleteAfter(needed time.Duration, fence int64) int64 {
 // putOff is when to delete a row after this, if it is written now for a lease.
 func (c *Client) putOff(d deletion, lease time.Duration, fence int64) deletion {
 	today, verified := c.clock.calendar(c.config.Skew)
-	next := deletion{after: today.Add(lease + c.config.Retention), at: c.clock.Now()}
-	goOn := func(after time.Time) {
-		if after = after.Add(c.clock.ago(d.at)); after.After(next.after) {
-			next.after = after
-		}
-	}
-	if !d.sure.IsZero() {
-		goOn(d.sure)
-	}
-	if least := c.outlasting(fence, today); least.After(next.after) {
-		next.after = least
-	}
-	switch {
-	case verified:
+	gone := c.clock.ago(d.at)
+	next := deletion{sure: d.sure.Add(gone), at: c.clock.Now()}
+	next.after = latest(today.Add(lease+c.config.Retention), c.outlasting(fence, today), next.sure)
+	if verified {
 		next.sure = next.after
-	case !d.sure.IsZero():
-		next.sure = d.sure.Add(c.clock.ago(d.at))
-	}
-	if !verified && !d.after.IsZero() {
-		goOn(d.after)
+	} else {
+		next.after = latest(next.after, d.after.Add(gone))
 	}
 	return next
 }
@@ -82,10 +70,7 @@ func (c *Client) outlasting(fence int64, today time.Time) time.Time {
 // isShort says that less than three quarters of the retention are left after a lease that begins
 // today, or after the time that the fence says.
 func (c *Client) isShort(d deletion, today time.Time, lease time.Duration, fence int64) bool {
-	enough := today.Add(lease + c.config.Retention)
-	if least := c.outlasting(fence, today); least.After(enough) {
-		enough = least
-	}
+	enough := latest(today.Add(lease+c.config.Retention), c.outlasting(fence, today))
 	return d.after.Before(enough.Add(-c.config.Retention / 4))
 }
 
@@ -112,6 +97,9 @@ func (c *Client) preserve(ctx context.Context, key keys.Key, row table.Item) {
 	err = c.table.Write(ctx, c.rows.preserve(key, fence, c.deleteAfter(0, fence)))
 	c.config.Logger.Debug("lock: put off the deletion of a row that was freed in somebody's place", "key", key, "error", err)
 }
+
+// latest is the last of these times; the zero time is none.
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // calendar is the clock's.
 func (c *Client) calendar() time.Time {

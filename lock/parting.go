@@ -45,8 +45,7 @@ func (l *Lease) part(commits bool) *parting {
 	ttl := c.deleteAfter(l.run.told(), l.fence)
 	switch {
 	case p.heir != nil:
-		g := p.heir.acquisition.grant(p.start, p.under, c.offset())
-		g.ttl = max(g.ttl, c.deleteAfter(0, l.fence+1))
+		g := p.heir.acquisition.grant(p.start, p.under, c.offset(), l.fence+1)
 		p.kept = deletionAt(g.ttl, p.start.mono)
 		p.op = c.rows.handOver(l.key, l.nonce, l.fence, &g)
 	case l.began.IsZero(): // nobody got to see it, and what fence the row has may not be known

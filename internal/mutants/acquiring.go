@@ -55,8 +55,8 @@ func acquiring() []Mutant {
 		{
 			Name: "ttl-of-the-past", Part: Acquiring, File: "lock/deletion.go",
 			Breaks: "has rows deleted a retention too early",
-			Old:    `deletion{after: today.Add(lease + c.config.Retention),`,
-			New:    `deletion{after: today.Add(lease),`,
+			Old:    `next.after = latest(today.Add(lease+c.config.Retention),`,
+			New:    `next.after = latest(today.Add(lease),`,
 		},
 		{
 			Name: "edits-of-the-last-holder", Part: Acquiring, File: row,

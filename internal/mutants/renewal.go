@@ -151,14 +151,14 @@ func renewal() []Mutant {
 		{
 			Name: "held-row-stands-still", Part: Renewal, File: "lock/deletion.go",
 			Breaks: "puts off the row of a lock that is held by no more than dates say, which may be behind",
-			Old:    `if after = after.Add(c.clock.ago(d.at)); after.After(next.after) {`,
-			New:    `if after.After(next.after) {`,
+			Old:    `gone := c.clock.ago(d.at)`,
+			New:    `gone := time.Duration(0)`,
 		},
 		{
 			Name: "session-of-a-fast-clock", Part: Renewal, File: "lock/deletion.go",
 			Breaks: "keeps a session's row for as long as a clock said that was not known to be fast",
-			Old:    `if !verified && !d.after.IsZero() {`,
-			New:    `if !d.after.IsZero() {`,
+			Old:    "\t} else {\n\t\tnext.after = latest(",
+			New:    "\t}\n\t{\n\t\tnext.after = latest(",
 		},
 		{
 			Name: "held-row-put-off-for-good", Part: Renewal, File: "lock/deletion.go",
@@ -169,14 +169,14 @@ func renewal() []Mutant {
 		{
 			Name: "clock-that-was-set-forgets", Part: Renewal, File: "lock/deletion.go",
 			Breaks: "forgets what was known of the time, once the clock was set",
-			Old:    `next.sure = d.sure.Add(c.clock.ago(d.at))`,
-			New:    ``,
+			Old:    `next.after = latest(next.after, d.after.Add(gone))`,
+			New:    `next.after, next.sure = latest(next.after, d.after.Add(gone)), time.Time{}`,
 		},
 		{
 			Name: "clock-without-dates-brings-forward", Part: Renewal, File: "lock/deletion.go",
 			Breaks: "has rows deleted earlier than they said before, by a clock that was set back and no date tells of",
-			Old:    `if !verified && !d.after.IsZero() {`,
-			New:    `if false {`,
+			Old:    `next.after = latest(next.after, d.after.Add(gone))`,
+			New:    ``,
 		},
 		{
 			Name: "fence-not-outlasted", Part: Renewal, File: "lock/parting.go",
@@ -187,14 +187,14 @@ func renewal() []Mutant {
 		{
 			Name: "heirs-fence-not-outlasted", Part: Renewal, File: "lock/parting.go",
 			Breaks: "hands over a row that may be deleted before its fence lies back",
-			Old:    `g.ttl = max(g.ttl, c.deleteAfter(0, l.fence+1))`,
-			New:    ``,
+			Old:    `grant(p.start, p.under, c.offset(), l.fence+1)`,
+			New:    `grant(p.start, p.under, c.offset(), 0)`,
 		},
 		{
 			Name: "held-fence-not-outlasted", Part: Renewal, File: "lock/deletion.go",
 			Breaks: "does not put off a row that was acquired whose fence lies ahead",
-			Old:    `if least := c.outlasting(fence, today); least.After(enough) {`,
-			New:    `if least := c.outlasting(0, today); least.After(enough) {`,
+			Old:    `enough := latest(today.Add(lease+c.config.Retention), c.outlasting(fence, today))`,
+			New:    `enough := latest(today.Add(lease+c.config.Retention), c.outlasting(0, today))`,
 		},
 		{
 			Name: "fence-of-no-time-waited-for", Part: Renewal, File: "lock/deletion.go",
@@ -235,8 +235,8 @@ func renewal() []Mutant {
 		{
 			Name: "broken-off-run-forgotten", Part: Renewal, File: "lock/acquire.go",
 			Breaks: "lets the row of a run that is broken off be deleted while it may be begun again",
-			Old:    `ttl: c.deleteAfter(a.length+a.run.told(), 0),`,
-			New:    `ttl: c.deleteAfter(a.length, 0),`,
+			Old:    `ttl: c.deleteAfter(a.length+a.run.told(), fence),`,
+			New:    `ttl: c.deleteAfter(a.length, fence),`,
 		},
 		{
 			Name: "held-row-of-a-slow-clock", Part: Renewal, File: "lock/acquire.go",
