@@ -52,6 +52,26 @@ func (w *world) runs(ctx context.Context, target lock.Target, until time.Time) (
 	return list, looks
 }
 
+// Intervals are numbered by DynamoDB's clock: an instance whose own is off runs the same ones.
+func TestIntervalsAreNumberedByDynamoDBsClock(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+				defer cancel()
+				c := w.coldClientOver(&line{to: w.engine.HTTPClient()}, quiet, running(off, 1))
+				ran := 0
+				require.ErrorIs(t, c.Every(ctx, lock.Name("report"), time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+					ran++
+					assert.Equal(t, time.Now().UTC().Truncate(time.Minute), at)
+					return nil
+				}), context.DeadlineExceeded)
+				assert.GreaterOrEqual(t, ran, 10)
+			})
+		})
+	}
+}
+
 // Whatever the clocks say and whoever crashes: each interval is recorded once, none is
 // forgotten, and what is committed with a run is applied once.
 func TestEveryIntervalOnce(t *testing.T) {
