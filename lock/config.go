@@ -41,8 +41,8 @@ const (
 // (ConfigFromEnv), with the same names and under the same rules.
 type Config struct {
 	// Lease is how long a lock stays held without a renewal: 1 s to 1 h. Renewals go out
-	// every quarter of it, and it counts in whole milliseconds. Shorter leases are taken over sooner after a crash, longer ones
-	// survive longer outages and pauses. Defaults to 20 s.
+	// every quarter of it, and it counts in whole milliseconds. Shorter leases are taken over
+	// sooner after a crash, longer ones survive longer outages and pauses. Defaults to 20 s.
 	Lease time.Duration
 
 	// Owner is who holds the locks, for people to read, at most 256 bytes. It is never
@@ -72,8 +72,8 @@ type Config struct {
 	// Backoff makes the times between looks at a lock that somebody else holds. A wait is
 	// cut short when the lock can be taken earlier, and to half of it where other locks are
 	// looked at then, which shares the request; it takes 10 ms at least. Stop ends the
-	// waiting with the *HeldError. Defaults to an exponential backoff from 50 ms to 750 ms, jittered by half,
-	// that never stops.
+	// waiting with the *HeldError. Defaults to an exponential backoff from 50 ms to 750 ms,
+	// jittered by half, that never stops.
 	Backoff func() backoff.BackOff
 
 	// MaxHold ends a lease that its holder has kept for so long, for locks that are not

@@ -304,7 +304,8 @@
 // new row begins with a fence below that only where clock and dates together are behind by more than
 // Config.Retention, or dates alone by an hour more. Where whoever acquired the old one last has
 // crashed before its first renewal, it is enough that they are behind by more than half of that, or
-// that dates were ahead when the old one was created. Fences that are more than a hundred years ahead are taken for no time of day.
+// that dates were ahead when the old one was created. Fences that are more than a hundred years
+// ahead are taken for no time of day.
 //
 // # The session row
 //

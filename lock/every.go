@@ -33,8 +33,8 @@ const maxJitter = time.Second
 // next interval; loss of the lock is no error of f. An instance that waits for the lock runs
 // the interval in which it began to wait, even after that has ended, if nobody has since.
 // Other intervals are left out, and not made up for: those in which no instance was alive,
-// or all were waiting for the run of an earlier one. Where the length of the interval is changed, one that begins no later
-// than the last recorded run counts as run.
+// or all were waiting for the run of an earlier one. Where the length of the interval is
+// changed, one that begins no later than the last recorded run counts as run.
 //
 // A minimum time to hold the lock, which other schedulers need since their clocks differ, is
 // not needed: an interval that was recorded is done, however short its run was.
@@ -49,11 +49,11 @@ const maxJitter = time.Second
 //   - what Lead returns for.
 //
 // f's context ends with ctx and with the lease; a run that stops for that reason has to
-// return an error, or it counts as finished where the lock is still held. Everything else goes on for as long as ctx
-// lasts.
+// return an error, or it counts as finished where the lock is still held. Everything else
+// goes on for as long as ctx lasts.
 //
-// Cost per interval: each instance sends one read of one unit, and another after an answer whose date
-// differs by more than an interval from those before; the one that runs f one write
+// Cost per interval: each instance sends one read of one unit, and another after an answer
+// whose date differs by more than an interval from those before; the one that runs f one write
 // to acquire, which for others that come while f runs is refused, and one to release. Those
 // wait like Acquire until the run has finished, and write no more. One write opens a session
 // where the client has none, and one deletes it, unless the option Fixed is given.

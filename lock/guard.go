@@ -50,8 +50,8 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 // good (table.ErrUnreachable, or ctx ended): then what was applied is not known. Calling
 // again is safe even so; ErrReleased is then the answer if the first call was applied, and
 // ErrLost where that cannot be told, since the lock was lost or taken by force meanwhile, or
-// ErrClosed, since Close has released it. Where ctx ended with the lease the error matches ErrLost, too, and the commit may have been applied:
-// see Write.
+// ErrClosed, since Close has released it. Where ctx ended with the lease the error matches
+// ErrLost, too, and the commit may have been applied: see Write.
 //
 // Cost: twice the operations' write units, plus two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {

@@ -186,10 +186,11 @@ func (l *Lease) cause() error {
 }
 
 // Release gives the lock up: to the next one who waits for it in this process, or to
-// everybody. It may be called again after an error, and does nothing after
-// success. Where ctx has ended already the request is sent all the same, bounded by 5 s.
-// It waits for guarded writes under way. After an error other than ErrLost the row may
-// still be held; should the caller leave it at that, the session goes on trying. ErrLost means that the lock had been lost before.
+// everybody. It may be called again after an error, and does nothing after success. Where ctx
+// has ended already the request is sent all the same, bounded by 5 s. It waits for guarded
+// writes under way. After an error other than ErrLost the row may still be held; should the
+// caller leave it at that, the session goes on trying. ErrLost means that the lock had been
+// lost before.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
