@@ -20,6 +20,7 @@ import (
 // F12: whoever acquires next, with whatever clock, after the row was deleted.
 func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
 	offsets := []time.Duration{0, time.Hour, -time.Hour, -30 * 24 * time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour}
+	larger := 0
 	for _, cold := range []bool{false, true} {
 		for _, first := range offsets {
 			for _, second := range offsets {
@@ -48,6 +49,7 @@ func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, l.Fence(), r.Fence)
 					require.NoError(t, l.Release(ctx))
+					larger++
 				})
 				if t.Failed() {
 					return
@@ -55,6 +57,7 @@ func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
 			}
 		}
 	}
+	figure(t, "F12, rows deleted under wrong clocks", exactly(larger, "fences larger than the one before", 2*len(offsets)*len(offsets)))
 }
 
 // timeless stands for something between that takes the date off the first refusal.

@@ -122,13 +122,32 @@ func TestLogIsChecked(t *testing.T) {
 	}
 }
 
-// The counter is what was applied, and no other than what its clients were told.
+// Who writes under a fence that the resource outside has to refuse has lost the lock.
+func TestOutsideTellsWhoIsPast(t *testing.T) {
+	for _, careless := range []bool{false, true} {
+		var past []bool
+		found(t, func(w *World) {
+			r := &outside{world: w, careless: careless}
+			for _, fence := range []int64{5, 7, 6} {
+				past = append(past, r.past(6))
+				r.take(fence)
+			}
+			past = append(past, r.past(6), r.past(7))
+		})
+		assert.Equal(t, []bool{false, false, true, true, false}, past)
+	}
+}
+
+// The counter is what was applied, and no other than what its clients were told, and was set by whoever
+// had read what the one before has set.
 func TestCounterIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		attempts []attempt
 		n        int
+		stale    int // of them, those that set what somebody else had set, too
 		want     []string
 	}{
+		"written over":       {attempts: []attempt{{acknowledged, 1}, {unknown, 1}}, n: 2, stale: 1, want: []string{"the counter was set to 1 by 2 additions"}},
 		"unknown, there":     {attempts: []attempt{{acknowledged, 1}, {unknown, 1}}, n: 2},
 		"unknown, not there": {attempts: []attempt{{acknowledged, 1}, {unknown, 0}}, n: 1},
 		"applied in part":    {attempts: []attempt{{acknowledged, 1}, {unknown, 1}}, n: 1, want: []string{"the counter is at 1 after 2 additions"}},
@@ -144,6 +163,7 @@ func TestCounterIsChecked(t *testing.T) {
 	} {
 		got := found(t, func(w *World) {
 			there(w, counterKey, "n", c.n)
+			there(w, counterKey, "set", c.n-c.stale)
 			r := &counter{world: w, ledger: attempted(w, c.attempts)}
 			r.check()
 		})

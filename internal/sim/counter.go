@@ -11,15 +11,17 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Counter is a counter that clients add to, under a lock. Adding is not idempotent: applied
-// twice, or not at all, it shows.
+// Counter is a counter that clients add to, under a lock, in two ways with each write: the table
+// adds one to one number, which shows what was applied twice, or not at all; and another one is
+// read and set, which shows where somebody else has written in between.
 type Counter struct {
 	Clients   int
 	Rounds    int           // of each client
 	Adds      int           // in each round
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the rounds in which the process is paused beyond its lease
-	Anew      bool          // the negative twin: what has failed is repeated as another transaction
+	Anew      bool          // a negative twin: what has failed is repeated as another transaction
+	Unguarded bool          // another one: additions do not depend on the lock
 }
 
 var counterKey = keys.NewKey("COUNTER", "COUNTER")
@@ -34,7 +36,7 @@ func CounterProfile(seed uint64) Profile {
 }
 
 // Run runs the workload and checks it: each addition was applied as often as its client was
-// told, and the counter is their sum.
+// told, and the counter is their sum, both as it was added up and as it was set.
 func (c Counter) Run(w *World) Tally {
 	w.relics(lock.Name("counter"))
 	r := c.in(w)
@@ -72,30 +74,48 @@ func (c *counter) round(ctx context.Context, x *Worker, locks *lock.Client) {
 		return
 	}
 	x.Holds("counter", l)
-	for i := range c.Adds {
+	c.adds(ctx, x, l)
+	x.Releases("counter", l.Release(ctx))
+}
+
+// adds reads the counter, and adds to it until one addition is not known to be applied: what the
+// counter is at is not known then either, and may yet change under this lease.
+func (c *counter) adds(ctx context.Context, x *Worker, l *lock.Lease) {
+	at, err := c.read(ctx, x)
+	for i := 0; i < c.Adds && err == nil; i++ {
 		if i == c.Adds/2 && x.Float64() < c.Overslept {
 			x.Pause(c.Lease+x.Between(0, 2*c.Lease), x.IntN(2) == 0)
 		} else {
 			x.Sleep(x.Between(0, 20*time.Millisecond))
 		}
 		write := l.Write
-		if i == c.Adds-1 && x.IntN(3) == 0 {
+		switch {
+		case c.Unguarded:
+			write = x.Process.Table().Write
+		case i == c.Adds-1 && x.IntN(3) == 0:
 			write = l.Commit
 		}
-		if !c.add(ctx, x, write) {
-			break
-		}
+		at++
+		err = c.add(ctx, x, write, at)
 	}
-	x.Releases("counter", l.Release(ctx))
 }
 
-// add adds one; false where there is no use in going on.
-func (c *counter) add(ctx context.Context, x *Worker, write func(context.Context, ...table.Op) error) bool {
+func (c *counter) read(ctx context.Context, x *Worker) (int64, error) {
+	item, err := x.Process.Table().Get(ctx, counterKey, true)
+	if err != nil && !errors.Is(err, table.ErrNotFound) {
+		x.Note("cannot read: %v", err)
+		return 0, err
+	}
+	return number(item, "set"), nil
+}
+
+// add adds one, to what the counter is at then.
+func (c *counter) add(ctx context.Context, x *Worker, write func(context.Context, ...table.Op) error, at int64) error {
 	name, mark := c.ledger.begin(x)
-	err := c.write(ctx, x, write, mark, table.Update(counterKey, table.Attr("n").Add(1)))
+	err := c.write(ctx, x, write, mark, table.Update(counterKey, table.Attr("n").Add(1), table.Attr("set").Set(at)))
 	c.ledger.end(name, err)
-	x.Writes(err, "adds one as %s", name)
-	return stateOf(err) != refused
+	x.Writes(err, "adds one as %s, which makes %d", name, at)
+	return err
 }
 
 func (c *counter) write(ctx context.Context, x *Worker, write func(context.Context, ...table.Op) error, ops ...table.Op) error {
@@ -114,12 +134,16 @@ func (c *counter) write(ctx context.Context, x *Worker, write func(context.Conte
 
 func (c *counter) check() Tally {
 	tally, applied := c.ledger.check()
-	n := int(number(c.world.item(counterKey), "n"))
+	item := c.world.item(counterKey)
+	n, set := int(number(item, "n")), int(number(item, "set"))
 	if n != len(applied) && tally.Twice == 0 {
 		c.world.Violation("the counter is at %d after %d additions", n, len(applied))
 	}
 	if n < tally.Acknowledged || n > tally.Acknowledged+tally.Unknown {
 		c.world.Violation("the counter is at %d after %d additions that were acknowledged and %d that nobody knows of", n, tally.Acknowledged, tally.Unknown)
+	}
+	if set != n && tally.Twice == 0 {
+		c.world.Violation("the counter was set to %d by %d additions", set, n)
 	}
 	return tally
 }

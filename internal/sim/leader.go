@@ -27,8 +27,9 @@ type Leader struct {
 var logKey = keys.NewKey("LOG", "LOG")
 
 // Run runs the workload and checks it: fences of the log never decrease, and those of the
-// register never do; lines that were acknowledged are in the log, and none that was refused;
-// and one call of Lead never has two terms at once.
+// register never do; whoever the register has to refuse has lost the lock; lines that were
+// acknowledged are in the log, and none that was refused; and one call of Lead never has two
+// terms at once.
 func (l Leader) Run(w *World) Tally {
 	if l.Lease == 0 {
 		l.Lease = 5 * time.Second
@@ -87,6 +88,7 @@ func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
 		}
 		// It does not look at ctx: nobody can do that and write in one step.
 		x.Note("writes outside, fence %d: %v", lease.Fence(), l.outside.write(x, lease.Fence()))
+		past := l.outside.past(lease.Fence())
 		name, mark := l.ledger.begin(x)
 		fences := table.Attr("fences")
 		line := table.Update(logKey, fences.Set(fences.OrElse([]int64{}).Append([]int64{lease.Fence()})))
@@ -98,6 +100,9 @@ func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
 		}
 		l.ledger.end(name, err)
 		x.Writes(err, "writes line %s", name)
+		if past && err == nil {
+			l.world.Violation("line %s was begun under fence %d after the register had seen a larger one", name, lease.Fence())
+		}
 		if ctx.Err() != nil || stateOf(err) == refused {
 			return err
 		}

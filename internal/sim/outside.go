@@ -13,7 +13,7 @@ type outside struct {
 
 	mu    sync.Mutex
 	fence int64 // of the last write that it took
-	back  int   // how often that was smaller than one before
+	most  int64 // of all that it took
 }
 
 // write sends a write, and waits for what becomes of it: false where it was refused, or the
@@ -47,9 +47,15 @@ func (r *outside) take(fence int64) bool {
 		if !r.careless {
 			return false
 		}
-		r.back++
 		r.world.Violation("the register goes back from fence %d to %d", r.fence, fence)
 	}
-	r.fence = fence
+	r.fence, r.most = fence, max(r.most, fence)
 	return true
+}
+
+// past says that it has taken a write with a larger fence.
+func (r *outside) past(fence int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most > fence
 }
