@@ -45,8 +45,9 @@ func (c *Client) deleteAfter(needed time.Duration, fence int64) int64 {
 // putOff is when to delete a row after this, if it is written now for a lease.
 func (c *Client) putOff(d deletion, lease time.Duration, fence int64) deletion {
 	today, verified := c.clock.calendar(c.config.Skew)
+	next := deletion{at: c.clock.Now()}
 	gone := c.clock.ago(d.at)
-	next := deletion{sure: d.sure.Add(gone), at: c.clock.Now()}
+	next.sure = d.sure.Add(gone)
 	next.after = latest(today.Add(lease+c.config.Retention), c.outlasting(fence, today), next.sure)
 	if verified {
 		next.sure = next.after

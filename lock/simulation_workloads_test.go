@@ -138,8 +138,7 @@ func TestRowsDisappear(t *testing.T) {
 	figure(t, "F12, rows of held locks expire", twin.found(.3))
 }
 
-// Worlds that have shown a mistake once, in the source of that time (see TESTING.md), show none any more. What
-// went wrong in them has tests of its own.
+// Worlds that have shown a mistake once, in the source of that time (see TESTING.md), show none.
 func TestSeedsThatFoundMistakes(t *testing.T) {
 	lazily(t)
 	list := []seeded{}
@@ -149,7 +148,6 @@ func TestSeedsThatFoundMistakes(t *testing.T) {
 	}{
 		{"register", []uint64{32, 132}},
 		{"queue", []uint64{35, 61, 457, 110, 146, 318, 488}},
-		{"leader", []uint64{3}},
 		{"deletion", []uint64{150, 276, 777}},
 		{"versions", []uint64{1, 3, 4}},
 		{"unique", []uint64{319, 363}},
@@ -158,9 +156,9 @@ func TestSeedsThatFoundMistakes(t *testing.T) {
 			list = append(list, seeded{workload(t, found.name), seed})
 		}
 	}
-	first, end := repeated(t).share(len(list))
-	if raceEnabled { // which makes each ten times as long
+	first, end := repeated(t).share(len(list)) // of a list that has no end
+	if raceEnabled {                           // which makes each ten times as long
 		end = min(end, first+3)
 	}
-	side(t, list[first:end], func(t *testing.T, w seeded) { w.play(t, 1) })
+	side(t, list[min(first, len(list)):min(end, len(list))], func(t *testing.T, w seeded) { w.play(t, 1) })
 }

@@ -105,8 +105,11 @@ func TestLogIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		attempts []attempt
 		fences   []int64
+		past     map[string]int64
 		want     []string
 	}{
+		"behind the register":    {attempts: both, fences: []int64{5, 5}, past: map[string]int64{"b": 5}, want: []string{"line b was begun under fence 5 after the register had seen a larger one"}},
+		"behind it, not applied": {attempts: []attempt{{acknowledged, 1}, {refused, 0}}, fences: []int64{5}, past: map[string]int64{"b": 4}},
 		"in order":               {attempts: both, fences: []int64{5, 5}},
 		"one that nobody wrote":  {attempts: both, fences: []int64{5, 5, 6}, want: []string{"the log has 3 lines of 2 that were applied"}},
 		"one that was not kept":  {attempts: both, fences: []int64{5}, want: []string{"the log has 1 lines of 2 that were applied"}},
@@ -115,7 +118,7 @@ func TestLogIsChecked(t *testing.T) {
 	} {
 		got := found(t, func(w *World) {
 			there(w, logKey, "fences", c.fences)
-			l := &leader{world: w, ledger: attempted(w, c.attempts)}
+			l := &leader{world: w, ledger: attempted(w, c.attempts), past: c.past}
 			l.check()
 		})
 		assert.Equal(t, c.want, got, name)

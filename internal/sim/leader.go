@@ -50,10 +50,11 @@ type leader struct {
 
 	mu      sync.Mutex
 	leading map[*Worker]bool
+	past    map[string]int64 // fences of lines that were begun after the register had seen a larger one
 }
 
 func (l *leader) start() {
-	l.leading = map[*Worker]bool{}
+	l.leading, l.past = map[*Worker]bool{}, map[string]int64{}
 	l.world.turns("candidate", l.Candidates, l.Terms, lock.Config{Lease: l.Lease, HomeRegion: tabletest.Region}, l.campaign)
 }
 
@@ -88,8 +89,8 @@ func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
 		}
 		// It does not look at ctx: nobody can do that and write in one step.
 		x.Note("writes outside, fence %d: %v", lease.Fence(), l.outside.write(x, lease.Fence()))
-		past := l.outside.past(lease.Fence())
 		name, mark := l.ledger.begin(x)
+		l.compare(name, lease.Fence())
 		fences := table.Attr("fences")
 		line := table.Update(logKey, fences.Set(fences.OrElse([]int64{}).Append([]int64{lease.Fence()})))
 		var err error
@@ -100,9 +101,6 @@ func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
 		}
 		l.ledger.end(name, err)
 		x.Writes(err, "writes line %s", name)
-		if past && err == nil {
-			l.world.Violation("line %s was begun under fence %d after the register had seen a larger one", name, lease.Fence())
-		}
 		if ctx.Err() != nil || stateOf(err) == refused {
 			return err
 		}
@@ -110,8 +108,22 @@ func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
 	return nil
 }
 
+// compare books whether the register has seen a larger fence than that of a line that is begun.
+func (l *leader) compare(name string, fence int64) {
+	if l.outside.past(fence) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.past[name] = fence
+	}
+}
+
 func (l *leader) check() Tally {
 	tally, applied := l.ledger.check()
+	for _, name := range applied {
+		if fence, past := l.past[name]; past {
+			l.world.Violation("line %s was begun under fence %d after the register had seen a larger one", name, fence)
+		}
+	}
 	fences := numbers(l.world.item(logKey)["fences"])
 	if len(fences) != len(applied) {
 		l.world.Violation("the log has %d lines of %d that were applied", len(fences), len(applied))
