@@ -82,9 +82,10 @@ func TestPauseProcess(t *testing.T) {
 			atLeast(all.refused, "stale writes refused", 3*processes*cycles),
 			atMost(all.delay, " from running again to cancellation at most", 100*time.Millisecond))
 		t.Logf("from SIGCONT to cancellation: at most %v, where the machine let the process run again after %v", all.since, all.noticed)
-		t.Logf("control: %d of %d unguarded writes after the pause were stale; causes %v; cycles repeated because the machine was too slow: %d",
+		t.Logf("control: %d stale unguarded writes after %d pauses; causes %v; cycles repeated because the machine was too slow: %d",
 			unguarded, all.cycles, all.causes, all.repeated)
-		assert.Equal(t, processes*cycles, unguarded, "the histories must show a stale write")
+		assert.GreaterOrEqual(t, unguarded, all.cycles, "the histories must show a stale write")
+		assert.LessOrEqual(t, unguarded, all.cycles+all.repeated, "a pause has one, and a cycle that was repeated may have")
 	})
 }
 
