@@ -53,9 +53,8 @@ func atLeast[N quantity](got N, unit string, goal N) measure {
 	return measure{show(got, unit), ">= " + show(goal, ""), cmp.Compare(got, goal) >= 0}
 }
 
-// outOf is a number of things of which a figure wants more, in full, than are played here.
-func outOf(got int, unit string, here, full int) measure {
-	m := atLeast(got, unit, here)
+// inFull adds to a goal how many things the figure wants in full, where fewer are played here.
+func (m measure) inFull(here, full int) measure {
 	if here < full {
 		m.goal += fmt.Sprintf(" here, %d in full", full)
 	}
@@ -84,9 +83,9 @@ func TestFigureFailsWhenMissed(t *testing.T) {
 		{atMost(13200*time.Millisecond, "", 14*time.Second), "13.2 s (goal <= 14 s)", true},
 		{atMost(14*time.Second+1, " waited", 14*time.Second), "14 s waited (goal <= 14 s)", false},
 		{atLeast(3, "", 4), "3 (goal >= 4)", false},
-		{outOf(50, "seeds", 50, 1000), "50 seeds (goal >= 50 here, 1000 in full)", true},
-		{outOf(49, "seeds", 50, 1000), "49 seeds (goal >= 50 here, 1000 in full)", false},
-		{outOf(1000, "seeds", 1000, 1000), "1000 seeds (goal >= 1000)", true},
+		{atLeast(50, "seeds", 50).inFull(50, 1000), "50 seeds (goal >= 50 here, 1000 in full)", true},
+		{atLeast(49, "seeds", 50).inFull(50, 1000), "49 seeds (goal >= 50 here, 1000 in full)", false},
+		{atLeast(1000, "seeds", 1000).inFull(1000, 1000), "1000 seeds (goal >= 1000)", true},
 		{exactly(0, "lost", 0), "0 lost (goal 0)", true},
 		{exactly(1, "lost", 0), "1 lost (goal 0)", false},
 		{within(1.01, "writes", 1, 0.15), "1.01 writes (goal 1 +- 0.15)", true},

@@ -12,7 +12,7 @@ import (
 // with 400 operations each, and a little more, since whatever was begun is ended.
 func TestLinearizable(t *testing.T) {
 	l := simulate(t, seeds(200), workload(t, "single").Longer(8))
-	figure(t, "F4", outOf(l.Histories, "histories of a world each", l.wanted, 200), atLeast(l.Operations/l.Histories, "operations each", 8*400),
+	figure(t, "F4", exactly(l.Histories, "histories of a world each", l.wanted).inFull(l.wanted, 200), atLeast(l.Operations/l.Histories, "operations each", 8*400),
 		exactly(l.Illegal, "not linearizable", 0), exactly(l.Undecided, "undecided", 0))
 	t.Logf("writes: %d acknowledged, %d refused, %d without an answer", l.Acknowledged, l.Refused, l.Unknown)
 	assert.NotZero(t, l.Refused, "no lock was lost before a write")

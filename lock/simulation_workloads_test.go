@@ -65,7 +65,7 @@ func (s *summary) each(got int, unit string, goal int) measure {
 // transaction is one for its caller: it is sent as often as it takes.
 func TestCounterAddsOnce(t *testing.T) {
 	o := play(t, "counter", 16)
-	figure(t, "F15", outOf(o.All(), "transactions", 625*o.runs, 10_000),
+	figure(t, "F15", o.each(o.All(), "transactions", 625).inFull(625*o.runs, 10_000),
 		atLeast(100*float64(o.conflicts)/float64(o.transactions), fmt.Sprintf("%% of the %d transactions sent met a conflict", o.transactions), 30),
 		exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none())
 	twin := twinned(t, "counter", "anew", 8)
@@ -120,7 +120,7 @@ func TestQueueIsServedInOrder(t *testing.T) {
 // Whatever the clocks say, guarded writes are exclusive.
 func TestWrongClocks(t *testing.T) {
 	o := play(t, "clocks", 20)
-	figure(t, "F11", o.played(1000), o.each(o.All(), "guarded writes", 100), exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none(),
+	figure(t, "F11", o.played().inFull(o.wanted, 1000), o.each(o.All(), "guarded writes", 100), exactly(o.Lost, "lost", 0), exactly(o.Twice, "applied twice", 0), o.none(),
 		o.each(o.faults["clock jumped"], "times a clock was set", 10), o.each(o.faults["skewed date"], "wrong dates", 10))
 	twin := twinned(t, "clocks", "unguarded", 20)
 	figure(t, "F11, unguarded", twin.found(.5))
