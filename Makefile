@@ -56,7 +56,7 @@ race: engine ## all tests with -race, the contract tests on both engines
 .PHONY: proof
 proof: ## faults and simulations of locks without -race, under which few of them are tried
 	$(GO) test ./internal/sim -count=1 -timeout $(TIMEOUT) -run Meet
-	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -sim.seeds 30 \
+	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -sim.seeds 20 \
 		-run 'EveryFault|TwoFaults|LockSet|Linearizable|Counter|ConflictStorm|Bank|Leaders|IntervalOnce|Queue|Clocks|Disappear|SeedsThat'
 
 .PHONY: quick

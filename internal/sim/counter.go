@@ -81,7 +81,8 @@ func (c *counter) round(ctx context.Context, x *Worker, locks *lock.Client) {
 // adds reads the counter, and adds to it until one addition is not known to be applied: what the
 // counter is at is not known then either, and may yet change under this lease.
 func (c *counter) adds(ctx context.Context, x *Worker, l *lock.Lease) {
-	at, err := c.read(ctx, x)
+	item, err := x.read(ctx, counterKey)
+	at := number(item, "set")
 	for i := 0; i < c.Adds && err == nil; i++ {
 		if i == c.Adds/2 && x.Float64() < c.Overslept {
 			x.Pause(c.Lease+x.Between(0, 2*c.Lease), x.IntN(2) == 0)
@@ -98,15 +99,6 @@ func (c *counter) adds(ctx context.Context, x *Worker, l *lock.Lease) {
 		at++
 		err = c.add(ctx, x, write, at)
 	}
-}
-
-func (c *counter) read(ctx context.Context, x *Worker) (int64, error) {
-	item, err := x.Process.Table().Get(ctx, counterKey, true)
-	if err != nil && !errors.Is(err, table.ErrNotFound) {
-		x.Note("cannot read: %v", err)
-		return 0, err
-	}
-	return number(item, "set"), nil
 }
 
 // add adds one, to what the counter is at then.

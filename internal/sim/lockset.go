@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -67,14 +66,14 @@ func (s *lockSet) round(ctx context.Context, x *Worker, locks *lock.Client) {
 		return
 	}
 	x.Holds("set", l)
-	set, err := s.read(ctx, x)
+	item, err := x.read(ctx, s.key)
 	if err == nil {
 		if x.Float64() < s.Overslept {
 			x.Pause(s.Lease+x.Between(s.Lease/4, s.Lease), x.IntN(2) == 0)
 		} else {
 			x.Sleep(x.Between(0, 50*time.Millisecond))
 		}
-		s.write(ctx, x, l, set)
+		s.write(ctx, x, l, numbers(item["elements"]))
 	}
 	x.Releases("set", l.Release(ctx))
 }
@@ -86,18 +85,6 @@ func (s *lockSet) element() int64 {
 	s.next++
 	s.state[s.next] = unknown
 	return s.next
-}
-
-func (s *lockSet) read(ctx context.Context, x *Worker) ([]int64, error) {
-	item, err := x.Process.Table().Get(ctx, s.key, true)
-	if errors.Is(err, table.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		x.Note("cannot read: %v", err)
-		return nil, err
-	}
-	return numbers(item["elements"]), nil
 }
 
 func (s *lockSet) write(ctx context.Context, x *Worker, l *lock.Lease, set []int64) {
@@ -116,11 +103,7 @@ func (s *lockSet) write(ctx context.Context, x *Worker, l *lock.Lease, set []int
 }
 
 func (s *lockSet) check() Tally {
-	item, err := s.world.Table().Get(s.world.Context(), s.key, true)
-	if err != nil && !errors.Is(err, table.ErrNotFound) {
-		s.world.must(err)
-	}
-	set := numbers(item["elements"])
+	set := numbers(s.world.item(s.key)["elements"])
 	var c Tally
 	s.mu.Lock()
 	defer s.mu.Unlock()

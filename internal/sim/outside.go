@@ -12,8 +12,7 @@ type outside struct {
 	careless bool // does not compare
 
 	mu    sync.Mutex
-	fence int64 // of the last write that it took
-	most  int64 // of all that it took
+	fence int64 // the largest of the writes that it took
 }
 
 // write sends a write, and waits for what becomes of it: false where it was refused, or the
@@ -49,7 +48,7 @@ func (r *outside) take(fence int64) bool {
 		}
 		r.world.Violation("the register goes back from fence %d to %d", r.fence, fence)
 	}
-	r.fence, r.most = fence, max(r.most, fence)
+	r.fence = max(r.fence, fence)
 	return true
 }
 
@@ -57,5 +56,5 @@ func (r *outside) take(fence int64) bool {
 func (r *outside) past(fence int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.most > fence
+	return r.fence > fence
 }

@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 )
 
 // Worker is a goroutine of a process. What it tells of itself (Waits, Holds, Writes and so
@@ -71,6 +73,19 @@ func (x *Worker) Pause(d time.Duration, suspend bool) {
 	p := x.Process
 	p.world.network.later(p.id, time.Now().Add(d), p.Stop(suspend))
 	x.Sleep(time.Nanosecond) // goes off when the process goes on
+}
+
+// read reads an item through the worker's process, consistently: nil where there is none. It
+// tells of a read that failed.
+func (x *Worker) read(ctx context.Context, key keys.Key) (table.Item, error) {
+	item, err := x.Process.Table().Get(ctx, key, true)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		x.Note("cannot read: %v", err)
+	}
+	return item, err
 }
 
 // Note puts a line into the history.
