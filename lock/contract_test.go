@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	if text, is := os.LookupEnv(holderEnv); is {
 		os.Exit(holderMain(text))
 	}
+	debug.SetGCPercent(400) // worlds are small, and made by the thousand
 	code := engines.Main(m)
 	if testing.Verbose() {
 		fmt.Println("checked against policy.json:", checked)

@@ -29,7 +29,7 @@ func (w *world) deleted(ctx context.Context, key keys.Key) time.Time {
 func (w *world) spared(ctx context.Context, l *lock.Lease, during time.Duration) {
 	w.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); {
-		time.Sleep(10 * time.Second)
+		time.Sleep(30 * time.Second)
 		w.engine.Sweep()
 		_, err := w.table.Get(ctx, l.Key(), true)
 		require.NoError(w, err, "deleted, by its date: %v before the end", time.Until(end))
@@ -60,7 +60,7 @@ func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
-				locks := w.client(lock.Config{Retention: time.Hour}, at(c.clock))
+				locks := w.client(lock.Config{Retention: time.Hour, Lease: time.Minute}, at(c.clock))
 				time.AfterFunc(time.Minute+c.from, func() {
 					w.engine.Inject(skewed(c.by))
 					_, _ = locks.Inspect(ctx, lock.Name("report"))
