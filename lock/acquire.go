@@ -79,8 +79,9 @@ func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) 
 // Cost: one conditional write, whether it succeeds or not. One more where the client has no
 // session yet (unless Fixed); where the lock has been held for longer than a lease under a
 // session that is not known to live, and two where that session is dead; where only the answer
-// to the first could tell how far the local clock is off, or what fence a new row has to begin
-// with; and two where the row names an earlier acquisition of this process that came in late.
+// to the first could tell how far the local clock is off, by which others tell when the lease has
+// ended, or what fence a new row has to begin with; and two where the row names an earlier
+// acquisition of this process that came in late.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	lease, err := c.acquire(ctx, target, opts, (*acquisition).tryOnce)
 	return lease, wrap("try acquire", err)
@@ -340,7 +341,7 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s 
 		l.fence, err = a.verify(ctx, l.fence)
 	}
 	if err == nil && s == nil {
-		err = l.preserve(ctx)
+		err = l.complete(ctx, item)
 	}
 	if l.path = a.path(item, l.fence); by.handed > 0 {
 		l.handed, l.path = by.handed, pathHandedOver

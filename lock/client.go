@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,9 +41,9 @@ type Client struct {
 
 	mu      sync.Mutex // guards the following; never held across I/O
 	leases  map[*Lease]struct{}
-	current *session             // nil before the first acquisition, and after its end
-	opening chan struct{}        // closed when the opening of a session has ended; nil when none is under way
-	alive   map[string]time.Time // until when foreign sessions are known to live, by the local clock
+	current *session            // nil before the first acquisition, and after its end
+	opening chan struct{}       // closed when the opening of a session has ended; nil when none is under way
+	alive   map[string]sighting // foreign sessions that were seen to live
 	closed  bool
 	warned  bool // of the clock
 }
@@ -96,7 +97,7 @@ func New(t *table.Table, config Config) (*Client, error) {
 	}
 	c := &Client{
 		table: t, scheme: scheme, config: config, clock: clock{Machine: t.Machine(), table: t}, records: records, standalone: standalone, rowKey: rowKey,
-		rows: rows, instruments: i, leases: map[*Lease]struct{}{}, alive: map[string]time.Time{},
+		rows: rows, instruments: i, leases: map[*Lease]struct{}{}, alive: map[string]sighting{},
 	}
 	if _, err := template(scheme.PKTemplate, config.SessionKey, "id"); err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.SessionKey: %w", ErrInvalid, err))
@@ -360,22 +361,26 @@ func (c *Client) owns(id string) bool {
 func (c *Client) sawAlive(id string, row *sessionRow) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.clock.wall()
 	if len(c.alive) >= 1000 {
-		for other, until := range c.alive {
-			if now.After(until) {
-				delete(c.alive, other)
-			}
-		}
+		maps.DeleteFunc(c.alive, func(_ string, s sighting) bool { return c.outdated(s) })
 	}
-	c.alive[id] = now.Add(time.Duration(row.Lease)*time.Millisecond + c.config.Skew)
+	c.alive[id] = sighting{at: c.clock.instant(), lease: time.Duration(row.Lease) * time.Millisecond}
 }
+
+// sighting is that a session was alive.
+type sighting struct {
+	at    instant
+	lease time.Duration
+}
+
+// outdated says that a session may have died since, and its recorded end may lie back far enough.
+func (c *Client) outdated(s sighting) bool { return c.clock.since(s.at) > s.lease+c.config.Skew }
 
 func (c *Client) knownAlive(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	until, ok := c.alive[id]
-	return ok && !c.clock.wall().After(until)
+	s, ok := c.alive[id]
+	return ok && !c.outdated(s)
 }
 
 // enter counts an acquisition as work that Close waits for; false when the client is closed.

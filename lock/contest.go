@@ -2,6 +2,7 @@ package lock
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -45,6 +46,13 @@ type contest struct {
 
 // empty says that nobody waits here.
 func (c *contest) empty() bool { return len(c.queue) == 0 && len(c.onlookers) == 0 }
+
+// remove takes a waiter out of the queue; false where it is not in it.
+func (c *contest) remove(w *waiter) bool {
+	n := len(c.queue)
+	c.queue = slices.DeleteFunc(c.queue, func(other *waiter) bool { return other == w })
+	return len(c.queue) < n
+}
 
 // fail tells the first in line that looking at the lock has failed.
 func (c *contest) fail(err error) {

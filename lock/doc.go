@@ -51,7 +51,8 @@
 //   - Lease.Context ends, with a cause, no later than the lease, also when every request
 //     hangs; by the wall or the monotonic clock, whichever is earlier.
 //   - A free lock is taken with one request. A lock whose holder died is taken soon after
-//     its lease has ended, also when nobody was watching.
+//     its lease has ended, also when nobody was watching, where that end was recorded (see
+//     below). Where it was not, somebody has to wait for it: TryAcquire does not watch.
 //   - An answer that was lost never makes a client wait for itself, lose its lock, or leave
 //     a row held that it has reported as released. A request that arrives late can take a
 //     free lock for nobody: where the holder answers, it is free again within a lease and a
@@ -122,6 +123,8 @@
 //	... by a client without a      1 more, which opens the   1 write more
 //	session (the first, or after   session; none if Fixed
 //	a lease without any lock)
+//	... cold client, HomeRegion    1 more, to record when    1 write more
+//	                               the lease ends
 //	TryAcquire, held               1 UpdateItem              1 write
 //	... for longer than a lease,   1 more, at most once per  1 write more
 //	by a session not known alive   lease and session
@@ -130,7 +133,8 @@
 //	                               BatchGetItem per look at  session; 1 write per try; 1
 //	                               all locks that are waited write after a lease, to ask
 //	                               for (100 of them and of   a session whether it really
-//	                               sessions), 1 to 3 per s   holds (up to 32 of its locks)
+//	                               sessions), 1 to 3 per s   holds (up to 32 of its locks),
+//	                                                         and 1 read for it to see
 //	taking over from a session     2 UpdateItem              2 writes
 //	AcquireAll of n, free          1 TransactWriteItems, 1   2n writes, n reads
 //	                               BatchGetItem
@@ -332,6 +336,8 @@
 //	... while waiting              BatchGetItem, which names both       of locks and sessions
 //	                               kinds of row in one request
 //	renewals, Renew, Release       UpdateItem                           of locks and sessions
+//	... where others wait          BatchGetItem, to see whether the     of locks
+//	                               lock is still the holder's
 //	Write                          ConditionCheckItem, and what the     of locks; of their rows
 //	                               operations need
 //	Commit                         UpdateItem, and what the             of locks; of their rows

@@ -99,3 +99,66 @@ func TestLeaseOfADuplicateHandOverBeginsWithItsRequest(t *testing.T) {
 		assert.ErrorIs(t, context.Cause(mine.Context()), lock.ErrExpired, "told before somebody else was let in")
 	})
 }
+
+// The same where the heir is found by a release whose hand-over is refused: the row was freed by a commit
+// without an answer, and names the heir by an attempt of its own.
+func TestLeaseOfADuplicateThatAReleaseFinds(t *testing.T) {
+	const late, length = 15 * time.Second, 20 * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		c, other := w.client(lock.Config{Lease: time.Hour}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		row := w.table.KeyItem(l.Key())
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", Times: 1, For: time.Second},
+			tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems", Times: 1},
+			tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: row, Times: 1, For: late},
+		)
+		committed := make(chan error, 1)
+		go func() {
+			short, stop := context.WithTimeout(ctx, time.Second+time.Millisecond)
+			defer stop()
+			committed <- l.Commit(short, w.count("n"))
+		}()
+		time.Sleep(time.Millisecond)
+		start := time.Now()
+		heir := acquireAsync(waiting, c, lock.Name("report"), lock.Fixed(length))
+		require.ErrorIs(t, <-committed, context.DeadlineExceeded)
+		time.Sleep(time.Until(start.Add(late + time.Second)))
+		r, err := other.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Equal(t, l.Fence()+1, r.Fence, "the duplicate was granted")
+		require.NoError(t, l.Release(ctx))
+		mine := <-heir
+		require.NotNil(t, mine)
+		assert.Less(t, mine.Remaining(), length-late)
+		assert.EqualValues(t, 1, w.counted("n"))
+		next, err := other.Acquire(waiting, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Greater(t, next.Fence(), mine.Fence())
+		assert.ErrorIs(t, context.Cause(mine.Context()), lock.ErrExpired, "told before somebody else was let in")
+	})
+}
+
+// Whoever has acquired, and has not left the line yet, is no heir: what would be handed to it is what it
+// holds.
+func TestWhoHasAcquiredIsNoHeir(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems", Times: 1})
+		short, stop := context.WithTimeout(ctx, time.Millisecond)
+		defer stop()
+		require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+		mine, err := lock.AcquireBefore(ctx, c, lock.Name("report"), func() { assert.NoError(t, l.Release(ctx)) })
+		require.NoError(t, err)
+		require.NoError(t, mine.Write(ctx, w.count("n")))
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(mine.Context()))
+		require.NoError(t, mine.Commit(ctx, w.count("n")))
+		assert.EqualValues(t, 3, w.counted("n"))
+	})
+}

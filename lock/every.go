@@ -213,8 +213,9 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 	parting := l.parting.Load() // looked at before what else than f may have caused it
 	cause, ended := l.cause(), s.open.Err() != nil
 	alive := cause == nil || errors.Is(cause, ErrReleased)
+	askedBack := errors.Is(cause, ErrRevoked) && !errors.Is(cause, ErrLost)
 	switch {
-	case parting && !r.commits.Load() && !ended && alive && err == nil:
+	case parting && !r.commits.Load() && !ended && (alive || askedBack) && err == nil:
 		// Should that have failed, it may have been applied all the same.
 		return true, join(fmt.Errorf("%w by f: the run is not recorded", ErrReleased), s.release(ctx, l))
 	case err == nil:

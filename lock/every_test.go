@@ -506,6 +506,25 @@ func TestEveryKnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
 	})
 }
 
+// The same where the job has released the lock when that was asked back.
+func TestEveryKnowsOfAReleaseAfterARevocation(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		runs := 0
+		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(inside context.Context, l *lock.Lease, _ time.Time) error {
+			if runs++; runs > 3 {
+				cancel()
+			}
+			assert.NoError(t, c.Revoke(ctx, l.Target()))
+			<-inside.Done()
+			return l.Release(ctx)
+		}), lock.ErrReleased)
+		assert.Equal(t, 1, runs)
+	})
+}
+
 // The same where the job has released the lock without an answer first, and others have held it since:
 // the guard of the commit tells that, and nothing is applied.
 func TestEveryKnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {

@@ -77,3 +77,22 @@ func EndedByClose(c *Client) (err, cause error) {
 	err = ctx.Err()
 	return err, context.Cause(ctx)
 }
+
+// AcquireBefore acquires a free lock, and has something happen before it leaves the line.
+func AcquireBefore(ctx context.Context, c *Client, target Target, happens func()) (*Lease, error) {
+	a, err := c.acquisition(ctx, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	w, _ := c.room.enter(a)
+	lease, err := a.tryOnce(ctx)
+	if err == nil {
+		c.room.acquired(w, lease)
+		happens()
+	}
+	if handed := c.room.leave(w); handed != nil {
+		err = join(err, handed.giveBack(ctx))
+	}
+	a.letGo()
+	return lease, err
+}

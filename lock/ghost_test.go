@@ -55,6 +55,42 @@ func TestGhostOfAHolderThatWasAskedBefore(t *testing.T) {
 	})
 }
 
+// A holder that is asked while it still knows the lease under whose nonce the ghost came looks at the row:
+// nobody would ask again once the lease is forgotten.
+func TestGhostOfALeaseThatIsKnownYet(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, b, c := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
+		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
+		require.NoError(t, err)
+		const late = 5 * time.Second
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: late})
+		began := time.Now()
+		l, err := a.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems", Times: 1})
+		short, stop := context.WithTimeout(ctx, time.Millisecond)
+		defer stop()
+		require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+		o, err := b.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+		time.Sleep(time.Until(began.Add(late + time.Millisecond)))
+		r, err := b.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the ghost is there")
+		require.Less(t, l.Fence(), r.Fence)
+		start := time.Now()
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), 26*time.Second)
+		require.ErrorIs(t, l.Commit(ctx, w.count("n")), lock.ErrReleased)
+		assert.EqualValues(t, 1, w.counted("n"))
+	})
+}
+
 // A question that is asked once more while the renewal is under way that takes the answered one back is
 // answered, too; where that answer fails there is another.
 func TestQuestionIsNotTakenBackUnanswered(t *testing.T) {

@@ -26,8 +26,9 @@ func (l *Lease) Guard() table.Op {
 // Writes of one lease take turns, since transactions that check the same row conflict.
 // Whether an operation whose answer was lost for good (table.ErrUnreachable, or ctx ended)
 // was applied is not known, also where ctx ended with the lease and the error therefore
-// matches ErrLost, too. An operation on the lock's own row is refused before anything
-// is sent: the guard counts as the operation after the last.
+// matches ErrLost, too; nor is it where a *table.ConditionError says Pending: an earlier
+// attempt may come in when the condition holds. An operation on the lock's own row is refused
+// before anything is sent: the guard counts as the operation after the last.
 //
 // Cost: twice the operations' write units, plus two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
@@ -47,7 +48,8 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 // Commit is Write, and gives the lock up in the same transaction, like Release: the last
 // write of a critical section makes the release free. After an error the lock is still held
 // and the call can be repeated, unless the error matches ErrLost, or the answer was lost for
-// good (table.ErrUnreachable, or ctx ended): then what was applied is not known. Calling
+// good (table.ErrUnreachable, or ctx ended), or a *table.ConditionError says Pending, since
+// an earlier attempt may come in yet: then what was applied is not known. Calling
 // again is safe even so; ErrReleased is then the answer if the first call was applied, and
 // ErrLost where that cannot be told, since the lock was lost or taken by force meanwhile, or
 // ErrClosed, since Close has released it. Where ctx ended with the lease the error matches

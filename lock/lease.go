@@ -45,9 +45,8 @@ type Lease struct {
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
 	turn chan struct{}
-	// parted says that a release, or a commit, may have been applied whose answer was lost;
-	// it is read and written with the turn taken.
-	parted bool
+	// parted says that a release, or a commit, may have been applied whose answer was lost.
+	parted atomic.Bool
 	// orphaned says that a release has failed for good, after which whoever waits in this
 	// process may take the row: it is not to be handed over any more, or somebody who waits
 	// would be taken out of the line for nothing. It goes by the turn, too.
@@ -165,13 +164,22 @@ func (l *Lease) prolong(ctx context.Context) error {
 	return err
 }
 
-// preserve puts off the deletion of a row that a slow clock has written before it was known to be
-// slow: nothing else writes that of a lease of its own unless its holder does.
-func (l *Lease) preserve(ctx context.Context) error {
-	if !l.client.isShort(l.kept(), l.client.calendar(), l.length, l.fence) {
+// complete writes what a client could not know whose first request has granted a lease of its own, and
+// the answer has told: when the lease ends, without which nobody who has not seen it could ever tell, and
+// when to delete the row, if the clock is slow. Nothing else writes these unless the holder does.
+func (l *Lease) complete(ctx context.Context, row table.Item) error {
+	c := l.client
+	send := l.prolong
+	switch _, ends := row[attrExpires]; {
+	case !ends && c.until(c.offset(), c.clock.instant(), l.length) > 0:
+		send = func(ctx context.Context) error {
+			_, err := l.writeBeat(ctx)
+			return err
+		}
+	case !c.isShort(l.kept(), c.calendar(), l.length, l.fence):
 		return nil
 	}
-	return l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error { return l.prolong(ctx) })
+	return c.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error { return send(ctx) })
 }
 
 // cause is why the lease ended; nil while it goes on. One that was asked back first, and lost then,
@@ -227,7 +235,9 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		unclear = unclear || table.MayHaveApplied(err)
 		return err
 	})
-	l.parted = l.parted || unclear
+	if unclear {
+		l.parted.Store(true)
+	}
 	if unasked && unclear {
 		l.overdue.Store(true)
 	}
@@ -257,15 +267,13 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		p.keep(false)
 		l.stolen()
 		return wrap("release", failed.Err)
-	case p.heir != nil && isString(failed.Item[attrNonce], p.nonce):
-		// An earlier attempt was applied and its answer lost, perhaps one of an earlier call.
-		p.start = append(p.heir.acquisition.doubts(), p.request()).of(failed.Item).instant
-		p.kept = l.client.deletionOf(failed.Item, p.start.mono)
+	case p.recognise(failed.Item):
 		p.done()
 	case p.heir == nil:
 		p.done() // by an earlier attempt, whoever may have acquired since
 	default:
-		p.keep(false)
+		// Should the row name the heir all the same, it looks, and finds out what that means.
+		p.keep(isString(failed.Item[attrNonce], p.nonce))
 		l.gaveBack()
 	}
 	if !unasked && l.overdue.Load() { // by an attempt whose answer was lost
@@ -289,7 +297,7 @@ func (l *Lease) orphan(alone bool) {
 func (l *Lease) goneSince(item table.Item) bool {
 	fence, err := fenceOf(item)
 	forced, ok := numberOf(item[attrForcedFence])
-	return l.parted && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
+	return l.parted.Load() && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
 		l.term.cause() == nil && !errors.Is(l.cause(), ErrLost)
 }
 
@@ -298,6 +306,15 @@ func (l *Lease) goneSince(item table.Item) bool {
 func (l *Lease) isOvertaken(item table.Item) bool {
 	fence, err := fenceOf(item)
 	return isString(item[attrNonce], l.nonce) && err == nil && fence > l.fence
+}
+
+// overtaken books that its row was another acquisition's in between.
+func (l *Lease) overtaken(item table.Item) {
+	if l.goneSince(item) {
+		l.gaveBack()
+	} else {
+		l.stolen()
+	}
 }
 
 // gaveBack books that the row does not name this lease any more.

@@ -17,6 +17,7 @@ type parting struct {
 	nonce  string   // the heir's: it may take another one as soon as it is back in the line
 	data   Data     // what the row has then
 	kept   deletion // and when it is deleted
+	handed int      // how often in a row the lock is handed over then
 	commit bool     // the holder has asked for it, with what it has written
 
 	counted bool // Close waits for it
@@ -27,7 +28,7 @@ type parting struct {
 // taken, and followed by done or keep; by abort in any case.
 func (l *Lease) part(commits bool) *parting {
 	c := l.client
-	p := &parting{lease: l, start: c.clock.instant(), commit: commits}
+	p := &parting{lease: l, start: c.clock.instant(), handed: l.handed + 1, commit: commits}
 	planned := false
 	defer func() {
 		if !planned { // a panic of something of the application's: nothing was sent
@@ -87,8 +88,26 @@ func (p *parting) reserve() bool {
 	return true
 }
 
+// recognise says that a row names the heir by a request that it knows of, from which its lease is
+// counted then: by an attempt of this hand-over whose answer was lost, by one of an earlier call, or by
+// a request of the heir's own that has found the row free.
+func (p *parting) recognise(item table.Item) bool {
+	if p.heir == nil || !isString(item[attrNonce], p.nonce) || !isNumber(item[attrFence], p.lease.fence+1) {
+		return false
+	}
+	if p.under != nil && !isString(item[attrSession], p.under.id) {
+		return false
+	}
+	by, known := p.heir.acquisition.knows(item)
+	if known {
+		p.start, p.handed = by.instant, by.handed
+		p.kept = p.lease.client.deletionOf(item, p.start.mono)
+	}
+	return known
+}
+
 // request is what the heir knows of the hand-over, should the row name it.
-func (p *parting) request() doubt { return doubt{instant: p.start, handed: p.lease.handed + 1} }
+func (p *parting) request() doubt { return doubt{instant: p.start, handed: p.handed} }
 
 // abort is keep, where a panic has come before that and done.
 func (p *parting) abort() {
@@ -100,8 +119,10 @@ func (p *parting) abort() {
 // failed takes in that a commit has failed.
 func (p *parting) failed(err error) {
 	unclear := mayHaveApplied(err)
-	p.lease.parted = p.lease.parted || unclear
-	p.lease.unsure = p.lease.unsure || unclear
+	if unclear {
+		p.lease.parted.Store(true)
+		p.lease.unsure = true
+	}
 	p.keep(unclear)
 }
 
@@ -153,7 +174,10 @@ func (p *parting) done() {
 	defer l.client.work.Done()
 	defer p.unreserve()
 	next := p.heir.acquisition.lease(l.fence+1, p.start, p.under).with(p.data)
-	next.handed, next.path, next.deletion = l.handed+1, pathHandedOver, p.kept
+	next.handed, next.path, next.deletion = p.handed, pathFree, p.kept
+	if p.handed > 0 {
+		next.path = pathHandedOver
+	}
 	l.client.room.handed(next)
 	l.gaveBack() // told before the next one is
 	begun := false

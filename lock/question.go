@@ -114,6 +114,7 @@ func (c *Client) ask(ctx context.Context, id string, list ...question) (*session
 
 // answer acts on what was asked and returns what the next renewal can take back.
 func (s *session) answer(asked []string) (handled []string) {
+	var held []heldQuestion
 	for _, text := range asked {
 		q, ok := parseQuestion(text)
 		if !ok {
@@ -127,12 +128,57 @@ func (s *session) answer(asked []string) (handled []string) {
 			if !s.reclaim(q) {
 				continue // it stays in the set, and comes back with the next renewal
 			}
+		case q.kind == askOwned && l != nil:
+			held = append(held, heldQuestion{q, l, text})
+			continue
 		case q.kind == askRelease && l != nil:
 			l.revoke()
 		case q.kind == tellTaken && l != nil:
 			l.stolen()
 		}
 		handled = append(handled, text)
+	}
+	return append(handled, s.attest(held)...)
+}
+
+// heldQuestion is askOwned about a lease that the session has.
+type heldQuestion struct {
+	question
+
+	lease *Lease
+	text  string
+}
+
+// attest answers that leases are held, having seen that their rows still say so: an acquisition may
+// have come in late once more under a nonce that is known yet, and nobody would ask again once it is
+// not. It returns what can be taken back.
+//
+// Cost: one read unit for each.
+func (s *session) attest(list []heldQuestion) (handled []string) {
+	if len(list) == 0 {
+		return nil
+	}
+	ctx, cancel := s.spare()
+	if ctx == nil {
+		return nil
+	}
+	defer cancel()
+	rows := make([]keys.Key, len(list))
+	for i, q := range list {
+		rows[i] = q.lease.key
+	}
+	items, err := s.client.table.BatchGet(ctx, rows, true)
+	if err != nil && (ctx.Err() != nil || s.client.table.Retryable(err)) {
+		return nil // they stay in the set
+	}
+	for i, q := range list {
+		if err == nil && q.lease.isOvertaken(items[i]) {
+			q.lease.overtaken(items[i])
+			if !s.reclaim(q.question) {
+				continue // nobody knows the nonce any more: it comes back
+			}
+		}
+		handled = append(handled, q.text)
 	}
 	return handled
 }

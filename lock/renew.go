@@ -37,15 +37,10 @@ func (l *Lease) nextBeat() (int64, instant) {
 // renewOnce sends one renewal.
 func (l *Lease) renewOnce(ctx context.Context) error {
 	c := l.client
-	beat, start := l.nextBeat()
-	d := c.putOff(l.kept(), l.length, l.fence)
-	err := c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), d.epoch()))
+	start, err := l.writeBeat(ctx)
 	var failed *table.ConditionError
 	switch {
-	case err == nil, errors.Is(err, errOwnBeat):
-		// Ours either way: nobody else writes beats under this nonce, and what the row
-		// has began no earlier than this attempt.
-		l.keep(d)
+	case err == nil:
 		left := l.term.remaining()
 		if !l.term.extend(start) {
 			return l.cause()
@@ -58,6 +53,21 @@ func (l *Lease) renewOnce(ctx context.Context) error {
 	l.term.failed(err)
 	c.instruments.renewalFailed(ctx, err)
 	return err
+}
+
+// writeBeat writes a beat, the end of a lease that begins at start, and when to delete the row.
+func (l *Lease) writeBeat(ctx context.Context) (start instant, err error) {
+	c := l.client
+	beat, start := l.nextBeat()
+	d := c.putOff(l.kept(), l.length, l.fence)
+	err = c.table.Write(ctx, c.rows.renew(l.key, l.nonce, l.fence, beat, c.until(c.offset(), start, l.length), d.epoch()))
+	if err == nil || errors.Is(err, errOwnBeat) {
+		// Ours either way: nobody else writes beats under this nonce, and what the row has began
+		// no earlier than this attempt.
+		l.keep(d)
+		return start, nil
+	}
+	return start, err
 }
 
 // errOwnBeat says that the row already has the beat that was to be written, or a later one.

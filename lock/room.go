@@ -85,16 +85,9 @@ func (r *room) leave(w *waiter) *Lease {
 	w.gone = true
 	key := w.acquisition.key
 	if c := r.contests[key]; c != nil {
-		for i, other := range c.queue {
-			if other != w {
-				continue
-			}
-			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
-			if c.trying == w {
-				c.trying = nil
-				c.next = r.client.clock.Now()
-			}
-			break
+		if c.remove(w) && c.trying == w {
+			c.trying = nil
+			c.next = r.client.clock.Now()
 		}
 		if c.empty() {
 			delete(r.contests, key)
@@ -148,8 +141,9 @@ func (r *room) watch(id string) *sessionWatch {
 	return w
 }
 
-// acquired takes in that the waiter who was told to try has got the lock.
-func (r *room) acquired(l *Lease) {
+// acquired takes in that the waiter who was told to try has got the lock. It is nobody's heir any
+// more, though it has yet to leave: what would be handed to it is what it holds.
+func (r *room) acquired(w *waiter, l *Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.contests[l.key]
@@ -157,9 +151,11 @@ func (r *room) acquired(l *Lease) {
 		return
 	}
 	c.trying = nil
-	if len(c.queue) > 1 || len(c.onlookers) > 0 { // somebody besides the one who has got it
-		r.held(l)
+	if c.remove(w); c.empty() {
+		delete(r.contests, l.key)
+		return
 	}
+	r.held(l)
 }
 
 // handed takes in that the row names the lease of an heir now. The next in line may be

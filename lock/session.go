@@ -74,6 +74,7 @@ type session struct {
 	// Of the goroutine only:
 	beat      int64 // the last one used
 	kept      deletion
+	ends      bool     // the row says when the session ends
 	refreshed keys.Key // the lock whose row was tried last
 	freed     keys.Key // of orphans, likewise
 
@@ -142,7 +143,8 @@ func (s *session) renewal(start instant, beat int64) []table.Change {
 	s.kept = c.putOff(s.kept, c.config.Lease, 0)
 	changes := make([]table.Change, 0, 8)
 	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(s.kept.epoch()))
-	if until := c.until(c.offset(), start, c.config.Lease); until > 0 {
+	until := c.until(c.offset(), start, c.config.Lease)
+	if s.ends = until > 0; s.ends {
 		return append(changes, table.Attr(attrExpires).Set(until))
 	}
 	return append(changes, table.Attr(attrExpires).Remove())
@@ -154,9 +156,7 @@ func (s *session) keep() {
 	c := s.client
 	period := c.config.Lease / 4
 	var handled, again []string // what was answered, and what of that is asked again
-	// Counted from when the term was begun or renewed: an answer that came late has used up
-	// part of it already.
-	for s.pause(max(c.clock.jitter(period)-s.term.age(), period/10)) && !s.retireIfIdle() {
+	for s.pause(s.untilRenewal(period)) && !s.retireIfIdle() {
 		ask, ok := s.renew(handled)
 		if !ok {
 			break
@@ -172,6 +172,19 @@ func (s *session) keep() {
 	if s.term.ctx.Err() == nil {
 		s.close()
 	}
+}
+
+// untilRenewal is how long to wait before the next renewal. It is counted from when the term was begun
+// or renewed: an answer that came late has used up part of it already. Where that answer has told what
+// the client could not know when it asked, the row soon says when the session ends: should the process
+// die before it does, nobody who has not watched it could tell.
+func (s *session) untilRenewal(period time.Duration) time.Duration {
+	c := s.client
+	left := max(c.clock.jitter(period)-s.term.age(), period/10)
+	if !s.ends && c.until(c.offset(), c.clock.instant(), c.config.Lease) > 0 {
+		return min(left, minPoll)
+	}
+	return left
 }
 
 // pause waits until the next renewal; false where there is to be none any more.

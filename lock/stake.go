@@ -38,12 +38,19 @@ type doubts []doubt
 // of is the one that has written a row, going by when that says that it was acquired; else
 // the first, since a lease may well be taken to have begun too early. There is one at least.
 func (d doubts) of(item table.Item) doubt {
-	for _, one := range d {
-		if isNumber(item[attrAcquired], one.wall.UnixMilli()) {
-			return one
-		}
+	if one, ok := d.wrote(item); ok {
+		return one
 	}
 	return d[0]
+}
+
+// wrote is the one that has written a row, if the row says so.
+func (d doubts) wrote(item table.Item) (one doubt, ok bool) {
+	i := slices.IndexFunc(d, func(one doubt) bool { return isNumber(item[attrAcquired], one.wall.UnixMilli()) })
+	if i < 0 {
+		return doubt{}, false
+	}
+	return d[i], true
 }
 
 // sending takes in a request that is about to be sent. Those that lie back further than the lease
@@ -73,10 +80,16 @@ func (k *stake) doubts() doubts {
 }
 
 // written is the request that has written a row which names this acquisition.
-func (k *stake) written(item table.Item) doubt {
+func (k *stake) written(item table.Item) doubt { return k.requests().of(item) }
+
+// knows is written, if there is such a request.
+func (k *stake) knows(item table.Item) (doubt, bool) { return k.requests().wrote(item) }
+
+// requests are those that may have written a row.
+func (k *stake) requests() doubts {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return append(slices.Clone(k.sent), k.unclear...).of(item)
+	return append(slices.Clone(k.sent), k.unclear...)
 }
 
 // keep ends what a try, or a hand-over, has reserved, unless it leaves a doubt: then letGo does.

@@ -313,11 +313,64 @@ func TestColdClientNeitherWritesNorUsesRecordedEnds(t *testing.T) {
 		require.NoError(t, err)
 		r, err := cold.Inspect(ctx, lock.Name("other"))
 		require.NoError(t, err)
-		assert.True(t, r.Until().IsZero())
-		require.NoError(t, l.Renew(ctx))
+		assert.Equal(t, time.Now().Add(time.Minute).UTC(), r.Until(), "known by the answer")
+		require.NoError(t, l.Release(ctx))
+		off := w.cold(lock.Config{HomeRegion: w.table.Region(), Logger: quiet.Logger}, at(-time.Hour))
+		_, err = off.Acquire(ctx, lock.Name("other"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
 		r, err = cold.Inspect(ctx, lock.Name("other"))
 		require.NoError(t, err)
-		assert.Equal(t, time.Now().Add(time.Minute).UTC(), r.Until(), "known by now")
+		assert.True(t, r.Until().IsZero())
+	})
+}
+
+// The first request of a client does not know the time, and says nothing of when its lease ends. Soon
+// after it does: the process may die, and nobody who does not wait could ever tell that it has.
+func TestFirstLockOfAProcessThatDies(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				other := w.client(lock.Config{})
+				l, err := other.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx)) // the row is there: the first request takes it
+				way := &line{to: w.engine.HTTPClient()}
+				c, err := lock.New(w.openOver(way, table.Schema{Name: "app"}), lock.Config{HomeRegion: w.table.Region(), Logger: quiet.Logger})
+				require.NoError(t, err)
+				defer func() { _ = c.Close(ctx) }()
+				_, err = c.TryAcquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				time.Sleep(100 * time.Millisecond)
+				way.cut(hung)
+				time.Sleep(time.Minute + 3*time.Second)
+				_, err = other.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// A session that has proved to live is not known to for longer than that says, wherever the clock is set.
+func TestSessionIsNotKnownToLiveForEver(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way, fast := &line{to: w.engine.HTTPClient()}, &wallClock{by: time.Hour}
+		holder := w.clientOver(way, quiet)
+		c := w.client(quiet, table.WithClock(fast.now))
+		_, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		// A look that lags behind does not find the holder's session, which proves to live then.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem", Writes: 1000})
+		waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		w.engine.ClearFaults()
+		fast.jump(-time.Hour)
+		time.Sleep(20 * time.Second)
+		way.cut(hung)
+		time.Sleep(30 * time.Second)
+		_, err = c.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
 	})
 }
 

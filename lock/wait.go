@@ -43,7 +43,7 @@ func (a *acquisition) wait(ctx context.Context) (lease *Lease, err error) {
 	}
 	switch {
 	case lease != nil:
-		room.acquired(lease)
+		room.acquired(w, lease)
 	case errors.Is(err, ErrHeld):
 		room.refused(w, &a.seen)
 		lease, err = a.listen(ctx, w)
@@ -74,7 +74,7 @@ func (a *acquisition) listen(ctx context.Context, w *waiter) (*Lease, error) {
 		lease, err := a.takeOver(ctx, n.ended)
 		switch {
 		case err == nil:
-			room.acquired(lease)
+			room.acquired(w, lease)
 			return lease, nil
 		case !errors.Is(err, ErrHeld):
 			return nil, err

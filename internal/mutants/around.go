@@ -144,6 +144,18 @@ func around() []Mutant {
 			New:    `if now, ok = s.client.clock.wall(), true; !ok {`,
 		},
 		{
+			Name: "run-of-a-release-after-a-revocation", Part: Around, File: every,
+			Breaks: "runs an interval again and again whose job has released the lock when that was asked back",
+			Old:    `(alive || askedBack)`,
+			New:    `(alive || askedBack && cause == nil)`,
+		},
+		{
+			Name: "alive-by-the-wall-clock", Part: Around, File: client,
+			Breaks: "knows a session to live for as long as the clock was ahead",
+			Old:    `return c.clock.since(s.at) > s.lease`,
+			New:    `return c.clock.wall().Sub(s.at.wall) > s.lease`,
+		},
+		{
 			Name: "close-lets-waiters-wait", Part: Around, File: client,
 			Breaks: "ends no waiting before everything is closed",
 			Old:    "\tc.close()\n\tdefer c.instruments.stop()\n",

@@ -50,8 +50,8 @@ func guarding() []Mutant {
 		{
 			Name: "unclear-commit-is-forgotten", Part: Guarding, File: "lock/parting.go",
 			Breaks: "takes a lock for stolen that a commit without an answer has released, once others have had it",
-			Old:    `p.lease.parted = p.lease.parted || unclear`,
-			New:    `p.lease.parted = p.lease.parted && unclear`,
+			Old:    "\t\tp.lease.parted.Store(true)\n\t\tp.lease.unsure = true",
+			New:    "\t\tp.lease.unsure = true",
 		},
 		{
 			Name: "pending-commit-is-refused", Part: Guarding, File: guard,

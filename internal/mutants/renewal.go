@@ -86,7 +86,7 @@ func renewal() []Mutant {
 			Name: "fixed-renewal-from-answer", Part: Renewal, File: "lock/renew.go",
 			Breaks: "counts a renewed lease of its own from the answer instead of before the request",
 			Old:    `if !l.term.extend(start) {`,
-			New:    `if !l.term.extend(c.clock.instant()) {`,
+			New:    `if start = c.clock.instant(); !l.term.extend(start) {`,
 		},
 		{
 			Name: "late-grant-given-out", Part: Renewal, File: lease,
@@ -239,10 +239,22 @@ func renewal() []Mutant {
 			New:    `ttl: c.deleteAfter(a.length, fence),`,
 		},
 		{
-			Name: "held-row-of-a-slow-clock", Part: Renewal, File: "lock/acquire.go",
+			Name: "held-row-of-a-slow-clock", Part: Renewal, File: lease,
 			Breaks: "leaves a lease of its own with the time to live of a clock that was not known to be slow",
-			Old:    `err = l.preserve(ctx)`,
-			New:    ``,
+			Old:    `case !c.isShort(l.kept(), c.calendar(), l.length, l.fence):`,
+			New:    `default:`,
+		},
+		{
+			Name: "first-lease-without-an-end", Part: Renewal, File: lease,
+			Breaks: "leaves the first lease of its own of a process without an end",
+			Old:    `case !ends && c.until(`,
+			New:    `case ends && c.until(`,
+		},
+		{
+			Name: "first-session-without-an-end", Part: Renewal, File: "lock/session.go",
+			Breaks: "leaves the first session of a process without an end until it is renewed",
+			Old:    `if !s.ends && c.until(`,
+			New:    `if s.ends && s.term == nil && c.until(`,
 		},
 		{
 			Name: "calendar-jumps", Part: Renewal, File: clock,

@@ -29,10 +29,16 @@ func waiting() []Mutant {
 			New:    "",
 		},
 		{
-			Name: "own-hand-over-ignored", Part: Waiting, File: "lock/lease.go",
+			Name: "own-hand-over-ignored", Part: Waiting, File: parting,
 			Breaks: "does not recognise a hand-over whose answer was lost",
-			Old:    `case p.heir != nil && isString(failed.Item[attrNonce], p.nonce):`,
-			New:    `case p.heir != nil && isString(failed.Item[attrNonce], l.nonce):`,
+			Old:    `if p.heir == nil || !isString(item[attrNonce], p.nonce) ||`,
+			New:    `if p.heir == nil || !isString(item[attrNonce], p.lease.nonce) ||`,
+		},
+		{
+			Name: "acquirer-stays-in-line", Part: Waiting, File: "lock/room.go",
+			Breaks: "hands a lock over to somebody who has just acquired it, and frees it then",
+			Old:    "if c.remove(w); c.empty() {\n\t\tdelete(r.contests, l.key)\n",
+			New:    "if len(c.queue) == 1 {\n",
 		},
 		{
 			Name: "hand-overs-counted-anew", Part: Waiting, File: "lock/acquire.go",
