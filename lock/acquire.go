@@ -330,32 +330,50 @@ func (a *acquisition) grant(start instant, s *session, o offset, fence int64) gr
 // granted makes a lease of a row that names this acquisition. by is the request that wrote
 // it, or an earlier one that may have.
 func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s *session) (lease *Lease, err error) {
-	l := a.lease(0, by.instant, s).with(dataOf(item))
-	l.deletion = a.client.deletionOf(item, l.written)
+	l := a.named(item, by, s)
 	defer func() {
 		if lease == nil { // refused, or something of the application's has panicked
 			err = join(err, l.giveBack(ctx))
 		}
 	}()
+	if err = a.settle(ctx, l, item); err == nil {
+		err = l.beginFor(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// named is granted without what may take requests: settle is next.
+func (a *acquisition) named(item table.Item, by doubt, s *session) *Lease {
+	l := a.lease(0, by.instant, s).with(dataOf(item))
+	l.deletion, l.handed = a.client.deletionOf(item, l.written), by.handed
+	return l
+}
+
+// settle gives a lease its fence, and its row what could not be known when it was written.
+//
+// Cost: one conditional write where the fence was wrong, and one for Lease.complete.
+func (a *acquisition) settle(ctx context.Context, l *Lease, item table.Item) (err error) {
 	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)
 	}
-	if err == nil && s == nil {
+	if err == nil && l.session == nil {
 		err = l.complete(ctx, item)
 	}
-	if l.path = a.path(item, l.fence); by.handed > 0 {
-		l.handed, l.path = by.handed, pathHandedOver
+	if l.path = a.path(item, l.fence); l.handed > 0 {
+		l.path = pathHandedOver
 	}
-	switch {
-	case err != nil:
-	case ctx.Err() != nil: // nobody is waiting for it any more
-		err = causeOf(ctx)
-	default:
-		if err = l.begin(); err == nil {
-			return l, nil
-		}
+	return err
+}
+
+// beginFor is begin, for whoever still waits for the lease.
+func (l *Lease) beginFor(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return causeOf(ctx)
 	}
-	return nil, err
+	return l.begin()
 }
 
 // path tells a takeover from a lock that was free: a holder that has released is named by

@@ -29,8 +29,9 @@ const MaxTargets = table.MaxOps
 //
 // Cost, for n locks of which all are free: a transaction of 2n write units, and n read units
 // in one request, since a transaction returns no fences. A single lock costs what Acquire
-// costs. While waiting, half a read unit per look at each lock that stands in the way and
-// at its holder's session; and a transaction once each of them could be had.
+// costs. Where they are Fixed, and no answer has told the client the time before, a write for each
+// records when they end. While waiting, half a read unit per look at each lock that stands in
+// the way and at its holder's session; and a transaction once each of them could be had.
 func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.acquireAll(ctx, targets, opts, (*acquisition).wait, (*gathering).wait)
 	return b, wrap("acquire all", err)
@@ -40,8 +41,8 @@ func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Optio
 // returns a *HeldAllError, which lists all that stand in the way.
 //
 // Cost: a transaction of 2n write units for n locks, whether it succeeds or not, and n read
-// units where it does. Once more, after a write per session, where all that stand in the
-// way may be long dead.
+// units where it does, and a write for each where AcquireAll sends these. Once more, after a
+// write per session, where all that stand in the way may be long dead.
 func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.acquireAll(ctx, targets, opts, (*acquisition).tryOnce, (*gathering).once)
 	return b, wrap("try acquire all", err)
@@ -432,7 +433,7 @@ func (g *gathering) refused(failed []*table.ConditionError, s *session) (own boo
 
 // granted makes leases of rows that name this gathering. Their fences are read.
 //
-// Cost: n read units for n locks, in one request.
+// Cost: n read units for n locks, in one request, and what settling them takes.
 func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err error) {
 	c := g.client
 	var items []table.Item
@@ -454,17 +455,24 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 		if b != nil {
 			return
 		}
-		// What has no lease yet is taken back by abandon.
 		for _, failed := range each(leases, func(l *Lease) error { return l.giveBack(ctx) }) {
 			err = join(err, failed)
 		}
 	}()
+	at := map[*Lease]int{}
 	for i, a := range g.list {
-		l, err := a.granted(ctx, items[i], began, s)
+		l := a.named(items[i], began, s)
+		leases, at[l] = append(leases, l), i
+	}
+	for _, err := range each(leases, func(l *Lease) error { return g.list[at[l]].settle(ctx, l, items[at[l]]) }) {
 		if err != nil {
 			return nil, err
 		}
-		leases = append(leases, l)
+	}
+	for _, l := range leases {
+		if err := l.beginFor(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for _, l := range leases {
 		c.room.handed(l)

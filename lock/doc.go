@@ -134,10 +134,11 @@
 //	                               all locks that are waited write after a lease, to ask
 //	                               for (100 of them and of   a session whether it really
 //	                               sessions), 1 to 3 per s   holds (up to 32 of its locks),
-//	                                                         and 1 read for it to see
+//	                                                         and 2 reads for it to see
 //	taking over from a session     2 UpdateItem              2 writes
 //	AcquireAll of n, free          1 TransactWriteItems, 1   2n writes, n reads
 //	                               BatchGetItem
+//	... cold client, HomeRegion    n UpdateItem more if Fixed  n writes more
 //	TryAcquireAll of n, held       1 TransactWriteItems      2n writes
 //	... all holders long dead      2 TransactWriteItems, 1   4n writes, 1 per session, n
 //	                               UpdateItem per session,   reads

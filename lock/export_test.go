@@ -37,6 +37,13 @@ func Heirs(c *Client, key keys.Key) int {
 	return 0
 }
 
+// Looking says whether the client has a goroutine that looks at locks.
+func Looking(c *Client) bool {
+	c.room.mu.Lock()
+	defer c.room.mu.Unlock()
+	return c.room.looking
+}
+
 // HandOver hands a lock to whoever waits for it in its process, and stops where the row names
 // the heir already, and nothing in the process either of them.
 func HandOver(ctx context.Context, l *Lease) (finish func(), err error) {

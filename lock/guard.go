@@ -15,7 +15,16 @@ import (
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return l.client.rows.guard(l.key, l.nonce, l.fence)
+	return l.client.rows.guard(l.key, l.nonce, l.fence).Explain(func(table.Item) error { return l.wasTaken() })
+}
+
+// wasTaken is ErrStolen once the row was found to name somebody else. It may say that it was released
+// since then: a ghost under this nonce was.
+func (l *Lease) wasTaken() error {
+	if l.taken.Load() {
+		return ErrStolen
+	}
+	return nil
 }
 
 // Write applies operations, all or none, and only if the lock is still held: DynamoDB
@@ -127,6 +136,9 @@ func (r refusal) Unwrap() error { return r.error }
 
 // notNamed takes in what it means that the row does not name this lease, and returns it.
 func (l *Lease) notNamed(meaning error) error {
+	if err := l.wasTaken(); err != nil {
+		return err
+	}
 	if errors.Is(meaning, ErrReleased) {
 		l.gaveBack()
 		return l.given() // whether a commit did it cannot always be told

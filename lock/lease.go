@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -45,8 +46,9 @@ type Lease struct {
 	// turn is held while a guarded write or the release is under way: two transactions
 	// that check one row conflict with each other.
 	turn chan struct{}
-	// parted says that a release, or a commit, may have been applied whose answer was lost.
-	parted atomic.Bool
+	// parted says that a release, or a commit, may have been applied whose answer was lost;
+	// it is read and written with the turn taken.
+	parted bool
 	// orphaned says that a release has failed for good, after which whoever waits in this
 	// process may take the row: it is not to be handed over any more, or somebody who waits
 	// would be taken out of the line for nothing. It goes by the turn, too.
@@ -63,6 +65,8 @@ type Lease struct {
 	// forestalled says that Close gave the lock up, or may have, after such a commit, which the
 	// holder must not take for applied then; it counts once released is set.
 	forestalled atomic.Bool
+	// taken says that the row was found to name somebody else, whatever it says since.
+	taken atomic.Bool
 	// committed says that a commit is known to have succeeded.
 	committed atomic.Bool
 	// measured says that the hold time was.
@@ -235,9 +239,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		unclear = unclear || table.MayHaveApplied(err)
 		return err
 	})
-	if unclear {
-		l.parted.Store(true)
-	}
+	l.parted = l.parted || unclear
 	if unasked && unclear {
 		l.overdue.Store(true)
 	}
@@ -248,6 +250,9 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 	if errors.As(err, &failed) && l.isOvertaken(failed.Item) {
 		// Should this fail, whoever waits has it freed.
 		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length)
+	}
+	if failed != nil {
+		failed.Err = cmp.Or(l.wasTaken(), failed.Err)
 	}
 	switch {
 	case err == nil: // the row has named the lease until now, whatever was tried before
@@ -297,7 +302,7 @@ func (l *Lease) orphan(alone bool) {
 func (l *Lease) goneSince(item table.Item) bool {
 	fence, err := fenceOf(item)
 	forced, ok := numberOf(item[attrForcedFence])
-	return l.parted.Load() && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
+	return l.parted && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
 		l.term.cause() == nil && !errors.Is(l.cause(), ErrLost)
 }
 
@@ -308,13 +313,21 @@ func (l *Lease) isOvertaken(item table.Item) bool {
 	return isString(item[attrNonce], l.nonce) && err == nil && fence > l.fence
 }
 
-// overtaken books that its row was another acquisition's in between.
-func (l *Lease) overtaken(item table.Item) {
+// overtaken books that its row was another acquisition's in between; false where a write is under way,
+// which may hear of that itself.
+func (l *Lease) overtaken(item table.Item) bool {
+	select {
+	case l.turn <- struct{}{}:
+		defer l.endTurn()
+	default:
+		return false
+	}
 	if l.goneSince(item) {
 		l.gaveBack()
 	} else {
 		l.stolen()
 	}
+	return true
 }
 
 // gaveBack books that the row does not name this lease any more.
@@ -328,6 +341,7 @@ func (l *Lease) gaveBack() {
 
 // stolen books that the row names somebody else, or is gone.
 func (l *Lease) stolen() {
+	l.taken.Store(true)
 	l.end(ErrStolen)
 	l.forget()
 }

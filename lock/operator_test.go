@@ -450,6 +450,14 @@ func (w *world) ghosted(ctx context.Context, op *lock.Client, l *lock.Lease, com
 // its nonce again: that gives the old lease nothing back.
 func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 	for _, does := range []string{"write", "guard", "set data", "commit", "release"} {
+		ghostGivesNothingBack(t, does, false)
+		ghostGivesNothingBack(t, does, true) // the ghost was freed, for somebody who has waited for it
+	}
+}
+
+func ghostGivesNothingBack(t *testing.T, does string, freed bool) {
+	t.Helper()
+	t.Run(fmt.Sprintf("%s, freed %v", does, freed), func(t *testing.T) {
 		virtual(t, func(ctx context.Context, w *world) {
 			c, op := w.client(lock.Config{}), w.client(lock.Config{})
 			w.engine.ResetRequests()
@@ -458,6 +466,11 @@ func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 			require.NoError(t, err)
 			w.ghosted(ctx, op, l, 70*time.Second)
 			require.NoError(t, context.Cause(l.Context()), "nobody has told the holder")
+			if freed {
+				_, err := op.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrLost)
+			}
 			switch does {
 			case "write":
 				require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
@@ -473,10 +486,10 @@ func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 				require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
 				r, err := op.Inspect(ctx, lock.Name("report"))
 				require.NoError(t, err)
-				require.False(t, r.Held(), "nobody holds it")
+				require.Equal(t, freed, r.Held(), "nobody holds it, or who has waited")
 			}
 		})
-	}
+	})
 }
 
 // Nor can it be handed over, by a holder that nobody has told, to somebody who has not looked since.

@@ -119,10 +119,8 @@ func (p *parting) abort() {
 // failed takes in that a commit has failed.
 func (p *parting) failed(err error) {
 	unclear := mayHaveApplied(err)
-	if unclear {
-		p.lease.parted.Store(true)
-		p.lease.unsure = true
-	}
+	p.lease.parted = p.lease.parted || unclear
+	p.lease.unsure = p.lease.unsure || unclear
 	p.keep(unclear)
 }
 

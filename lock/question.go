@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -168,14 +169,19 @@ func (s *session) attest(list []heldQuestion) (handled []string) {
 		rows[i] = q.lease.key
 	}
 	items, err := s.client.table.BatchGet(ctx, rows, true)
-	if err != nil && (ctx.Err() != nil || s.client.table.Retryable(err)) {
-		return nil // they stay in the set
+	var unread []keys.Key
+	if busy := (*table.UnprocessedError)(nil); errors.As(err, &busy) {
+		unread = busy.Keys
+	} else if err != nil && (ctx.Err() != nil || s.client.table.Retryable(err)) {
+		unread = rows
 	}
 	for i, q := range list {
-		if err == nil && q.lease.isOvertaken(items[i]) {
-			q.lease.overtaken(items[i])
-			if !s.reclaim(q.question) {
-				continue // nobody knows the nonce any more: it comes back
+		switch {
+		case slices.Contains(unread, rows[i]):
+			continue // it stays in the set
+		case i < len(items) && q.lease.isOvertaken(items[i]):
+			if !q.lease.overtaken(items[i]) || !s.reclaim(q.question) {
+				continue // it comes back, and nobody knows the nonce any more
 			}
 		}
 		handled = append(handled, q.text)

@@ -153,6 +153,7 @@ func (r *room) acquired(w *waiter, l *Lease) {
 	c.trying = nil
 	if c.remove(w); c.empty() {
 		delete(r.contests, l.key)
+		r.changed()
 		return
 	}
 	r.held(l)
@@ -201,6 +202,7 @@ func (r *room) heir(l *Lease) *waiter {
 	c.queue = c.queue[1:]
 	if c.empty() {
 		delete(r.contests, l.key)
+		r.changed()
 	}
 	return w
 }

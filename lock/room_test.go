@@ -185,3 +185,27 @@ func TestLookThatWasRepeatedIsLookedAt(t *testing.T) {
 		assert.Equal(t, 2, looks)
 	})
 }
+
+// Nobody looks any more once the last waiter has got its lock, whether it tried or was handed it.
+func TestLookingEndsWithTheLastWaiter(t *testing.T) {
+	for name, own := range map[string]bool{"another process's": false, "its own": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, holder := w.client(lock.Config{}), w.client(lock.Config{})
+				if own {
+					holder = c
+				}
+				w.latency(20 * time.Millisecond)
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				next := acquireAsync(ctx, c, lock.Name("report"))
+				time.Sleep(10 * time.Second)
+				require.True(t, lock.Looking(c))
+				require.NoError(t, l.Release(ctx))
+				require.NotNil(t, <-next)
+				time.Sleep(time.Second)
+				assert.False(t, lock.Looking(c))
+			})
+		})
+	}
+}

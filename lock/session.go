@@ -120,6 +120,7 @@ func (c *Client) openSession(ctx context.Context) (*session, error) {
 		if err == nil && row.Dead != 0 {
 			err = ErrStolen
 		}
+		s.ends = row.Expires > 0
 		return err
 	})
 	if err != nil {

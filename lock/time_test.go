@@ -350,6 +350,28 @@ func TestFirstLockOfAProcessThatDies(t *testing.T) {
 	}
 }
 
+// Of several locks all ends are recorded at once, and not one after the other.
+func TestFirstLocksOfAProcessAreRecordedTogether(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const n = 100
+		targets := names(n)
+		b, err := w.client(lock.Config{}).AcquireAll(ctx, targets)
+		require.NoError(t, err)
+		require.NoError(t, b.Release(ctx)) // the rows are there
+		w.latency(10 * time.Millisecond)
+		c := w.cold(lock.Config{HomeRegion: w.table.Region()})
+		start := time.Now()
+		_, err = c.AcquireAll(ctx, targets, lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), 200*time.Millisecond)
+		for _, target := range targets {
+			r, err := c.Inspect(ctx, target)
+			require.NoError(t, err)
+			assert.False(t, r.Until().IsZero())
+		}
+	})
+}
+
 // A session that has proved to live is not known to for longer than that says, wherever the clock is set.
 func TestSessionIsNotKnownToLiveForEver(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

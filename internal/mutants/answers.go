@@ -68,14 +68,14 @@ func answers() []Mutant {
 		{
 			Name: "stolen-passes-for-released", Part: Answers, File: lease,
 			Breaks: "reports success of the release of a lock that somebody else has taken",
-			Old:    "return l.parted.Load() && err == nil && fence > l.fence && (!ok || forced < l.fence) &&\n\t\tl.term.cause() == nil",
+			Old:    "return l.parted && err == nil && fence > l.fence && (!ok || forced < l.fence) &&\n\t\tl.term.cause() == nil",
 			New:    `return err == nil && fence > l.fence && (!ok || forced < l.fence)`,
 		},
 		{
 			Name: "unclear-release-is-stolen", Part: Answers, File: lease,
 			Breaks: "takes a lock for stolen that it has released without an answer, once others have had it",
-			Old:    `return l.parted.Load() && err == nil && fence > l.fence`,
-			New:    `return l.parted.Load() && err == nil && fence < l.fence`,
+			Old:    `return l.parted && err == nil && fence > l.fence`,
+			New:    `return l.parted && err == nil && fence < l.fence`,
 		},
 		{
 			Name: "orphans-forgotten", Part: Answers, File: "lock/session.go",
@@ -152,8 +152,8 @@ func answers() []Mutant {
 		{
 			Name: "held-unseen", Part: Answers, File: question,
 			Breaks: "answers that a lock is held without looking whether a late request has taken it since",
-			Old:    `if err == nil && q.lease.isOvertaken(items[i]) {`,
-			New:    `if err != nil && items != nil && q.lease.isOvertaken(items[i]) {`,
+			Old:    `case i < len(items) && q.lease.isOvertaken(items[i]):`,
+			New:    `case i > len(items) && q.lease.isOvertaken(items[i]):`,
 		},
 		{
 			Name: "abandoned-left-behind", Part: Answers, File: acquire,

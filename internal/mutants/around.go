@@ -32,8 +32,8 @@ func around() []Mutant {
 		{
 			Name: "bundle-from-answer", Part: Around, File: all,
 			Breaks: "counts the leases of several locks from the answer instead of before the request",
-			Old:    `a.granted(ctx, items[i], began, s)`,
-			New:    `a.granted(ctx, items[i], doubt{instant: c.clock.instant(), handed: began.handed}, s)`,
+			Old:    `a.named(items[i], began, s)`,
+			New:    `a.named(items[i], doubt{instant: c.clock.instant(), handed: began.handed}, s)`,
 		},
 		{
 			Name: "gathering-keeps-for-ever", Part: Around, File: all,

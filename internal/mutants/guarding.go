@@ -48,10 +48,16 @@ func guarding() []Mutant {
 			New:    "\tp.keep(false)\n}",
 		},
 		{
+			Name: "taken-and-released", Part: Guarding, File: "lock/lease.go",
+			Breaks: "says that a lock was released which was taken by force, once a ghost under its nonce was freed",
+			Old:    `l.taken.Store(true)`,
+			New:    ``,
+		},
+		{
 			Name: "unclear-commit-is-forgotten", Part: Guarding, File: "lock/parting.go",
 			Breaks: "takes a lock for stolen that a commit without an answer has released, once others have had it",
-			Old:    "\t\tp.lease.parted.Store(true)\n\t\tp.lease.unsure = true",
-			New:    "\t\tp.lease.unsure = true",
+			Old:    `p.lease.parted = p.lease.parted || unclear`,
+			New:    `p.lease.parted = p.lease.parted && unclear`,
 		},
 		{
 			Name: "pending-commit-is-refused", Part: Guarding, File: guard,

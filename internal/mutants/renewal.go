@@ -265,8 +265,8 @@ func renewal() []Mutant {
 		{
 			Name: "held-row-refreshed-early", Part: Renewal, File: "lock/acquire.go",
 			Breaks: "writes each row once more with the first renewal, not knowing when it is to be deleted",
-			Old:    `	l.deletion = a.client.deletionOf(item, l.written)`,
-			New:    ``,
+			Old:    `l.deletion, l.handed = a.client.deletionOf(item, l.written), by.handed`,
+			New:    `l.handed = by.handed`,
 		},
 		{
 			Name: "held-row-not-refreshed", Part: Renewal, File: session,

@@ -35,6 +35,12 @@ func waiting() []Mutant {
 			New:    `if p.heir == nil || !isString(item[attrNonce], p.lease.nonce) ||`,
 		},
 		{
+			Name: "looks-for-nobody", Part: Waiting, File: "lock/room.go",
+			Breaks: "goes on with the goroutine that looks when the last waiter has got its lock",
+			Old:    "delete(r.contests, l.key)\n\t\tr.changed()\n\t\treturn",
+			New:    "delete(r.contests, l.key)\n\t\treturn",
+		},
+		{
 			Name: "acquirer-stays-in-line", Part: Waiting, File: "lock/room.go",
 			Breaks: "hands a lock over to somebody who has just acquired it, and frees it then",
 			Old:    "if c.remove(w); c.empty() {\n\t\tdelete(r.contests, l.key)\n",
@@ -43,8 +49,8 @@ func waiting() []Mutant {
 		{
 			Name: "hand-overs-counted-anew", Part: Waiting, File: "lock/acquire.go",
 			Breaks: "forgets how often in a row the lock was handed over where an answer was lost",
-			Old:    `by.handed > 0 {`,
-			New:    `by.handed < 0 {`,
+			Old:    `l.deletion, l.handed = a.client.deletionOf(item, l.written), by.handed`,
+			New:    `l.deletion = a.client.deletionOf(item, l.written)`,
 		},
 		{
 			Name: "handed-over-for-ever", Part: Waiting, File: parting,
