@@ -15,7 +15,8 @@ type Option func(*acquisition) error
 
 // Fixed acquires a lease of the given length, 100 ms to 24 h in whole milliseconds, that is
 // not renewed in the background: for short-lived processes such as serverless functions.
-// Lease.Renew extends it.
+// Lease.Renew extends it. It counts from the request, as any lease: where the answer takes longer, the
+// lock is given back, and the error matches ErrExpired.
 func Fixed(lease time.Duration) Option {
 	return func(a *acquisition) error {
 		if lease < MinFixed || lease > MaxFixed {
@@ -219,7 +220,7 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 	}
 	var lease *Lease
 	var refused error // what is not to be tried again under this nonce: the row may name it
-	reclaimed := false
+	reclaimed, first := false, c.clock.Now()
 	err := c.attempts(ctx, attemptTimeout(a.length), func(attempt context.Context, start instant) error {
 		a.sending(doubt{instant: start}, a.length)
 		item, err := c.table.Apply(attempt, a.op(start, s, e), table.ReturnNew)
@@ -246,6 +247,9 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 			// after it was refused: this is our own lock.
 			began := a.written(failed.Item)
 			lease, refused = a.granted(ctx, failed.Item, began, s)
+			if errors.Is(refused, ErrLost) && began.mono.Before(first) {
+				refused = errFreed // what an earlier try has got too late is no reason to give this one up
+			}
 			return nil
 		}
 		r, err := c.recordOf(failed.Item)

@@ -455,7 +455,9 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 		if b != nil {
 			return
 		}
-		for _, failed := range each(leases, func(l *Lease) error { return l.giveBack(ctx) }) {
+		// The others are nobody's yet: abandon takes them back with one request.
+		begun := slices.DeleteFunc(leases, func(l *Lease) bool { return l.began.IsZero() })
+		for _, failed := range each(begun, func(l *Lease) error { return l.giveBack(ctx) }) {
 			err = join(err, failed)
 		}
 	}()

@@ -493,3 +493,27 @@ func TestTakenOverTogether(t *testing.T) {
 		})
 	}
 }
+
+// What several locks cost that nobody waits for any more is left to the background: the call returns soon
+// after its context has ended, whatever hangs.
+func TestAcquireAllEndsWhileEndsAreRecorded(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		targets, other := names(100), w.client(lock.Config{})
+		b, err := other.AcquireAll(ctx, targets)
+		require.NoError(t, err)
+		require.NoError(t, b.Release(ctx))
+		c := w.cold(lock.Config{HomeRegion: w.table.Region()})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 24 * time.Hour, Operation: "UpdateItem"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err = c.AcquireAll(short, targets, lock.Fixed(time.Minute))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Less(t, time.Since(start), 7*time.Second)
+		w.engine.ClearFaults()
+		time.Sleep(time.Second)
+		b, err = other.TryAcquireAll(ctx, targets)
+		require.NoError(t, err, "they were taken back")
+		require.NoError(t, b.Release(ctx))
+	})
+}

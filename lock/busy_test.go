@@ -18,6 +18,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // busy is a table with one row on a partition that is too busy to be read: batches hand its key back.
@@ -152,4 +153,101 @@ func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A session that cannot be read for now is looked for with the polls, and not again at once: what would
+// tell when its lock could be taken is missing until then.
+func TestBusySessionIsLookedForWithThePolls(t *testing.T) {
+	const latency = 5 * time.Millisecond
+	for name, rows := range map[string]string{"of all rows": "", "of the session": "session"} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				holder := w.clientOver(wire, lock.Config{})
+				_, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				to := &busy{to: w.engine.HTTPClient(), pk: sessionKey(holder).PK}
+				if rows == "" {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "BatchGetItem"})
+				}
+				c, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})
+				require.NoError(t, err)
+				w.latency(latency)
+				got := acquireAsync(ctx, c, lock.Name("report"))
+				w.engine.ResetRequests()
+				time.Sleep(8 * time.Second)
+				looks := 0
+				for _, r := range w.engine.Requests() {
+					if r.Operation == "BatchGetItem" {
+						looks++
+					}
+				}
+				assert.Positive(t, looks)
+				assert.Less(t, looks, 40)
+				w.engine.ClearFaults()
+				to.over.Store(true)
+				start := time.Now()
+				wire.cut(refused)
+				l := <-got
+				require.NotNil(t, l)
+				assert.Less(t, time.Since(start), 30*time.Second)
+				require.NoError(t, l.Release(ctx))
+				require.NoError(t, c.Close(ctx))
+			})
+		})
+	}
+}
+
+// A row that cannot be read for now does not fail the acquisition of several locks that has taken it.
+func TestBusyRowOfSeveralIsReadAgain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		to := &busy{to: w.engine.HTTPClient(), pk: "LOCK#n01"}
+		c, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { to.over.Store(true) })
+		b, err := c.AcquireAll(ctx, names(3))
+		require.NoError(t, err)
+		require.NoError(t, b.Release(ctx))
+		require.NoError(t, c.Close(ctx))
+	})
+}
+
+// forbidding is the way of a process to the table that must not do one operation.
+type forbidding struct {
+	to        aws.HTTPClient
+	operation string
+	times     atomic.Int64
+}
+
+func (f *forbidding) Do(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+f.operation) {
+		return f.to.Do(r)
+	}
+	f.times.Add(1)
+	text := `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no identity-based policy allows it"}`
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Header: http.Header{"X-Amzn-Requestid": {"forbidden"}},
+		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), Request: r,
+	}, nil
+}
+
+// A holder that is not allowed to read its rows answers all the same: questions that stay would fill its
+// session's row, and keep out those of others.
+func TestWhoMayNotReadAnswers(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &forbidding{to: w.engine.HTTPClient(), operation: "BatchGetItem"}
+		holder, waiter := w.clientOver(&line{to: way}, quiet), w.client(lock.Config{})
+		l, err := holder.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		got := acquireAsync(waiting, waiter, lock.Name("report"))
+		<-got
+		assert.Positive(t, way.times.Load(), "it was asked, and has looked")
+		row, err := w.table.Get(ctx, sessionKey(holder), true)
+		require.NoError(t, err)
+		assert.NotContains(t, row, "ask")
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Release(ctx))
+	})
 }

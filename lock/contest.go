@@ -241,6 +241,10 @@ func (r *room) until(c *contest) time.Duration {
 	return w.wait(r.client)
 }
 
+// isBlind says that nothing was seen yet by which to tell when the lock could be taken. It is called
+// with mu held.
+func (r *room) isBlind(c *contest) bool { return r.until(c) <= 0 && r.takeable(c) == nil }
+
 // takeable is what is known of a holder that may be dead; nil while it may be alive. It is
 // called with mu held.
 func (r *room) takeable(c *contest) *ended {

@@ -187,7 +187,7 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 	case isString(failed.Item[attrNonce], l.nonce) && isNumber(failed.Item[attrEdits], edit):
 		l.edited(d, false) // by an earlier attempt, whose answer was lost
 	default:
-		return wrap("set data", l.notNamed(failed.Err))
+		return wrap("set data", l.refusedBy(failed))
 	}
 	return nil
 }

@@ -337,8 +337,8 @@
 //	... while waiting              BatchGetItem, which names both       of locks and sessions
 //	                               kinds of row in one request
 //	renewals, Renew, Release       UpdateItem                           of locks and sessions
-//	... where others wait          BatchGetItem, to see whether the     of locks
-//	                               lock is still the holder's
+//	... where others wait, or      BatchGetItem, to see whether the     of locks
+//	have taken it by force         lock is still the holder's
 //	Write                          ConditionCheckItem, and what the     of locks; of their rows
 //	                               operations need
 //	Commit                         UpdateItem, and what the             of locks; of their rows

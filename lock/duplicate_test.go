@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -161,4 +162,65 @@ func TestWhoHasAcquiredIsNoHeir(t *testing.T) {
 		require.NoError(t, mine.Commit(ctx, w.count("n")))
 		assert.EqualValues(t, 3, w.counted("n"))
 	})
+}
+
+// Whoever waits for a Fixed lease, and is granted one that is over before it can begin, has held nothing:
+// it waits on. A release may take longer than that to hand the lock over; a request of its own, or of a
+// hand-over, may come in late once more, when nobody holds the lock.
+func TestFixedLeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
+	const length = time.Second
+	type grant func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease
+	slow := func(operation string, part func(ctx context.Context, w *world, l *lock.Lease) error) grant {
+		return func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease {
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			heir := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: row, Operation: operation, Times: 11})
+			start := time.Now()
+			require.NoError(t, part(ctx, w, l))
+			require.Greater(t, time.Since(start), length)
+			return heir
+		}
+	}
+	for name, grant := range map[string]grant{
+		"a slow release": slow("UpdateItem", func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) }),
+		"a slow commit":  slow("TransactWriteItems", func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) }),
+		"a duplicate": func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease {
+			l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			const late = 15 * time.Second
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: row, Times: 1, For: late})
+			start := time.Now()
+			heir := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
+			time.Sleep(time.Until(start.Add(late - 10*time.Millisecond)))
+			// Who waits does not look until the row names it.
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
+			require.NoError(t, l.Release(ctx))
+			time.Sleep(20 * time.Millisecond)
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.Equal(t, l.Fence()+1, r.Fence, "the duplicate was granted")
+			return heir
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				waiting, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				other := w.client(lock.Config{})
+				l, err := other.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+				heir := grant(waiting, w, w.client(lock.Config{Expiry: lock.ObservedOnly}), w.table.KeyItem(l.Key()))
+				mine := <-heir
+				require.NotNil(t, mine)
+				assert.Positive(t, mine.Remaining())
+				require.NoError(t, mine.Write(ctx, w.count("m")))
+				require.NoError(t, mine.Release(ctx))
+				next, err := other.Acquire(waiting, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Greater(t, next.Fence(), mine.Fence())
+			})
+		})
+	}
 }

@@ -115,11 +115,7 @@ func (c *Client) guarded(ctx context.Context, leases []*Lease, guards, ops []tab
 		if failed.Index < at {
 			continue
 		}
-		l := leases[failed.Index-at]
-		if l.goneSince(failed.Item) {
-			failed.Err = ErrReleased // by a commit, or a release, without an answer
-		}
-		if err := l.notNamed(failed.Err); lost == nil {
+		if err := leases[failed.Index-at].refusedBy(failed); lost == nil {
 			lost = err
 		}
 	}
@@ -134,16 +130,16 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// notNamed takes in what it means that the row does not name this lease, and returns it.
-func (l *Lease) notNamed(meaning error) error {
+// refusedBy takes in what it means that the row does not name this lease, with the turn taken, and
+// returns it.
+func (l *Lease) refusedBy(failed *table.ConditionError) error {
 	if err := l.wasTaken(); err != nil {
 		return err
 	}
-	if errors.Is(meaning, ErrReleased) {
+	if errors.Is(failed.Err, ErrReleased) || l.goneSince(failed.Item) { // the latter without an answer
 		l.gaveBack()
 		return l.given() // whether a commit did it cannot always be told
-	} else {
-		l.stolen()
 	}
-	return meaning
+	l.stolen()
+	return failed.Err
 }

@@ -313,8 +313,13 @@ func (l *Lease) isOvertaken(item table.Item) bool {
 	return isString(item[attrNonce], l.nonce) && err == nil && fence > l.fence
 }
 
-// overtaken books that its row was another acquisition's in between; false where a write is under way,
-// which may hear of that itself.
+// isNamed says that a row says that this lease holds the lock.
+func (l *Lease) isNamed(item table.Item) bool {
+	return isString(item[attrNonce], l.nonce) && isNumber(item[attrFence], l.fence)
+}
+
+// overtaken books that its row was another acquisition's since; false where a write is under way, which
+// may hear of that itself.
 func (l *Lease) overtaken(item table.Item) bool {
 	select {
 	case l.turn <- struct{}{}:

@@ -195,6 +195,9 @@ func (r *room) read(locks []keys.Key, sessions []string) {
 		case r.sawLock(contest, items[i]):
 			dubious = append(dubious, contest)
 		}
+		if contest != nil && (unread[key] || unread[c.sessionKey(contest.holder.Session)]) && r.isBlind(contest) {
+			contest.pause = true // or it would be looked at again at once
+		}
 	}
 	r.ask(dubious)
 }

@@ -29,8 +29,8 @@ import (
 // good (table.ErrUnreachable, or ctx ended) it may be called again: ErrNotHeld, or a
 // *HeldError that names a later holder, then says that the lock is not this holder's any more.
 //
-// Cost: one conditional write, another to tell a holder of another process, and one more where
-// the row would be deleted soon.
+// Cost: one conditional write, another to tell a holder of another process, which reads the row then
+// (one read unit), and one more where the row would be deleted soon.
 func (c *Client) ForceRelease(ctx context.Context, target Target, seenNonce string, reason ...string) error {
 	why, err := c.reason(reason)
 	if err == nil && seenNonce == "" {

@@ -635,3 +635,31 @@ func TestRecordedEndInADistantFuture(t *testing.T) {
 		assert.Len(t, ops, 1)
 	})
 }
+
+// A lock that was taken by force from an attempt whose answer hangs, and that the next attempt has got, is
+// held: what its session is told is about the first one.
+func TestForcedBetweenTwoAttempts(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(lock.Config{}), w.client(lock.Config{})
+		_, err := c.Acquire(ctx, lock.Name("other")) // the session goes on
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 10 * time.Second, Call: 1})
+		time.AfterFunc(time.Second, func() {
+			r, err := op.Inspect(ctx, lock.Name("report"))
+			assert.NoError(t, err)
+			assert.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+		})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		r, err := op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held())
+		require.Equal(t, l.Fence(), r.Fence)
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+		time.Sleep(10 * time.Second)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+	})
+}

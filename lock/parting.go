@@ -192,8 +192,9 @@ func (p *parting) done() {
 	}
 	// The heir has left, or its lease was over before it began: the next one, or everybody.
 	released := next.giveBack(next.ctx)
-	if errors.Is(err, ErrLost) && p.under != nil {
-		// The session has ended meanwhile: the heir waits on, and acquires under another one.
+	if errors.Is(err, ErrLost) {
+		// The session has ended meanwhile, or it took longer than the heir wants to hold the lock for:
+		// it has held nothing, and waits on.
 		var left []doubt
 		if released != nil {
 			left = []doubt{p.request()}

@@ -206,3 +206,34 @@ func TestReleaseInVainSparesTheWrite(t *testing.T) {
 		<-done
 	})
 }
+
+// Where a commit was applied without an answer, and others have come and gone since, whoever hears of it
+// first says so: the lock was not lost.
+func TestCommitWithoutAnAnswerIsNoLossWhoeverHearsOfIt(t *testing.T) {
+	for name, hear := range map[string]func(ctx context.Context, l *lock.Lease) error{
+		"renew":    func(ctx context.Context, l *lock.Lease) error { return l.Renew(ctx) },
+		"set data": func(ctx context.Context, l *lock.Lease) error { return l.SetData(ctx, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{OnLost: func(*lock.Lease, error) { t.Error("it was told of a loss") }}), w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+				w.engine.ClearFaults()
+				o, err := other.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, o.Release(ctx))
+				require.ErrorIs(t, hear(ctx, l), lock.ErrReleased)
+				require.ErrorIs(t, hear(ctx, l), lock.ErrReleased)
+				err = l.Commit(ctx, w.count("n"))
+				require.ErrorIs(t, err, lock.ErrReleased)
+				require.NotErrorIs(t, err, lock.ErrLost)
+				require.EqualValues(t, 1, w.counted("n"))
+			})
+		})
+	}
+}

@@ -129,20 +129,18 @@ func (s *session) answer(asked []string) (handled []string) {
 			if !s.reclaim(q) {
 				continue // it stays in the set, and comes back with the next renewal
 			}
-		case q.kind == askOwned && l != nil:
+		case l != nil && (q.kind == askOwned || q.kind == tellTaken):
 			held = append(held, heldQuestion{q, l, text})
 			continue
-		case q.kind == askRelease && l != nil:
+		case l != nil && q.kind == askRelease:
 			l.revoke()
-		case q.kind == tellTaken && l != nil:
-			l.stolen()
 		}
 		handled = append(handled, text)
 	}
 	return append(handled, s.attest(held)...)
 }
 
-// heldQuestion is askOwned about a lease that the session has.
+// heldQuestion is one about a lease that the session has, and that its row has the answer to.
 type heldQuestion struct {
 	question
 
@@ -150,9 +148,10 @@ type heldQuestion struct {
 	text  string
 }
 
-// attest answers that leases are held, having seen that their rows still say so: an acquisition may
-// have come in late once more under a nonce that is known yet, and nobody would ask again once it is
-// not. It returns what can be taken back.
+// attest answers what rows have the answer to. That a lease is held, since an acquisition may have come in
+// late once more under a nonce that is known yet, and nobody would ask again once it is not. And that a
+// lock was taken away, since that may have been from an attempt whose answer was lost, before another
+// one got it. It returns what can be taken back.
 //
 // Cost: one read unit for each.
 func (s *session) attest(list []heldQuestion) (handled []string) {
@@ -169,18 +168,21 @@ func (s *session) attest(list []heldQuestion) (handled []string) {
 		rows[i] = q.lease.key
 	}
 	items, err := s.client.table.BatchGet(ctx, rows, true)
-	var unread []keys.Key
-	if busy := (*table.UnprocessedError)(nil); errors.As(err, &busy) {
-		unread = busy.Keys
-	} else if err != nil && (ctx.Err() != nil || s.client.table.Retryable(err)) {
+	var unread []keys.Key // for now; what can never be read is answered unseen
+	if err != nil && (ctx.Err() != nil || s.client.table.Retryable(err)) {
 		unread = rows
+		if busy := (*table.UnprocessedError)(nil); errors.As(err, &busy) {
+			unread = busy.Keys
+		}
 	}
 	for i, q := range list {
-		switch {
+		switch l := q.lease; {
 		case slices.Contains(unread, rows[i]):
 			continue // it stays in the set
-		case i < len(items) && q.lease.isOvertaken(items[i]):
-			if !q.lease.overtaken(items[i]) || !s.reclaim(q.question) {
+		case q.kind == tellTaken && !l.isNamed(items[i]):
+			l.stolen()
+		case q.kind == askOwned && l.isOvertaken(items[i]):
+			if !l.overtaken(items[i]) || !s.reclaim(q.question) {
 				continue // it comes back, and nobody knows the nonce any more
 			}
 		}

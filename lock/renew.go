@@ -48,11 +48,24 @@ func (l *Lease) renewOnce(ctx context.Context) error {
 		c.instruments.renewed(ctx, left)
 		return nil
 	case errors.As(err, &failed):
-		return l.notNamed(failed.Err)
+		return l.refusedBeside(ctx, failed)
 	}
 	l.term.failed(err)
 	c.instruments.renewalFailed(ctx, err)
 	return err
+}
+
+// refusedBeside is refusedBy for what takes no turns: whether a commit without an answer was applied
+// is known when none is under way.
+func (l *Lease) refusedBeside(ctx context.Context, failed *table.ConditionError) error {
+	if err := l.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer l.endTurn()
+	if l.released.Load() {
+		return l.given()
+	}
+	return l.refusedBy(failed)
 }
 
 // writeBeat writes a beat, the end of a lease that begins at start, and when to delete the row.

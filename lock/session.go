@@ -494,8 +494,8 @@ func (s *session) refresh() {
 		s.refreshed = l.key
 		err := l.prolong(ctx)
 		cancel()
-		if errors.Is(err, ErrStolen) {
-			l.stolen()
+		if failed := (*table.ConditionError)(nil); errors.As(err, &failed) && errors.Is(err, ErrStolen) {
+			l.overtaken(failed.Item)
 		}
 		// Whatever else failed is tried again with the next renewal; most of the retention is left.
 	}

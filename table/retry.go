@@ -82,15 +82,19 @@ func defaultBackoff(m machine.Machine) backoff.BackOff {
 	)
 }
 
-// Retryable is the default classification: throttling, internal errors, lost
-// connections and transaction conflicts are worth another try. A failed condition is a
-// result, not an error to retry.
+// Retryable is the default classification: throttling, also of what a batch has left
+// undone, internal errors, lost connections and transaction conflicts are worth another
+// try. A failed condition is a result, not an error to retry.
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || isIdentityError(err) {
 		return false
 	}
 	var hung *timeoutError
 	if errors.As(err, &hung) {
+		return true
+	}
+	var undone *UnprocessedError
+	if errors.As(err, &undone) && errors.Is(undone.Err, ErrThrottled) {
 		return true
 	}
 	kind := kindOf(err)

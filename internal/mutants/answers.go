@@ -152,8 +152,26 @@ func answers() []Mutant {
 		{
 			Name: "held-unseen", Part: Answers, File: question,
 			Breaks: "answers that a lock is held without looking whether a late request has taken it since",
-			Old:    `case i < len(items) && q.lease.isOvertaken(items[i]):`,
-			New:    `case i > len(items) && q.lease.isOvertaken(items[i]):`,
+			Old:    `case q.kind == askOwned && l.isOvertaken(items[i]):`,
+			New:    `case q.kind == askRelease && l.isOvertaken(items[i]):`,
+		},
+		{
+			Name: "questions-kept-unread", Part: Answers, File: question,
+			Breaks: "leaves questions unanswered that it is not allowed to look into",
+			Old:    `if err != nil && (ctx.Err() != nil || s.client.table.Retryable(err)) {`,
+			New:    `if err != nil {`,
+		},
+		{
+			Name: "unprocessed-is-final", Part: Answers, File: "table/retry.go",
+			Breaks: "gives locks back since a row of theirs could not be read at once",
+			Old:    `if errors.As(err, &undone) && errors.Is(undone.Err, ErrThrottled) {`,
+			New:    `if errors.As(err, &undone) && undone.Err == nil {`,
+		},
+		{
+			Name: "duplicate-ends-the-wait", Part: Answers, File: acquire,
+			Breaks: "ends the wait for a lock since an earlier request of it has come in too late",
+			Old:    `if errors.Is(refused, ErrLost) && began.mono.Before(first) {`,
+			New:    `if errors.Is(refused, ErrLost) && began.mono.Before(first) && s != nil {`,
 		},
 		{
 			Name: "abandoned-left-behind", Part: Answers, File: acquire,

@@ -92,8 +92,20 @@ func around() []Mutant {
 		{
 			Name: "force-untold", Part: Around, File: question,
 			Breaks: "does not tell the holder that its lock was taken by force",
-			Old:    "\t\tcase q.kind == tellTaken && l != nil:\n\t\t\tl.stolen()\n",
+			Old:    "\t\tcase q.kind == tellTaken && !l.isNamed(items[i]):\n\t\t\tl.stolen()\n",
 			New:    "",
+		},
+		{
+			Name: "taken-by-hearsay", Part: Around, File: question,
+			Breaks: "ends a lease since the lock was taken from an earlier attempt of it",
+			Old:    `case q.kind == tellTaken && !l.isNamed(items[i]):`,
+			New:    `case q.kind == tellTaken:`,
+		},
+		{
+			Name: "nobodys-given-back", Part: Around, File: "lock/all.go",
+			Breaks: "gives locks back one by one that nobody waits for any more, while its caller waits for that",
+			Old:    `return l.began.IsZero() })`,
+			New:    `return l.fence < 0 })`,
 		},
 		{
 			Name: "revoke-releases", Part: Around, File: question,

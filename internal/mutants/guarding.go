@@ -26,8 +26,14 @@ func guarding() []Mutant {
 		{
 			Name: "refusal-untold", Part: Guarding, File: guard,
 			Breaks: "does not tell the holder whose guarded write was refused",
-			Old:    "\t} else {\n\t\tl.stolen()\n\t}\n",
-			New:    "\t}\n",
+			Old:    "\tl.stolen()\n\treturn failed.Err\n",
+			New:    "\treturn failed.Err\n",
+		},
+		{
+			Name: "renewal-knows-no-commit", Part: Guarding, File: "lock/renew.go",
+			Breaks: "takes a lock for stolen that a commit without an answer has released, as a renewal is refused",
+			Old:    "\t\treturn l.refusedBeside(ctx, failed)\n",
+			New:    "\t\tl.stolen()\n\t\treturn failed.Err\n",
 		},
 		{
 			Name: "writes-at-once", Part: Guarding, File: guard,

@@ -35,6 +35,18 @@ func waiting() []Mutant {
 			New:    `if p.heir == nil || !isString(item[attrNonce], p.lease.nonce) ||`,
 		},
 		{
+			Name: "blind-haste", Part: Waiting, File: look,
+			Breaks: "looks again and again, and without a pause, at what cannot be read for now",
+			Old:    "\t\t\tcontest.pause = true // or it would be looked at again at once\n",
+			New:    "",
+		},
+		{
+			Name: "too-late-ends-the-wait", Part: Waiting, File: parting,
+			Breaks: "ends the wait for a lock since it was handed over too late",
+			Old:    "\tif errors.Is(err, ErrLost) {\n",
+			New:    "\tif errors.Is(err, ErrLost) && p.under != nil {\n",
+		},
+		{
 			Name: "looks-for-nobody", Part: Waiting, File: "lock/room.go",
 			Breaks: "goes on with the goroutine that looks when the last waiter has got its lock",
 			Old:    "delete(r.contests, l.key)\n\t\tr.changed()\n\t\treturn",
