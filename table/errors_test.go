@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"net/http"
@@ -31,7 +32,7 @@ func allCalls(tbl *table.Table) map[string]func(context.Context) error {
 		"put":         func(ctx context.Context) error { return tbl.Write(ctx, table.Put(item)) },
 		"update":      func(ctx context.Context) error { return tbl.Write(ctx, table.Update(k, table.Attr("v").Set(1))) },
 		"delete":      func(ctx context.Context) error { return tbl.Write(ctx, table.Delete(k)) },
-		"transaction": func(ctx context.Context) error { return tbl.WriteOnce(ctx, "token", table.Delete(k)) },
+		"transaction": func(ctx context.Context) error { return tbl.WriteOnce(ctx, rand.Text(), table.Delete(k)) },
 		"query": func(ctx context.Context) error {
 			_, err := tbl.QueryPage(ctx, table.Query{PK: "p"})
 			return err

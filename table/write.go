@@ -65,6 +65,10 @@ func (t *Table) Write(ctx context.Context, ops ...Op) error {
 // WriteOnce is Write with a token of the caller's, 1 to 36 characters: however often it is
 // called with the same token and the same operations within 10 minutes, they are applied
 // once. It is always a transaction, also for a single operation.
+//
+// The same token with other operations is refused with ErrInvalid. A token is not a table's,
+// since transactions span tables, and on DynamoDB Local it is known in all of them: where two
+// applications share an account and a region, let it name the application.
 func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	list, err := t.prepare(ops)
 	if err != nil {
