@@ -14,17 +14,20 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, under -race a twentieth")
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, where it is named with -run, a fifth otherwise, and a twentieth under -race")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// seeds is how many seeds a test tries that is made for n of them.
+// seeds is how many seeds a test tries that is made for n of them. What go test is asked for by
+// name is played in full; of everything a share, which fits into the ten minutes of go test.
 func seeds(n int) int {
 	switch {
 	case *simSeeds > 0:
 		return *simSeeds
 	case raceEnabled:
 		return max(n/20, 5)
+	case flag.Lookup("test.run").Value.String() == "":
+		return min(n, max(n/5, 40))
 	}
 	return n
 }
@@ -53,7 +56,7 @@ type summary struct {
 // simulate runs a workload once for each seed, a few at a time, and reports what it finds with the
 // command that shows it; of a twin it counts in how many runs it found each of what it shows.
 // Where go test is told to repeat tests, each repetition plays other seeds, and the summary is
-// of all up to now. It uses no more than three quarters of the time that go test has left, since
+// of all up to now. It uses no more than nine tenths of the time that go test has left, since
 // others need some, and fails where that was not enough.
 func simulate(t *testing.T, n int, load sim.Workload, shows ...string) summary {
 	t.Helper()
@@ -65,7 +68,7 @@ func simulate(t *testing.T, n int, load sim.Workload, shows ...string) summary {
 	const parts = 4
 	late := func() bool { return false }
 	if end, limited := t.Deadline(); limited {
-		last := time.Now().Add(time.Until(end) / 4 * 3)
+		last := time.Now().Add(time.Until(end) / 10 * 9)
 		late = func() bool { return time.Now().After(last) }
 	}
 	t.Run("seeds", func(t *testing.T) {
