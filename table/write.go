@@ -66,9 +66,9 @@ func (t *Table) Write(ctx context.Context, ops ...Op) error {
 // called with the same token and the same operations within 10 minutes, they are applied
 // once. It is always a transaction, also for a single operation.
 //
-// The same token with other operations is refused with ErrInvalid. A token is not a table's,
-// since transactions span tables, and on DynamoDB Local it is known in all of them: where two
-// applications share an account and a region, let it name the application.
+// The same token with other operations is refused with ErrInvalid. DynamoDB's documentation does
+// not say that a token is a table's, transactions span tables, and DynamoDB Local knows it in all
+// of them: where two applications share an account and a region, let it name the application.
 func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	list, err := t.prepare(ops)
 	if err != nil {

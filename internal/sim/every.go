@@ -127,8 +127,16 @@ func (e *every) instance(ctx context.Context, x *Worker, locks *lock.Client, lef
 
 var errFailed = errors.New("sim: the run has failed")
 
-func (e *every) run(ctx context.Context, x *Worker, lease *lock.Lease, at time.Time) error {
+func (e *every) run(ctx context.Context, x *Worker, lease *lock.Lease, at time.Time) (err error) {
 	x.Note("runs %v, fence %d", at.Format(time.TimeOnly), lease.Fence())
+	x.Holds("job", lease)
+	defer func() {
+		if errors.Is(err, errFailed) {
+			x.Releases("job", nil) // Every does
+			return
+		}
+		x.Releases("job", err)
+	}()
 	if !e.gentle && x.Float64() < e.Overslept {
 		x.Pause(e.Lease+x.Between(0, 2*e.Lease), x.IntN(2) == 0)
 	} else {
@@ -143,7 +151,6 @@ func (e *every) run(ctx context.Context, x *Worker, lease *lock.Lease, at time.T
 	name, mark := e.ledger.begin(x)
 	times := table.Attr("at")
 	op := table.Update(runsKey, times.Set(times.OrElse([]int64{}).Append([]int64{at.Unix()})))
-	var err error
 	if e.Apart {
 		err = x.Process.Table().Write(ctx, mark, op)
 		x.Sleep(x.Between(0, e.Interval/4))

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -61,11 +62,21 @@ func (l *leader) start() {
 func (l *leader) campaign(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Sleep(x.Between(0, 2*time.Second))
 	x.Waits("leader")
+	waits := true
 	err := locks.Lead(ctx, lock.Name("leader"), func(ctx context.Context, lease *lock.Lease) error {
 		l.enter(x, true)
 		defer l.enter(x, false)
-		return l.term(ctx, x, lease)
+		err := l.term(ctx, x, lease)
+		if waits = errors.Is(err, lock.ErrLost) || errors.Is(context.Cause(ctx), lock.ErrLost); waits {
+			x.Releases("leader", lock.ErrLost)
+			x.Waits("leader") // Lead does
+		}
+		return err
 	})
+	if waits {
+		x.GivesUp("leader", err)
+		return
+	}
 	x.Releases("leader", err)
 }
 

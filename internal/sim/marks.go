@@ -109,8 +109,8 @@ func (m *marks) next(client int) (mark int64, ok bool) {
 	return mark, true
 }
 
-// end takes in how a write ended.
-func (m *marks) end(mark int64, err error) {
+// end takes in how a write ended, and says what is known of it.
+func (m *marks) end(mark int64, err error) state {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -119,6 +119,7 @@ func (m *marks) end(mark int64, err error) {
 	case isRefused(err):
 		m.state[mark] = refused
 	}
+	return m.state[mark]
 }
 
 // refused says that a client was told so.

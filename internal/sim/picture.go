@@ -92,7 +92,7 @@ type lane struct {
 	works          bool          // it has a worker
 
 	alive, stopped, suspended, cut, waiting, storm, finished bool
-	held                                                     map[string]bool
+	held                                                     map[string]int64 // fences by lock
 }
 
 // newScene finds out who and what there is to be drawn.
@@ -158,7 +158,7 @@ func (s *scene) lane(e Event) *lane {
 			return l
 		}
 	}
-	l := &lane{client: e.Client, worker: e.Worker, held: map[string]bool{}}
+	l := &lane{client: e.Client, worker: e.Worker, held: map[string]int64{}}
 	s.lanes = append(s.lanes, l)
 	return l
 }
@@ -181,8 +181,8 @@ func (s *scene) draw(e Event) {
 	}
 	of := s.of(e)
 	ends := e.Kind == Lost || e.Kind == Released || e.Kind == Abandoned
-	if ends && !slices.ContainsFunc(of, func(l *lane) bool { return l.held[e.Lock] }) {
-		return // gives back what it has lost
+	if ends && !slices.ContainsFunc(of, func(l *lane) bool { return l.holds(e) }) {
+		return // gives back what it has lost, or hears of the end of what it has left
 	}
 	if s.merge(e) {
 		return
@@ -211,6 +211,12 @@ func (s *scene) draw(e Event) {
 		l.mark(mark)
 		l.change(e)
 	}
+}
+
+// holds says that the end of a lease, or of what somebody held, is of what is held here.
+func (l *lane) holds(e Event) bool {
+	fence, held := l.held[e.Lock]
+	return held && (e.Kind != Lost || e.Fence == fence)
 }
 
 // merge has violations of one moment share a mark, which says how many they are; false where
@@ -285,10 +291,10 @@ func (l *lane) change(e Event) {
 	case Booted:
 		*l = lane{
 			client: l.client, worker: l.worker, cells: l.cells, free: l.free, last: l.last, works: l.works,
-			alive: true, held: map[string]bool{},
+			alive: true, held: map[string]int64{},
 		}
 	case Crashed:
-		l.alive, l.held = false, map[string]bool{}
+		l.alive, l.held = false, map[string]int64{}
 	case Paused, Suspended:
 		l.stopped, l.suspended = true, e.Kind == Suspended
 	case Resumed:
@@ -303,7 +309,7 @@ func (l *lane) change(e Event) {
 		l.waiting = false
 	case Holding:
 		l.waiting = false
-		l.held[e.Lock] = true
+		l.held[e.Lock] = e.Fence
 	case Released, Abandoned, Lost:
 		delete(l.held, e.Lock)
 	case Storm:

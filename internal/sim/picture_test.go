@@ -201,7 +201,8 @@ func signs(events ...sim.Event) string {
 // Every sign means one thing.
 func TestSigns(t *testing.T) {
 	boots, waits := sim.Event{Kind: sim.Booted}, sim.Event{Kind: sim.Waiting, Lock: "a"}
-	holds := sim.Event{Kind: sim.Holding, Lock: "a", Fence: 7}
+	holds, loses := sim.Event{Kind: sim.Holding, Lock: "a", Fence: 7}, sim.Event{Kind: sim.Lost, Lock: "a", Fence: 7}
+	next := sim.Event{Kind: sim.Holding, Lock: "a", Fence: 8}
 	of := func(kind sim.Kind) sim.Event { return sim.Event{Kind: kind, Lock: "a"} }
 	for _, tc := range []struct {
 		name   string
@@ -209,7 +210,8 @@ func TestSigns(t *testing.T) {
 		want   string
 	}{
 		{"released", []sim.Event{boots, waits, holds, of(sim.Acknowledged), of(sim.Released)}, "^-..[7+=]"},
-		{"lost, refused, and given back for nothing", []sim.Event{boots, waits, holds, of(sim.Lost), of(sim.Refused), of(sim.Released)}, "^.[7!#"},
+		{"lost, refused, and given back for nothing", []sim.Event{boots, waits, holds, loses, of(sim.Refused), of(sim.Released)}, "^.[7!#"},
+		{"the end of a lease that was left before", []sim.Event{boots, holds, of(sim.Abandoned), next, loses, of(sim.Acknowledged)}, "^---[7==)---[8======+"},
 		{"no answer", []sim.Event{boots, waits, holds, of(sim.Unanswered), of(sim.Abandoned)}, "^-..[7?=)"},
 		{"given up", []sim.Event{boots, waits, of(sim.GaveUp), of(sim.Jumped), of(sim.Acknowledged)}, "^.-*+"},
 		{"nothing more to do", []sim.Event{boots, waits, of(sim.GaveUp), of(sim.Jumped)}, "^. *"},

@@ -90,8 +90,7 @@ func (r *uniques) round(ctx context.Context, x *Worker, accounts *entity.Entity[
 	r.mu.Lock()
 	r.row[mark] = "ACCOUNT#" + a.ID + "|ACCOUNT"
 	r.mu.Unlock()
-	r.marks.end(mark, err)
-	x.Note("%s %s %q %d: %v", how, a.ID, email, mark, err)
+	x.wrote(r.marks.end(mark, err), err, "%s %s %q %d", how, a.ID, email, mark)
 }
 
 func (r *uniques) write(ctx context.Context, x *Worker, accounts *entity.Entity[Account], a Account, email string, mark int64) (how string, err error) {

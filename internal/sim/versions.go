@@ -82,8 +82,7 @@ func (r *versions) round(ctx context.Context, x *Worker, counters *entity.Entity
 		way = ways[0]
 	}
 	err := way.add(ctx, x, counters, Counted{ID: id}, mark)
-	r.marks.end(mark, err)
-	x.Note("%s %s %d: %v", way.name, id, mark, err)
+	x.wrote(r.marks.end(mark, err), err, "%s %s %d", way.name, id, mark)
 }
 
 // isRefused says that a write of an entity has done nothing.

@@ -118,17 +118,22 @@ func (x *Worker) ended(name string, l *lock.Lease) {
 	cause := context.Cause(l.Context())
 	switch {
 	case errors.Is(cause, lock.ErrLost):
-		x.tell(Event{Kind: Lost, Lock: name, Fence: l.Fence()}, "loses %s: %v", name, cause)
+		x.tell(Event{Kind: Lost, Lock: name, Fence: l.Fence()}, "loses %s, fence %d: %v", name, l.Fence(), cause)
 	case errors.Is(cause, lock.ErrRevoked):
-		x.tell(Event{Kind: AskedBack, Lock: name, Fence: l.Fence()}, "is asked to give %s back", name)
+		x.tell(Event{Kind: AskedBack, Lock: name, Fence: l.Fence()}, "is asked to give %s, fence %d, back", name, l.Fence())
 	}
 }
 
 // Writes tells how a guarded write ended: with ErrLost it was refused, unless its context had
 // ended, and with any other error nobody knows.
 func (x *Worker) Writes(err error, format string, args ...any) {
+	x.wrote(stateOf(err), err, format, args...)
+}
+
+// wrote tells what is known of a write.
+func (x *Worker) wrote(known state, err error, format string, args ...any) {
 	kind, how := Unanswered, "no answer"
-	switch stateOf(err) {
+	switch known {
 	case acknowledged:
 		kind, how = Acknowledged, "acknowledged"
 	case refused:
