@@ -1,43 +1,21 @@
 package entity_test
 
 import (
-	"flag"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/sim/simtest"
 )
-
-var simSeeds = flag.Uint64("sim.seeds", 8, "worlds to simulate, for each workload on entities")
 
 // simulated plays a workload, which must not violate anything, and its negative twins, of each of
 // which must be found what it is there for.
 func simulated(t *testing.T, name string) {
 	t.Helper()
-	load, err := sim.WorkloadNamed(name)
-	require.NoError(t, err)
-	var sum sim.Tally
-	for seed := range *simSeeds {
-		r := load.Play(t, sim.Options{Seed: seed})
-		sum.Add(r.Tally)
-		assert.Empty(t, r.Violations, load.Replay(seed))
-	}
-	t.Logf("%d worlds: %+v", *simSeeds, sum)
-	assert.NotZero(t, sum.Acknowledged)
-	assert.NotZero(t, sum.Refused, "nobody was in anybody's way")
-	for _, named := range load.Twins {
-		twin, _, err := load.Twin(named.Name)
-		require.NoError(t, err)
-		var runs [2]sim.Result
-		for seed := range runs {
-			runs[seed] = twin.Play(t, sim.Options{Seed: uint64(seed)})
-			assert.False(t, runs[seed].Broken, "%s: %v", twin.Replay(uint64(seed)), runs[seed].Violations)
-		}
-		for _, text := range named.Shows {
-			assert.True(t, runs[0].Says(text) || runs[1].Says(text), "%s: nothing %q", named.About, text)
-		}
+	o := simtest.Play(t, name, 8)
+	figure.Check(t, name, o.Played(), figure.AtLeast(o.Acknowledged, "acknowledged", 1), figure.AtLeast(o.Refused, "refused since somebody was in the way", 1), o.None())
+	for _, twin := range simtest.Workload(t, name).Twins {
+		o := simtest.Twinned(t, name, twin.Name, 2)
+		figure.Check(t, name+", "+twin.About, o.Found(.5))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/race"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -28,7 +29,7 @@ var splitTemplates = []struct {
 // must give its own cut back, and the order of keys must be the order of values wherever the package promises it.
 func TestKeysResplit(t *testing.T) {
 	strs := 1_000_000
-	if raceEnabled {
+	if race.Enabled {
 		strs = 250_000 // the detector makes it five times slower, and nothing here runs concurrently
 	}
 	templates := make([]*keys.Template, len(splitTemplates))

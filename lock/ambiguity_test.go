@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/race"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -27,7 +29,7 @@ func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
 				start := time.Now()
 				l, err := c.Acquire(ctx, lock.Name("report"))
 				require.NoError(t, err)
-				figure(t, "F6, "+kind.String(), atMost(len(w.engine.Requests())-1, "extra requests", 1), atMost(time.Since(start), " waited", time.Second))
+				figure.Check(t, "F6, "+kind.String(), figure.AtMost(len(w.engine.Requests())-1, "extra requests", 1), figure.AtMost(time.Since(start), " waited", time.Second))
 				require.NoError(t, l.Write(ctx, w.put("x")))
 				require.NoError(t, l.Release(ctx))
 			})
@@ -59,7 +61,7 @@ func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
 
 // F7.
 func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
-	replies := fewer(10_000)
+	replies := race.Fewer(10_000)
 	for name, opts := range map[string][]lock.Option{"session": nil, "Fixed": {lock.Fixed(20 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -90,7 +92,7 @@ func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
 						lost++
 					}
 				}
-				figure(t, "F7, "+name, exactly(dropped, "lost replies", replies), exactly(lost, "locks lost", 0))
+				figure.Check(t, "F7, "+name, figure.Exactly(dropped, "lost replies", replies), figure.Exactly(lost, "locks lost", 0))
 				require.NoError(t, l.Write(ctx, w.put("x")))
 				require.NoError(t, l.Release(ctx))
 			})
@@ -122,7 +124,7 @@ func TestReleaseGoesThroughThrottles(t *testing.T) {
 				if r.Held() {
 					held++
 				}
-				figure(t, "F8, "+kind.String(), exactly(hit, "faults", 5), exactly(held, "rows held after the same handle's Release", 0))
+				figure.Check(t, "F8, "+kind.String(), figure.Exactly(hit, "faults", 5), figure.Exactly(held, "rows held after the same handle's Release", 0))
 			})
 		})
 	}
@@ -264,8 +266,8 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy
 	if busy {
 		what = ", session goes on"
 	}
-	figure(t, fmt.Sprintf("F19, %v late, %d holders between%s", late, holders, what),
-		atMost(time.Since(arrived), " until free again", 25*time.Second), atLeast(next.Fence()-fence, "more than the last fence", 1))
+	figure.Check(t, fmt.Sprintf("F19, %v late, %d holders between%s", late, holders, what),
+		figure.AtMost(time.Since(arrived), " until free again", 25*time.Second), figure.AtLeast(next.Fence()-fence, "more than the last fence", 1))
 }
 
 func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
@@ -351,12 +353,12 @@ func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.3, Seed: 1})
 		l, err := c.Acquire(ctx, lock.Beside(orders.Key(o)))
 		require.NoError(t, err)
-		transactions := fewer(10_000)
+		transactions := race.Fewer(10_000)
 		for range transactions {
 			require.NoError(t, l.Write(ctx, w.count("n")))
 		}
 		require.NoError(t, l.Commit(ctx, orders.UpdateOp(o, entity.Set("status", "done"))))
-		figure(t, "F15, 30 % conflicts", exactly(int(w.counted("n")), "transactions applied", transactions))
+		figure.Check(t, "F15, 30 % conflicts", figure.Exactly(int(w.counted("n")), "transactions applied", transactions))
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -150,7 +151,7 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 			hits += strings.Count(log.String(), canary)
 		})
 	}
-	figure(t, "B4", atLeast(texts, "error texts with a canary behind them", 50), exactly(hits, "hits in texts and logs", 0))
+	figure.Check(t, "B4", figure.AtLeast(texts, "error texts with a canary behind them", 50), figure.Exactly(hits, "hits in texts and logs", 0))
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

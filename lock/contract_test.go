@@ -19,6 +19,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -106,13 +107,13 @@ func TestRequestCost(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		var l *lock.Lease
 		must := func(err error) { p.Helper(); require.NoError(p, err) }
-		cost := func(what string, writes int64, units float64, f func(ctx context.Context), more ...measure) {
+		cost := func(what string, writes int64, units float64, f func(ctx context.Context), more ...figure.Measure) {
 			p.Helper()
 			got := totals(ctx, f)
-			figure(p, what, append([]measure{
-				exactly(got.Requests, "writes", writes), exactly(got.ReadUnits, "read units", 0),
+			figure.Check(p, what, append([]figure.Measure{
+				figure.Exactly(got.Requests, "writes", writes), figure.Exactly(got.ReadUnits, "read units", 0),
 				// DynamoDB Local does not double what is in a transaction.
-				atMost(got.WriteUnits, "write units", units),
+				figure.AtMost(got.WriteUnits, "write units", units),
 			}, more...)...)
 		}
 		warm := func(ctx context.Context, c *lock.Client) {
@@ -152,7 +153,7 @@ func TestRequestCost(t *testing.T) {
 				named++
 			}
 		}
-		figure(p, "P2, failed try", exactly(named, "of holder, fence and since named", 3))
+		figure.Check(p, "P2, failed try", figure.Exactly(named, "of holder, fence and since named", 3))
 		cost("P1, renew under a session", 0, 0, func(ctx context.Context) { must(l.Renew(ctx)) })
 		write := table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
 		cost("P7, guarded write of a row", 1, 4, func(ctx context.Context) { must(l.Write(ctx, write)) })
@@ -389,7 +390,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 			require.NoError(p, err)
 			require.True(p, table.SameItem(item, got), tc.name)
 		}
-		figure(p, "B3, one thing wrong at a time", atLeast(len(cases), "malformed rows refused with one request, none overwritten", 60))
+		figure.Check(p, "B3, one thing wrong at a time", figure.AtLeast(len(cases), "malformed rows refused with one request, none overwritten", 60))
 	})
 }
 

@@ -14,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -28,7 +31,7 @@ const retries = 3
 // share is the part of the cases that is tried: the race detector makes each take seven
 // times as long, and looks at one in three.
 func share() int {
-	if raceEnabled {
+	if race.Enabled {
 		return 3
 	}
 	return 1
@@ -93,7 +96,7 @@ func TestEveryFault(t *testing.T) {
 	// Each case leaves a few hundred kilobytes behind, and nothing lives for longer.
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	empty := arena(t)
-	repetition := repeated(t)
+	repetition := repeat.Of(t)
 	kinds := tries{cases: map[string]int{}}
 	var goal, met, broken, came, ran atomic.Int64
 	list := scenarios()
@@ -115,7 +118,7 @@ func TestEveryFault(t *testing.T) {
 							if (i+call)%share() != 0 || call <= len(made) && !m.concerns(made[call-1]) {
 								continue
 							}
-							if number++; !repetition.turn(number) {
+							if number++; !repetition.Turn(number) {
 								continue
 							}
 							if call <= len(made) {
@@ -146,24 +149,24 @@ func TestEveryFault(t *testing.T) {
 				if s.byChance() { // here, and when the calls were counted that are struck
 					want /= 2
 				}
-				figure(t, "F5, "+s.name, atLeast(struck, "faults at its calls", want), exactly(violations, "violations", 0))
+				figure.Check(t, "F5, "+s.name, figure.AtLeast(struck, "faults at its calls", want), figure.Exactly(violations, "violations", 0))
 				goal.Add(int64(least))
 				met.Add(int64(struck))
 				broken.Add(int64(violations))
 			})
 		}
 	})
-	once := repetition.all == 1 && int(ran.Load()) == len(list) // nothing is left out, or to others
+	once := repetition.All == 1 && int(ran.Load()) == len(list) // nothing is left out, or to others
 	for _, m := range mishaps() {
 		if n := kinds.cases[m.name]; n > 0 || once {
-			figure(t, "F5, "+m.name, atLeast(n, "times", 1))
+			figure.Check(t, "F5, "+m.name, figure.AtLeast(n, "times", 1))
 		}
 	}
 	if once {
-		figure(t, "F5, paused", atLeast(int(came.Load()), "times somebody else had the lock meanwhile", 5*len(list)/share()))
+		figure.Check(t, "F5, paused", figure.AtLeast(int(came.Load()), "times somebody else had the lock meanwhile", 5*len(list)/share()))
 	}
 	t.Logf("%d faults tried, with those at repetitions", kinds.all)
-	figure(t, "F5, total", atLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), exactly(int(broken.Load()), "violations", 0))
+	figure.Check(t, "F5, total", figure.AtLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), figure.Exactly(int(broken.Load()), "violations", 0))
 }
 
 // F5, two at a time, by chance: what the answer to the first has made of the client, the
@@ -173,12 +176,12 @@ func TestTwoFaults(t *testing.T) {
 	empty := arena(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	kinds := mishaps()
-	repetition := repeated(t)
-	goal := (pairs/share() + repetition.all - 1) / repetition.all
+	repetition := repeat.Of(t)
+	goal := (pairs/share() + repetition.All - 1) / repetition.All
 	tried, hit, found, wanted := 0, 0, 0, 0
 	for i, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
-			rnd := rand.New(rand.NewPCG(uint64(i)+uint64(repetition.number)<<32, *seed))
+			rnd := rand.New(rand.NewPCG(uint64(i)+uint64(repetition.Number)<<32, *seed))
 			made, _ := endure(t, empty, &s, &ordeal{})
 			// what can happen to a call, as far as is known which it is
 			drawn := func(call int) mishap {
@@ -206,7 +209,7 @@ func TestTwoFaults(t *testing.T) {
 		})
 	}
 	t.Logf("%d pairs tried", tried)
-	figure(t, "F5, two at a time", atLeast(hit, "pairs that both hit", wanted), exactly(found, "violations", 0))
+	figure.Check(t, "F5, two at a time", figure.AtLeast(hit, "pairs that both hit", wanted), figure.Exactly(found, "violations", 0))
 }
 
 // A broken client, of whichever kind, has violations in the same enumeration: what passes
@@ -229,7 +232,7 @@ func TestEveryFaultFindsBrokenClients(t *testing.T) {
 				}
 			}
 			require.True(t, b.seen(found), "want a violation of %q, found: %q", b.violates, found)
-			figure(t, "F5, broken client: "+b.name, atLeast(len(found), fmt.Sprintf("violations within %d cases", cases), 1))
+			figure.Check(t, "F5, broken client: "+b.name, figure.AtLeast(len(found), fmt.Sprintf("violations within %d cases", cases), 1))
 			t.Log(found[len(found)-1])
 		})
 	}

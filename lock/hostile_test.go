@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -343,8 +344,8 @@ func TestHostileRows(t *testing.T) {
 				return
 			}
 		}
-		figure(t, "B3, hostile rows", atLeast(forbidden, "out of order or in use, none granted, none changed", rows/4),
-			atLeast(granted, "that may be taken granted", rows/10))
+		figure.Check(t, "B3, hostile rows", figure.AtLeast(forbidden, "out of order or in use, none granted, none changed", rows/4),
+			figure.AtLeast(granted, "that may be taken granted", rows/10))
 	})
 }
 
@@ -402,6 +403,6 @@ func TestHostileQuestions(t *testing.T) {
 		got, err := w.table.Get(ctx, w.row("innocent"), true)
 		require.NoError(t, err)
 		assert.True(t, table.SameItem(innocent, got), "a row that is no lock was changed")
-		figure(t, fmt.Sprintf("B3, %d hostile session rows", rounds), exactly(ended, "locks lost", 0))
+		figure.Check(t, fmt.Sprintf("B3, %d hostile session rows", rounds), figure.Exactly(ended, "locks lost", 0))
 	})
 }

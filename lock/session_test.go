@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -108,10 +110,10 @@ func TestHoldTenThousand(t *testing.T) {
 		clear(leases)
 		c = nil
 		without := heap()
-		figure(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
-			within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
-			exactly(lost, "lost", 0), atMost(more, "goroutines in all", 2),
-			atMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
+		figure.Check(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
+			figure.Within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
+			figure.Exactly(lost, "lost", 0), figure.AtMost(more, "goroutines in all", 2),
+			figure.AtMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
 		require.Greater(t, with, without+100*locks, "the leases were not in what was measured")
 	})
 }
@@ -159,8 +161,8 @@ func TestHerd(t *testing.T) {
 		wait.Wait()
 		took, requests := time.Since(start), len(w.engine.Requests())
 		const grants = processes * waiters
-		figure(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), atMost(took, "", 14*time.Second),
-			atMost(float64(requests)/grants, "requests per grant", 3), exactly(len(fences), "different fences", grants))
+		figure.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), figure.AtMost(took, "", 14*time.Second),
+			figure.AtMost(float64(requests)/grants, "requests per grant", 3), figure.Exactly(len(fences), "different fences", grants))
 	})
 }
 
@@ -203,7 +205,7 @@ func TestIdleSessionEnds(t *testing.T) {
 
 // F20. Repetitions share the days.
 func TestHoldThirtyDays(t *testing.T) {
-	first, end := repeated(t).share(30)
+	first, end := repeat.Of(t).Share(30)
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Lease: time.Hour, Retention: 12 * time.Hour})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -226,8 +228,8 @@ func TestHoldThirtyDays(t *testing.T) {
 				lost++
 			}
 		}
-		figure(t, fmt.Sprintf("F20, %d days", end-first), exactly(deleted, "rows in use deleted", 0), exactly(lost, "days without the lock", 0),
-			atLeast(swept, "rows not in use deleted", 1))
+		figure.Check(t, fmt.Sprintf("F20, %d days", end-first), figure.Exactly(deleted, "rows in use deleted", 0), figure.Exactly(lost, "days without the lock", 0),
+			figure.AtLeast(swept, "rows not in use deleted", 1))
 		require.NoError(t, l.Release(ctx))
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -154,7 +156,7 @@ func TestOutage(t *testing.T) {
 					lost++
 				}
 			}
-			figure(t, fmt.Sprintf("F13, %d outages of 12 s under a lease of 20 s", outages), exactly(lost, "locks lost", 0))
+			figure.Check(t, fmt.Sprintf("F13, %d outages of 12 s under a lease of 20 s", outages), figure.Exactly(lost, "locks lost", 0))
 			require.NoError(t, l.Write(ctx, w.put("x")))
 		})
 	})
@@ -174,7 +176,7 @@ func TestOutage(t *testing.T) {
 					require.NoError(t, err)
 					granted := time.Now()
 					require.Len(t, told, 1, "granted before the holder was told")
-					figure(t, "F13, longer, "+name, atLeast(granted.Sub(<-told), " between being told and the next grant", time.Millisecond))
+					figure.Check(t, "F13, longer, "+name, figure.AtLeast(granted.Sub(<-told), " between being told and the next grant", time.Millisecond))
 					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrLost)
 					line.cut(open)
 					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
@@ -255,7 +257,7 @@ func TestCancellationAtEveryCall(t *testing.T) {
 			}
 		}
 	}
-	figure(t, "F14", atLeast(struck, "cancellations", 100), exactly(long, "rows held longer than a lease", 0), atMost(longest, " the longest", lease))
+	figure.Check(t, "F14", figure.AtLeast(struck, "cancellations", 100), figure.Exactly(long, "rows held longer than a lease", 0), figure.AtMost(longest, " the longest", lease))
 }
 
 // The cause of the end of a lease, by how it came.
@@ -498,12 +500,12 @@ func TestClockThatWasSetIsNotRecorded(t *testing.T) {
 // However far apart two clocks are that both pass for good: a recorded end is never taken
 // for past while its holder may still work.
 func TestRecordedEndIsNotJudgedEarly(t *testing.T) {
-	repetition, number := repeated(t), 0
+	repetition, number := repeat.Of(t), 0
 	for _, skew := range []time.Duration{time.Second, 2 * time.Second, 10 * time.Second} {
 		for _, slow := range []time.Duration{0, 500 * time.Millisecond, skew / 2, skew, skew + 600*time.Millisecond, skew + time.Second, 20 * time.Second} {
 			for _, fast := range []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 20 * time.Second} {
 				number++
-				if !repetition.turn(number) {
+				if !repetition.Turn(number) {
 					continue
 				}
 				virtual(t, func(ctx context.Context, w *world) {

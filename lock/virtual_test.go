@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/sim"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
@@ -228,7 +229,7 @@ func TestTakeoverLongDead(t *testing.T) {
 					start := time.Now()
 					ops := w.requests(func() { _, err = acquire(c, ctx, lock.Name("report")) })
 					require.NoError(t, err)
-					figure(t, "P5, "+kind+", "+how, atMost(len(ops), "requests", 3), exactly(time.Since(start), " waited", 0))
+					figure.Check(t, "P5, "+kind+", "+how, figure.AtMost(len(ops), "requests", 3), figure.Exactly(time.Since(start), " waited", 0))
 					w.engine.Restore(again)
 				}
 			})
@@ -260,7 +261,7 @@ func TestTakeoverFreshCrash(t *testing.T) {
 					next, err := c.Acquire(ctx, lock.Name("report"))
 					require.NoError(t, err)
 					took := time.Since(start)
-					figure(t, "P6, "+kind+", "+how, atMost(took, "", lease+skew+poll), atLeast(took, "", lease-10*time.Millisecond))
+					figure.Check(t, "P6, "+kind+", "+how, figure.AtMost(took, "", lease+skew+poll), figure.AtLeast(took, "", lease-10*time.Millisecond))
 					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
 					wire.cut(open)
 					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
@@ -373,11 +374,11 @@ func TestCloseEndsWaitersAndReleases(t *testing.T) {
 			for i, r := range renewals[1:] {
 				gap = max(gap, r.Time.Sub(renewals[i].Time))
 			}
-			figure(t, fmt.Sprintf("F9, %v of a write under way", busy),
-				atMost(ended, fmt.Sprintf(" until %d waiters were told", waiters), time.Second),
-				atMost((closed-max(busy-time.Second, 0)), " more than the write until closed", time.Second),
+			figure.Check(t, fmt.Sprintf("F9, %v of a write under way", busy),
+				figure.AtMost(ended, fmt.Sprintf(" until %d waiters were told", waiters), time.Second),
+				figure.AtMost((closed-max(busy-time.Second, 0)), " more than the write until closed", time.Second),
 				// Periods have a jitter of 10 %.
-				atMost(gap, " between renewals meanwhile", period+period/10+20*time.Millisecond))
+				figure.AtMost(gap, " between renewals meanwhile", period+period/10+20*time.Millisecond))
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
 			_, err = c.Acquire(ctx, lock.Name("report"))
 			require.ErrorIs(t, err, lock.ErrClosed)

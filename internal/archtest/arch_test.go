@@ -26,7 +26,7 @@ const module = "github.com/mortise-go/mortise"
 var layers = []string{"internal/machine", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example/app"}
 
 // testSupport are packages outside _test files that exist for tests.
-var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest"}
+var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/figure", "internal/race", "internal/repeat"}
 
 // owners says which packages may use a module directly; the others get it through them.
 var owners = map[string][]string{

@@ -26,7 +26,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path"
 	"regexp"
 	"runtime"
 	"strings"
@@ -63,7 +62,7 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	f.BoolVar(&s.list, "list", false, "list the mutants and run none")
 	f.BoolVar(&s.record, "record", false, "write down which tests have killed the mutants, to run first the next time")
 	search := f.String("search", "", "look for worlds of these `workloads` (a list with commas, or all) in which the mutants show")
-	f.Var(&s.seeds, "seeds", "the `first-last` seeds to search, 0-99 if not given, or that each simulation in the tests of lock plays, 0-29")
+	f.Var(&s.seeds, "seeds", "the `first-last` seeds to search, 0-99 if not given, or that each simulation of locks plays, 0-29")
 	if err := cli.Parse(f, args); err != nil {
 		return s, err
 	}
@@ -166,8 +165,7 @@ func (s settings) judge(ctx context.Context, out io.Writer) (int, error) {
 	}
 	results, err := mutants.Run(ctx, mutants.Config{
 		Root: ".", Mutants: s.mutants, Packages: packages, Tests: s.tests, Parallel: s.parallel, Began: report.Began, Done: report.Done,
-		First: mutants.Killers(),
-		Flags: map[string][]string{"lock": {fmt.Sprintf("-sim.from=%d", s.seeds.First), fmt.Sprintf("-sim.seeds=%d", s.seeds.Last-s.seeds.First+1)}},
+		First: mutants.Killers(), Flags: s.flags(packages),
 	})
 	if err != nil {
 		return 2, err
@@ -206,18 +204,26 @@ func (s settings) find(ctx context.Context, out io.Writer) (int, error) {
 // suites are the packages whose tests have to notice: those of the locks, and the simulations
 // of them.
 func suites(ctx context.Context) ([]string, error) {
-	list := []string{"lock"}
-	if _, err := os.Stat("internal/sim"); os.IsNotExist(err) {
-		return list, nil
-	}
-	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./internal/sim/...")
+	const prefix = "github.com/mortise-go/mortise/"
+	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./lock/...", "./internal/sim/...")
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("mutants: list the simulations: %w", err)
+		return nil, fmt.Errorf("mutants: list the tests of locks: %w", err)
 	}
-	for pkg := range strings.FieldsSeq(string(out)) {
-		_, dir, _ := strings.Cut(pkg, "/internal/")
-		list = append(list, path.Join("internal", dir))
+	list := strings.Fields(string(out))
+	for i, pkg := range list {
+		list[i] = strings.TrimPrefix(pkg, prefix)
 	}
 	return list, nil
+}
+
+// flags are those of packages whose tests play seeds.
+func (s settings) flags(packages []string) map[string][]string {
+	flags := map[string][]string{}
+	for _, pkg := range packages {
+		if strings.HasPrefix(pkg, "lock/proof/") {
+			flags[pkg] = []string{fmt.Sprintf("-sim.from=%d", s.seeds.First), fmt.Sprintf("-sim.seeds=%d", s.seeds.Last-s.seeds.First+1)}
+		}
+	}
+	return flags
 }

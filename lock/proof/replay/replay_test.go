@@ -1,4 +1,6 @@
-package lock_test
+// Package replay plays worlds of package sim that were played before: the same seed gives the same history, and
+// seeds that have found mistakes find none.
+package replay
 
 import (
 	"context"
@@ -15,7 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/internal/sim/simtest"
 )
 
 var shareOfReplays = flag.Float64("replay.rounds", .1, "how much of its rounds a workload plays for TestReplay")
@@ -28,6 +34,14 @@ type seeded struct {
 
 func (w seeded) String() string { return fmt.Sprint(w.load.Name, " ", w.seed) }
 
+// play plays it, with so many times its rounds, and keeps its history.
+func (w seeded) play(t *testing.T, rounds float64) sim.Result {
+	r := w.load.Play(t, sim.Options{Seed: w.seed, Rounds: rounds, History: true})
+	assert.NotEmpty(t, r.History)
+	simtest.Complain(t, w.load.Longer(rounds), r)
+	return r
+}
+
 // worlds are those from the first to below the end of a list that has no end: each seed has one of each
 // workload.
 func worlds(first, end int) (list []seeded) {
@@ -38,16 +52,16 @@ func worlds(first, end int) (list []seeded) {
 	return list
 }
 
-// The same seed gives the same history, with the race detector and without. Under it a tenth
-// of the histories is played, since it takes ten times as long.
+// The same seed gives the same history, with the race detector and without. Under it, which makes each take ten
+// times as long, and with -short a tenth of the histories is played.
 func TestReplay(t *testing.T) {
-	lazily(t)
+	simtest.Lazily(t)
 	loads := len(sim.Workloads())
 	n := (900 + loads - 1) / loads
-	if raceEnabled {
+	if testing.Short() || race.Enabled {
 		n /= 10
 	}
-	twice := worlds(repeated(t).share(n * loads))
+	twice := worlds(repeat.Of(t).Share(n * loads))
 	other := inOtherBuild(t, twice[:min(2*loads, len(twice))], *shareOfReplays)
 	var mu sync.Mutex
 	differ, digests := 0, map[string]string{}
@@ -62,14 +76,14 @@ func TestReplay(t *testing.T) {
 			t.Logf("%s\n%s", w.load.Longer(*shareOfReplays).Replay(w.seed), difference)
 		}
 	})
-	figure(t, "F3, the same seed twice", atLeast(len(digests), fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)).inFull(len(twice), 900), exactly(differ, "differ", 0))
+	figure.Check(t, "F3, the same seed twice", figure.AtLeast(len(digests), fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)).InFull(len(twice), 900), figure.Exactly(differ, "differ", 0))
 	other.compare(t, digests)
 }
 
 // Whole histories are the same with the race detector and without, too.
 func TestHistoriesOfOtherBuilds(t *testing.T) {
-	lazily(t)
-	list := worlds(repeated(t).share(2 * len(sim.Workloads())))
+	simtest.Lazily(t)
+	list := worlds(repeat.Of(t).Share(2 * len(sim.Workloads())))
 	other := inOtherBuild(t, list, 1)
 	var mu sync.Mutex
 	digests := map[string]string{}
@@ -111,7 +125,7 @@ type otherBuild struct {
 func inOtherBuild(t *testing.T, list []seeded, rounds float64) otherBuild {
 	t.Helper()
 	flag, how := "-race", "with the race detector"
-	if raceEnabled {
+	if race.Enabled {
 		flag, how = "-race=false", "without the race detector"
 	}
 	digests := make(chan map[string]string, 1)
@@ -139,15 +153,15 @@ func (o otherBuild) compare(t *testing.T, here map[string]string) {
 			t.Logf("%s, with %v of its rounds: %s here, %s %s", name, o.rounds, here[name], got[name], o.how)
 		}
 	}
-	figure(t, "F3, here and "+o.how, atLeast(len(got), fmt.Sprintf("histories of %v of the rounds", o.rounds), len(o.list)), exactly(differ, "differ", 0))
+	figure.Check(t, "F3, here and "+o.how, figure.AtLeast(len(got), fmt.Sprintf("histories of %v of the rounds", o.rounds), len(o.list)), figure.Exactly(differ, "differ", 0))
 }
 
 // Worlds whose histories were left to chance once, in one of five runs or fewer: hence several times,
 // under -race, which makes each ten times as long, twice.
 func TestHistoriesThatDifferedOnce(t *testing.T) {
-	lazily(t)
+	simtest.Lazily(t)
 	more := 5
-	if raceEnabled {
+	if race.Enabled {
 		more = 1
 	}
 	for _, world := range []struct {
@@ -156,7 +170,7 @@ func TestHistoriesThatDifferedOnce(t *testing.T) {
 	}{{"leader", 3}, {"leader", 4}, {"queue", 2}, {"queue", 24}, {"register", 1}, {"register", 24}} {
 		t.Run(fmt.Sprint(world.name, world.seed), func(t *testing.T) {
 			t.Parallel()
-			w := seeded{workload(t, world.name), world.seed}
+			w := seeded{simtest.Workload(t, world.name), world.seed}
 			first := w.play(t, 1)
 			for range more {
 				require.Empty(t, sim.Difference(first.History, w.play(t, 1).History), "%v", w)
@@ -165,17 +179,10 @@ func TestHistoriesThatDifferedOnce(t *testing.T) {
 	}
 }
 
-func (w seeded) play(t *testing.T, rounds float64) sim.Result {
-	r := w.load.Play(t, sim.Options{Seed: w.seed, Rounds: rounds, History: true})
-	assert.NotEmpty(t, r.History)
-	complain(t, w.load.Longer(rounds), r)
-	return r
-}
-
 // digestsOf has the replay command, built with a flag into a folder, play worlds.
 func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds float64) (map[string]string, error) {
 	command := filepath.Join(folder, "replay")
-	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "../internal/sim/cmd/replay")
+	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "github.com/mortise-go/mortise/internal/sim/cmd/replay")
 	build.Env = os.Environ()
 	if flag == "-race" {
 		build.Env = append(build.Env, "CGO_ENABLED=1")
@@ -196,4 +203,29 @@ func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds
 		digests[w.String()] = part[2]
 	}
 	return digests, nil
+}
+
+// Worlds that have shown a mistake once, in the source of that time (see TESTING.md), show none.
+func TestSeedsThatFoundMistakes(t *testing.T) {
+	simtest.Lazily(t)
+	list := []seeded{}
+	for _, found := range []struct {
+		name  string
+		seeds []uint64
+	}{
+		{"register", []uint64{32, 132}},
+		{"queue", []uint64{35, 61, 457, 110, 146, 318, 488}},
+		{"deletion", []uint64{150, 276, 777}},
+		{"versions", []uint64{1, 3, 4}},
+		{"unique", []uint64{319, 363}},
+	} {
+		for _, seed := range found.seeds {
+			list = append(list, seeded{simtest.Workload(t, found.name), seed})
+		}
+	}
+	first, end := repeat.Of(t).Share(len(list)) // of a list that has no end
+	if race.Enabled {                           // which makes each ten times as long
+		end = min(end, first+3)
+	}
+	side(t, list[min(first, len(list)):min(end, len(list))], func(t *testing.T, w seeded) { w.play(t, 1) })
 }

@@ -1,5 +1,0 @@
-//go:build race
-
-package lock_test
-
-const raceEnabled = true
