@@ -24,7 +24,7 @@ type binary struct {
 
 // compile compiles the tests of a package, which run with the given arguments. overlay may be empty.
 func compile(ctx context.Context, root, pkg, overlay, to string, with []string) (*binary, error) {
-	b := &binary{path: filepath.Join(to, filepath.Base(pkg)+".test"), dir: filepath.Join(root, filepath.FromSlash(pkg)), args: with}
+	b := &binary{path: filepath.Join(to, strings.ReplaceAll(pkg, "/", "-")+".test"), dir: filepath.Join(root, filepath.FromSlash(pkg)), args: with}
 	args := []string{"test", "-c", "-ldflags=-s -w", "-o", b.path}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)

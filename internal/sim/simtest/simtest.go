@@ -3,8 +3,8 @@ package simtest
 
 import (
 	"flag"
-	"fmt"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -82,7 +82,7 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 	}
 	t.Run("seeds", func(t *testing.T) {
 		for part := range parts {
-			t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Run(strconv.Itoa(part), func(t *testing.T) {
 				t.Parallel()
 				for i := first + part; i < end && !late(); i += parts {
 					r := load.Play(t, sim.Options{Seed: *simFrom + uint64(i)})
@@ -98,6 +98,9 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 	})
 	if played := s.Runs - before; played < end-first {
 		t.Errorf("cut short after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, end-first)
+		if s.Runs == 0 { // of which there are no figures
+			t.FailNow()
+		}
 	}
 	t.Logf("%d of %d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.Runs, s.Wanted, s.requests, s.AllFaults(), s.virtual,
 		s.Acknowledged, s.Refused, s.Unknown)
