@@ -56,12 +56,13 @@ race: engine ## all tests with -race, the contract tests on both engines
 .PHONY: proof
 proof: ## faults and simulations of locks without -race, under which few of them are tried
 	$(GO) test ./internal/sim -count=1 -timeout $(TIMEOUT) -run Meet
-	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm'
+	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks'
 	$(GO) test $(addprefix ./lock/proof/,linearizability updates workloads) -count=1 -timeout $(TIMEOUT) -sim.seeds 20
+	MORTISE_ENGINE=inprocess $(GO) test ./entity -count=1 -timeout $(TIMEOUT) -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
 	$(GO) test ./lock/proof/replay -count=1 -timeout $(TIMEOUT) -run 'SeedsThat'
 
 .PHONY: quick
-quick: ## all tests on the in-process engine only, without -race, and few seeds of each simulation
+quick: ## all tests on the in-process engine only, without -race, and a twentieth of the seeds
 	MORTISE_ENGINE=inprocess $(GO) test -short -timeout $(TIMEOUT) ./...
 
 .PHONY: flakes

@@ -17,14 +17,15 @@ import (
 
 // binary is the compiled tests of one package.
 type binary struct {
-	path string
-	dir  string // of the package: tests run there
-	args []string
+	path    string
+	dir     string // of the package: tests run there
+	overlay string // what the tests compile has the mistake, too; may be empty
+	args    []string
 }
 
 // compile compiles the tests of a package, which run with the given arguments. overlay may be empty.
 func compile(ctx context.Context, root, pkg, overlay, to string, with []string) (*binary, error) {
-	b := &binary{path: filepath.Join(to, strings.ReplaceAll(pkg, "/", "-")+".test"), dir: filepath.Join(root, filepath.FromSlash(pkg)), args: with}
+	b := &binary{path: filepath.Join(to, strings.ReplaceAll(pkg, "/", "-")+".test"), dir: filepath.Join(root, filepath.FromSlash(pkg)), overlay: overlay, args: with}
 	args := []string{"test", "-c", "-ldflags=-s -w", "-o", b.path}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
@@ -75,6 +76,9 @@ func (b *binary) run(ctx context.Context, tests []string, limit func(test string
 	}
 	cmd := exec.CommandContext(inner, b.path, args...)
 	cmd.Dir, cmd.Env = b.dir, environment()
+	if b.overlay != "" {
+		cmd.Env = append(cmd.Env, strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+b.overlay))
+	}
 	read, write := io.Pipe()
 	cmd.Stdout, cmd.Stderr = write, write
 	cmd.WaitDelay = 5 * time.Second // what a test has started may keep the output open
@@ -146,6 +150,9 @@ func (o *outcome) read(from io.Reader, begins func(test string)) (running string
 func (b *binary) list(ctx context.Context, pattern string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, b.path, "-test.list="+pattern)
 	cmd.Dir, cmd.Env = b.dir, environment()
+	if b.overlay != "" {
+		cmd.Env = append(cmd.Env, strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+b.overlay))
+	}
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("mutants: list the tests: %w", err)

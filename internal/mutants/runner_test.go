@@ -130,6 +130,32 @@ func TestRunJudgesMutants(t *testing.T) {
 	assert.Equal(t, files()["sum/sum.go"], string(text), "the source is left alone")
 }
 
+// What tests build themselves has the mistake, too.
+func TestProgramsOfTestsHaveTheMistake(t *testing.T) {
+	module := files()
+	module["cmd/main.go"] = "package main\n\nimport \"example.com/m/sum\"\n\nfunc main() { println(sum.Unused()) }\n"
+	module["cmd/main_test.go"] = `package main
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func TestProgram(t *testing.T) {
+	if out, err := exec.Command("go", "run", ".").CombinedOutput(); string(out) != "1\n" {
+		t.Fatal(string(out), err)
+	}
+}
+`
+	results, err := Run(t.Context(), Config{
+		Root: write(t, module), Packages: []string{"cmd"},
+		Mutants: []Mutant{{Name: "seen-by-a-program", File: "sum/sum.go", Old: "return 1", New: "return 2", Part: Around, Breaks: "some promise"}},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, Killed, results[0].Verdict, "%v", results[0].Err)
+	assert.Equal(t, "TestProgram", results[0].Test)
+}
+
 func TestRunNeedsTestsThatPass(t *testing.T) {
 	for name, tc := range map[string]struct{ file, text, err string }{ // err is a pattern
 		"failing":   {"sum/bad_test.go", "package sum\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fatal(\"so bad\") }\n", `TestBad of sum failed without any mistake:\n(.*\n)* +bad_test.go:5: so bad\n--- FAIL: TestBad`},

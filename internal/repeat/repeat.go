@@ -61,8 +61,8 @@ func times(count, cpu *flag.Flag) int {
 // Enough is how many seeds goals need that are about their average, or a share of them.
 const Enough = 12
 
-// Part is Share, but for the first repetition, which plays as many seeds as averages need.
-func (r *Run) Part(n int) (first, end int) { return r.split(n, min(n, Enough)) }
+// part is Share, but for the first repetition, which plays as many seeds as averages need.
+func (r *Run) part(n int) (first, end int) { return r.split(n, min(n, Enough)) }
 
 // Share is what this repetition plays of n seeds: from first to below end, at least one, and
 // none that another one plays.
@@ -91,7 +91,7 @@ func Sample[S any](r *Run, n int) (sum *S, first, end int) {
 	}
 	sum = r.sums[r.next].(*S)
 	r.next++
-	first, end = r.Part(n)
+	first, end = r.part(n)
 	return sum, first, end
 }
 

@@ -23,7 +23,7 @@ func TestRepetitionsShareTheSeeds(t *testing.T) {
 		next := 0
 		for number := range c.all {
 			r := &Run{Number: number, All: c.all}
-			first, end := r.Part(c.n)
+			first, end := r.part(c.n)
 			assert.Equal(t, next, first, name)
 			assert.Greater(t, end, first, name)
 			if number == 0 {

@@ -205,7 +205,7 @@ func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds
 	return digests, nil
 }
 
-// Worlds that have shown a mistake once, in the source of that time (see TESTING.md), show none.
+// Worlds that have shown a mistake once, in the source of that time (see lock/TESTING.md), show none.
 func TestSeedsThatFoundMistakes(t *testing.T) {
 	simtest.Lazily(t)
 	list := []seeded{}

@@ -53,6 +53,21 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
+// Of the packages with tests of locks those of the protocol come first, and those that play seeds are told which.
+func TestSuites(t *testing.T) {
+	t.Chdir("../../../..")
+	packages, err := suites(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "lock", packages[0])
+	assert.Contains(t, packages, "internal/sim")
+	s, err := parsed("-seeds", "7-9")
+	require.NoError(t, err)
+	seeds := []string{"-sim.from=7", "-sim.seeds=3"}
+	assert.Equal(t, map[string][]string{
+		"lock/proof/linearizability": seeds, "lock/proof/replay": seeds, "lock/proof/updates": seeds, "lock/proof/workloads": seeds,
+	}, s.flags(packages))
+}
+
 func TestCommand(t *testing.T) {
 	clitest.Calls(t, clitest.Build(t), "mutants", "-search workloads")
 }
