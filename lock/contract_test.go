@@ -356,6 +356,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		add("edits", held, lock.ErrMalformed, set("edits", text), set("edits", null))
 		add("left over", held, lock.ErrMalformed, set("session", num("5")), set("lease", text), set("beat", null), set("expires", text))
 		add("forced", held, lock.ErrMalformed, set("forced", num("5")), set("forced", list))
+		add("forced_fence", held, lock.ErrMalformed, set("forced_fence", text), set("forced_fence", null))
 		add("forced_nonce", held, lock.ErrMalformed, set("forced_nonce", yes), set("forced_nonce", null))
 	}
 	add("nonce", true, lock.ErrMalformed, set("nonce", num("1")), set("nonce", null), set("nonce", &types.AttributeValueMemberS{Value: ""}))

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -102,4 +103,23 @@ func AcquireBefore(ctx context.Context, c *Client, target Target, happens func()
 	}
 	a.letGo()
 	return lease, err
+}
+
+// ServerAhead is between which bounds DynamoDB's clock is known to be ahead of the client's.
+func ServerAhead(c *Client) (least, most time.Duration, known bool) {
+	o := c.clock.offset()
+	return o.least, o.most, o.known
+}
+
+// Remembered are those of requests, sent one after the other, that an acquisition knows of in the end.
+func Remembered(lease time.Duration, sent ...time.Duration) (known []time.Duration) {
+	var k stake
+	begin := time.Now()
+	for _, after := range sent {
+		k.sending(doubt{instant: instant{mono: begin.Add(after), wall: begin.Add(after)}}, lease)
+	}
+	for _, d := range k.requests() {
+		known = append(known, d.mono.Sub(begin))
+	}
+	return known
 }

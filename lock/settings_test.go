@@ -145,6 +145,7 @@ func TestConfigFromJSON(t *testing.T) {
 func TestConfigFromEnvironment(t *testing.T) {
 	t.Setenv("MORTISE_TEST_LOCK_LEASE", "30s")
 	t.Setenv("MORTISE_TEST_LOCK_OWNER", "")
+	t.Setenv("MORTISE_TEST_LOCK_SKEW", "") // as good as not set
 	c, err := lock.ConfigFromEnv("MORTISE_TEST_LOCK")
 	require.NoError(t, err)
 	assert.Equal(t, lock.Config{Lease: 30 * time.Second}, c)
