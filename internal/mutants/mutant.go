@@ -36,7 +36,7 @@ const (
 
 // All are the mutations, each list in the order of its file.
 func All() []Mutant {
-	return slices.Concat(acquiring(), answers(), renewal(), death(), waiting(), guarding(), around(), strangers())
+	return slices.Concat(acquiring(), answers(), renewal(), death(), waiting(), guarding(), around(), strangers(), readers())
 }
 
 // FitError says that a mutation does not fit the source any more: the source has changed, and
