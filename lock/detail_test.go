@@ -23,7 +23,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// More small promises that no test held, those of sessions and waiters first.
+// More of them, those of sessions and waiters first.
 
 // Once a clock is found to be off, a session's row no longer says by it when the session ends.
 func TestEndByAWrongClockIsTakenBack(t *testing.T) {

@@ -25,8 +25,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Small promises of the documentation, each of which somebody broke on purpose and no other test
-// noticed.
+// Small promises of the documentation, each of which somebody broke on purpose who had found no test
+// that would notice.
 
 // What works under a lock has the caller's values, as for traces.
 func TestContextOfALeaseHasTheCallersValues(t *testing.T) {
