@@ -29,6 +29,32 @@ func acquireAsync(ctx context.Context, c *lock.Client, target lock.Target, opts 
 	return got
 }
 
+// outcome is how an acquisition in a goroutine of its own ends.
+func outcome(ctx context.Context, c *lock.Client, target lock.Target) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Acquire(ctx, target)
+		ended <- err
+	}()
+	return ended
+}
+
+// releaseInVain tries to release what cannot be released within a second.
+func (w *world) releaseInVain(ctx context.Context, l *lock.Lease) {
+	w.Helper()
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	require.Error(w, l.Release(short))
+}
+
+// force releases a lock in the place of whoever holds it.
+func (w *world) force(ctx context.Context, op *lock.Client, target lock.Target) {
+	w.Helper()
+	r, err := op.Inspect(ctx, target)
+	require.NoError(w, err)
+	require.NoError(w, op.ForceRelease(ctx, target, r.Nonce))
+}
+
 // A lease that was handed over has the next fence, and the one before is over.
 func TestHandedOverLease(t *testing.T) {
 	for _, commits := range []bool{false, true} {
@@ -174,9 +200,7 @@ func TestSessionEndIsToldToWhoeverCouldNotRelease(t *testing.T) {
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		wire.cut(refused)
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		require.Error(t, l.Release(short))
+		w.releaseInVain(ctx, l)
 		require.NoError(t, l.Context().Err())
 		start := time.Now()
 		select {

@@ -63,9 +63,7 @@ func TestBundleWritesNothingWithoutOneOfItsLocks(t *testing.T) {
 		for i, target := range names(3) {
 			b, err := c.AcquireAll(ctx, names(3))
 			require.NoError(t, err)
-			r, err := operator.Inspect(ctx, target)
-			require.NoError(t, err)
-			require.NoError(t, operator.ForceRelease(ctx, target, r.Nonce))
+			w.force(ctx, operator, target)
 			require.ErrorIs(t, b.Write(ctx, w.count("n")), lock.ErrLost, "without lock %d", i)
 			require.ErrorIs(t, b.Release(ctx), lock.ErrLost)
 		}

@@ -174,14 +174,7 @@ func TestBusySessionIsLookedForWithThePolls(t *testing.T) {
 				require.NoError(t, err)
 				w.latency(latency)
 				got := acquireAsync(ctx, c, lock.Name("report"))
-				w.engine.ResetRequests()
-				time.Sleep(8 * time.Second)
-				looks := 0
-				for _, r := range w.engine.Requests() {
-					if r.Operation == "BatchGetItem" {
-						looks++
-					}
-				}
+				looks := times("BatchGetItem", w.requests(func() { time.Sleep(8 * time.Second) }))
 				assert.Positive(t, looks)
 				assert.Less(t, looks, 40)
 				w.engine.ClearFaults()

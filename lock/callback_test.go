@@ -211,11 +211,7 @@ func TestCloseWaitsForAHandOver(t *testing.T) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		waited := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(ctx, lock.Name("report"))
-			waited <- err
-		}()
+		waited := outcome(ctx, c, lock.Name("report"))
 		time.Sleep(time.Second)
 		finish, err := lock.HandOver(ctx, l)
 		require.NoError(t, err)

@@ -98,11 +98,7 @@ func TestCloseTakesBackAcquisitionsUnderWay(t *testing.T) {
 		virtual(t, func(ctx context.Context, w *world) {
 			c := w.client(lock.Config{})
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 10 * time.Second, After: after, Operation: "UpdateItem", Times: 1})
-			acquired := make(chan error, 1)
-			go func() {
-				_, err := c.Acquire(ctx, lock.Name("report"))
-				acquired <- err
-			}()
+			acquired := outcome(ctx, c, lock.Name("report"))
 			time.Sleep(time.Second)
 			start := time.Now()
 			require.NoError(t, c.Close(ctx))
@@ -317,9 +313,7 @@ func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
 			l, err := c.Acquire(ctx, targets[i])
 			require.NoError(t, err)
 			if i == 0 {
-				r, err := operator.Inspect(ctx, l.Target())
-				require.NoError(t, err)
-				require.NoError(t, operator.ForceRelease(ctx, l.Target(), r.Nonce))
+				w.force(ctx, operator, l.Target())
 			}
 		}
 		w.latency(10 * time.Millisecond)

@@ -236,9 +236,7 @@ func TestOrphanIsFreedWhateverTheMargin(t *testing.T) {
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Key: w.table.KeyItem(l.Key())})
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		require.Error(t, l.Release(short))
+		w.releaseInVain(ctx, l)
 		w.engine.ClearFaults()
 		w.engine.Inject(latency)
 		start := time.Now()
@@ -468,9 +466,7 @@ func TestForcedReleaseKeepsARunInMind(t *testing.T) {
 		bounded, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		err := c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
-			r, err := c.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+			w.force(ctx, c, lock.Name("report"))
 			<-l.Context().Done()
 			cancel()
 			return l.Context().Err()
@@ -529,12 +525,6 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.engine.ClearFaults()
 	}
-	forced := func(ctx context.Context, w *world, c *lock.Client) {
-		w.Helper()
-		r, err := c.Inspect(ctx, lock.Name("report"))
-		require.NoError(w, err)
-		require.NoError(w, c.ForceRelease(ctx, lock.Name("report"), r.Nonce))
-	}
 	for name, f := range map[string]func(ctx context.Context, w *world){
 		"taken back": func(ctx context.Context, w *world) {
 			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))
@@ -578,7 +568,7 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 			require.NoError(w, err)
 			wire.cut(refused)
 			time.Sleep(week - time.Minute)
-			forced(ctx, w, w.client(quiet))
+			w.force(ctx, w.client(quiet), lock.Name("report"))
 		},
 		"forced, of a fence ahead": func(ctx context.Context, w *world) {
 			w.engine.Inject(skewed(3 * week))
@@ -594,7 +584,7 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 			_, err = other.Acquire(ctx, lock.Name("report"))
 			require.NoError(w, err)
 			require.Less(w, w.deleted(ctx, key), time.Now().Add(2*week), "the fence was known")
-			forced(ctx, w, c)
+			w.force(ctx, c, lock.Name("report"))
 			require.Greater(w, w.deleted(ctx, key), time.Now().Add(4*week-day))
 		},
 	} {

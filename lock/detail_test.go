@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,17 +65,13 @@ func TestNothingIsSentOnceNothingIsHeld(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, w *world, way *line, l *lock.Lease){
 		"released at the second try": func(ctx context.Context, w *world, way *line, l *lock.Lease) {
 			way.cut(refused)
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			require.Error(w, l.Release(short))
+			w.releaseInVain(ctx, l)
 			way.cut(open)
 			require.NoError(w, l.Release(ctx))
 		},
 		"taken by force": func(ctx context.Context, w *world, _ *line, l *lock.Lease) {
 			op := w.client(quiet)
-			r, err := op.Inspect(ctx, lock.Name("report"))
-			require.NoError(w, err)
-			require.NoError(w, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+			w.force(ctx, op, lock.Name("report"))
 			<-l.Context().Done()
 		},
 	} {
@@ -167,9 +161,7 @@ func TestReleaseBehindAWriteIsNoLoss(t *testing.T) {
 		defer stop()
 		go func() { _ = l.Write(writing, w.put("x")) }()
 		time.Sleep(100 * time.Millisecond)
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		require.Error(t, l.Release(short))
+		w.releaseInVain(ctx, l)
 		way.cut(refused)
 		time.Sleep(time.Minute)
 		assert.Zero(t, lost.Load())
@@ -204,19 +196,11 @@ func TestHeirThatWentBackNamesTheHolder(t *testing.T) {
 		require.NoError(t, err)
 		bounded, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(bounded, lock.Name("report"))
-			ended <- err
-		}()
+		ended := outcome(bounded, c, lock.Name("report"))
 		time.Sleep(100 * time.Millisecond)
 		way.cut(refused)
-		short, stop := context.WithTimeout(ctx, time.Second)
-		defer stop()
-		require.Error(t, l.Release(short))
-		r, err := op.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+		w.releaseInVain(ctx, l)
+		w.force(ctx, op, lock.Name("report"))
 		next, err := op.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		way.cut(open)
@@ -256,11 +240,7 @@ func TestHolderByAHandOverIsKnown(t *testing.T) {
 		second := acquireAsync(ctx, c, lock.Name("report"), lock.WithData("of the second"))
 		bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(bounded, lock.Name("report"))
-			ended <- err
-		}()
+		ended := outcome(bounded, c, lock.Name("report"))
 		time.Sleep(time.Second)
 		handed := time.Now().UTC()
 		require.NoError(t, l.Release(ctx))
@@ -303,14 +283,6 @@ func TestDeathIsFoundInTimeByWhoWaitsForSeveral(t *testing.T) {
 // Each try of several locks costs one transaction; who holds them is asked once a lease whether it lives, and
 // declared dead once.
 func TestCostOfTryingSeveral(t *testing.T) {
-	single := func(ops []string) (n int) {
-		for _, op := range ops {
-			if op == "UpdateItem" {
-				n++
-			}
-		}
-		return n
-	}
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		all := names(3)
@@ -318,7 +290,7 @@ func TestCostOfTryingSeveral(t *testing.T) {
 		require.NoError(t, err)
 		c := w.client(quiet)
 		time.Sleep(10 * time.Minute)
-		assert.LessOrEqual(t, single(w.requests(func() {
+		assert.LessOrEqual(t, times("UpdateItem", w.requests(func() {
 			for range 40 {
 				_, err := c.TryAcquireAll(ctx, all)
 				require.ErrorIs(t, err, lock.ErrHeld)
@@ -330,7 +302,7 @@ func TestCostOfTryingSeveral(t *testing.T) {
 		time.Sleep(time.Hour)
 		c = w.client(quiet)
 		var b *lock.Bundle
-		assert.Equal(t, 1, single(w.requests(func() { b, err = c.TryAcquireAll(ctx, all) })))
+		assert.Equal(t, 1, times("UpdateItem", w.requests(func() { b, err = c.TryAcquireAll(ctx, all) })))
 		require.NoError(t, err)
 		require.NoError(t, b.Release(ctx))
 	})
@@ -399,8 +371,7 @@ func TestReasonsOfForcedReleases(t *testing.T) {
 func TestEveryLooksAfterASuspension(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
-		way := &counting{to: w.engine.HTTPClient()}
-		c := w.coldClientOver(&line{to: way}, quiet, table.WithClock(wall.now))
+		c := w.coldClient(quiet, table.WithClock(wall.now))
 		bounded, cancel := context.WithTimeout(ctx, 3*time.Hour)
 		defer cancel()
 		ended := make(chan error, 1)
@@ -408,9 +379,9 @@ func TestEveryLooksAfterASuspension(t *testing.T) {
 			ended <- c.Every(bounded, lock.Name("report"), 2*time.Hour, func(context.Context, *lock.Lease, time.Time) error { return nil })
 		}()
 		time.Sleep(10 * time.Minute)
-		require.Zero(t, way.during(10*time.Minute))
+		require.Empty(t, w.requests(func() { time.Sleep(10 * time.Minute) }))
 		wall.jump(30 * time.Minute)
-		assert.Positive(t, way.during(61*time.Second))
+		assert.NotEmpty(t, w.requests(func() { time.Sleep(61 * time.Second) }))
 		require.ErrorIs(t, <-ended, context.DeadlineExceeded)
 	})
 }
@@ -461,26 +432,13 @@ func TestCampaignForgetsAnOldOutage(t *testing.T) {
 		<-terms
 		for range 3 { // waits are random
 			time.Sleep(time.Hour)
-			r, err := op.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+			w.force(ctx, op, lock.Name("report"))
 			start := time.Now()
 			assert.LessOrEqual(t, (<-terms).Sub(start), 5500*time.Millisecond+time.Second, "told within a period, and then at once")
 		}
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 	})
-}
-
-// dateless takes the date off every answer.
-type dateless struct{ to aws.HTTPClient }
-
-func (d dateless) Do(r *http.Request) (*http.Response, error) {
-	resp, err := d.to.Do(r)
-	if err == nil {
-		resp.Header.Del("Date")
-	}
-	return resp, err
 }
 
 // What campaigning again cannot help against ends a campaign.
@@ -497,7 +455,7 @@ func TestCampaignsInVainEnd(t *testing.T) {
 
 		config := quiet
 		config.HomeRegion = tabletest.Region
-		tbl = w.openOver(dateless{w.engine.HTTPClient()}, table.Schema{Name: "app"})
+		tbl = w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"})
 		c, err = lock.New(tbl, config)
 		require.NoError(t, err)
 		require.Error(t, c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil }))

@@ -3,7 +3,6 @@ package lock_test
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -28,11 +27,10 @@ type slowRelease struct {
 }
 
 func (s *slowRelease) Do(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
+	body, err := peek(r)
 	if err != nil {
 		return nil, err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") && bytes.Contains(body, []byte("LOCK#report")) && !bytes.Contains(body, []byte("ALL_NEW")) {
 		if s.armed.CompareAndSwap(true, false) {
 			time.Sleep(s.by)

@@ -56,11 +56,7 @@ func TestHeirOfAnUnclearCommitHasLeft(t *testing.T) {
 		require.NoError(t, err)
 		waiting, leave := context.WithTimeout(ctx, 2*time.Second)
 		defer leave()
-		left := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(waiting, lock.Name("report"))
-			left <- err
-		}()
+		left := outcome(waiting, c, lock.Name("report"))
 		time.Sleep(time.Second)
 		require.Equal(t, 1, lock.Heirs(c, l.Key()))
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})

@@ -85,6 +85,16 @@ func (w *world) unclosed(l *line, config lock.Config, opts ...table.Option) *loc
 	return c
 }
 
+// peek reads the body of a request, and leaves it to be read again.
+func peek(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, nil
+}
+
 // repeating delivers every request twice and answers with what the second has met, as proxies do
 // that repeat what they had no answer to.
 type repeating struct{ to aws.HTTPClient }
@@ -92,11 +102,11 @@ type repeating struct{ to aws.HTTPClient }
 func (t repeating) Do(r *http.Request) (*http.Response, error) {
 	first := r.Clone(r.Context())
 	if r.Body != nil {
-		body, err := io.ReadAll(r.Body)
+		body, err := peek(r)
 		if err != nil {
 			return nil, err
 		}
-		first.Body, r.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
+		first.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	resp, err := t.to.Do(first)
 	if err != nil {

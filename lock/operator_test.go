@@ -536,9 +536,7 @@ func TestOnLostAfterARevocation(t *testing.T) {
 				<-l.Context().Done()
 				require.NoError(t, l.Write(ctx, w.put("x")))
 			}
-			r, err := other.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.NoError(t, other.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+			w.force(ctx, other, lock.Name("report"))
 			time.Sleep(time.Minute)
 			select {
 			case cause := <-lost:

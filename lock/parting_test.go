@@ -146,9 +146,7 @@ func TestCommitWithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
 		w.engine.ClearFaults()
-		r, err := other.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, other.ForceRelease(ctx, lock.Name("report"), r.Nonce))
+		w.force(ctx, other, lock.Name("report"))
 		for range 2 {
 			o, err := other.TryAcquire(ctx, lock.Name("report"))
 			require.NoError(t, err)

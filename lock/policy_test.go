@@ -1,13 +1,11 @@
 package lock_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -98,11 +96,10 @@ type guarded struct {
 
 func (c guarded) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Context().Value(handKey{}) == nil {
-		body, err := io.ReadAll(r.Body)
+		body, err := peek(r)
 		if err != nil {
 			return nil, err
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		c.guardian.check(operation, body)
 	}
@@ -178,9 +175,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 				assert.Equal(t, 1, found, "%v", from)
 			}
 			require.NoError(t, other.Revoke(ctx, target))
-			r, err := other.Inspect(ctx, target)
-			require.NoError(t, err)
-			require.NoError(t, other.ForceRelease(ctx, target, r.Nonce))
+			w.force(ctx, other, target)
 		}
 		require.NoError(t, listing.Close(ctx))
 		// A takeover, and the end of a session.

@@ -106,6 +106,16 @@ func (w *world) requests(f func()) []string {
 	return ops
 }
 
+// times is how often an operation is among those that were requested.
+func times(operation string, ops []string) (n int) {
+	for _, op := range ops {
+		if op == operation {
+			n++
+		}
+	}
+	return n
+}
+
 // row is the key of a row that is no lock.
 func (*world) row(name string) keys.Key { return keys.NewKey("ROW#"+name, "ROW") }
 

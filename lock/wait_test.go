@@ -303,19 +303,14 @@ func TestNobodyLooksForAWaiterWhoLeaves(t *testing.T) {
 		require.NoError(t, err)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "BatchGetItem"})
 		const calls = 200
-		looks := 0
-		for _, op := range w.requests(func() {
+		looks := times("BatchGetItem", w.requests(func() {
 			for range calls {
 				_, err := c.Acquire(ctx, lock.Name("report"))
 				assert.Error(t, err)
 				_, err = c.AcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("other")})
 				assert.Error(t, err)
 			}
-		}) {
-			if op == "BatchGetItem" {
-				looks++
-			}
-		}
+		}))
 		assert.Equal(t, 2*calls, looks)
 	})
 }
