@@ -41,7 +41,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error
 	b := &bench{config: config, progress: progress, id: strings.ToLower(rand.Text()[:8])}
 	if config.Endpoint == "" {
 		b.say("starting DynamoDB Local")
-		local, err := engines.Start(ctx, "")
+		local, err := engines.StartApart(ctx, "") // an interrupt leaves it to end the run
 		if err != nil {
 			return nil, err
 		}

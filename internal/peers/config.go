@@ -40,7 +40,9 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Scenes: Scenes(),
-		Rounds: 5, Pairs: 400, Blocks: 200, Warm: 500,
+		Rounds: 5, Pairs: 400, Blocks: 100,
+		Warm: 1500, // with less, DynamoDB Local's compiler is at work in the rounds
+
 		Clients: 10, Goroutines: 20, Hold: 10 * time.Millisecond, Limit: 30 * time.Second,
 		Window: 6 * time.Second, Refresh: 250 * time.Millisecond,
 		Trials: 3,
