@@ -193,7 +193,7 @@ func (e *Engine) execute(in *incoming) *answer {
 	case in.has(TransactionInProgress) != nil:
 		err = fail(codeInProgress, "The transaction with the given request token is already in progress")
 	case h == nil:
-		err = fail(codeUnknown, "An unknown operation was requested.")
+		err = fail(codeUnknown, "")
 	case in.parseErr != nil || in.root.Kind != jsontree.Object:
 		err = fail(codeSerialization, "The request body could not be read as a JSON object.")
 	default:

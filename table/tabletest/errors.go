@@ -23,6 +23,7 @@ const (
 	codeMismatch       = "IdempotentParameterMismatchException"
 	codeThrottled      = "ProvisionedThroughputExceededException"
 	codeInternal       = "InternalServerError"
+	codeFailure        = "InternalFailure"
 	codeExpired        = "ExpiredTokenException"
 	codeInProgress     = "TransactionInProgressException"
 	serviceNamespace   = "com.amazonaws.dynamodb.v20120810#"
@@ -78,6 +79,13 @@ func errInternal() *apiError {
 	return e
 }
 
+// errFailure is how the service fails on some requests, each time and without a message.
+func errFailure() *apiError {
+	e := fail(codeFailure, "")
+	e.status = http.StatusInternalServerError
+	return e
+}
+
 // asAPI turns the errors of the packages below into answers.
 func asAPI(err error) *apiError {
 	var api *apiError
@@ -108,7 +116,7 @@ func (e *apiError) namespace() string {
 	switch e.code {
 	case codeValidation:
 		return validateNamespace
-	case codeSerialization, codeUnknown, codeExpired:
+	case codeSerialization, codeUnknown, codeExpired, codeFailure:
 		return transportNamespace
 	}
 	return serviceNamespace
@@ -118,9 +126,11 @@ func (e *apiError) namespace() string {
 func (e *apiError) body() []byte {
 	o := newObject()
 	o.text("__type", e.namespace()+e.code)
-	if e.code == codeCanceled {
+	switch {
+	case e.message == "":
+	case e.code == codeCanceled:
 		o.text("Message", e.message)
-	} else {
+	default:
 		o.text("message", e.message)
 	}
 	if e.item != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"net/http"
@@ -96,6 +97,8 @@ func (a *answer) header() http.Header {
 		"Content-Length":   {strconv.Itoa(len(a.body))},
 		"Date":             {a.date.UTC().Format(http.TimeFormat)},
 		"X-Amzn-Requestid": {fmt.Sprintf("%032X", a.id)},
+		// The SDK checks it, and logs a warning about every answer that lacks it.
+		"X-Amz-Crc32": {strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10)},
 	}
 }
 

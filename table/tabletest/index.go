@@ -20,8 +20,9 @@ type index struct {
 	keys       keySchema
 	projection string
 	include    []string // as given: the order is reported back
-	throughput throughput
 	rows       rows
+
+	provision // of a global index
 }
 
 // covers reports whether the index holds the attribute.
@@ -36,6 +37,9 @@ func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
 		if !ok || v.Kind != a.kind {
 			return nil
 		}
+	}
+	if sizeOf(x.keys.hash(), item) > maxHashKey || sizeOf(x.keys.sort(), item) > maxSortKey {
+		return nil
 	}
 	k := x.keys.place(item)
 	k.tie = primary.asTie()
@@ -83,7 +87,7 @@ func (x *index) update(base keySchema, primary rowKey, before, after attr.Item) 
 
 // checkItem validates the index's key attributes where an item has them.
 func (x *index) checkItem(item attr.Item) error {
-	for i, a := range x.keys.attrs() {
+	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]
 		if !ok {
 			continue
@@ -94,16 +98,23 @@ func (x *index) checkItem(item attr.Item) error {
 			}
 			return mismatch("One or more parameter values were invalid: Type mismatch for Index Key")
 		}
-		if noun := emptyNoun(v); noun != "" {
-			return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", noun, x.name, a.name)
+		if err := x.checkEmpty(a, v); err != nil {
+			return err
 		}
 		limit := maxHashKey
-		if i > 0 {
+		if named(x.keys.sort(), a.name) {
 			limit = maxSortKey
 		}
 		if v.Size() > limit {
 			return mismatch("One or more parameter values were invalid: Size limit exceeded")
 		}
+	}
+	return x.checkAggregate(item)
+}
+
+func (x *index) checkEmpty(a keyAttr, v *attr.Value) error {
+	if noun := emptyNoun(v); noun != "" {
+		return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", noun, x.name, a.name)
 	}
 	return nil
 }

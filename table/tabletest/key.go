@@ -3,6 +3,7 @@ package tabletest
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
@@ -20,32 +21,29 @@ type keyAttr struct {
 	kind attr.Kind
 }
 
-// keySchema is a partition key and, if its name is set, a sort key.
-type keySchema struct{ hash, sort keyAttr }
-
-func (s keySchema) hasSort() bool { return s.sort.name != "" }
-
-func (s keySchema) attrs() []keyAttr {
-	if s.hasSort() {
-		return []keyAttr{s.hash, s.sort}
-	}
-	return []keyAttr{s.hash}
+// keySchema is a partition key and, if there is one, a sort key. In a global index each may have up to four attributes,
+// elsewhere it has one.
+type keySchema struct {
+	all    []keyAttr // the partition attributes first
+	hashes int
 }
 
-func (s keySchema) size() int {
-	if s.hasSort() {
-		return 2
-	}
-	return 1
+func (s keySchema) attrs() []keyAttr { return s.all }
+func (s keySchema) hash() []keyAttr  { return s.all[:s.hashes] }
+func (s keySchema) sort() []keyAttr  { return s.all[s.hashes:] }
+
+func (s keySchema) hasSort() bool { return len(s.all) > s.hashes }
+
+func (s keySchema) size() int { return len(s.all) }
+
+func (s keySchema) has(name string) bool { return named(s.all, name) }
+
+func named(attrs []keyAttr, name string) bool {
+	return slices.ContainsFunc(attrs, func(a keyAttr) bool { return a.name == name })
 }
 
-func (s keySchema) has(name string) bool {
-	return name == s.hash.name || s.hasSort() && name == s.sort.name
-}
-
-// partition encodes a partition key: a hash that orders the partitions as good as at random, then the key.
-func partition(v *attr.Value) string {
-	text := v.Sortable()
+// partition encodes a partition key: a hash that orders the partitions as good as at random, then the key's own encoding.
+func partition(text string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // never fails
 	x := h.Sum64()
@@ -58,11 +56,8 @@ func partition(v *attr.Value) string {
 
 // place returns the row key of an item that has all key attributes.
 func (s keySchema) place(item attr.Item) rowKey {
-	k := rowKey{part: partition(item[s.hash.name])}
-	if s.hasSort() {
-		k.sort = item[s.sort.name].Sortable()
-	}
-	return k
+	value := func(a keyAttr) *attr.Value { return item[a.name] }
+	return rowKey{part: partition(composite(s.hash(), value)), sort: composite(s.sort(), value)}
 }
 
 // tie encodes a primary key for index rows.
@@ -139,7 +134,7 @@ func emptyNoun(v *attr.Value) string {
 }
 
 func (s keySchema) checkSize(item attr.Item) error {
-	if item[s.hash.name].Size() > maxHashKey || s.hasSort() && item[s.sort.name].Size() > maxSortKey {
+	if sizeOf(s.hash(), item) > maxHashKey || sizeOf(s.sort(), item) > maxSortKey {
 		return mismatch(keyTooLong)
 	}
 	return nil

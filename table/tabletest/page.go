@@ -241,9 +241,9 @@ func (p *page) readStart() error {
 		if v.Kind != a.kind {
 			return invalid("Type mismatch for attribute to update")
 		}
-		if err := a.checkEmpty(v); err != nil {
+		if err := p.checkEmpty(a, v); err != nil {
 			prefix := "The provided starting key is invalid: "
-			if a.name == p.t.keys.hash.name {
+			if named(p.t.keys.hash(), a.name) || named(p.keys().hash(), a.name) {
 				prefix = "The query can return at most one row and cannot be restarted. " + prefix
 			}
 			return invalid("%s%s", prefix, asAPI(err).message)
@@ -263,6 +263,14 @@ func (p *page) startAttrs() []keyAttr {
 		}
 	}
 	return attrs
+}
+
+// checkEmpty refuses an empty value for a key attribute of the index or of the table.
+func (p *page) checkEmpty(a keyAttr, v *attr.Value) error {
+	if p.x != nil && p.x.keys.has(a.name) {
+		return p.x.checkEmpty(a, v)
+	}
+	return a.checkEmpty(v)
 }
 
 // startKey returns the place that ExclusiveStartKey names.

@@ -10,9 +10,12 @@ const (
 	statusActive   = "ACTIVE"
 	statusCreating = "CREATING"
 	statusDeleting = "DELETING"
+	statusUpdating = "UPDATING"
 
 	billOnDemand    = "PAY_PER_REQUEST"
 	billProvisioned = "PROVISIONED"
+
+	classStandard = "STANDARD"
 
 	defaultListLimit = 100
 )
@@ -30,7 +33,7 @@ func createTable(c *call) ([]byte, error) {
 		return nil, errBadName()
 	}
 	c.noteTable(name)
-	t := &table{name: name, created: c.now}
+	t := &table{name: name, id: tableID(c.e.ids), created: c.now}
 	var err error
 	if t.attrs, err = definitions(in); err != nil {
 		return nil, err
@@ -38,7 +41,7 @@ func createTable(c *call) ([]byte, error) {
 	if len(t.attrs) == 0 {
 		return nil, invalid("No Attribute Schema Defined")
 	}
-	if t.keys, err = readKeySchema(in, t.attrs, unknownTableKey); err != nil {
+	if t.keys, err = readKeySchema(in, t.attrs, false, unknownTableKey); err != nil {
 		return nil, err
 	}
 	if err := t.readIndexes(in); err != nil {
@@ -50,13 +53,21 @@ func createTable(c *call) ([]byte, error) {
 	if err := t.readSettings(c, true); err != nil {
 		return nil, err
 	}
+	if err := t.readCapacity(in); err != nil {
+		return nil, err
+	}
+	if t.tags, err = readTags(in); err != nil {
+		return nil, err
+	}
 	if _, ok := c.e.tables[name]; ok {
 		return nil, fail(codeInUse, "Cannot create preexisting table")
 	}
 	c.e.tables[name] = t
 	o := newObject()
 	// The table is ready at once; the service, too, answers CREATING here, and clients wait with DescribeTable.
-	o.object("TableDescription", func(o *object) { t.describe(o, statusCreating) })
+	v := c.view(statusCreating)
+	v.created, v.warmed = true, in.wantedWarmth().any()
+	o.object("TableDescription", func(o *object) { t.describe(o, v) })
 	return o.end(), nil
 }
 
@@ -80,16 +91,7 @@ func (t *table) readSettings(c *call, creating bool) error {
 		t.class = class
 	}
 	if in.has("SSESpecification") {
-		f := in.sub("SSESpecification")
-		t.encryption = encryption{enabled: f.flag("Enabled"), key: f.text("KMSMasterKeyId")}
-		in.err = firstError(in.err, f.err)
-	}
-	if in.has("Tags") {
-		tags, err := readTags(in)
-		if err != nil {
-			return err
-		}
-		t.tags = tags
+		t.encryption = readEncryption(in)
 	}
 	return in.err
 }
@@ -144,8 +146,10 @@ func (t *table) readStream(c *call) error {
 		return invalid("Invalid StreamViewType: Stream ViewType must not be null or empty when enabling streams.")
 	case !enabled && view != "":
 		return invalid("Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was present.")
+	case !enabled && t.stream.view == "" && c.op == "UpdateTable":
+		return invalid("Table has no stream to disable: TableName: %s", t.name)
 	case !enabled:
-		t.stream = stream{}
+		t.stream.view = ""
 		return nil
 	case !slices.Contains([]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}, view):
 		return invalid("Invalid StreamViewType: %s", view)
@@ -162,7 +166,7 @@ func describeTable(c *call) ([]byte, error) {
 		return nil, err
 	}
 	o := newObject()
-	o.object("Table", func(o *object) { t.describe(o, statusActive) })
+	o.object("Table", func(o *object) { t.describe(o, c.view(statusActive)) })
 	return o.end(), nil
 }
 
@@ -176,7 +180,7 @@ func deleteTable(c *call) ([]byte, error) {
 	}
 	delete(c.e.tables, t.name)
 	o := newObject()
-	o.object("TableDescription", func(o *object) { t.describe(o, statusDeleting) })
+	o.object("TableDescription", func(o *object) { t.describeItself(o, c.view(statusDeleting)) })
 	return o.end(), nil
 }
 
@@ -221,7 +225,10 @@ func updateTable(c *call) ([]byte, error) {
 		return nil, err
 	}
 	in := &c.in
-	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "GlobalSecondaryIndexUpdates"}
+	if err := checkCombination(in); err != nil {
+		return nil, err
+	}
+	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "GlobalSecondaryIndexUpdates", "OnDemandThroughput", "WarmThroughput"}
 	if len(given(in, parts)) == 0 {
 		return nil, invalid("Nothing to update")
 	}
@@ -234,12 +241,22 @@ func updateTable(c *call) ([]byte, error) {
 	if err := next.readSettings(c, false); err != nil {
 		return nil, err
 	}
+	if err := next.read(in, target{onDemand: next.onDemand, updating: true}); err != nil {
+		return nil, err
+	}
 	if err := next.updateIndexes(in); err != nil {
 		return nil, err
 	}
-	*t = next
+	if err := next.changed(t, c.now); err != nil {
+		return nil, err
+	}
 	o := newObject()
-	o.object("TableDescription", func(o *object) { t.describe(o, statusActive) })
+	shown := t.leaving(next)
+	o.object("TableDescription", func(o *object) { shown.describe(o, c.viewUpdate()) })
+	for _, p := range next.provisions() {
+		p.settle()
+	}
+	*t = next
 	return o.end(), nil
 }
 
@@ -289,8 +306,7 @@ func (t *table) updateIndex(in *fields, m *jsontree.Member) error {
 		})
 		return nil
 	}
-	x.throughput = readThroughput(f)
-	return f.err
+	return x.changeCapacity(f, t.onDemand)
 }
 
 // createIndex adds a global index and fills it from the items that are there.
@@ -314,6 +330,9 @@ func (t *table) createIndex(in, f *fields) error {
 	}
 	x, err := readIndex(f, all, true)
 	if err != nil {
+		return err
+	}
+	if err := x.readCapacity(f, target{onDemand: t.onDemand, fresh: true, updating: true}); err != nil {
 		return err
 	}
 	if t.index(x.name) != nil {

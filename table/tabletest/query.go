@@ -1,8 +1,6 @@
 package tabletest
 
 import (
-	"strings"
-
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
@@ -41,16 +39,15 @@ func query(c *call) ([]byte, error) {
 	if err := p.checkConsistent(); err != nil {
 		return nil, err
 	}
-	hash, sort, err := p.keyTerms(terms)
+	part, rng, err := p.keyTerms(terms)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.readStart(); err != nil {
 		return nil, err
 	}
-	part := partition(hash)
 	if p.start != nil {
-		if k := p.startKey(); k.part != part || sort.below(k.sort) || sort.above(k.sort) {
+		if k := p.startKey(); k.part != part || rng.below(k.sort) || rng.above(k.sort) {
 			return nil, invalid("The provided starting key does not match the range key predicate")
 		}
 	}
@@ -70,7 +67,7 @@ func query(c *call) ([]byte, error) {
 	if in.err != nil {
 		return nil, in.err
 	}
-	return p.query(part, sort, forward)
+	return p.query(part, rng, forward)
 }
 
 // readTerms reads the key condition, in either form.
@@ -108,58 +105,85 @@ func onlyKeyConditions(in *fields) bool {
 		len(given(in, []string{"AttributesToGet", "QueryFilter", "ConditionalOperator"})) == 0
 }
 
-// keyTerms checks the terms against the key schema and returns the partition's value and the sort key's range.
-func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
+// keyTerms checks the terms against the key schema and returns the partition and the range of sort keys that they name.
+func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
 	if len(terms) == 0 {
-		return nil, nil, invalid("Conditions must be at least length 1")
+		return "", keyRange{}, invalid("Conditions must be at least length 1")
 	}
-	if len(terms) > 2 {
-		return nil, nil, invalid("Conditions can be of length 1 or 2 only")
+	conditions := make(map[string]expr.KeyTerm, len(terms))
+	for _, t := range terms {
+		conditions[t.Name] = t
+	}
+	keys, check := p.keys(), p.checkPair
+	if keys.several() {
+		check = p.checkSeveral
+	}
+	if err := check(conditions); err != nil {
+		return "", keyRange{}, err
+	}
+	value := func(a keyAttr) *attr.Value { return conditions[a.name].Values[0] }
+	return partition(composite(keys.hash(), value)), keys.rangeOf(conditions), nil
+}
+
+// checkPair checks the conditions of a query against a partition key and a sort key of one attribute each.
+func (p *page) checkPair(conditions map[string]expr.KeyTerm) error {
+	if len(conditions) > 2 {
+		return invalid("Conditions can be of length 1 or 2 only")
 	}
 	keys := p.keys()
-	var hash *attr.Value
-	restricted, missed := false, false
-	rng := &sortRange{}
-	for _, t := range terms {
-		switch {
-		case t.Name == keys.hash.name:
-			hash, restricted = t.Values[0], t.Op != expr.KeyEq
-		case keys.hasSort() && t.Name == keys.sort.name:
-			rng.term = t
-		default:
-			missed = true
+	hash, ok := conditions[keys.hash()[0].name]
+	if !ok {
+		return errKeyElement()
+	}
+	if err := checkTypes(keys.hash()[0], hash); err != nil {
+		return err
+	}
+	if hash.Op != expr.KeyEq {
+		return invalid("Query key condition not supported")
+	}
+	if err := p.checkOperands(keys.attrs(), conditions); err != nil {
+		return err
+	}
+	for name := range conditions {
+		if !keys.has(name) {
+			return errKeyElement()
 		}
 	}
-	if hash == nil {
-		return nil, nil, errKeyElement()
-	}
-	for _, t := range terms {
-		a := keys.hash
-		if t.Name != a.name {
-			a = keys.sort
-		}
-		if t.Name != a.name {
+	return nil
+}
+
+// checkOperands checks operators and operands of the conditions on some key attributes.
+func (p *page) checkOperands(attrs []keyAttr, conditions map[string]expr.KeyTerm) error {
+	for _, a := range attrs {
+		t, ok := conditions[a.name]
+		if !ok {
 			continue
 		}
+		if err := checkTypes(a, t); err != nil {
+			return err
+		}
 		for _, v := range t.Values {
-			if v.Kind != a.kind || t.Op == expr.KeyBeginsWith && v.Kind == attr.N {
-				return nil, nil, parameter("Condition parameter type does not match schema type")
+			if err := p.checkEmpty(a, v); err != nil {
+				return err
 			}
-			if err := a.checkEmpty(v); err != nil {
-				return nil, nil, err
+			if named(p.keys().sort(), a.name) && v.Size() > maxSortKey {
+				return parameter("Aggregated size of all range keys has exceeded the size limit of %d bytes", maxSortKey)
 			}
 		}
 		if t.Op == 0 {
-			return nil, nil, invalid("Attempted conditional constraint is not an indexable operation")
+			return invalid("Attempted conditional constraint is not an indexable operation")
 		}
 	}
-	if missed {
-		return nil, nil, errKeyElement()
+	return nil
+}
+
+func checkTypes(a keyAttr, t expr.KeyTerm) error {
+	for _, v := range t.Values {
+		if v.Kind != a.kind || t.Op == expr.KeyBeginsWith && v.Kind == attr.N {
+			return parameter("Condition parameter type does not match schema type")
+		}
 	}
-	if restricted {
-		return nil, nil, invalid("Query key condition not supported")
-	}
-	return hash, rng, nil
+	return nil
 }
 
 func errKeyElement() error { return invalid("Query condition missed key schema element") }
@@ -178,36 +202,7 @@ func (p *page) checkFilterKeys() error {
 	return nil
 }
 
-// sortRange restricts a sort key; without a term it is everything.
-type sortRange struct{ term expr.KeyTerm }
-
-// below reports whether an encoded sort key lies before the range, above whether it lies behind it.
-func (s *sortRange) below(key string) bool {
-	switch s.term.Op {
-	case expr.KeyEq, expr.KeyGe, expr.KeyBetween, expr.KeyBeginsWith:
-		return key < s.term.Values[0].Sortable()
-	case expr.KeyGt:
-		return key <= s.term.Values[0].Sortable()
-	}
-	return false
-}
-
-func (s *sortRange) above(key string) bool {
-	switch s.term.Op {
-	case expr.KeyEq, expr.KeyLe:
-		return key > s.term.Values[0].Sortable()
-	case expr.KeyLt:
-		return key >= s.term.Values[0].Sortable()
-	case expr.KeyBetween:
-		return key > s.term.Values[1].Sortable()
-	case expr.KeyBeginsWith:
-		prefix := s.term.Values[0].Sortable()
-		return key > prefix && !strings.HasPrefix(key, prefix)
-	}
-	return false
-}
-
-func (p *page) query(part string, rng *sortRange, forward bool) ([]byte, error) {
+func (p *page) query(part string, rng keyRange, forward bool) ([]byte, error) {
 	p.single = p.x == nil && !p.t.keys.hasSort()
 	var start rowKey
 	if p.start != nil {

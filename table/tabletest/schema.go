@@ -40,7 +40,8 @@ func definitions(in *fields) ([]keyAttr, error) {
 }
 
 // readKeySchema reads a KeySchema. unknown reports a key attribute without a definition.
-func readKeySchema(in *fields, defs []keyAttr, unknown func(name string, sort bool) error) (keySchema, error) {
+// Where several is set, each role may have several attributes.
+func readKeySchema(in *fields, defs []keyAttr, several bool, unknown func(name string, sort bool) error) (keySchema, error) {
 	var s keySchema
 	items := in.items("KeySchema")
 	if in.err != nil {
@@ -49,7 +50,7 @@ func readKeySchema(in *fields, defs []keyAttr, unknown func(name string, sort bo
 	if len(items) == 0 {
 		return s, invalid("No defined key schema.  A key schema containing at least a hash key must be defined for all tables")
 	}
-	if len(items) > 2 {
+	if len(items) > 2 && !several {
 		return s, invalid("Key schema too big.  Key Schema must at most consist of the hash and range key of a table")
 	}
 	names := make([]string, len(items))
@@ -60,29 +61,32 @@ func readKeySchema(in *fields, defs []keyAttr, unknown func(name string, sort bo
 		if f.err != nil {
 			return s, f.err
 		}
-		if roles[i] != "HASH" && roles[i] != "RANGE" {
+		if roles[i] != roleHash && roles[i] != roleSort {
 			return s, invalid("Member must satisfy enum value set: [HASH, RANGE]")
 		}
 	}
 	switch {
+	case several:
+		if err := checkRoles(names, roles); err != nil {
+			return s, err
+		}
 	case len(items) == 2 && names[0] == names[1]:
 		return s, invalid("Two keys can not have the same name")
-	case len(items) == 1 && roles[0] != "HASH":
+	case len(items) == 1 && roles[0] != roleHash:
 		return s, invalid("No Hash Key specified in schema.  All Dynamo DB tables must have exactly one hash key")
 	case len(items) == 2 && roles[0] == roles[1]:
 		return s, invalid("Too many hash keys specified.  All Dynamo DB tables must have exactly one hash key")
-	case roles[0] != "HASH":
+	case roles[0] != roleHash:
 		return s, invalid("Invalid key order. Hash Key must be specified first in key schema, Range Key must be specifed second") //nolint:misspell // as the service spells it
 	}
 	for i, name := range names {
 		at := slices.IndexFunc(defs, func(a keyAttr) bool { return a.name == name })
 		if at < 0 {
-			return s, unknown(name, i > 0)
+			return s, unknown(name, roles[i] == roleSort)
 		}
-		if i == 0 {
-			s.hash = defs[at]
-		} else {
-			s.sort = defs[at]
+		s.all = append(s.all, defs[at])
+		if roles[i] == roleHash {
+			s.hashes++
 		}
 	}
 	return s, nil
@@ -132,7 +136,7 @@ func readIndex(in *fields, defs []keyAttr, global bool) (*index, error) {
 		return nil, invalid("Member must satisfy enum value set: [ALL, INCLUDE, KEYS_ONLY]")
 	}
 	var err error
-	x.keys, err = readKeySchema(in, defs, unknownIndexKey)
+	x.keys, err = readKeySchema(in, defs, global, unknownIndexKey)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +195,7 @@ func (t *table) readIndexes(in *fields) error {
 				return invalid("Two %s secondary indices have the same name", kind)
 			}
 			if !global {
-				if x.keys.hash != t.keys.hash {
+				if !slices.Equal(x.keys.hash(), t.keys.hash()) {
 					return invalid("Local Secondary indices must have the same hash key as the main table")
 				}
 				if !x.keys.hasSort() {

@@ -189,11 +189,3 @@ func TestNumbersReturnInOneForm(t *testing.T) {
 		})
 	}
 }
-
-func TestOperationOutsideTheScopeIsUnknown(t *testing.T) {
-	onTable(t, func(tb table) {
-		engines.Only(tb.T, engines.InProcess, "other engines know it")
-		_, err := tb.ListGlobalTables(tb.ctx(), &dynamodb.ListGlobalTablesInput{})
-		require.ErrorContains(tb, err, "UnknownOperationException")
-	})
-}
