@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -104,6 +105,7 @@ func TestSleep_EndsWithTheContext(t *testing.T) {
 		defer stop()
 		require.NoError(t, detached.Err())
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		require.ErrorIs(t, detached.Err(), context.DeadlineExceeded)
 	})
 }

@@ -108,7 +108,10 @@ func (s *standing) seen(look waitqueue.Look) time.Duration {
 	}
 	if !s.busy && (look.Err != nil || changed || s.due(&row)) {
 		s.busy = true
-		s.news <- s.row
+		select {
+		case s.news <- s.row:
+		default: // it is not read while busy is set, and there is room for one
+		}
 	}
 	e := c.estimate(&s.row, max(s.row.Place(s.ticket.ID), 1))
 	e.Unchanged = c.clock.Ago(s.first)
