@@ -15,6 +15,7 @@ const (
 	codeSerialization  = "SerializationException"
 	codeUnknown        = "UnknownOperationException"
 	codeNotFound       = "ResourceNotFoundException"
+	codeNoTable        = "TableNotFoundException"
 	codeInUse          = "ResourceInUseException"
 	codeLimit          = "LimitExceededException"
 	codeCondition      = "ConditionalCheckFailedException"
@@ -68,8 +69,11 @@ func parameter(format string, args ...any) *apiError {
 	return invalid("One or more parameter values were invalid: "+format, args...)
 }
 
-func errMissingTable() *apiError {
-	return fail(codeNotFound, "Cannot do operations on a non-existent table")
+func errMissingTable() *apiError { return fail(codeNotFound, "Requested resource not found") }
+
+// errNoSuchTable is what the operations on tables themselves answer.
+func errNoSuchTable(name string) *apiError {
+	return fail(codeNotFound, "Requested resource not found: Table: %s not found", name)
 }
 
 func errInternal() *apiError {
@@ -118,9 +122,11 @@ func (e *apiError) namespace() string {
 func (e *apiError) body() []byte {
 	o := newObject()
 	o.text("__type", e.namespace()+e.code)
-	if e.code == codeCanceled {
+	switch {
+	case e.code == codeSerialization && e.message == "":
+	case e.code == codeCanceled, e.code == codeSerialization:
 		o.text("Message", e.message)
-	} else {
+	default:
 		o.text("message", e.message)
 	}
 	if e.item != nil {

@@ -43,37 +43,33 @@ type page struct {
 	single  bool // there is no second item to go on to
 }
 
-// readPage reads the parameters that come before the expressions.
-func (c *call) readPage() (*page, error) {
-	in := &c.in
-	t, err := c.table(in)
-	if err != nil {
-		return nil, err
-	}
-	p := &page{c: c, t: t, consistent: in.flag("ConsistentRead")}
-	limit, given := in.number("Limit")
-	if in.err != nil {
-		return nil, in.err
-	}
-	if given && limit < 1 {
-		return nil, invalid("Limit must be greater than or equal to 1")
-	}
-	p.limit = limit
-	if in.has("IndexName") {
-		name := in.text("IndexName")
-		if p.x = t.index(name); p.x == nil {
-			return nil, invalid("The table does not have the specified index: %s", name)
-		}
-	}
-	return p, in.err
+// A page is read in two steps, as writes are: what can be judged without the table, then what depends on its schema.
+
+// newPage reads the parameters that nothing else depends on.
+func (c *call) newPage() *page {
+	p := &page{c: c, consistent: c.in.flag("ConsistentRead")}
+	p.limit, _ = c.in.number("Limit")
+	return p
 }
 
-// checkConsistent refuses a consistent read of a global index.
-func (p *page) checkConsistent() error {
-	if p.x != nil && p.x.global && p.consistent {
+// locate finds the table, and the index if there is one.
+func (p *page) locate() error {
+	in := &p.c.in
+	var err error
+	if p.t, err = p.c.table(in); err != nil {
+		return err
+	}
+	if !in.has("IndexName") {
+		return in.err
+	}
+	name := in.text("IndexName")
+	if p.x = p.t.index(name); p.x == nil {
+		return invalid("The table does not have the specified index: %s", name)
+	}
+	if p.x.global && p.consistent {
 		return invalid("Consistent reads are not supported on global secondary indexes")
 	}
-	return nil
+	return in.err
 }
 
 // keys returns the key schema that the page is ordered by.
@@ -84,20 +80,28 @@ func (p *page) keys() keySchema {
 	return p.t.keys
 }
 
-func (p *page) readFilter(legacy string) error {
+// readFilter reads FilterExpression, or what came before it.
+func (p *page) readFilter() error {
 	in := &p.c.in
-	if in.has("FilterExpression") {
-		f, err := expr.ParseCondition(in.text("FilterExpression"), p.env)
-		if in.err != nil {
-			return in.err
-		}
-		if err != nil {
-			return within("FilterExpression", err)
-		}
-		p.filter = f
+	if !in.has("FilterExpression") {
 		return nil
 	}
-	f, err := readLegacyConditions(in, legacy, false)
+	f, err := expr.ParseCondition(in.text("FilterExpression"), p.env)
+	if in.err != nil {
+		return in.err
+	}
+	if err != nil {
+		return within("FilterExpression", err)
+	}
+	p.filter = f
+	return nil
+}
+
+func (p *page) readLegacyFilter(param string) error {
+	if p.c.in.has("FilterExpression") {
+		return nil
+	}
+	f, err := readLegacyConditions(&p.c.in, param, false)
 	if err != nil || f == nil {
 		return err
 	}
@@ -141,8 +145,6 @@ func (p *page) readSelect() error {
 		if p.proj == nil {
 			return invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
 		}
-	default:
-		return invalid("Select must be ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, COUNT, or SPECIFIC_ATTRIBUTES")
 	}
 	return in.err
 }
@@ -216,30 +218,44 @@ func filterRoots(f condition) []string {
 	return names
 }
 
-// readStart reads ExclusiveStartKey: the primary key and, of an index, its key.
+const badStart = "The provided starting key is invalid"
+
+// readStart reads ExclusiveStartKey.
 func (p *page) readStart() error {
 	n := p.c.in.n.Get("ExclusiveStartKey")
 	if n.IsNull() {
 		return nil
 	}
-	start, err := attr.DecodeItem(n)
-	if err != nil {
-		return err
+	var err error
+	if p.start, err = attr.DecodeItem(n); err == nil {
+		return nil
 	}
-	want := p.startAttrs()
+	// The service puts the parameter's name in front of some texts only.
+	if text := asAPI(err).message; strings.Contains(text, "datatypes") || strings.Contains(text, "string set") || strings.Contains(text, "Binary set") || strings.Contains(text, "Null attribute") {
+		return invalid("%s: %s", badStart, text)
+	}
+	return err
+}
+
+// checkStart checks ExclusiveStartKey against the schema: the primary key and, of an index, its key.
+func (p *page) checkStart() error {
+	if p.start == nil {
+		return nil
+	}
+	start, want := p.start, p.startAttrs()
 	if len(start) != len(want) {
-		if len(start) == 0 || p.x != nil && p.x.global {
-			return invalid("The provided starting key is invalid")
+		if p.x != nil {
+			return invalid(badStart)
 		}
-		return invalid("Exclusive Start Key must have same size as table's key schema")
+		return invalid("%s: %s", badStart, keyMismatch)
 	}
 	for _, a := range want {
 		v, ok := start[a.name]
-		if !ok {
-			return invalid("The provided starting key is invalid")
-		}
-		if v.Kind != a.kind {
-			return invalid("Type mismatch for attribute to update")
+		if !ok || v.Kind != a.kind {
+			if p.x != nil && !ok {
+				return invalid(badStart)
+			}
+			return invalid("%s: %s", badStart, keyMismatch)
 		}
 		if err := a.checkEmpty(v); err != nil {
 			prefix := "The provided starting key is invalid: "
@@ -249,7 +265,6 @@ func (p *page) readStart() error {
 			return invalid("%s%s", prefix, asAPI(err).message)
 		}
 	}
-	p.start = start
 	return nil
 }
 

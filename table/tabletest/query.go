@@ -8,51 +8,37 @@ import (
 )
 
 func query(c *call) ([]byte, error) {
-	p, err := c.readPage()
+	p := c.newPage()
+	terms, err := p.readQuery()
 	if err != nil {
+		return nil, err
+	}
+	if err := p.locate(); err != nil {
 		return nil, err
 	}
 	in := &c.in
-	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
-		_, err := expr.ParseKeyCondition("", &expr.Env{})
-		return nil, within("KeyConditionExpression", err)
-	}
-	if err := refuseMixed(in,
-		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
-		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
-		return nil, err
-	}
-	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
-		return nil, err
-	}
-	if err := p.readFilter("QueryFilter"); err != nil {
-		return nil, err
-	}
-	if p.proj, err = readProjection(in, p.env); err != nil {
-		return nil, err
-	}
-	terms, err := p.readTerms()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.checkScalars(); err != nil {
-		return nil, err
-	}
-	if err := p.checkConsistent(); err != nil {
-		return nil, err
-	}
 	hash, sort, err := p.keyTerms(terms)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.readStart(); err != nil {
+	if err := p.checkStart(); err != nil {
 		return nil, err
 	}
 	part := partition(hash)
 	if p.start != nil {
-		if k := p.startKey(); k.part != part || sort.below(k.sort) || sort.above(k.sort) {
+		switch k := p.startKey(); {
+		case p.x == nil && !p.t.keys.hasSort():
+			return nil, invalid("The provided exclusive start key is invalid: ExclusiveStartKey: {%s=AttributeValue: {%s}}", p.keys().hash.name, p.start[p.keys().hash.name].Brief())
+		case sort.below(k.sort) || sort.above(k.sort):
 			return nil, invalid("The provided starting key does not match the range key predicate")
+		case k.part != part && sort.term.Op != 0:
+			return nil, invalid("The query can return at most one row and cannot be restarted")
+		case k.part != part:
+			return nil, invalid("The provided starting key is outside query boundaries based on provided conditions")
 		}
+	}
+	if err := p.checkScalars(); err != nil {
+		return nil, err
 	}
 	if err := p.checkFilterKeys(); err != nil {
 		return nil, err
@@ -71,6 +57,40 @@ func query(c *call) ([]byte, error) {
 		return nil, in.err
 	}
 	return p.query(part, sort, forward)
+}
+
+// readQuery reads what can be judged without the table, and returns the key condition.
+func (p *page) readQuery() ([]expr.KeyTerm, error) {
+	in := &p.c.in
+	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
+		_, err := expr.ParseKeyCondition("", &expr.Env{})
+		return nil, within("KeyConditionExpression", err)
+	}
+	if err := refuseMixed(in,
+		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
+		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
+		return nil, err
+	}
+	if err := checkUsers(in, []string{"FilterExpression", "KeyConditionExpression", "ProjectionExpression"}); err != nil {
+		return nil, err
+	}
+	if err := p.readLegacyFilter("QueryFilter"); err != nil {
+		return nil, err
+	}
+	if err := p.readStart(); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
+		return nil, err
+	}
+	if err := p.readFilter(); err != nil {
+		return nil, err
+	}
+	if p.proj, err = readProjection(in, p.env); err != nil {
+		return nil, err
+	}
+	return p.readTerms()
 }
 
 // readTerms reads the key condition, in either form.
@@ -94,9 +114,6 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	case condition != nil:
 		return condition.Terms()
 	case in.has("KeyConditions"):
-		if err := p.checkScalars(); err != nil {
-			return nil, err
-		}
 		return readKeyConditions(in)
 	}
 	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
@@ -110,13 +127,18 @@ func onlyKeyConditions(in *fields) bool {
 
 // keyTerms checks the terms against the key schema and returns the partition's value and the sort key's range.
 func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
-	if len(terms) == 0 {
-		return nil, nil, invalid("Conditions must be at least length 1")
-	}
-	if len(terms) > 2 {
+	if len(terms) == 0 || len(terms) > 2 {
 		return nil, nil, invalid("Conditions can be of length 1 or 2 only")
 	}
+	for _, t := range terms {
+		if t.Op == 0 {
+			return nil, nil, invalid("Attempted conditional constraint is not an indexable operation")
+		}
+	}
 	keys := p.keys()
+	if !keys.hasSort() && len(terms) > 1 {
+		return nil, nil, invalid("Query key condition not supported")
+	}
 	var hash *attr.Value
 	restricted, missed := false, false
 	rng := &sortRange{}
@@ -131,7 +153,7 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
 		}
 	}
 	if hash == nil {
-		return nil, nil, errKeyElement()
+		return nil, nil, errKeyElement(keys.hash)
 	}
 	for _, t := range terms {
 		a := keys.hash
@@ -149,12 +171,9 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
 				return nil, nil, err
 			}
 		}
-		if t.Op == 0 {
-			return nil, nil, invalid("Attempted conditional constraint is not an indexable operation")
-		}
 	}
 	if missed {
-		return nil, nil, errKeyElement()
+		return nil, nil, errKeyElement(keys.sort)
 	}
 	if restricted {
 		return nil, nil, invalid("Query key condition not supported")
@@ -162,7 +181,9 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
 	return hash, rng, nil
 }
 
-func errKeyElement() error { return invalid("Query condition missed key schema element") }
+func errKeyElement(a keyAttr) error {
+	return invalid("Query condition missed key schema element: %s", a.name)
+}
 
 // checkFilterKeys refuses filters on the key that the query already restricts.
 func (p *page) checkFilterKeys() error {

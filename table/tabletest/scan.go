@@ -16,39 +16,15 @@ func (s segment) of(k rowKey) int {
 }
 
 func scan(c *call) ([]byte, error) {
-	p, err := c.readPage()
+	p := c.newPage()
+	seg, err := p.readScan()
 	if err != nil {
 		return nil, err
 	}
-	in := &c.in
-	if err := p.checkConsistent(); err != nil {
+	if err := p.locate(); err != nil {
 		return nil, err
 	}
-	if err := refuseMixed(in,
-		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"},
-		[]string{"ProjectionExpression", "FilterExpression"}); err != nil {
-		return nil, err
-	}
-	if p.env, err = expressions(in, "FilterExpression", "ProjectionExpression"); err != nil {
-		return nil, err
-	}
-	if in.has("ExpressionAttributeValues") && in.text("FilterExpression") == "" {
-		return nil, invalid("ExpressionAttributeValues can only be specified when using expressions: FilterExpression is null")
-	}
-	if err := p.readFilter("ScanFilter"); err != nil {
-		return nil, err
-	}
-	if p.proj, err = readProjection(in, p.env); err != nil {
-		return nil, err
-	}
-	if err := p.env.Unused(); err != nil {
-		return nil, err
-	}
-	seg, err := readSegment(in)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.readStart(); err != nil {
+	if err := p.checkStart(); err != nil {
 		return nil, err
 	}
 	if err := p.readSelect(); err != nil {
@@ -57,16 +33,46 @@ func scan(c *call) ([]byte, error) {
 	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
-	if err := seg.check(); err != nil {
-		return nil, err
+	if p.start != nil && seg.of(p.startKey()) != seg.number {
+		return nil, invalid("%s: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", badStart, seg.total, seg.number)
 	}
 	if err := p.checkScalars(); err != nil {
 		return nil, err
 	}
-	if p.start != nil && seg.of(p.startKey()) != seg.number {
-		return nil, invalid("Exclusive start key must lie within the segment")
-	}
 	return p.scan(seg), nil
+}
+
+// readScan reads what can be judged without the table.
+func (p *page) readScan() (segment, error) {
+	in := &p.c.in
+	if err := refuseMixed(in,
+		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"},
+		[]string{"ProjectionExpression", "FilterExpression"}); err != nil {
+		return segment{}, err
+	}
+	if err := checkUsers(in, []string{"FilterExpression", "ProjectionExpression"}); err != nil {
+		return segment{}, err
+	}
+	if err := p.readLegacyFilter("ScanFilter"); err != nil {
+		return segment{}, err
+	}
+	if err := p.readStart(); err != nil {
+		return segment{}, err
+	}
+	seg, err := readSegment(in)
+	if err != nil {
+		return segment{}, err
+	}
+	if p.env, err = expressions(in, "FilterExpression", "ProjectionExpression"); err != nil {
+		return segment{}, err
+	}
+	if err := p.readFilter(); err != nil {
+		return segment{}, err
+	}
+	if p.proj, err = readProjection(in, p.env); err != nil {
+		return segment{}, err
+	}
+	return seg, p.env.Unused()
 }
 
 func readSegment(in *fields) (segment, error) {
@@ -78,23 +84,13 @@ func readSegment(in *fields) (segment, error) {
 	case !hasNumber && !hasTotal:
 		return segment{total: 1}, nil
 	case !hasTotal:
-		return segment{}, invalid("If segment is specified, total segment must also be specified")
+		return segment{}, invalid("The TotalSegments parameter is required but was not present in the request when Segment parameter is present")
 	case !hasNumber:
-		return segment{}, invalid("If total segments is specified, a particular segment must also be specified for this request")
+		return segment{}, invalid("The Segment parameter is required but was not present in the request when parameter TotalSegments is present")
+	case number >= total:
+		return segment{}, invalid("The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d", number, total)
 	}
 	return segment{number, total}, nil
-}
-
-// check refuses numbers out of range.
-func (s segment) check() error {
-	const prefix = "1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value less than or equal to %d"
-	switch {
-	case s.number < 0 || s.number >= s.total:
-		return invalid(prefix, s.number, "segment", s.total-1)
-	case s.total > maxSegments:
-		return invalid(prefix, s.total, "totalSegments", maxSegments)
-	}
-	return nil
 }
 
 func (p *page) scan(seg segment) []byte {

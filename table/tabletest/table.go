@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -11,6 +12,7 @@ type throughput struct{ read, write int }
 // table is one table with its indexes. Engine.mu guards it.
 type table struct {
 	name     string
+	id       string
 	keys     keySchema
 	attrs    []keyAttr // AttributeDefinitions, in the order given
 	indexes  []*index  // local ones first
@@ -54,6 +56,9 @@ func tableOfARN(name string) string {
 	}
 	return name
 }
+
+// tableID returns an identifier in the service's form, a UUID.
+func tableID(n uint64) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
 func (t *table) index(name string) *index {
 	for _, x := range t.indexes {
@@ -104,20 +109,9 @@ func (t *table) describe(o *object, status string) {
 		inner.text("AttributeType", t.attrs[i].kind.String())
 		return inner.end()
 	})
-	o.text("TableName", t.name)
 	t.keys.describe(o)
-	o.text("TableStatus", status)
 	o.time("CreationDateTime", t.created)
-	t.throughput.describe(o)
-	o.int("TableSizeBytes", t.size)
-	o.int("ItemCount", t.rows.count)
-	o.text("TableArn", t.arn())
-	if t.onDemand {
-		o.object("BillingModeSummary", func(o *object) {
-			o.text("BillingMode", billOnDemand)
-			o.time("LastUpdateToPayPerRequestDateTime", t.billedAt)
-		})
-	}
+	t.describeItself(o, status)
 	t.describeIndexes(o, "LocalSecondaryIndexes", false)
 	t.describeIndexes(o, "GlobalSecondaryIndexes", true)
 	if t.stream.view != "" {
@@ -139,6 +133,23 @@ func (t *table) describe(o *object, status string) {
 	}
 	if t.class != "" {
 		o.object("TableClassSummary", func(o *object) { o.text("TableClass", t.class) })
+	}
+}
+
+// describeItself writes the members of a TableDescription that are left when a table is deleted.
+func (t *table) describeItself(o *object, status string) {
+	o.text("TableName", t.name)
+	o.text("TableId", t.id)
+	o.text("TableStatus", status)
+	o.text("TableArn", t.arn())
+	t.throughput.describe(o)
+	o.int("TableSizeBytes", t.size)
+	o.int("ItemCount", t.rows.count)
+	if t.onDemand {
+		o.object("BillingModeSummary", func(o *object) {
+			o.text("BillingMode", billOnDemand)
+			o.time("LastUpdateToPayPerRequestDateTime", t.billedAt)
+		})
 	}
 	o.bool("DeletionProtectionEnabled", t.protected)
 }

@@ -1,0 +1,97 @@
+package tabletest
+
+import "github.com/mortise-go/mortise/table/tabletest/internal/shape"
+
+// Limits of names, in characters.
+const (
+	minNameLength = 3
+	maxNameLength = 255
+)
+
+// newTableName is the name of a table that is to be made.
+func newTableName() shape.Field {
+	return shape.First("TableName", shape.Text().Name().AtLeast(minNameLength).AtMost(maxNameLength))
+}
+
+func existingTable() shape.Field { return shape.First("TableName", tableName()) }
+
+func attributeName() *shape.Shape { return shape.Text().AtLeast(1).AtMost(maxNameLength) }
+
+func throughputMembers() *shape.Shape {
+	units := func(name string) shape.Field { return shape.Need(name, shape.Int("Long").AtLeast(1)) }
+	return shape.Struct("ProvisionedThroughput", units("WriteCapacityUnits"), units("ReadCapacityUnits"))
+}
+
+func attributeDefinitions() *shape.Shape {
+	return shape.List(shape.Struct("AttributeDefinition",
+		shape.Need("AttributeName", attributeName()), shape.Need("AttributeType", shape.Enum("B", "N", "S"))))
+}
+
+func keySchemaMembers() *shape.Shape {
+	return shape.List(shape.Struct("KeySchemaElement",
+		shape.Need("AttributeName", attributeName()), shape.Need("KeyType", shape.Enum("HASH", "RANGE")))).AtLeast(1)
+}
+
+func projectionMembers() *shape.Shape {
+	return shape.Struct("Projection",
+		shape.May("ProjectionType", shape.Enum("ALL", "INCLUDE", "KEYS_ONLY")),
+		shape.May("NonKeyAttributes", shape.List(attributeName()).AtLeast(1).AtMost(maxInclude)))
+}
+
+func billingMode() shape.Field {
+	return shape.May("BillingMode", shape.Enum("PROVISIONED", "PAY_PER_REQUEST"))
+}
+
+// settingsModel is what CreateTable and UpdateTable have in common.
+func settingsModel() []shape.Field {
+	return []shape.Field{
+		billingMode(), shape.May("ProvisionedThroughput", throughputMembers()),
+		shape.May("StreamSpecification", shape.Struct("StreamSpecification",
+			shape.Need("StreamEnabled", shape.Bool()),
+			shape.May("StreamViewType", shape.Enum("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY")))),
+		shape.May("SSESpecification", shape.Struct("SSESpecification",
+			flag("Enabled"), shape.May("SSEType", shape.Enum("AES256", "KMS")), text("KMSMasterKeyId"))),
+		shape.May("TableClass", shape.Enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")),
+		flag("DeletionProtectionEnabled"),
+	}
+}
+
+func tableModel() map[string]*shape.Shape {
+	indexed := func(class string, keySchema *shape.Shape, more ...shape.Field) *shape.Shape {
+		return shape.Struct(class, append([]shape.Field{
+			shape.Need("IndexName", indexName()), shape.Need("KeySchema", keySchema),
+			shape.Need("Projection", projectionMembers()),
+		}, more...)...)
+	}
+	units := func() shape.Field { return shape.May("ProvisionedThroughput", throughputMembers()) }
+	named := func(op string, more ...shape.Field) *shape.Shape {
+		return shape.Struct(op+"Input", append([]shape.Field{existingTable()}, more...)...)
+	}
+	return map[string]*shape.Shape{
+		"CreateTable": shape.Struct("CreateTableInput", append([]shape.Field{
+			shape.Need("AttributeDefinitions", attributeDefinitions()), newTableName(),
+			shape.Need("KeySchema", keySchemaMembers().AtMost(2)),
+			shape.May("LocalSecondaryIndexes", shape.List(indexed("LocalSecondaryIndex", keySchemaMembers().AtMost(2)))),
+			shape.May("GlobalSecondaryIndexes", shape.List(indexed("GlobalSecondaryIndex", keySchemaMembers(), units()))),
+		}, settingsModel()...)...),
+		"UpdateTable": named("UpdateTable", append([]shape.Field{
+			shape.May("AttributeDefinitions", attributeDefinitions()),
+			shape.May("GlobalSecondaryIndexUpdates", shape.List(shape.Struct("GlobalSecondaryIndexUpdate",
+				shape.May("Update", shape.Struct("UpdateGlobalSecondaryIndexAction",
+					shape.Need("IndexName", indexName()), units())),
+				shape.May("Create", indexed("CreateGlobalSecondaryIndexAction", keySchemaMembers(), units())),
+				shape.May("Delete", shape.Struct("DeleteGlobalSecondaryIndexAction", shape.Need("IndexName", indexName())))))),
+		}, settingsModel()...)...),
+		"DescribeTable":             named("DescribeTable"),
+		"DeleteTable":               named("DeleteTable"),
+		"DescribeTimeToLive":        named("DescribeTimeToLive"),
+		"DescribeContinuousBackups": named("DescribeContinuousBackups"),
+		"UpdateTimeToLive": named("UpdateTimeToLive", shape.Need("TimeToLiveSpecification", shape.Struct("TimeToLiveSpecification",
+			shape.Need("Enabled", shape.Bool()), shape.Need("AttributeName", attributeName())))),
+		"UpdateContinuousBackups": named("UpdateContinuousBackups", shape.Need("PointInTimeRecoverySpecification",
+			shape.Struct("PointInTimeRecoverySpecification", shape.Need("PointInTimeRecoveryEnabled", shape.Bool())))),
+		"ListTables": shape.Struct("ListTablesInput",
+			shape.May("Limit", shape.Int("Integer").AtLeast(1).AtMost(defaultListLimit)),
+			shape.May("ExclusiveStartTableName", indexName())),
+	}
+}
