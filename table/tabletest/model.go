@@ -37,10 +37,10 @@ func (c *call) checkShape() error {
 // present reports whether a request has a member that is not null.
 func present(n *jsontree.Node, name string) bool { return !n.Get(name).IsNull() }
 
-func tableName() *shape.Shape { return shape.Text().Name().AtLeast(1).AtMost(maxNameLength).OrARN() }
 func indexName() *shape.Shape {
 	return shape.Text().Name().AtLeast(minNameLength).AtMost(maxNameLength)
 }
+func tableName() *shape.Shape { return indexName().OrARN() }
 
 func consumedCapacity() shape.Field {
 	return shape.May("ReturnConsumedCapacity", shape.Enum("INDEXES", "TOTAL", "NONE"))

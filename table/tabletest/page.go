@@ -38,6 +38,9 @@ type page struct {
 	scanned int
 	size    int
 	fetched float64 // units for reading the table behind a local index
+	read    float64 // units for the physical partitions that a scan has left behind
+	rest    int     // bytes read of the physical partition that it is in
+	at      int     // the number of that partition
 	last    *row
 	full    bool
 	single  bool // there is no second item to go on to
@@ -257,6 +260,9 @@ func (p *page) checkStart() error {
 			}
 			return invalid("%s: %s", badStart, keyMismatch)
 		}
+	}
+	for _, a := range want {
+		v := start[a.name]
 		if err := a.checkEmpty(v); err != nil {
 			prefix := "The provided starting key is invalid: "
 			if a.name == p.t.keys.hash.name {
@@ -304,6 +310,7 @@ func (p *page) fetches() bool {
 func (p *page) visit(r *row, fetch bool) bool {
 	p.scanned++
 	p.size += r.size
+	p.rest += r.size
 	p.last = r
 	item := r.item
 	if fetch {
@@ -325,6 +332,17 @@ func (p *page) visit(r *row, fetch bool) bool {
 	return !p.full
 }
 
+// units returns what the page costs, but for what was fetched from the table.
+func (p *page) units() float64 { return p.read + readUnits(p.rest, p.consistent) }
+
+// enter goes on to a physical partition. What was read of each counts on its own, and at least the minimum.
+func (p *page) enter(partition int) {
+	for ; p.at < partition; p.at++ {
+		p.read += readUnits(p.rest, p.consistent)
+		p.rest = 0
+	}
+}
+
 // output writes the answer.
 func (p *page) output() []byte {
 	o := newObject()
@@ -340,7 +358,7 @@ func (p *page) output() []byte {
 		}
 		o.item("LastEvaluatedKey", key)
 	}
-	units := readUnits(p.size, p.consistent)
+	units := p.units()
 	u := &usage{table: units, read: true}
 	if p.x != nil {
 		u.table = p.fetched

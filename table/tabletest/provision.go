@@ -317,7 +317,7 @@ func (t *table) createIndex(in, f *fields) error {
 				d.name, all[at].kind, d.name, d.kind)
 		}
 	}
-	x, err := readIndex(f, all, true)
+	x, err := readIndex(f, defs, true) // which have to be given, known or not
 	if err != nil {
 		return err
 	}

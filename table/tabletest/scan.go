@@ -106,8 +106,39 @@ func (p *page) scan(seg segment) []byte {
 		}
 		return seg.of(r.rowKey) >= seg.number
 	})
+	parts := p.partitions()
+	p.at, _ = seg.within(parts)
+	if p.start != nil {
+		p.at = parts.of(start)
+	}
 	source.ascend(at, func(r *row) bool {
-		return seg.of(r.rowKey) == seg.number && p.visit(r, fetch)
+		if seg.of(r.rowKey) != seg.number {
+			return false
+		}
+		p.enter(parts.of(r.rowKey))
+		return p.visit(r, fetch)
 	})
+	if !p.full {
+		_, last := seg.within(parts)
+		p.enter(last)
+	}
 	return p.output()
+}
+
+// newPartitions is how many physical partitions a new table has, and each of its indexes, if it is billed by request.
+const newPartitions = 4
+
+// partitions divides the rows into the physical partitions of a table or an index. A local index lies in those of its
+// table.
+func (p *page) partitions() segment {
+	if p.t.onDemand {
+		return segment{total: newPartitions}
+	}
+	return segment{total: 1}
+}
+
+// within returns the first and the last of the physical partitions that the segment touches.
+func (s segment) within(parts segment) (first, last int) {
+	first = s.number * parts.total / s.total
+	return first, max(first, ((s.number+1)*parts.total-1)/s.total)
 }

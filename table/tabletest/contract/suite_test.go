@@ -232,6 +232,20 @@ func (tb table) refused(err error, text string) {
 	failed(tb.T, tb.engine, err, "ValidationException", text)
 }
 
+// exactly checks for an error with a code and the service's whole text, or on
+// DynamoDB Local a part of its own.
+func (tb table) exactly(err error, code, service, local string) {
+	tb.Helper()
+	var api smithy.APIError
+	require.ErrorAs(tb, err, &api)
+	assert.Equal(tb, code, api.ErrorCode(), api.ErrorMessage())
+	if tb.local() {
+		assert.Contains(tb, api.ErrorMessage(), local)
+		return
+	}
+	assert.Equal(tb, service, api.ErrorMessage())
+}
+
 // failed checks for an error with a code and a text. Where DynamoDB Local
 // words the text differently, both are given as for refused; all other
 // engines have to answer as the service does.

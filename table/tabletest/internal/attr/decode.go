@@ -81,7 +81,7 @@ func decode(n *jsontree.Node, depth int) (*Value, error) {
 			continue
 		}
 		if found != nil {
-			return nil, errManyTypes
+			return nil, decodeAll(n, depth)
 		}
 		found, kind = m, k
 	}
@@ -92,6 +92,19 @@ func decode(n *jsontree.Node, depth int) (*Value, error) {
 		return nil, errNesting
 	}
 	return decodeKind(kind, &found.Value, depth)
+}
+
+// decodeAll returns the error of a value with several types, each of which is judged first.
+func decodeAll(n *jsontree.Node, depth int) error {
+	for i := range n.Members {
+		m := &n.Members[i]
+		if k := KindOf(m.Name); k != 0 && !m.Value.IsNull() {
+			if _, err := decodeKind(k, &m.Value, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return errManyTypes
 }
 
 func decodeKind(kind Kind, n *jsontree.Node, depth int) (*Value, error) {

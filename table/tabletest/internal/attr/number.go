@@ -1,6 +1,7 @@
 package attr
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -215,7 +216,11 @@ func (n Number) Add(m Number) (Number, error) {
 		return Number{}, errNotNumber
 	}
 	digits := sum.Coeff.String()
-	return newNumber(sum.Negative, digits, int64(len(digits))+int64(sum.Exponent))
+	n, err := newNumber(sum.Negative, digits, int64(len(digits))+int64(sum.Exponent))
+	if errors.Is(err, errDigits) {
+		return n, errOverflow // what the service answers to a sum that has too many digits
+	}
+	return n, err
 }
 
 // int64 returns the value if it is an integer of at most 18 digits, so that a sum of two cannot overflow.

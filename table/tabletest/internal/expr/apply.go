@@ -25,8 +25,7 @@ func (u *Update) Create(key attr.Item) (attr.Item, error) {
 	if len(u.sets)+len(u.adds) == 0 {
 		return nil, nil
 	}
-	making := Update{sets: u.sets, adds: u.adds}
-	return making.Apply(key)
+	return u.Apply(key)
 }
 
 // Apply returns the item after the update. Every operand is read from the item as it was; item itself is not touched.

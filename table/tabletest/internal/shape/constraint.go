@@ -147,6 +147,10 @@ func (s *Shape) own(n *jsontree.Node, report func(string)) {
 	if s.resource && strings.HasPrefix(n.Text, "arn:") {
 		return
 	}
+	if s.resource && n.Text == "" { // neither a resource nor a name
+		report("Member must have length greater than or equal to 1")
+		return
+	}
 	if s.name && !isName(n.Text) && n.Text != "" {
 		report(nameText)
 	}
