@@ -163,6 +163,10 @@ func TestWrongTypesAreASerializationError(t *testing.T) {
 		{"string for a value", "GetItem", `{"TableName":"TABLE","Key":{"pk":"x"}}`, "Unexpected value type in payload"},
 		{"list for a value", "GetItem", `{"TableName":"TABLE","Key":{"pk":[]}}`, "Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue"},
 		{"bare number in a value", "PutItem", `{"TableName":"TABLE","Item":{"pk":{"M":{"a":{"N":1}}}}}`, "NUMBER_VALUE cannot be converted to String"},
+		{"string for units", "UpdateTable", `{"TableName":"TABLE","OnDemandThroughput":{"MaxReadRequestUnits":"1"}}`, "STRING_VALUE cannot be converted to Long"},
+		{"string for units of an index", "UpdateTable", `{"TableName":"TABLE","GlobalSecondaryIndexUpdates":[{"Update":{"IndexName":"gsi","WarmThroughput":{"ReadUnitsPerSecond":"1"}}}]}`, "STRING_VALUE cannot be converted to Long"},
+		{"map for tags", "TagResource", `{"ResourceArn":"x","Tags":{}}`, "Start of structure or map found where not expected"},
+		{"number for the value of a tag", "TagResource", `{"Tags":[{"Key":"k","Value":1}]}`, "NUMBER_VALUE cannot be converted to String"},
 		{"binary that is not base64", "PutItem", `{"TableName":"TABLE","Item":{"pk":{"BS":["abc"]}}}`, "Base64 encoded length is expected a multiple of 4 bytes but found: 3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

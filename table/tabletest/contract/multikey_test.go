@@ -340,3 +340,13 @@ func TestAddedIndexLeavesOutWhatViolatesItsKey(t *testing.T) {
 		assert.Equal(tb, []string{"good"}, sortKeys(out.Items))
 	})
 }
+
+// An index with one attribute in each role is refused in the words for a table's own key.
+func TestKeySchemaOfAnIndexNamesAnAttributeInBothRoles(t *testing.T) {
+	onTable(t, func(tb table) {
+		err := tb.raw("CreateTable", `{"TableName":"TABLE-2","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}],`+
+			`"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],"GlobalSecondaryIndexes":[{"IndexName":"one","Projection":{"ProjectionType":"ALL"},`+
+			`"KeySchema":[{"AttributeName":"b","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}]}]}`)
+		tb.exactly(err, "ValidationException", "Both the Hash Key and the Range Key element in the KeySchema have the same name", "Two keys can not have the same name")
+	})
+}
