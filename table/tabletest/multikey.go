@@ -99,11 +99,17 @@ func listed(attrs []keyAttr) string {
 // partition attributes; for the sort attributes, no gap from the left, and equality for all but the last one given.
 func (p *page) checkSeveral(conditions map[string]expr.KeyTerm) error {
 	keys := p.keys()
-	var unequal []keyAttr
+	var missing, unequal []keyAttr
 	for _, a := range keys.hash() {
-		if conditions[a.name].Op != expr.KeyEq {
+		switch t, ok := conditions[a.name]; {
+		case !ok:
+			missing = append(missing, a)
+		case t.Op != expr.KeyEq:
 			unequal = append(unequal, a)
 		}
+	}
+	if len(missing) > 0 {
+		unequal = missing // which are named alone
 	}
 	if len(unequal) > 0 {
 		return invalid("HASH key attributes %s must have equality conditions specified in the query", listed(unequal))
