@@ -175,6 +175,28 @@ func withoutSurplus(in any, tested, reference *answer, kind, index string) bool 
 	return changed
 }
 
+func partitionsOfScan(in any, tested, reference *answer) bool {
+	s, ok := in.(*dynamodb.ScanInput)
+	a, _ := tested.Output["ConsumedCapacity"].(map[string]any)
+	b, _ := reference.Output["ConsumedCapacity"].(map[string]any)
+	if !ok || a == nil || b == nil {
+		return false
+	}
+	units, _ := a["CapacityUnits"].(float64)
+	local, _ := b["CapacityUnits"].(float64)
+	pages, _ := tested.Output["Pages"].(float64)
+	least := 0.5
+	if s.ConsistentRead != nil && *s.ConsistentRead {
+		least = 1
+	}
+	if units <= local || units > local+4*max(1, pages)*least {
+		return false
+	}
+	delete(tested.Output, "ConsumedCapacity")
+	delete(reference.Output, "ConsumedCapacity")
+	return true
+}
+
 func sizeOfIndexScan(in any, tested, reference *answer) bool {
 	s, ok := in.(*dynamodb.ScanInput)
 	if !ok || s.IndexName == nil {

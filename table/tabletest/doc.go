@@ -30,7 +30,7 @@
 // # Guarantees
 //
 //   - Each request is atomic, batches included. A TransactWriteItems applies all of its actions or none.
-//   - Errors have the service's types and DynamoDB Local's messages; transactions report one reason for each action.
+//   - Errors have the service's types and messages; transactions report one reason for each action.
 //   - Consumed capacity is counted as the service does: sizes rounded up to 1 KB and 4 KB, eventually consistent reads
 //     half, transactions double, indexes only where what they hold changed, and refused conditional writes, too.
 //   - The same requests in the same order give the same answers, page boundaries included.
@@ -65,6 +65,9 @@
 //   - The total size of an index's key attributes is checked in updates, too, and an index that is added to a table leaves
 //     out items whose keys are too long or of another type.
 //   - Errors carry a checksum (X-Amz-Crc32), too.
+//   - All that is wrong with the members of a request is named in one error, before the table is looked for.
+//   - A Scan rounds up what it reads in each physical partition, of which a new on-demand table has four.
+//   - An update that only removes makes no item.
 //   - What is not well-formed is a SerializationException, not an internal failure, and no type is coerced.
 //
 // # Faults

@@ -15,6 +15,7 @@ const (
 	codeSerialization  = "SerializationException"
 	codeUnknown        = "UnknownOperationException"
 	codeNotFound       = "ResourceNotFoundException"
+	codeNoTable        = "TableNotFoundException"
 	codeInUse          = "ResourceInUseException"
 	codeLimit          = "LimitExceededException"
 	codeCondition      = "ConditionalCheckFailedException"
@@ -69,8 +70,11 @@ func parameter(format string, args ...any) *apiError {
 	return invalid("One or more parameter values were invalid: "+format, args...)
 }
 
-func errMissingTable() *apiError {
-	return fail(codeNotFound, "Cannot do operations on a non-existent table")
+func errMissingTable() *apiError { return fail(codeNotFound, "Requested resource not found") }
+
+// errNoSuchTable is what the operations on tables themselves answer.
+func errNoSuchTable(name string) *apiError {
+	return fail(codeNotFound, "Requested resource not found: Table: %s not found", name)
 }
 
 func errInternal() *apiError {
@@ -128,7 +132,7 @@ func (e *apiError) body() []byte {
 	o.text("__type", e.namespace()+e.code)
 	switch {
 	case e.message == "":
-	case e.code == codeCanceled:
+	case e.code == codeCanceled, e.code == codeSerialization:
 		o.text("Message", e.message)
 	default:
 		o.text("message", e.message)

@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
@@ -30,11 +31,12 @@ func (x *index) covers(base keySchema, name string) bool {
 	return x.projection == projectAll || base.has(name) || x.keys.has(name) || slices.Contains(x.include, name)
 }
 
-// entry returns the row that the index holds for an item, or nil.
+// entry returns the row that the index holds for an item, or nil. Items that were there before a global index was made
+// may have attributes that are no keys for it.
 func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
 	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]
-		if !ok || v.Kind != a.kind {
+		if !ok || v.Kind != a.kind || emptyNoun(v) != "" {
 			return nil
 		}
 	}
@@ -93,20 +95,16 @@ func (x *index) checkItem(item attr.Item) error {
 			continue
 		}
 		if v.Kind != a.kind {
-			if !v.Kind.Comparable() {
-				return invalid("Invalid attribute value type")
-			}
-			return mismatch("One or more parameter values were invalid: Type mismatch for Index Key")
+			return mismatch(fmt.Sprintf("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", a.name, a.kind, v.Kind, x.name))
 		}
 		if err := x.checkEmpty(a, v); err != nil {
 			return err
 		}
-		limit := maxHashKey
-		if named(x.keys.sort(), a.name) {
-			limit = maxSortKey
-		}
-		if v.Size() > limit {
-			return mismatch("One or more parameter values were invalid: Size limit exceeded")
+		if v.Size() > x.maxKey(a) {
+			if x.maxKey(a) == maxHashKey {
+				return mismatch(hashTooLong)
+			}
+			return mismatch(sortTooLong)
 		}
 	}
 	return x.checkAggregate(item)
@@ -117,4 +115,12 @@ func (x *index) checkEmpty(a keyAttr, v *attr.Value) error {
 		return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", noun, x.name, a.name)
 	}
 	return nil
+}
+
+// maxKey is the largest size of a value of one of the index's key attributes.
+func (x *index) maxKey(a keyAttr) int {
+	if named(x.keys.sort(), a.name) {
+		return maxSortKey
+	}
+	return maxHashKey
 }

@@ -79,16 +79,17 @@ func (s keySchema) extract(item attr.Item) attr.Item {
 }
 
 const (
-	wrongKeySize = "The number of conditions on the keys is invalid"
-	keyTooLong   = "Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes"
+	keyMismatch = "The provided key element does not match the schema"
+	hashTooLong = "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes" // as the service spells it
+	sortTooLong = "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
 )
 
 // checkKey validates a Key parameter: exactly the key attributes, of the right types and sizes.
 func (s keySchema) checkKey(key attr.Item) error {
-	if len(key) != s.size() {
-		return invalid(wrongKeySize)
+	if len(key) != s.size() || s.fails(key) {
+		return mismatch(keyMismatch)
 	}
-	return s.checkItem(key)
+	return s.checkValues(key)
 }
 
 // checkItem validates the key attributes of an item.
@@ -96,23 +97,39 @@ func (s keySchema) checkItem(item attr.Item) error {
 	for _, a := range s.attrs() {
 		v, ok := item[a.name]
 		if !ok {
-			return invalid("One of the required keys was not given a value")
+			return mismatch("One or more parameter values were invalid: Missing the key " + a.name + " in the item")
 		}
-		if err := a.check(v); err != nil {
+		if v.Kind != a.kind {
+			return mismatch("One or more parameter values were invalid: Type mismatch for key " + a.name + " expected: " + a.kind.String() + " actual: " + v.Kind.String())
+		}
+	}
+	return s.checkValues(item)
+}
+
+// fails reports whether an item lacks a key attribute of the right type.
+func (s keySchema) fails(item attr.Item) bool {
+	for _, a := range s.attrs() {
+		if v, ok := item[a.name]; !ok || v.Kind != a.kind {
+			return true
+		}
+	}
+	return false
+}
+
+// checkValues validates keys that have the right types.
+func (s keySchema) checkValues(item attr.Item) error {
+	for _, a := range s.attrs() {
+		if err := a.checkEmpty(item[a.name]); err != nil {
 			return err
 		}
 	}
-	return s.checkSize(item)
-}
-
-func (a keyAttr) check(v *attr.Value) error {
-	if v.Kind != a.kind {
-		if !v.Kind.Comparable() {
-			return invalid("Invalid attribute value type")
-		}
-		return mismatch("One or more parameter values were invalid: Type mismatch for key")
+	switch {
+	case sizeOf(s.hash(), item) > maxHashKey:
+		return invalid(hashTooLong)
+	case sizeOf(s.sort(), item) > maxSortKey:
+		return invalid(sortTooLong)
 	}
-	return a.checkEmpty(v)
+	return nil
 }
 
 func (a keyAttr) checkEmpty(v *attr.Value) error {
@@ -131,13 +148,6 @@ func emptyNoun(v *attr.Value) string {
 		return "binary"
 	}
 	return ""
-}
-
-func (s keySchema) checkSize(item attr.Item) error {
-	if sizeOf(s.hash(), item) > maxHashKey || sizeOf(s.sort(), item) > maxSortKey {
-		return mismatch(keyTooLong)
-	}
-	return nil
 }
 
 // peek reads the key attributes out of an item in wire form, without judging the rest of it.

@@ -23,7 +23,10 @@ func (s keySchema) several() bool { return len(s.hash()) > 1 || len(s.sort()) > 
 // checkRoles validates the key schema of a global index.
 func checkRoles(names, roles []string) error {
 	if roles[0] != roleHash {
-		return invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
+		return errFirstRole()
+	}
+	if slices.Equal(roles, []string{roleHash, roleSort}) && names[0] == names[1] {
+		return errOneName()
 	}
 	count := map[string]int{}
 	for i, role := range roles {
@@ -41,6 +44,15 @@ func checkRoles(names, roles []string) error {
 		}
 	}
 	return nil
+}
+
+func errFirstRole() error {
+	return invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
+}
+
+// errOneName is the answer to a partition key and a sort key that are one attribute.
+func errOneName() error {
+	return invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
 }
 
 // checkAggregate refuses attributes of one role that are too long together. They count once the item has all of them.
@@ -87,11 +99,17 @@ func listed(attrs []keyAttr) string {
 // partition attributes; for the sort attributes, no gap from the left, and equality for all but the last one given.
 func (p *page) checkSeveral(conditions map[string]expr.KeyTerm) error {
 	keys := p.keys()
-	var unequal []keyAttr
+	var missing, unequal []keyAttr
 	for _, a := range keys.hash() {
-		if conditions[a.name].Op != expr.KeyEq {
+		switch t, ok := conditions[a.name]; {
+		case !ok:
+			missing = append(missing, a)
+		case t.Op != expr.KeyEq:
 			unequal = append(unequal, a)
 		}
+	}
+	if len(missing) > 0 {
+		unequal = missing // which are named alone
 	}
 	if len(unequal) > 0 {
 		return invalid("HASH key attributes %s must have equality conditions specified in the query", listed(unequal))
@@ -105,12 +123,7 @@ func (p *page) checkSeveral(conditions map[string]expr.KeyTerm) error {
 	if err := p.checkOperands(keys.sort(), conditions); err != nil {
 		return err
 	}
-	for name := range conditions {
-		if !keys.has(name) {
-			return errKeyElement()
-		}
-	}
-	return nil
+	return p.checkNames(conditions)
 }
 
 func checkFromLeft(sort []keyAttr, conditions map[string]expr.KeyTerm) error {

@@ -22,26 +22,20 @@ const (
 
 func createTable(c *call) ([]byte, error) {
 	in := &c.in
-	if !in.has("TableName") {
-		return nil, errNull("tableName")
-	}
 	name := in.text("TableName")
-	if in.err != nil {
-		return nil, in.err
-	}
-	if !validName(name) {
-		return nil, errBadName()
-	}
 	c.noteTable(name)
 	t := &table{name: name, id: tableID(c.e.ids), created: c.now}
 	var err error
+	if err = t.readSettings(c, true); err != nil {
+		return nil, err
+	}
+	if err = t.read(in, target{onDemand: t.onDemand, fresh: true}); err != nil {
+		return nil, err
+	}
 	if t.attrs, err = definitions(in); err != nil {
 		return nil, err
 	}
-	if len(t.attrs) == 0 {
-		return nil, invalid("No Attribute Schema Defined")
-	}
-	if t.keys, err = readKeySchema(in, t.attrs, false, unknownTableKey); err != nil {
+	if t.keys, err = readKeySchema(in, t.attrs, false); err != nil {
 		return nil, err
 	}
 	if err := t.readIndexes(in); err != nil {
@@ -50,17 +44,11 @@ func createTable(c *call) ([]byte, error) {
 	if err := t.checkDefinitions(); err != nil {
 		return nil, err
 	}
-	if err := t.readSettings(c, true); err != nil {
-		return nil, err
-	}
-	if err := t.readCapacity(in); err != nil {
-		return nil, err
-	}
 	if t.tags, err = readTags(in); err != nil {
 		return nil, err
 	}
 	if _, ok := c.e.tables[name]; ok {
-		return nil, fail(codeInUse, "Cannot create preexisting table")
+		return nil, fail(codeInUse, "Table already exists: %s", name)
 	}
 	c.e.tables[name] = t
 	o := newObject()
@@ -84,11 +72,7 @@ func (t *table) readSettings(c *call, creating bool) error {
 		t.protected = in.flag("DeletionProtectionEnabled")
 	}
 	if in.has("TableClass") {
-		class := in.text("TableClass")
-		if _, ok := oneOf(class, "STANDARD", "STANDARD_INFREQUENT_ACCESS"); !ok {
-			return invalid("1 validation error detected: Value '%s' at 'tableClass' failed to satisfy constraint: Member must satisfy enum value set: [STANDARD, STANDARD_INFREQUENT_ACCESS]", class)
-		}
-		t.class = class
+		t.class = in.text("TableClass")
 	}
 	if in.has("SSESpecification") {
 		t.encryption = readEncryption(in)
@@ -99,14 +83,14 @@ func (t *table) readSettings(c *call, creating bool) error {
 func (t *table) readBilling(c *call, creating bool) error {
 	in := &c.in
 	mode := in.text("BillingMode")
-	if in.has("BillingMode") && mode != billOnDemand && mode != billProvisioned {
-		return invalid("1 validation error detected: Value '%s' at 'billingMode' failed to satisfy constraint: Member must satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]", mode)
-	}
 	p := readThroughput(in)
 	if in.err != nil {
 		return in.err
 	}
+	given := in.has("ProvisionedThroughput")
 	switch {
+	case given && (mode == billOnDemand || !creating && !in.has("BillingMode") && t.onDemand):
+		return parameter("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
 	case mode == billOnDemand:
 		if !t.onDemand {
 			t.billedAt = c.now
@@ -116,16 +100,21 @@ func (t *table) readBilling(c *call, creating bool) error {
 			x.throughput = throughput{}
 		}
 		return nil
-	case !in.has("ProvisionedThroughput"):
-		if creating || mode == billProvisioned {
-			return invalid("No provisioned throughput specified for the table")
-		}
+	case !given && creating:
+		return parameter("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+	case !given && mode == billProvisioned:
+		return parameter("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
+	case !given:
 		return nil
-	case p.read < 1 || p.write < 1:
-		return invalid("Provisioned throughput must be at least 1 for ReadCapacityUnits and WriteCapacityUnits")
-	}
-	if !creating && !in.has("BillingMode") && t.onDemand {
-		return parameter("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+	case p.read > maxUnits:
+		return invalid("Given value %d for ReadCapacityUnits is out of bounds", p.read)
+	case p.write > maxUnits:
+		return invalid("Given value %d for WriteCapacityUnits is out of bounds", p.write)
+	case !creating && !t.onDemand && t.throughput == p && !in.has("GlobalSecondaryIndexUpdates"):
+		return invalid("The provisioned throughput for the table will not change. The requested value equals the current value. "+
+			"Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. "+
+			"Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. "+
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", t.throughput.read, p.read, t.throughput.write, p.write)
 	}
 	t.onDemand, t.throughput = false, p
 	return nil
@@ -151,8 +140,6 @@ func (t *table) readStream(c *call) error {
 	case !enabled:
 		t.stream.view = ""
 		return nil
-	case !slices.Contains([]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}, view):
-		return invalid("Invalid StreamViewType: %s", view)
 	case t.stream.view != "":
 		return invalid("Table already has an enabled stream: TableName: %s", t.name)
 	}
@@ -161,7 +148,7 @@ func (t *table) readStream(c *call) error {
 }
 
 func describeTable(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
+	t, err := c.tableItself()
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +158,7 @@ func describeTable(c *call) ([]byte, error) {
 }
 
 func deleteTable(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
+	t, err := c.tableItself()
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +173,6 @@ func deleteTable(c *call) ([]byte, error) {
 
 func listTables(c *call) ([]byte, error) {
 	limit, given := c.in.number("Limit")
-	if given && limit < 1 {
-		return nil, invalid("Limit must be greater than or equal to 1")
-	}
-	if limit > defaultListLimit {
-		return nil, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 100", limit)
-	}
 	if !given {
 		limit = defaultListLimit
 	}
@@ -220,17 +201,20 @@ func listTables(c *call) ([]byte, error) {
 
 // updateTable works on a copy, so that a request that is refused half way changes nothing.
 func updateTable(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
-	if err != nil {
+	in := &c.in
+	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "OnDemandThroughput", "WarmThroughput"}
+	if len(given(in, parts)) == 0 && len(in.items("GlobalSecondaryIndexUpdates")) == 0 {
+		return nil, invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required")
+	}
+	if err := checkIndexUpdates(in); err != nil {
 		return nil, err
 	}
-	in := &c.in
 	if err := checkCombination(in); err != nil {
 		return nil, err
 	}
-	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "GlobalSecondaryIndexUpdates", "OnDemandThroughput", "WarmThroughput"}
-	if len(given(in, parts)) == 0 {
-		return nil, invalid("Nothing to update")
+	t, err := c.tableItself()
+	if err != nil {
+		return nil, err
 	}
 	next := *t
 	next.indexes = make([]*index, len(t.indexes))
@@ -260,14 +244,37 @@ func updateTable(c *call) ([]byte, error) {
 	return o.end(), nil
 }
 
+// checkIndexUpdates refuses index updates that are not exactly one of the three, and two of one index.
+func checkIndexUpdates(in *fields) error {
+	const kinds = "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"
+	updates := in.items("GlobalSecondaryIndexUpdates")
+	var names []string
+	for i := range updates {
+		f := fields{n: &updates[i]}
+		which := given(&f, []string{"Update", "Create", "Delete"})
+		switch len(which) {
+		case 0:
+			return parameter("One of " + kinds)
+		case 1:
+		default:
+			return parameter("Only one of " + kinds)
+		}
+		action := f.sub(which[0])
+		name := action.text("IndexName")
+		if slices.Contains(names, name) {
+			return parameter("Only one global secondary index update per index is allowed simultaneously. Index: %s", name)
+		}
+		names = append(names, name)
+	}
+	return in.err
+}
+
 func (t *table) updateIndexes(in *fields) error {
 	updates := in.items("GlobalSecondaryIndexUpdates")
 	changes := 0
 	for i := range updates {
-		for _, m := range updates[i].Members {
-			if m.Name != "Update" && !m.Value.IsNull() {
-				changes++
-			}
+		if f := (fields{n: &updates[i]}); !f.has("Update") {
+			changes++
 		}
 	}
 	if changes > 1 {
@@ -315,9 +322,6 @@ func (t *table) createIndex(in, f *fields) error {
 	if err != nil {
 		return err
 	}
-	if len(defs) == 0 {
-		return invalid("No Attribute Schema Defined")
-	}
 	all := slices.Clone(t.attrs)
 	for _, d := range defs {
 		at := slices.IndexFunc(all, func(a keyAttr) bool { return a.name == d.name })
@@ -325,10 +329,11 @@ func (t *table) createIndex(in, f *fields) error {
 		case at < 0:
 			all = append(all, d)
 		case all[at].kind != d.kind:
-			return parameter("Attribute %s is already defined with another type", d.name)
+			return parameter("Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. Existing schema: Schema:[SchemaElement: key{%s:%s}] New schema: Schema:[SchemaElement: key{%s:%s}]",
+				d.name, all[at].kind, d.name, d.kind)
 		}
 	}
-	x, err := readIndex(f, all, true)
+	x, err := readIndex(f, defs, true) // which have to be given, known or not
 	if err != nil {
 		return err
 	}
@@ -345,7 +350,7 @@ func (t *table) createIndex(in, f *fields) error {
 		}
 	}
 	if global >= maxGlobalIndexes {
-		return invalid("GlobalSecondaryIndex count exceeds the per-table limit")
+		return errTooManyGlobal()
 	}
 	t.attrs = slices.DeleteFunc(all, func(a keyAttr) bool {
 		return !x.keys.has(a.name) && !slices.ContainsFunc(t.attrs, func(b keyAttr) bool { return a.name == b.name })

@@ -6,50 +6,37 @@ import (
 )
 
 func query(c *call) ([]byte, error) {
-	p, err := c.readPage()
+	p := c.newPage()
+	terms, err := p.readQuery()
 	if err != nil {
+		return nil, err
+	}
+	if err := p.locate(); err != nil {
 		return nil, err
 	}
 	in := &c.in
-	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
-		_, err := expr.ParseKeyCondition("", &expr.Env{})
-		return nil, within("KeyConditionExpression", err)
-	}
-	if err := refuseMixed(in,
-		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
-		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
-		return nil, err
-	}
-	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
-		return nil, err
-	}
-	if err := p.readFilter("QueryFilter"); err != nil {
-		return nil, err
-	}
-	if p.proj, err = readProjection(in, p.env); err != nil {
-		return nil, err
-	}
-	terms, err := p.readTerms()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.checkScalars(); err != nil {
-		return nil, err
-	}
-	if err := p.checkConsistent(); err != nil {
-		return nil, err
-	}
 	part, rng, err := p.keyTerms(terms)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.readStart(); err != nil {
+	if err := p.checkStart(); err != nil {
 		return nil, err
 	}
 	if p.start != nil {
-		if k := p.startKey(); k.part != part || rng.below(k.sort) || rng.above(k.sort) {
+		switch k := p.startKey(); {
+		case p.x == nil && !p.t.keys.hasSort():
+			hash := p.t.keys.hash()[0].name
+			return nil, invalid("The provided exclusive start key is invalid: ExclusiveStartKey: {%s=AttributeValue: {%s}}", hash, p.start[hash].Brief())
+		case rng.below(k.sort) || rng.above(k.sort):
 			return nil, invalid("The provided starting key does not match the range key predicate")
+		case k.part != part && rng != (keyRange{}):
+			return nil, invalid("The query can return at most one row and cannot be restarted")
+		case k.part != part:
+			return nil, invalid("The provided starting key is outside query boundaries based on provided conditions")
 		}
+	}
+	if err := p.checkScalars(); err != nil {
+		return nil, err
 	}
 	if err := p.checkFilterKeys(); err != nil {
 		return nil, err
@@ -68,6 +55,40 @@ func query(c *call) ([]byte, error) {
 		return nil, in.err
 	}
 	return p.query(part, rng, forward)
+}
+
+// readQuery reads what can be judged without the table, and returns the key condition.
+func (p *page) readQuery() ([]expr.KeyTerm, error) {
+	in := &p.c.in
+	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
+		_, err := expr.ParseKeyCondition("", &expr.Env{})
+		return nil, within("KeyConditionExpression", err)
+	}
+	if err := refuseMixed(in,
+		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
+		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
+		return nil, err
+	}
+	if err := checkUsers(in, []string{"FilterExpression", "KeyConditionExpression", "ProjectionExpression"}); err != nil {
+		return nil, err
+	}
+	if err := p.readLegacyFilter("QueryFilter"); err != nil {
+		return nil, err
+	}
+	if err := p.readStart(); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
+		return nil, err
+	}
+	if err := p.readFilter(); err != nil {
+		return nil, err
+	}
+	if p.proj, err = readProjection(in, p.env); err != nil {
+		return nil, err
+	}
+	return p.readTerms()
 }
 
 // readTerms reads the key condition, in either form.
@@ -91,9 +112,6 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	case condition != nil:
 		return condition.Terms()
 	case in.has("KeyConditions"):
-		if err := p.checkScalars(); err != nil {
-			return nil, err
-		}
 		return readKeyConditions(in)
 	}
 	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
@@ -107,16 +125,21 @@ func onlyKeyConditions(in *fields) bool {
 
 // keyTerms checks the terms against the key schema and returns the partition and the range of sort keys that they name.
 func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
-	if len(terms) == 0 {
-		return "", keyRange{}, invalid("Conditions must be at least length 1")
+	keys, check := p.keys(), p.checkPair
+	switch n := len(terms); {
+	case keys.several():
+		if check = p.checkSeveral; n == 0 {
+			return "", keyRange{}, invalid("Conditions must be at least length 1")
+		}
+	case n == 0, n > 2:
+		return "", keyRange{}, invalid("Conditions can be of length 1 or 2 only")
 	}
 	conditions := make(map[string]expr.KeyTerm, len(terms))
 	for _, t := range terms {
+		if t.Op == 0 {
+			return "", keyRange{}, invalid("Attempted conditional constraint is not an indexable operation")
+		}
 		conditions[t.Name] = t
-	}
-	keys, check := p.keys(), p.checkPair
-	if keys.several() {
-		check = p.checkSeveral
 	}
 	if err := check(conditions); err != nil {
 		return "", keyRange{}, err
@@ -127,32 +150,44 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
 
 // checkPair checks the conditions of a query against a partition key and a sort key of one attribute each.
 func (p *page) checkPair(conditions map[string]expr.KeyTerm) error {
-	if len(conditions) > 2 {
-		return invalid("Conditions can be of length 1 or 2 only")
-	}
 	keys := p.keys()
+	if !keys.hasSort() && len(conditions) > 1 {
+		return errConditions()
+	}
 	hash, ok := conditions[keys.hash()[0].name]
 	if !ok {
-		return errKeyElement()
+		return errKeyElement(keys.hash()[0])
 	}
 	if err := checkTypes(keys.hash()[0], hash); err != nil {
 		return err
 	}
 	if hash.Op != expr.KeyEq {
-		return invalid("Query key condition not supported")
+		return errConditions()
 	}
 	if err := p.checkOperands(keys.attrs(), conditions); err != nil {
 		return err
 	}
+	return p.checkNames(conditions)
+}
+
+// checkNames refuses conditions on other attributes than those of the key.
+func (p *page) checkNames(conditions map[string]expr.KeyTerm) error {
+	keys := p.keys()
 	for name := range conditions {
-		if !keys.has(name) {
-			return errKeyElement()
+		if keys.has(name) {
+			continue
 		}
+		for _, a := range keys.sort() {
+			if _, ok := conditions[a.name]; !ok {
+				return errKeyElement(a)
+			}
+		}
+		return errConditions()
 	}
 	return nil
 }
 
-// checkOperands checks operators and operands of the conditions on some key attributes.
+// checkOperands checks the operands of the conditions on some key attributes.
 func (p *page) checkOperands(attrs []keyAttr, conditions map[string]expr.KeyTerm) error {
 	for _, a := range attrs {
 		t, ok := conditions[a.name]
@@ -170,9 +205,6 @@ func (p *page) checkOperands(attrs []keyAttr, conditions map[string]expr.KeyTerm
 				return parameter("Aggregated size of all range keys has exceeded the size limit of %d bytes", maxSortKey)
 			}
 		}
-		if t.Op == 0 {
-			return invalid("Attempted conditional constraint is not an indexable operation")
-		}
 	}
 	return nil
 }
@@ -186,7 +218,11 @@ func checkTypes(a keyAttr, t expr.KeyTerm) error {
 	return nil
 }
 
-func errKeyElement() error { return invalid("Query condition missed key schema element") }
+func errConditions() error { return invalid("Query key condition not supported") }
+
+func errKeyElement(a keyAttr) error {
+	return invalid("Query condition missed key schema element: %s", a.name)
+}
 
 // checkFilterKeys refuses filters on the key that the query already restricts.
 func (p *page) checkFilterKeys() error {

@@ -123,15 +123,8 @@ func (c *call) tagged(arn string) (*table, error) {
 	return t, nil
 }
 
-func errNullMember(member string) error {
-	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
-}
-
 // tagResource changes all tags of the request or none.
 func tagResource(c *call) ([]byte, error) {
-	if !c.in.has("Tags") {
-		return nil, errNullMember("tags")
-	}
 	arn, err := c.resourceARN()
 	if err != nil {
 		return nil, err
@@ -165,9 +158,6 @@ func tagResource(c *call) ([]byte, error) {
 
 // untagResource ignores keys that the table does not have.
 func untagResource(c *call) ([]byte, error) {
-	if !c.in.has("TagKeys") {
-		return nil, errNullMember("tagKeys")
-	}
 	arn, err := c.resourceARN()
 	if err != nil {
 		return nil, err

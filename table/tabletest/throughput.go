@@ -212,22 +212,6 @@ func (p *provision) settle() {
 	}
 }
 
-// readCapacity reads what a CreateTable says about the capacity of the table and its indexes.
-func (t *table) readCapacity(in *fields) error {
-	if err := t.read(in, target{onDemand: t.onDemand, fresh: true}); err != nil {
-		return err
-	}
-	items := in.items("GlobalSecondaryIndexes")
-	for i := range items {
-		f := fields{n: &items[i]}
-		x := t.index(f.text("IndexName"))
-		if err := x.readCapacity(&f, target{onDemand: t.onDemand, fresh: true}); err != nil {
-			return err
-		}
-	}
-	return in.err
-}
-
 // readCapacity reads what a request says about the capacity of a new index.
 func (x *index) readCapacity(f *fields, at target) error {
 	at.index = x.name

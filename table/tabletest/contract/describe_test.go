@@ -74,7 +74,7 @@ func (tb table) updateRefused(in *dynamodb.UpdateTableInput, text string) {
 	before := tb.describe()
 	in.TableName = tb.name
 	_, err := tb.UpdateTable(tb.ctx(), in)
-	refused(tb, err, text)
+	tb.refused(err, text)
 	assert.Equal(tb, before, tb.describe(), "a request that is refused changes nothing")
 }
 

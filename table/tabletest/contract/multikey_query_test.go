@@ -118,7 +118,7 @@ func TestLegacyKeyConditionsOnSeveralAttributes(t *testing.T) {
 		_, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("several"), KeyConditions: map[string]types.Condition{
 			"h1": condition(eq, "x"), "h2": condition(eq, 1), "r2": condition(eq, 1),
 		}})
-		refused(tb, err, "RANGE key attributes r1 must have equality conditions specified in the query because a condition is present on key attribute r2")
+		tb.refused(err, "RANGE key attributes r1 must have equality conditions specified in the query because a condition is present on key attribute r2")
 	})
 }
 
@@ -135,6 +135,9 @@ func TestQueryOnSeveralAttributesIsRefused(t *testing.T) {
 		{"r1 = :h", d{"h": "x"}, fmt.Sprintf(hash, "h1, h2")},
 		{"h1 = :h AND h2 > :g", d{"h": "x", "g": 1}, fmt.Sprintf(hash, "h2")},
 		{"begins_with(h1, :h) AND h2 = :g", d{"h": "x", "g": 1}, fmt.Sprintf(hash, "h1")},
+		{"h1 > :h", d{"h": "x"}, fmt.Sprintf(hash, "h2")},
+		{"h2 > :g", d{"g": 1}, fmt.Sprintf(hash, "h1")},
+		{"h1 > :h AND h2 < :g", d{"h": "x", "g": 1}, fmt.Sprintf(hash, "h1, h2")},
 		{"h1 = :h AND x = :h", d{"h": "x"}, fmt.Sprintf(hash, "h2")},
 		{"h1 = :h AND h2 = :g AND r2 = :g", d{"h": "x", "g": 1}, fmt.Sprintf(gap, "r1", "r2")},
 		{"h1 = :h AND h2 = :g AND r3 > :b", d{"h": "x", "g": 1, "b": []byte("b")}, fmt.Sprintf(gap, "r1, r2", "r3")},
@@ -143,8 +146,8 @@ func TestQueryOnSeveralAttributesIsRefused(t *testing.T) {
 		{"h1 = :h AND h2 = :g AND r1 > :h AND r2 = :g", d{"h": "x", "g": 1}, fmt.Sprintf(gap, "r1", "r2")},
 		{"h1 = :h AND h2 = :g AND r1 > :h AND r2 < :g AND r3 = :b", d{"h": "x", "g": 1, "b": []byte("b")}, fmt.Sprintf(gap, "r1, r2", "r3")},
 		{"h1 = :h AND h2 = :g AND begins_with(r1, :h) AND r2 = :g", d{"h": "x", "g": 1}, fmt.Sprintf(gap, "r1", "r2")},
-		{"h1 = :h AND h2 = :g AND x = :g", d{"h": "x", "g": 1}, "Query condition missed key schema element"},
-		{"h1 = :h AND h2 = :g AND sk = :h", d{"h": "x", "g": 1}, "Query condition missed key schema element"},
+		{"h1 = :h AND h2 = :g AND x = :g", d{"h": "x", "g": 1}, "Query condition missed key schema element: r1 | Query condition missed key schema element"},
+		{"h1 = :h AND h2 = :g AND sk = :h", d{"h": "x", "g": 1}, "Query condition missed key schema element: r1 | Query condition missed key schema element"},
 		{"h1 = :h AND h2 = :h", d{"h": "x"}, "Condition parameter type does not match schema type"},
 		{"h1 = :h AND h2 = :g AND r1 = :g", d{"h": "x", "g": 1}, "Condition parameter type does not match schema type"},
 		{"h1 = :h AND h2 = :g AND r1 = :h AND begins_with(r2, :h)", d{"h": "x", "g": 1}, "Condition parameter type does not match schema type"},
@@ -157,7 +160,7 @@ func TestQueryOnSeveralAttributesIsRefused(t *testing.T) {
 		for _, tc := range cases {
 			tb.Run(tc.condition, func(t *testing.T) {
 				_, err := tb.Query(t.Context(), &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("several"), KeyConditionExpression: &tc.condition, ExpressionAttributeValues: values(tc.values)})
-				refused(t, err, tc.text)
+				failed(t, tb.engine, err, "ValidationException", tc.text)
 			})
 		}
 	})
@@ -170,7 +173,7 @@ func TestFilterMayNotUseKeyAttributesOfTheIndex(t *testing.T) {
 		for name, operand := range map[string]any{"h2": 1, "r1": "r", "r3": []byte("b")} {
 			in.FilterExpression, in.ExpressionAttributeValues = ptr(name+" = :f"), values(document{"h": "x", "g": 1, "f": operand})
 			_, err := tb.Query(tb.ctx(), in)
-			refused(tb, err, "Filter Expression can only contain non-primary key attributes: Primary key attribute: "+name)
+			tb.refused(err, "Filter Expression can only contain non-primary key attributes: Primary key attribute: "+name)
 		}
 		// The table's own key is an attribute like others there.
 		in.FilterExpression, in.ExpressionAttributeValues = ptr("sk > :f"), values(document{"h": "x", "g": 1, "f": "e"})
@@ -226,9 +229,9 @@ func TestStartKeyOfAnIndexOfSeveralAttributes(t *testing.T) {
 		{"without a sort attribute", document{"r3": nil}, "", "'The provided starting key is invalid'"},
 		{"without the table's key", document{"sk": nil}, "", "'The provided starting key is invalid'"},
 		{"with another attribute", document{"x": "y"}, "", "'The provided starting key is invalid'"},
-		{"of another type", document{"r2": "1"}, "", "'Type mismatch for attribute to update'"},
+		{"of another type", document{"r2": "1"}, "", "'The provided starting key is invalid: The provided key element does not match the schema | Type mismatch for attribute to update'"},
 		{"with an empty attribute", document{"r1": ""}, "", "'The provided starting key is invalid: One or more parameter values are not valid.'"},
-		{"of another partition", document{"h2": 2}, "", "'The provided starting key does not match the range key predicate'"},
+		{"of another partition", document{"h2": 2}, "", "'The provided starting key is outside query boundaries based on provided conditions | The provided starting key does not match the range key predicate'"},
 		{"outside the range", nil, " AND r1 = :r AND r2 > :s", "'The provided starting key does not match the range key predicate'"},
 		{"within the range", nil, " AND r1 = :r AND r2 >= :s", "f"},
 	}
@@ -245,7 +248,7 @@ func TestStartKeyOfAnIndexOfSeveralAttributes(t *testing.T) {
 					KeyConditionExpression: ptr("h1 = :h AND h2 = :g" + tc.more), ExpressionAttributeValues: values(vals),
 				})
 				if text, ok := strings.CutPrefix(tc.want, "'"); ok {
-					refused(t, err, strings.TrimSuffix(text, "'"))
+					failed(t, tb.engine, err, "ValidationException", strings.TrimSuffix(text, "'"))
 					return
 				}
 				require.NoError(t, err)
@@ -274,6 +277,6 @@ func TestScanOfAnIndexOfSeveralAttributes(t *testing.T) {
 		}
 		assert.ElementsMatch(tb, []string{"a", "b", "c", "d", "e", "f", "g", "h", "z"}, got)
 		_, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, IndexName: ptr("several"), ConsistentRead: aws.Bool(true)})
-		refused(tb, err, "Consistent reads are not supported on global secondary indexes")
+		tb.refused(err, "Consistent reads are not supported on global secondary indexes")
 	})
 }

@@ -151,7 +151,7 @@ func TestKeySchemaOfAnIndexIsRefused(t *testing.T) {
 					GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{IndexName: ptr("several"), KeySchema: tc.schema, Projection: projection}},
 				}
 				_, err := e.Client().CreateTable(t.Context(), in)
-				refused(t, err, tc.text)
+				failed(t, e, err, "ValidationException", tc.text)
 
 				in.GlobalSecondaryIndexes, in.AttributeDefinitions = nil, definitions("sk", "S")
 				table{T: t, Client: e.Client(), engine: e, name: &name}.create(in)
@@ -161,29 +161,30 @@ func TestKeySchemaOfAnIndexIsRefused(t *testing.T) {
 						Create: &types.CreateGlobalSecondaryIndexAction{IndexName: ptr("several"), KeySchema: tc.schema, Projection: projection},
 					}},
 				})
-				refused(t, err, tc.text)
+				failed(t, e, err, "ValidationException", tc.text)
 			})
 		})
 	}
 }
 
 func TestTablesAndLocalIndexesHaveOneAttributeInEachRole(t *testing.T) {
-	const text = "ey schema too big | ey Schema too big | length less than or equal to 2 | Too many hash keys specified | The second KeySchemaElement is not a RANGE key type"
-	for _, schema := range []string{"a b", "a b; c", "a; b c"} {
+	const second, local = "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type", " | ey schema too big | ey Schema too big | length less than or equal to 2 | Too many hash keys specified"
+	const long = "failed to satisfy constraint: Member must have length less than or equal to 2"
+	for schema, text := range map[string]string{"a b": second + local, "a b; c": long + local, "a; b c": long + local} {
 		t.Run(schema, func(t *testing.T) {
 			engines.Run(t, func(t *testing.T, e *engines.Engine) {
 				name, defs := e.TableName(t), definitions("a", "S", "b", "S", "c", "S")[:len(roles(schema))]
 				_, err := e.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
 					TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: roles(schema), AttributeDefinitions: defs,
 				})
-				refused(t, err, text)
+				failed(t, e, err, "ValidationException", text)
 				_, err = e.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
 					TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: roles("a; b"), AttributeDefinitions: definitions("a", "S", "b", "S", "c", "S"),
 					LocalSecondaryIndexes: []types.LocalSecondaryIndex{
 						{IndexName: ptr("local"), KeySchema: roles(schema), Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll}},
 					},
 				})
-				refused(t, err, text)
+				failed(t, e, err, "ValidationException", text)
 			})
 		})
 	}
@@ -234,14 +235,14 @@ func TestKeyAttributesOfAnIndexAreChecked(t *testing.T) {
 		d    document
 		text string
 	}{
-		{"type of a partition attribute", document{"h2": "1"}, "Type mismatch for Index Key"},
-		{"type of a sort attribute", document{"r3": "b"}, "Type mismatch for Index Key"},
-		{"type without the other attributes", document{"h1": nil, "r1": nil, "r2": "1"}, "Type mismatch for Index Key"},
-		{"document", document{"r1": document{}}, "Invalid attribute value type"},
+		{"type of a partition attribute", document{"h2": "1"}, "Type mismatch for Index Key h2 Expected: N Actual: S IndexName: several | Type mismatch for Index Key"},
+		{"type of a sort attribute", document{"r3": "b"}, "Type mismatch for Index Key r3 Expected: B Actual: S IndexName: several | Type mismatch for Index Key"},
+		{"type without the other attributes", document{"h1": nil, "r1": nil, "r2": "1"}, "Type mismatch for Index Key r2 Expected: N Actual: S IndexName: several | Type mismatch for Index Key"},
+		{"document", document{"r1": document{}}, "Type mismatch for Index Key r1 Expected: S Actual: M IndexName: several | Invalid attribute value type"},
 		{"empty partition attribute", document{"h1": ""}, "cannot contain an empty string value. IndexName: several, IndexKey: h1"},
 		{"empty sort attribute", document{"r3": []byte{}}, "cannot contain an empty binary value. IndexName: several, IndexKey: r3"},
-		{"partition attribute too long", document{"h1": strings.Repeat("x", 2049)}, "Size limit exceeded"},
-		{"sort attribute too long", document{"r1": strings.Repeat("x", 1025)}, "Size limit exceeded"},
+		{"partition attribute too long", document{"h1": strings.Repeat("x", 2049)}, "Size of hashkey has exceeded the maximum size limit of2048 bytes | Size limit exceeded"},
+		{"sort attribute too long", document{"r1": strings.Repeat("x", 1025)}, "Aggregated size of all range keys has exceeded the size limit of 1024 bytes | Size limit exceeded"},
 		{
 			"partition attributes too long together",
 			document{"h1": strings.Repeat("x", 2047)},
@@ -257,11 +258,11 @@ func TestKeyAttributesOfAnIndexAreChecked(t *testing.T) {
 		for _, tc := range cases {
 			tb.Run(tc.name, func(t *testing.T) {
 				_, err := tb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: tb.name, Item: indexed("a", tc.d)})
-				refused(t, err, tc.text)
+				failed(t, tb.engine, err, "ValidationException", tc.text)
 				_, err = tb.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{*tb.name: {
 					{PutRequest: &types.PutRequest{Item: indexed("b", nil)}}, {PutRequest: &types.PutRequest{Item: indexed("a", tc.d)}},
 				}}})
-				refused(t, err, tc.text)
+				failed(t, tb.engine, err, "ValidationException", tc.text)
 			})
 		}
 		assert.Empty(tb, tb.inIndex())
@@ -284,7 +285,7 @@ func TestUpdateMakesKeyAttributesTooLongTogether(t *testing.T) {
 		_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{
 			TableName: tb.name, Key: item(document{"sk": "a"}), UpdateExpression: ptr("SET r1 = :v"), ExpressionAttributeValues: values(document{"v": strings.Repeat("x", 1022)}),
 		})
-		refused(tb, err, "Aggregate size for RANGE key attributes r1, r2, r3 of index several has exceeded limit 1024 bytes, with actual size 1025 bytes")
+		tb.refused(err, "Aggregate size for RANGE key attributes r1, r2, r3 of index several has exceeded limit 1024 bytes, with actual size 1025 bytes")
 	})
 }
 
@@ -312,7 +313,7 @@ func TestAddedIndexOfSeveralAttributes(t *testing.T) {
 		require.NoError(tb, err)
 		tb.awaitIndex("added", false)
 		_, err = tb.Query(tb.ctx(), in)
-		refused(tb, err, "The table does not have the specified index: added")
+		tb.refused(err, "The table does not have the specified index: added")
 		described, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
 		require.NoError(tb, err)
 		assert.ElementsMatch(tb, createInput(*tb.name).AttributeDefinitions, described.Table.AttributeDefinitions)
@@ -337,5 +338,15 @@ func TestAddedIndexLeavesOutWhatViolatesItsKey(t *testing.T) {
 		out, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name, IndexName: ptr("added")})
 		require.NoError(tb, err)
 		assert.Equal(tb, []string{"good"}, sortKeys(out.Items))
+	})
+}
+
+// An index with one attribute in each role is refused in the words for a table's own key.
+func TestKeySchemaOfAnIndexNamesAnAttributeInBothRoles(t *testing.T) {
+	onTable(t, func(tb table) {
+		err := tb.raw("CreateTable", `{"TableName":"TABLE-2","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}],`+
+			`"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],"GlobalSecondaryIndexes":[{"IndexName":"one","Projection":{"ProjectionType":"ALL"},`+
+			`"KeySchema":[{"AttributeName":"b","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}]}]}`)
+		tb.exactly(err, "ValidationException", "Both the Hash Key and the Range Key element in the KeySchema have the same name", "Two keys can not have the same name")
 	})
 }

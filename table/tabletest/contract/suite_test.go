@@ -235,17 +235,44 @@ func members[T any](kind string, set []T) map[string]int {
 
 // refused checks for a ValidationException with a text, or one of several
 // that are separated by " | ": the service's own, then DynamoDB Local's.
-func refused(t testing.TB, err error, text string) {
+func (tb table) refused(err error, text string) {
+	tb.Helper()
+	failed(tb.T, tb.engine, err, "ValidationException", text)
+}
+
+// exactly checks for an error with a code and the service's whole text, or on
+// DynamoDB Local a part of its own.
+func (tb table) exactly(err error, code, service, local string) {
+	tb.Helper()
+	var api smithy.APIError
+	require.ErrorAs(tb, err, &api)
+	assert.Equal(tb, code, api.ErrorCode(), api.ErrorMessage())
+	if tb.local() {
+		assert.Contains(tb, api.ErrorMessage(), local)
+		return
+	}
+	assert.Equal(tb, service, api.ErrorMessage())
+}
+
+// failed checks for an error with a code and a text. Where DynamoDB Local
+// words the text differently, both are given as for refused; all other
+// engines have to answer as the service does.
+func failed(t *testing.T, e *engines.Engine, err error, code, text string) {
 	t.Helper()
 	var api smithy.APIError
 	require.ErrorAs(t, err, &api)
-	assert.Equal(t, "ValidationException", api.ErrorCode(), api.ErrorMessage())
-	for one := range strings.SplitSeq(text, " | ") {
+	assert.Equal(t, code, api.ErrorCode(), api.ErrorMessage())
+	service, local, differs := strings.Cut(text, " | ")
+	if !differs || e.Name != engines.DynamoDBLocal {
+		assert.Contains(t, api.ErrorMessage(), service)
+		return
+	}
+	for one := range strings.SplitSeq(local, " | ") {
 		if strings.Contains(api.ErrorMessage(), one) {
 			return
 		}
 	}
-	assert.Contains(t, api.ErrorMessage(), text)
+	assert.Fail(t, "DynamoDB Local's text is none of those given", "%q is none of %q", api.ErrorMessage(), local)
 }
 
 func conditionFailed(t testing.TB, err error) *types.ConditionalCheckFailedException {

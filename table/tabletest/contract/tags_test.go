@@ -117,8 +117,8 @@ func TestTagsAreLimitedAfterTheyAreMerged(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		want := numbered("k", 50)
 		require.NoError(tb, tb.tag(arn, want))
-		refused(tb, tb.tag(arn, tags("another", "v")), tooManyTags)
-		refused(tb, tb.tag(arn, tags("k0", "new", "another", "v")), tooManyTags)
+		tb.refused(tb.tag(arn, tags("another", "v")), tooManyTags)
+		tb.refused(tb.tag(arn, tags("k0", "new", "another", "v")), tooManyTags)
 		tb.tagged(arn, want)
 		require.NoError(tb, tb.tag(arn, tags("k0", "new")))
 		require.NoError(tb, tb.untag(arn, "k1"))
@@ -151,14 +151,14 @@ func TestWrongTagsAreRefusedAsAWhole(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		for text, wrong := range wrongTags() {
 			_, err := tb.TagResource(tb.ctx(), &dynamodb.TagResourceInput{ResourceArn: arn, Tags: slices.Concat(tags("good", "v"), wrong)}, loosely)
-			refused(tb, err, text)
+			tb.refused(err, text)
 		}
 		for member, list := range map[string][]types.Tag{
 			"1 validation error detected: Value null at 'tags' failed to satisfy constraint: Member must not be null": nil,
 			"Atleast one Tag needs to be provided as Input.":                                                          {},
 		} {
 			_, err := tb.TagResource(tb.ctx(), &dynamodb.TagResourceInput{ResourceArn: arn, Tags: list}, loosely)
-			refused(tb, err, member)
+			tb.refused(err, member)
 		}
 		tb.tagged(arn, nil)
 	})
@@ -180,7 +180,7 @@ func TestWrongTagKeysAreRefusedAsAWhole(t *testing.T) {
 			"1 validation error detected: Value null at 'tagKeys' failed to satisfy constraint: Member must not be null": nil,
 		} {
 			_, err := tb.UntagResource(tb.ctx(), &dynamodb.UntagResourceInput{ResourceArn: arn, TagKeys: keys}, loosely)
-			refused(tb, err, text)
+			tb.refused(err, text)
 		}
 		tb.tagged(arn, tags("good", "v"))
 	})
@@ -212,7 +212,7 @@ func TestTagsNeedTheARNOfATable(t *testing.T) {
 				"arn:aws:dynamodb":    "Invalid TableArn: Invalid ResourceArn provided as input arn:aws:dynamodb",
 				strings.Replace(*arn, "us-east-1", "eu-west-1", 1): "Invalid TableArn: Invalid ResourceArn provided as input " + strings.Replace(*arn, "us-east-1", "eu-west-1", 1),
 			} {
-				refused(tb, call(&wrong), text)
+				tb.refused(call(&wrong), text)
 			}
 		}
 	})
@@ -225,7 +225,7 @@ func TestTableIsCreatedWithItsTags(t *testing.T) {
 		for text, wrong := range wrongTags() {
 			in.Tags = wrong
 			_, err := tb.CreateTable(tb.ctx(), in, loosely)
-			refused(tb, err, text)
+			tb.refused(err, text)
 			_, err = tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: &other})
 			var notFound *types.ResourceNotFoundException
 			require.ErrorAs(tb, err, &notFound)

@@ -153,7 +153,7 @@ func TestWarmThroughputOfANewTable(t *testing.T) {
 			in := createInput(*other.name)
 			change(in)
 			_, err := tb.CreateTable(tb.ctx(), in)
-			refused(tb, err, text)
+			tb.refused(err, text)
 		}
 		c := other.createAs(func(in *dynamodb.CreateTableInput) {
 			in.WarmThroughput = &types.WarmThroughput{ReadUnitsPerSecond: aws.Int64(13000)}
@@ -225,19 +225,19 @@ func TestWrongLimitsOfOnDemandThroughput(t *testing.T) {
 			in := createInput(*tb.name + "-2")
 			in.OnDemandThroughput = limit(wrong, 0)
 			_, err := tb.CreateTable(tb.ctx(), in)
-			refused(tb, err, prefix+"Requested MaxReadRequestUnits for OnDemandThroughput for table is outside of valid range")
+			tb.refused(err, prefix+"Requested MaxReadRequestUnits for OnDemandThroughput for table is outside of valid range")
 			in.OnDemandThroughput, in.GlobalSecondaryIndexes[0].OnDemandThroughput = nil, limit(1, wrong)
 			_, err = tb.CreateTable(tb.ctx(), in)
-			refused(tb, err, prefix+"Requested MaxWriteRequestUnits for OnDemandThroughput for index : gsi is outside of valid range")
+			tb.refused(err, prefix+"Requested MaxWriteRequestUnits for OnDemandThroughput for index : gsi is outside of valid range")
 		}
 		in := createInput(*tb.name + "-2")
 		provisionedIndexes(in)
 		in.OnDemandThroughput = limit(1, 1)
 		_, err := tb.CreateTable(tb.ctx(), in)
-		refused(tb, err, prefix+"MaxReadRequestUnits for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED.")
+		tb.refused(err, prefix+"MaxReadRequestUnits for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED.")
 		in.OnDemandThroughput, in.GlobalSecondaryIndexes[0].OnDemandThroughput = nil, limit(0, 1)
 		_, err = tb.CreateTable(tb.ctx(), in)
-		refused(tb, err, prefix+"MaxWriteRequestUnits for OnDemandThroughput for index: gsi cannot be specified when table BillingMode is PROVISIONED.")
+		tb.refused(err, prefix+"MaxWriteRequestUnits for OnDemandThroughput for index: gsi cannot be specified when table BillingMode is PROVISIONED.")
 
 		tb.updateRefused(&dynamodb.UpdateTableInput{OnDemandThroughput: &types.OnDemandThroughput{MaxWriteRequestUnits: aws.Int64(0)}},
 			prefix+"Requested MaxWriteRequestUnits for OnDemandThroughput for table is outside of valid range")
@@ -268,7 +268,7 @@ func TestIndexesHaveAThroughputIfTheirTableHas(t *testing.T) {
 		in := createInput(*c.name + "-2")
 		in.BillingMode, in.ProvisionedThroughput = types.BillingModeProvisioned, units(1, 1)
 		_, err := c.CreateTable(c.ctx(), in)
-		refused(c, err, prefix+"ProvisionedThroughput is not specified for index: gsi")
+		c.refused(err, prefix+"ProvisionedThroughput is not specified for index: gsi")
 		c.updateRefused(add(nil), prefix+"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: new")
 		c.updateRefused(change(nil), prefix+"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: gsi")
 		c.updateRefused(change(units(2, 3)), "The provisioned throughput for the index gsi will not change. The requested value equals the current value. Current ReadCapacityUnits provisioned for the index: 2.")
@@ -278,7 +278,7 @@ func TestIndexesHaveAThroughputIfTheirTableHas(t *testing.T) {
 		in := createInput(*tb.name + "-2")
 		in.GlobalSecondaryIndexes[1].ProvisionedThroughput = units(1, 1)
 		_, err := tb.CreateTable(tb.ctx(), in)
-		refused(tb, err, prefix+"ProvisionedThroughput should not be specified for index: keys when BillingMode is PAY_PER_REQUEST")
+		tb.refused(err, prefix+"ProvisionedThroughput should not be specified for index: keys when BillingMode is PAY_PER_REQUEST")
 		tb.updateRefused(add(units(1, 1)), prefix+"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: new when BillingMode is PAY_PER_REQUEST")
 		const only = prefix + "The only Updates for index: gsi when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput"
 		tb.updateRefused(change(units(1, 1)), only)
