@@ -141,7 +141,7 @@ func (t *Template) automaton() *automaton {
 			free := bytesOf(string(rune(t.esc.delim))).not()
 			m.then(free)
 			m.edge(m.accept, free, m.accept)
-		case kindKey:
+		case kindRest, kindKey:
 			free := byteSet{}.not()
 			m.then(free)
 			m.edge(m.accept, free, m.accept)
