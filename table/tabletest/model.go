@@ -1,8 +1,9 @@
 package tabletest
 
 import (
+	"maps"
+
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
-	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 	"github.com/mortise-go/mortise/table/tabletest/internal/shape"
 )
 
@@ -13,9 +14,7 @@ import (
 // model returns the shapes of all requests that are checked with one.
 func model() map[string]*shape.Shape {
 	m := itemModel()
-	for op, s := range tableModel() {
-		m[op] = s
-	}
+	maps.Copy(m, tableModel())
 	return m
 }
 
@@ -33,9 +32,6 @@ func (c *call) checkShape() error {
 	}
 	return nil
 }
-
-// present reports whether a request has a member that is not null.
-func present(n *jsontree.Node, name string) bool { return !n.Get(name).IsNull() }
 
 func indexName() *shape.Shape {
 	return shape.Text().Name().AtLeast(minNameLength).AtMost(maxNameLength)

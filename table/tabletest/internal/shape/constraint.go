@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -141,7 +142,7 @@ func (s *Shape) breaks(n *jsontree.Node) bool {
 
 // own reports the constraints of the shape itself that a value breaks.
 func (s *Shape) own(n *jsontree.Node, report func(string)) {
-	if s.enum != nil && !contains(s.enum, n.Text) {
+	if s.enum != nil && !slices.Contains(s.enum, n.Text) {
 		report(s.enumText())
 	}
 	if s.resource && strings.HasPrefix(n.Text, "arn:") {
@@ -182,15 +183,6 @@ func (s *Shape) constraints() []string {
 		out = append(out, nameText)
 	}
 	return out
-}
-
-func contains(values []string, v string) bool {
-	for _, e := range values {
-		if e == v {
-			return true
-		}
-	}
-	return false
 }
 
 const nameText = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
