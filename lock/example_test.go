@@ -297,7 +297,7 @@ func ExampleAt() {
 			return errors.New("no paper")
 		},
 		lock.At(2*time.Hour+30*time.Minute, berlin),
-		lock.OnFailed(func(at time.Time, err error) {
+		lock.OnFailed(func(_ time.Time, err error) {
 			fmt.Println("failed:", err)
 			stop() // for the example, one run is enough
 		}),

@@ -94,10 +94,9 @@ func (s *StepStatus) add(c checkpoint) {
 		s.At = c.At
 	}
 	s.Segments = max(s.Segments, c.Segments)
-	switch {
-	case c.Part == 0:
+	if c.Part == 0 {
 		s.Done = c.Done // its sums are those of its segments
-	default:
+	} else {
 		s.Seen += c.Seen
 		s.Changed += c.Changed
 		if c.Done {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -335,12 +336,10 @@ func inputs() map[string]func(w *world) map[string]error {
 	}
 }
 
-func merged(maps ...map[string]error) map[string]error {
+func merged(parts ...map[string]error) map[string]error {
 	all := map[string]error{}
-	for _, m := range maps {
-		for name, err := range m {
-			all[name] = err
-		}
+	for _, m := range parts {
+		maps.Copy(all, m)
 	}
 	return all
 }
