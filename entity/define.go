@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mortise-go/mortise/entity/internal/codec"
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -101,7 +102,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
-	c := compiler{schema: t.Schema(), plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
+	c := compiler{table: t, schema: t.Schema(), plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
@@ -183,6 +184,7 @@ func (k rowKeys) same(o rowKeys) bool {
 
 // compiler collects what is wrong while it compiles.
 type compiler struct {
+	table    *table.Table
 	schema   table.Schema
 	fields   []*field
 	plan     *plan
@@ -200,6 +202,8 @@ func (c *compiler) keys(typ, pk, sk string) {
 		c.problem("Type: empty")
 	case len(typ) > 255:
 		c.problem("Type: longer than 255 bytes")
+	case toolkit.Has(typ) && !toolkit.Claimed(c.table, typ):
+		c.problem("Type %q: names that begin with %q are the toolkit's own", typ, toolkit.Prefix)
 	}
 	c.plan.pk = c.key("PK", c.plan.scheme.PK, pk, c.plan.scheme.PKTemplate)
 	c.plan.sk = c.key("SK", c.plan.scheme.SK, sk, c.plan.scheme.SKTemplate)

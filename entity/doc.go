@@ -61,7 +61,7 @@
 //
 // Spec.Unique names what no two rows may share. Each value of a row stands in a row of its
 // own beside it, the sentinel, with these attributes: the table's keys, the type
-// ("User.email"), "uniqueowner" (a map with the key of the row that has the value), and the
+// ("mortise.Unique.User.email"), "uniqueowner" (a map with the key of the row that has the value), and the
 // row's time to live. Row and sentinels are written in one transaction, so a crash leaves none
 // without the other. What can: another program that deletes a row, and DynamoDB,
 // which deletes expired rows one by one. An expired sentinel counts as none, and one whose
