@@ -22,6 +22,7 @@ type plan struct {
 	readOnly, untyped bool
 
 	pk, sk  keyPlan
+	match   *match // nil where every row matches
 	indexes []indexPlan
 	version *field
 	ttl     *field
@@ -49,6 +50,7 @@ type indexPlan struct {
 	name   string
 	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
 	when   bool    // has a predicate
+	lacks  string  // an attribute that Match looks at and the index does not hold
 }
 
 // refs are the fields that the index's keys are made of.
@@ -75,20 +77,21 @@ type definition struct {
 	rows   []rowKeys // the entity's, then its sentinels'
 }
 
-// rowKeys are the keys that rows of one type can have.
+// rowKeys are the keys that rows of one type can have, and the rule that tells them from others.
 type rowKeys struct {
 	typ    string
 	pk, sk *keys.Template
+	match  *match
 }
 
 func (p *plan) definition(goType reflect.Type, typ string) definition {
 	d := definition{goType: goType}
 	if p.pk.tpl != nil && p.sk.tpl != nil { // or what is wrong with them has been reported
-		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl})
+		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl, p.match})
 	}
 	for i := range p.uniques {
 		x := &p.uniques[i]
-		d.rows = append(d.rows, rowKeys{x.typ, x.key.tpl, x.sk})
+		d.rows = append(d.rows, rowKeys{x.typ, x.key.tpl, x.sk, nil})
 	}
 	return d
 }
@@ -97,7 +100,8 @@ func (p *plan) definition(goType reflect.Type, typ string) definition {
 // reported at once, in a *SpecError. It sends nothing.
 //
 // Within one table (one *table.Table) types have to be unique, and templates must not be
-// able to produce the same key. Defining the same entity again is allowed.
+// able to produce the same key, unless Spec.Match tells the rows apart: of two such
+// entities the rules must not hold for one row. Defining the same entity again is allowed.
 func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
@@ -128,6 +132,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		e.upgrades = slices.Clone(spec.Upgrades)
 		c.upgrades(spec.Schema, len(spec.Upgrades), func(i int) bool { return spec.Upgrades[i] == nil })
 		c.specials()
+		c.match(spec.Match, spec.Type)
 		c.attributes()
 		if bad := endless(rt); bad != nil {
 			c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)
@@ -170,8 +175,8 @@ func (d definition) clash(name, otherName string, other any) error {
 			switch {
 			case a.typ == b.typ:
 				return fmt.Errorf("Type %q is taken by another entity of this table, or by its unique values", a.typ)
-			case keys.Overlap(a.sk, b.sk) && keys.Overlap(a.pk, b.pk): // sort keys differ sooner, as a rule
-				return fmt.Errorf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", a.pk, a.sk, b.typ, b.pk, b.sk)
+			case a.meets(&b):
+				return a.ambiguous(&b)
 			}
 		}
 	}
@@ -179,7 +184,7 @@ func (d definition) clash(name, otherName string, other any) error {
 }
 
 func (k rowKeys) same(o rowKeys) bool {
-	return k.typ == o.typ && k.pk.String() == o.pk.String() && k.sk.String() == o.sk.String()
+	return k.typ == o.typ && k.pk.String() == o.pk.String() && k.sk.String() == o.sk.String() && k.match.same(o.match)
 }
 
 // compiler collects what is wrong while it compiles.

@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/mortise-go/mortise/table"
@@ -14,6 +15,7 @@ type guard struct {
 	live    bool  // the row must not have expired
 	current bool  // the row has to be of the current schema, not of an older one
 	seen    []expectation
+	match   verdict // on a row without a type attribute
 }
 
 const (
@@ -37,7 +39,7 @@ func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 	case g.exists:
 		conds = append(conds, table.Attr(p.scheme.PK).Exists())
 	}
-	conds = append(conds, e.isOursOrNone())
+	conds = append(conds, e.isOursOrNone(g.match))
 	for i := range g.seen {
 		conds = append(conds, g.seen[i].cond())
 	}
@@ -50,7 +52,7 @@ func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 		conds = append(conds, table.Not(e.hasExpired()))
 	}
 	if g.free && p.ttl != nil { // what nobody can see is not in the way
-		conds = []table.Cond{table.Or(table.And(conds...), table.And(e.isType(), e.hasExpired()))}
+		conds = []table.Cond{table.Or(table.And(conds...), table.And(e.isType(g.match), e.hasExpired()))}
 	}
 	op = op.If(conds...).Explain(func(item table.Item) error { return e.explain(g, item) })
 	if !e.cond.IsZero() {
@@ -70,7 +72,7 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 		}
 		return nil
 	case !e.Owns(item):
-		return ErrType
+		return e.otherType(item)
 	case p.expired(item, e.table.Now()):
 		if g.free {
 			return nil
@@ -101,6 +103,9 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 	if g.current && e.outdated(item) {
 		return ErrOlder
 	}
+	if item[p.scheme.Type] == nil && !g.match.keeps(p.match, item) {
+		return fmt.Errorf("%w: %s", ErrMatch, p.match)
+	}
 	return nil
 }
 
@@ -113,18 +118,26 @@ func (e *Entity[T]) bind(op table.Op) table.Op {
 	return op.In(e.table)
 }
 
-func (e *Entity[T]) isType() table.Cond {
+// isType holds for a row of the entity, at a key of the entity. m is what Match says of a row without a type attribute.
+func (e *Entity[T]) isType(m verdict) table.Cond {
 	typ := table.Attr(e.plan.scheme.Type)
-	if e.plan.untyped { // at its key, which says as much
-		return table.Or(typ.NotExists(), typ.Equal(e.typ))
+	if e.plan.untyped && !m.never { // at its key, which says as much
+		return table.Or(table.And(typ.NotExists(), m.cond), typ.Equal(e.typ))
 	}
 	return typ.Equal(e.typ)
 }
 
 // isOursOrNone keeps a put from replacing a row of another type. Rows without a type
-// attribute are let through: their key is all the type they have.
-func (e *Entity[T]) isOursOrNone() table.Cond {
-	return table.Or(table.Attr(e.plan.scheme.Type).NotExists(), e.isType())
+// attribute that match are let through: their key is all the type they have.
+func (e *Entity[T]) isOursOrNone(m verdict) table.Cond {
+	typ, none := table.Attr(e.plan.scheme.Type), table.Attr(e.plan.scheme.PK).NotExists()
+	switch {
+	case m.never:
+		return table.Or(none, typ.Equal(e.typ))
+	case m.cond.IsZero():
+		return table.Or(typ.NotExists(), typ.Equal(e.typ))
+	}
+	return table.Or(table.And(typ.NotExists(), table.Or(none, m.cond)), typ.Equal(e.typ))
 }
 
 func (e *Entity[T]) hasExpired() table.Cond {

@@ -272,7 +272,7 @@ func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
 	p := e.plan
 	gone := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
-		gone = table.Or(gone, table.And(e.isType(), e.hasExpired()))
+		gone = table.Or(gone, table.And(e.isType(p.match.at(owner)), e.hasExpired()))
 	}
 	return table.Check(owner, gone).Explain(func(table.Item) error {
 		return &UniqueError{Type: e.typ, Constraint: p.uniques[i].name, Owner: owner, sentinel: sentinel}

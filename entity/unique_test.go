@@ -300,7 +300,7 @@ func TestReadersStepOverSentinels(t *testing.T) {
 			if text(image, "_t") != "User" {
 				keysOnly := table.Item{"PK": image["PK"], "SK": image["SK"]}
 				require.NoError(t, entity.Sort(f.Table, keysOnly, entity.Into(users, &into)))
-				require.ErrorIs(t, entity.Sort(f.Table, image, entity.Into(plain, &others)), entity.ErrType, "another entity's")
+				require.NoError(t, entity.Sort(f.Table, image, entity.Into(plain, &others)), "another entity's, which its type tells")
 				require.ErrorIs(t, entity.Sort(f.Table, keysOnly, entity.Into(plain, &others)), entity.ErrType)
 			}
 		}

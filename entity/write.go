@@ -164,6 +164,13 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
+	var m verdict
+	if p.match != nil {
+		if err := p.checkMatch(item); err != nil {
+			return table.Invalid(e.fail("put", err))
+		}
+		m = p.match.at(e.Key(stamped))
+	}
 	var before *T
 	if from != nil && !from.absent() {
 		before = &from.row
@@ -174,9 +181,9 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 	}
 	op := table.Put(item).With(sentinels...)
 	if create || from != nil && from.absent() && p.version == nil {
-		return e.createOp(op, create)
+		return e.createOp(op, create, m)
 	}
-	g := &guard{version: anyVersion}
+	g := &guard{version: anyVersion, match: m}
 	switch {
 	case version > 1:
 		g.version = version - 1
@@ -194,11 +201,11 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 }
 
 // createOp makes a put depend on there being no row.
-func (e *Entity[T]) createOp(op table.Op, create bool) table.Op {
+func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 	p := e.plan
 	free := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
-		free = table.Or(free, table.And(e.isType(), e.hasExpired()))
+		free = table.Or(free, table.And(e.isType(m), e.hasExpired()))
 	}
 	op = op.If(free).Explain(func(item table.Item) error {
 		switch {
@@ -207,7 +214,7 @@ func (e *Entity[T]) createOp(op table.Op, create bool) table.Op {
 		case create:
 			return ErrExists
 		case !e.Owns(item):
-			return ErrType
+			return e.otherType(item)
 		}
 		return ErrStale
 	})
@@ -406,11 +413,15 @@ func (e *Entity[T]) updateOp(from *basis[T], u *update, s settlement) (table.Op,
 	if err != nil {
 		return table.Invalid(e.fail("update", err)), c
 	}
+	m, err := p.match.after(key, c.update)
+	if err != nil {
+		return table.Invalid(e.fail("update", err)), c
+	}
 	changes := append(c.update.table(), c.changes...)
 	if p.version != nil {
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
-	g := &guard{exists: true, version: anyVersion, live: true, seen: c.seen, current: from.item == nil || !e.outdated(from.item)}
+	g := &guard{exists: true, version: anyVersion, live: true, match: m, seen: c.seen, current: from.item == nil || !e.outdated(from.item)}
 	switch {
 	case version > 0:
 		g.version = version

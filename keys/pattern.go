@@ -2,19 +2,19 @@ package keys
 
 import "slices"
 
-// Only returns the template of those keys of t in which the text of a field matches a pattern: Format, Parse, Matches and
-// [Overlap] go by it. Fields that are given to a prefix or a range have to match too.
+// Only returns a template of those keys of t in which the text of a field matches a pattern. Its Format, Parse and Matches
+// check the pattern, and [Overlap] takes it into account. Values that are given to a prefix or a range have to match too.
 //
-// The pattern has the syntax of package regexp and has to match all of the field's text. Anchors and word boundaries are
-// [ErrSyntax] for that reason. The text is what stands in the key: with delimiters escaped, numbers in their full width. A
-// literal is a pattern too; [regexp.QuoteMeta] makes one of any text. An unknown field is [ErrUnknownField], as is one of
-// which the key holds a shard only. A pattern that takes more than 1,000 states to decide is [ErrRange].
+// The pattern has the syntax of package regexp. It has to match the whole text of the field, so anchors and word boundaries
+// are [ErrSyntax]. The text is that of the key: delimiters in it are escaped, and numbers have their full width. A literal
+// is a pattern too; [regexp.QuoteMeta] makes one of any text. An unknown field is [ErrUnknownField], and so is a field of
+// which the key holds the shard only. A pattern that takes more than 1,000 states to decide is [ErrRange].
 func (t *Template) Only(field, pattern string) (*Template, error) {
 	return t.restrict("only", field, pattern, true)
 }
 
-// Except returns the template of those keys of t in which the text of a field does not match a pattern, which is as for
-// [Template.Only].
+// Except returns a template of those keys of t in which the text of a field does not match a pattern. Patterns and errors
+// are those of [Template.Only].
 func (t *Template) Except(field, pattern string) (*Template, error) {
 	return t.restrict("except", field, pattern, false)
 }
@@ -56,10 +56,16 @@ func (p *part) admits(text string) bool {
 	return true
 }
 
-// meet returns the automaton of those texts of a part that its rules admit.
+// meet returns the automaton of those texts of a part that its rules admit. What matches no pattern is still text: without
+// saying so, bytes that are no UTF-8 would be among it.
 func (m *automaton) meet(rules []rule) *automaton {
 	for _, r := range rules {
 		m = m.both(r)
+		if !r.want {
+			if text, err := compile("(?s:.*)"); err == nil {
+				m = m.both(rule{text, true})
+			}
+		}
 	}
 	return m
 }

@@ -126,6 +126,8 @@ func TestOverlapKnowsPatterns(t *testing.T) {
 		{"a number's digits and letters", keys.MustTemplate("{n:uint5}"), letters, false},
 		{"what both want", except(t, only(t, id, "id", "[a-c]+"), "id", "a+"), except(t, only(t, id, "id", "[b-d]+"), "id", "c+"), true},
 		{"what is left", except(t, only(t, id, "id", "[ab]"), "id", "a"), except(t, only(t, id, "id", "[bc]"), "id", "c"), true},
+		{"no text at all", id, except(t, id, "id", "(?s:.*)"), false},
+		{"without what has a delimiter", id, except(t, keys.MustTemplate("{at:key}"), "at", "[^#]*"), false},
 		{"nothing is left", except(t, only(t, id, "id", "b"), "id", "b"), id, false},
 		{"beyond ASCII", only(t, id, "id", "[à-ö]+"), only(t, id, "id", "[ø-\U0001F600]+"), false},
 		{"beyond ASCII, with one in common", only(t, id, "id", "[à-ö]+"), only(t, id, "id", "[ö-\U0001F600]+"), true},

@@ -450,3 +450,62 @@ func TestALockBesideAnAdoptedRow(t *testing.T) {
 		requireRows(t, want, theirs(), "closing")
 	})
 }
+
+// Whoever reads an item collection as a whole goes on doing so when somebody has taken a lock there, also in a program
+// that knows of no locks. Only who asks for what is left gets the lock's row.
+func TestAdoptedCollectionsBearLocks(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		a := adopt(t, e)
+		for _, no := range []OrderNo{1, 2} {
+			_, err := a.orders.Create(t.Context(), Order{Customer: "8", No: no, Placed: placed})
+			require.NoError(t, err)
+		}
+		locks, err := lock.New(a.Table, lock.Config{})
+		require.NoError(t, err)
+		at := a.orders.Key(Order{Customer: "8", No: 1})
+		lease, err := locks.Acquire(t.Context(), lock.Beside(at))
+		require.NoError(t, err)
+		for _, when := range []string{"held", "released"} {
+			for _, reader := range []*table.Table{a.Table, reopened(t, e, a)} {
+				orders, err := entity.Define(reader, entity.Spec[Order]{
+					Type: "order", PK: "CUST::{customer:raw}", SK: "ORD::{no:raw}", Version: "version", TTL: "expires",
+					Indexes: []entity.Index[Order]{{Name: "by-placed"}},
+				})
+				require.NoError(t, err)
+				var list []Order
+				require.NoError(t, entity.Collect(t.Context(), reader, at.PK, entity.Into(orders, &list)), when)
+				assert.Len(t, list, 2, when)
+				var rest []table.Item
+				require.NoError(t, entity.Collect(t.Context(), reader, at.PK, entity.Into(orders, &list), entity.Raw(&rest)), when)
+				require.Len(t, rest, 1, when)
+				assert.Equal(t, text("mortise.Lock"), rest[0]["_t"], when)
+				n := 0
+				for item, err := range reader.Scan(t.Context(), table.Scan{}) { // as a stream would bring them
+					require.NoError(t, err)
+					if typ, ok := item["_t"].(*types.AttributeValueMemberS); ok && strings.HasPrefix(typ.Value, "mortise.") {
+						n++
+						require.NoError(t, entity.Sort(reader, item, entity.Into(orders, &list)), when)
+					}
+				}
+				assert.Positive(t, n, "the lock, and the session")
+				assert.Len(t, list, 4, when)
+			}
+			if when == "held" {
+				require.NoError(t, lease.Release(t.Context()))
+			}
+		}
+		var held []lock.Record
+		var orders []Order
+		require.NoError(t, entity.Collect(t.Context(), a.Table, at.PK, entity.Into(locks.Records(), &held), entity.Into(a.orders, &orders)))
+		assert.Len(t, held, 1, "a sink of their own takes them")
+		require.NoError(t, locks.Close(t.Context()))
+	})
+}
+
+// reopened is the table as another process sees it.
+func reopened(t *testing.T, e *engines.Engine, a adopted) *table.Table {
+	t.Helper()
+	tbl, err := table.Open(e.Client(), a.Schema())
+	require.NoError(t, err)
+	return tbl
+}
