@@ -103,6 +103,19 @@ mutants: ## break the lock protocol in every way of a list, and show which test 
 bench: ## run the benchmarks
 	MORTISE_ENGINE=inprocess $(GO) test -run '^$$' -bench . -benchmem ./...
 
+FLAGS ?=
+
+.PHONY: peers
+peers: engine ## measure the lock beside other locks, in 5 minutes (FLAGS='-only pairs' for a part of it, FLAGS=-help for all flags)
+	@mkdir -p $(BIN)
+	@cd internal/peers && $(GO) build -buildvcs=auto -o $(BIN)/peers ./cmd/peers
+	@$(BIN)/peers $(FLAGS)
+
+.PHONY: peers-check
+peers-check: $(LINT) engine ## vet, lint and test the module that `make peers` runs
+	cd internal/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(LINT) run ./...
+	cd internal/peers && MORTISE_ENGINE=inprocess,dynamodb-local $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
+
 .PHONY: clean
 clean: ## remove what the commands above have installed and written
 	rm -rf $(BIN) $(ENGINES)/node_modules

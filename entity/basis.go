@@ -15,7 +15,7 @@ import (
 type basis[T any] struct {
 	row     T
 	item    table.Item // the row as it was read just now; nil where row is the caller's
-	guarded bool       // the write is under a condition on the row's version
+	guarded bool       // the row has to be of the version of row; where that is 0, with the same attributes
 
 	// whole says that the outcome depends on all that T has of the row, not only on what
 	// keys are made of: it is returned without being read, or the caller's code looked at it.
@@ -64,15 +64,22 @@ func (from *basis[T]) expect(p *plan, f *field) (x expectation, err error) {
 	case from.item != nil:
 		x.want = from.item[x.attr] // in whatever form an older program wrote it
 		return x, nil
+	case f.home != nil:
+		x.want, err = f.home.kept(reflect.ValueOf(&from.row).Elem())
+		x.empty = x.want == nil
+		return x, err
 	case v.IsZero():
 		x.empty = true
-		if zero, err := table.Encode(v.Interface()); err == nil {
-			x.zero = zero
-		}
 	case f == p.ttl:
 		x.want = p.ttlAttribute(v)
 	default:
 		x.want, err = f.encode(v)
+		x.empty = x.want == nil
+	}
+	if x.empty {
+		if zero, err := table.Encode(v.Interface()); err == nil {
+			x.zero = zero
+		}
 	}
 	return x, err
 }
@@ -80,7 +87,8 @@ func (from *basis[T]) expect(p *plan, f *field) (x expectation, err error) {
 // identified says that the version and the time of creation together tell the row as it was
 // read from any other.
 func (from *basis[T]) identified(p *plan) bool {
-	return from.guarded && from.item != nil && p.created != nil && !p.created.unix
+	return from.guarded && from.item != nil && p.created != nil && !p.created.unix &&
+		p.version.of(reflect.ValueOf(&from.row).Elem()).Int() > 0
 }
 
 // all are the fields by which a row is known to be the one that was read as a whole; those
@@ -97,8 +105,11 @@ func (from *basis[T]) all(p *plan, u *update) []*field {
 
 // attrOf is the attribute that a field is kept in.
 func (p *plan) attrOf(f *field) string {
-	if f == p.ttl {
+	switch {
+	case f == p.ttl:
 		return p.scheme.TTL
+	case f.home != nil:
+		return f.home.attr
 	}
 	return f.attr
 }
@@ -107,7 +118,7 @@ func (p *plan) attrOf(f *field) string {
 // itself and those of the key left out.
 func (p *plan) kept() (list []*field) {
 	for _, f := range p.fields {
-		if f.attr == "" && f != p.ttl || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
+		if p.attrOf(f) == "" || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
 			continue
 		}
 		list = append(list, f)
@@ -174,7 +185,7 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 			continue
 		}
 		if x.when && !from.guarded {
-			return c, fmt.Errorf("%w: index %s has a predicate: the row as it was read is needed, with its version", ErrInvalid, x.name)
+			return c, fmt.Errorf("%w: index %s has a predicate: the row as it was read is needed", ErrInvalid, x.name)
 		}
 		if err := e.applied(from, u, &c); err != nil {
 			return c, err
@@ -207,8 +218,13 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 			return c, err
 		}
 	}
-	if from.whole && (len(c.sentinels) > 0 || from.after != nil) {
+	if e.byAttributes(from) || from.whole && (len(c.sentinels) > 0 || from.after != nil) {
 		depends.add(from.all(p, nil)...)
+		if !from.identified(p) {
+			if c.seen, err = e.nameless(from, u); err != nil {
+				return c, err
+			}
+		}
 	}
 	if old {
 		if err := e.applied(from, u, &c); err != nil {
@@ -216,22 +232,22 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 		}
 		return c, e.renew(from, u, &c)
 	}
-	if !from.identified(p) {
-		for _, x := range u.nameless {
-			if from.item != nil {
-				x.want = from.item[x.attr]
-			}
-			c.seen = append(c.seen, x)
-		}
-	}
 	for _, f := range depends.list {
 		x, err := from.expect(p, f)
 		if err != nil {
 			return c, err
 		}
-		c.seen = append(c.seen, x)
+		c.seen = also(c.seen, x)
 	}
 	return c, nil
+}
+
+// also adds an expectation, unless there is one of the attribute: several fields may be kept in one.
+func also(list []expectation, x expectation) []expectation {
+	if slices.ContainsFunc(list, func(have expectation) bool { return have.attr == x.attr }) {
+		return list
+	}
+	return append(list, x)
 }
 
 // applied computes the row after the update, once.
@@ -270,11 +286,12 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 		taken[c.changes[i].Target()] = true
 	}
 	c.seen = append(c.seen, expectation{attr: p.schema, want: from.item[p.schema]})
+	whole := !from.guarded || e.byAttributes(from)
 	for _, name := range slices.Sorted(maps.Keys(from.item)) {
 		if up[name] == nil && !taken[name] {
 			c.changes = append(c.changes, table.Attr(name).Remove())
 		}
-		if !from.guarded && name != p.scheme.PK && name != p.scheme.SK && name != p.schema {
+		if whole && name != p.scheme.PK && name != p.scheme.SK && name != p.schema {
 			c.seen = append(c.seen, expectation{attr: name, want: from.item[name]})
 		}
 	}
@@ -282,7 +299,7 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 		if have := from.item[name]; !taken[name] && (have == nil || !table.SameValue(have, up[name])) {
 			c.changes = append(c.changes, table.Attr(name).Set(up[name]))
 		}
-		if !from.guarded && from.item[name] == nil && name != p.schema {
+		if whole && from.item[name] == nil && name != p.schema {
 			c.seen = append(c.seen, expectation{attr: name})
 		}
 	}

@@ -52,8 +52,7 @@ func RemoveFrom(name string, elements any) Change { return Change{removeFromVerb
 
 // update is a list of changes that has been checked against T.
 type update struct {
-	list     []resolved
-	nameless []expectation // what the row had in attributes whose fields cannot be named
+	list []resolved
 }
 
 type resolved struct {
@@ -113,12 +112,9 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 	if p.inKey(f) {
 		return r, fmt.Errorf("%w: %q is part of the key", ErrInvalid, c.name)
 	}
-	if f.attr == "" && f != p.ttl {
+	r = resolved{field: f, verb: c.verb, attr: p.attrOf(f)}
+	if r.attr == "" {
 		return r, fmt.Errorf("%w: %q is not kept in the row", ErrInvalid, c.name)
-	}
-	r = resolved{field: f, verb: c.verb, attr: f.attr}
-	if f == p.ttl {
-		r.attr = p.scheme.TTL
 	}
 	switch {
 	case c.verb == removeVerb:
@@ -128,13 +124,16 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 		if r.value, err = f.convert(c.value); err != nil {
 			return r, err
 		}
+		if f.home != nil { // with the others that are kept there: see consequences
+			return r, nil
+		}
 		if f != p.ttl {
 			r.av, err = f.encode(r.value)
 		} else if at := r.value.Interface().(time.Time); !at.IsZero() {
 			r.value, r.av = reflect.ValueOf(ttlTime(at)), ttlValue(at)
 		}
 		return r, err
-	case f == p.ttl:
+	case f == p.ttl, f.home != nil:
 		return r, fmt.Errorf("%w: %q can only be set or removed", ErrInvalid, c.name)
 	}
 	if r.av, err = f.encodeElements(c); err != nil {
@@ -222,6 +221,7 @@ func (u *update) table() []table.Change {
 		r := &u.list[i]
 		attr := table.Attr(r.attr)
 		switch {
+		case r.field != nil && r.field.home != nil: // the key is set as a whole
 		case r.verb == addVerb:
 			list = append(list, attr.Add(r.av))
 		case r.verb == removeFromVerb:

@@ -155,11 +155,15 @@ func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 			continue
 		}
 		kv := keyAttr{attr: k.attr}
-		if in {
-			var err error
-			if kv.value, err = k.format(v); err != nil {
-				return nil, fmt.Errorf("index %s: %w", x.name, err)
-			}
+		var err error
+		switch {
+		case len(k.keeps) > 0: // in the row, even where the row is not in the index
+			kv.value, err = k.whole(v)
+		case in:
+			kv.value, err = k.format(v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("index %s: %w", x.name, err)
 		}
 		list = append(list, kv)
 	}
@@ -241,6 +245,9 @@ func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) 
 		if at != 0 {
 			p.ttl.of(v).Set(reflect.ValueOf(time.Unix(at, 0).UTC()))
 		}
+	}
+	if attribute, err := p.restoreHomes(item, v); err != nil {
+		return attribute, err
 	}
 	return p.restoreKeys(item, v)
 }

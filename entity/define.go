@@ -31,8 +31,10 @@ type plan struct {
 	uniques []uniquePlan
 	// naturals are the keys of indexes that the entity does not make.
 	naturals []naturalKey
-	schema   string // attribute of the schema's number; "" for none
-	current  int    // number of the current schema
+	homes    []*keyPlan // keys of indexes that keep fields
+	nameless []string   // attributes of T whose fields cannot be named
+	schema   string     // attribute of the schema's number; "" for none
+	current  int        // number of the current schema
 }
 
 // keyPlan makes one key attribute of a value's fields.
@@ -43,6 +45,7 @@ type keyPlan struct {
 	stored    []*field // those that a key is parsed into
 	inherited bool     // of an index: the attribute is one of the table's own keys
 	natural   *field   // of an index: the field that is kept in the attribute, in place of all but attr
+	keeps     []*field // of an index: those of stored that are kept nowhere else
 }
 
 // indexPlan makes the keys of one index.
@@ -112,6 +115,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		c.problem("%s is not a struct", rt)
 	} else {
 		var problems []string
+		c.goType = rt
 		c.fields, problems = fieldsOf(rt)
 		for _, p := range problems {
 			c.problem("%s", p)
@@ -191,6 +195,7 @@ func (k rowKeys) same(o rowKeys) bool {
 type compiler struct {
 	table    *table.Table
 	schema   table.Schema
+	goType   reflect.Type
 	fields   []*field
 	plan     *plan
 	problems []error
@@ -244,9 +249,9 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 	return k
 }
 
-// indexKey compiles one key of an index. One that is the table's own key takes its template
+// indexKey compiles one key of the index x. One that is the table's own key takes its template
 // from there, and one that is a field's attribute is that field.
-func (c *compiler) indexKey(where, attr string, kind table.AttributeType, text string, compile func(string) (*keys.Template, error)) keyPlan {
+func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType, text string, compile func(string) (*keys.Template, error)) keyPlan {
 	for _, own := range []keyPlan{c.plan.pk, c.plan.sk} {
 		if attr != own.attr {
 			continue
@@ -266,16 +271,17 @@ func (c *compiler) indexKey(where, attr string, kind table.AttributeType, text s
 		}
 		return keyPlan{attr: attr, natural: f}
 	}
-	if kind != table.String {
-		c.problem("%s: attribute %q is no field's, and keys made of templates are strings", where, attr)
+	switch {
+	case text == "":
+		c.problem("%s: attribute %q is a key of index %q, of type %s: no field of %s is that attribute%s, and there is no template to make it of",
+			where, attr, index, kind, c.goType, c.nearly(attr))
+		return keyPlan{attr: attr}
+	case kind != table.String:
+		c.problem("%s: attribute %q, a key of index %q of type %s, is no field's, and keys made of templates are strings", where, attr, index, kind)
 		return keyPlan{attr: attr}
 	}
 	k := c.key(where, attr, text, compile)
-	for _, f := range k.refs {
-		if f.attr == "" && f.index != nil && !c.plan.inKey(f) {
-			c.problem("%s: field %q has no attribute and is not part of the key: it could not be read back", where, f.goName)
-		}
-	}
+	c.settle(&k)
 	s := c.plan.scheme
 	if attr == s.Type || attr == s.TTL || attr == s.Version {
 		c.problem("%s: attribute %q is the scheme's", where, attr)
@@ -368,18 +374,18 @@ func (c *compiler) index(i int, name, pk, sk string, when bool) {
 		}
 	}
 	ip := indexPlan{name: name, when: when}
-	ip.pk = c.indexKey(where+".PK", x.PK, x.PKType, pk, c.plan.scheme.PKTemplate)
+	ip.pk = c.indexKey(where+".PK", name, x.PK, x.PKType, pk, c.plan.scheme.PKTemplate)
 	switch {
 	case x.SK != "":
-		ip.sk = c.indexKey(where+".SK", x.SK, x.SKType, sk, c.plan.scheme.SKTemplate)
+		ip.sk = c.indexKey(where+".SK", name, x.SK, x.SKType, sk, c.plan.scheme.SKTemplate)
 	case sk != "":
 		c.problem("%s.SK: index %q has no sort key", where, name)
 	}
 	if ip.sk.natural != nil && x.SKType == table.Number && ip.pk.sharded() {
 		c.problem("%s: index %q: shards cannot be merged by a sort key of numbers", where, name)
 	}
-	if when && (ip.pk.tpl == nil || ip.pk.inherited) && (ip.sk.tpl == nil || ip.sk.inherited) {
-		c.problem("%s.When: no key of index %q is made of a template, so no row can be kept out of it", where, name)
+	if when && !ip.pk.removable() && !ip.sk.removable() {
+		c.problem("%s.When: no key of index %q is made of a template of fields that are kept elsewhere too, so no row can be kept out of it", where, name)
 	}
 	if when && c.plan.version == nil {
 		c.problem("%s.When: a predicate needs a Version: an update that has not seen the whole row cannot decide", where)

@@ -69,7 +69,7 @@ func TestDefineListsEveryProblemAtOnce(t *testing.T) {
 		`Updated: field "Hidden" has no attribute`,
 		`Indexes[0]: the table has no index "nope"`,
 		`Indexes[5].PK: template names "missing"`,
-		`Indexes[1].SK: field "Hidden" has no attribute and is not part of the key`,
+		`Indexes[1].When: no key of index "gsi1" is made of a template`,
 		"Indexes[1].When: a predicate needs a Version",
 		`Indexes[2]: index "gsi1" is used twice`,
 		`Indexes[3].SK: index "gsi3" has no sort key`,

@@ -8,24 +8,29 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Delete deletes the row of o. Where o has a version, a row of another version is
-// ErrStale and a missing one ErrNotFound; with version 0, or no versions, whatever row of
-// this type is there is deleted, and a missing one is no error.
+// Delete deletes the row of o. Where T has a Version, o has to be as it was read: a row of another
+// version is ErrStale, one of version 0 whose attributes differ too, and a missing one
+// ErrNotFound. Without, and with AnyVersion, whatever row of this type is there is deleted, and
+// a missing one is no error.
 //
 // Cost: one delete. Where values are unique, a transaction; a consistent read before it
-// unless o has a version and is the whole row as it was read.
+// unless o has a version and is the whole row as it was read. A consistent read too where T has
+// a Version and o is of version 0.
 func (e *Entity[T]) Delete(ctx context.Context, o T) error {
-	version := e.versionOf(&o)
-	if len(e.plan.uniques) == 0 || version != 0 {
-		err := e.deleteNow(ctx, &basis[T]{row: o, guarded: version > 0})
-		if len(e.plan.uniques) == 0 || !errors.Is(err, ErrStale) {
+	from := e.given(o)
+	unique := len(e.plan.uniques) > 0
+	stale := ErrStale
+	if !e.byAttributes(from) && (from.guarded || !unique) {
+		err := e.deleteNow(ctx, from)
+		if !unique || !errors.Is(err, ErrStale) {
 			return e.fail("delete", err)
 		}
+		stale = err
 	}
 	return e.fail("delete", e.racing(ctx, func() error {
 		item, err := e.readItem(ctx, o, reading{consistent: true, expired: true})
 		switch {
-		case errors.Is(err, ErrNotFound) && version == 0:
+		case errors.Is(err, ErrNotFound) && !from.guarded:
 			return nil
 		case err != nil:
 			return err
@@ -34,17 +39,20 @@ func (e *Entity[T]) Delete(ctx context.Context, o T) error {
 		if err != nil {
 			return err
 		}
-		from := &basis[T]{row: row, item: item, guarded: e.plan.version != nil}
-		switch {
-		case version == 0:
-			if err = e.deleteNow(ctx, from); errors.Is(err, ErrNotFound) {
+		now := &basis[T]{row: row, item: item, guarded: e.plan.version != nil}
+		if !from.guarded {
+			if err = e.deleteNow(ctx, now); errors.Is(err, ErrNotFound) {
 				return nil
 			}
 			return err
-		case e.versionOf(&row) != version:
-			return final(ErrStale)
 		}
-		return final(e.deleteNow(ctx, from))
+		if err = e.checkRead(&o, &row); err == ErrStale { //nolint:errorlint // which says no more than that
+			err = stale
+		}
+		if err == nil {
+			err = e.deleteNow(ctx, now)
+		}
+		return final(err)
 	}))
 }
 
@@ -72,9 +80,7 @@ func (e *Entity[T]) deleteNow(ctx context.Context, from *basis[T]) error {
 
 // DeleteOp is Delete as part of a transaction. It cannot read: where values are unique, o
 // has to be the whole row as it was read, and each takes an action more.
-func (e *Entity[T]) DeleteOp(o T) table.Op {
-	return e.deleteOp(&basis[T]{row: o, guarded: e.versionOf(&o) > 0}, nil)
-}
+func (e *Entity[T]) DeleteOp(o T) table.Op { return e.deleteOp(e.given(o), nil) }
 
 func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
 	key := e.Key(from.row)
@@ -91,15 +97,14 @@ func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
 		g.exists, g.version = true, noVersion
 	}
 	op := table.Delete(key)
-	if len(e.plan.uniques) > 0 {
-		sentinels, err := e.sentinels(key, &from.row, nil, s)
-		if err == nil {
-			g.seen, err = e.expectations(from)
-		}
-		if err != nil {
-			return table.Invalid(e.fail("delete", err))
-		}
+	var err error
+	if g.seen, err = e.expectations(from); err == nil && len(e.plan.uniques) > 0 {
+		var sentinels []table.Op
+		sentinels, err = e.sentinels(key, &from.row, nil, s)
 		op = op.With(sentinels...)
+	}
+	if err != nil {
+		return table.Invalid(e.fail("delete", err))
 	}
 	return e.guarded(op, g)
 }

@@ -53,6 +53,20 @@
 // rows have to be in UTC to be in the order of time, and come out of order within a second; a
 // value to be equal to is compared as the text that Go makes of it.
 //
+// Prefix takes the beginning of such a sort key, where it is text, and of the next field of one that is made
+// of a template.
+//
+// A field that is tagged "-" and part of an index's template, and of no key of the table, is kept in the
+// index's key alone: composite attributes of other programs, such as data = country#city#address, are
+// {Name: "by-data", SK: "{country:raw}#{city:raw}#{address:rest}"}. What is read back is what the template's
+// Parse returns for the attribute, and what it does not accept is a *DecodeError. Of a field in several keys the first in
+// Spec.Indexes tells. The attribute is written whenever all fields of the template have values, also where
+// the row is not in the index for lack of the other key, or because of When. What would not be read back is refused with
+// ErrInvalid before it is sent: some of the fields without the others (the zero value of a number counts as none), and what
+// the codecs refuse, such as a delimiter in a raw value that is not the last. Such fields can be set and removed,
+// not added to; conditions (Entity.Field) cannot name them. An update of one is an update of the index's key: it
+// depends on the others.
+//
 // What is empty or NULL there is not written, whatever the field's tag says, since DynamoDB refuses it. So is
 // it with indexes that the entity does not name: only the type of the field has to be theirs. Binary
 // keys can be written, but not queried.
@@ -67,6 +81,32 @@
 // which deletes expired rows one by one. An expired sentinel counts as none, and one whose
 // owner does not exist is taken over, by all but the …Op twins, under the condition that
 // the owner does not come back.
+//
+// # Versions
+//
+// Where a Spec names a Version, a write is for the row that its value was read from. The value's
+// version says which that is:
+//
+//	version    Update, Delete, ModifyOp and so on             Put
+//	n > 0      the row has version n                          the row has version n
+//	0          the row has no version, and the attributes     there is no row
+//	           that the value has
+//
+// Any other row is ErrStale, and none ErrNotFound. So a value of the key alone is ErrStale, too,
+// unless the row has nothing else. AnyVersion is for writes that do not depend on what was read.
+//
+// Version 0 is for rows of programs that know no versions. The first write here gives such a row
+// version 1. Until then its attributes tell it: all those of T's fields, but for Created and Updated.
+// A missing attribute, NULL and the zero value count as the same. Update and Delete read
+// the row, so they know it in whatever form the other program writes. UpdateOp, ModifyOp and
+// DeleteOp cannot: a row that T would write in another form, such as a time with another number
+// of digits, is ErrStale until an Update has given it a version, and so is one with more than
+// some 50 attributes, which is ErrInvalid since DynamoDB's expressions are not that long. Put
+// cannot tell at all, since its value is what the row is to be and not what it was.
+//
+// A program that counts no versions is noticed as long as the row has none, and when it replaces
+// a whole row, which then has none any more. It is not noticed when it changes single attributes of a row
+// that has a version. It must count, too: add 1 to the version attribute with each such change.
 //
 // # Rows of other programs
 //
@@ -169,12 +209,13 @@
 //     Spec.Match tells their rows apart. No row without a type attribute is of two entities.
 //   - A row of another type is never overwritten, changed or deleted: that is ErrType, or
 //     ErrExists for Create. A row without a type attribute, as another program may write it,
-//     counts as the entity's own if it stands at one of its keys and matches Spec.Match: Create refuses it, Put
-//     with version 0 and Delete do not. Update adds no type attribute, and with Spec.Untyped
-//     nothing does: see ADOPTING.md for tables that other programs filled.
+//     counts as the entity's own if it stands at one of its keys and matches Spec.Match. Update
+//     adds no type attribute, and with Spec.Untyped nothing does: see ADOPTING.md for tables that
+//     other programs filled.
 //   - Keys of indexes are never stale. What an update touches is computed anew, from what is
 //     supplied or from a consistent read, under a condition that it still holds.
-//   - With a Version nothing that was not seen is overwritten: that is ErrStale.
+//   - With a Version nothing of T's that was not seen is overwritten or deleted: that is ErrStale. Only
+//     AnyVersion does it, and who counts no versions where others do: see Versions.
 //   - No two rows have the same value of a Unique constraint, expired rows left out: that is
 //     a *UniqueError. The value that a row had is known from the row, or its write is refused.
 //   - Modify writes what its function changed and nothing else, to the row that it was shown.
@@ -214,7 +255,8 @@
 //     write's place, the error is table.ErrUnreachable, never ErrStale, ErrExists, ErrNotFound or
 //     table.ErrCondition, and Modify does not try again: the write may have been applied, and
 //     the row have been changed, or deleted and created, since.
-//   - A row that was deleted and created again counts its versions from 1 again: Put and Update
+//   - A row that was deleted and created again, or that a program replaced that counts no versions,
+//     counts them from 1 again: Put and Update
 //     with a version that was read before may meet the new row, and take it for the old one; where
 //     an answer was lost, their refusal, and that of Delete, may be the new row's. Modify does not,
 //     and keys of indexes and sentinels are right all the same.
@@ -231,8 +273,9 @@
 // # Failure handling
 //
 // Errors are those of package table, and ErrExists, ErrStale, ErrType, ErrUnique, ErrNewer,
-// ErrOlder, ErrMatch. A failed condition is a result: nothing was written. Update with version 0, Modify
-// and Upsert read again when they lose a race, by the table's retry policy. A condition that
+// ErrOlder, ErrMatch. A failed condition is a result: nothing was written. Modify and Upsert, and
+// other writes that read first for AnyVersion or where T has no Version, read again when they lose a
+// race, by the table's retry policy. A condition that
 // was added (Entity.If, Op.If) and does not hold is ErrCondition alone. In a transaction a condition error's Err
 // (table.ConditionError) says which of these it was.
 //
@@ -242,11 +285,13 @@
 //
 //	Get                    1 read
 //	Create, Put, Delete    1 conditional write
-//	Update                 1 conditional write; a consistent read before it when an index key depends on a field that
-//	                       neither the update nor the key supplies, and on any update with a predicate, unless the
-//	                       value has a version above 0
+//	Update                 1 conditional write; unless the value has a version above 0, a consistent read before it:
+//	                       for version 0 always; for AnyVersion, and where T has no Version, when an index key depends
+//	                       on a field that neither the update nor the key supplies, and with a predicate
 //	Modify, Upsert         1 consistent read and 1 conditional write, each time that a race is lost too
 //	Put, Delete, unique    1 consistent read more; Delete of a whole row with a version above 0 does without
+//	Put of AnyVersion      1 consistent read more
+//	Delete of version 0    1 consistent read more
 //	unique values          a transaction where one changes: 2 writes for the row, and 2 for each sentinel that
 //	                       is written or deleted; a read each for those in the way
 //	…Op                    nothing: the transaction counts twice a write each

@@ -2,6 +2,7 @@ package entity_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -52,4 +53,53 @@ func ExampleIndex_fields() {
 	// bob <nil>
 	// bob 100 <nil>
 	// cyd 105 <nil>
+}
+
+// A composite attribute that another program made, country#city#address, is the sort key of an index, and where a shop is
+// stands nowhere else. The fields are read back from it; the last one takes what is left, delimiters included.
+func ExampleIndex_composite() {
+	ctx := context.Background()
+	type Shop struct {
+		ID      string `dynamo:"id"`
+		Chain   string `dynamo:"chain"`
+		Country string `dynamo:"-"`
+		City    string `dynamo:"-"`
+		Address string `dynamo:"-"`
+	}
+	tbl, err := table.Open(tabletest.NewEngine().Client(), table.Schema{Name: "app", Indexes: []table.Index{
+		{Name: "by-place", PK: "chain", SK: "data"},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := tbl.Ensure(ctx); err != nil {
+		log.Fatal(err)
+	}
+	shops, err := entity.Define(tbl, entity.Spec[Shop]{
+		Type: "Shop", PK: "SHOP#{id}", SK: "SHOP",
+		Indexes: []entity.Index[Shop]{{Name: "by-place", SK: "{country:raw}#{city:raw}#{address:rest}"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, s := range []Shop{
+		{"1", "oak", "DE", "Berlin", "Allee 5"}, {"2", "oak", "DE", "Bremen", "Wall #7"}, {"3", "oak", "DE", "Hamburg", "Elbe 1"},
+	} {
+		if _, err := shops.Create(ctx, s); err != nil {
+			log.Fatal(err)
+		}
+	}
+	in := keys.Values{"chain": "oak", "country": "DE"}
+	for s, err := range shops.Query(ctx, in, entity.On("by-place"), entity.Prefix("city", "B")) {
+		fmt.Println(s.City, s.Address, err)
+	}
+	moved, err := shops.Update(ctx, Shop{ID: "2"}, entity.Set("address", "Markt 1"))
+	fmt.Println(moved.Country, moved.City, moved.Address, err)
+	_, err = shops.Update(ctx, Shop{ID: "2"}, entity.Remove("city")) // the others could not be kept
+	fmt.Println(errors.Is(err, entity.ErrInvalid))
+	// Output:
+	// Berlin Allee 5 <nil>
+	// Bremen Wall #7 <nil>
+	// DE Bremen Markt 1 <nil>
+	// true
 }

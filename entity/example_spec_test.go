@@ -35,6 +35,47 @@ func ExampleSpecError() {
 	// true
 }
 
+// Rows that another program wrote have no version. As long as that is so, their attributes tell whether
+// somebody else has written; the first write here gives them one. An update of nothing does, too.
+func ExampleSpec_versionZero() {
+	ctx := context.Background()
+	type Part struct {
+		Number string `dynamo:"-"`
+		Price  int    `dynamo:"price"`
+		Rev    int64  `dynamo:"rev"`
+	}
+	tbl := newTable(ctx)
+	parts, err := entity.Define(tbl, entity.Spec[Part]{Type: "Part", PK: "PART#{number}", SK: "PART", Version: "rev"})
+	check(err)
+	another := func(number string, price int) { // program
+		row := tbl.KeyItem(parts.Key(Part{Number: number}))
+		row["price"], err = table.Encode(price)
+		check(err)
+		check(tbl.Write(ctx, table.Put(row)))
+	}
+	another("hinge", 700)
+	another("latch", 300)
+
+	hinge, err := parts.Get(ctx, Part{Number: "hinge"})
+	fmt.Println(hinge.Price, hinge.Rev, err)
+	another("hinge", 750)
+	_, err = parts.Update(ctx, hinge, entity.Add("price", -100))
+	fmt.Println(errors.Is(err, entity.ErrStale))
+
+	for part, err := range parts.Scan(ctx) { // from now on versions tell
+		check(err)
+		if part.Rev == 0 {
+			part, err = parts.Update(ctx, part) // ErrStale if somebody else has written it since
+			fmt.Println(part.Number, part.Price, part.Rev, err)
+		}
+	}
+	// Unordered output:
+	// 700 0 <nil>
+	// true
+	// hinge 750 1 <nil>
+	// latch 300 1 <nil>
+}
+
 // Timestamps and a time to live are fields that the entity maintains or looks at.
 func ExampleSpec_times() {
 	ctx := context.Background()
@@ -82,9 +123,9 @@ func ExampleIndex() {
 	check(err)
 	_, err = stocks.PutAll(ctx, []Stock{{Article: "hinge", Pieces: 3}, {Article: "latch", Pieces: 7}, {Article: "knob", Pieces: 1}})
 	check(err)
-	_, err = stocks.Update(ctx, Stock{Article: "hinge"}, entity.Add("pieces", 20))
+	_, err = stocks.AnyVersion().Update(ctx, Stock{Article: "hinge"}, entity.Add("pieces", 20))
 	check(err)
-	_, err = stocks.Update(ctx, Stock{Article: "latch"}, entity.Add("pieces", -4))
+	_, err = stocks.AnyVersion().Update(ctx, Stock{Article: "latch"}, entity.Add("pieces", -4))
 	check(err)
 	for s, err := range stocks.Query(ctx, nil, entity.On("gsi1")) { // its PK has no fields
 		fmt.Println(s.Article, s.Pieces, err)

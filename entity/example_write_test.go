@@ -64,31 +64,53 @@ func ExampleEntity_Update() {
 	ctx := context.Background()
 	accounts, list := newAccounts(ctx, Account{ID: "1", Cents: 500, Owner: "ann"})
 
-	// The row as it was read: an update of any other version is refused.
+	// The row as it was read: of any other version it is refused.
 	a, err := accounts.Update(ctx, list[0], entity.Set("owner", "bob"))
 	fmt.Println(a.Owner, a.Cents, a.Rev, err)
 	_, err = accounts.Update(ctx, list[0], entity.Set("owner", "cyd"))
 	fmt.Println(errors.Is(err, entity.ErrStale))
 
-	// The key alone: whatever version is there.
-	a, err = accounts.Update(ctx, Account{ID: "1"}, entity.Add("cents", -100), entity.Append("log", []string{"paid"}))
-	fmt.Println(a.Owner, a.Cents, a.Rev, a.Log, err)
+	_, err = accounts.Update(ctx, Account{ID: "1"}, entity.Set("owner", "cyd")) // a value that was not read
+	fmt.Println(errors.Is(err, entity.ErrStale))
 
 	_, err = accounts.Update(ctx, Account{ID: "2"}, entity.Add("cents", 1))
 	fmt.Println(errors.Is(err, entity.ErrNotFound))
 	// Output:
 	// bob 500 2 <nil>
 	// true
-	// bob 400 3 [paid] <nil>
 	// true
+	// true
+}
+
+// What is added does not depend on what was there, so the row need not be read.
+func ExampleEntity_AnyVersion() {
+	ctx := context.Background()
+	accounts, list := newAccounts(ctx, Account{ID: "1", Cents: 500, Owner: "ann"})
+	blind := accounts.AnyVersion()
+
+	a, err := blind.Update(ctx, Account{ID: "1"}, entity.Add("cents", -100), entity.Append("log", []string{"paid"}))
+	fmt.Println(a.Owner, a.Cents, a.Rev, a.Log, err)
+
+	// The version is counted, so who has read the row before notices.
+	_, err = accounts.Update(ctx, list[0], entity.Set("owner", "bob"))
+	fmt.Println(errors.Is(err, entity.ErrStale))
+
+	a, err = blind.Put(ctx, Account{ID: "1", Owner: "cyd"}) // whatever was there
+	fmt.Println(a.Owner, a.Cents, a.Rev, err)
+	fmt.Println(blind.Delete(ctx, Account{ID: "1"}), blind.Delete(ctx, Account{ID: "1"}))
+	// Output:
+	// ann 400 2 [paid] <nil>
+	// true
+	// cyd 0 3 <nil>
+	// <nil> <nil>
 }
 
 func ExampleSet() {
 	ctx := context.Background()
-	accounts, _ := newAccounts(ctx, Account{ID: "1", Owner: "ann"})
+	accounts, list := newAccounts(ctx, Account{ID: "1", Owner: "ann"})
 	changes := []entity.Change{entity.Set("owner", "bob"), entity.Set("Cents", int64(7))} // by attribute, or by Go name
-	fmt.Println(accounts.Update(ctx, Account{ID: "1"}, changes...))
-	_, err := accounts.Update(ctx, Account{ID: "1"}, entity.Set("cents", "7"))
+	fmt.Println(accounts.Update(ctx, list[0], changes...))
+	_, err := accounts.Update(ctx, list[0], entity.Set("cents", "7"))
 	fmt.Println(errors.Is(err, entity.ErrInvalid))
 	// Output:
 	// {1 7 bob [] [] 2} <nil>
@@ -97,33 +119,33 @@ func ExampleSet() {
 
 func ExampleAdd() {
 	ctx := context.Background()
-	accounts, _ := newAccounts(ctx, Account{ID: "1", Cents: 500, Cards: []string{"blue"}})
+	accounts, list := newAccounts(ctx, Account{ID: "1", Cents: 500, Cards: []string{"blue"}})
 	// A number grows, a set gets more elements.
-	a, err := accounts.Update(ctx, Account{ID: "1"}, entity.Add("cents", -20), entity.Add("cards", []string{"red", "blue"}))
+	a, err := accounts.Update(ctx, list[0], entity.Add("cents", -20), entity.Add("cards", []string{"red", "blue"}))
 	fmt.Println(a.Cents, a.Cards, err)
 	// Output: 480 [blue red] <nil>
 }
 
 func ExampleAppend() {
 	ctx := context.Background()
-	accounts, _ := newAccounts(ctx, Account{ID: "1", Log: []string{"opened"}})
-	a, err := accounts.Update(ctx, Account{ID: "1"}, entity.Append("log", []string{"paid", "closed"}))
+	accounts, list := newAccounts(ctx, Account{ID: "1", Log: []string{"opened"}})
+	a, err := accounts.Update(ctx, list[0], entity.Append("log", []string{"paid", "closed"}))
 	fmt.Println(a.Log, err)
 	// Output: [opened paid closed] <nil>
 }
 
 func ExampleRemove() {
 	ctx := context.Background()
-	accounts, _ := newAccounts(ctx, Account{ID: "1", Owner: "ann", Cents: 500})
-	a, err := accounts.Update(ctx, Account{ID: "1"}, entity.Remove("owner"))
+	accounts, list := newAccounts(ctx, Account{ID: "1", Owner: "ann", Cents: 500})
+	a, err := accounts.Update(ctx, list[0], entity.Remove("owner"))
 	fmt.Printf("%q %d %v\n", a.Owner, a.Cents, err)
 	// Output: "" 500 <nil>
 }
 
 func ExampleRemoveFrom() {
 	ctx := context.Background()
-	accounts, _ := newAccounts(ctx, Account{ID: "1", Cards: []string{"blue", "red"}})
-	a, err := accounts.Update(ctx, Account{ID: "1"}, entity.RemoveFrom("cards", []string{"red", "green"}))
+	accounts, list := newAccounts(ctx, Account{ID: "1", Cards: []string{"blue", "red"}})
+	a, err := accounts.Update(ctx, list[0], entity.RemoveFrom("cards", []string{"red", "green"}))
 	fmt.Println(a.Cards, err)
 	// Output: [blue] <nil>
 }
@@ -150,12 +172,14 @@ func ExampleEntity_Delete() {
 	_, err := accounts.Update(ctx, list[0], entity.Add("cents", 1)) // by somebody else
 	check(err)
 	fmt.Println(errors.Is(accounts.Delete(ctx, list[0]), entity.ErrStale)) // as it was read
-	fmt.Println(accounts.Delete(ctx, Account{ID: "1"}))                    // as it is
-	fmt.Println(accounts.Delete(ctx, Account{ID: "1"}))                    // there is none
+	a, err := accounts.Get(ctx, Account{ID: "1"})
+	check(err)
+	fmt.Println(accounts.Delete(ctx, a))
+	fmt.Println(errors.Is(accounts.Delete(ctx, a), entity.ErrNotFound)) // there is none
 	// Output:
 	// true
 	// <nil>
-	// <nil>
+	// true
 }
 
 func ExampleEntity_CreateOp() {
@@ -189,10 +213,11 @@ func ExampleEntity_UpdateOp() {
 	ctx := context.Background()
 	accounts, _ := newAccounts(ctx, Account{ID: "1", Cents: 500}, Account{ID: "2"})
 	enough := accounts.Field("cents").AtLeast(400)
+	blind := accounts.AnyVersion() // the condition is all that it takes
 	for range 2 {
 		err := accounts.Table().Write(ctx,
-			accounts.UpdateOp(Account{ID: "1"}, entity.Add("cents", -400)).If(enough),
-			accounts.UpdateOp(Account{ID: "2"}, entity.Add("cents", 400)))
+			blind.UpdateOp(Account{ID: "1"}, entity.Add("cents", -400)).If(enough),
+			blind.UpdateOp(Account{ID: "2"}, entity.Add("cents", 400)))
 		fmt.Println(err == nil, errors.Is(err, table.ErrCondition))
 	}
 	// Output:

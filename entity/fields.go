@@ -25,6 +25,7 @@ type field struct {
 	unix   bool         // a time that is kept in whole seconds
 
 	natural *naturalKey // where the attribute is a key of an index
+	home    *keyPlan    // of a field without an attribute: the key of an index that keeps it
 }
 
 var (

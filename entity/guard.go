@@ -11,7 +11,6 @@ import (
 type guard struct {
 	exists  bool  // there has to be a row
 	version int64 // that the row has; noVersion or anyVersion
-	free    bool  // an expired row of the type will do too, in place of the above
 	live    bool  // the row must not have expired
 	current bool  // the row has to be of the current schema, not of an older one
 	seen    []expectation
@@ -26,18 +25,12 @@ const (
 // guarded puts a guard on an operation, and the entity's own condition.
 func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 	p := e.plan
-	conds := make([]table.Cond, 0, 4+len(g.seen))
-	version := table.Attr(p.scheme.Version)
-	switch {
-	case p.version != nil && g.version > 0:
-		conds = append(conds, version.Equal(g.version))
-	case p.version != nil && g.version == noVersion:
-		if g.exists {
-			conds = append(conds, table.Attr(p.scheme.PK).Exists())
-		}
-		conds = append(conds, version.NotExists())
-	case g.exists:
+	conds := make([]table.Cond, 0, 5+len(g.seen))
+	if g.exists && g.version <= 0 { // which a version says too
 		conds = append(conds, table.Attr(p.scheme.PK).Exists())
+	}
+	if g.version != anyVersion {
+		conds = append(conds, p.hasVersion(g.version))
 	}
 	conds = append(conds, e.isOursOrNone(g.match))
 	for i := range g.seen {
@@ -50,9 +43,6 @@ func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 	}
 	if g.live && p.ttl != nil {
 		conds = append(conds, table.Not(e.hasExpired()))
-	}
-	if g.free && p.ttl != nil { // what nobody can see is not in the way
-		conds = []table.Cond{table.Or(table.And(conds...), table.And(e.isType(g.match), e.hasExpired()))}
 	}
 	op = op.If(conds...).Explain(func(item table.Item) error { return e.explain(g, item) })
 	if !e.cond.IsZero() {
@@ -67,41 +57,33 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 	p := e.plan
 	switch {
 	case len(item) == 0:
-		if g.exists || p.version != nil && g.version > 0 || slices.ContainsFunc(g.seen, func(x expectation) bool { return !x.holds(nil) }) {
+		if g.exists || g.version > 0 || slices.ContainsFunc(g.seen, func(x expectation) bool { return !x.holds(nil) }) {
 			return ErrNotFound
 		}
 		return nil
 	case !e.Owns(item):
 		return e.otherType(item)
 	case p.expired(item, e.table.Now()):
-		if g.free {
-			return nil
-		}
 		if g.exists || g.live || g.version != anyVersion {
 			return ErrNotFound
 		}
 	}
-	if p.schema != "" {
-		switch n, err := p.schemaOf(item); {
-		case err != nil:
-			return err
-		case n > int64(p.current):
-			return ErrNewer
-		}
+	if err := p.knows(item); err != nil {
+		return err
 	}
-	if p.version != nil && g.version != anyVersion {
-		have, err := integer(item[p.scheme.Version])
-		if err != nil || have != g.version || g.version == noVersion && item[p.scheme.Version] != nil {
-			return ErrStale
+	if g.version != anyVersion && !p.isVersion(item, g.version) {
+		if g.version == noVersion {
+			return errUnseen
 		}
+		return ErrStale
+	}
+	if g.current && e.outdated(item) { // its attributes tell nothing
+		return ErrOlder
 	}
 	for i := range g.seen {
 		if !g.seen[i].holds(item) {
-			return ErrStale
+			return notAsRead(g.seen[i].attr)
 		}
-	}
-	if g.current && e.outdated(item) {
-		return ErrOlder
 	}
 	if item[p.scheme.Type] == nil && !g.match.keeps(p.match, item) {
 		return fmt.Errorf("%w: %s", ErrMatch, p.match)
@@ -116,15 +98,6 @@ func (e *Entity[T]) bind(op table.Op) table.Op {
 		return table.Invalid(e.fail("write", errReadOnly))
 	}
 	return op.In(e.table)
-}
-
-// isType holds for a row of the entity, at a key of the entity. m is what Match says of a row without a type attribute.
-func (e *Entity[T]) isType(m verdict) table.Cond {
-	typ := table.Attr(e.plan.scheme.Type)
-	if e.plan.untyped && !m.never { // at its key, which says as much
-		return table.Or(table.And(typ.NotExists(), m.cond), typ.Equal(e.typ))
-	}
-	return typ.Equal(e.typ)
 }
 
 // isOursOrNone keeps a put from replacing a row of another type. Rows without a type

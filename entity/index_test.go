@@ -102,15 +102,15 @@ func TestIndexKeysAreNeverStale(t *testing.T) {
 				f.faults.Before(func(op string) {
 					if op == "UpdateItem" && races > 0 {
 						races--
-						_, err := others.Update(ctx, key, between...)
+						_, err := others.AnyVersion().Update(ctx, key, between...)
 						require.NoError(rt, err)
 					}
 				})
-				from := key
+				from, writer := key, orders.AnyVersion()
 				if rapid.Bool().Draw(rt, "versioned") {
-					from = o
+					from, writer = o, orders
 				}
-				updated, err := orders.Update(ctx, from, drawChanges(rt)...)
+				updated, err := writer.Update(ctx, from, drawChanges(rt)...)
 				f.faults.Before(nil)
 				switch {
 				case err == nil:
@@ -173,11 +173,11 @@ func TestARowWithoutAVersionIsGuardedByHavingNone(t *testing.T) {
 		f.faults.Before(func(op string) {
 			if op == "UpdateItem" {
 				f.faults.Before(nil)
-				_, err := others.Update(t.Context(), key, entity.Set("total", 500))
+				_, err := others.AnyVersion().Update(t.Context(), key, entity.Set("total", 500))
 				require.NoError(t, err)
 			}
 		})
-		o, err := orders.Update(t.Context(), key, entity.Set("note", "x"))
+		o, err := orders.AnyVersion().Update(t.Context(), key, entity.Set("note", "x"))
 		require.NoError(t, err)
 		assert.Equal(t, int64(500), o.Total)
 		row := f.row(t, orders.Key(key))

@@ -71,11 +71,11 @@ func drawRule(t *rapid.T, depth int) (entity.Match, func(table.Item) bool) {
 var (
 	// The texts of the key's part and the values of attributes that rules can tell apart: one of each kind.
 	ruledIDs    = []string{"x", "y", "xx", "z"}
-	ruledValues = []types.AttributeValue{nil, str("1"), str("2"), &types.AttributeValueMemberN{Value: "3"}, &types.AttributeValueMemberN{Value: "1"}}
+	ruledValues = []types.AttributeValue{nil, strf("1"), strf("2"), &types.AttributeValueMemberN{Value: "3"}, &types.AttributeValueMemberN{Value: "1"}}
 )
 
 func ruledRow(id string, typ, a, b types.AttributeValue) table.Item {
-	row := table.Item{"pk": str("R#%s", id), "sk": str("R")}
+	row := table.Item{"pk": strf("R#%s", id), "sk": strf("R")}
 	for name, av := range map[string]types.AttributeValue{"type": typ, "a": a, "b": b} {
 		if av != nil {
 			row[name] = av
@@ -116,7 +116,7 @@ func TestMatchIsRefusedExactlyWhereARowIsOfTwoTypes(t *testing.T) {
 			has  func(table.Item) bool
 		}{{first, one}, {second, two}} {
 			e, err := entity.Define(ruledTable(t), c.spec)
-			own := ruledRows(str("%s", c.spec.Type))
+			own := ruledRows(strf("%s", c.spec.Type))
 			if !slices.ContainsFunc(ruledRows(nil), c.has) && !slices.ContainsFunc(own, c.has) {
 				require.ErrorContains(t, err, "no row matches", "%s", c.spec.Match)
 				counts["nothing"]++
@@ -168,14 +168,14 @@ func TestMatchIsTheConditionOfWrites(t *testing.T) {
 			}
 			value := rapid.SampledFrom(ruledValues)
 			id := rapid.SampledFrom(ruledIDs).Draw(t, "id")
-			row := ruledRow(id, rapid.SampledFrom([]types.AttributeValue{nil, nil, str("1"), str("2")}).Draw(t, "type"), value.Draw(t, "a"), value.Draw(t, "b"))
+			row := ruledRow(id, rapid.SampledFrom([]types.AttributeValue{nil, nil, strf("1"), strf("2")}).Draw(t, "type"), value.Draw(t, "a"), value.Draw(t, "b"))
 			delete(row, "a") // a number there does not decode
-			if a := rapid.SampledFrom([]types.AttributeValue{nil, str("1"), str("2"), str("4")}).Draw(t, "text"); a != nil {
+			if a := rapid.SampledFrom([]types.AttributeValue{nil, strf("1"), strf("2"), strf("4")}).Draw(t, "text"); a != nil {
 				row["a"] = a
 			}
 			require.NoError(t, raw.Write(ctx, table.Put(row)))
 			typ, typed := row["type"]
-			owns := has(row) && !typed || typed && table.SameValue(typ, str("1"))
+			owns := has(row) && !typed || typed && table.SameValue(typ, strf("1"))
 			change := rapid.SampledFrom([]entity.Change{
 				entity.Set("n", 1), entity.Set("a", "1"), entity.Set("a", "2"), entity.Set("a", ""), entity.Remove("a"), entity.Remove("b"), entity.Add("n", 1),
 			}).Draw(t, "change")
@@ -193,9 +193,9 @@ func TestMatchIsTheConditionOfWrites(t *testing.T) {
 				after := maps.Clone(row)
 				switch change {
 				case entity.Set("a", "1"):
-					after["a"] = str("1")
+					after["a"] = strf("1")
 				case entity.Set("a", "2"):
-					after["a"] = str("2")
+					after["a"] = strf("2")
 				case entity.Remove("b"):
 					delete(after, "b")
 				default:

@@ -311,7 +311,7 @@ func TestMatchLeavesOtherRowsAlone(t *testing.T) {
 				_, err = n.customers.Put(ctx, c)
 				require.NoError(t, err)
 				assert.Equal(t, table.Item{
-					"pk": str("NEWCU"), "sk": str("New %s", how), "contactTitle": str("Owner"), "companyName": str("Newer"), "data": str("x"),
+					"pk": strf("NEWCU"), "sk": strf("New %s", how), "contactTitle": strf("Owner"), "companyName": strf("Newer"), "data": strf("x"),
 				}, n.raw(t)[n.customers.Key(c)])
 				_, err = n.orders.Update(ctx, nwOrder{ID: "10249"}, entity.Set("freight", "7.00"))
 				require.NoError(t, err)
@@ -340,7 +340,7 @@ func TestMatchIsAboutRowsWithoutAType(t *testing.T) {
 		others := define(t, f.Table, entity.Spec[row]{Type: "Other", PK: "T#{id}", SK: "T", Match: entity.AttrEquals("kind", "other", "others")})
 		put := func(id string, typ, kind types.AttributeValue) row {
 			item := f.KeyItem(things.Key(row{ID: id}))
-			item["id"] = str("%s", id)
+			item["id"] = strf("%s", id)
 			attrs := table.Item{"_t": typ, "kind": kind}
 			for name, av := range attrs {
 				if av != nil {
@@ -355,14 +355,14 @@ func TestMatchIsAboutRowsWithoutAType(t *testing.T) {
 			typ, kind  types.AttributeValue
 			thing, own bool // whose it is
 		}{
-			{"1", nil, str("thing"), true, false},
-			{"2", nil, str("other"), false, true},
-			{"3", nil, str("others"), false, true},
+			{"1", nil, strf("thing"), true, false},
+			{"2", nil, strf("other"), false, true},
+			{"3", nil, strf("others"), false, true},
 			{"4", nil, nil, false, false},
-			{"5", nil, str("third"), false, false},
-			{"6", str("Thing"), nil, true, false},
-			{"7", str("Thing"), str("other"), true, false},
-			{"8", str("Other"), str("thing"), false, true},
+			{"5", nil, strf("third"), false, false},
+			{"6", strf("Thing"), nil, true, false},
+			{"7", strf("Thing"), strf("other"), true, false},
+			{"8", strf("Other"), strf("thing"), false, true},
 		} {
 			at := put(c.id, c.typ, c.kind)
 			item := f.row(t, things.Key(at))

@@ -51,7 +51,7 @@ type (
 
 const nwCount = 12 // rows of each kind
 
-func str(format string, args ...any) types.AttributeValue {
+func strf(format string, args ...any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprintf(format, args...)}
 }
 
@@ -86,24 +86,24 @@ func nwFill(t *testing.T, e *engines.Engine) (client *dynamodb.Client, name stri
 		require.NoError(t, err)
 	}
 	for i := range nwCount {
-		add("category", str("categories#%d", i), str("Category %d", i), str("All of category %d", i), table.Item{"picture": str("0x15")})
-		add("customer", str("CUST%c", 'A'+i), str("Contact %d", i), str("Germany#NULL#Berlin#Street %d", i), table.Item{
-			"companyName": str("Company %d", i), "contactTitle": str("Owner"), "phone": str("030-%d", i),
+		add("category", strf("categories#%d", i), strf("Category %d", i), strf("All of category %d", i), table.Item{"picture": strf("0x15")})
+		add("customer", strf("CUST%c", 'A'+i), strf("Contact %d", i), strf("Germany#NULL#Berlin#Street %d", i), table.Item{
+			"companyName": strf("Company %d", i), "contactTitle": strf("Owner"), "phone": strf("030-%d", i),
 		})
 		boss := "NULL"
 		if i > 0 {
 			boss = "employees#" + strconv.Itoa(i/2)
 		}
-		add("employee", str("employees#%d", i), str("%s", boss), str("1992-05-%02d 00:00:00.000", i+1), table.Item{"lastName": str("Name %d", i)})
-		order := str("%d", 10248+i)
-		add("order", order, str("ORDER"), str("1996-07-%02d 00:00:00.000", i+1), table.Item{
-			"customerID": str("CUST%c", 'A'+i), "employeeID": str("employees#%d", i), "freight": str("%d.38", i),
+		add("employee", strf("employees#%d", i), strf("%s", boss), strf("1992-05-%02d 00:00:00.000", i+1), table.Item{"lastName": strf("Name %d", i)})
+		order := strf("%d", 10248+i)
+		add("order", order, strf("ORDER"), strf("1996-07-%02d 00:00:00.000", i+1), table.Item{
+			"customerID": strf("CUST%c", 'A'+i), "employeeID": strf("employees#%d", i), "freight": strf("%d.38", i),
 		})
-		add("detail", order, str("products#%d", i), str("%d.00", i+1), table.Item{"quantity": str("%d", i), "discount": str("0")})
-		add("product", str("products#%d", i), str("PRODUCT"), str("%d", i%2), table.Item{"productName": str("Product %d", i)})
-		add("shipper", str("shippers#%d", i), str("Shipper %d", i), str("(503) 555-%d", i), nil)
-		add("supplier", str("suppliers#%d", i), str("SUPPLIER"), str("UK#NULL#London#Street %d", i), table.Item{
-			"companyName": str("Supplier %d", i), "contactTitle": str("Owner"), "homePage": str("#%d.HTM#", i),
+		add("detail", order, strf("products#%d", i), strf("%d.00", i+1), table.Item{"quantity": strf("%d", i), "discount": strf("0")})
+		add("product", strf("products#%d", i), strf("PRODUCT"), strf("%d", i%2), table.Item{"productName": strf("Product %d", i)})
+		add("shipper", strf("shippers#%d", i), strf("Shipper %d", i), strf("(503) 555-%d", i), nil)
+		add("supplier", strf("suppliers#%d", i), strf("SUPPLIER"), strf("UK#NULL#London#Street %d", i), table.Item{
+			"companyName": strf("Supplier %d", i), "contactTitle": strf("Owner"), "homePage": strf("#%d.HTM#", i),
 		})
 	}
 	return client, name, rows

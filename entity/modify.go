@@ -22,8 +22,8 @@ import (
 // are not f's to change: that is ErrInvalid. If f changes nothing, nothing is written.
 //
 // The write is under the condition that the row is the one that f saw: by its version and,
-// where T has one, its time of creation; otherwise by all of T's attributes.
-// Attributes that T does not know survive.
+// where T has one, its time of creation; otherwise, and where the row has no version yet, by all
+// of T's attributes. Attributes that T does not know survive.
 //
 // Cost: a consistent read and a conditional update per call of f; a transaction where a
 // unique value changes.
@@ -50,9 +50,6 @@ func (e *Entity[T]) Upsert(ctx context.Context, o T, f func(*T) error) (T, error
 func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bool) (out T, err error) {
 	if f == nil {
 		return out, fmt.Errorf("%w: nil function", ErrInvalid)
-	}
-	if e.plan.readOnly {
-		return out, errReadOnly
 	}
 	key := e.Key(o)
 	if err := key.Validate(); err != nil {
@@ -108,9 +105,9 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 }
 
 // ModifyOp writes, in a transaction, what differs between a row as it was read and as it
-// is to be. It does what Modify does, for one attempt: where T has a Version, was is of that
-// version; without one, the row has to be as was says. Nothing that differs is ErrInvalid,
-// and a row of an older schema ErrOlder.
+// is to be. It does what Modify does, for one attempt: the row has to be of the version of was;
+// where that is 0, or T has no Version, its attributes have to be those of was. Nothing that
+// differs is ErrInvalid, and a row of an older schema ErrOlder.
 func (e *Entity[T]) ModifyOp(was, is T) table.Op {
 	err := e.checkModified(&was, &is)
 	var u *update
@@ -121,15 +118,15 @@ func (e *Entity[T]) ModifyOp(was, is T) table.Op {
 	case err != nil:
 	case len(u.list) == 0:
 		err = fmt.Errorf("%w: nothing differs", ErrInvalid)
-	case e.plan.version != nil && e.versionOf(&was) == 0:
-		err = fmt.Errorf("%w: the row as it was read has a version", ErrInvalid)
 	default:
 		err = e.stampModified(u, &is)
 	}
 	if err != nil {
 		return table.Invalid(e.fail("modify", err))
 	}
-	op, _ := e.updateOp(&basis[T]{row: was, guarded: e.versionOf(&was) > 0, whole: e.plan.version == nil, after: &is}, u, nil)
+	from := e.given(was)
+	from.whole, from.after = !from.guarded, &is
+	op, _ := e.updateOp(from, u, nil)
 	return op
 }
 
@@ -202,7 +199,14 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 		}
 		u.list = append(u.list, r)
 	}
+	before := reflect.ValueOf(was).Elem()
 	for _, f := range p.fields {
+		if f.home != nil {
+			if !sameKeyValue(f.of(before), f.of(v)) {
+				u.list = append(u.list, resolved{field: f, verb: setVerb, value: f.of(v), attr: f.home.attr})
+			}
+			continue
+		}
 		if attr := p.attrOf(f); attr != "" && !skip[attr] {
 			differs(attr, f)
 			skip[attr] = true
@@ -212,9 +216,6 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 	maps.Copy(rest, want)
 	for _, attr := range slices.Sorted(maps.Keys(rest)) {
 		differs(attr, nil)
-		if !skip[attr] {
-			u.nameless = append(u.nameless, expectation{attr: attr, want: have[attr]})
-		}
 	}
 	return u, nil
 }

@@ -37,7 +37,7 @@ func TestModify(t *testing.T) {
 		f.faults.Before(func(op string) {
 			if op == "UpdateItem" && races > 0 {
 				races--
-				_, err := others.Update(ctx, key, entity.Add("total", 10))
+				_, err := others.AnyVersion().Update(ctx, key, entity.Add("total", 10))
 				require.NoError(t, err)
 			}
 		})
@@ -214,8 +214,8 @@ func TestARowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 		users, others := define(t, f.Table, userSpec()), define(t, f.raw, userSpec())
 		key := User{Tenant: "acme", ID: "ann"}
 		for name, write := range map[string]func() error{
-			"delete": func() error { return users.Delete(ctx, key) },
-			"update": func() error { return second(users.Update(ctx, key, entity.Set("email", "c"))) },
+			"delete": func() error { return users.AnyVersion().Delete(ctx, key) },
+			"update": func() error { return second(users.AnyVersion().Update(ctx, key, entity.Set("email", "c"))) },
 			"modify": func() error {
 				return second(users.Modify(ctx, key, func(u *User) error { u.Logins += 10; return nil }))
 			},
@@ -247,7 +247,7 @@ func TestARowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 				assert.Equal(t, 15, u.Logins)
 			}
 			f.assertUnique(t, users)
-			require.NoError(t, others.Delete(ctx, key))
+			require.NoError(t, others.AnyVersion().Delete(ctx, key))
 			assert.Empty(t, f.sentinels(t), name)
 		}
 
@@ -319,10 +319,10 @@ func TestUpsert(t *testing.T) {
 		steps := []func() error{
 			func() error { _, err := others.Create(ctx, Order{Tenant: "acme", ID: "2", Total: 10}); return err },
 			func() error {
-				_, err := others.Update(ctx, Order{Tenant: "acme", ID: "2"}, entity.Add("total", 10))
+				_, err := others.AnyVersion().Update(ctx, Order{Tenant: "acme", ID: "2"}, entity.Add("total", 10))
 				return err
 			},
-			func() error { return others.Delete(ctx, Order{Tenant: "acme", ID: "2"}) },
+			func() error { return others.AnyVersion().Delete(ctx, Order{Tenant: "acme", ID: "2"}) },
 		}
 		f.faults.Before(func(op string) {
 			if op != "GetItem" && len(steps) > 0 {
@@ -364,12 +364,12 @@ func TestIfIsAConditionOnEveryWrite(t *testing.T) {
 		touch := func(o *Order) error { o.Note += "x"; return nil }
 		for name, err := range map[string]error{
 			"update":        second(paid.Update(ctx, o, entity.Set("note", "x"))),
-			"update by key": second(paid.Update(ctx, key, entity.Set("total", 500))),
+			"update by key": second(paid.AnyVersion().Update(ctx, key, entity.Set("total", 500))),
 			"put":           second(paid.Put(ctx, o)),
 			"modify":        second(paid.Modify(ctx, key, touch)),
 			"upsert":        second(paid.Upsert(ctx, key, touch)),
 			"delete":        paid.Delete(ctx, o),
-			"delete by key": paid.Delete(ctx, key),
+			"delete by key": paid.AnyVersion().Delete(ctx, key),
 			"updateOp":      f.Write(ctx, paid.UpdateOp(o, entity.Set("note", "x"))),
 			"added to op":   f.Write(ctx, orders.UpdateOp(o, entity.Set("note", "x")).If(orders.Field("total").Greater(5))),
 			"both":          f.Write(ctx, paid.If(orders.Field("version").Equal(1)).DeleteOp(o)),

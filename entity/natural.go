@@ -75,6 +75,20 @@ func (c *compiler) natural(attr string) *field {
 	return nil
 }
 
+// nearly names a field that may have been meant to be the attribute.
+func (c *compiler) nearly(attr string) string {
+	f := resolve(c.fields, attr)
+	switch {
+	case f == nil:
+		return ""
+	case f == c.plan.version || f == c.plan.ttl:
+		return fmt.Sprintf(" (field %s is kept in an attribute of the scheme's)", f.goName)
+	case f.attr == "":
+		return fmt.Sprintf(" (field %s has no attribute: it is tagged \"-\")", f.goName)
+	}
+	return fmt.Sprintf(" (field %s is attribute %q: is it to be tagged dynamo:%q?)", f.goName, f.attr, attr)
+}
+
 // fit is what may stand in the attribute: nil for a value that is empty, with which a row is not
 // in the index.
 func (n *naturalKey) fit(av types.AttributeValue) (types.AttributeValue, error) {
@@ -198,10 +212,13 @@ func (k *keyPlan) one(values keys.Values) (string, error) {
 // naturalSpan is span where the sort key is a field's value.
 func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, err error) {
 	v, exact := values[k.attr]
-	for _, b := range []*bound{r.lo, r.hi} {
-		if b != nil && (exact || resolve([]*field{k.natural}, b.field) == nil) {
-			return span, fmt.Errorf("%w: %q is not the sort key's next field", ErrInvalid, b.field)
+	for _, name := range r.bounded() {
+		if exact || resolve([]*field{k.natural}, name) == nil {
+			return span, fmt.Errorf("%w: %q is not the sort key's next field", ErrInvalid, name)
 		}
+	}
+	if r.prefix != nil {
+		return k.naturalPrefix(r.prefix.text)
 	}
 	if exact {
 		one, err := k.natural.text(v)
@@ -221,6 +238,21 @@ func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, e
 		return span, fmt.Errorf("%w: %q: %w: From is above Until", ErrInvalid, k.attr, keys.ErrRange)
 	}
 	return span, nil
+}
+
+// naturalPrefix is the range of the field's values that begin with text.
+func (k *keyPlan) naturalPrefix(text string) (span keys.Range, err error) {
+	switch {
+	case k.kind() != table.String:
+		err = fmt.Errorf("%w: Prefix: %q is of type %s, not text", ErrInvalid, k.attr, k.kind())
+	case !utf8.ValidString(text):
+		err = fmt.Errorf("%w: Prefix of %q: %w", ErrInvalid, k.attr, keys.ErrInvalidUTF8)
+	case len(text) > keys.MaxSK:
+		err = fmt.Errorf("%w: Prefix of %q: %w: %d bytes, at most %d", ErrInvalid, k.attr, keys.ErrTooLong, len(text), keys.MaxSK)
+	default:
+		span = keys.PrefixRange(text)
+	}
+	return span, err
 }
 
 // kind is the type of the key's attribute; that of a key that does not exist is String.

@@ -263,25 +263,38 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 	return list, nil
 }
 
+// bounded are the fields that From, Until and Prefix name.
+func (r *reading) bounded() (names []string) {
+	for _, b := range []*bound{r.lo, r.hi} {
+		if b != nil {
+			names = append(names, b.field)
+		}
+	}
+	if r.prefix != nil {
+		names = append(names, r.prefix.field)
+	}
+	return names
+}
+
 // span is the range of sort keys: that of the leading values, narrowed by bounds.
 func (k *keyPlan) span(leading keys.Values, r reading) (keys.Range, error) {
 	if k.natural != nil {
 		return k.naturalSpan(leading, r)
 	}
 	if k.tpl == nil {
-		if r.lo != nil || r.hi != nil {
-			return keys.Range{}, fmt.Errorf("%w: From or Until on an index without a sort key", ErrInvalid)
+		if len(r.bounded()) > 0 {
+			return keys.Range{}, fmt.Errorf("%w: From, Until or Prefix on an index without a sort key", ErrInvalid)
 		}
 		return keys.Range{}, nil
 	}
-	for _, b := range []*bound{r.lo, r.hi} {
-		if b == nil {
-			continue
-		}
+	for _, name := range r.bounded() {
 		fields := k.tpl.Fields()
-		if len(leading) >= len(fields) || resolve([]*field{k.refs[len(leading)]}, b.field) == nil {
-			return keys.Range{}, fmt.Errorf("%w: %q is not the sort key's next field", ErrInvalid, b.field)
+		if len(leading) >= len(fields) || resolve([]*field{k.refs[len(leading)]}, name) == nil {
+			return keys.Range{}, fmt.Errorf("%w: %q is not the sort key's next field", ErrInvalid, name)
 		}
+	}
+	if r.prefix != nil {
+		return k.tpl.BeginsWith(r.prefix.text, leading)
 	}
 	var lo, hi any
 	var err error

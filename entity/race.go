@@ -9,8 +9,15 @@ import (
 )
 
 // racing makes attempts, by the table's retry policy, while they end with ErrStale: their
-// caller names no version, so losing a race for the row is not its business.
+// caller names no version, so losing a race for the row is not its business. They begin with
+// reading, so what no write could be sent for is refused before.
 func (e *Entity[T]) racing(ctx context.Context, attempt func() error) error {
+	if e.plan.readOnly {
+		return errReadOnly
+	}
+	if err := e.cond.Err(); err != nil {
+		return err
+	}
 	var last error
 	err := backoff.Retry(func() error {
 		if ctx.Err() != nil {

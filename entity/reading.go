@@ -22,6 +22,7 @@ type reading struct {
 	segments   int
 	filter     table.Cond
 	lo, hi     *bound
+	prefix     *prefix
 	after      Cursor
 }
 
@@ -29,6 +30,8 @@ type bound struct {
 	field string
 	value any
 }
+
+type prefix struct{ field, text string }
 
 // option is a set of options.
 type option uint16
@@ -43,6 +46,7 @@ const (
 	optFilter
 	optFrom
 	optUntil
+	optPrefix
 	optAfter
 	optSegments
 )
@@ -50,14 +54,14 @@ const (
 // What means something to which call.
 const (
 	getOptions   = optConsistent | optExpired
-	queryOptions = getOptions | optOn | optDescending | optLimit | optPageSize | optFilter | optFrom | optUntil | optAfter
+	queryOptions = getOptions | optOn | optDescending | optLimit | optPageSize | optFilter | optFrom | optUntil | optPrefix | optAfter
 	scanOptions  = getOptions | optOn | optLimit | optPageSize | optFilter | optSegments
 )
 
 // String is the name of the first option of the set.
 func (o option) String() string {
 	names := [...]string{
-		"Consistent", "WithExpired", "On", "Descending", "Limit", "PageSize", "Filter", "From", "Until", "After", "Segments",
+		"Consistent", "WithExpired", "On", "Descending", "Limit", "PageSize", "Filter", "From", "Until", "Prefix", "After", "Segments",
 	}
 	return names[bits.TrailingZeros16(uint16(o))]
 }
@@ -155,6 +159,25 @@ func Until(field string, value any) ReadOption {
 	}
 }
 
+// Prefix keeps a query to rows in which a field of the sort key begins with text. It has to be
+// the field that follows those that match names, and text must not be empty. Unlike the fields
+// that match names, which are compared as a whole, "Jo" finds "Joan". From and Until do not go
+// with it.
+//
+// In a key that is made of a template, the field's codec has to be one of text: string, raw, rest,
+// key or idN. Where the sort key of an index is a field's own attribute, it is the text that the
+// row holds, also of a time: Prefix("placed", "2026-03"). Numbers have no prefix.
+func Prefix(field, text string) ReadOption {
+	return func(r *reading) error {
+		r.given |= optPrefix
+		if text == "" {
+			return fmt.Errorf("%w: Prefix of %q: empty", ErrInvalid, field)
+		}
+		r.prefix = &prefix{field, text}
+		return nil
+	}
+}
+
 // Segments reads a scan in n parallel segments, 1 to MaxSegments, with as many requests at
 // a time. Rows of different segments come in no order.
 func Segments(n int) ReadOption {
@@ -180,6 +203,9 @@ func newReading(opts []ReadOption, allowed option) (r reading, err error) {
 	}
 	if odd := r.given &^ allowed; odd != 0 {
 		return r, fmt.Errorf("%w: %s means nothing here", ErrInvalid, odd)
+	}
+	if r.prefix != nil && (r.lo != nil || r.hi != nil) {
+		return r, fmt.Errorf("%w: Prefix goes with neither From nor Until", ErrInvalid)
 	}
 	return r, nil
 }

@@ -38,6 +38,11 @@ func (c *compiler) rows(t reflect.Type) {
 		}
 	}
 	p := c.plan
+	for _, name := range whole.Names() {
+		if !p.names(name) {
+			p.nameless = append(p.nameless, name)
+		}
+	}
 	var elsewhere []string
 	for _, f := range []*field{p.version, p.ttl} {
 		if f != nil {

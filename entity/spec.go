@@ -24,9 +24,13 @@ type Spec[T any] struct {
 	// Indexes are the keys that rows have in the table's indexes.
 	Indexes []Index[T]
 
-	// Version names an int64 field that counts the row's writes, from 1. With it Put and
-	// Update refuse to overwrite what they have not seen. It is kept in the scheme's
-	// version attribute. Defaults to "": no versions.
+	// Version names an int64 field that counts the row's writes, from 1. With it a write of a
+	// row is refused with ErrStale unless the row is the one that the value was read from: it has
+	// the version of the value. Version 0 is that of a row that another program wrote, without a
+	// version: it must have none still, and the attributes that the value has. For Create and Put,
+	// version 0 is that of a row that does not exist. AnyVersion writes without having read.
+	// The package comment says what programs mean that count no versions. The version is kept in
+	// the scheme's version attribute. Defaults to "": no versions, and the last write wins.
 	Version string
 
 	// TTL names a time.Time field at which the row expires; zero means never. It is kept in the
@@ -68,6 +72,9 @@ type Spec[T any] struct {
 // only if every field that its templates name has a value (a string that is not empty, a
 // pointer that is not nil, a time that is not zero) and When agrees: the index is sparse.
 //
+// A field without an attribute (tagged "-") may be part of one of these templates, and of no key
+// of the table: it is kept in that key alone, and read back from it. See the package comment.
+//
 // A key of the index that is an attribute of T's own has no template: the field is the key, as
 // the row holds it, string or number. A value that is not written, or empty, keeps the row out of
 // the index: see the package comment.
@@ -95,6 +102,8 @@ type Entity[T any] struct {
 
 	upgrades []func(table.Item) (table.Item, error)
 	cond     table.Cond // of every write
+
+	anyVersion bool // writes do not look at versions
 }
 
 // Table is the table that the entity lives in.

@@ -109,7 +109,7 @@ func (c *compiler) unique(i int, typ, name, key string, when bool) {
 		switch f := x.key.refs[j]; {
 		case tf.Computed, strings.HasPrefix(tf.Codec, "shard"):
 			c.problem("%s.Key: a shard is not unique", where)
-		case f.attr == "" && f.index != nil && !c.plan.inKey(f):
+		case f.attr == "" && f.index != nil && f.home == nil && !c.plan.inKey(f):
 			c.problem("%s.Key: field %q has no attribute and is not part of the key: it could not be read back", where, f.goName)
 		}
 	}
@@ -149,7 +149,7 @@ func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
 		x := &p.uniques[i]
 		if x.when {
 			if !from.guarded {
-				return fmt.Errorf("%w: constraint %s has a predicate: the row as it was read is needed, with its version", ErrInvalid, x.name)
+				return fmt.Errorf("%w: constraint %s has a predicate: the row as it was read is needed", ErrInvalid, x.name)
 			}
 			depends.add(from.all(p, nil)...)
 		}
@@ -272,7 +272,7 @@ func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
 	p := e.plan
 	gone := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
-		gone = table.Or(gone, table.And(e.isType(p.match.at(owner)), e.hasExpired()))
+		gone = table.Or(gone, table.And(e.isOursOrNone(p.match.at(owner)), e.hasExpired()))
 	}
 	return table.Check(owner, gone).Explain(func(table.Item) error {
 		return &UniqueError{Type: e.typ, Constraint: p.uniques[i].name, Owner: owner, sentinel: sentinel}

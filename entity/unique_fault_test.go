@@ -95,7 +95,7 @@ func TestUniqueValuesSurviveLostAnswers(t *testing.T) {
 			return e.Update(ctx, u, entity.Set("email", "b"), entity.Add("logins", 1))
 		}, User{Email: "b", Handle: "a", Logins: 1}},
 		{"update by key", func(ctx context.Context, e *entity.Entity[User], u User) (User, error) {
-			return e.Update(ctx, User{Tenant: u.Tenant, ID: u.ID}, entity.Set("email", "c"), entity.Add("logins", 1))
+			return e.AnyVersion().Update(ctx, User{Tenant: u.Tenant, ID: u.ID}, entity.Set("email", "c"), entity.Add("logins", 1))
 		}, User{Email: "c", Handle: "a", Logins: 2}},
 		{"put", func(ctx context.Context, e *entity.Entity[User], u User) (User, error) {
 			u.Handle = "p"

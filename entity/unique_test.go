@@ -101,7 +101,7 @@ func TestUniqueValues(t *testing.T) {
 		require.NoError(t, err)
 		bob, err = users.Update(ctx, bob, entity.Set("email", "a@x"))
 		require.NoError(t, err)
-		_, err = users.Update(ctx, User{Tenant: "other", ID: "bob"}, entity.Set("name", "Bob"))
+		_, err = users.AnyVersion().Update(ctx, User{Tenant: "other", ID: "bob"}, entity.Set("name", "Bob"))
 		require.NoError(t, err)
 		assert.Equal(t, []string{"UpdateItem", "UpdateItem", "UpdateItem"}, f.faults.Sent(), "what does not change costs nothing extra")
 		bob.Version++
@@ -123,7 +123,7 @@ func TestUniqueValues(t *testing.T) {
 		bob, err = users.Update(ctx, User{Tenant: "other", ID: "bob", Version: bob.Version, Email: "c@x"}, entity.Set("email", "c2@x"))
 		require.NoError(t, err)
 		assert.Equal(t, "Bob", bob.Name, "what is returned is the row, not what was given")
-		bob, err = users.Update(ctx, User{Tenant: "other", ID: "bob"}, entity.Set("email", "d@x"), entity.Set("handle", "bob"))
+		bob, err = users.AnyVersion().Update(ctx, User{Tenant: "other", ID: "bob"}, entity.Set("email", "d@x"), entity.Set("handle", "bob"))
 		require.NoError(t, err)
 		_, err = users.Update(ctx, got, entity.Set("email", "e@x"))
 		require.ErrorIs(t, err, entity.ErrStale)
@@ -158,8 +158,8 @@ func TestUniqueValues(t *testing.T) {
 		require.NoError(t, users.Delete(ctx, put))
 		require.ErrorIs(t, users.Delete(ctx, put), entity.ErrNotFound)
 		f.faults.Script()
-		require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "ann"}), "what it had is read")
-		require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "ann"}), "nothing there")
+		require.NoError(t, users.AnyVersion().Delete(ctx, User{Tenant: "acme", ID: "ann"}), "what it had is read")
+		require.NoError(t, users.AnyVersion().Delete(ctx, User{Tenant: "acme", ID: "ann"}), "nothing there")
 		assert.Equal(t, []string{"GetItem", "TransactWriteItems", "GetItem"}, f.faults.Sent())
 		assert.Empty(t, f.sentinels(t))
 		_, err = users.Create(ctx, User{Tenant: "acme", ID: "new", Email: "a@x", Handle: "ann"})
@@ -204,7 +204,7 @@ func TestUniqueValuesInTransactions(t *testing.T) {
 		wrong = is
 		wrong.Expires = f.clock.now().Add(time.Hour)
 		require.ErrorIs(t, f.Write(ctx, users.UpdateOp(wrong, entity.Set("handle", "z"))), entity.ErrStale, "the sentinel would expire and the row not")
-		require.NoError(t, f.Write(ctx, users.DeleteOp(is), users.DeleteOp(User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann2"})))
+		require.NoError(t, f.Write(ctx, users.DeleteOp(is), users.AnyVersion().DeleteOp(User{Tenant: "acme", ID: "ann", Email: "a@x", Handle: "ann2"})))
 		assert.Empty(t, f.sentinels(t))
 
 		var ops []table.Op
@@ -226,7 +226,7 @@ func TestUniqueValuesThatOthersGetWrong(t *testing.T) {
 		t.Run("a row without a value can be deleted", func(t *testing.T) {
 			_, err := users.Create(ctx, User{Tenant: "acme", ID: "1"})
 			require.NoError(t, err)
-			require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "1"}))
+			require.NoError(t, users.AnyVersion().Delete(ctx, User{Tenant: "acme", ID: "1"}))
 		})
 		t.Run("the same row is written twice", func(t *testing.T) {
 			upsert := func() error {
@@ -248,7 +248,7 @@ func TestUniqueValuesThatOthersGetWrong(t *testing.T) {
 			before := f.sentinels(t)
 			_, err = users.Update(ctx, u, entity.Set("email", "2@x"))
 			require.ErrorIs(t, err, entity.ErrUnique)
-			_, err = users.Update(ctx, User{Tenant: "acme", ID: "3"}, entity.Set("email", "2@x"))
+			_, err = users.AnyVersion().Update(ctx, User{Tenant: "acme", ID: "3"}, entity.Set("email", "2@x"))
 			require.ErrorIs(t, err, entity.ErrUnique)
 			assert.Equal(t, before, f.sentinels(t), "no row to no purpose")
 		})
@@ -274,9 +274,9 @@ func TestUniqueValuesThatOthersGetWrong(t *testing.T) {
 			require.NoError(t, err)
 			_, err = accounts.Update(ctx, a, entity.Set("name", "back"))
 			require.ErrorIs(t, err, entity.ErrUnique)
-			_, err = accounts.Update(ctx, User{ID: "1"}, entity.Remove("name"))
+			_, err = accounts.AnyVersion().Update(ctx, User{ID: "1"}, entity.Remove("name"))
 			require.ErrorIs(t, err, entity.ErrUnique)
-			require.ErrorIs(t, accounts.UpdateOp(User{ID: "1"}, entity.Remove("name")).Err(), entity.ErrInvalid)
+			require.ErrorIs(t, accounts.AnyVersion().UpdateOp(User{ID: "1"}, entity.Remove("name")).Err(), entity.ErrInvalid)
 			_, err = accounts.Update(ctx, a, entity.Set("logins", 1))
 			require.NoError(t, err)
 		})
@@ -334,7 +334,7 @@ func TestUniqueValuesExpireWithTheirRow(t *testing.T) {
 		bob, err := users.Create(ctx, User{Tenant: "acme", ID: "bob", Email: "a@x"})
 		require.NoError(t, err, "an expired sentinel is none")
 		assert.Equal(t, []string{"TransactWriteItems"}, f.faults.Sent())
-		require.NoError(t, users.Delete(ctx, User{Tenant: "acme", ID: "ann"}), "a row that expired has nothing to give up any more")
+		require.NoError(t, users.AnyVersion().Delete(ctx, User{Tenant: "acme", ID: "ann"}), "a row that expired has nothing to give up any more")
 		assert.Equal(t, map[string]string{sentinel.PK: "shop/TENANT#acme|USER#bob"}, f.sentinels(t))
 		bob, err = users.Update(ctx, bob, entity.Set("expires", f.clock.now().Add(time.Minute)))
 		require.NoError(t, err)

@@ -48,6 +48,18 @@ func (p *plan) schemaOf(item table.Item) (int64, error) {
 	return n, err
 }
 
+// knows refuses a row of a schema that this program does not know.
+func (p *plan) knows(item table.Item) error {
+	if p.schema == "" {
+		return nil
+	}
+	n, err := p.schemaOf(item)
+	if err == nil && n > int64(p.current) {
+		err = ErrNewer
+	}
+	return err
+}
+
 // outdated says whether a row is of an older schema than the current one.
 func (e *Entity[T]) outdated(item table.Item) bool {
 	p := e.plan

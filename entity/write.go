@@ -26,18 +26,20 @@ func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
 }
 
 // Put writes a whole row, replacing the one at the key with everything in it, and returns
-// it as written. Where T has a version, o has to be as it was read: a row of another
-// version is ErrStale. Version 0 replaces only a row without a version, or none.
+// it as written. Where T has a Version, a row of another version than o's is ErrStale, and
+// version 0 is for a row that does not exist: of one that has no version yet, Put could not tell
+// whether it was read, since o is what the row is to be. Modify and Update give it a version.
+// AnyVersion replaces whatever row of this type is there.
 //
-// Cost: one put; with unique values a consistent read, and a transaction where a value
-// changes.
+// Cost: one put; with unique values, and with AnyVersion, a consistent read before it; a
+// transaction where a unique value changes.
 func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
 	stamped := e.stamp(o, false)
 	var err error
-	if len(e.plan.uniques) == 0 {
-		err = e.putNow(ctx, stamped, nil, false)
+	if len(e.plan.uniques) > 0 || e.plan.version != nil && e.anyVersion {
+		err = e.replace(ctx, o, &stamped)
 	} else {
-		err = e.replace(ctx, o, stamped)
+		err = e.putNow(ctx, stamped, nil, false)
 	}
 	if err != nil {
 		return o, e.fail("put", err)
@@ -45,27 +47,33 @@ func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
 	return stamped, nil
 }
 
-// replace is Put where values are unique: what the row had has to be known.
-func (e *Entity[T]) replace(ctx context.Context, o, stamped T) error {
+// replace is Put where it depends on what the row had: on values that are unique, or on a
+// version that the caller does not know.
+func (e *Entity[T]) replace(ctx context.Context, o T, stamped *T) error {
 	return e.racing(ctx, func() error {
 		from, err := e.basis(ctx, o, true)
 		if err != nil {
 			return err
 		}
-		if e.plan.version == nil {
-			return raced(e.putNow(ctx, stamped, from, false))
-		}
 		var have int64
 		if !from.absent() {
 			have = e.versionOf(&from.row)
 		}
+		if !e.depends() {
+			if f := e.plan.version; f != nil {
+				f.of(reflect.ValueOf(stamped).Elem()).SetInt(have + 1)
+			}
+			return raced(e.putNow(ctx, *stamped, from, false))
+		}
 		switch version := e.versionOf(&o); {
 		case version > 0 && from.absent():
 			err = ErrNotFound
-		case version != have && version >= 0:
+		case version == 0 && !from.absent():
+			err = e.plan.unseen(from.item)
+		case version != have && version > 0:
 			err = ErrStale
 		default:
-			err = e.putNow(ctx, stamped, from, false)
+			err = e.putNow(ctx, *stamped, from, false)
 		}
 		return final(err) // the caller names a version, so losing a race is the caller's business
 	})
@@ -116,9 +124,12 @@ func ownEffect(err error, wrote table.Item) bool {
 func (e *Entity[T]) CreateOp(o T) table.Op { return e.putOp(e.stamp(o, true), nil, true, nil) }
 
 // PutOp is Put as part of a transaction. It cannot read, so where values are unique it is for new
-// rows only, of version 0: ModifyOp replaces what was read.
+// rows only, of version 0: ModifyOp replaces what was read. With AnyVersion it is refused.
 func (e *Entity[T]) PutOp(o T) table.Op {
-	if len(e.plan.uniques) > 0 && (e.plan.version == nil || e.versionOf(&o) > 0) {
+	switch version := e.plan.version; {
+	case version != nil && e.anyVersion:
+		return table.Invalid(e.fail("put", fmt.Errorf("%w: AnyVersion: the version to count on is not known: use Put, or UpdateOp", ErrInvalid)))
+	case len(e.plan.uniques) > 0 && (version == nil || e.versionOf(&o) > 0):
 		return table.Invalid(e.fail("put", fmt.Errorf("%w: the unique values that the row had are not known: use ModifyOp", ErrInvalid)))
 	}
 	return e.putOp(e.stamp(o, false), nil, false, nil)
@@ -150,7 +161,7 @@ func (e *Entity[T]) stamp(o T, create bool) T {
 	return o
 }
 
-// putOp writes a row over what from says; nil where that does not matter.
+// putOp writes a row over what from says. Where that is nil, the version says it.
 func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) table.Op {
 	p := e.plan
 	var version int64
@@ -180,17 +191,12 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 		return table.Invalid(e.fail("put", err))
 	}
 	op := table.Put(item).With(sentinels...)
-	if create || from != nil && from.absent() && p.version == nil {
+	if create || from != nil && from.absent() || from == nil && version == 1 {
 		return e.createOp(op, create, m)
 	}
-	g := &guard{version: anyVersion, match: m}
-	switch {
-	case version > 1:
+	g := &guard{version: anyVersion, exists: before != nil, match: m}
+	if p.version != nil {
 		g.version = version - 1
-	case version == 1:
-		g.version, g.free = noVersion, true
-	case before != nil:
-		g.exists = true
 	}
 	if before != nil {
 		if g.seen, err = e.expectations(from); err != nil {
@@ -200,12 +206,12 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 	return e.guarded(op, g)
 }
 
-// createOp makes a put depend on there being no row.
+// createOp makes a put depend on there being no row, or one that nobody can see.
 func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 	p := e.plan
 	free := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
-		free = table.Or(free, table.And(e.isType(m), e.hasExpired()))
+		free = table.Or(free, table.And(e.isOursOrNone(m), e.hasExpired()))
 	}
 	op = op.If(free).Explain(func(item table.Item) error {
 		switch {
@@ -215,147 +221,18 @@ func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 			return ErrExists
 		case !e.Owns(item):
 			return e.otherType(item)
+		case p.version == nil: // read and gone, and there again
+			return ErrStale
 		}
-		return ErrStale
+		if err := p.knows(item); err != nil {
+			return err
+		}
+		return p.unseen(item)
 	})
 	if !e.cond.IsZero() {
 		op = op.If(e.cond)
 	}
 	return e.bind(op)
-}
-
-// Update makes changes to the row of o, of which only the key fields and the version
-// count, and returns the row as it is now. A missing row is ErrNotFound. Where o has a
-// version, a row of another version is ErrStale; version 0 changes the row as it is.
-//
-// Index keys and unique values that depend on what changes are computed anew, from what the
-// row has: where o has a version it is tried as the whole row as it was read, under the
-// condition that the row is like that; otherwise, or if it is not, the row is read. So is a row
-// of an older schema, which is brought to the current one by the same write.
-//
-// An error that is a *DecodeError, and not ErrType, comes after the write: the row was
-// changed, and has something that T cannot hold.
-//
-// Cost: one conditional update; with a consistent read before it in the cases named; a
-// transaction where a unique value changes.
-func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
-	updated, err := e.update(ctx, o, changes)
-	if err != nil {
-		return o, e.fail("update", err)
-	}
-	return updated, nil
-}
-
-func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated T, err error) {
-	u, err := e.resolveChanges(changes)
-	if err != nil {
-		return o, err
-	}
-	version := e.versionOf(&o)
-	if version > 0 || !e.needsRow(u) {
-		updated, err = e.apply(ctx, &basis[T]{row: o, guarded: version > 0, whole: true}, u)
-		switch {
-		case errors.Is(err, ErrOlder), errors.Is(err, ErrStale) && e.needsRow(u):
-		default:
-			return updated, err
-		}
-	}
-	stale := err
-	err = e.racing(ctx, func() error {
-		from, err := e.basis(ctx, o, false)
-		if err != nil {
-			return err
-		}
-		if version > 0 {
-			// Of that version, and yet o is not the row as it is: o was changed since, or the
-			// row was written by a program that encodes differently. The row tells.
-			if e.versionOf(&from.row) != version {
-				if errors.Is(stale, ErrOlder) {
-					stale = ErrStale
-				}
-				return final(stale)
-			}
-			updated, err = e.apply(ctx, from, u)
-			return final(err)
-		}
-		updated, err = e.apply(ctx, from, u)
-		return err
-	})
-	return updated, err
-}
-
-// apply writes an update and returns the row as it is then.
-func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, err error) {
-	err = e.settled(ctx, func(s settlement) error {
-		op, c := e.updateOp(from, u, s)
-		if err := op.Err(); err != nil {
-			return err
-		}
-		if len(c.sentinels) > 0 { // a transaction, which returns no rows
-			if o, err = e.updated(from, c.after); err != nil {
-				return err
-			}
-			return e.table.Write(ctx, op)
-		}
-		item, err := e.table.Apply(ctx, op, table.ReturnNew)
-		if err != nil {
-			if row, ok := e.ownUpdate(err, from, u); ok {
-				o = row
-				return nil
-			}
-			return e.decided(err, e.versionOf(&from.row))
-		}
-		o, err = e.Decode(item)
-		return err
-	})
-	return o, err
-}
-
-// updated is the row after an update, as it will be read.
-func (e *Entity[T]) updated(from *basis[T], after *T) (row T, err error) {
-	version := e.versionOf(&from.row)
-	if e.plan.version != nil {
-		version++
-	}
-	item, err := e.encode(after, version)
-	if err != nil {
-		return row, err
-	}
-	return e.Decode(item)
-}
-
-// ownUpdate recognises, like ownEffect, the row that an update has made: it has the next
-// version and every value that the update gave it.
-func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok bool) {
-	p := e.plan
-	var failed *table.ConditionError
-	if !errors.As(err, &failed) || !failed.Repeated || len(failed.Item) == 0 {
-		return row, false
-	}
-	switch n, err := integer(failed.Item[p.scheme.Version]); {
-	case from.guarded && err == nil && n == e.versionOf(&from.row)+1:
-	case p.version == nil && (p.updated != nil || from.after != nil): // which tell as much as can be told
-	default:
-		return row, false
-	}
-	var c consequences[T]
-	if e.applied(from, u, &c) != nil {
-		return row, false
-	}
-	for _, r := range u.list {
-		want := r.av
-		if r.verb != setVerb && r.verb != removeVerb {
-			if want, err = r.field.encode(r.field.of(reflect.ValueOf(c.after).Elem())); err != nil {
-				return row, false
-			}
-		}
-		have := failed.Item[r.attr]
-		if (want == nil) != (have == nil) || want != nil && !table.SameValue(have, want) {
-			return row, false
-		}
-	}
-	_, err = e.decode(failed.Item, &row)
-	return row, err == nil
 }
 
 // errUnclear stands for a refusal that may be of the write's own making.
@@ -379,74 +256,25 @@ func (e *Entity[T]) decided(err error, version int64) error {
 	return errUnclear
 }
 
-// UpdateOp is Update as part of a transaction. It cannot read: where index keys or unique
-// values depend on what changes, o has to be the whole row as it was read. A row of an
-// older schema is ErrOlder. A unique value that changes takes up to two actions more.
-func (e *Entity[T]) UpdateOp(o T, changes ...Change) table.Op {
-	u, err := e.resolveChanges(changes)
-	if err != nil {
-		return table.Invalid(e.fail("update", err))
-	}
-	op, _ := e.updateOp(&basis[T]{row: o, guarded: e.versionOf(&o) > 0}, u, nil)
-	return op
-}
-
-func (e *Entity[T]) versionOf(o *T) int64 {
-	if e.plan.version == nil {
-		return 0
-	}
-	return e.plan.version.of(reflect.ValueOf(o).Elem()).Int()
-}
-
-func (e *Entity[T]) updateOp(from *basis[T], u *update, s settlement) (table.Op, consequences[T]) {
-	p := e.plan
-	key := e.Key(from.row)
-	err := key.Validate()
-	var c consequences[T]
-	if err == nil {
-		c, err = e.consequences(from, u, s)
-	}
-	version := e.versionOf(&from.row)
-	if err == nil && version < 0 {
-		err = fmt.Errorf("%w: negative version", ErrInvalid)
-	}
-	if err != nil {
-		return table.Invalid(e.fail("update", err)), c
-	}
-	m, err := p.match.after(key, c.update)
-	if err != nil {
-		return table.Invalid(e.fail("update", err)), c
-	}
-	changes := append(c.update.table(), c.changes...)
-	if p.version != nil {
-		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
-	}
-	g := &guard{exists: true, version: anyVersion, live: true, match: m, seen: c.seen, current: from.item == nil || !e.outdated(from.item)}
-	switch {
-	case version > 0:
-		g.version = version
-	case from.guarded: // a row that was read without a version has none still
-		g.version = noVersion
-	}
-	op := table.Update(key, changes...)
-	if len(c.sentinels) > 0 {
-		op = op.With(c.sentinels...)
-	}
-	return e.guarded(op, g), c
-}
-
-// expectations are those of the basis on what the row's sentinels are made of.
+// expectations are those of the basis on what the row's sentinels are made of and, where no
+// version tells the row, on all that T has of it.
 func (e *Entity[T]) expectations(from *basis[T]) (list []expectation, err error) {
 	var fields fieldSet
 	if err := from.dependsUnique(e.plan, &fields); err != nil {
 		return nil, err
+	}
+	if e.byAttributes(from) {
+		fields.add(from.all(e.plan, nil)...)
+		if list, err = e.nameless(from, nil); err != nil {
+			return nil, err
+		}
 	}
 	for _, f := range fields.list {
 		x, err := from.expect(e.plan, f)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, x)
+		list = also(list, x)
 	}
 	return list, nil
 }

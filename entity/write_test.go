@@ -82,15 +82,19 @@ func TestCreatePutUpdateDeleteOfAVersionedEntity(t *testing.T) {
 		_, err = orders.Update(ctx, Order{Tenant: "acme", ID: "none", Version: 1}, entity.Set("note", "x"))
 		require.ErrorIs(t, err, entity.ErrNotFound)
 
-		again, err := orders.Update(ctx, Order{Tenant: "acme", ID: "1"}, entity.Set("total", 1000))
-		require.NoError(t, err, "version 0 changes the row as it is")
+		_, err = orders.Update(ctx, Order{Tenant: "acme", ID: "1"}, entity.Set("total", 1000))
+		require.ErrorIs(t, err, entity.ErrStale, "version 0 is not the row's")
+		require.ErrorIs(t, orders.Delete(ctx, Order{Tenant: "acme", ID: "1"}), entity.ErrStale)
+		again, err := orders.AnyVersion().Update(ctx, Order{Tenant: "acme", ID: "1", Version: 2}, entity.Set("total", 1000))
+		require.NoError(t, err, "the row as it is")
 		assert.Equal(t, int64(4), again.Version)
 		assert.Equal(t, "shop/BIG#acme", text(f.row(t, orders.Key(in)), "g2pk"))
 
 		require.ErrorIs(t, orders.Delete(ctx, put), entity.ErrStale)
 		require.NoError(t, orders.Delete(ctx, again))
 		require.ErrorIs(t, orders.Delete(ctx, again), entity.ErrNotFound)
-		require.NoError(t, orders.Delete(ctx, Order{Tenant: "acme", ID: "1"}))
+		require.ErrorIs(t, orders.Delete(ctx, Order{Tenant: "acme", ID: "1"}), entity.ErrNotFound)
+		require.NoError(t, orders.AnyVersion().Delete(ctx, Order{Tenant: "acme", ID: "1"}))
 		_, err = orders.Get(ctx, in, entity.Consistent())
 		require.ErrorIs(t, err, entity.ErrNotFound)
 	})
@@ -114,7 +118,7 @@ func TestOpsDoTheSameInATransaction(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Write(ctx,
 			orders.UpdateOp(a, entity.Set("status", "open"), entity.Set("placed", f.clock.now().Truncate(time.Second))),
-			orders.DeleteOp(b), plain.UpdateOp(Plain{ID: "p"}, entity.Add("count", 2))))
+			orders.AnyVersion().DeleteOp(b), plain.UpdateOp(Plain{ID: "p"}, entity.Add("count", 2))))
 		row := f.row(t, orders.Key(a))
 		assert.Equal(t, "shop/STATUS#open", text(row, "g1pk"))
 		assert.Nil(t, f.row(t, orders.Key(b)))
@@ -122,7 +126,7 @@ func TestOpsDoTheSameInATransaction(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 3, p.Count)
 
-		op := orders.UpdateOp(Order{Tenant: "acme", ID: "a"}, entity.Set("note", "x"))
+		op := orders.AnyVersion().UpdateOp(Order{Tenant: "acme", ID: "a"}, entity.Set("note", "x"))
 		require.ErrorIs(t, f.Write(ctx, op), entity.ErrInvalid, "a predicate needs the row, and an Op cannot read")
 	})
 }
@@ -185,7 +189,7 @@ func TestRowsOfOlderProgramsAreAdopted(t *testing.T) {
 
 		_, err = orders.Create(ctx, o)
 		require.ErrorIs(t, err, entity.ErrExists)
-		updated, err := orders.Update(ctx, o, entity.Set("note", "seen"))
+		updated, err := orders.Update(ctx, got, entity.Set("note", "seen"))
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), updated.Version)
 		row := f.row(t, orders.Key(o))
@@ -194,14 +198,16 @@ func TestRowsOfOlderProgramsAreAdopted(t *testing.T) {
 		assert.NotContains(t, row, "_t", "nothing is written that was not asked for")
 
 		require.NoError(t, f.Write(ctx, table.Put(old())))
+		_, err = orders.Put(ctx, got)
+		require.ErrorIs(t, err, entity.ErrStale, "it cannot tell what was read")
 		got.Total = 1
-		put, err := orders.Put(ctx, got)
+		put, err := orders.AnyVersion().Put(ctx, got)
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), put.Version)
 
 		// A versioned update by a caller who holds the whole row, of which some was never written.
 		require.NoError(t, f.Write(ctx, table.Put(old())))
-		updated, err = orders.Update(ctx, o, entity.Set("note", "x"))
+		updated, err = orders.AnyVersion().Update(ctx, o, entity.Set("note", "x"))
 		require.NoError(t, err)
 		updated, err = orders.Update(ctx, updated, entity.Set("status", "open"))
 		require.NoError(t, err)
@@ -322,7 +328,7 @@ func TestLostAnswersAreRecognised(t *testing.T) {
 		require.NoError(t, err, "a sum is recognised too")
 		assert.Equal(t, int64(11), o.Total)
 		f.faults.Script(faulty.Pass, faulty.DropReply)
-		o, err = orders.Update(ctx, Order{Tenant: "acme", ID: "1"}, entity.Add("total", 1))
+		o, err = orders.AnyVersion().Update(ctx, Order{Tenant: "acme", ID: "1"}, entity.Add("total", 1))
 		require.NoError(t, err)
 		assert.Equal(t, int64(12), o.Total, "added once: the row was read, so there is a version to tell by")
 		assert.Len(t, f.faults.Sent(), 3)
@@ -365,10 +371,10 @@ func TestLostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
 			})
 		}
 		add := func() error {
-			_, err := others.Update(ctx, key, entity.Add("total", 10))
+			_, err := others.AnyVersion().Update(ctx, key, entity.Add("total", 10))
 			return err
 		}
-		remove := func() error { return others.Delete(ctx, key) }
+		remove := func() error { return others.AnyVersion().Delete(ctx, key) }
 
 		f.faults.Script(faulty.DropReply)
 		between(add)
@@ -492,7 +498,7 @@ func TestAnothersWriteIsNotTakenForOnesOwn(t *testing.T) {
 			_, err = orders.Update(ctx, o, entity.Set("status", "claimed"))
 			require.ErrorIs(t, err, entity.ErrStale, "the same change, by somebody else")
 			f.faults.Before(nil)
-			require.NoError(t, others.Delete(ctx, key))
+			require.NoError(t, others.AnyVersion().Delete(ctx, key))
 		}
 
 		spec := orderSpec()

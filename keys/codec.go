@@ -13,6 +13,7 @@ const (
 	// Text comes first; parseCodec relies on kindID being the last of it.
 	kindString kind = iota
 	kindRaw
+	kindRest
 	kindKey
 	kindID
 	kindUint
@@ -62,6 +63,8 @@ func codecByName(name string) (codec, error) {
 		return codec{kind: kindString}, nil
 	case "raw":
 		return codec{kind: kindRaw}, nil
+	case "rest":
+		return codec{kind: kindRest}, nil
 	case "key":
 		return codec{kind: kindKey}, nil
 	case "float":
@@ -122,7 +125,7 @@ func pow10(n int) uint64 {
 // append adds the text of v to dst. A failure can leave a part of it there. Shards are not its business.
 func (c codec) append(dst []byte, v any, esc escaper) ([]byte, error) {
 	switch c.kind {
-	case kindString, kindRaw, kindKey, kindID:
+	case kindString, kindRaw, kindRest, kindKey, kindID:
 		s, ok := stringOf(v)
 		if !ok {
 			return dst, typeError("a string", v)
@@ -170,7 +173,7 @@ func (c codec) appendString(dst []byte, s string, esc escaper) ([]byte, error) {
 		return dst, fmt.Errorf("%w: %d bytes, want exactly %d", ErrRange, len(s), c.width)
 	case len(s) > MaxPK: // over any limit of DynamoDB; do not copy it first
 		return dst, tooLong(len(s), MaxPK)
-	case c.kind == kindRaw, c.kind == kindKey:
+	case c.kind != kindString && c.kind != kindID:
 		if c.kind == kindRaw && strings.IndexByte(s, esc.delim) >= 0 {
 			return dst, fmt.Errorf("%w: a raw value contains %q", ErrDelimiter, esc.delim)
 		}
@@ -195,7 +198,7 @@ func (c codec) decode(s string, esc escaper) (scalar, int, bool) {
 		if n = strings.IndexByte(s, esc.delim); n < 0 {
 			n = len(s)
 		}
-	case kindKey:
+	case kindRest, kindKey:
 		n = len(s)
 	case kindID:
 		n = esc.units(s, c.width)
@@ -209,7 +212,7 @@ func (c codec) decode(s string, esc escaper) (scalar, int, bool) {
 	case kindString, kindID:
 		v.kind = kindString
 		v.text, ok = esc.unescape(s)
-	case kindRaw, kindKey:
+	case kindRaw, kindRest, kindKey:
 		v.kind = kindString
 		v.text, ok = s, checkText(s, MaxPK) == nil
 	case kindUint:

@@ -103,7 +103,7 @@ func TestByteOrderIsValueOrder(t *testing.T) {
 
 // A template with every codec, so that the fields' ends are found whatever stands beside them.
 func TestAllCodecsSideBySideRoundTrip(t *testing.T) {
-	tpl := keys.MustTemplate("X{u:uint5}{i:int7:desc}{f:float}{b:bool}{t:time}{d:date:desc}{c:id4}{s}#{r:raw}#{last}")
+	tpl := keys.MustTemplate("X{u:uint5}{i:int7:desc}{f:float}{b:bool}{t:time}{d:date:desc}{c:id4}{s}#{r:raw}#{z}#{last:rest}")
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(1, 20, -1)
 		raw := text.Filter(func(s string) bool {
@@ -119,7 +119,7 @@ func TestAllCodecsSideBySideRoundTrip(t *testing.T) {
 			rapid.Uint64Range(0, 99999).Draw(t, "u"), rapid.Int64Range(-9999999, 9999999).Draw(t, "i"),
 			rapid.Float64().Draw(t, "f") + 0, rapid.Bool().Draw(t, "b"), day, day.Truncate(24 * time.Hour),
 			rapid.StringOfN(rapid.RuneFrom([]rune("#$ab0")), 4, 4, -1).Draw(t, "c"),
-			text.Draw(t, "s"), raw.Draw(t, "r"), text.Draw(t, "last"),
+			text.Draw(t, "s"), raw.Draw(t, "r"), text.Draw(t, "z"), text.Draw(t, "last"),
 		}
 		key, err := tpl.Format(values...)
 		require.NoError(t, err)

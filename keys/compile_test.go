@@ -48,6 +48,7 @@ func TestNewTemplateRefusesNamingTheField(t *testing.T) {
 		{"{a:uint4:desc:desc}", nil, "a", keys.ErrSyntax, ""},
 		{"{a:string:desc}", nil, "a", keys.ErrSyntax, "descending"},
 		{"{a:raw:desc}", nil, "a", keys.ErrSyntax, "descending"},
+		{"{a:rest:desc}", nil, "a", keys.ErrSyntax, "descending"},
 		{"{a:id4:desc}", nil, "a", keys.ErrSyntax, "descending"},
 		{"{a:shard4:desc}", nil, "a", keys.ErrSyntax, "descending"},
 		{"{a}#{a}", nil, "a", keys.ErrDuplicate, ""},
@@ -56,6 +57,10 @@ func TestNewTemplateRefusesNamingTheField(t *testing.T) {
 		{"{a}{b}", nil, "a", keys.ErrAmbiguous, `"b"`},
 		{"{a}-{b}", nil, "a", keys.ErrAmbiguous, `"b"`},
 		{"{a:raw}{b:uint4}", nil, "a", keys.ErrAmbiguous, `"b"`},
+		{"{a:rest}#{b}", nil, "a", keys.ErrAmbiguous, "rest of the key"},
+		{"{a:rest}{b:uint4}", nil, "a", keys.ErrAmbiguous, "rest of the key"},
+		{"{a:rest}#", nil, "a", keys.ErrAmbiguous, "rest of the key"},
+		{"{a:raw}{b:rest}", nil, "a", keys.ErrAmbiguous, `"b"`},
 		{"{a}.", nil, "a", keys.ErrAmbiguous, "after"},
 		{"{a}#{b}", []keys.Option{keys.WithDelimiter('|')}, "a", keys.ErrAmbiguous, `'|'`},
 		{"{a}", []keys.Option{keys.WithDelimiter('x')}, "", keys.ErrDelimiter, ""},
@@ -103,7 +108,7 @@ func TestFieldsAreInTheOrderOfTheirValues(t *testing.T) {
 
 func TestFieldAcceptsTypesThatFormatTakes(t *testing.T) {
 	samples := []any{"1", named("1"), 1, int8(1), uint64(1), code(1), 1.5, celsius(1), true, flag(true), time.Unix(0, 0), []byte("1"), new(string), struct{}{}}
-	for _, codec := range []string{"string", "raw", "key", "id1", "uint4", "int4", "float", "bool", "time", "time-ms", "time-s", "date", "shard4", "uint4:desc", "date:desc"} {
+	for _, codec := range []string{"string", "raw", "rest", "key", "id1", "uint4", "int4", "float", "bool", "time", "time-ms", "time-s", "date", "shard4", "uint4:desc", "date:desc"} {
 		tpl := keys.MustTemplate("{a:" + codec + "}")
 		field := tpl.Fields()[0]
 		accepted := 0

@@ -15,6 +15,7 @@
 //	codec         value                     text in the key                          width
 //	string        non-empty string          the string, escaped (the default)        varies
 //	raw           non-empty string          the string; a delimiter in it is refused varies
+//	rest          non-empty string          the string, delimiters too; stands last  varies
 //	key           a whole key               the key as it is; stands alone, no prefix varies
 //	idN           string of N bytes         the string, escaped                      N (1..2048) before escaping
 //	uintN         unsigned, below 10^N      N decimal digits                         N (1..20)
@@ -38,7 +39,8 @@
 //   - Injective: two different lists of values never give one key (but see shards below). The delimiter and an escape byte
 //     next to it are escaped inside values, so a value cannot forge structure: a tenant "a#ORDER#1" stays a tenant.
 //     [NewTemplate] refuses text in which the end of a field could not be told. The key codec is the exception: it takes
-//     over any key, structure included, so only give it keys that a template or the table produced, never input.
+//     over any key, structure included, so only give it keys that a template or the table produced, never input. A rest
+//     takes structure too, but only below the fields before it: [Overlap] tells which templates it shares keys with.
 //   - Ordered: for each codec, comparing encoded values as bytes gives the order of the values (the reverse for desc);
 //     strings, raw values and ids compare as bytes. Number and time values that do not fit are errors; nothing is
 //     widened, rounded or cut off.
@@ -72,7 +74,9 @@
 // The raw codec reproduces, byte for byte, keys that another program concatenated, with the scheme's delimiter and prefix set to
 // that program's. It is checked: a value with the delimiter in it, which would have read as two, is refused with
 // [ErrDelimiter]. The escape byte has no meaning in it. A delimiter of several bytes, "::", is its first byte, ':', spelled
-// out in the template, "A::{a:raw}::B"; values must not contain that byte. Numbers without leading zeros are strings here.
+// out in the template, "A::{a:raw}::B"; values must not contain that byte. Where the last value may contain it, as an
+// address in "DE#Berlin#Allee #5" does, it is a rest: "{country:raw}#{city:raw}#{address:rest}" gives it back whole, since no
+// raw value before it has a delimiter. Numbers without leading zeros are strings here.
 // Key attributes are strings: a table whose keys are numbers or binary cannot be described.
 //
 // # Shards

@@ -22,6 +22,22 @@ func ExampleWithDelimiter() {
 	// true keys: format "users/{user:raw}/orders/{no:raw}": field "user": delimiter not allowed: a raw value contains '/'
 }
 
+// What stands last may contain the delimiter, if nothing before it does.
+func ExampleTemplate_BeginsWith() {
+	place := keys.MustTemplate("{country:raw}#{city:raw}#{address:rest}", keys.WithLimit(keys.MaxSK))
+	key, err := place.Format("VE", "San Cristóbal", "Carrera 22 #8-35")
+	fmt.Println(key, err)
+	values, err := place.Parse(key)
+	fmt.Println(values[2], err)
+
+	san, err := place.BeginsWith("San ", "VE") // all cities of a country whose names begin so
+	fmt.Println(san.Contains(key), err)
+	// Output:
+	// VE#San Cristóbal#Carrera 22 #8-35 <nil>
+	// Carrera 22 #8-35 <nil>
+	// true <nil>
+}
+
 func ExampleScheme() {
 	scheme := keys.Scheme{PK: "PartitionKey", Prefix: "shop#"}
 	fmt.Println(scheme.Validate(), scheme.WithDefaults().SK)

@@ -45,7 +45,7 @@ func (f Field) Accepts(typ reflect.Type) bool {
 	switch c.kind {
 	case kindShard:
 		return true
-	case kindString, kindRaw, kindKey, kindID:
+	case kindString, kindRaw, kindRest, kindKey, kindID:
 		return k == kindString
 	case kindUint, kindInt:
 		return k == kindInt

@@ -42,6 +42,13 @@ func TestTemplatesReproduceKeysMadeByHand(t *testing.T) {
 		"no delimiter at the end of the prefix": {
 			keys.Scheme{Delimiter: '_', Prefix: "v2"}, "cust_{id:raw}", []any{"77"}, "v2cust_" + "77", []any{"7_7"},
 		},
+		"an address with the delimiter": {
+			keys.Scheme{},
+			"{country:raw}#{city:raw}#{address:rest}",
+			[]any{"VE", "San Cristóbal", "Carrera 22 #8-35"},
+			"VE" + "#" + "San Cristóbal" + "#" + "Carrera 22 #8-35",
+			[]any{"V#E", ""},
+		},
 		"an ISO time, a padded number": {
 			keys.Scheme{Delimiter: '|'},
 			"{at:time-ms}|{no:uint6}",

@@ -70,7 +70,7 @@ func FuzzEscapeOrder(f *testing.F) {
 
 // parseTemplates have every codec between them.
 var parseTemplates = []string{
-	"{a}#{b}", "A#{r:raw}#{a}", "{i:id2}{n:uint3}#{a}", "{n:uint20:desc}", "{n:int19}{b:bool:desc}", "{f:float:desc}", "{f:float}#{f:shard4}",
+	"{a}#{b}", "A#{r:raw}#{a}", "{a}#{r:raw}#{g:rest}", "{d:date}{g:rest}", "{i:id2}{n:uint3}#{a}", "{n:uint20:desc}", "{n:int19}{b:bool:desc}", "{f:float:desc}", "{f:float}#{f:shard4}",
 	"{t:time}", "{t:time-ms:desc}", "{t:time-s}{d:date}", "{a:shard16}#{a}", "{d:date:desc}#{d:shard3}",
 }
 
@@ -127,7 +127,7 @@ func FuzzTemplate(f *testing.F) {
 		for _, field := range tpl.Fields() {
 			var v any
 			switch name, _, _ := strings.Cut(field.Codec, ":"); {
-			case name == "string", name == "key", strings.HasPrefix(name, "shard"):
+			case name == "string", name == "key", name == "rest", strings.HasPrefix(name, "shard"):
 				v = value
 			case name == "raw":
 				v = strings.ReplaceAll(value, "#", "")

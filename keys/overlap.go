@@ -207,7 +207,7 @@ func (m *automaton) codec(c codec, esc escaper) {
 		free := bytesOf(string(rune(esc.delim))).not()
 		m.then(free)
 		m.edge(m.accept, free, m.accept)
-	case kindKey:
+	case kindRest, kindKey:
 		free := byteSet{}.not()
 		m.then(free)
 		m.edge(m.accept, free, m.accept)

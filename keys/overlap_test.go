@@ -29,6 +29,10 @@ func TestOverlap(t *testing.T) {
 		{"ORDER#{id:raw}", "ORDER#{id}#LINE#{no:uint4}", false},
 		{"ORDER#{id:raw}", "ORDER#x$", true},
 		{"ORDER#{id}", "ORDER#x$", false},
+		{"ORDER#{id:rest}", "ORDER#{id}#LINE#{no:uint4}", true},
+		{"ORDER#{id}#{r:rest}", "ORDER#{id:raw}", false},
+		{"ORDER#{r:rest}", "LINE#{r:rest}", false},
+		{"{a:raw}#{r:rest}", "{a:raw}", false},
 		{"ORDER#{id}", "ORDER#x$0", true},
 		{"{kind}#{id}", "ORDER#{id}", true},
 		{"{kind}#{id}", "{a}#{b}#{c}", false},
@@ -116,11 +120,11 @@ func TestOverlapOfLongTemplatesIsQuick(t *testing.T) {
 // A key that two templates both accept refutes a claim that they are disjoint. The keys are made to collide: they are
 // drawn from one template and offered to the other.
 func TestOverlapNeverDeniesACommonKey(t *testing.T) {
-	part := rapid.SampledFrom([]string{"A", "0", "1#", "#", "$0", "{{", "{s}#", "{r:raw}#", "{i:id1}", "{j:id2}", "{n:uint1}", "{m:int1}", "{b:bool}", "{d:date}", "{h:shard4}"})
+	part := rapid.SampledFrom([]string{"A", "0", "1#", "#", "$0", "{{", "{s}#", "{r:raw}#", "{g:rest}", "{i:id1}", "{j:id2}", "{n:uint1}", "{m:int1}", "{b:bool}", "{d:date}", "{h:shard4}"})
 	value := func(t *rapid.T, codec string) any {
 		text := rapid.SampledFrom([]string{"0", "1", "A", "#", "$", "{", "01", "A1", "$0", "#0", "10#"})
 		switch {
-		case codec == "string" || strings.HasPrefix(codec, "shard"):
+		case codec == "string" || codec == "rest" || strings.HasPrefix(codec, "shard"):
 			return text.Draw(t, "string")
 		case codec == "raw":
 			return strings.ReplaceAll(text.Draw(t, "raw"), "#", "0")

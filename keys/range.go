@@ -137,6 +137,37 @@ func (t *Template) Until(hi any, leading ...any) (Range, error) {
 	return Range{Lo: s.head, Hi: edge}, nil
 }
 
+// BeginsWith returns the range of all keys of t whose first fields have the leading values and whose next field is text that
+// begins with the given one: of string, raw, rest, key or idN. Unlike [Template.Prefix] it need not end where a value ends. The text
+// must not be empty ([ErrEmpty]); a field of another codec is [ErrType], and where a shard of a later field comes before it is
+// [ErrNoPrefix].
+func (t *Template) BeginsWith(text string, leading ...any) (Range, error) {
+	s, err := t.span("begins with", leading)
+	if err != nil {
+		return Range{}, err
+	}
+	c := s.part.codec
+	switch {
+	case c.kind > kindID:
+		err = fmt.Errorf("%w: values of codec %s are not text that has a beginning", ErrType, s.part.text)
+	case c.kind == kindID && len(text) > c.width:
+		err = fmt.Errorf("%w: %d bytes, want at most %d", ErrRange, len(text), c.width)
+	case c.kind == kindID:
+		c = codec{kind: kindString} // of fewer bytes
+	}
+	var prefix []byte
+	if err == nil {
+		prefix, err = c.append([]byte(s.head), text, t.esc)
+	}
+	if err == nil && len(prefix) > t.limit {
+		err = tooLong(len(prefix), t.limit)
+	}
+	if err != nil {
+		return Range{}, t.fail(s.op, s.part.field, err)
+	}
+	return PrefixRange(string(prefix)), nil
+}
+
 // head returns the text of the first n fields and all literal text before the next one, which is returned too.
 func (t *Template) head(op string, src source, n int) ([]byte, *part, error) {
 	head, stop, err := t.appendParts(op, nil, src, n, -1)

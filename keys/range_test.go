@@ -95,6 +95,83 @@ func TestPrefixAndRangeSelectByValue(t *testing.T) {
 	})
 }
 
+// BeginsWith selects exactly the keys whose next value begins with the text, wherever values have delimiters and escapes.
+func TestBeginsWithSelectsByTheBeginningOfAValue(t *testing.T) {
+	word := rapid.StringOfN(rapid.RuneFrom([]rune("#$01a é\U0010ffff")), 1, 4, -1)
+	for _, tc := range []struct {
+		text  string
+		delim byte
+		raw   bool
+		width int
+	}{
+		{text: "A#{a}#{b}#END", delim: '#'},
+		{text: "A#{a}#{b}", delim: '#'},
+		{text: "A/{a}/{b}/{c:uint2}", delim: '/'},
+		{text: "A|{a}|{b}", delim: '|'},
+		{text: "{a:raw}#{b:raw}#x", delim: '#', raw: true},
+		{text: "{a}#{b:rest}", delim: '#'},
+		{text: "{a}#{b:id4}x{c:uint2}", delim: '#', width: 4},
+	} {
+		tpl := keys.MustTemplate(tc.text, keys.WithDelimiter(tc.delim))
+		rapid.Check(t, func(t *rapid.T) {
+			draw := func(name string) string {
+				s := word.Draw(t, name)
+				if tc.raw {
+					s = strings.ReplaceAll(s, "#", "0")
+				}
+				return s
+			}
+			a, b, text := draw("a"), draw("b"), draw("text")
+			if tc.width > 0 {
+				b = (b + "0000")[:tc.width]
+				text = text[:1]
+				if !utf8.ValidString(b) || !utf8.ValidString(text) {
+					t.Skip("cut a rune")
+				}
+			}
+			if rapid.Bool().Draw(t, "begins") {
+				runes := []rune(b)
+				text = string(runes[:rapid.IntRange(1, len(runes)).Draw(t, "n")])
+			}
+			other := rapid.SampledFrom([]string{a, draw("other")}).Draw(t, "leading")
+			r, err := tpl.BeginsWith(text, other)
+			require.NoError(t, err)
+			key, err := tpl.Format(keys.Values{"a": a, "b": b, "c": 7})
+			require.NoError(t, err)
+			require.Equal(t, other == a && strings.HasPrefix(b, text), r.Contains(key), "%q in %q", key, r.Lo)
+		})
+	}
+}
+
+func TestBeginsWithRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		text    string
+		begin   string
+		leading []any
+		field   string
+		cause   error
+	}{
+		{"{a}#{b}", "", nil, "a", keys.ErrEmpty},
+		{"{a}#{b}", "\xff", nil, "a", keys.ErrInvalidUTF8},
+		{"{a}#{b}", "x", []any{"1", "2"}, "", keys.ErrCount},
+		{"{a}#{b}", "x", []any{keys.Values{"b": "2"}}, "a", keys.ErrMissing},
+		{"{a}#{b:raw}", "x#", []any{"1"}, "b", keys.ErrDelimiter},
+		{"{a:uint4}", "1", nil, "a", keys.ErrType},
+		{"{a:time-s}", "2024", nil, "a", keys.ErrType},
+		{"{a:id2}", "123", nil, "a", keys.ErrRange},
+		{"{a:shard4}#{a}", "x", nil, "a", keys.ErrNoPrefix},
+		{"{a}", strings.Repeat("#", 1025), nil, "a", keys.ErrTooLong},
+	} {
+		_, err := keys.MustTemplate(tc.text).BeginsWith(tc.begin, tc.leading...)
+		require.ErrorIs(t, err, tc.cause, tc.text)
+		var ke *keys.Error
+		require.ErrorAs(t, err, &ke)
+		assert.Equal(t, tc.field, ke.Field)
+	}
+	_, err := (*keys.Template)(nil).BeginsWith("x")
+	require.Error(t, err)
+}
+
 func TestPrefixRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		text   string

@@ -187,6 +187,43 @@ func TestPlanSaysWhyATableCannotBeAdopted(t *testing.T) {
 	}
 }
 
+// A global index may have several attributes in each role of its key. An Index cannot describe it, so it is left alone
+// unless the schema has an index of that name.
+func TestPlanNamesAllKeyAttributesOfAnIndex(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		name := existing(t, e, func(in *dynamodb.CreateTableInput) {
+			element := func(name string, role types.KeyType) types.KeySchemaElement {
+				return types.KeySchemaElement{AttributeName: &name, KeyType: role}
+			}
+			in.GlobalSecondaryIndexes[0].KeySchema = []types.KeySchemaElement{
+				element("customer", types.KeyTypeHash), element("PartKey", types.KeyTypeHash),
+				element("score", types.KeyTypeRange), element("placed", types.KeyTypeRange),
+			}
+		})
+		tbl, f := open(t, e, table.Schema{Name: name, Keys: existingKeys, NoTTL: true})
+		require.NoError(t, tbl.Ensure(t.Context()))
+		p, err := tbl.Plan(t.Context())
+		require.NoError(t, err)
+		assert.True(t, p.IsEmpty())
+		assert.Contains(t, p.Unchanged, "index by-score, which is not in the schema")
+		assert.Empty(t, changes(f))
+
+		// Neither the last attributes nor the first ones are the whole key.
+		for _, x := range []table.Index{
+			{Name: "by-score", PK: "PartKey", SK: "placed"},
+			{Name: "by-score", PK: "customer", SK: "score", SKType: table.Number},
+		} {
+			tbl, f = open(t, e, table.Schema{Name: name, Keys: existingKeys, NoTTL: true, Indexes: []table.Index{x}})
+			p, err = tbl.Plan(t.Context())
+			require.NoError(t, err)
+			require.Len(t, p.Refused, 1)
+			assert.Contains(t, p.Refused[0], "index is by-score (customer:S + PartKey:S, score:N + placed:S; all), the schema wants by-score (")
+			require.ErrorIs(t, tbl.Ensure(t.Context()), table.ErrSchema)
+			assert.Empty(t, changes(f))
+		}
+	})
+}
+
 // The billing mode of an existing table is nobody's business unless the schema asks for capacity.
 func TestEnsureLeavesTheBillingModeAlone(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {

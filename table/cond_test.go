@@ -171,6 +171,19 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 	})
 }
 
+func TestErrIsWhatWouldRefuseTheCondition(t *testing.T) {
+	a := table.Attr("a")
+	for _, good := range []table.Cond{{}, a.Equal(1), table.And(a.Exists(), table.Not(a.IsType("S")))} {
+		require.NoError(t, good.Err())
+	}
+	for _, bad := range []table.Cond{
+		table.Or(), table.Not(table.Cond{}), a.Equal(make(chan int)), table.Attr("").Exists(), a.In(), a.At(-1).Exists(),
+		table.InvalidOperand(table.ErrInvalid).Equal(1), table.And(a.Exists(), table.Attr("").Less(1)),
+	} {
+		require.ErrorIs(t, bad.Err(), table.ErrInvalid)
+	}
+}
+
 func TestShapeIsTheConditionWithoutItsValues(t *testing.T) {
 	a, b := table.Attr("a"), table.Attr("b")
 	same := [][2]table.Cond{

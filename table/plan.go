@@ -242,15 +242,12 @@ func (t *Table) compare(l live) Plan {
 	} else {
 		same("keys %s", have)
 	}
-	found := map[string]Index{}
+	found := map[string]string{} // names and descriptions
 	for _, g := range l.table.GlobalSecondaryIndexes {
-		x := liveIndex(g.IndexName, g.KeySchema, g.Projection, kinds)
-		found[x.Name] = x
+		found[aws.ToString(g.IndexName)] = liveIndex(g.IndexName, false, g.KeySchema, g.Projection, kinds)
 	}
 	for _, g := range l.table.LocalSecondaryIndexes {
-		x := liveIndex(g.IndexName, g.KeySchema, g.Projection, kinds)
-		x.Local = true
-		found[x.Name] = x
+		found[aws.ToString(g.IndexName)] = liveIndex(g.IndexName, true, g.KeySchema, g.Projection, kinds)
 	}
 	for _, x := range s.Indexes {
 		have, ok := found[x.Name]
@@ -263,8 +260,8 @@ func (t *Table) compare(l live) Plan {
 				continue
 			}
 			step(AddIndex, x.Name, "index %s", x.describe())
-		case have.describe() != x.describe():
-			refuse("index is %s, the schema wants %s: an index cannot be changed, only dropped and made anew", have.describe(), x.describe())
+		case have != x.describe():
+			refuse("index is %s, the schema wants %s: an index cannot be changed, only dropped and made anew", have, x.describe())
 		default:
 			same("index %s", x.Name)
 		}
@@ -407,17 +404,22 @@ func liveCapacity(d *types.TableDescription) *Capacity {
 
 // describe is an index in words; two are the same when their words are.
 func (x Index) describe() string {
+	return indexText(x.Name, x.Local, keyText(x.PK, x.PKType, x.SK, x.SKType), x.Include)
+}
+
+// indexText is an index in words; include is nil for one that holds all attributes.
+func indexText(name string, local bool, keys string, include []string) string {
 	kind := ""
-	if x.Local {
+	if local {
 		kind = "local "
 	}
 	holds := "all"
-	if x.Include != nil {
-		list := slices.Clone(x.Include)
+	if include != nil {
+		list := slices.Clone(include)
 		sort.Strings(list)
 		holds = strings.TrimSuffix("keys "+strings.Join(list, " "), " ")
 	}
-	return fmt.Sprintf("%s%s (%s; %s)", kind, x.Name, keyText(x.PK, x.PKType, x.SK, x.SKType), holds)
+	return fmt.Sprintf("%s%s (%s; %s)", kind, name, keys, holds)
 }
 
 func keyText(pk string, pkType AttributeType, sk string, skType AttributeType) string {
@@ -447,17 +449,24 @@ func liveKeys(schema []types.KeySchemaElement) (pk, sk string) {
 	return pk, sk
 }
 
+// liveKeyText names all key attributes; a global index may have several in a role, which no Index has.
 func liveKeyText(schema []types.KeySchemaElement, kinds map[string]AttributeType) string {
-	pk, sk := liveKeys(schema)
-	return keyText(pk, kinds[pk], sk, kinds[sk])
+	role := map[types.KeyType][]string{}
+	for _, k := range schema {
+		name := aws.ToString(k.AttributeName)
+		role[k.KeyType] = append(role[k.KeyType], keyText(name, kinds[name], "", ""))
+	}
+	text := strings.Join(role[types.KeyTypeHash], " + ")
+	if sk := role[types.KeyTypeRange]; len(sk) > 0 {
+		text += ", " + strings.Join(sk, " + ")
+	}
+	return text
 }
 
-func liveIndex(name *string, schema []types.KeySchemaElement, p *types.Projection, kinds map[string]AttributeType) Index {
-	x := Index{Name: aws.ToString(name)}
-	x.PK, x.SK = liveKeys(schema)
-	x.PKType, x.SKType = kinds[x.PK], kinds[x.SK]
+func liveIndex(name *string, local bool, schema []types.KeySchemaElement, p *types.Projection, kinds map[string]AttributeType) string {
+	var include []string
 	if p != nil && p.ProjectionType != types.ProjectionTypeAll {
-		x.Include = append([]string{}, p.NonKeyAttributes...)
+		include = append([]string{}, p.NonKeyAttributes...)
 	}
-	return x
+	return indexText(aws.ToString(name), local, liveKeyText(schema, kinds), include)
 }

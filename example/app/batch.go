@@ -52,9 +52,9 @@ func openBatch(ctx context.Context, s *store, locks *lock.Client, in *Input) (b 
 // finish marks the batch as done: the next start with the same input begins a
 // new one.
 func (b Batch) finish(ctx context.Context, s *store, at time.Time) error {
-	// Version 0 changes the row as it is: whoever else worked on the batch may
-	// have marked it already.
-	_, err := s.batches.Update(ctx, Batch{Input: b.Input, Seq: b.Seq}, entity.Set("finished", at.UTC()))
+	// The row as it is: another process that worked on the batch may have marked
+	// it already.
+	_, err := s.batches.AnyVersion().Update(ctx, Batch{Input: b.Input, Seq: b.Seq}, entity.Set("finished", at.UTC()))
 	return err
 }
 

@@ -25,6 +25,17 @@ const module = "github.com/mortise-go/mortise"
 // module's internal packages that have a rule below.
 var layers = []string{"internal/machine", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example/app"}
 
+// parts are packages that know of little: all that they may import of the module.
+var parts = map[string][]string{
+	"internal/toolkit":        {},
+	"lock/internal/attempt":   {"lock/internal/clock", "table"},
+	"lock/internal/clock":     {"internal/machine", "table"},
+	"lock/internal/lease":     {},
+	"lock/internal/lockrow":   {"internal/toolkit", "keys", "table"},
+	"lock/internal/session":   {"internal/machine", "internal/toolkit", "keys", "lock/internal/attempt", "lock/internal/clock", "table"},
+	"lock/internal/waitqueue": {"internal/machine", "keys", "table"},
+}
+
 // testSupport are packages outside _test files that exist for tests.
 var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/figure", "internal/race", "internal/repeat"}
 
@@ -113,6 +124,18 @@ func TestImportsPointDown(t *testing.T) {
 			}
 			if from, to := layer(name), layer(target); from >= 0 && to >= 0 {
 				assert.LessOrEqual(t, to, from, "%s imports %s, which is above it", name, target)
+			}
+		}
+	}
+}
+
+func TestPartsKnowOfLittle(t *testing.T) {
+	packages := ours(load(t))
+	for name, allowed := range parts {
+		require.Contains(t, packages, name)
+		for _, imported := range packages[name].Imports {
+			if target, ok := strings.CutPrefix(imported, module+"/"); ok {
+				assert.Contains(t, allowed, target, "%s imports %s", name, target)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // guardedPackages are those whose mutexes are looked at.
-var guardedPackages = []string{"lock"}
+var guardedPackages = []string{"lock", "lock/internal/clock", "lock/internal/next", "lock/internal/session", "lock/internal/waitqueue"}
 
 // While a mutex is held nothing is sent, logged, waited for or handed to the application:
 // whatever takes long there, or calls back, stops everybody else.
@@ -84,7 +84,7 @@ type listed struct {
 
 func exports(t *testing.T) map[string]listed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", module+"/lock")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", module+"/lock/...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -343,14 +343,17 @@ func normal(in any, a Answer) Answer {
 }
 
 func withoutIdentity(d map[string]any) {
-	for _, name := range []string{"CreationDateTime", "TableId", "ItemCount", "TableSizeBytes", "IndexSizeBytes", "TableArn", "IndexArn", "LastUpdateToPayPerRequestDateTime", "LastDecreaseDateTime", "LastIncreaseDateTime"} {
+	// DynamoDB Local never has a TableId or a WarmThroughput.
+	for _, name := range []string{"CreationDateTime", "TableId", "ItemCount", "TableSizeBytes", "IndexSizeBytes", "TableArn", "IndexArn", "LastUpdateToPayPerRequestDateTime", "LastDecreaseDateTime", "LastIncreaseDateTime", "WarmThroughput"} {
 		delete(d, name)
 	}
 	if _, index := d["IndexName"]; index {
 		// DynamoDB Local leaves out an on-demand index's zeros.
 		delete(d, "ProvisionedThroughput")
 	}
+	// The service sorts these two, DynamoDB Local leaves the order.
 	sortList(d["AttributeDefinitions"])
+	sortList(d["NonKeyAttributes"])
 	for _, v := range d {
 		switch v := v.(type) {
 		case map[string]any:
@@ -383,12 +386,12 @@ func sortForm(v any) string {
 
 // sortTies sorts runs of items with the same sort key, or all items if there
 // is none: an index does not order them.
-func sortTies(v any, key string) {
+func sortTies(v any, key []string) {
 	l, _ := v.([]any)
 	same := func(a, b any) bool {
 		ma, _ := a.(map[string]any)
 		mb, _ := b.(map[string]any)
-		return sortForm(ma[key]) == sortForm(mb[key])
+		return !slices.ContainsFunc(key, func(k string) bool { return sortForm(ma[k]) != sortForm(mb[k]) })
 	}
 	for from := 0; from < len(l); {
 		to := from + 1

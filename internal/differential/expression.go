@@ -291,6 +291,19 @@ func (b *builder) update() string {
 	return strings.Join(clauses, " ")
 }
 
+// ofExisting returns the condition of an update, with the further one that the item exists if the update only removes:
+// from an item that does not exist, DynamoDB Local makes one of the key alone, which the service does not do.
+func (b *builder) ofExisting(update, condition *string) *string {
+	if update == nil || strings.Contains(strings.ToUpper(*update), "SET ") || strings.Contains(strings.ToUpper(*update), "ADD ") {
+		return condition
+	}
+	exists := "attribute_exists(" + b.name(b.table.Hash.Name) + ")"
+	if condition != nil {
+		exists += " AND (" + *condition + ")"
+	}
+	return &exists
+}
+
 // attributeOf returns an attribute of one of the types, if possible one that
 // is not in seen; 5 % are of any type.
 func (b *builder) attributeOf(seen map[string]bool, of ...string) path {

@@ -162,6 +162,7 @@ func (g *Generator) update() any {
 		in.ConditionExpression = aws.String(b.condition(2))
 		in.ReturnValuesOnConditionCheckFailure = g.onFailure()
 	}
+	in.ConditionExpression = b.ofExisting(in.UpdateExpression, in.ConditionExpression)
 	in.ExpressionAttributeNames, in.ExpressionAttributeValues = b.names, b.values
 	return in
 }

@@ -95,3 +95,27 @@ func TestDifferencesWithOneCauseHaveOnePlace(t *testing.T) {
 	assert.Equal(t, d("a").Place(), d("b").Place())
 	assert.Contains(t, d("a").Place(), "CapacityUnits")
 }
+
+func TestIndexesOfSeveralKeyAttributesAreQueried(t *testing.T) {
+	g := New(1, 1, "t")
+	expressions, legacy := 0, 0
+	for range 20 {
+		several := map[string]bool{}
+		for _, tb := range g.Tables() {
+			for _, ix := range tb.Indexes {
+				several[tb.Name+ix.Name] = len(ix.Hash) > 1 || len(ix.Range) > 1
+			}
+		}
+		for range 500 {
+			if in, ok := g.Next().(*dynamodb.QueryInput); ok && in.IndexName != nil && several[*in.TableName+*in.IndexName] {
+				if in.KeyConditions != nil {
+					legacy++
+				} else {
+					expressions++
+				}
+			}
+		}
+	}
+	assert.Greater(t, expressions, 50)
+	assert.Greater(t, legacy, 20)
+}

@@ -1,6 +1,9 @@
 package differential
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -8,7 +11,7 @@ import (
 
 func (g *Generator) query() any {
 	t := g.table()
-	hash, sort := t.Hash, t.Range
+	keys := t.keys()
 	in := &dynamodb.QueryInput{
 		TableName:              aws.String(t.Name),
 		ReturnConsumedCapacity: g.capacity(),
@@ -16,17 +19,17 @@ func (g *Generator) query() any {
 	index := Index{Local: true}
 	if len(t.Indexes) > 0 && g.chance(0.55) {
 		index = pick(g.source, t.Indexes)
-		hash, sort = index.Hash, index.Range
+		keys = index.Keys
 		in.IndexName = aws.String(index.Name)
 	}
 	b := g.builder(t)
 	if g.chance(0.25) {
-		in.KeyConditions = g.legacyConditions(hash, sort)
+		in.KeyConditions = g.legacyConditions(keys)
 	} else {
-		in.KeyConditionExpression = aws.String(b.keyCondition(hash, sort))
+		in.KeyConditionExpression = aws.String(b.keyCondition(keys))
 	}
 	if g.chance(0.35) {
-		in.FilterExpression = aws.String(g.withoutKeys(b, hash, sort))
+		in.FilterExpression = aws.String(g.withoutKeys(b, keys))
 	}
 	g.selection(b, index, func(s types.Select, projection *string) { in.Select, in.ProjectionExpression = s, projection })
 	if g.chance(0.4) {
@@ -49,11 +52,11 @@ func (g *Generator) query() any {
 
 // withoutKeys returns a filter; one on key attributes is refused, so most
 // avoid them.
-func (g *Generator) withoutKeys(b *builder, hash, sort Key) string {
+func (g *Generator) withoutKeys(b *builder, keys Keys) string {
 	t := *b.table
 	t.Hash, t.Range = Key{"s", "S"}, Key{}
 	if g.chance(0.05) {
-		t.Hash, t.Range = hash, sort
+		t.Hash, t.Range = pick(g.source, keys.all()), pick(g.source, keys.all())
 	}
 	saved := b.table
 	b.table = &t
@@ -64,11 +67,9 @@ func (g *Generator) withoutKeys(b *builder, hash, sort Key) string {
 
 func (g *Generator) startKey(t *Table, index Index) map[string]types.AttributeValue {
 	start := g.key(t)
-	for _, k := range []Key{index.Hash, index.Range} {
-		if k.Name != "" && !g.chance(0.05) {
-			if _, have := start[k.Name]; !have {
-				start[k.Name] = g.keyValue(k.Type, false)
-			}
+	for _, k := range index.all() {
+		if _, have := start[k.Name]; !have && !g.chance(0.05) {
+			start[k.Name] = g.keyValue(k.Type, false)
 		}
 	}
 	return start
@@ -96,60 +97,87 @@ func (g *Generator) selection(b *builder, index Index, set func(types.Select, *s
 	}
 }
 
+// restrictions returns the key attributes that a query restricts, and how
+// many of them, from the first, by equality. A few break the rule that these
+// are all partition attributes and then sort attributes from the left.
+func (g *Generator) restrictions(keys Keys) (restricted []Key, equal int) {
+	restricted = slices.Clone(keys.Hash)
+	equal = len(restricted)
+	for _, k := range keys.Range {
+		if g.chance(0.35) {
+			break
+		}
+		restricted = append(restricted, k)
+		equal = len(restricted) - 1
+	}
+	if len(keys.all()) > 2 && g.chance(0.08) {
+		i := g.IntN(len(restricted))
+		if equal = min(equal, i); g.chance(0.5) && len(restricted) > 1 {
+			restricted = slices.Delete(restricted, i, i+1)
+		}
+	}
+	return restricted, equal
+}
+
 // keyCondition returns a key condition expression for a table or an index.
-func (b *builder) keyCondition(hash, sort Key) string {
+func (b *builder) keyCondition(keys Keys) string {
 	g := b.g
-	first := b.name(hash.Name) + pick(g.source, []string{" = ", "="}) + b.value(g.keyValue(hash.Type, true))
-	if g.chance(0.05) {
-		first = "(" + first + ")"
-	}
-	if sort.Name == "" || g.chance(0.35) {
-		return first
-	}
-	value := func() string { return b.value(g.keyValue(sort.Type, false)) }
-	name := b.name(sort.Name)
-	var second string
-	switch n := g.IntN(10); {
-	case n < 6:
-		second = name + pick(g.source, []string{" = ", " < ", " <= ", " > ", " >= "}) + value()
-	case n < 8:
-		second = name + " " + b.spell("BETWEEN") + " " + value() + " " + b.spell("AND") + " " + value()
-	default:
-		second = "begins_with(" + name + ", " + value() + ")"
+	restricted, equal := g.restrictions(keys)
+	parts := make([]string, len(restricted))
+	for i, k := range restricted {
+		if i < equal {
+			parts[i] = b.name(k.Name) + pick(g.source, []string{" = ", "="}) + b.value(g.keyValue(k.Type, slices.Contains(keys.Hash, k)))
+		} else {
+			parts[i] = b.sortCondition(k)
+		}
+		if g.chance(0.08) {
+			parts[i] = "(" + parts[i] + ")"
+		}
 	}
 	if g.chance(0.1) {
-		second = "(" + second + ")"
+		g.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 	}
-	if g.chance(0.1) {
-		first, second = second, first
-	}
-	whole := first + " " + b.spell("AND") + " " + second
-	if g.chance(0.05) {
+	whole := strings.Join(parts, " "+b.spell("AND")+" ")
+	if len(parts) > 1 && g.chance(0.05) {
 		whole = "(" + whole + ")"
 	}
 	return whole
 }
 
+// sortCondition returns a condition on the last restricted attribute.
+func (b *builder) sortCondition(k Key) string {
+	g := b.g
+	value := func() string { return b.value(g.keyValue(k.Type, false)) }
+	name := b.name(k.Name)
+	switch n := g.IntN(10); {
+	case n < 6:
+		return name + pick(g.source, []string{" = ", " < ", " <= ", " > ", " >= "}) + value()
+	case n < 8:
+		return name + " " + b.spell("BETWEEN") + " " + value() + " " + b.spell("AND") + " " + value()
+	}
+	return "begins_with(" + name + ", " + value() + ")"
+}
+
 // legacyConditions returns the older form of a key condition, which
 // guregu/dynamo sends.
-func (g *Generator) legacyConditions(hash, sort Key) map[string]types.Condition {
-	c := map[string]types.Condition{hash.Name: {
-		ComparisonOperator: types.ComparisonOperatorEq,
-		AttributeValueList: []types.AttributeValue{g.keyValue(hash.Type, true)},
-	}}
-	if sort.Name == "" || g.chance(0.35) {
-		return c
+func (g *Generator) legacyConditions(keys Keys) map[string]types.Condition {
+	restricted, equal := g.restrictions(keys)
+	all := map[string]types.Condition{}
+	for i, k := range restricted {
+		op := types.ComparisonOperatorEq
+		if i >= equal {
+			op = pick(g.source, []types.ComparisonOperator{
+				types.ComparisonOperatorEq, types.ComparisonOperatorLt, types.ComparisonOperatorLe, types.ComparisonOperatorGt,
+				types.ComparisonOperatorGe, types.ComparisonOperatorBetween, types.ComparisonOperatorBeginsWith,
+			})
+		}
+		values := []types.AttributeValue{g.keyValue(k.Type, slices.Contains(keys.Hash, k))}
+		if op == types.ComparisonOperatorBetween {
+			values = append(values, g.keyValue(k.Type, false))
+		}
+		all[k.Name] = types.Condition{ComparisonOperator: op, AttributeValueList: values}
 	}
-	op := pick(g.source, []types.ComparisonOperator{
-		types.ComparisonOperatorEq, types.ComparisonOperatorLt, types.ComparisonOperatorLe, types.ComparisonOperatorGt,
-		types.ComparisonOperatorGe, types.ComparisonOperatorBetween, types.ComparisonOperatorBeginsWith,
-	})
-	values := []types.AttributeValue{g.keyValue(sort.Type, false)}
-	if op == types.ComparisonOperatorBetween {
-		values = append(values, g.keyValue(sort.Type, false))
-	}
-	c[sort.Name] = types.Condition{ComparisonOperator: op, AttributeValueList: values}
-	return c
+	return all
 }
 
 func (g *Generator) scan() any {

@@ -2,6 +2,9 @@ package differential
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -11,12 +14,16 @@ import (
 // Key is a key attribute; an empty Name means that there is none.
 type Key struct{ Name, Type string }
 
+// Keys are the key attributes of an index, or of a table, which has at most
+// one in each role.
+type Keys struct{ Hash, Range []Key }
+
 // Index is a secondary index of a Table.
 type Index struct {
-	Name        string
-	Hash, Range Key
-	Local       bool
-	Projection  types.Projection
+	Keys
+	Name       string
+	Local      bool
+	Projection types.Projection
 }
 
 // Table is a table that generated requests use.
@@ -28,28 +35,36 @@ type Table struct {
 	Big bool
 }
 
+func (t *Table) keys() Keys {
+	k := Keys{Hash: []Key{t.Hash}}
+	if t.Range.Name != "" {
+		k.Range = []Key{t.Range}
+	}
+	return k
+}
+
 // Create returns the request that creates the table.
 func (t *Table) Create() *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
 		TableName:   aws.String(t.Name),
 		BillingMode: types.BillingModePayPerRequest,
-		KeySchema:   schema(t.Hash, t.Range),
+		KeySchema:   t.keys().schema(),
 	}
-	keys := []Key{t.Hash, t.Range}
+	keys := t.keys().all()
 	for _, ix := range t.Indexes {
-		keys = append(keys, ix.Hash, ix.Range)
+		keys = append(keys, ix.all()...)
 		projection := ix.Projection
 		if ix.Local {
 			in.LocalSecondaryIndexes = append(in.LocalSecondaryIndexes, types.LocalSecondaryIndex{
-				IndexName: aws.String(ix.Name), KeySchema: schema(ix.Hash, ix.Range), Projection: &projection,
+				IndexName: aws.String(ix.Name), KeySchema: ix.schema(), Projection: &projection,
 			})
 			continue
 		}
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
-			IndexName: aws.String(ix.Name), KeySchema: schema(ix.Hash, ix.Range), Projection: &projection,
+			IndexName: aws.String(ix.Name), KeySchema: ix.schema(), Projection: &projection,
 		})
 	}
-	seen := map[string]bool{"": true}
+	seen := map[string]bool{}
 	for _, k := range keys {
 		if !seen[k.Name] {
 			seen[k.Name] = true
@@ -61,17 +76,52 @@ func (t *Table) Create() *dynamodb.CreateTableInput {
 	return in
 }
 
-func schema(hash, sort Key) []types.KeySchemaElement {
-	s := []types.KeySchemaElement{{AttributeName: aws.String(hash.Name), KeyType: types.KeyTypeHash}}
-	if sort.Name != "" {
-		s = append(s, types.KeySchemaElement{AttributeName: aws.String(sort.Name), KeyType: types.KeyTypeRange})
+func (k Keys) all() []Key { return slices.Concat(k.Hash, k.Range) }
+
+func (k Keys) schema() []types.KeySchemaElement {
+	var s []types.KeySchemaElement
+	for _, h := range k.Hash {
+		s = append(s, types.KeySchemaElement{AttributeName: aws.String(h.Name), KeyType: types.KeyTypeHash})
+	}
+	for _, r := range k.Range {
+		s = append(s, types.KeySchemaElement{AttributeName: aws.String(r.Name), KeyType: types.KeyTypeRange})
 	}
 	return s
 }
 
-// indexRange returns the sort key of an index by its name; "" if it has none.
-func indexRange(name string) string {
-	return map[string]string{"gsi0": "gn", "gsi3": "pk", "gsi4": "gs", "lsi": "ls"}[name]
+// globals returns the keys of all global indexes that a table with the
+// partition key hash may have. That at place 5 is called gsi5.
+func globals(hash Key) []Keys {
+	gs, gn, ls := Key{"gs", "S"}, Key{"gn", "N"}, Key{"ls", "S"}
+	one := func(k ...Key) []Key { return k }
+	return []Keys{
+		{one(gs), one(gn)},
+		{one(gn), nil},
+		{one(gs), nil},
+		{one(gn), one(hash)},
+		{one(hash), one(gs)},
+		{one(gs, gn), nil},
+		{one(gs), one(gn, ls)},
+		{one(gn, hash), one(ls, gs)},
+		{one(hash), one(gs, gn, ls)},
+	}
+}
+
+// indexRange returns the names of the sort attributes of an index.
+func indexRange(name string) []string {
+	if name == "lsi" {
+		return []string{"ls"}
+	}
+	at, err := strconv.Atoi(strings.TrimPrefix(name, "gsi"))
+	all := globals(Key{Name: "pk"})
+	if err != nil || at >= len(all) {
+		return nil
+	}
+	var names []string
+	for _, k := range all[at].Range {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // newTables returns the tables of a round: one with a partition key only, and
@@ -93,18 +143,14 @@ func (g *Generator) newTables(prefix string) []*Table {
 			t.Range = Key{"sk", pick(g.source, scalar)}
 		}
 		if i == 2 || g.chance(0.5) {
-			gs, gn := Key{"gs", "S"}, Key{"gn", "N"}
-			// indexRange knows their sort keys.
-			all := []Index{{Hash: gs, Range: gn}, {Hash: gn}, {Hash: gs}, {Hash: gn, Range: t.Hash}, {Hash: t.Hash, Range: gs}}
+			all := globals(t.Hash)
 			for _, j := range g.Perm(len(all))[:g.between(1, 2)] {
-				ix := all[j]
-				ix.Name, ix.Projection = fmt.Sprintf("gsi%d", j), pick(g.source, projections)
-				t.Indexes = append(t.Indexes, ix)
+				t.Indexes = append(t.Indexes, Index{Keys: all[j], Name: fmt.Sprintf("gsi%d", j), Projection: pick(g.source, projections)})
 			}
 		}
 		if i > 0 && g.chance(0.6) {
 			t.Indexes = append(t.Indexes, Index{
-				Name: "lsi", Local: true, Hash: t.Hash, Range: Key{"ls", "S"}, Projection: pick(g.source, projections),
+				Keys: Keys{[]Key{t.Hash}, []Key{{"ls", "S"}}}, Name: "lsi", Local: true, Projection: pick(g.source, projections),
 			})
 		}
 		all = append(all, t)

@@ -138,7 +138,7 @@ func (g *Generator) action(t *Table, key map[string]types.AttributeValue) types.
 		} else {
 			up = aws.String(b.update())
 		}
-		update := &types.Update{TableName: name, Key: key, UpdateExpression: up, ConditionExpression: condition(0.3)}
+		update := &types.Update{TableName: name, Key: key, UpdateExpression: up, ConditionExpression: b.ofExisting(up, condition(0.3))}
 		if update.ConditionExpression != nil {
 			update.ReturnValuesOnConditionCheckFailure = g.onFailure()
 		}

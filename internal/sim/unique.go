@@ -107,10 +107,10 @@ func (r *uniques) write(ctx context.Context, x *Worker, accounts *entity.Entity[
 		_, err = accounts.Modify(ctx, a, change)
 		return "modify", err
 	case 3: // as the row is, whatever its version
-		_, err = accounts.Update(ctx, a, entity.Set("email", email), entity.Append("marks", []int64{mark}))
+		_, err = accounts.AnyVersion().Update(ctx, a, entity.Set("email", email), entity.Append("marks", []int64{mark}))
 		return "update", err
 	case 4:
-		return "delete", accounts.Delete(ctx, a)
+		return "delete", accounts.AnyVersion().Delete(ctx, a)
 	}
 	read, err := accounts.Get(ctx, a)
 	if err != nil {

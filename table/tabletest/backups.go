@@ -1,7 +1,16 @@
 package tabletest
 
-func describeContinuousBackups(c *call) ([]byte, error) {
+// backedUp returns the table of an operation on backups, which have an error of their own for one that is missing.
+func (c *call) backedUp() (*table, error) {
 	t, err := c.table(&c.in)
+	if err != nil && c.in.err == nil {
+		return nil, fail(codeNoTable, "Table not found: %s", tableOfARN(c.in.text("TableName")))
+	}
+	return t, err
+}
+
+func describeContinuousBackups(c *call) ([]byte, error) {
+	t, err := c.backedUp()
 	if err != nil {
 		return nil, err
 	}
@@ -9,12 +18,9 @@ func describeContinuousBackups(c *call) ([]byte, error) {
 }
 
 func updateContinuousBackups(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
+	t, err := c.backedUp()
 	if err != nil {
 		return nil, err
-	}
-	if !c.in.has("PointInTimeRecoverySpecification") {
-		return nil, errNull("pointInTimeRecoverySpecification")
 	}
 	f := c.in.sub("PointInTimeRecoverySpecification")
 	enable := f.flag("PointInTimeRecoveryEnabled")

@@ -35,7 +35,7 @@ func batchGetItem(c *call) ([]byte, error) {
 		return nil, c.in.err
 	}
 	if len(members) == 0 {
-		return nil, invalid("BatchGetItem must have some requests set")
+		return nil, errNothing(c.op)
 	}
 	parts, err := c.readBatchGet(members)
 	if err != nil {
@@ -94,79 +94,63 @@ func unprocessedGet(o *object, n *jsontree.Node, keys []*jsontree.Node) {
 	}
 }
 
+// readBatchGet reads all tables' parts of the request, and then looks for the tables.
 func (c *call) readBatchGet(members []jsontree.Member) ([]*batchPart, error) {
 	total := 0
+	parts := make([]*batchPart, len(members))
 	for i := range members {
-		f := fields{n: &members[i].Value}
-		n := len(f.items("Keys"))
-		if f.err != nil {
-			return nil, f.err
+		p, err := readBatchPart(&members[i])
+		if err != nil {
+			return nil, err
 		}
-		if n == 0 {
-			return nil, invalid("The list of keys in RequestItems for BatchGetItem is required: %s has empty list", members[i].Name)
-		}
-		total += n
+		parts[i] = p
+		total += len(p.gets)
 	}
 	if total > maxBatchGet {
 		return nil, invalid("Too many items requested for the BatchGetItem call")
 	}
 	seen := map[placed]bool{}
-	var parts []*batchPart
-	for i := range members {
-		p, err := c.readBatchPart(&members[i], seen)
-		if err != nil {
+	for _, p := range parts {
+		var err error
+		if p.t, err = c.lookup(p.name); err != nil {
 			return nil, err
 		}
-		parts = append(parts, p)
+		for _, g := range p.gets {
+			if err := g.locate(c, p.t); err != nil {
+				return nil, err
+			}
+			if seen[placed{p.t, g.place}] {
+				return nil, errDuplicateKeys()
+			}
+			seen[placed{p.t, g.place}] = true
+		}
 	}
 	return parts, nil
 }
 
-func (c *call) readBatchPart(m *jsontree.Member, seen map[placed]bool) (*batchPart, error) {
-	t, err := c.lookup(m.Name)
-	if err != nil {
-		return nil, err
-	}
+func readBatchPart(m *jsontree.Member) (*batchPart, error) {
 	f := fields{n: &m.Value}
 	if err := refuseMixed(&f, []string{"AttributesToGet"}, []string{"ProjectionExpression"}); err != nil {
 		return nil, err
 	}
-	env, err := expressions(&f, "ProjectionExpression")
+	proj, err := readProjecting(&f)
 	if err != nil {
 		return nil, err
 	}
-	proj, err := readProjection(&f, env)
-	if err != nil {
-		return nil, err
-	}
-	if err := env.Unused(); err != nil {
-		return nil, err
-	}
-	if proj != nil {
-		if err := t.checkScalars(proj); err != nil {
-			return nil, err
-		}
-	}
-	p := &batchPart{t: t, name: m.Name, node: &m.Value, cons: f.flag("ConsistentRead")}
+	p := &batchPart{name: m.Name, node: &m.Value, cons: f.flag("ConsistentRead")}
 	keys := f.items("Keys")
+	seen := map[string]bool{}
 	for j := range keys {
 		key, err := attr.DecodeItem(&keys[j])
 		if err != nil {
 			return nil, err
 		}
-		if len(key) == 0 {
-			return nil, invalid("The list of keys in RequestItems for BatchGetItem may not contain null or empty values: %s has one or more empty keys", m.Name)
-		}
-		if err := t.keys.checkKey(key); err != nil {
-			return nil, err
-		}
-		g := &get{key: key, place: t.keys.place(key), proj: proj}
-		if seen[placed{t, g.place}] {
+		text := string(key.Append(nil))
+		if seen[text] {
 			return nil, errDuplicateKeys()
 		}
-		seen[placed{t, g.place}] = true
-		c.touch(t, touchedKey{t.name, key})
-		p.gets = append(p.gets, g)
+		seen[text] = true
+		p.gets = append(p.gets, &get{key: key, proj: proj})
 		p.raw = append(p.raw, &keys[j])
 	}
 	return p, f.err
@@ -184,7 +168,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 		return nil, c.in.err
 	}
 	if len(members) == 0 {
-		return nil, invalid("BatchWriteItem cannot have a null or no requests set")
+		return nil, errNothing(c.op)
 	}
 	writes, err := c.readBatchWrite(members)
 	if err != nil {
@@ -227,38 +211,43 @@ func batchWriteItem(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
+// readBatchWrite reads all requests, and then looks for the tables.
 func (c *call) readBatchWrite(members []jsontree.Member) ([]batchWrite, error) {
 	total, size := 0, 0
+	var out []batchWrite
 	for i := range members {
-		n := &members[i].Value
-		if n.Kind != jsontree.Array || len(n.Items) == 0 {
-			return nil, invalid("The batch write request list for a table cannot be null or empty: %s", members[i].Name)
+		items := members[i].Value.Items
+		for j := range items {
+			w, err := readBatchRequest(&items[j])
+			if err != nil {
+				return nil, err
+			}
+			if p, ok := w.change.(putting); ok {
+				size += p.item.Size()
+			}
+			out = append(out, batchWrite{w: w, name: members[i].Name, node: &items[j]})
 		}
-		total += len(n.Items)
+		total += len(items)
 	}
 	if total > maxBatchWrite {
 		return nil, invalid("Too many items requested for the BatchWriteItem call")
 	}
 	seen := map[placed]bool{}
-	var out []batchWrite
-	for i := range members {
-		t, err := c.lookup(members[i].Name)
-		if err != nil {
+	for _, b := range out {
+		var err error
+		if b.w.t, err = c.lookup(b.name); err != nil {
 			return nil, err
 		}
-		items := members[i].Value.Items
-		for j := range items {
-			w, bytes, err := c.readBatchRequest(t, &items[j])
-			if err != nil {
-				return nil, err
+		if err := b.w.locate(c); err != nil {
+			if api := asAPI(err); api.mismatch && b.w.t.keys.fails(b.w.given) {
+				return nil, mismatch(keyMismatch)
 			}
-			if seen[placed{t, w.place}] {
-				return nil, errDuplicateKeys()
-			}
-			seen[placed{t, w.place}] = true
-			size += bytes
-			out = append(out, batchWrite{w: w, name: members[i].Name, node: &items[j]})
+			return nil, err
 		}
+		if seen[placed{b.w.t, b.w.place}] {
+			return nil, errDuplicateKeys()
+		}
+		seen[placed{b.w.t, b.w.place}] = true
 	}
 	if size > maxBatchBytes {
 		return nil, invalid("Item collection size in the request exceeds 16 MB")
@@ -266,27 +255,24 @@ func (c *call) readBatchWrite(members []jsontree.Member) ([]batchWrite, error) {
 	return out, nil
 }
 
-func (c *call) readBatchRequest(t *table, n *jsontree.Node) (*write, int, error) {
+func readBatchRequest(n *jsontree.Node) (*write, error) {
 	f := fields{n: n}
 	put, del := f.sub("PutRequest"), f.sub("DeleteRequest")
 	if f.err != nil {
-		return nil, 0, f.err
+		return nil, f.err
 	}
 	if put.n.IsNull() == del.n.IsNull() {
-		return nil, 0, invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+		return nil, invalid("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	}
-	if !put.n.IsNull() {
-		item, err := attr.DecodeItem(put.n.Get("Item"))
-		if err != nil {
-			return nil, 0, err
-		}
-		if err := t.checkPut(item); err != nil {
-			return nil, 0, err
-		}
-		w := &write{t: t, key: t.keys.extract(item), place: t.keys.place(item), change: putting{item}}
-		c.touch(t, touchedKey{t.name, w.key})
-		return w, item.Size(), nil
+	w := &write{change: deleting{}}
+	var err error
+	if put.n.IsNull() {
+		w.given, err = attr.DecodeItem(del.n.Get("Key"))
+		return w, err
 	}
-	w := &write{t: t, change: deleting{}}
-	return w, 0, w.readPlace(c, &del)
+	if w.given, err = attr.DecodeItem(put.n.Get("Item")); err != nil {
+		return nil, err
+	}
+	w.change = putting{w.given}
+	return w, checkItemSize(w.given)
 }

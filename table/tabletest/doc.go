@@ -16,8 +16,13 @@
 //
 // CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive, PutItem,
 // GetItem, UpdateItem, DeleteItem, Query, Scan, BatchGetItem, BatchWriteItem, TransactWriteItems, TransactGetItems,
-// TagResource, UntagResource, ListTagsOfResource, DescribeContinuousBackups and UpdateContinuousBackups. Every other
-// operation answers UnknownOperationException.
+// TagResource, UntagResource, ListTagsOfResource, DescribeContinuousBackups and UpdateContinuousBackups.
+//
+// Every other operation answers UnknownOperationException, as the service answers an operation that it does not have.
+// That includes PartiQL (ExecuteStatement, BatchExecuteStatement, ExecuteTransaction) and DynamoDB Streams (ListStreams,
+// DescribeStream, GetShardIterator, GetRecords): a table can have a stream, but no operation reads it.
+//
+// Global indexes may have up to four partition key and four sort key attributes.
 //
 // Condition, filter, projection, key-condition and update expressions are complete, and so are the older parameters
 // that they replaced (KeyConditions, QueryFilter, ScanFilter, Expected, AttributeUpdates, AttributesToGet).
@@ -25,7 +30,7 @@
 // # Guarantees
 //
 //   - Each request is atomic, batches included. A TransactWriteItems applies all of its actions or none.
-//   - Errors have the service's types and DynamoDB Local's messages; transactions report one reason for each action.
+//   - Errors have the service's types and messages; transactions report one reason for each action.
 //   - Consumed capacity is counted as the service does: sizes rounded up to 1 KB and 4 KB, eventually consistent reads
 //     half, transactions double, indexes only where what they hold changed, and refused conditional writes, too.
 //   - The same requests in the same order give the same answers, page boundaries included.
@@ -33,11 +38,13 @@
 //
 // # Known simplifications
 //
-//   - Tables and indexes are ACTIVE as soon as the request that makes them returns, and a global index shows a write at
-//     once. [StaleRead] gives older answers where a test wants them.
+//   - Tables and indexes are ACTIVE as soon as the request that makes or changes them returns, although its answer has
+//     the status CREATING or UPDATING. Global indexes, tags and the item counts of descriptions show a change at once.
+//     [StaleRead] gives older answers to reads where a test wants them.
 //   - Requests never overlap, so a transaction meets another one only through [TransactionConflict], or through a
 //     [Delay] that holds its items.
-//   - There is no throttling but [Throttle], no stream to read, and no backup beside [Engine.Snapshot].
+//   - There is no throttling but [Throttle], no quota of an account, no limit to how often a table is changed, and no
+//     backup beside [Engine.Snapshot].
 //   - A Scan returns partitions in the order of the engine's own hash, and index rows with equal keys in the order of
 //     their primary keys. The service promises no order for either.
 //
@@ -52,7 +59,15 @@
 //     Scan of an index what the index holds.
 //   - ItemCollectionMetrics are reported for tables with local indexes.
 //   - AttributeUpdates without an Action puts the value.
-//   - CreateTable answers with the status CREATING.
+//   - CreateTable and UpdateTable answer with the status CREATING or UPDATING, and descriptions have all members.
+//   - Tables have tags, table classes, encryption settings, warm throughput and limits of on-demand throughput.
+//   - UpdateTable refuses changes that have to be made one at a time.
+//   - The total size of an index's key attributes is checked in updates, too, and an index that is added to a table leaves
+//     out items whose keys are too long or of another type.
+//   - Errors carry a checksum (X-Amz-Crc32), too.
+//   - All that is wrong with the members of a request is named in one error, before the table is looked for.
+//   - A Scan rounds up what it reads in each physical partition, of which a new on-demand table has four.
+//   - An update that only removes makes no item.
 //   - What is not well-formed is a SerializationException, not an internal failure, and no type is coerced.
 //
 // # Faults

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
+	"github.com/mortise-go/mortise/table/tabletest/internal/shape"
 )
 
 // Engine is one in-process DynamoDB: tables, a clock, a request log and faults. Its methods may be called from many
 // goroutines; each request is atomic.
 type Engine struct {
-	now func() time.Time
+	now   func() time.Time
+	model map[string]*shape.Shape // of requests, by operation
 
 	mu     sync.Mutex // short critical sections only: never held across a delay or I/O
 	tables map[string]*table
@@ -57,7 +59,7 @@ func New(t testing.TB, opts ...Option) *Engine {
 
 // NewEngine returns an engine for use outside tests. Close it if Listen was called.
 func NewEngine(opts ...Option) *Engine {
-	e := &Engine{now: time.Now, tables: map[string]*table{}, tokens: map[string]*pastTransaction{}}
+	e := &Engine{now: time.Now, model: model(), tables: map[string]*table{}, tokens: map[string]*pastTransaction{}}
 	for _, o := range opts {
 		o(e)
 	}
@@ -193,11 +195,13 @@ func (e *Engine) execute(in *incoming) *answer {
 	case in.has(TransactionInProgress) != nil:
 		err = fail(codeInProgress, "The transaction with the given request token is already in progress")
 	case h == nil:
-		err = fail(codeUnknown, "An unknown operation was requested.")
+		err = fail(codeUnknown, "")
 	case in.parseErr != nil || in.root.Kind != jsontree.Object:
-		err = fail(codeSerialization, "The request body could not be read as a JSON object.")
+		err = errSerialization()
 	default:
-		a.body, err = h(c)
+		if err = c.checkShape(); err == nil {
+			a.body, err = h(c)
+		}
 	}
 	code := ""
 	if err != nil {

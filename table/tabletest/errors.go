@@ -15,6 +15,7 @@ const (
 	codeSerialization  = "SerializationException"
 	codeUnknown        = "UnknownOperationException"
 	codeNotFound       = "ResourceNotFoundException"
+	codeNoTable        = "TableNotFoundException"
 	codeInUse          = "ResourceInUseException"
 	codeLimit          = "LimitExceededException"
 	codeCondition      = "ConditionalCheckFailedException"
@@ -23,6 +24,7 @@ const (
 	codeMismatch       = "IdempotentParameterMismatchException"
 	codeThrottled      = "ProvisionedThroughputExceededException"
 	codeInternal       = "InternalServerError"
+	codeFailure        = "InternalFailure"
 	codeExpired        = "ExpiredTokenException"
 	codeInProgress     = "TransactionInProgressException"
 	serviceNamespace   = "com.amazonaws.dynamodb.v20120810#"
@@ -68,12 +70,22 @@ func parameter(format string, args ...any) *apiError {
 	return invalid("One or more parameter values were invalid: "+format, args...)
 }
 
-func errMissingTable() *apiError {
-	return fail(codeNotFound, "Cannot do operations on a non-existent table")
+func errMissingTable() *apiError { return fail(codeNotFound, "Requested resource not found") }
+
+// errNoSuchTable is what the operations on tables themselves answer.
+func errNoSuchTable(name string) *apiError {
+	return fail(codeNotFound, "Requested resource not found: Table: %s not found", name)
 }
 
 func errInternal() *apiError {
 	e := fail(codeInternal, "The request processing has failed because of an unknown error, exception or failure.")
+	e.status = http.StatusInternalServerError
+	return e
+}
+
+// errFailure is how the service fails on some requests, each time and without a message.
+func errFailure() *apiError {
+	e := fail(codeFailure, "")
 	e.status = http.StatusInternalServerError
 	return e
 }
@@ -108,7 +120,7 @@ func (e *apiError) namespace() string {
 	switch e.code {
 	case codeValidation:
 		return validateNamespace
-	case codeSerialization, codeUnknown, codeExpired:
+	case codeSerialization, codeUnknown, codeExpired, codeFailure:
 		return transportNamespace
 	}
 	return serviceNamespace
@@ -118,9 +130,11 @@ func (e *apiError) namespace() string {
 func (e *apiError) body() []byte {
 	o := newObject()
 	o.text("__type", e.namespace()+e.code)
-	if e.code == codeCanceled {
+	switch {
+	case e.message == "":
+	case e.code == codeCanceled, e.code == codeSerialization:
 		o.text("Message", e.message)
-	} else {
+	default:
 		o.text("message", e.message)
 	}
 	if e.item != nil {

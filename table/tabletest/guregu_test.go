@@ -6,6 +6,8 @@ import (
 
 	"github.com/guregu/dynamo/v2"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // guregu/dynamo sends the older KeyConditions beside expressions; its reads and writes work as they are.
@@ -40,4 +42,32 @@ func TestGureguQueries(t *testing.T) {
 	require.Equal(t, 11, one.N)
 	require.ErrorIs(t, tbl.Get("pk", "zz").Range("sk", dynamo.Equal, "q").One(t.Context(), &one), dynamo.ErrNotFound)
 	require.NoError(t, tbl.Delete("pk", "a").Range("sk", "k0").Run(t.Context()))
+}
+
+// guregu/dynamo makes indexes of several key attributes, and its own tests begin with one.
+func TestGureguIndexOfSeveralAttributes(t *testing.T) {
+	db := dynamo.NewFromIface(tabletest.New(t).Client())
+	type message struct {
+		User int    `dynamo:"user,hash"`
+		Sent string `dynamo:"sent,range"`
+		Text string `dynamo:"text"`
+	}
+	require.NoError(t, db.CreateTable("messages", message{}).OnDemand(true).Index(dynamo.Index{
+		Name:           "by-text",
+		HashKeys:       []dynamo.KeySchema{{Key: "user", Type: dynamo.NumberType}},
+		RangeKeys:      []dynamo.KeySchema{{Key: "text", Type: dynamo.StringType}, {Key: "sent", Type: dynamo.StringType}},
+		ProjectionType: dynamo.AllProjection,
+	}).Wait(t.Context()))
+	tbl := db.Table("messages")
+	for i := range 6 {
+		require.NoError(t, tbl.Put(message{7, fmt.Sprint("2026-11-0", i), []string{"first", "second"}[i%2]}).Run(t.Context()))
+	}
+	of := map[string]any{"user": 7, "text": "second"}
+	var out []message
+	key, err := tbl.GetComposite(of).Range("sent", dynamo.Greater, "2026-11-01").Index("by-text").SearchLimit(1).AllWithLastEvaluatedKey(t.Context(), &out)
+	require.NoError(t, err)
+	require.Equal(t, []message{{7, "2026-11-03", "second"}}, out)
+	out = nil
+	require.NoError(t, tbl.GetComposite(of).Index("by-text").StartFrom(key).All(t.Context(), &out))
+	require.Equal(t, []message{{7, "2026-11-05", "second"}}, out)
 }

@@ -2,8 +2,11 @@ package tabletest
 
 import (
 	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"net/http"
@@ -19,8 +22,8 @@ const (
 	targetPrefix      = "DynamoDB_20120810."
 	contentType       = "application/x-amz-json-1.0"
 	readHeaderTimeout = 10 * time.Second
-	// maxBody bounds a request: a full BatchWriteItem has 16 MB of data, more in base64 and JSON.
-	maxBody = 64 << 20
+	// maxBody is the largest request that the service takes, after decompression.
+	maxBody = 16 << 20
 
 	// Region is the region of Config, and of the ARNs that the engine gives out.
 	Region = "us-east-1"
@@ -46,8 +49,12 @@ func operation(h http.Header) string {
 // ServeHTTP speaks DynamoDB's JSON protocol (DynamoDB_20120810, JSON 1.0). A request or reply that a fault drops closes
 // the connection.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(r.Body, r.ContentLength)
-	if err != nil {
+	body, err := readBody(r)
+	switch {
+	case errors.Is(err, errTooBig):
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
 		http.Error(w, "request body could not be read", http.StatusBadRequest)
 		return
 	}
@@ -72,15 +79,20 @@ func abort(w http.ResponseWriter) {
 	_ = conn.Close() // there is nobody to tell
 }
 
-func readBody(r io.Reader, length int64) ([]byte, error) {
-	if length > maxBody {
+// readBody reads a request's body, which SDKs compress if it is large.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.ContentLength > maxBody {
 		return nil, errTooBig
 	}
 	var b bytes.Buffer
-	if length > 0 {
-		b.Grow(int(length) + bytes.MinRead)
+	if r.ContentLength > 0 {
+		b.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
-	n, err := b.ReadFrom(io.LimitReader(r, maxBody+1))
+	body, err := decompressed(r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := b.ReadFrom(io.LimitReader(body, maxBody+1))
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +102,24 @@ func readBody(r io.Reader, length int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+func decompressed(r *http.Request) (io.Reader, error) {
+	switch r.Header.Get("Content-Encoding") {
+	case "gzip":
+		return gzip.NewReader(r.Body)
+	case "deflate":
+		return zlib.NewReader(r.Body)
+	}
+	return r.Body, nil
+}
+
 func (a *answer) header() http.Header {
 	return http.Header{
 		"Content-Type":     {contentType},
 		"Content-Length":   {strconv.Itoa(len(a.body))},
 		"Date":             {a.date.UTC().Format(http.TimeFormat)},
 		"X-Amzn-Requestid": {fmt.Sprintf("%032X", a.id)},
+		// The SDK checks it, and logs a warning about every answer that lacks it.
+		"X-Amz-Crc32": {strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10)},
 	}
 }
 
@@ -110,8 +134,11 @@ func (c client) Do(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
-		body, err = readBody(r.Body, r.ContentLength)
+		body, err = readBody(r)
 		closeErr := r.Body.Close()
+		if errors.Is(err, errTooBig) {
+			return response(r, &answer{status: http.StatusRequestEntityTooLarge, date: c.e.now()}), nil
+		}
 		if err = errors.Join(err, closeErr); err != nil {
 			return nil, err
 		}
@@ -120,6 +147,10 @@ func (c client) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	return response(r, a), nil
+}
+
+func response(r *http.Request, a *answer) *http.Response {
 	return &http.Response{
 		Status:        strconv.Itoa(a.status) + " " + http.StatusText(a.status),
 		StatusCode:    a.status,
@@ -130,7 +161,7 @@ func (c client) Do(r *http.Request) (*http.Response, error) {
 		Body:          io.NopCloser(bytes.NewReader(a.body)),
 		ContentLength: int64(len(a.body)),
 		Request:       r,
-	}, nil
+	}
 }
 
 // HTTPClient returns a client that calls the engine directly. It opens no socket, starts no goroutine, and honours the

@@ -1,6 +1,7 @@
 package tabletest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
@@ -20,8 +21,9 @@ type index struct {
 	keys       keySchema
 	projection string
 	include    []string // as given: the order is reported back
-	throughput throughput
 	rows       rows
+
+	provision // of a global index
 }
 
 // covers reports whether the index holds the attribute.
@@ -29,13 +31,17 @@ func (x *index) covers(base keySchema, name string) bool {
 	return x.projection == projectAll || base.has(name) || x.keys.has(name) || slices.Contains(x.include, name)
 }
 
-// entry returns the row that the index holds for an item, or nil.
+// entry returns the row that the index holds for an item, or nil. Items that were there before a global index was made
+// may have attributes that are no keys for it.
 func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
 	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]
-		if !ok || v.Kind != a.kind {
+		if !ok || v.Kind != a.kind || emptyNoun(v) != "" {
 			return nil
 		}
+	}
+	if sizeOf(x.keys.hash(), item) > maxHashKey || sizeOf(x.keys.sort(), item) > maxSortKey {
+		return nil
 	}
 	k := x.keys.place(item)
 	k.tie = primary.asTie()
@@ -83,27 +89,38 @@ func (x *index) update(base keySchema, primary rowKey, before, after attr.Item) 
 
 // checkItem validates the index's key attributes where an item has them.
 func (x *index) checkItem(item attr.Item) error {
-	for i, a := range x.keys.attrs() {
+	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]
 		if !ok {
 			continue
 		}
 		if v.Kind != a.kind {
-			if !v.Kind.Comparable() {
-				return invalid("Invalid attribute value type")
+			return mismatch(fmt.Sprintf("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", a.name, a.kind, v.Kind, x.name))
+		}
+		if err := x.checkEmpty(a, v); err != nil {
+			return err
+		}
+		if v.Size() > x.maxKey(a) {
+			if x.maxKey(a) == maxHashKey {
+				return mismatch(hashTooLong)
 			}
-			return mismatch("One or more parameter values were invalid: Type mismatch for Index Key")
-		}
-		if noun := emptyNoun(v); noun != "" {
-			return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", noun, x.name, a.name)
-		}
-		limit := maxHashKey
-		if i > 0 {
-			limit = maxSortKey
-		}
-		if v.Size() > limit {
-			return mismatch("One or more parameter values were invalid: Size limit exceeded")
+			return mismatch(sortTooLong)
 		}
 	}
+	return x.checkAggregate(item)
+}
+
+func (x *index) checkEmpty(a keyAttr, v *attr.Value) error {
+	if noun := emptyNoun(v); noun != "" {
+		return invalid("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", noun, x.name, a.name)
+	}
 	return nil
+}
+
+// maxKey is the largest size of a value of one of the index's key attributes.
+func (x *index) maxKey(a keyAttr) int {
+	if named(x.keys.sort(), a.name) {
+		return maxSortKey
+	}
+	return maxHashKey
 }

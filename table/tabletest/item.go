@@ -14,26 +14,27 @@ const (
 	returnUpdatedNew = "UPDATED_NEW"
 )
 
-func putItem(c *call) ([]byte, error) {
-	return c.writeItem((*call).readPut, returnNone, returnAllOld)
-}
-
-func deleteItem(c *call) ([]byte, error) {
-	return c.writeItem((*call).readDelete, returnNone, returnAllOld)
-}
-
-func updateItem(c *call) ([]byte, error) {
-	return c.writeItem((*call).readUpdate, returnNone, returnAllOld, returnAllNew, returnUpdatedOld, returnUpdatedNew)
-}
+func putItem(c *call) ([]byte, error)    { return c.writeItem((*call).readPut) }
+func deleteItem(c *call) ([]byte, error) { return c.writeItem((*call).readDelete) }
+func updateItem(c *call) ([]byte, error) { return c.writeItem((*call).readUpdate) }
 
 // writeItem is what the three single writes have in common.
-func (c *call) writeItem(read func(*call, *fields) (*write, error), returns ...string) ([]byte, error) {
-	returnValues, ok := oneOf(c.in.text("ReturnValues"), returns...)
-	if !ok {
-		return nil, invalid("Return values set to invalid value")
-	}
+func (c *call) writeItem(read func(*call, *fields) (*write, error)) ([]byte, error) {
 	w, err := read(c, &c.in)
 	if err != nil {
+		return nil, err
+	}
+	returnValues := c.in.text("ReturnValues")
+	if c.op != "UpdateItem" && returnValues != "" && returnValues != returnNone && returnValues != returnAllOld {
+		return nil, invalid("ReturnValues can only be ALL_OLD or NONE")
+	}
+	if w.t, err = c.table(&c.in); err != nil {
+		return nil, err
+	}
+	if err := w.locate(c); err != nil {
+		return nil, err
+	}
+	if err := w.checkCondition(); err != nil {
 		return nil, err
 	}
 	if err := c.refuseConflict(w); err != nil {
@@ -63,7 +64,7 @@ func (w *write) returned(what string) attr.Item {
 	case returnUpdatedOld:
 		return updated(w.beforeItem(), w.change.targets())
 	case returnUpdatedNew:
-		return updated(w.after, w.change.written())
+		return updated(w.after, w.change.targets())
 	}
 	return nil
 }
@@ -80,12 +81,15 @@ func updated(item attr.Item, paths []expr.Path) attr.Item {
 }
 
 func getItem(c *call) ([]byte, error) {
+	g, err := c.readGet(&c.in)
+	if err != nil {
+		return nil, err
+	}
 	t, err := c.table(&c.in)
 	if err != nil {
 		return nil, err
 	}
-	g, err := c.readGet(&c.in, t)
-	if err != nil {
+	if err := g.locate(c, t); err != nil {
 		return nil, err
 	}
 	consistent := c.in.flag("ConsistentRead")
@@ -100,39 +104,55 @@ func getItem(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
-// get is a validated read of one item.
+// get is a read of one item, which like a write is read in two steps.
 type get struct {
 	key   attr.Item
 	place rowKey
 	proj  *expr.Projection
 }
 
-func (c *call) readGet(in *fields, t *table) (*get, error) {
+func (c *call) readGet(in *fields) (*get, error) {
 	if err := refuseMixed(in, []string{"AttributesToGet"}, []string{"ProjectionExpression"}); err != nil {
 		return nil, err
 	}
+	if err := checkUsers(in, []string{"ProjectionExpression"}); err != nil {
+		return nil, err
+	}
+	g := &get{}
+	var err error
+	if g.key, err = attr.DecodeItem(in.n.Get("Key")); err != nil {
+		return nil, err
+	}
+	g.proj, err = readProjecting(in)
+	return g, err
+}
+
+// readProjecting reads a projection that is the only expression of a request.
+func readProjecting(in *fields) (*expr.Projection, error) {
 	env, err := expressions(in, "ProjectionExpression")
 	if err != nil {
 		return nil, err
 	}
-	g := &get{}
-	if g.proj, err = readProjection(in, env); err != nil {
+	proj, err := readProjection(in, env)
+	if err != nil {
 		return nil, err
 	}
-	if err := env.Unused(); err != nil {
-		return nil, err
+	return proj, env.Unused()
+}
+
+// locate checks the key and the projection against the schema of the table.
+func (g *get) locate(c *call, t *table) error {
+	if err := t.keys.checkKey(g.key); err != nil {
+		return err
 	}
 	if g.proj != nil {
 		if err := t.checkScalars(g.proj); err != nil {
-			return nil, err
+			return err
 		}
-	}
-	if g.key, err = readKey(in, t); err != nil {
-		return nil, err
 	}
 	g.place = t.keys.place(g.key)
 	c.touch(t, touchedKey{t.name, g.key})
-	return g, nil
+	return nil
 }
 
 func (g *get) pick(item attr.Item) attr.Item {

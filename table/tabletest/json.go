@@ -95,5 +95,3 @@ func (f *fields) texts(name string) []string {
 }
 
 func appendText(b []byte, s string) []byte { return jsontree.AppendString(b, s) }
-
-func itoa(i int) string { return strconv.Itoa(i) }

@@ -3,6 +3,7 @@ package tabletest
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
@@ -20,32 +21,29 @@ type keyAttr struct {
 	kind attr.Kind
 }
 
-// keySchema is a partition key and, if its name is set, a sort key.
-type keySchema struct{ hash, sort keyAttr }
-
-func (s keySchema) hasSort() bool { return s.sort.name != "" }
-
-func (s keySchema) attrs() []keyAttr {
-	if s.hasSort() {
-		return []keyAttr{s.hash, s.sort}
-	}
-	return []keyAttr{s.hash}
+// keySchema is a partition key and, if there is one, a sort key. In a global index each may have up to four attributes,
+// elsewhere it has one.
+type keySchema struct {
+	all    []keyAttr // the partition attributes first
+	hashes int
 }
 
-func (s keySchema) size() int {
-	if s.hasSort() {
-		return 2
-	}
-	return 1
+func (s keySchema) attrs() []keyAttr { return s.all }
+func (s keySchema) hash() []keyAttr  { return s.all[:s.hashes] }
+func (s keySchema) sort() []keyAttr  { return s.all[s.hashes:] }
+
+func (s keySchema) hasSort() bool { return len(s.all) > s.hashes }
+
+func (s keySchema) size() int { return len(s.all) }
+
+func (s keySchema) has(name string) bool { return named(s.all, name) }
+
+func named(attrs []keyAttr, name string) bool {
+	return slices.ContainsFunc(attrs, func(a keyAttr) bool { return a.name == name })
 }
 
-func (s keySchema) has(name string) bool {
-	return name == s.hash.name || s.hasSort() && name == s.sort.name
-}
-
-// partition encodes a partition key: a hash that orders the partitions as good as at random, then the key.
-func partition(v *attr.Value) string {
-	text := v.Sortable()
+// partition encodes a partition key: a hash that orders the partitions as good as at random, then the key's own encoding.
+func partition(text string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // never fails
 	x := h.Sum64()
@@ -58,11 +56,8 @@ func partition(v *attr.Value) string {
 
 // place returns the row key of an item that has all key attributes.
 func (s keySchema) place(item attr.Item) rowKey {
-	k := rowKey{part: partition(item[s.hash.name])}
-	if s.hasSort() {
-		k.sort = item[s.sort.name].Sortable()
-	}
-	return k
+	value := func(a keyAttr) *attr.Value { return item[a.name] }
+	return rowKey{part: partition(composite(s.hash(), value)), sort: composite(s.sort(), value)}
 }
 
 // tie encodes a primary key for index rows.
@@ -84,16 +79,17 @@ func (s keySchema) extract(item attr.Item) attr.Item {
 }
 
 const (
-	wrongKeySize = "The number of conditions on the keys is invalid"
-	keyTooLong   = "Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes"
+	keyMismatch = "The provided key element does not match the schema"
+	hashTooLong = "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes" // as the service spells it
+	sortTooLong = "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
 )
 
 // checkKey validates a Key parameter: exactly the key attributes, of the right types and sizes.
 func (s keySchema) checkKey(key attr.Item) error {
-	if len(key) != s.size() {
-		return invalid(wrongKeySize)
+	if len(key) != s.size() || s.fails(key) {
+		return mismatch(keyMismatch)
 	}
-	return s.checkItem(key)
+	return s.checkValues(key)
 }
 
 // checkItem validates the key attributes of an item.
@@ -101,23 +97,39 @@ func (s keySchema) checkItem(item attr.Item) error {
 	for _, a := range s.attrs() {
 		v, ok := item[a.name]
 		if !ok {
-			return invalid("One of the required keys was not given a value")
+			return mismatch("One or more parameter values were invalid: Missing the key " + a.name + " in the item")
 		}
-		if err := a.check(v); err != nil {
+		if v.Kind != a.kind {
+			return mismatch("One or more parameter values were invalid: Type mismatch for key " + a.name + " expected: " + a.kind.String() + " actual: " + v.Kind.String())
+		}
+	}
+	return s.checkValues(item)
+}
+
+// fails reports whether an item lacks a key attribute of the right type.
+func (s keySchema) fails(item attr.Item) bool {
+	for _, a := range s.attrs() {
+		if v, ok := item[a.name]; !ok || v.Kind != a.kind {
+			return true
+		}
+	}
+	return false
+}
+
+// checkValues validates keys that have the right types.
+func (s keySchema) checkValues(item attr.Item) error {
+	for _, a := range s.attrs() {
+		if err := a.checkEmpty(item[a.name]); err != nil {
 			return err
 		}
 	}
-	return s.checkSize(item)
-}
-
-func (a keyAttr) check(v *attr.Value) error {
-	if v.Kind != a.kind {
-		if !v.Kind.Comparable() {
-			return invalid("Invalid attribute value type")
-		}
-		return mismatch("One or more parameter values were invalid: Type mismatch for key")
+	switch {
+	case sizeOf(s.hash(), item) > maxHashKey:
+		return invalid(hashTooLong)
+	case sizeOf(s.sort(), item) > maxSortKey:
+		return invalid(sortTooLong)
 	}
-	return a.checkEmpty(v)
+	return nil
 }
 
 func (a keyAttr) checkEmpty(v *attr.Value) error {
@@ -136,13 +148,6 @@ func emptyNoun(v *attr.Value) string {
 		return "binary"
 	}
 	return ""
-}
-
-func (s keySchema) checkSize(item attr.Item) error {
-	if item[s.hash.name].Size() > maxHashKey || s.hasSort() && item[s.sort.name].Size() > maxSortKey {
-		return mismatch(keyTooLong)
-	}
-	return nil
 }
 
 // peek reads the key attributes out of an item in wire form, without judging the rest of it.

@@ -73,11 +73,9 @@ func (t *legacyTerm) holds(item attr.Item) bool {
 	return ok && c >= 0 && upper <= 0
 }
 
-// operands returns how many values an operator takes; -1 for at least one, -2 for an unknown operator.
+// operands returns how many values an operator takes; -1 for at least one.
 func operands(op string) int {
 	switch op {
-	case "EQ", "NE", "LT", "LE", "GT", "GE", "CONTAINS", "NOT_CONTAINS", "BEGINS_WITH":
-		return 1
 	case "BETWEEN":
 		return 2
 	case "NULL", "NOT_NULL":
@@ -85,32 +83,39 @@ func operands(op string) int {
 	case "IN":
 		return -1
 	}
-	return -2
+	return 1
 }
 
-func readTerm(name string, f *fields, expected bool) (legacyTerm, error) {
+// readTerm reads a condition with an operator. Operators that do not exist were refused before.
+func readTerm(name string, f *fields) (legacyTerm, error) {
 	t := legacyTerm{name: name, op: f.text("ComparisonOperator")}
 	items := f.items("AttributeValueList")
 	if f.err != nil {
 		return t, f.err
 	}
 	// Expected may give the only operand of an operator in its older member.
-	if v := f.n.Get("Value"); expected && !v.IsNull() && !f.has("AttributeValueList") {
+	if v := f.n.Get("Value"); !v.IsNull() && !f.has("AttributeValueList") {
 		items = []jsontree.Node{*v}
 	}
+	return t, t.readOperands(items)
+}
+
+func (t *legacyTerm) readOperands(items []jsontree.Node) error {
 	n := operands(t.op)
-	if n == -2 {
-		return t, invalid("Comparison type does not exist in DynamoDB")
-	}
 	for i := range items {
 		v, err := attr.Decode(&items[i])
 		if err != nil {
-			return t, err
+			return err
 		}
 		t.values = append(t.values, v)
 	}
 	if n >= 0 && len(t.values) != n || n < 0 && len(t.values) == 0 {
-		return t, parameter("Invalid number of argument(s) for the %s ComparisonOperator", t.op)
+		return parameter("Invalid number of argument(s) for the %s ComparisonOperator", t.op)
+	}
+	for _, v := range t.values {
+		if v.Kind != t.values[0].Kind {
+			return parameter("AttributeValues inside AttributeValueList must be of same type")
+		}
 	}
 	for _, v := range t.values {
 		ok := true
@@ -121,19 +126,33 @@ func readTerm(name string, f *fields, expected bool) (legacyTerm, error) {
 			ok = v.Kind == attr.S || v.Kind == attr.B
 		}
 		if !ok {
-			return t, parameter("ComparisonOperator %s is not valid for %s AttributeValue type", t.op, v.Kind)
+			return parameter("ComparisonOperator %s is not valid for %s AttributeValue type", t.op, v.Kind)
 		}
 	}
 	if t.op == "BETWEEN" {
-		c, ok := attr.Compare(t.values[0], t.values[1])
-		if !ok {
-			return t, parameter("AttributeValues inside AttributeValueList must be of same type")
-		}
-		if c > 0 {
-			return t, invalid("The BETWEEN condition was provided a range where the lower bound is greater than the upper bound")
+		if c, _ := attr.Compare(t.values[0], t.values[1]); c > 0 {
+			return invalid("The BETWEEN condition was provided a range where the lower bound is greater than the upper bound")
 		}
 	}
-	return t, nil
+	return nil
+}
+
+// readExpectation reads one entry of Expected: a condition with an operator, or the oldest form, Value and Exists.
+func readExpectation(name string, f *fields) (legacyTerm, error) {
+	op, list, value := f.has("ComparisonOperator"), f.has("AttributeValueList"), f.has("Value")
+	switch {
+	case list && value:
+		return legacyTerm{}, parameter("Value and AttributeValueList cannot be used together for Attribute: %s", name)
+	case op && f.has("Exists"):
+		return legacyTerm{}, parameter("Exists and ComparisonOperator cannot be used together for Attribute: %s", name)
+	case op && !list && !value && operands(f.text("ComparisonOperator")) != 0:
+		return legacyTerm{}, parameter("Value or AttributeValueList must be used with ComparisonOperator: %s for Attribute: %s", f.text("ComparisonOperator"), name)
+	case op:
+		return readTerm(name, f)
+	case list:
+		return legacyTerm{}, parameter("AttributeValueList can only be used with a ComparisonOperator for Attribute: %s", name)
+	}
+	return readExists(name, f)
 }
 
 // readLegacyConditions reads a map of conditions; nil if there is none.
@@ -149,19 +168,13 @@ func readLegacyConditions(in *fields, param string, expected bool) (*legacyCondi
 		}
 		return nil, nil
 	}
-	if _, ok := oneOf(operator, "AND", "OR"); !ok {
-		return nil, invalid("1 validation error detected: Value '%s' at 'conditionalOperator' failed to satisfy constraint: Member must satisfy enum value set: [OR, AND]", operator)
-	}
 	out := &legacyConditions{any: operator == "OR"}
 	for i := range members {
-		f := fields{n: &members[i].Value}
-		var t legacyTerm
-		var err error
-		if expected && !f.has("ComparisonOperator") {
-			t, err = readExists(members[i].Name, &f)
-		} else {
-			t, err = readTerm(members[i].Name, &f, expected)
+		read := readTerm
+		if expected {
+			read = readExpectation
 		}
+		t, err := read(members[i].Name, &fields{n: &members[i].Value})
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +219,7 @@ func readKeyConditions(in *fields) ([]expr.KeyTerm, error) {
 	}
 	var out []expr.KeyTerm
 	for i := range members {
-		t, err := readTerm(members[i].Name, &fields{n: &members[i].Value}, false)
+		t, err := readTerm(members[i].Name, &fields{n: &members[i].Value})
 		if err != nil {
 			return nil, err
 		}
@@ -243,26 +256,25 @@ type attributeUpdate struct {
 }
 
 // legacyUpdate is the older form of an update: it knows only top-level attributes.
-type legacyUpdate struct {
-	t       *table
-	updates []attributeUpdate
-}
+type legacyUpdate struct{ updates []attributeUpdate }
 
-func readAttributeUpdates(in *fields, t *table) (mutation, error) {
+func readAttributeUpdates(in *fields) (mutation, error) {
 	members := in.members("AttributeUpdates")
 	if in.err != nil {
 		return nil, in.err
 	}
-	l := &legacyUpdate{t: t}
+	l := &legacyUpdate{}
 	for i := range members {
 		f := fields{n: &members[i].Value}
-		u := attributeUpdate{name: members[i].Name}
-		var ok bool
-		if u.action, ok = oneOf(f.text("Action"), "PUT", "ADD", "DELETE"); !ok {
-			return nil, invalid("Member must satisfy enum value set: [ADD, DELETE, PUT]")
+		u := attributeUpdate{name: members[i].Name, action: f.text("Action")}
+		if u.action == "" {
+			u.action = "PUT"
 		}
 		if f.err != nil {
 			return nil, f.err
+		}
+		if err := attr.CheckName(u.name); err != nil {
+			return nil, err
 		}
 		if f.has("Value") {
 			v, err := attr.Decode(f.n.Get("Value"))
@@ -285,9 +297,10 @@ func (u *attributeUpdate) check() error {
 		return parameter("Only DELETE action is allowed when no attribute value is specified")
 	case u.value == nil:
 		return nil
-	case u.action == "ADD" && u.value.Kind != attr.N && u.value.Kind != attr.L && !u.value.Kind.IsSet(),
-		u.action == "DELETE" && !u.value.Kind.IsSet():
-		return parameter("%s action is not supported for the type %s", u.action, u.value.Kind.Long())
+	case u.action == "ADD" && u.value.Kind != attr.N && u.value.Kind != attr.L && !u.value.Kind.IsSet():
+		return parameter("ADD action is not supported for the type %s", u.value.Kind)
+	case u.action == "DELETE" && !u.value.Kind.IsSet():
+		return parameter("DELETE action with value is not supported for the type %s", u.value.Kind)
 	}
 	return nil
 }
@@ -300,13 +313,13 @@ func (l *legacyUpdate) targets() []expr.Path {
 	return paths
 }
 
-// written is the same: attributes that are gone are not in the item any more.
-func (l *legacyUpdate) written() []expr.Path { return l.targets() }
-
-func (l *legacyUpdate) next(before, key attr.Item) (attr.Item, error) {
+func (l *legacyUpdate) next(t *table, before, key attr.Item) (attr.Item, error) {
 	item := key.Clone()
-	if before != nil {
+	switch {
+	case before != nil:
 		item = before.Clone()
+	case l.onlyDeletes():
+		return nil, nil
 	}
 	for _, u := range l.updates {
 		v, err := u.apply(item[u.name])
@@ -319,7 +332,12 @@ func (l *legacyUpdate) next(before, key attr.Item) (attr.Item, error) {
 			item[u.name] = v
 		}
 	}
-	return item, l.t.checkUpdated(item)
+	return item, t.checkUpdated(item)
+}
+
+// onlyDeletes reports whether the update makes no item where none is: one without any action does.
+func (l *legacyUpdate) onlyDeletes() bool {
+	return len(l.updates) > 0 && !slices.ContainsFunc(l.updates, func(u attributeUpdate) bool { return u.action != "DELETE" })
 }
 
 // apply returns the attribute's next value; nil if it is gone.

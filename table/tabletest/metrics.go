@@ -8,8 +8,9 @@ func (c *call) collectionMetrics(o *object, w *write) {
 	if c.in.text("ReturnItemCollectionMetrics") != "SIZE" || !w.t.hasLocal() {
 		return
 	}
+	hash := w.t.keys.hash()[0].name
 	o.object("ItemCollectionMetrics", func(o *object) {
-		o.item("ItemCollectionKey", attr.Item{w.t.keys.hash.name: w.key[w.t.keys.hash.name]})
+		o.item("ItemCollectionKey", attr.Item{hash: w.key[hash]})
 		o.list("SizeEstimateRangeGB", 2, func(b []byte, i int) []byte { return append(b, "01"[i]) })
 	})
 }

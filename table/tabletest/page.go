@@ -38,42 +38,41 @@ type page struct {
 	scanned int
 	size    int
 	fetched float64 // units for reading the table behind a local index
+	read    float64 // units for the physical partitions that a scan has left behind
+	rest    int     // bytes read of the physical partition that it is in
+	at      int     // the number of that partition
 	last    *row
 	full    bool
 	single  bool // there is no second item to go on to
 }
 
-// readPage reads the parameters that come before the expressions.
-func (c *call) readPage() (*page, error) {
-	in := &c.in
-	t, err := c.table(in)
-	if err != nil {
-		return nil, err
-	}
-	p := &page{c: c, t: t, consistent: in.flag("ConsistentRead")}
-	limit, given := in.number("Limit")
-	if in.err != nil {
-		return nil, in.err
-	}
-	if given && limit < 1 {
-		return nil, invalid("Limit must be greater than or equal to 1")
-	}
-	p.limit = limit
-	if in.has("IndexName") {
-		name := in.text("IndexName")
-		if p.x = t.index(name); p.x == nil {
-			return nil, invalid("The table does not have the specified index: %s", name)
-		}
-	}
-	return p, in.err
+// A page is read in two steps, as writes are: what can be judged without the table, then what depends on its schema.
+
+// newPage reads the parameters that nothing else depends on.
+func (c *call) newPage() *page {
+	p := &page{c: c, consistent: c.in.flag("ConsistentRead")}
+	p.limit, _ = c.in.number("Limit")
+	return p
 }
 
-// checkConsistent refuses a consistent read of a global index.
-func (p *page) checkConsistent() error {
-	if p.x != nil && p.x.global && p.consistent {
+// locate finds the table, and the index if there is one.
+func (p *page) locate() error {
+	in := &p.c.in
+	var err error
+	if p.t, err = p.c.table(in); err != nil {
+		return err
+	}
+	if !in.has("IndexName") {
+		return in.err
+	}
+	name := in.text("IndexName")
+	if p.x = p.t.index(name); p.x == nil {
+		return invalid("The table does not have the specified index: %s", name)
+	}
+	if p.x.global && p.consistent {
 		return invalid("Consistent reads are not supported on global secondary indexes")
 	}
-	return nil
+	return in.err
 }
 
 // keys returns the key schema that the page is ordered by.
@@ -84,20 +83,28 @@ func (p *page) keys() keySchema {
 	return p.t.keys
 }
 
-func (p *page) readFilter(legacy string) error {
+// readFilter reads FilterExpression, or what came before it.
+func (p *page) readFilter() error {
 	in := &p.c.in
-	if in.has("FilterExpression") {
-		f, err := expr.ParseCondition(in.text("FilterExpression"), p.env)
-		if in.err != nil {
-			return in.err
-		}
-		if err != nil {
-			return within("FilterExpression", err)
-		}
-		p.filter = f
+	if !in.has("FilterExpression") {
 		return nil
 	}
-	f, err := readLegacyConditions(in, legacy, false)
+	f, err := expr.ParseCondition(in.text("FilterExpression"), p.env)
+	if in.err != nil {
+		return in.err
+	}
+	if err != nil {
+		return within("FilterExpression", err)
+	}
+	p.filter = f
+	return nil
+}
+
+func (p *page) readLegacyFilter(param string) error {
+	if p.c.in.has("FilterExpression") {
+		return nil
+	}
+	f, err := readLegacyConditions(&p.c.in, param, false)
 	if err != nil || f == nil {
 		return err
 	}
@@ -141,8 +148,6 @@ func (p *page) readSelect() error {
 		if p.proj == nil {
 			return invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
 		}
-	default:
-		return invalid("Select must be ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, COUNT, or SPECIFIC_ATTRIBUTES")
 	}
 	return in.err
 }
@@ -216,45 +221,61 @@ func filterRoots(f condition) []string {
 	return names
 }
 
-// readStart reads ExclusiveStartKey: the primary key and, of an index, its key.
+const badStart = "The provided starting key is invalid"
+
+// readStart reads ExclusiveStartKey.
 func (p *page) readStart() error {
 	n := p.c.in.n.Get("ExclusiveStartKey")
 	if n.IsNull() {
 		return nil
 	}
-	start, err := attr.DecodeItem(n)
-	if err != nil {
-		return err
+	var err error
+	if p.start, err = attr.DecodeItem(n); err == nil {
+		return nil
 	}
-	want := p.startAttrs()
+	// The service puts the parameter's name in front of some texts only.
+	if text := asAPI(err).message; strings.Contains(text, "datatypes") || strings.Contains(text, "string set") || strings.Contains(text, "Binary set") || strings.Contains(text, "Null attribute") {
+		return invalid("%s: %s", badStart, text)
+	}
+	return err
+}
+
+// checkStart checks ExclusiveStartKey against the schema: the primary key and, of an index, its key.
+func (p *page) checkStart() error {
+	if p.start == nil {
+		return nil
+	}
+	start, want := p.start, p.startAttrs()
 	if len(start) != len(want) {
-		if len(start) == 0 || p.x != nil && p.x.global {
-			return invalid("The provided starting key is invalid")
+		if p.x != nil {
+			return invalid(badStart)
 		}
-		return invalid("Exclusive Start Key must have same size as table's key schema")
+		return invalid("%s: %s", badStart, keyMismatch)
 	}
 	for _, a := range want {
 		v, ok := start[a.name]
-		if !ok {
-			return invalid("The provided starting key is invalid")
+		if !ok || v.Kind != a.kind {
+			if p.x != nil && !ok {
+				return invalid(badStart)
+			}
+			return invalid("%s: %s", badStart, keyMismatch)
 		}
-		if v.Kind != a.kind {
-			return invalid("Type mismatch for attribute to update")
-		}
-		if err := a.checkEmpty(v); err != nil {
-			prefix := "The provided starting key is invalid: "
-			if a.name == p.t.keys.hash.name {
+	}
+	for _, a := range want {
+		v := start[a.name]
+		if err := p.checkEmpty(a, v); err != nil {
+			prefix := badStart + ": "
+			if named(p.t.keys.hash(), a.name) || named(p.keys().hash(), a.name) {
 				prefix = "The query can return at most one row and cannot be restarted. " + prefix
 			}
 			return invalid("%s%s", prefix, asAPI(err).message)
 		}
 	}
-	p.start = start
 	return nil
 }
 
 func (p *page) startAttrs() []keyAttr {
-	attrs := p.t.keys.attrs()
+	attrs := slices.Clone(p.t.keys.attrs())
 	if p.x != nil {
 		for _, a := range p.x.keys.attrs() {
 			if !p.t.keys.has(a.name) {
@@ -263,6 +284,14 @@ func (p *page) startAttrs() []keyAttr {
 		}
 	}
 	return attrs
+}
+
+// checkEmpty refuses an empty value for a key attribute of the index or of the table.
+func (p *page) checkEmpty(a keyAttr, v *attr.Value) error {
+	if p.x != nil && p.x.keys.has(a.name) {
+		return p.x.checkEmpty(a, v)
+	}
+	return a.checkEmpty(v)
 }
 
 // startKey returns the place that ExclusiveStartKey names.
@@ -289,6 +318,7 @@ func (p *page) fetches() bool {
 func (p *page) visit(r *row, fetch bool) bool {
 	p.scanned++
 	p.size += r.size
+	p.rest += r.size
 	p.last = r
 	item := r.item
 	if fetch {
@@ -310,6 +340,17 @@ func (p *page) visit(r *row, fetch bool) bool {
 	return !p.full
 }
 
+// units returns what the page costs, but for what was fetched from the table.
+func (p *page) units() float64 { return p.read + readUnits(p.rest, p.consistent) }
+
+// enter goes on to a physical partition. What was read of each counts on its own, and at least the minimum.
+func (p *page) enter(partition int) {
+	for ; p.at < partition; p.at++ {
+		p.read += readUnits(p.rest, p.consistent)
+		p.rest = 0
+	}
+}
+
 // output writes the answer.
 func (p *page) output() []byte {
 	o := newObject()
@@ -325,7 +366,7 @@ func (p *page) output() []byte {
 		}
 		o.item("LastEvaluatedKey", key)
 	}
-	units := readUnits(p.size, p.consistent)
+	units := p.units()
 	u := &usage{table: units, read: true}
 	if p.x != nil {
 		u.table = p.fetched

@@ -14,9 +14,6 @@ const maxPlaceholder = 255
 
 // table returns the table that the request names.
 func (c *call) table(in *fields) (*table, error) {
-	if !in.has("TableName") {
-		return nil, errNull("tableName")
-	}
 	name := in.text("TableName")
 	if in.err != nil {
 		return nil, in.err
@@ -24,39 +21,23 @@ func (c *call) table(in *fields) (*table, error) {
 	return c.lookup(name)
 }
 
+// tableItself is table for the operations on tables, whose error names it.
+func (c *call) tableItself() (*table, error) {
+	t, err := c.table(&c.in)
+	if err != nil && c.in.err == nil {
+		return nil, errNoSuchTable(tableOfARN(c.in.text("TableName")))
+	}
+	return t, err
+}
+
 func (c *call) lookup(name string) (*table, error) {
 	name = tableOfARN(name)
-	if !validName(name) {
-		return nil, errBadName()
-	}
+	c.noteTable(name)
 	t, ok := c.e.tables[name]
 	if !ok {
-		c.noteTable(name)
 		return nil, errMissingTable()
 	}
-	c.noteTable(name)
 	return t, nil
-}
-
-func errNull(member string) error {
-	return invalid("Value null at '%s' failed to satisfy constraint: Member must not be null", member)
-}
-
-func errBadName() error {
-	return invalid("Invalid table/index name.  Table/index names must be between 3 and 255 characters long, and may contain only the characters a-z, A-Z, 0-9, '_', '-', and '.'")
-}
-
-func validName(name string) bool {
-	if len(name) < 3 || len(name) > 255 {
-		return false
-	}
-	for _, r := range name {
-		ok := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)
-		if !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that could use
@@ -122,8 +103,8 @@ func readNames(in *fields, env *expr.Env) error {
 			in.wrong(&m.Value)
 			return in.err
 		}
-		if m.Value.Text == "" {
-			return invalid("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", m.Name)
+		if err := attr.CheckName(m.Value.Text); err != nil {
+			return invalid("ExpressionAttributeNames contains invalid value: %s for key %s", err, m.Name)
 		}
 		env.Names[m.Name] = m.Value.Text
 	}
@@ -191,30 +172,6 @@ func given(in *fields, names []string) []string {
 	return out
 }
 
-// oneOf checks a parameter with a fixed set of values; an absent one gives the first.
-func oneOf(value string, allowed ...string) (string, bool) {
-	if value == "" {
-		return allowed[0], true
-	}
-	if slices.Contains(allowed, value) {
-		return value, true
-	}
-	return "", false
-}
-
-// readKey reads and validates a Key parameter.
-func readKey(in *fields, t *table) (attr.Item, error) {
-	n := in.n.Get("Key")
-	if n.IsNull() {
-		return nil, invalid("Cannot have null key for GetItem, DeleteItem, or UpdateItem")
-	}
-	key, err := attr.DecodeItem(n)
-	if err != nil {
-		return nil, err
-	}
-	return key, t.keys.checkKey(key)
-}
-
 // projection reads ProjectionExpression or AttributesToGet; nil means the whole item.
 func readProjection(in *fields, env *expr.Env) (*expr.Projection, error) {
 	if n := in.n.Get("ProjectionExpression"); !n.IsNull() {
@@ -228,11 +185,11 @@ func readProjection(in *fields, env *expr.Env) (*expr.Projection, error) {
 	if in.err != nil || !in.has("AttributesToGet") {
 		return nil, in.err
 	}
-	if len(names) == 0 {
-		return nil, invalid("1 validation error detected: Value '[]' at 'attributesToGet' failed to satisfy constraint: Member must have length greater than or equal to 1")
-	}
 	paths := make([]expr.Path, 0, len(names))
 	for i, name := range names {
+		if err := attr.CheckName(name); err != nil {
+			return nil, err
+		}
 		if slices.Contains(names[:i], name) {
 			return nil, parameter("Duplicate value in attribute name: %s", name)
 		}

@@ -10,35 +10,32 @@ const (
 	statusActive   = "ACTIVE"
 	statusCreating = "CREATING"
 	statusDeleting = "DELETING"
+	statusUpdating = "UPDATING"
 
 	billOnDemand    = "PAY_PER_REQUEST"
 	billProvisioned = "PROVISIONED"
+
+	classStandard = "STANDARD"
 
 	defaultListLimit = 100
 )
 
 func createTable(c *call) ([]byte, error) {
 	in := &c.in
-	if !in.has("TableName") {
-		return nil, errNull("tableName")
-	}
 	name := in.text("TableName")
-	if in.err != nil {
-		return nil, in.err
-	}
-	if !validName(name) {
-		return nil, errBadName()
-	}
 	c.noteTable(name)
-	t := &table{name: name, created: c.now}
+	t := &table{name: name, id: tableID(c.e.ids), created: c.now}
 	var err error
+	if err = t.readSettings(c, true); err != nil {
+		return nil, err
+	}
+	if err = t.read(in, target{onDemand: t.onDemand, fresh: true}); err != nil {
+		return nil, err
+	}
 	if t.attrs, err = definitions(in); err != nil {
 		return nil, err
 	}
-	if len(t.attrs) == 0 {
-		return nil, invalid("No Attribute Schema Defined")
-	}
-	if t.keys, err = readKeySchema(in, t.attrs, unknownTableKey); err != nil {
+	if t.keys, err = readKeySchema(in, t.attrs, false); err != nil {
 		return nil, err
 	}
 	if err := t.readIndexes(in); err != nil {
@@ -47,16 +44,18 @@ func createTable(c *call) ([]byte, error) {
 	if err := t.checkDefinitions(); err != nil {
 		return nil, err
 	}
-	if err := t.readSettings(c, true); err != nil {
+	if t.tags, err = readTags(in); err != nil {
 		return nil, err
 	}
 	if _, ok := c.e.tables[name]; ok {
-		return nil, fail(codeInUse, "Cannot create preexisting table")
+		return nil, fail(codeInUse, "Table already exists: %s", name)
 	}
 	c.e.tables[name] = t
 	o := newObject()
 	// The table is ready at once; the service, too, answers CREATING here, and clients wait with DescribeTable.
-	o.object("TableDescription", func(o *object) { t.describe(o, statusCreating) })
+	v := c.view(statusCreating)
+	v.created, v.warmed = true, in.wantedWarmth().any()
+	o.object("TableDescription", func(o *object) { t.describe(o, v) })
 	return o.end(), nil
 }
 
@@ -73,23 +72,10 @@ func (t *table) readSettings(c *call, creating bool) error {
 		t.protected = in.flag("DeletionProtectionEnabled")
 	}
 	if in.has("TableClass") {
-		class := in.text("TableClass")
-		if _, ok := oneOf(class, "STANDARD", "STANDARD_INFREQUENT_ACCESS"); !ok {
-			return invalid("1 validation error detected: Value '%s' at 'tableClass' failed to satisfy constraint: Member must satisfy enum value set: [STANDARD, STANDARD_INFREQUENT_ACCESS]", class)
-		}
-		t.class = class
+		t.class = in.text("TableClass")
 	}
 	if in.has("SSESpecification") {
-		f := in.sub("SSESpecification")
-		t.encryption = encryption{enabled: f.flag("Enabled"), key: f.text("KMSMasterKeyId")}
-		in.err = firstError(in.err, f.err)
-	}
-	if in.has("Tags") {
-		tags, err := readTags(in)
-		if err != nil {
-			return err
-		}
-		t.tags = tags
+		t.encryption = readEncryption(in)
 	}
 	return in.err
 }
@@ -97,14 +83,14 @@ func (t *table) readSettings(c *call, creating bool) error {
 func (t *table) readBilling(c *call, creating bool) error {
 	in := &c.in
 	mode := in.text("BillingMode")
-	if in.has("BillingMode") && mode != billOnDemand && mode != billProvisioned {
-		return invalid("1 validation error detected: Value '%s' at 'billingMode' failed to satisfy constraint: Member must satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]", mode)
-	}
 	p := readThroughput(in)
 	if in.err != nil {
 		return in.err
 	}
+	given := in.has("ProvisionedThroughput")
 	switch {
+	case given && (mode == billOnDemand || !creating && !in.has("BillingMode") && t.onDemand):
+		return parameter("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
 	case mode == billOnDemand:
 		if !t.onDemand {
 			t.billedAt = c.now
@@ -114,16 +100,21 @@ func (t *table) readBilling(c *call, creating bool) error {
 			x.throughput = throughput{}
 		}
 		return nil
-	case !in.has("ProvisionedThroughput"):
-		if creating || mode == billProvisioned {
-			return invalid("No provisioned throughput specified for the table")
-		}
+	case !given && creating:
+		return parameter("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+	case !given && mode == billProvisioned:
+		return parameter("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
+	case !given:
 		return nil
-	case p.read < 1 || p.write < 1:
-		return invalid("Provisioned throughput must be at least 1 for ReadCapacityUnits and WriteCapacityUnits")
-	}
-	if !creating && !in.has("BillingMode") && t.onDemand {
-		return parameter("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+	case p.read > maxUnits:
+		return invalid("Given value %d for ReadCapacityUnits is out of bounds", p.read)
+	case p.write > maxUnits:
+		return invalid("Given value %d for WriteCapacityUnits is out of bounds", p.write)
+	case !creating && !t.onDemand && t.throughput == p && !in.has("GlobalSecondaryIndexUpdates"):
+		return invalid("The provisioned throughput for the table will not change. The requested value equals the current value. "+
+			"Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. "+
+			"Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. "+
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", t.throughput.read, p.read, t.throughput.write, p.write)
 	}
 	t.onDemand, t.throughput = false, p
 	return nil
@@ -144,11 +135,11 @@ func (t *table) readStream(c *call) error {
 		return invalid("Invalid StreamViewType: Stream ViewType must not be null or empty when enabling streams.")
 	case !enabled && view != "":
 		return invalid("Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was present.")
+	case !enabled && t.stream.view == "" && c.op == "UpdateTable":
+		return invalid("Table has no stream to disable: TableName: %s", t.name)
 	case !enabled:
-		t.stream = stream{}
+		t.stream.view = ""
 		return nil
-	case !slices.Contains([]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}, view):
-		return invalid("Invalid StreamViewType: %s", view)
 	case t.stream.view != "":
 		return invalid("Table already has an enabled stream: TableName: %s", t.name)
 	}
@@ -157,17 +148,17 @@ func (t *table) readStream(c *call) error {
 }
 
 func describeTable(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
+	t, err := c.tableItself()
 	if err != nil {
 		return nil, err
 	}
 	o := newObject()
-	o.object("Table", func(o *object) { t.describe(o, statusActive) })
+	o.object("Table", func(o *object) { t.describe(o, c.view(statusActive)) })
 	return o.end(), nil
 }
 
 func deleteTable(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
+	t, err := c.tableItself()
 	if err != nil {
 		return nil, err
 	}
@@ -176,18 +167,12 @@ func deleteTable(c *call) ([]byte, error) {
 	}
 	delete(c.e.tables, t.name)
 	o := newObject()
-	o.object("TableDescription", func(o *object) { t.describe(o, statusDeleting) })
+	o.object("TableDescription", func(o *object) { t.describeItself(o, c.view(statusDeleting)) })
 	return o.end(), nil
 }
 
 func listTables(c *call) ([]byte, error) {
 	limit, given := c.in.number("Limit")
-	if given && limit < 1 {
-		return nil, invalid("Limit must be greater than or equal to 1")
-	}
-	if limit > defaultListLimit {
-		return nil, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 100", limit)
-	}
 	if !given {
 		limit = defaultListLimit
 	}
@@ -216,14 +201,20 @@ func listTables(c *call) ([]byte, error) {
 
 // updateTable works on a copy, so that a request that is refused half way changes nothing.
 func updateTable(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
-	if err != nil {
+	in := &c.in
+	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "OnDemandThroughput", "WarmThroughput"}
+	if len(given(in, parts)) == 0 && len(in.items("GlobalSecondaryIndexUpdates")) == 0 {
+		return nil, invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required")
+	}
+	if err := checkIndexUpdates(in); err != nil {
 		return nil, err
 	}
-	in := &c.in
-	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "GlobalSecondaryIndexUpdates"}
-	if len(given(in, parts)) == 0 {
-		return nil, invalid("Nothing to update")
+	if err := checkCombination(in); err != nil {
+		return nil, err
+	}
+	t, err := c.tableItself()
+	if err != nil {
+		return nil, err
 	}
 	next := *t
 	next.indexes = make([]*index, len(t.indexes))
@@ -234,23 +225,56 @@ func updateTable(c *call) ([]byte, error) {
 	if err := next.readSettings(c, false); err != nil {
 		return nil, err
 	}
+	if err := next.read(in, target{onDemand: next.onDemand, updating: true}); err != nil {
+		return nil, err
+	}
 	if err := next.updateIndexes(in); err != nil {
 		return nil, err
 	}
-	*t = next
+	if err := next.changed(t, c.now); err != nil {
+		return nil, err
+	}
 	o := newObject()
-	o.object("TableDescription", func(o *object) { t.describe(o, statusActive) })
+	shown := t.leaving(next)
+	o.object("TableDescription", func(o *object) { shown.describe(o, c.viewUpdate()) })
+	for _, p := range next.provisions() {
+		p.settle()
+	}
+	*t = next
 	return o.end(), nil
+}
+
+// checkIndexUpdates refuses index updates that are not exactly one of the three, and two of one index.
+func checkIndexUpdates(in *fields) error {
+	const kinds = "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"
+	updates := in.items("GlobalSecondaryIndexUpdates")
+	var names []string
+	for i := range updates {
+		f := fields{n: &updates[i]}
+		which := given(&f, []string{"Update", "Create", "Delete"})
+		switch len(which) {
+		case 0:
+			return parameter("One of " + kinds)
+		case 1:
+		default:
+			return parameter("Only one of " + kinds)
+		}
+		action := f.sub(which[0])
+		name := action.text("IndexName")
+		if slices.Contains(names, name) {
+			return parameter("Only one global secondary index update per index is allowed simultaneously. Index: %s", name)
+		}
+		names = append(names, name)
+	}
+	return in.err
 }
 
 func (t *table) updateIndexes(in *fields) error {
 	updates := in.items("GlobalSecondaryIndexUpdates")
 	changes := 0
 	for i := range updates {
-		for _, m := range updates[i].Members {
-			if m.Name != "Update" && !m.Value.IsNull() {
-				changes++
-			}
+		if f := (fields{n: &updates[i]}); !f.has("Update") {
+			changes++
 		}
 	}
 	if changes > 1 {
@@ -289,8 +313,7 @@ func (t *table) updateIndex(in *fields, m *jsontree.Member) error {
 		})
 		return nil
 	}
-	x.throughput = readThroughput(f)
-	return f.err
+	return x.changeCapacity(f, t.onDemand)
 }
 
 // createIndex adds a global index and fills it from the items that are there.
@@ -299,9 +322,6 @@ func (t *table) createIndex(in, f *fields) error {
 	if err != nil {
 		return err
 	}
-	if len(defs) == 0 {
-		return invalid("No Attribute Schema Defined")
-	}
 	all := slices.Clone(t.attrs)
 	for _, d := range defs {
 		at := slices.IndexFunc(all, func(a keyAttr) bool { return a.name == d.name })
@@ -309,11 +329,15 @@ func (t *table) createIndex(in, f *fields) error {
 		case at < 0:
 			all = append(all, d)
 		case all[at].kind != d.kind:
-			return parameter("Attribute %s is already defined with another type", d.name)
+			return parameter("Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. Existing schema: Schema:[SchemaElement: key{%s:%s}] New schema: Schema:[SchemaElement: key{%s:%s}]",
+				d.name, all[at].kind, d.name, d.kind)
 		}
 	}
-	x, err := readIndex(f, all, true)
+	x, err := readIndex(f, defs, true) // which have to be given, known or not
 	if err != nil {
+		return err
+	}
+	if err := x.readCapacity(f, target{onDemand: t.onDemand, fresh: true, updating: true}); err != nil {
 		return err
 	}
 	if t.index(x.name) != nil {
@@ -326,7 +350,7 @@ func (t *table) createIndex(in, f *fields) error {
 		}
 	}
 	if global >= maxGlobalIndexes {
-		return invalid("GlobalSecondaryIndex count exceeds the per-table limit")
+		return errTooManyGlobal()
 	}
 	t.attrs = slices.DeleteFunc(all, func(a keyAttr) bool {
 		return !x.keys.has(a.name) && !slices.ContainsFunc(t.attrs, func(b keyAttr) bool { return a.name == b.name })

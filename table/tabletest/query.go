@@ -1,58 +1,42 @@
 package tabletest
 
 import (
-	"strings"
-
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
 func query(c *call) ([]byte, error) {
-	p, err := c.readPage()
+	p := c.newPage()
+	terms, err := p.readQuery()
 	if err != nil {
+		return nil, err
+	}
+	if err := p.locate(); err != nil {
 		return nil, err
 	}
 	in := &c.in
-	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
-		_, err := expr.ParseKeyCondition("", &expr.Env{})
-		return nil, within("KeyConditionExpression", err)
-	}
-	if err := refuseMixed(in,
-		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
-		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
-		return nil, err
-	}
-	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
-		return nil, err
-	}
-	if err := p.readFilter("QueryFilter"); err != nil {
-		return nil, err
-	}
-	if p.proj, err = readProjection(in, p.env); err != nil {
-		return nil, err
-	}
-	terms, err := p.readTerms()
+	part, rng, err := p.keyTerms(terms)
 	if err != nil {
 		return nil, err
+	}
+	if err := p.checkStart(); err != nil {
+		return nil, err
+	}
+	if p.start != nil {
+		switch k := p.startKey(); {
+		case p.x == nil && !p.t.keys.hasSort():
+			hash := p.t.keys.hash()[0].name
+			return nil, invalid("The provided exclusive start key is invalid: ExclusiveStartKey: {%s=AttributeValue: {%s}}", hash, p.start[hash].Brief())
+		case rng.below(k.sort) || rng.above(k.sort):
+			return nil, invalid("The provided starting key does not match the range key predicate")
+		case k.part != part && rng != (keyRange{}):
+			return nil, invalid("The query can return at most one row and cannot be restarted")
+		case k.part != part:
+			return nil, invalid("The provided starting key is outside query boundaries based on provided conditions")
+		}
 	}
 	if err := p.checkScalars(); err != nil {
 		return nil, err
-	}
-	if err := p.checkConsistent(); err != nil {
-		return nil, err
-	}
-	hash, sort, err := p.keyTerms(terms)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.readStart(); err != nil {
-		return nil, err
-	}
-	part := partition(hash)
-	if p.start != nil {
-		if k := p.startKey(); k.part != part || sort.below(k.sort) || sort.above(k.sort) {
-			return nil, invalid("The provided starting key does not match the range key predicate")
-		}
 	}
 	if err := p.checkFilterKeys(); err != nil {
 		return nil, err
@@ -70,7 +54,41 @@ func query(c *call) ([]byte, error) {
 	if in.err != nil {
 		return nil, in.err
 	}
-	return p.query(part, sort, forward)
+	return p.query(part, rng, forward)
+}
+
+// readQuery reads what can be judged without the table, and returns the key condition.
+func (p *page) readQuery() ([]expr.KeyTerm, error) {
+	in := &p.c.in
+	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
+		_, err := expr.ParseKeyCondition("", &expr.Env{})
+		return nil, within("KeyConditionExpression", err)
+	}
+	if err := refuseMixed(in,
+		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
+		[]string{"ProjectionExpression", "FilterExpression", "KeyConditionExpression"}); err != nil && !onlyKeyConditions(in) {
+		return nil, err
+	}
+	if err := checkUsers(in, []string{"FilterExpression", "KeyConditionExpression", "ProjectionExpression"}); err != nil {
+		return nil, err
+	}
+	if err := p.readLegacyFilter("QueryFilter"); err != nil {
+		return nil, err
+	}
+	if err := p.readStart(); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.env, err = expressions(in, "FilterExpression", "KeyConditionExpression", "ProjectionExpression"); err != nil {
+		return nil, err
+	}
+	if err := p.readFilter(); err != nil {
+		return nil, err
+	}
+	if p.proj, err = readProjection(in, p.env); err != nil {
+		return nil, err
+	}
+	return p.readTerms()
 }
 
 // readTerms reads the key condition, in either form.
@@ -94,9 +112,6 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	case condition != nil:
 		return condition.Terms()
 	case in.has("KeyConditions"):
-		if err := p.checkScalars(); err != nil {
-			return nil, err
-		}
 		return readKeyConditions(in)
 	}
 	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
@@ -108,61 +123,106 @@ func onlyKeyConditions(in *fields) bool {
 		len(given(in, []string{"AttributesToGet", "QueryFilter", "ConditionalOperator"})) == 0
 }
 
-// keyTerms checks the terms against the key schema and returns the partition's value and the sort key's range.
-func (p *page) keyTerms(terms []expr.KeyTerm) (*attr.Value, *sortRange, error) {
-	if len(terms) == 0 {
-		return nil, nil, invalid("Conditions must be at least length 1")
+// keyTerms checks the terms against the key schema and returns the partition and the range of sort keys that they name.
+func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
+	keys, check := p.keys(), p.checkPair
+	switch n := len(terms); {
+	case keys.several():
+		if check = p.checkSeveral; n == 0 {
+			return "", keyRange{}, invalid("Conditions must be at least length 1")
+		}
+	case n == 0, n > 2:
+		return "", keyRange{}, invalid("Conditions can be of length 1 or 2 only")
 	}
-	if len(terms) > 2 {
-		return nil, nil, invalid("Conditions can be of length 1 or 2 only")
-	}
-	keys := p.keys()
-	var hash *attr.Value
-	restricted, missed := false, false
-	rng := &sortRange{}
+	conditions := make(map[string]expr.KeyTerm, len(terms))
 	for _, t := range terms {
-		switch {
-		case t.Name == keys.hash.name:
-			hash, restricted = t.Values[0], t.Op != expr.KeyEq
-		case keys.hasSort() && t.Name == keys.sort.name:
-			rng.term = t
-		default:
-			missed = true
-		}
-	}
-	if hash == nil {
-		return nil, nil, errKeyElement()
-	}
-	for _, t := range terms {
-		a := keys.hash
-		if t.Name != a.name {
-			a = keys.sort
-		}
-		if t.Name != a.name {
-			continue
-		}
-		for _, v := range t.Values {
-			if v.Kind != a.kind || t.Op == expr.KeyBeginsWith && v.Kind == attr.N {
-				return nil, nil, parameter("Condition parameter type does not match schema type")
-			}
-			if err := a.checkEmpty(v); err != nil {
-				return nil, nil, err
-			}
-		}
 		if t.Op == 0 {
-			return nil, nil, invalid("Attempted conditional constraint is not an indexable operation")
+			return "", keyRange{}, invalid("Attempted conditional constraint is not an indexable operation")
 		}
+		conditions[t.Name] = t
 	}
-	if missed {
-		return nil, nil, errKeyElement()
+	if err := check(conditions); err != nil {
+		return "", keyRange{}, err
 	}
-	if restricted {
-		return nil, nil, invalid("Query key condition not supported")
-	}
-	return hash, rng, nil
+	value := func(a keyAttr) *attr.Value { return conditions[a.name].Values[0] }
+	return partition(composite(keys.hash(), value)), keys.rangeOf(conditions), nil
 }
 
-func errKeyElement() error { return invalid("Query condition missed key schema element") }
+// checkPair checks the conditions of a query against a partition key and a sort key of one attribute each.
+func (p *page) checkPair(conditions map[string]expr.KeyTerm) error {
+	keys := p.keys()
+	if !keys.hasSort() && len(conditions) > 1 {
+		return errConditions()
+	}
+	hash, ok := conditions[keys.hash()[0].name]
+	if !ok {
+		return errKeyElement(keys.hash()[0])
+	}
+	if err := checkTypes(keys.hash()[0], hash); err != nil {
+		return err
+	}
+	if hash.Op != expr.KeyEq {
+		return errConditions()
+	}
+	if err := p.checkOperands(keys.attrs(), conditions); err != nil {
+		return err
+	}
+	return p.checkNames(conditions)
+}
+
+// checkNames refuses conditions on other attributes than those of the key.
+func (p *page) checkNames(conditions map[string]expr.KeyTerm) error {
+	keys := p.keys()
+	for name := range conditions {
+		if keys.has(name) {
+			continue
+		}
+		for _, a := range keys.sort() {
+			if _, ok := conditions[a.name]; !ok {
+				return errKeyElement(a)
+			}
+		}
+		return errConditions()
+	}
+	return nil
+}
+
+// checkOperands checks the operands of the conditions on some key attributes.
+func (p *page) checkOperands(attrs []keyAttr, conditions map[string]expr.KeyTerm) error {
+	for _, a := range attrs {
+		t, ok := conditions[a.name]
+		if !ok {
+			continue
+		}
+		if err := checkTypes(a, t); err != nil {
+			return err
+		}
+		for _, v := range t.Values {
+			if err := p.checkEmpty(a, v); err != nil {
+				return err
+			}
+			if named(p.keys().sort(), a.name) && v.Size() > maxSortKey {
+				return parameter("Aggregated size of all range keys has exceeded the size limit of %d bytes", maxSortKey)
+			}
+		}
+	}
+	return nil
+}
+
+func checkTypes(a keyAttr, t expr.KeyTerm) error {
+	for _, v := range t.Values {
+		if v.Kind != a.kind || t.Op == expr.KeyBeginsWith && v.Kind == attr.N {
+			return parameter("Condition parameter type does not match schema type")
+		}
+	}
+	return nil
+}
+
+func errConditions() error { return invalid("Query key condition not supported") }
+
+func errKeyElement(a keyAttr) error {
+	return invalid("Query condition missed key schema element: %s", a.name)
+}
 
 // checkFilterKeys refuses filters on the key that the query already restricts.
 func (p *page) checkFilterKeys() error {
@@ -178,36 +238,7 @@ func (p *page) checkFilterKeys() error {
 	return nil
 }
 
-// sortRange restricts a sort key; without a term it is everything.
-type sortRange struct{ term expr.KeyTerm }
-
-// below reports whether an encoded sort key lies before the range, above whether it lies behind it.
-func (s *sortRange) below(key string) bool {
-	switch s.term.Op {
-	case expr.KeyEq, expr.KeyGe, expr.KeyBetween, expr.KeyBeginsWith:
-		return key < s.term.Values[0].Sortable()
-	case expr.KeyGt:
-		return key <= s.term.Values[0].Sortable()
-	}
-	return false
-}
-
-func (s *sortRange) above(key string) bool {
-	switch s.term.Op {
-	case expr.KeyEq, expr.KeyLe:
-		return key > s.term.Values[0].Sortable()
-	case expr.KeyLt:
-		return key >= s.term.Values[0].Sortable()
-	case expr.KeyBetween:
-		return key > s.term.Values[1].Sortable()
-	case expr.KeyBeginsWith:
-		prefix := s.term.Values[0].Sortable()
-		return key > prefix && !strings.HasPrefix(key, prefix)
-	}
-	return false
-}
-
-func (p *page) query(part string, rng *sortRange, forward bool) ([]byte, error) {
+func (p *page) query(part string, rng keyRange, forward bool) ([]byte, error) {
 	p.single = p.x == nil && !p.t.keys.hasSort()
 	var start rowKey
 	if p.start != nil {

@@ -71,7 +71,7 @@ func TestSegmentsPartitionTheTable(t *testing.T) {
 		last := 0
 		var keys []rowKey
 		for i := range 500 {
-			keys = append(keys, keySchema{hash: keyAttr{"pk", 0}}.place(itemOf("pk", strconv.Itoa(i))))
+			keys = append(keys, keySchema{all: []keyAttr{{"pk", 0}}, hashes: 1}.place(itemOf("pk", strconv.Itoa(i))))
 		}
 		slices.SortFunc(keys, rowKey.compare)
 		for _, k := range keys {

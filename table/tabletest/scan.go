@@ -16,39 +16,15 @@ func (s segment) of(k rowKey) int {
 }
 
 func scan(c *call) ([]byte, error) {
-	p, err := c.readPage()
+	p := c.newPage()
+	seg, err := p.readScan()
 	if err != nil {
 		return nil, err
 	}
-	in := &c.in
-	if err := p.checkConsistent(); err != nil {
+	if err := p.locate(); err != nil {
 		return nil, err
 	}
-	if err := refuseMixed(in,
-		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"},
-		[]string{"ProjectionExpression", "FilterExpression"}); err != nil {
-		return nil, err
-	}
-	if p.env, err = expressions(in, "FilterExpression", "ProjectionExpression"); err != nil {
-		return nil, err
-	}
-	if in.has("ExpressionAttributeValues") && in.text("FilterExpression") == "" {
-		return nil, invalid("ExpressionAttributeValues can only be specified when using expressions: FilterExpression is null")
-	}
-	if err := p.readFilter("ScanFilter"); err != nil {
-		return nil, err
-	}
-	if p.proj, err = readProjection(in, p.env); err != nil {
-		return nil, err
-	}
-	if err := p.env.Unused(); err != nil {
-		return nil, err
-	}
-	seg, err := readSegment(in)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.readStart(); err != nil {
+	if err := p.checkStart(); err != nil {
 		return nil, err
 	}
 	if err := p.readSelect(); err != nil {
@@ -57,16 +33,46 @@ func scan(c *call) ([]byte, error) {
 	if err := p.checkGlobal(); err != nil {
 		return nil, err
 	}
-	if err := seg.check(); err != nil {
-		return nil, err
+	if p.start != nil && seg.of(p.startKey()) != seg.number {
+		return nil, invalid("%s: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", badStart, seg.total, seg.number)
 	}
 	if err := p.checkScalars(); err != nil {
 		return nil, err
 	}
-	if p.start != nil && seg.of(p.startKey()) != seg.number {
-		return nil, invalid("Exclusive start key must lie within the segment")
-	}
 	return p.scan(seg), nil
+}
+
+// readScan reads what can be judged without the table.
+func (p *page) readScan() (segment, error) {
+	in := &p.c.in
+	if err := refuseMixed(in,
+		[]string{"AttributesToGet", "ScanFilter", "ConditionalOperator"},
+		[]string{"ProjectionExpression", "FilterExpression"}); err != nil {
+		return segment{}, err
+	}
+	if err := checkUsers(in, []string{"FilterExpression", "ProjectionExpression"}); err != nil {
+		return segment{}, err
+	}
+	if err := p.readLegacyFilter("ScanFilter"); err != nil {
+		return segment{}, err
+	}
+	if err := p.readStart(); err != nil {
+		return segment{}, err
+	}
+	seg, err := readSegment(in)
+	if err != nil {
+		return segment{}, err
+	}
+	if p.env, err = expressions(in, "FilterExpression", "ProjectionExpression"); err != nil {
+		return segment{}, err
+	}
+	if err := p.readFilter(); err != nil {
+		return segment{}, err
+	}
+	if p.proj, err = readProjection(in, p.env); err != nil {
+		return segment{}, err
+	}
+	return seg, p.env.Unused()
 }
 
 func readSegment(in *fields) (segment, error) {
@@ -78,23 +84,13 @@ func readSegment(in *fields) (segment, error) {
 	case !hasNumber && !hasTotal:
 		return segment{total: 1}, nil
 	case !hasTotal:
-		return segment{}, invalid("If segment is specified, total segment must also be specified")
+		return segment{}, invalid("The TotalSegments parameter is required but was not present in the request when Segment parameter is present")
 	case !hasNumber:
-		return segment{}, invalid("If total segments is specified, a particular segment must also be specified for this request")
+		return segment{}, invalid("The Segment parameter is required but was not present in the request when parameter TotalSegments is present")
+	case number >= total:
+		return segment{}, invalid("The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d", number, total)
 	}
 	return segment{number, total}, nil
-}
-
-// check refuses numbers out of range.
-func (s segment) check() error {
-	const prefix = "1 validation error detected: Value '%d' at '%s' failed to satisfy constraint: Member must have value less than or equal to %d"
-	switch {
-	case s.number < 0 || s.number >= s.total:
-		return invalid(prefix, s.number, "segment", s.total-1)
-	case s.total > maxSegments:
-		return invalid(prefix, s.total, "totalSegments", maxSegments)
-	}
-	return nil
 }
 
 func (p *page) scan(seg segment) []byte {
@@ -110,8 +106,39 @@ func (p *page) scan(seg segment) []byte {
 		}
 		return seg.of(r.rowKey) >= seg.number
 	})
+	parts := p.partitions()
+	p.at, _ = seg.within(parts)
+	if p.start != nil {
+		p.at = parts.of(start)
+	}
 	source.ascend(at, func(r *row) bool {
-		return seg.of(r.rowKey) == seg.number && p.visit(r, fetch)
+		if seg.of(r.rowKey) != seg.number {
+			return false
+		}
+		p.enter(parts.of(r.rowKey))
+		return p.visit(r, fetch)
 	})
+	if !p.full {
+		_, last := seg.within(parts)
+		p.enter(last)
+	}
 	return p.output()
+}
+
+// newPartitions is how many physical partitions a new table has, and each of its indexes, if it is billed by request.
+const newPartitions = 4
+
+// partitions divides the rows into the physical partitions of a table or an index. A local index lies in those of its
+// table.
+func (p *page) partitions() segment {
+	if p.t.onDemand {
+		return segment{total: newPartitions}
+	}
+	return segment{total: 1}
+}
+
+// within returns the first and the last of the physical partitions that the segment touches.
+func (s segment) within(parts segment) (first, last int) {
+	first = s.number * parts.total / s.total
+	return first, max(first, ((s.number+1)*parts.total-1)/s.total)
 }

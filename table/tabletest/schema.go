@@ -2,6 +2,7 @@ package tabletest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 )
@@ -11,6 +12,8 @@ const (
 	maxGlobalIndexes = 20
 	maxLocalIndexes  = 5
 	maxInclude       = 20
+	// maxUnits bounds provisioned throughput.
+	maxUnits = 1000000000000
 )
 
 // definitions reads AttributeDefinitions.
@@ -23,12 +26,6 @@ func definitions(in *fields) ([]keyAttr, error) {
 		if f.err != nil {
 			return nil, f.err
 		}
-		if !a.kind.Comparable() {
-			return nil, invalid("Member must satisfy enum value set: [B, N, S]")
-		}
-		if a.name == "" || len(a.name) > 255 {
-			return nil, invalid("Value '%s' at 'attributeDefinitions.%d.member.attributeName' failed to satisfy constraint: Member must have length between 1 and 255", a.name, i+1)
-		}
 		for _, b := range out {
 			if b.name == a.name {
 				return nil, parameter("Duplicate AttributeName in AttributeDefinitions: %s", a.name)
@@ -39,18 +36,12 @@ func definitions(in *fields) ([]keyAttr, error) {
 	return out, in.err
 }
 
-// readKeySchema reads a KeySchema. unknown reports a key attribute without a definition.
-func readKeySchema(in *fields, defs []keyAttr, unknown func(name string, sort bool) error) (keySchema, error) {
+// readKeySchema reads a KeySchema. Where several is set, each role may have several attributes.
+func readKeySchema(in *fields, defs []keyAttr, several bool) (keySchema, error) {
 	var s keySchema
 	items := in.items("KeySchema")
 	if in.err != nil {
 		return s, in.err
-	}
-	if len(items) == 0 {
-		return s, invalid("No defined key schema.  A key schema containing at least a hash key must be defined for all tables")
-	}
-	if len(items) > 2 {
-		return s, invalid("Key schema too big.  Key Schema must at most consist of the hash and range key of a table")
 	}
 	names := make([]string, len(items))
 	roles := make([]string, len(items))
@@ -60,53 +51,43 @@ func readKeySchema(in *fields, defs []keyAttr, unknown func(name string, sort bo
 		if f.err != nil {
 			return s, f.err
 		}
-		if roles[i] != "HASH" && roles[i] != "RANGE" {
-			return s, invalid("Member must satisfy enum value set: [HASH, RANGE]")
+	}
+	if len(items) > len(defs) {
+		return s, invalid("Invalid KeySchema: Some index key attribute have no definition")
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(defs, func(a keyAttr) bool { return a.name == name }) {
+			return s, parameter("Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: %s", strings.Join(names, ", "), namesOf(defs))
 		}
 	}
 	switch {
+	case several:
+		if err := checkRoles(names, roles); err != nil {
+			return s, err
+		}
 	case len(items) == 2 && names[0] == names[1]:
-		return s, invalid("Two keys can not have the same name")
-	case len(items) == 1 && roles[0] != "HASH":
-		return s, invalid("No Hash Key specified in schema.  All Dynamo DB tables must have exactly one hash key")
-	case len(items) == 2 && roles[0] == roles[1]:
-		return s, invalid("Too many hash keys specified.  All Dynamo DB tables must have exactly one hash key")
-	case roles[0] != "HASH":
-		return s, invalid("Invalid key order. Hash Key must be specified first in key schema, Range Key must be specifed second") //nolint:misspell // as the service spells it
+		return s, errOneName()
+	case roles[0] != roleHash:
+		return s, errFirstRole()
+	case len(items) == 2 && roles[1] != roleSort:
+		return s, invalid("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
 	}
 	for i, name := range names {
 		at := slices.IndexFunc(defs, func(a keyAttr) bool { return a.name == name })
-		if at < 0 {
-			return s, unknown(name, i > 0)
-		}
-		if i == 0 {
-			s.hash = defs[at]
-		} else {
-			s.sort = defs[at]
+		s.all = append(s.all, defs[at])
+		if roles[i] == roleHash {
+			s.hashes++
 		}
 	}
 	return s, nil
 }
 
-func unknownTableKey(_ string, sort bool) error {
-	if sort {
-		return invalid("Range Key not specified in Attribute Definitions.  Type unknown.")
-	}
-	return invalid("Hash Key not specified in Attribute Definitions.  Type unknown.")
-}
-
-func unknownIndexKey(name string, _ bool) error {
-	return invalid("Attribute %s is not defined in AttributeDefinitions", name)
-}
-
 // readIndex reads one index definition.
 func readIndex(in *fields, defs []keyAttr, global bool) (*index, error) {
 	x := &index{name: in.text("IndexName"), global: global}
-	if in.err != nil {
-		return nil, in.err
-	}
-	if !validName(x.name) {
-		return nil, errBadName()
+	var err error
+	if x.keys, err = readKeySchema(in, defs, global); err != nil {
+		return nil, err
 	}
 	proj := in.sub("Projection")
 	x.projection = proj.text("ProjectionType")
@@ -114,27 +95,18 @@ func readIndex(in *fields, defs []keyAttr, global bool) (*index, error) {
 	if proj.err != nil || in.err != nil {
 		return nil, firstError(proj.err, in.err)
 	}
-	switch x.projection {
-	case "":
-		return nil, invalid("Indexes must have a projection specified")
-	case projectInclude:
-		if len(x.include) == 0 {
-			return nil, invalid("If Projection type INCLUDE is specified, some non-key attributes to include in the projection must be specified as well")
-		}
-		if len(x.include) > maxInclude {
-			return nil, invalid("Number of NonKeyAttributes exceeds the limit")
-		}
-	case projectAll, projectKeys:
-		if len(x.include) > 0 {
-			return nil, invalid("No attributes should be specified to be projected unless projection type is INCLUDE")
-		}
-	default:
-		return nil, invalid("Member must satisfy enum value set: [ALL, INCLUDE, KEYS_ONLY]")
+	switch {
+	case x.projection == "":
+		return nil, parameter("Unknown ProjectionType: null")
+	case x.projection == projectInclude && len(x.include) == 0:
+		return nil, parameter("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+	case x.projection != projectInclude && len(x.include) > 0:
+		return nil, parameter("ProjectionType is %s, but NonKeyAttributes is specified", x.projection)
 	}
-	var err error
-	x.keys, err = readKeySchema(in, defs, unknownIndexKey)
-	if err != nil {
-		return nil, err
+	for i, name := range x.include {
+		if slices.Contains(x.include[:i], name) {
+			return nil, parameter("Duplicate attribute name in NonKeyAttributes: %s", name)
+		}
 	}
 	x.throughput = readThroughput(in)
 	return x, in.err
@@ -179,24 +151,25 @@ func (t *table) readIndexes(in *fields) error {
 			return err
 		}
 		for i := range items {
-			x, err := readIndex(&fields{n: &items[i]}, t.attrs, global)
+			f := &fields{n: &items[i]}
+			x, err := readIndex(f, t.attrs, global)
 			if err != nil {
 				return err
 			}
-			if t.index(x.name) != nil {
-				kind := "local"
-				if global {
-					kind = "global"
-				}
-				return invalid("Two %s secondary indices have the same name", kind)
+			switch {
+			case !global && !x.keys.hasSort():
+				return parameter("Index KeySchema does not have a range key for index: %s", x.name)
+			case !global && !slices.Equal(x.keys.hash(), t.keys.hash()):
+				return parameter("Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s",
+					x.name, x.keys.hash()[0].name, t.keys.hash()[0].name)
 			}
-			if !global {
-				if x.keys.hash != t.keys.hash {
-					return invalid("Local Secondary indices must have the same hash key as the main table")
+			if global {
+				if err := x.readCapacity(f, target{onDemand: t.onDemand, fresh: true}); err != nil {
+					return err
 				}
-				if !x.keys.hasSort() {
-					return invalid("Local Secondary indices must have a range key")
-				}
+			}
+			if t.index(x.name) != nil {
+				return parameter("Duplicate index name: %s", x.name)
 			}
 			t.indexes = append(t.indexes, x)
 		}
@@ -207,17 +180,17 @@ func (t *table) readIndexes(in *fields) error {
 func (t *table) checkIndexCount(n int, global bool) error {
 	switch {
 	case global && n == 0:
-		return invalid("GSI list is empty/invalid")
+		return parameter("List of GlobalSecondaryIndexes is empty")
 	case global && n > maxGlobalIndexes:
-		return invalid("GlobalSecondaryIndex count exceeds the per-table limit")
+		return errTooManyGlobal()
 	case global:
 		return nil
 	case n == 0:
-		return invalid("LSI list is empty/invalid")
-	case n > maxLocalIndexes:
-		return invalid("LocalSecondaryIndex count exceeds the per-table limit")
+		return parameter("List of LocalSecondaryIndexes is empty")
 	case !t.keys.hasSort():
-		return invalid("Local Secondary indices are not allowed on hash tables, only hash and range tables")
+		return parameter("Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex")
+	case n > maxLocalIndexes:
+		return parameter("Number of LocalSecondaryIndexes exceeds per-table limit of %d", maxLocalIndexes)
 	}
 	return nil
 }
@@ -228,12 +201,29 @@ func (t *table) checkDefinitions() error {
 		used := t.keys.has(a.name) || slices.ContainsFunc(t.indexes, func(x *index) bool { return x.keys.has(a.name) })
 		if !used {
 			if len(t.indexes) == 0 {
-				return invalid("The number of attributes in key schema must match the number of attributes defined in attribute definitions.")
+				return parameter("Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
 			}
-			return parameter("Some AttributeDefinitions are not used. AttributeDefinitions: %s", namesOf(t.attrs))
+			return parameter("Some AttributeDefinitions are not used. AttributeDefinitions: %s, keys used: %s", namesOf(t.attrs), namesOf(t.usedKeys()))
 		}
 	}
 	return nil
+}
+
+// usedKeys returns the key attributes of the table and its indexes, each once.
+func (t *table) usedKeys() []keyAttr {
+	used := slices.Clone(t.keys.attrs())
+	for _, x := range t.indexes {
+		for _, a := range x.keys.attrs() {
+			if !slices.Contains(used, a) {
+				used = append(used, a)
+			}
+		}
+	}
+	return used
+}
+
+func errTooManyGlobal() error {
+	return parameter("GlobalSecondaryIndex count exceeds the per-table limit of %d", maxGlobalIndexes)
 }
 
 func namesOf(attrs []keyAttr) string {

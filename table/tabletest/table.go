@@ -1,16 +1,15 @@
 package tabletest
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
 
-// throughput is a provisioned capacity; zero for on-demand tables.
-type throughput struct{ read, write int }
-
 // table is one table with its indexes. Engine.mu guards it.
 type table struct {
 	name     string
+	id       string
 	keys     keySchema
 	attrs    []keyAttr // AttributeDefinitions, in the order given
 	indexes  []*index  // local ones first
@@ -21,10 +20,11 @@ type table struct {
 	onDemand bool
 	billedAt time.Time
 
-	throughput throughput
+	provision
 	stream     stream
 	protected  bool
 	class      string
+	classAt    time.Time // when the class was changed
 	encryption encryption
 	ttl        string // attribute; empty if disabled
 	tags       []tag
@@ -33,12 +33,7 @@ type table struct {
 
 type stream struct {
 	view  string // empty if there is no stream
-	label string
-}
-
-type encryption struct {
-	enabled bool
-	key     string
+	label string // of the last one
 }
 
 type tag struct{ key, value string }
@@ -54,6 +49,9 @@ func tableOfARN(name string) string {
 	}
 	return name
 }
+
+// tableID returns an identifier in the service's form, a UUID.
+func tableID(n uint64) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
 func (t *table) index(name string) *index {
 	for _, x := range t.indexes {
@@ -93,110 +91,5 @@ func (t *table) fill(x *index) {
 			x.rows.put(entry)
 		}
 		return true
-	})
-}
-
-// describe writes the members of a TableDescription.
-func (t *table) describe(o *object, status string) {
-	o.list("AttributeDefinitions", len(t.attrs), func(b []byte, i int) []byte {
-		inner := object{b: append(b, '{')}
-		inner.text("AttributeName", t.attrs[i].name)
-		inner.text("AttributeType", t.attrs[i].kind.String())
-		return inner.end()
-	})
-	o.text("TableName", t.name)
-	t.keys.describe(o)
-	o.text("TableStatus", status)
-	o.time("CreationDateTime", t.created)
-	t.throughput.describe(o)
-	o.int("TableSizeBytes", t.size)
-	o.int("ItemCount", t.rows.count)
-	o.text("TableArn", t.arn())
-	if t.onDemand {
-		o.object("BillingModeSummary", func(o *object) {
-			o.text("BillingMode", billOnDemand)
-			o.time("LastUpdateToPayPerRequestDateTime", t.billedAt)
-		})
-	}
-	t.describeIndexes(o, "LocalSecondaryIndexes", false)
-	t.describeIndexes(o, "GlobalSecondaryIndexes", true)
-	if t.stream.view != "" {
-		o.object("StreamSpecification", func(o *object) {
-			o.bool("StreamEnabled", true)
-			o.text("StreamViewType", t.stream.view)
-		})
-		o.text("LatestStreamLabel", t.stream.label)
-		o.text("LatestStreamArn", t.arn()+"/stream/"+t.stream.label)
-	}
-	if t.encryption.enabled {
-		o.object("SSEDescription", func(o *object) {
-			o.text("Status", "ENABLED")
-			o.text("SSEType", "KMS")
-			if t.encryption.key != "" {
-				o.text("KMSMasterKeyArn", t.encryption.key)
-			}
-		})
-	}
-	if t.class != "" {
-		o.object("TableClassSummary", func(o *object) { o.text("TableClass", t.class) })
-	}
-	o.bool("DeletionProtectionEnabled", t.protected)
-}
-
-func (s keySchema) describe(o *object) {
-	attrs := s.attrs()
-	o.list("KeySchema", len(attrs), func(b []byte, i int) []byte {
-		inner := object{b: append(b, '{')}
-		inner.text("AttributeName", attrs[i].name)
-		role := "HASH"
-		if i > 0 {
-			role = "RANGE"
-		}
-		inner.text("KeyType", role)
-		return inner.end()
-	})
-}
-
-func (p throughput) describe(o *object) {
-	o.object("ProvisionedThroughput", func(o *object) {
-		o.int("NumberOfDecreasesToday", 0)
-		o.int("ReadCapacityUnits", p.read)
-		o.int("WriteCapacityUnits", p.write)
-	})
-}
-
-func (t *table) describeIndexes(o *object, name string, global bool) {
-	var list []*index
-	for _, x := range t.indexes {
-		if x.global == global {
-			list = append(list, x)
-		}
-	}
-	if len(list) == 0 {
-		return
-	}
-	o.list(name, len(list), func(b []byte, i int) []byte {
-		x := list[i]
-		inner := object{b: append(b, '{')}
-		inner.text("IndexName", x.name)
-		x.keys.describe(&inner)
-		inner.object("Projection", func(o *object) {
-			o.text("ProjectionType", x.projection)
-			if len(x.include) > 0 {
-				o.list("NonKeyAttributes", len(x.include), func(b []byte, i int) []byte {
-					return appendText(b, x.include[i])
-				})
-			}
-		})
-		if global {
-			inner.text("IndexStatus", statusActive)
-			x.throughput.describe(&inner)
-		}
-		size := 0
-		x.rows.ascend(position{}, func(r *row) bool { size += r.size; return true })
-		inner.int("IndexSizeBytes", size)
-		inner.int("ItemCount", x.rows.count)
-		inner.text("IndexArn", t.arn()+"/index/"+x.name)
-		return inner.end()
 	})
 }

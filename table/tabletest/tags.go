@@ -1,54 +1,142 @@
 package tabletest
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
-// maxTags is how many tags a table may have.
-const maxTags = 50
+// Limits of tags, the lengths in characters.
+const (
+	maxTags     = 50 // of a table, and in one request
+	maxTagKey   = 128
+	maxTagValue = 256
 
+	reservedTags = "aws:" // in any case
+)
+
+// readTags reads the Tags of a request.
 func readTags(in *fields) ([]tag, error) {
 	items := in.items("Tags")
 	tags := make([]tag, 0, len(items))
+	keys := make([]string, 0, len(items))
 	for i := range items {
 		f := fields{n: &items[i]}
-		t := tag{f.text("Key"), f.text("Value")}
-		if f.err != nil {
+		t := tag{key: f.text("Key"), value: f.text("Value")}
+		switch {
+		case f.err != nil:
 			return nil, f.err
+		case !f.has("Key"):
+			return nil, errTagKey("null")
+		case !f.has("Value"):
+			return nil, errTagValue("null")
 		}
-		if t.key == "" || len(t.key) > 128 || len(t.value) > 256 {
-			return nil, invalid("One or more tags have an invalid key or value")
+		if err := checkTagKey(t.key); err != nil {
+			return nil, err
 		}
-		tags = append(tags, t)
+		if utf8.RuneCountInString(t.value) > maxTagValue || !taggable(t.value) {
+			return nil, errTagValue(t.value)
+		}
+		if slices.Contains(keys, t.key) {
+			return nil, invalid("Duplicate Tag Keys provided as input: Duplicate Tag Key found %s", t.key)
+		}
+		tags, keys = append(tags, t), append(keys, t.key)
 	}
 	if len(tags) > maxTags {
-		return nil, invalid("Too many tags: at most %d", maxTags)
+		return nil, errTooManyTags()
 	}
 	return tags, in.err
 }
 
-// resource returns the table that ResourceArn names.
-func (c *call) resource() (*table, error) {
+func checkTagKey(key string) error {
+	if key == "" || utf8.RuneCountInString(key) > maxTagKey || !taggable(key) {
+		return errTagKey(key)
+	}
+	if len(key) >= len(reservedTags) && strings.EqualFold(key[:len(reservedTags)], reservedTags) {
+		return invalid("Tag Key cannot be prefixed with aws:, Key: %s", key)
+	}
+	return nil
+}
+
+func errTagKey(key string) error { return invalid("The Tag Key provided is invalid, Key: %s", key) }
+
+func errTagValue(value string) error {
+	return invalid("The Tag Value provided is invalid, Value: %s", value)
+}
+
+func errTooManyTags() error {
+	return invalid("Number of Tags exceed the current limit for the provided ResourceArn")
+}
+
+// taggable reports whether s has only letters, digits, spaces and _.:/=+-@, of any script.
+func taggable(s string) bool {
+	for _, r := range s {
+		if !unicode.In(r, unicode.L, unicode.N, unicode.Z) && !strings.ContainsRune("_.:/=+-@", r) {
+			return false
+		}
+	}
+	return true
+}
+
+// resourceARN reads ResourceArn and checks its form.
+func (c *call) resourceARN() (string, error) {
 	arn := c.in.text("ResourceArn")
 	if c.in.err != nil {
-		return nil, c.in.err
+		return "", c.in.err
 	}
+	if !c.in.has("ResourceArn") || arn == "" {
+		return "", invalid("Invalid TableArn")
+	}
+	parts := strings.SplitN(arn, ":", 6) // arn, partition, service, region, account, resource
+	if parts[0] != "arn" {
+		return "", parameter("ARNs must start with 'arn:': %s", arn)
+	}
+	malformed := invalid("Invalid TableArn: Invalid ResourceArn provided as input %s", arn)
+	if len(parts) < 6 {
+		return "", malformed
+	}
+	path := strings.Split(parts[5], "/") // "table", its name, and perhaps what belongs to the table
+	owned := ""
+	if len(path) > 2 {
+		owned = path[2]
+	}
+	switch {
+	case parts[2] != "dynamodb", owned == "backup":
+		return "", parameter("Provided Arn is not a DynamoDB resource arn: %s", arn)
+	case owned != "" && owned != "stream":
+		return "", parameter("Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s", arn)
+	case parts[1] != "aws", parts[3] != Region, path[0] != "table", len(path) < 2 || path[1] == "":
+		return "", malformed
+	}
+	return arn, nil
+}
+
+// tagged returns the table that an ARN names. A stream has no tags here, because the engine has no streams to read.
+func (c *call) tagged(arn string) (*table, error) {
 	name := tableOfARN(arn)
-	if name == arn {
-		return nil, invalid("Invalid TableArn: Invalid ResourceArn provided as input %s", arn)
-	}
 	t, ok := c.e.tables[name]
 	if !ok {
-		return nil, fail(codeNotFound, "Requested resource not found: ResourcArn: %s not found", arn)
+		return nil, fail(codeNotFound, "Requested resource not found: ResourceArn: %s not found", arn)
 	}
 	c.noteTable(name)
 	return t, nil
 }
 
+// tagResource changes all tags of the request or none.
 func tagResource(c *call) ([]byte, error) {
-	t, err := c.resource()
+	arn, err := c.resourceARN()
 	if err != nil {
 		return nil, err
 	}
 	added, err := readTags(&c.in)
+	if err != nil {
+		return nil, err
+	}
+	if len(added) == 0 {
+		return nil, invalid("Atleast one Tag needs to be provided as Input.")
+	}
+	t, err := c.tagged(arn)
 	if err != nil {
 		return nil, err
 	}
@@ -62,27 +150,48 @@ func tagResource(c *call) ([]byte, error) {
 		}
 	}
 	if len(tags) > maxTags {
-		return nil, invalid("Too many tags: at most %d", maxTags)
+		return nil, errTooManyTags()
 	}
 	t.tags = tags
-	return []byte("{}"), nil
+	return nil, nil
 }
 
+// untagResource ignores keys that the table does not have.
 func untagResource(c *call) ([]byte, error) {
-	t, err := c.resource()
+	arn, err := c.resourceARN()
 	if err != nil {
 		return nil, err
 	}
 	keys := c.in.texts("TagKeys")
-	if c.in.err != nil {
+	switch {
+	case c.in.err != nil:
 		return nil, c.in.err
+	case len(keys) == 0:
+		return nil, invalid("Atleast one Tag Key needs to be provided as Input.")
+	case len(keys) > maxTags:
+		return nil, errTooManyTags()
+	}
+	for _, k := range keys {
+		if err := checkTagKey(k); err != nil {
+			return nil, err
+		}
+	}
+	t, err := c.tagged(arn)
+	if err != nil {
+		return nil, err
 	}
 	t.tags = slices.DeleteFunc(slices.Clone(t.tags), func(a tag) bool { return slices.Contains(keys, a.key) })
-	return []byte("{}"), nil
+	return nil, nil
 }
 
+// listTagsOfResource answers with all tags: as many as a table can have fit into one page, so the service never gives a
+// NextToken, and it ignores one that is sent.
 func listTagsOfResource(c *call) ([]byte, error) {
-	t, err := c.resource()
+	arn, err := c.resourceARN()
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.tagged(arn)
 	if err != nil {
 		return nil, err
 	}

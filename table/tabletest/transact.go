@@ -46,34 +46,9 @@ func canceled(reasons []reason) error {
 	return e
 }
 
-// actions reads and counts TransactItems.
-func (c *call) actions() ([]jsontree.Node, error) {
-	if !c.in.has("TransactItems") {
-		return nil, errNull("transactItems")
-	}
-	items := c.in.items("TransactItems")
-	switch {
-	case c.in.err != nil:
-		return nil, c.in.err
-	case len(items) == 0 && c.op == "TransactGetItems":
-		return nil, errNull("transactItems")
-	case len(items) == 0:
-		return nil, invalid("Value [] at 'transactItems' failed to satisfy constraint: Member must have length greater than or equal to 1")
-	case len(items) > maxActions:
-		return nil, invalid("Member must have length less than or equal to %d", maxActions)
-	}
-	return items, nil
-}
-
 func transactWriteItems(c *call) ([]byte, error) {
-	items, err := c.actions()
-	if err != nil {
-		return nil, err
-	}
+	items := c.in.items("TransactItems")
 	token := c.in.text("ClientRequestToken")
-	if len(token) > maxToken {
-		return nil, invalid("Value %s at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to %d", token, maxToken)
-	}
 	for i := range items {
 		if err := checkAction(&items[i]); err != nil {
 			return nil, err
@@ -81,7 +56,14 @@ func transactWriteItems(c *call) ([]byte, error) {
 	}
 	writes := make([]*write, len(items))
 	for i := range items {
-		if writes[i], err = c.readAction(&items[i], i); err != nil {
+		var err error
+		if writes[i], err = c.readAction(&items[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range writes {
+		var err error
+		if w.t, err = c.table(w.in); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +76,7 @@ func transactWriteItems(c *call) ([]byte, error) {
 	}
 	seen := map[placed]bool{}
 	for i, w := range writes {
-		if err := w.readKey(); err != nil {
+		if err := w.locate(c); err != nil {
 			api := asAPI(err)
 			if !api.mismatch {
 				return nil, err
@@ -152,17 +134,14 @@ func checkAction(n *jsontree.Node) error {
 	return nil
 }
 
-// readAction reads an action but for its key.
-func (c *call) readAction(n *jsontree.Node, i int) (*write, error) {
+// readAction reads an action but for what depends on its table.
+func (c *call) readAction(n *jsontree.Node) (*write, error) {
 	f := fields{n: n}
 	var found *write
 	var err error
 	switch {
 	case f.has("ConditionCheck"):
 		in := f.sub("ConditionCheck")
-		if !in.has("ConditionExpression") {
-			return nil, errNull("transactItems." + itoa(i+1) + ".member.conditionCheck.conditionExpression")
-		}
 		found, err = c.readCheck(&in)
 	case f.has("Put"):
 		in := f.sub("Put")
@@ -178,18 +157,16 @@ func (c *call) readAction(n *jsontree.Node, i int) (*write, error) {
 }
 
 // runTransaction evaluates every action against the state before the transaction. If any fails, it reports one reason
-// for each action, in their order.
+// for each action, in their order. The first action that is not valid ends it: the others were not looked at.
 func (c *call) runTransaction(writes []*write) error {
+	if reasons := firstInvalid(len(writes), func(i int) *apiError { return writes[i].refused }); reasons != nil {
+		return canceled(reasons)
+	}
 	reasons := make([]reason, len(writes))
 	failed := false
 	size := 0
 	for i, w := range writes {
 		reasons[i] = reason{code: reasonNone}
-		if w.refused != nil {
-			reasons[i] = reason{code: reasonValidation, message: w.refused.message}
-			failed = true
-			continue
-		}
 		if c.conflicting(w) {
 			reasons[i] = reason{code: reasonConflict, message: conflictMessage}
 			failed = true
@@ -208,14 +185,28 @@ func (c *call) runTransaction(writes []*write) error {
 	}
 	if failed {
 		for _, w := range writes {
-			if w.refused == nil {
-				c.spent(w.t, &usage{table: transactionFactor * w.refusedUnits()})
-			}
+			c.spent(w.t, &usage{table: transactionFactor * w.refusedUnits()})
 		}
 		return canceled(reasons)
 	}
 	if size > maxTransactionBytes {
 		return invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", size)
+	}
+	return nil
+}
+
+// firstInvalid returns the reasons for a transaction in which an action does not fit its table: one for the first such
+// action, none for the others. It returns nil if all fit.
+func firstInvalid(n int, refused func(i int) *apiError) []reason {
+	for i := range n {
+		if e := refused(i); e != nil {
+			reasons := make([]reason, n)
+			for j := range reasons {
+				reasons[j].code = reasonNone
+			}
+			reasons[i] = reason{code: reasonValidation, message: e.message}
+			return reasons
+		}
 	}
 	return nil
 }
@@ -265,7 +256,7 @@ func (c *call) remember(token string) {
 func (c *call) answerAgain(writes []*write) ([]byte, error) {
 	reads, order := map[*table]*usage{}, []*table(nil)
 	for _, w := range writes {
-		if err := w.readKey(); err != nil {
+		if err := w.locate(c); err != nil {
 			return nil, err
 		}
 		u := reads[w.t]
@@ -289,48 +280,44 @@ func (c *call) canonical() string {
 }
 
 func transactGetItems(c *call) ([]byte, error) {
-	items, err := c.actions()
-	if err != nil {
-		return nil, err
-	}
+	items := c.in.items("TransactItems")
 	type action struct {
-		t *table
-		g *get
+		t       *table
+		g       *get
+		refused *apiError
 	}
 	actions := make([]action, len(items))
-	seen := map[placed]bool{}
-	reasons, refused := make([]reason, len(items)), false
 	for i := range items {
-		f := fields{n: &items[i]}
-		if !f.has("Get") {
-			return nil, errNull("transactItems." + itoa(i+1) + ".member.get")
-		}
-		in := f.sub("Get")
-		if !validName(in.text("TableName")) && in.has("TableName") {
-			return nil, errMissingTable() // no table has such a name
-		}
-		t, err := c.table(&in)
-		if err != nil {
+		in := fields{n: items[i].Get("Get")}
+		var err error
+		if actions[i].g, err = c.readGet(&in); err != nil {
 			return nil, err
 		}
-		reasons[i].code = reasonNone
-		g, err := c.readGet(&in, t)
-		if err != nil {
+	}
+	for i := range items {
+		in := fields{n: items[i].Get("Get")}
+		var err error
+		if actions[i].t, err = c.table(&in); err != nil {
+			return nil, err
+		}
+	}
+	seen := map[placed]bool{}
+	for i := range actions {
+		a := &actions[i]
+		if err := a.g.locate(c, a.t); err != nil {
 			api := asAPI(err)
-			if api.message == keyTooLong || !api.mismatch && api.message != wrongKeySize {
+			if !api.mismatch {
 				return nil, err
 			}
-			reasons[i], refused = reason{code: reasonValidation, message: api.message}, true
+			a.refused = api
 			continue
 		}
-		p := placed{t, g.place}
-		if seen[p] {
+		if seen[placed{a.t, a.g.place}] {
 			return nil, invalid("Transaction request cannot include multiple operations on one item")
 		}
-		seen[p] = true
-		actions[i] = action{t, g}
+		seen[placed{a.t, a.g.place}] = true
 	}
-	if refused {
+	if reasons := firstInvalid(len(actions), func(i int) *apiError { return actions[i].refused }); reasons != nil {
 		return nil, canceled(reasons)
 	}
 	if reasons := c.readConflicts(len(actions), func(i int) (*table, *get) { return actions[i].t, actions[i].g }); reasons != nil {

@@ -7,12 +7,9 @@ import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
 const maxExpiredYears = 5
 
 func updateTimeToLive(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
+	t, err := c.tableItself()
 	if err != nil {
 		return nil, err
-	}
-	if !c.in.has("TimeToLiveSpecification") {
-		return nil, errNull("timeToLiveSpecification")
 	}
 	f := c.in.sub("TimeToLiveSpecification")
 	name, enable := f.text("AttributeName"), f.flag("Enabled")
@@ -20,8 +17,6 @@ func updateTimeToLive(c *call) ([]byte, error) {
 		return nil, err
 	}
 	switch {
-	case name == "" || len(name) > 255:
-		return nil, invalid("1 validation error detected: Value '%s' at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must have length between 1 and 255", name)
 	case t.ttl != "" && t.ttl != name:
 		return nil, invalid("TimeToLive is active on a different AttributeName")
 	case enable && t.ttl == name:
@@ -42,7 +37,7 @@ func updateTimeToLive(c *call) ([]byte, error) {
 }
 
 func describeTimeToLive(c *call) ([]byte, error) {
-	t, err := c.table(&c.in)
+	t, err := c.tableItself()
 	if err != nil {
 		return nil, err
 	}

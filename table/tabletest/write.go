@@ -13,24 +13,23 @@ type condition interface{ Holds(item attr.Item) bool }
 
 // mutation computes an item's next state; before is nil if the item does not exist.
 type mutation interface {
-	next(before, key attr.Item) (attr.Item, error)
+	next(t *table, before, key attr.Item) (attr.Item, error)
 	// targets returns the paths that the mutation writes, for the UPDATED_… return values; nil if it writes all.
 	targets() []expr.Path
-	// written returns those of the targets that get a value instead of losing one.
-	written() []expr.Path
 }
 
-// write is a validated write of one item.
+// write is a write of one item. It is read in two steps: first what can be judged without knowing the table, then what
+// depends on its schema.
 type write struct {
+	in        *fields
 	t         *table
+	given     attr.Item // the item or the key that the request has
 	key       attr.Item
 	place     rowKey
 	cond      condition
 	change    mutation  // nil for a check
 	returnOld bool      // hand out the item if the condition fails
 	refused   *apiError // of a transaction's action that does not fit the table's schema
-	// readKey validates the item or key and sets key and place. In a transaction it comes after all expressions.
-	readKey func() error
 
 	before *row
 	after  attr.Item
@@ -54,7 +53,7 @@ func (w *write) run() error {
 	if err := w.t.checkTargets(w.change); err != nil {
 		return err
 	}
-	after, err := w.change.next(item, w.key)
+	after, err := w.change.next(w.t, item, w.key)
 	w.after = after
 	return err
 }
@@ -78,9 +77,11 @@ func (w *write) commit() *usage {
 		u.table = writeUnits(size)
 		return u
 	}
-	if w.after == nil {
+	switch {
+	case w.after == nil && w.before == nil: // nothing was there, and nothing is
+	case w.after == nil:
 		w.t.remove(w.place)
-	} else {
+	default:
 		now := &row{rowKey: w.place, item: w.after, size: w.after.Size()}
 		size = max(size, now.size)
 		w.t.store(now)
@@ -105,35 +106,35 @@ func (w *write) refusedUnits() float64 {
 // putting replaces the whole item.
 type putting struct{ item attr.Item }
 
-func (p putting) next(_, _ attr.Item) (attr.Item, error) { return p.item, nil }
-func (putting) targets() []expr.Path                     { return nil }
-func (putting) written() []expr.Path                     { return nil }
+func (p putting) next(_ *table, _, _ attr.Item) (attr.Item, error) { return p.item, nil }
+func (putting) targets() []expr.Path                               { return nil }
 
 // deleting removes the item.
 type deleting struct{}
 
-func (deleting) next(_, _ attr.Item) (attr.Item, error) { return nil, nil }
-func (deleting) targets() []expr.Path                   { return nil }
-func (deleting) written() []expr.Path                   { return nil }
+func (deleting) next(_ *table, _, _ attr.Item) (attr.Item, error) { return nil, nil }
+func (deleting) targets() []expr.Path                             { return nil }
 
 // updating applies an update expression, or nothing but the key if there is none.
-type updating struct {
-	t *table
-	u *expr.Update
-}
+type updating struct{ u *expr.Update }
 
-func (p updating) next(before, key attr.Item) (attr.Item, error) {
-	if before == nil {
-		before = key
-	}
-	if p.u == nil {
+func (p updating) next(t *table, before, key attr.Item) (attr.Item, error) {
+	var after attr.Item
+	var err error
+	switch {
+	case p.u == nil && before == nil:
+		return key, nil
+	case p.u == nil:
 		return before, nil
+	case before == nil:
+		after, err = p.u.Create(key)
+	default:
+		after, err = p.u.Apply(before)
 	}
-	after, err := p.u.Apply(before)
-	if err != nil {
+	if err != nil || after == nil {
 		return nil, err
 	}
-	return after, p.t.checkUpdated(after)
+	return after, t.checkUpdated(after)
 }
 
 func (p updating) targets() []expr.Path {
@@ -141,13 +142,6 @@ func (p updating) targets() []expr.Path {
 		return nil
 	}
 	return p.u.Targets()
-}
-
-func (p updating) written() []expr.Path {
-	if p.u == nil {
-		return nil
-	}
-	return p.u.Written()
 }
 
 // checkUpdated validates an item that an update has made.
@@ -183,6 +177,13 @@ func (t *table) storedSize(item attr.Item) int {
 	return size
 }
 
+func checkItemSize(item attr.Item) error {
+	if item.Size() > maxItem {
+		return invalid("Item size has exceeded the maximum allowed size")
+	}
+	return nil
+}
+
 // checkTargets refuses an update of key attributes, and paths into those of indexes.
 func (t *table) checkTargets(m mutation) error {
 	for _, p := range m.targets() {
@@ -212,160 +213,101 @@ func (t *table) checkPut(item attr.Item) error {
 	return nil
 }
 
-// readCondition reads ConditionExpression or Expected.
-func readCondition(in *fields, env *expr.Env) (condition, error) {
-	if in.has("ConditionExpression") {
-		c, err := expr.ParseCondition(in.text("ConditionExpression"), env)
-		if in.err != nil {
-			return nil, in.err
-		}
-		if err != nil {
-			return nil, within("ConditionExpression", err)
-		}
-		return c, nil
-	}
-	return readExpected(in)
-}
-
-// readReturnOnFailure reads ReturnValuesOnConditionCheckFailure.
-func readReturnOnFailure(in *fields) (bool, error) {
-	value := in.text("ReturnValuesOnConditionCheckFailure")
-	got, ok := oneOf(value, "NONE", "ALL_OLD")
-	if !ok {
-		return false, invalid("1 validation error detected: Value '%s' at 'returnValuesOnConditionCheckFailure' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]", value)
-	}
-	return got == "ALL_OLD", in.err
-}
-
-// legacyWrites are the older parameters of writes, and modernWrites the expressions that replaced them.
+// refuseMixedWrite refuses the older parameters of writes together with the expressions that replaced them.
 func refuseMixedWrite(in *fields) error {
 	return refuseMixed(in, []string{"AttributeUpdates", "Expected", "ConditionalOperator"}, []string{"UpdateExpression", "ConditionExpression"})
 }
 
-// readPut, readDelete, readUpdate and readCheck validate one write, of a request of its own or within a transaction.
+// readPut, readDelete, readCheck and readUpdate read one write, of a request of its own or within a transaction, but for
+// what depends on the table.
 
 func (c *call) readPut(in *fields) (*write, error) {
-	t, err := c.table(in)
-	if err != nil {
+	w := &write{in: in}
+	if err := checkWriteParams(in, "ConditionExpression"); err != nil {
 		return nil, err
-	}
-	if !in.has("Item") {
-		return nil, invalid("Item to put in PutItem cannot be null")
 	}
 	item, err := attr.DecodeItem(in.n.Get("Item"))
 	if err != nil {
 		return nil, err
 	}
-	w := &write{t: t, change: putting{item}}
-	w.readKey = func() error {
-		if err := t.checkPut(item); err != nil {
-			return err
-		}
-		w.key = t.keys.extract(item)
-		w.place = t.keys.place(item)
-		c.touch(t, touchedKey{t.name, w.key})
-		return nil
+	if err := checkItemSize(item); err != nil {
+		return nil, err
 	}
-	return w, c.inOrder(w, in, "ConditionExpression")
-}
-
-// inOrder reads the key and then the expressions of a write on its own. In a transaction keys come after all
-// expressions.
-func (c *call) inOrder(w *write, in *fields, expressions ...string) error {
-	if c.op != "TransactWriteItems" {
-		if err := checkUsers(in, expressions); err != nil {
-			return err
-		}
-		if err := w.readKey(); err != nil {
-			return err
-		}
-	}
-	if err := w.readOptions(in, expressions...); err != nil || c.op == "TransactWriteItems" {
-		return err
-	}
-	return w.checkCondition()
-}
-
-// checkCondition refuses paths into key attributes, except in a transaction's check, which is not looked at so closely.
-func (w *write) checkCondition() error {
-	if w.change == nil {
-		return nil
-	}
-	return w.t.checkCondition(w.cond)
+	w.given, w.change = item, putting{item}
+	return w, w.readOptions(in, "ConditionExpression")
 }
 
 func (c *call) readDelete(in *fields) (*write, error) {
-	t, err := c.table(in)
-	if err != nil {
-		return nil, err
-	}
-	w := &write{t: t, change: deleting{}}
-	w.readKey = func() error { return w.readPlace(c, in) }
-	return w, c.inOrder(w, in, "ConditionExpression")
+	return readKeyed(in, deleting{}, "ConditionExpression")
 }
 
 func (c *call) readCheck(in *fields) (*write, error) {
-	t, err := c.table(in)
-	if err != nil {
-		return nil, err
-	}
-	w := &write{t: t}
-	w.readKey = func() error { return w.readPlace(c, in) }
-	return w, c.inOrder(w, in, "ConditionExpression")
+	return readKeyed(in, nil, "ConditionExpression")
 }
 
 func (c *call) readUpdate(in *fields) (*write, error) {
-	t, err := c.table(in)
-	if err != nil {
+	return readKeyed(in, nil, "UpdateExpression", "ConditionExpression")
+}
+
+func readKeyed(in *fields, change mutation, expressions ...string) (*write, error) {
+	w := &write{in: in, change: change}
+	if err := checkWriteParams(in, expressions...); err != nil {
 		return nil, err
 	}
-	w := &write{t: t}
-	w.readKey = func() error { return w.readPlace(c, in) }
-	return w, c.inOrder(w, in, "UpdateExpression", "ConditionExpression")
-}
-
-func (w *write) readPlace(c *call, in *fields) error {
-	key, err := readKey(in, w.t)
-	if err != nil {
-		return err
+	var err error
+	if w.given, err = attr.DecodeItem(in.n.Get("Key")); err != nil {
+		return nil, err
 	}
-	w.key, w.place = key, w.t.keys.place(key)
-	c.touch(w.t, touchedKey{w.t.name, key})
-	return nil
+	return w, w.readOptions(in, expressions...)
 }
 
-// readOptions reads everything about a write but its item or key.
-func (w *write) readOptions(in *fields, params ...string) error {
+// checkWriteParams refuses parameters that do not go together.
+func checkWriteParams(in *fields, expressions ...string) error {
 	if err := refuseMixedWrite(in); err != nil {
 		return err
+	}
+	return checkUsers(in, expressions)
+}
+
+// readOptions reads everything about a write but its item or key. Only an update has an UpdateExpression among its
+// expressions.
+func (w *write) readOptions(in *fields, params ...string) error {
+	update := params[0] == "UpdateExpression"
+	var err error
+	if update && in.has("AttributeUpdates") {
+		if w.change, err = readAttributeUpdates(in); err != nil {
+			return err
+		}
+	}
+	if !in.has("ConditionExpression") {
+		if w.cond, err = readExpected(in); err != nil {
+			return err
+		}
 	}
 	env, err := expressions(in, params...)
 	if err != nil {
 		return err
 	}
-	if params[0] == "UpdateExpression" {
-		if w.change, err = readUpdating(in, w.t, env); err != nil {
+	if update && w.change == nil {
+		if w.change, err = readUpdating(in, env); err != nil {
 			return err
 		}
 	}
-	if w.cond, err = readCondition(in, env); err != nil {
-		return err
+	if in.has("ConditionExpression") {
+		if w.cond, err = readCondition(in, env); err != nil {
+			return err
+		}
 	}
-	if w.returnOld, err = readReturnOnFailure(in); err != nil {
-		return err
-	}
+	w.returnOld = in.text("ReturnValuesOnConditionCheckFailure") == returnAllOld
 	if err := env.Unused(); err != nil {
 		return err
 	}
 	return in.err
 }
 
-func readUpdating(in *fields, t *table, env *expr.Env) (mutation, error) {
-	if in.has("AttributeUpdates") {
-		return readAttributeUpdates(in, t)
-	}
+func readUpdating(in *fields, env *expr.Env) (mutation, error) {
 	if !in.has("UpdateExpression") {
-		return updating{t: t}, nil
+		return updating{}, nil
 	}
 	u, err := expr.ParseUpdate(in.text("UpdateExpression"), env)
 	if in.err != nil {
@@ -374,5 +316,42 @@ func readUpdating(in *fields, t *table, env *expr.Env) (mutation, error) {
 	if err != nil {
 		return nil, within("UpdateExpression", err)
 	}
-	return updating{t: t, u: u}, nil
+	return updating{u}, nil
+}
+
+func readCondition(in *fields, env *expr.Env) (condition, error) {
+	c, err := expr.ParseCondition(in.text("ConditionExpression"), env)
+	if in.err != nil {
+		return nil, in.err
+	}
+	if err != nil {
+		return nil, within("ConditionExpression", err)
+	}
+	return c, nil
+}
+
+// locate checks the write's item or key against the schema of its table and finds its place.
+func (w *write) locate(c *call) error {
+	if p, ok := w.change.(putting); ok {
+		if err := w.t.checkPut(p.item); err != nil {
+			return err
+		}
+		w.key = w.t.keys.extract(p.item)
+	} else {
+		if err := w.t.keys.checkKey(w.given); err != nil {
+			return err
+		}
+		w.key = w.given
+	}
+	w.place = w.t.keys.place(w.key)
+	c.touch(w.t, touchedKey{w.t.name, w.key})
+	return nil
+}
+
+// checkCondition refuses paths into key attributes, except in a transaction's check, which is not looked at so closely.
+func (w *write) checkCondition() error {
+	if w.change == nil {
+		return nil
+	}
+	return w.t.checkCondition(w.cond)
 }

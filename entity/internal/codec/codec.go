@@ -127,6 +127,15 @@ func (s *Struct) Without(names ...string) *Struct {
 	return &Struct{fields: kept, embedded: s.embedded}
 }
 
+// Names are the attributes, in the order of the fields.
+func (s *Struct) Names() []string {
+	list := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		list[i] = f.name
+	}
+	return list
+}
+
 // Field finds an attribute, or returns nil.
 func (s *Struct) Field(name string) *Field {
 	for _, f := range s.fields {

@@ -44,12 +44,12 @@ func TestBatchWriteIsRefused(t *testing.T) {
 		text string
 	}{
 		"duplicate":          {[]types.WriteRequest{putRequest("a", nil), deleteRequest("a")}, "Provided list of item keys contains duplicates"},
-		"26 requests":        {many, "Too many items requested for the BatchWriteItem call | less than or equal to 25"},
+		"26 requests":        {many, "Map value must satisfy constraint: [Member must have length less than or equal to 25 | Too many items requested for the BatchWriteItem call"},
 		"one invalid of two": {[]types.WriteRequest{putRequest("a", nil), putRequest("b", document{"x": stringSet{}})}, "may not be empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onTable(t, func(tb table) {
-				refused(tb, tb.batchWrite(tc.reqs...), tc.text)
+				tb.refused(tb.batchWrite(tc.reqs...), tc.text)
 				assert.Empty(tb, tb.get("a"), "nothing written")
 			})
 		})
@@ -85,7 +85,7 @@ func TestBatchGetIsRefused(t *testing.T) {
 		text string
 	}{
 		"duplicate":     {many[:1:1], "Provided list of item keys contains duplicates"},
-		"101 keys":      {many, "Too many items requested for the BatchGetItem call | less than or equal to 100"},
+		"101 keys":      {many, "failed to satisfy constraint: Member must have length less than or equal to 100 | Too many items requested for the BatchGetItem call"},
 		"malformed key": {[]map[string]types.AttributeValue{item(document{"pk": "p"})}, "The provided key element does not match the schema | The number of conditions on the keys is invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestBatchGetIsRefused(t *testing.T) {
 					keys = append(keys, keys[0])
 				}
 				_, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{*tb.name: {Keys: keys}}})
-				refused(tb, err, tc.text)
+				tb.refused(err, tc.text)
 			})
 		})
 	}

@@ -153,7 +153,7 @@ func TestExpressionIsRefused(t *testing.T) {
 					TableName: tb.name, Item: keyed("i", nil), ConditionExpression: &tc.condition,
 					ExpressionAttributeValues: values(tc.values), ExpressionAttributeNames: tc.names,
 				})
-				refused(tb, err, tc.text)
+				tb.refused(err, tc.text)
 				assert.Empty(tb, tb.get("i"), "nothing written")
 			})
 		})

@@ -131,7 +131,7 @@ func TestTimeToLiveIsDescribed(t *testing.T) {
 		assert.Equal(tb, "expires", aws.ToString(out.TimeToLiveDescription.AttributeName))
 		assert.Contains(tb, []types.TimeToLiveStatus{types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling}, out.TimeToLiveDescription.TimeToLiveStatus)
 		_, err = tb.UpdateTimeToLive(tb.ctx(), &dynamodb.UpdateTimeToLiveInput{TableName: tb.name, TimeToLiveSpecification: spec})
-		refused(tb, err, "TimeToLive is already enabled")
+		tb.refused(err, "TimeToLive is already enabled")
 	})
 }
 
@@ -188,12 +188,4 @@ func TestNumbersReturnInOneForm(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestOperationOutsideTheScopeIsUnknown(t *testing.T) {
-	onTable(t, func(tb table) {
-		engines.Only(tb.T, engines.InProcess, "other engines know it")
-		_, err := tb.ListGlobalTables(tb.ctx(), &dynamodb.ListGlobalTablesInput{})
-		require.ErrorContains(tb, err, "UnknownOperationException")
-	})
 }

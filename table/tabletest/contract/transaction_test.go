@@ -115,7 +115,7 @@ func TestTransactionIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onTable(t, func(tb table) {
 				_, err := tb.transact("", tc.actions(tb)...)
-				refused(tb, err, tc.text)
+				tb.refused(err, tc.text)
 				assert.Empty(tb, tb.get("a"), "nothing written")
 			})
 		})

@@ -98,7 +98,7 @@ func TestUpdateIsRefused(t *testing.T) {
 				_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{
 					TableName: tb.name, Key: key("i"), UpdateExpression: &tc.update, ExpressionAttributeValues: values(tc.values),
 				})
-				refused(tb, err, tc.text)
+				tb.refused(err, tc.text)
 				tb.holds("i", before)
 			})
 		})
@@ -190,8 +190,8 @@ func TestItemIsRefused(t *testing.T) {
 		{"missing sort key", d{"pk": "p"}, "Missing the key sk in the item | One of the required keys was not given a value"},
 		{"key of wrong type", d{"pk": "p", "sk": 1}, "Type mismatch for key"},
 		{"empty key", d{"pk": "", "sk": "s"}, "cannot contain an empty string value. Key: pk"},
-		{"partition key over 2048 bytes", d{"pk": strings.Repeat("k", 2049), "sk": "s"}, "exceeds the maximum size limit of 2048 bytes | must be under 2048 bytes"},
-		{"sort key over 1024 bytes", d{"pk": "p", "sk": strings.Repeat("k", 1025)}, "exceeds the maximum size limit of 1024 bytes | must be under 1024 bytes"},
+		{"partition key over 2048 bytes", d{"pk": strings.Repeat("k", 2049), "sk": "s"}, "Size of hashkey has exceeded the maximum size limit of2048 bytes | must be under 2048 bytes"},
+		{"sort key over 1024 bytes", d{"pk": "p", "sk": strings.Repeat("k", 1025)}, "Aggregated size of all range keys has exceeded the size limit of 1024 bytes | must be under 1024 bytes"},
 		{"index key of wrong type", d{"pk": "p", "sk": "s", "gpk": 1}, "Type mismatch for Index Key"},
 		{"empty index key", d{"pk": "p", "sk": "s", "gpk": ""}, "empty string value"},
 		{"item over 400 KB", d{"pk": "p", "sk": "s", "x": strings.Repeat("x", 409_600)}, "Item size has exceeded the maximum allowed size"},
@@ -207,7 +207,7 @@ func TestItemIsRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			onTable(t, func(tb table) {
 				_, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: item(tc.item)})
-				refused(tb, err, tc.text)
+				tb.refused(err, tc.text)
 				out, err := tb.Scan(tb.ctx(), &dynamodb.ScanInput{TableName: tb.name})
 				require.NoError(tb, err)
 				assert.Empty(tb, out.Items, "nothing written")

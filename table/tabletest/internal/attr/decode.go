@@ -33,12 +33,26 @@ func DecodeItem(n *jsontree.Node) (Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Name == "" {
-			return nil, InvalidError("Empty attribute name")
+		if err := CheckName(m.Name); err != nil {
+			return nil, err
 		}
 		it[m.Name] = v
 	}
 	return it, nil
+}
+
+// maxName is the longest name of an attribute in bytes.
+const maxName = 1<<16 - 1
+
+// CheckName refuses a name that no attribute can have.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return InvalidError("Empty attribute name")
+	case len(name) > maxName:
+		return InvalidError("Attribute name is too large, must be less than 65536 bytes")
+	}
+	return nil
 }
 
 // Decode reads one value in its wire form, {"S": "…"}.
@@ -67,7 +81,7 @@ func decode(n *jsontree.Node, depth int) (*Value, error) {
 			continue
 		}
 		if found != nil {
-			return nil, errManyTypes
+			return nil, decodeAll(n, depth)
 		}
 		found, kind = m, k
 	}
@@ -78,6 +92,19 @@ func decode(n *jsontree.Node, depth int) (*Value, error) {
 		return nil, errNesting
 	}
 	return decodeKind(kind, &found.Value, depth)
+}
+
+// decodeAll returns the error of a value with several types, each of which is judged first.
+func decodeAll(n *jsontree.Node, depth int) error {
+	for i := range n.Members {
+		m := &n.Members[i]
+		if k := KindOf(m.Name); k != 0 && !m.Value.IsNull() {
+			if _, err := decodeKind(k, &m.Value, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return errManyTypes
 }
 
 func decodeKind(kind Kind, n *jsontree.Node, depth int) (*Value, error) {
@@ -136,8 +163,8 @@ func decodeMap(n *jsontree.Node, depth int) (*Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n.Members[i].Name == "" {
-			return nil, InvalidError("Empty attribute name")
+		if err := CheckName(n.Members[i].Name); err != nil {
+			return nil, err
 		}
 		m[n.Members[i].Name] = v
 	}
@@ -204,15 +231,16 @@ func setNoun(kind Kind) string {
 }
 
 func duplicates(kind Kind, n *jsontree.Node) error {
-	switch kind {
-	case NS:
+	if kind == NS {
 		return InvalidError("Input collection contains duplicates")
-	case BS:
-		return InvalidError(prefix + "Input collection of type BS contains duplicates.")
 	}
 	texts := make([]string, len(n.Items))
 	for i := range n.Items {
 		texts[i] = n.Items[i].Text
 	}
-	return InvalidError(prefix + "Input collection [" + strings.Join(texts, ", ") + "] contains duplicates")
+	noun := " contains duplicates."
+	if kind == BS {
+		noun = "of type BS contains duplicates."
+	}
+	return InvalidError(prefix + "Input collection [" + strings.Join(texts, ", ") + "]" + noun)
 }

@@ -1,6 +1,7 @@
 package attr
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -16,10 +17,10 @@ const (
 )
 
 const (
-	errNotNumber  = InvalidError("A value provided cannot be converted into a number")
+	errNotNumber  = InvalidError("The parameter cannot be converted to a numeric value")
 	errOverflow   = InvalidError("Number overflow. Attempting to store a number with magnitude larger than supported range")
 	errUnderflow  = InvalidError("Number underflow. Attempting to store a number with magnitude smaller than supported range")
-	errDigits     = InvalidError("DynamoDB only supports precision up to 38 digits")
+	errDigits     = InvalidError("Attempting to store more than 38 significant digits in a Number")
 	maxIntDigits  = 18 // what always fits into an int64
 	exponentLimit = math.MaxInt32
 )
@@ -38,8 +39,11 @@ func ParseNumber(s string) (Number, error) {
 		return n, nil
 	}
 	neg, mantissa, exp, ok := splitNumber(s)
-	if !ok {
+	switch {
+	case s == "":
 		return Number{}, errNotNumber
+	case !ok:
+		return Number{}, errNotNumber + InvalidError(": "+s)
 	}
 	whole, frac, _ := strings.Cut(mantissa, ".")
 	return newNumber(neg, whole+frac, int64(len(whole))+exp)
@@ -212,7 +216,11 @@ func (n Number) Add(m Number) (Number, error) {
 		return Number{}, errNotNumber
 	}
 	digits := sum.Coeff.String()
-	return newNumber(sum.Negative, digits, int64(len(digits))+int64(sum.Exponent))
+	n, err := newNumber(sum.Negative, digits, int64(len(digits))+int64(sum.Exponent))
+	if errors.Is(err, errDigits) {
+		return n, errOverflow // what the service answers to a sum that has too many digits
+	}
+	return n, err
 }
 
 // int64 returns the value if it is an integer of at most 18 digits, so that a sum of two cannot overflow.

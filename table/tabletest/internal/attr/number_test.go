@@ -58,7 +58,7 @@ func TestParseNumberRefuses(t *testing.T) {
 		{"1e126", "overflow"},
 		{"-1e126", "overflow"},
 		{"1e-131", "underflow"},
-		{strings.Repeat("1", 39), "38 digits"},
+		{strings.Repeat("1", 39), "more than 38 significant digits"},
 	} {
 		_, err := attr.ParseNumber(tt.in)
 		require.ErrorContains(t, err, tt.want, tt.in)
@@ -108,6 +108,10 @@ func TestNumbersAgreeWithDecimals(t *testing.T) {
 		expected, wantErr := attr.ParseNumber(sum.Text('f'))
 		got, err := a.Add(b)
 		if wantErr != nil {
+			if strings.Contains(wantErr.Error(), "38 significant digits") {
+				require.ErrorContains(t, err, "Number overflow") // as the service calls it in a sum
+				return
+			}
 			require.Equal(t, wantErr, err)
 			return
 		}

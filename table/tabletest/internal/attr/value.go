@@ -147,6 +147,15 @@ func Document(m Item) *Value { return &Value{Kind: M, Map: m} }
 // Sequence returns a new list value.
 func Sequence(l []*Value) *Value { return &Value{Kind: L, List: l} }
 
+// Brief returns the form of a scalar that error messages quote, S:text.
+func (v *Value) Brief() string {
+	text := v.Str
+	if v.Kind == N {
+		text = v.Num.String()
+	}
+	return v.Kind.String() + ":" + text
+}
+
 // CheckDepth refuses an item that nests deeper than MaxDepth.
 func (it Item) CheckDepth() error {
 	for _, v := range it {

@@ -19,6 +19,15 @@ type change struct {
 	value *attr.Value
 }
 
+// Create returns the item that the update makes where none is, given its key. It returns nil if there is none: an update
+// that only removes makes no item.
+func (u *Update) Create(key attr.Item) (attr.Item, error) {
+	if len(u.sets)+len(u.adds) == 0 {
+		return nil, nil
+	}
+	return u.Apply(key)
+}
+
 // Apply returns the item after the update. Every operand is read from the item as it was; item itself is not touched.
 func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	var puts, removes []change

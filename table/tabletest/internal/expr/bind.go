@@ -352,13 +352,7 @@ func bounds(low, high *node) error {
 }
 
 // brief is how the service quotes a scalar.
-func brief(v *attr.Value) string {
-	text := v.Str
-	if v.Kind == attr.N {
-		text = v.Num.String()
-	}
-	return "{" + v.Kind.String() + ":" + text + "}"
-}
+func brief(v *attr.Value) string { return "{" + v.Brief() + "}" }
 
 func arithmetic(n *node) error {
 	for _, a := range n.args {

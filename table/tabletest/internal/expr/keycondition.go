@@ -77,7 +77,7 @@ func keyTerms(n *node, terms *[]KeyTerm) error {
 				return attr.InvalidError("Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition")
 			}
 			if len(a.path) > 1 {
-				return attr.Invalidf("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s", a.path[0].Name)
+				return attr.InvalidError("KeyConditionExpressions cannot have conditions on nested attributes")
 			}
 			at, term.Name = i, a.path[0].Name
 		case opValue:

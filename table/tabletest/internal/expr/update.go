@@ -213,14 +213,3 @@ func (u *Update) Paths(yield func(Path)) {
 		}
 	}
 }
-
-// Written returns the targets that are not removed.
-func (u *Update) Written() []Path {
-	var out []Path
-	for _, list := range [][]action{u.sets, u.adds, u.deletes} {
-		for _, a := range list {
-			out = append(out, a.target.path)
-		}
-	}
-	return out
-}

@@ -1,0 +1,178 @@
+package peers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/mortise-go/mortise/internal/engines"
+)
+
+// closeTimeout bounds what ends a scene: it is not measured.
+const closeTimeout = 10 * time.Second
+
+// bench is one run.
+type bench struct {
+	config   Config
+	progress io.Writer
+	connect  func() (*dynamodb.Client, *Meter) // a client of its own for each process
+	id       string                            // of this run's tables
+	tables   int
+}
+
+// Run measures what config names. It reports to progress what it is at. With an error the
+// report holds what was measured before.
+func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error) {
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	report := &Report{Config: config, Machine: thisMachine(), Begun: time.Now()}
+	b := &bench{config: config, progress: progress, id: strings.ToLower(rand.Text()[:8])}
+	if config.Endpoint == "" {
+		b.say("starting DynamoDB Local")
+		local, err := engines.StartApart(ctx, "") // an interrupt leaves it to end the run
+		if err != nil {
+			return nil, err
+		}
+		defer local.Stop()
+		b.connect = connectTo(local.Config())
+		report.Engine = engineName(local.Log())
+	} else {
+		b.connect = connectTo(endpoint(config.Endpoint))
+		report.Engine = "DynamoDB at " + config.Endpoint
+	}
+
+	for _, scene := range []struct {
+		name string
+		run  func(context.Context, *Report) error
+	}{
+		{"pairs", b.pairs},
+		{"herd", b.herds},
+		{"contention", b.contentions},
+		{"lost", b.losses},
+		{"held", b.holds},
+	} {
+		if !slices.Contains(config.Scenes, scene.name) {
+			continue
+		}
+		if err := scene.run(ctx, report); err != nil {
+			return report, fmt.Errorf("%s: %w", scene.name, err)
+		}
+	}
+	report.Took = time.Since(report.Begun)
+	return report, nil
+}
+
+func (b *bench) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.progress, "peers: "+format+"\n", args...) // nobody is left to tell
+}
+
+// process is a process of the comparison: a client of a library on an SDK client of its own.
+type process struct {
+	Locker
+	meter *Meter
+}
+
+// pair acquires a lock that nobody holds, and releases it.
+func (p *process) pair(ctx context.Context, name string) error {
+	held, err := p.Acquire(ctx, name)
+	if err != nil {
+		return err
+	}
+	return p.Release(ctx, held)
+}
+
+// crew is some processes of one candidate, on a table of their own.
+type crew struct {
+	table string
+	list  []*process
+	admin *dynamodb.Client
+}
+
+// start creates a table for a candidate and n processes on it. Each of them takes a
+// lock of its own once, so that connections and sessions are there. End the crew.
+func (b *bench) start(ctx context.Context, c Candidate, n int, lease time.Duration) (*crew, error) {
+	b.tables++
+	crew := &crew{table: fmt.Sprintf("peers-%s-%03d", b.id, b.tables)} // of one length, as it is in every request
+	crew.admin, _ = b.connect()
+	if err := c.Create(ctx, crew.admin, crew.table); err != nil {
+		return nil, fmt.Errorf("%s: create table: %w", c.Name, err)
+	}
+	for i := range n {
+		p, err := b.open(c, crew.table, lease)
+		if err == nil {
+			crew.list = append(crew.list, p)
+			err = p.pair(ctx, fmt.Sprintf("warm-%d", i))
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", c.Name, err), crew.end(ctx))
+		}
+	}
+	return crew, nil
+}
+
+// end closes the processes and deletes the table, whether ctx has ended or not. Locks that
+// cannot be released in time are left: they go with the table.
+func (c *crew) end(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	var all sync.WaitGroup
+	for _, p := range c.list {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+			defer cancel()
+			_ = p.Close(ctx)
+		})
+	}
+	all.Wait()
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	if _, err := c.admin.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &c.table}); err != nil {
+		return fmt.Errorf("delete table %s: %w", c.table, err)
+	}
+	return nil
+}
+
+func (b *bench) open(c Candidate, table string, lease time.Duration) (*process, error) {
+	client, meter := b.connect()
+	locker, err := c.Open(client, table, lease)
+	if err != nil {
+		return nil, err
+	}
+	return &process{Locker: locker, meter: meter}, nil
+}
+
+// connectTo makes clients each of which has connections of its own, with the SDK's settings.
+func connectTo(engine aws.Config) func() (*dynamodb.Client, *Meter) {
+	return func() (*dynamodb.Client, *Meter) {
+		return newClient(engine, awshttp.NewBuildableClient().GetTransport())
+	}
+}
+
+func endpoint(url string) aws.Config {
+	return aws.Config{
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("mortise", "mortise", ""),
+		BaseEndpoint: aws.String(url),
+	}
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

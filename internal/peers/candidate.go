@@ -1,0 +1,69 @@
+package peers
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/peers/minimal"
+)
+
+// errHeld matches what [Locker.Try] returns for a lock that is held.
+var errHeld = minimal.ErrHeld
+
+// Held is a lock that was acquired: a value of the library's own, so that the comparison
+// allocates nothing around it.
+type Held any
+
+// Locker is one process's client of a lock library.
+type Locker interface {
+	// Acquire takes the lock, and waits while it is held, until ctx ends.
+	Acquire(ctx context.Context, name string) (Held, error)
+	// Try takes the lock. Where it is held, the error matches errHeld.
+	Try(ctx context.Context, name string) (Held, error)
+	// Release gives the lock up.
+	Release(ctx context.Context, held Held) error
+	// Lost reports whether the library takes the lock for lost.
+	Lost(held Held) bool
+	// Close ends the client. It gives up locks until ctx ends.
+	Close(ctx context.Context) error
+}
+
+// Candidate is a lock library with its settings.
+type Candidate struct {
+	Name string
+	// Leases is false where a lock is held until it is released: nothing renews it and
+	// nobody can take it over.
+	Leases bool
+	// Create creates a table of the shape that the library wants.
+	Create func(ctx context.Context, client *dynamodb.Client, table string) error
+	// Open makes a client.
+	Open func(client *dynamodb.Client, table string, lease time.Duration) (Locker, error)
+}
+
+// Names of candidates that the verdicts speak of.
+const (
+	minimalName = "minimal lock"
+	cirelloName = "cirello dynamolock"
+	mortiseName = "Mortise"
+)
+
+// createTable creates a table with the string keys pk and sk.
+func createTable(ctx context.Context, client *dynamodb.Client, table string) error {
+	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:   aws.String(table),
+		BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String("sk"), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash},
+			{AttributeName: aws.String("sk"), KeyType: types.KeyTypeRange},
+		},
+	})
+	return err
+}

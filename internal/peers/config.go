@@ -1,0 +1,101 @@
+package peers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Scenes are the names of the measurements, in their order.
+func Scenes() []string { return []string{"pairs", "herd", "contention", "lost", "held"} }
+
+// Config is what to measure, and how much of it.
+type Config struct {
+	Endpoint string   // URL of a DynamoDB Local that runs already; otherwise one is started
+	Scenes   []string // names out of Scenes()
+
+	Rounds int // of the uncontended pairs
+	Pairs  int // that are timed, per round and candidate
+	Blocks int // pairs whose allocations are counted, per round and candidate
+	Warm   int // pairs before all rounds, per candidate
+
+	Clients    int           // of the crowd: processes
+	Goroutines int           // of each of them
+	Hold       time.Duration // of a lock in the crowd
+	Limit      time.Duration // after which a herd that is not through is given up
+	Window     time.Duration // of the contention
+	Refresh    time.Duration // of the second setting of cirello's client
+
+	Trials int // with a lost answer, for each call
+
+	Locks   int           // held at once by one client
+	Leases  float64       // how many leases they are held for
+	Lease   time.Duration // in all scenes but for lost renewals
+	Renewed time.Duration // the lease where answers of renewals are lost
+	Latency time.Duration // added to each request while many locks are held
+}
+
+// Defaults is what `make peers` runs.
+func Defaults() Config {
+	return Config{
+		Scenes: Scenes(),
+		Rounds: 5, Pairs: 400, Blocks: 100,
+		Warm: 1500, // with less, DynamoDB Local's compiler is at work in the rounds
+
+		Clients: 10, Goroutines: 20, Hold: 10 * time.Millisecond, Limit: 30 * time.Second,
+		Window: 6 * time.Second, Refresh: 250 * time.Millisecond,
+		Trials: 3,
+		Locks:  4000, Leases: 2, Lease: 20 * time.Second, Renewed: 4 * time.Second, Latency: 5 * time.Millisecond,
+	}
+}
+
+// Check reports the first setting that is out of its range.
+func (c Config) Check() error {
+	for _, scene := range c.Scenes {
+		if !slices.Contains(Scenes(), scene) {
+			return fmt.Errorf("-only: %q is none of %s", scene, strings.Join(Scenes(), ", "))
+		}
+	}
+	if len(c.Scenes) == 0 {
+		return fmt.Errorf("-only: none of %s", strings.Join(Scenes(), ", "))
+	}
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{
+		{"-rounds", c.Rounds},
+		{"-pairs", c.Pairs},
+		{"-blocks", c.Blocks},
+		{"-warm", c.Warm},
+		{"-clients", c.Clients},
+		{"-goroutines", c.Goroutines},
+		{"-trials", c.Trials},
+		{"-locks", c.Locks},
+	} {
+		if n.value < 1 || n.value > 1_000_000 {
+			return fmt.Errorf("%s: %d is not 1 to 1,000,000", n.flag, n.value)
+		}
+	}
+	for _, d := range []struct {
+		flag     string
+		value    time.Duration
+		min, max time.Duration
+	}{
+		{"-hold", c.Hold, 0, time.Minute},
+		{"-limit", c.Limit, time.Second, time.Hour},
+		{"-window", c.Window, time.Second, time.Hour},
+		{"-refresh", c.Refresh, time.Millisecond, time.Minute},
+		{"-lease", c.Lease, time.Second, time.Hour},
+		{"-renewed-lease", c.Renewed, time.Second, time.Hour},
+		{"-latency", c.Latency, 0, time.Second},
+	} {
+		if d.value < d.min || d.value > d.max {
+			return fmt.Errorf("%s: %v is not %v to %v", d.flag, d.value, d.min, d.max)
+		}
+	}
+	if !(c.Leases >= 0.5 && c.Leases <= 1000) { // NaN is neither
+		return fmt.Errorf("-leases: %g is not 0.5 to 1,000", c.Leases)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package peers
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// quantile returns the smallest value that a share q of the values, 0 to 1, does not exceed,
+// and the zero value if there are none.
+func quantile[T ~int64 | ~float64](values []T, q float64) T {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+// median is the middle value.
+func median[T ~int64 | ~float64](values []T) T { return quantile(values, 0.5) }
+
+// jain returns Jain's index of fairness: 1 if all have got the same, and 1/n if one of n has
+// got everything. Where there is nothing to share it is 1.
+func jain(got []int) float64 {
+	var sum, squares float64
+	for _, n := range got {
+		sum += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	if squares == 0 {
+		return 1
+	}
+	return sum * sum / (float64(len(got)) * squares)
+}
+
+// ratio is a / b.
+func ratio[T ~int | ~int64 | ~float64](a, b T) float64 { return float64(a) / float64(b) }
+
+// milliseconds is d in milliseconds.
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

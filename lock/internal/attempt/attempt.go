@@ -1,0 +1,112 @@
+// Package attempt repeats requests of package lock through the table's backoff, one request at a
+// time, and knows what the requests without an answer may have done.
+//
+// A write whose answer was lost may have been applied, and its repetition then fails by its own
+// effect. Who sends it therefore has to know about every attempt: the table's and the SDK's own
+// repetitions are switched off for what goes through here.
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// MaxTimeout bounds a single request, so that one that hangs leaves time for others.
+const MaxTimeout = 3 * time.Second
+
+// Timeout bounds a single request under a lease of the given length.
+func Timeout(lease time.Duration) time.Duration { return min(lease/3, MaxTimeout) }
+
+// ErrAgain asks Do for another attempt at once.
+var ErrAgain = errors.New("again")
+
+// Observer is told of repetitions.
+type Observer interface {
+	Repeated()                  // a request is sent again
+	GaveUp(ctx context.Context) // the policy has come to its end
+}
+
+// Repeater repeats requests to one table.
+type Repeater struct {
+	Clock    clock.Clock
+	Table    *table.Table
+	Observer Observer // nil for none
+}
+
+// History is what is known of the attempts of one call.
+type History struct {
+	First   clock.Instant // when the first attempt was begun
+	Sent    int           // attempts so far
+	InDoubt bool          // one of them may have been applied, or may yet be, without an answer that says so
+}
+
+// Do calls f until it succeeds, fails for good, or ctx or the table's retry policy ends. Each call
+// has a context with the given timeout, and the instant before its request. The history counts the
+// attempt under way, and says of those before whether they may have been applied.
+func (r *Repeater) Do(ctx context.Context, timeout time.Duration, h *History, f func(ctx context.Context, start clock.Instant) error) error {
+	if ctx.Err() != nil {
+		return clock.Cause(ctx)
+	}
+	var wait backoff.BackOff // made when it is first needed, which is rarely
+	for {
+		start := r.Clock.Instant()
+		if h.Sent == 0 {
+			h.First = start
+		}
+		h.Sent++
+		bounded, cancel := r.Clock.WithTimeout(ctx, timeout)
+		err := f(table.WithoutRetry(bounded), start)
+		timedOut := bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		h.InDoubt = h.InDoubt || unanswered(err)
+		switch {
+		case ctx.Err() != nil:
+			return WithCause(ctx, err)
+		case errors.Is(err, ErrAgain):
+			continue
+		case !timedOut && !r.Table.Retryable(err):
+			return err
+		}
+		if wait == nil {
+			wait = r.Table.Backoff()
+		}
+		d := wait.NextBackOff()
+		if d == backoff.Stop {
+			if r.Observer != nil {
+				r.Observer.GaveUp(ctx)
+			}
+			return err
+		}
+		if r.Clock.Sleep(ctx, d) != nil {
+			return WithCause(ctx, err)
+		}
+		if r.Observer != nil {
+			r.Observer.Repeated()
+		}
+	}
+}
+
+// unanswered reports whether err is that of a request which may have been applied all the same. What
+// f has found out by an answer is none.
+func unanswered(err error) bool {
+	var request *table.Error
+	return errors.As(err, &request) && table.MayHaveApplied(err)
+}
+
+// WithCause adds to the error of a request why its context ended, if it did.
+func WithCause(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	return fmt.Errorf("%w; last attempt: %w", clock.Cause(ctx), err)
+}

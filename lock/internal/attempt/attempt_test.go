@@ -1,0 +1,124 @@
+package attempt_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+type counts struct{ repeated, gaveUp int }
+
+func (c *counts) Repeated()              { c.repeated++ }
+func (c *counts) GaveUp(context.Context) { c.gaveUp++ }
+
+// world runs f with an engine in virtual time.
+func world(t *testing.T, f func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, seen *counts)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := tabletest.New(t)
+		tbl, err := table.Open(e.Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		seen := &counts{}
+		f(t, e, &attempt.Repeater{Clock: clock.New(tbl), Table: tbl, Observer: seen}, seen)
+	})
+}
+
+// put writes one row, only if there is none.
+func put(r *attempt.Repeater) func(context.Context, clock.Instant) error {
+	return func(ctx context.Context, _ clock.Instant) error {
+		key := keys.NewKey("A", "B")
+		return r.Table.Write(ctx, table.Update(key, table.Attr("n").Set(1)).If(table.Attr("pk").NotExists()))
+	}
+}
+
+func TestDo_KnowsWhatAnUnansweredRequestMayHaveDone(t *testing.T) {
+	tests := []struct {
+		name    string
+		faults  []tabletest.Fault
+		sent    int
+		inDoubt bool
+		err     error
+	}{
+		{"answered", nil, 1, false, nil},
+		{"answer lost", []tabletest.Fault{{Kind: tabletest.DropReply, Times: 1}}, 2, true, table.ErrCondition},
+		{"request lost", []tabletest.Fault{{Kind: tabletest.DropRequest, Times: 1}}, 2, true, nil},
+		{"throttled", []tabletest.Fault{{Kind: tabletest.Throttle, Times: 3}}, 4, false, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, seen *counts) {
+				e.Inject(tt.faults...)
+				var h attempt.History
+				err := r.Do(t.Context(), time.Second, &h, put(r))
+				require.ErrorIs(t, err, tt.err)
+				assert.Equal(t, tt.sent, h.Sent)
+				assert.Equal(t, tt.inDoubt, h.InDoubt)
+				assert.Equal(t, tt.sent-1, seen.repeated)
+			})
+		})
+	}
+}
+
+func TestDo_ARequestThatHangsIsRepeated(t *testing.T) {
+	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, _ *counts) {
+		e.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Times: 1})
+		var h attempt.History
+		began := time.Now()
+		_ = r.Do(t.Context(), time.Second, &h, put(r))
+		assert.Equal(t, 2, h.Sent)
+		assert.True(t, h.InDoubt)
+		assert.Less(t, time.Since(began), 2*time.Second)
+	})
+}
+
+func TestDo_WhatTheCallerFoundOutIsNoDoubt(t *testing.T) {
+	world(t, func(t *testing.T, _ *tabletest.Engine, r *attempt.Repeater, seen *counts) {
+		found := errors.New("somebody else has it")
+		var h attempt.History
+		err := r.Do(t.Context(), time.Second, &h, func(_ context.Context, start clock.Instant) error {
+			if h.Sent == 1 {
+				assert.Equal(t, start, h.First)
+				return attempt.ErrAgain
+			}
+			return found
+		})
+		require.ErrorIs(t, err, found)
+		assert.Equal(t, 2, h.Sent)
+		assert.False(t, h.InDoubt)
+		assert.Zero(t, seen.repeated, "asked for by the caller, not by the policy")
+	})
+}
+
+func TestDo_EndsWithThePolicyOrTheContext(t *testing.T) {
+	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, seen *counts) {
+		e.Inject(tabletest.Fault{Kind: tabletest.Throttle})
+		var h attempt.History
+		err := r.Do(t.Context(), time.Second, &h, put(r))
+		require.ErrorIs(t, err, table.ErrThrottled)
+		assert.Equal(t, 1, seen.gaveUp)
+
+		cause := errors.New("the caller's reason")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(3*time.Second, func() { cancel(cause) })
+		err = r.Do(ctx, time.Second, &attempt.History{}, put(r))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, err, table.ErrThrottled, "what the last attempt met is told, too")
+
+		h = attempt.History{}
+		require.ErrorIs(t, r.Do(ctx, time.Second, &h, put(r)), cause)
+		assert.Zero(t, h.Sent, "nothing is sent under a context that has ended")
+	})
+}

@@ -1,0 +1,151 @@
+// Package clock is where package lock takes the time from: the process's monotonic clock, the
+// local wall clock, and DynamoDB's clock as the dates of its answers tell it.
+//
+// No clock is trusted alone. A lease ends for its holder when either local clock says so. What a
+// holder promises to others counts from the latest time that it can be, and what it takes from
+// others from the earliest: a wrong clock makes a client wait longer, and does not make it take a
+// lock from a holder that lives.
+package clock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Clock reads the clocks of one process and of its table.
+type Clock struct {
+	machine.Machine
+
+	table *table.Table
+}
+
+// New returns the clock of a table's process.
+func New(t *table.Table) Clock { return Clock{Machine: t.Machine(), table: t} }
+
+// Instant is one moment on both local clocks. Either can be wrong about a duration: the wall clock
+// can be set, and the monotonic clock stands still while the machine is suspended.
+type Instant struct {
+	Wall time.Time // without a monotonic reading
+	Mono time.Time // comparable only with other readings of the same process
+}
+
+// Instant is the present moment.
+func (c Clock) Instant() Instant { return Instant{Wall: c.wall(), Mono: c.Now()} }
+
+func (c Clock) wall() time.Time { return c.table.Now().Round(0) }
+
+// Ago is how long a monotonic reading lies back.
+func (c Clock) Ago(mono time.Time) time.Duration { return machine.Since(c, mono) }
+
+// Age is how long an instant lies back, by the clock that says longer.
+func (c Clock) Age(i Instant) time.Duration { return max(c.Ago(i.Mono), c.wall().Sub(i.Wall)) }
+
+// resolution is that of the Date header of an answer, which is rounded down.
+const resolution = time.Second
+
+// maxDrift is how far the two local clocks may move apart before what was measured against them is
+// forgotten: one of them was set, or the machine was suspended.
+const maxDrift = time.Second
+
+// Server returns bounds of DynamoDB's time now, from the date of its last answer and the time that
+// has passed since. It returns false before the first answer, and after the wall clock was set or
+// the machine suspended, until the next answer.
+func (c Clock) Server() (earliest, latest time.Time, ok bool) {
+	s, ok := c.table.LastServerTime()
+	if !ok {
+		return time.Time{}, time.Time{}, false
+	}
+	passed := c.Ago(s.At)
+	if drift := c.wall().Sub(s.Local.Round(0)) - passed; drift.Abs() > maxDrift {
+		return time.Time{}, time.Time{}, false
+	}
+	earliest = s.Server.Add(passed)
+	return earliest, earliest.Add(resolution + max(s.Trip, 0)), true
+}
+
+// Earliest is the earliest that the time can be, by DynamoDB's and by the local wall clock. The
+// recorded end of another holder's lease is compared with it. It returns false where Server does.
+func (c Clock) Earliest() (time.Time, bool) {
+	earliest, _, ok := c.Server()
+	if wall := c.wall(); wall.Before(earliest) {
+		earliest = wall
+	}
+	return earliest, ok
+}
+
+// Latest is the latest that the time can be, by DynamoDB's and by the local wall clock. A holder
+// records the end of its own lease from it. It returns false where Server does.
+func (c Clock) Latest() (time.Time, bool) {
+	_, latest, ok := c.Server()
+	if wall := c.wall(); wall.After(latest) && ok {
+		latest = wall
+	}
+	return latest, ok
+}
+
+// Today is the time for what must not come too early by days: the deletion of a row by time to
+// live. It is DynamoDB's time where that is known, else the later of what the clocks say.
+func (c Clock) Today() time.Time {
+	if _, latest, ok := c.Server(); ok {
+		return latest
+	}
+	today := c.wall()
+	if s, ok := c.table.LastServerTime(); ok {
+		if server := s.Server.Add(c.Ago(s.At)); server.After(today) {
+			return server
+		}
+	}
+	return today
+}
+
+// Jitter spreads d over ±10 %, so that clients that started together drift apart.
+func (c Clock) Jitter(d time.Duration) time.Duration { return d - d/10 + c.N(d/5+1) }
+
+// Sleep waits for d. It returns early, with why, when ctx ends.
+func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil { // select would choose either way
+		return Cause(ctx)
+	}
+	timer := c.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return Cause(ctx)
+	}
+}
+
+// DetachedTimeout bounds what is sent although the caller's context has ended.
+const DetachedTimeout = 5 * time.Second
+
+// Detached returns a context with ctx's values that does not end with it but after
+// DetachedTimeout: giving a lock back must not depend on the caller's context.
+func (c Clock) Detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return c.WithTimeout(context.WithoutCancel(ctx), DetachedTimeout)
+}
+
+// Detach returns ctx, or Detached where ctx has ended already.
+func (c Clock) Detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return context.WithCancel(ctx)
+	}
+	return c.Detached(ctx)
+}
+
+// Cause is why ctx ended. ctx.Err() stays visible to errors.Is.
+func Cause(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	switch {
+	case cause == nil: // of a context of another make, which tells its children later
+		return ctx.Err()
+	case errors.Is(cause, ctx.Err()):
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, ctx.Err())
+}

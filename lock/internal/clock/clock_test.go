@@ -1,0 +1,119 @@
+package clock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestServer_IsKnownFromAnswers(t *testing.T) {
+	virtual(t, func(w *world) {
+		_, _, ok := w.clock.Server()
+		assert.False(t, ok, "before the first answer")
+		time.Sleep(700 * time.Millisecond)
+		w.ask()
+		time.Sleep(3 * time.Second)
+		earliest, latest, ok := w.clock.Server()
+		require.True(t, ok)
+		now := time.Now()
+		assert.False(t, now.Before(earliest), "%v is before %v", now, earliest)
+		assert.False(t, now.After(latest), "%v is after %v", now, latest)
+		assert.LessOrEqual(t, latest.Sub(earliest), 1100*time.Millisecond)
+
+		w.set(time.Minute)
+		_, _, ok = w.clock.Server()
+		assert.False(t, ok, "a clock was set, or the machine was suspended")
+		w.ask()
+		_, _, ok = w.clock.Server()
+		assert.True(t, ok, "until the next answer")
+	})
+}
+
+// A wrong local clock, or a wrong date, makes a client wait longer: it never makes it judge others
+// earlier, or promise less than it keeps.
+func TestEarliestAndLatest_GoByTheClockThatHarmsNobody(t *testing.T) {
+	tests := []struct {
+		name            string
+		local, date     time.Duration
+		earliest, later time.Duration // of the truth, at most this far off
+	}{
+		{"both right", 0, 0, 0, 0},
+		{"local clock ahead", time.Hour, 0, 0, time.Hour},
+		{"local clock behind", -time.Hour, 0, -time.Hour, 0},
+		{"date ahead", 0, time.Hour, 0, time.Hour},
+		{"date behind", 0, -time.Hour, -time.Hour, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				w.set(tt.local)
+				if tt.date != 0 {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: tt.date})
+				}
+				_, ok := w.clock.Earliest()
+				require.False(t, ok)
+				_, ok = w.clock.Latest()
+				require.False(t, ok)
+				w.ask()
+				earliest, ok := w.clock.Earliest()
+				require.True(t, ok)
+				latest, ok := w.clock.Latest()
+				require.True(t, ok)
+				now := time.Now()
+				assert.InDelta(t, tt.earliest.Seconds(), earliest.Sub(now).Seconds(), 1.1)
+				assert.InDelta(t, tt.later.Seconds(), latest.Sub(now).Seconds(), 1.1)
+				assert.False(t, earliest.After(now))
+				assert.False(t, latest.Before(now))
+			})
+		})
+	}
+}
+
+func TestToday_IsNeverTooEarlyOnceAnAnswerCame(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.set(-72 * time.Hour)
+		assert.WithinDuration(t, time.Now().Add(-72*time.Hour), w.clock.Today(), time.Second, "there is nothing to compare with")
+		w.ask()
+		assert.WithinDuration(t, time.Now(), w.clock.Today(), 2*time.Second)
+		w.set(-time.Hour)
+		assert.WithinDuration(t, time.Now(), w.clock.Today(), 2*time.Second, "the clock was set back: the answer counts")
+		w.set(200 * time.Hour)
+		assert.True(t, w.clock.Today().After(time.Now()), "deleted later, not earlier")
+	})
+}
+
+func TestSleep_EndsWithTheContext(t *testing.T) {
+	virtual(t, func(w *world) {
+		require.NoError(t, w.clock.Sleep(w.Context(), time.Second))
+		cause := errors.New("closing")
+		ctx, cancel := context.WithCancelCause(w.Context())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		began := time.Now()
+		err := w.clock.Sleep(ctx, time.Hour)
+		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, time.Second, time.Since(began))
+		require.ErrorIs(t, w.clock.Sleep(ctx, 0), cause)
+		detached, stop := w.clock.Detach(ctx)
+		defer stop()
+		require.NoError(t, detached.Err())
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.ErrorIs(t, detached.Err(), context.DeadlineExceeded)
+	})
+}
+
+func TestJitter_SpreadsByATenth(t *testing.T) {
+	virtual(t, func(w *world) {
+		for range 1000 {
+			assert.InDelta(t, 1000, w.clock.Jitter(time.Second).Milliseconds(), 101)
+		}
+	})
+}

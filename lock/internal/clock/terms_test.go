@@ -1,0 +1,210 @@
+package clock_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// world is a process in virtual time whose wall clock can be set.
+type world struct {
+	*testing.T
+	engine *tabletest.Engine
+	table  *table.Table
+	clock  clock.Clock
+
+	mu     sync.Mutex
+	offset time.Duration
+	events []string
+}
+
+func virtual(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, engine: tabletest.New(t)}
+		var err error
+		w.table, err = table.Open(w.engine.Client(), table.Schema{Name: "app"}, table.WithClock(w.wall))
+		require.NoError(t, err)
+		w.clock = clock.New(w.table)
+		f(w)
+	})
+}
+
+func (w *world) wall() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.offset)
+}
+
+// set moves the wall clock.
+func (w *world) set(by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.offset += by
+}
+
+// ask has DynamoDB tell its time.
+func (w *world) ask() { require.NoError(w, w.table.Ensure(w.Context())) }
+
+func (w *world) tell(event string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, event)
+}
+
+// told are the events so far, once all goroutines are at rest.
+func (w *world) told() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.events)
+}
+
+func (w *world) term(terms *clock.Terms, length time.Duration) *clock.Term {
+	return terms.Begin(w.clock.Instant(), length, clock.Watch{
+		End: func(cause error) { w.tell("ended: " + cause.Error()) },
+		Risk: func(atRisk bool) {
+			if atRisk {
+				w.tell("at risk")
+			} else {
+				w.tell("well")
+			}
+		},
+		Part: 0.25,
+	})
+}
+
+func TestTerm_EndsOnTimeAndOnce(t *testing.T) {
+	virtual(t, func(w *world) {
+		term := w.term(clock.NewTerms(w.clock), 10*time.Second)
+		time.Sleep(7 * time.Second)
+		assert.Empty(t, w.told())
+		assert.Equal(t, 3*time.Second, term.Remaining())
+		time.Sleep(500 * time.Millisecond)
+		assert.Equal(t, []string{"at risk"}, w.told())
+		time.Sleep(2500 * time.Millisecond)
+		assert.Equal(t, []string{"at risk", "ended: the lease ended without a renewal"}, w.told())
+		assert.Zero(t, term.Remaining())
+		require.ErrorIs(t, term.Cause(), clock.ErrEnded)
+		assert.False(t, term.Extend(w.clock.Instant()), "it stays ended")
+		term.End(errors.New("again"))
+		require.ErrorIs(t, term.Cause(), clock.ErrEnded, "the first cause counts")
+		assert.Len(t, w.told(), 2)
+	})
+}
+
+func TestTerm_IsExtendedFromWhenTheRequestBegan(t *testing.T) {
+	virtual(t, func(w *world) {
+		term := w.term(clock.NewTerms(w.clock), 10*time.Second)
+		time.Sleep(8 * time.Second)
+		start := w.clock.Instant()
+		term.Failed(errors.New("no answer"))
+		time.Sleep(time.Second)
+		require.True(t, term.Extend(start))
+		require.NoError(t, term.Failure())
+		assert.Equal(t, 9*time.Second, term.Remaining())
+		assert.Equal(t, []string{"at risk", "well"}, w.told())
+		assert.True(t, term.Extend(clock.Instant{Wall: start.Wall.Add(-time.Second), Mono: start.Mono.Add(-time.Second)}))
+		assert.Equal(t, 9*time.Second, term.Remaining(), "a late answer sets nothing back")
+		term.Failed(errors.New("no answer"))
+		time.Sleep(9 * time.Second)
+		assert.Equal(t, []string{"at risk", "well", "at risk", "ended: the lease ended without a renewal; last renewal: no answer"}, w.told())
+	})
+}
+
+func TestTerm_EndsByEitherClock(t *testing.T) {
+	t.Run("the machine was suspended", func(t *testing.T) {
+		virtual(t, func(w *world) {
+			w.term(clock.NewTerms(w.clock), 20*time.Second)
+			time.Sleep(time.Second)
+			w.set(time.Hour) // the monotonic clock stood still
+			time.Sleep(time.Second)
+			assert.Equal(t, []string{"ended: the lease ended without a renewal"}, w.told(), "within a twentieth of the length")
+		})
+	})
+	t.Run("the wall clock was set back", func(t *testing.T) {
+		virtual(t, func(w *world) {
+			w.term(clock.NewTerms(w.clock), 20*time.Second)
+			w.set(-time.Hour)
+			time.Sleep(20 * time.Second)
+			assert.Contains(t, w.told(), "ended: the lease ended without a renewal")
+		})
+	})
+	t.Run("nobody has looked yet", func(t *testing.T) {
+		virtual(t, func(w *world) {
+			term := w.term(clock.NewTerms(w.clock), 20*time.Second)
+			w.set(time.Hour)
+			require.ErrorIs(t, term.Cause(), clock.ErrEnded)
+			assert.Equal(t, []string{"ended: the lease ended without a renewal"}, w.told())
+		})
+	})
+}
+
+func TestTerms_WatchManyAtOnce(t *testing.T) {
+	virtual(t, func(w *world) {
+		terms := clock.NewTerms(w.clock)
+		const many = 5000
+		var mu sync.Mutex
+		var order []time.Duration
+		began := time.Now()
+		for i := range many {
+			length := time.Duration(1+(i*7919)%many) * time.Millisecond
+			terms.Begin(w.clock.Instant(), length, clock.Watch{End: func(error) {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, length)
+				assert.Equal(t, length, time.Since(began))
+			}})
+		}
+		time.Sleep(many * time.Millisecond)
+		synctest.Wait()
+		require.Len(t, order, many)
+		assert.True(t, slices.IsSorted(order))
+	})
+}
+
+func TestTerms_CostNothingWhereNothingIsHeld(t *testing.T) {
+	virtual(t, func(w *world) {
+		terms := clock.NewTerms(w.clock)
+		term := w.term(terms, time.Second)
+		term.End(errors.New("released"))
+		// Nothing is left that virtual time could go on with but this test's own sleep.
+		time.Sleep(time.Hour)
+		assert.Equal(t, []string{"ended: released"}, w.told())
+		w.term(terms, time.Second)
+		time.Sleep(time.Second)
+		assert.Len(t, w.told(), 3)
+	})
+}
+
+func TestTerms_AreSafeForConcurrentUse(t *testing.T) {
+	virtual(t, func(w *world) {
+		terms := clock.NewTerms(w.clock)
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				ends := 0
+				term := terms.Begin(w.clock.Instant(), time.Duration(100+i)*time.Millisecond, clock.Watch{End: func(error) { ends++ }})
+				for range 20 {
+					time.Sleep(10 * time.Millisecond)
+					term.Extend(w.clock.Instant())
+					_, _, _ = term.Remaining(), term.Cause(), term.Age()
+				}
+				term.End(errors.New("done"))
+				term.End(errors.New("done"))
+				assert.Equal(t, 1, ends)
+			})
+		}
+		all.Wait()
+	})
+}

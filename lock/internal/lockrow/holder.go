@@ -1,0 +1,64 @@
+package lockrow
+
+import (
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Guard is the condition that a ticket is first, under its fence.
+func (r *Rows) Guard(key keys.Key, h Holding) table.Op {
+	return r.op(shape{op: "guard"}, key, h.args(), func() table.Op { return table.Check(keys.Key{}, isFirst(r.names)) })
+}
+
+// GuardedWrite is the guard of a holder's write with the given number, and records that. It refuses
+// every write that was numbered before, and its own repetition.
+func (r *Rows) GuardedWrite(key keys.Key, h Holding, number int64) table.Op {
+	return r.numbered("write", r.names.Writes, key, h, number, Data{})
+}
+
+// SetData replaces the payload, as the edit of a holder with the given number. It refuses every edit
+// that was numbered before, and its own repetition.
+func (r *Rows) SetData(key keys.Key, h Holding, number int64, d Data) table.Op {
+	return r.numbered("set data", r.names.Edits, key, h, number, d)
+}
+
+func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, d Data) table.Op {
+	s := shape{op: op, data: d.change()}
+	args := h.args()
+	args[argCount], args[argData] = number, d.Value
+	return r.op(s, key, args, func() table.Op {
+		count := table.Attr(attr)
+		return table.Update(keys.Key{}, append(s.dataChanges(r.names), count.Set(table.Param(argCount)))...).
+			If(isFirst(r.names), table.Or(count.NotExists(), count.Less(table.Param(argCount))))
+	})
+}
+
+// Renew extends a first ticket that has a lease of its own: t is the ticket with a later time. A late
+// copy of an earlier renewal changes nothing, since the texts of one ticket sort by their times.
+func (r *Rows) Renew(key keys.Key, h Holding, t Ticket, ttl int64) table.Op {
+	args := h.args()
+	args[argTicket], args[argTTL] = t.String(), ttl
+	return r.op(shape{op: "renew"}, key, args, func() table.Op {
+		return table.Update(keys.Key{}, r.first().Set(table.Param(argTicket)), table.Attr(r.names.TTL).Set(table.Param(argTTL))).
+			If(isFirst(r.names), r.first().Less(table.Param(argTicket)))
+	})
+}
+
+// Prolong puts off the deletion of the row.
+func (r *Rows) Prolong(key keys.Key, h Holding, ttl int64) table.Op {
+	args := h.args()
+	args[argTTL] = ttl
+	return r.op(shape{op: "prolong"}, key, args, func() table.Op {
+		return table.Update(keys.Key{}, table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(isFirst(r.names))
+	})
+}
+
+// BeginRun records that the run for an interval has begun, unless one for it was recorded.
+func (r *Rows) BeginRun(key keys.Key, h Holding, interval int64) table.Op {
+	s := shape{op: "run", run: beginRun}
+	args := h.args()
+	args[argRun] = interval
+	return r.op(s, key, args, func() table.Op {
+		return table.Update(keys.Key{}, s.runChanges(r.names)...).If(isFirst(r.names), notRun(r.names))
+	})
+}

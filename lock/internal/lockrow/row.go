@@ -1,0 +1,234 @@
+package lockrow
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/toolkit"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Type is the value of the type attribute of lock rows.
+const Type = toolkit.Lock
+
+// firstType is that of the first edition.
+const firstType = "Lock"
+
+const (
+	// Cap is how many tickets a line has at most.
+	Cap = 100
+
+	// MaxFence is the greatest fence that another one can follow.
+	MaxFence = math.MaxInt64 - 1
+
+	// MaxLength bounds a lease.
+	MaxLength = 24 * time.Hour
+)
+
+var (
+	// ErrNotLock is the error of a row that is not a lock's.
+	ErrNotLock = errors.New("the row at the lock's key is not a lock")
+
+	// ErrMalformed is the error of a lock's row that this package has not written.
+	ErrMalformed = errors.New("malformed lock row")
+)
+
+// Names are the names of a lock row's attributes.
+type Names struct {
+	PK, SK, Type, TTL string // from the table's scheme
+
+	Line, Fence, Writes, Since, Hold string
+	Data, Edits, Ran, Running        string
+	Forced, ForcedFence              string
+}
+
+// NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
+// with prefix.
+func NamesOf(s keys.Scheme, prefix string) Names {
+	return Names{
+		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
+		Line: prefix + "line", Fence: prefix + "fence", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
+		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running",
+		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence",
+	}
+}
+
+// Check refuses names that do not go together.
+func (n Names) Check() error {
+	all := append(n.Own(), n.PK, n.SK, n.Type, n.TTL)
+	for i, name := range all {
+		switch {
+		case name == "":
+			return fmt.Errorf("%w: an attribute of lock rows without a name", table.ErrInvalid)
+		case slices.Contains(all[:i], name):
+			return fmt.Errorf("%w: two attributes of lock rows are called %q", table.ErrInvalid, name)
+		}
+	}
+	return nil
+}
+
+// Own are the names that the scheme does not give.
+func (n Names) Own() []string {
+	return []string{n.Line, n.Fence, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Forced, n.ForcedFence}
+}
+
+// Row is a lock's row as it was read. Times are epoch milliseconds.
+type Row struct {
+	Line        []Ticket
+	Fence       int64
+	Writes      int64                // number of the last guarded write under this fence; 0 for none
+	Since       int64                // last change of the first place; 0 where there was none
+	Hold        int64                // how long a process has held the lock lately, smoothed, in milliseconds; 0 when not known
+	Data        types.AttributeValue // payload; nil for none
+	Edits       int64                // how often the present holder has replaced the payload
+	Ran         int64                // start of the last interval whose run has finished
+	Running     int64                // start of the interval whose run has begun and not finished
+	Forced      string               // why the lock was taken from its last holder by force; empty when that was another one
+	ForcedFence int64                // the fence under which a holder last lost the lock by force; 0 for never
+	TTL         int64                // epoch seconds
+}
+
+// Parse reads a row. It returns ErrNotLock for nil and for rows of other types, and ErrMalformed for
+// lock rows that no client of this package has written.
+func (n Names) Parse(item table.Item) (Row, error) {
+	var r Row
+	typ, ok := item[n.Type].(*types.AttributeValueMemberS)
+	switch {
+	case ok && (typ.Value == Type && item["nonce"] != nil || typ.Value == firstType && item["fence"] != nil):
+		return r, fmt.Errorf("%w: it was written by an older version of this package, which kept one holder in place of a line", ErrMalformed)
+	case !ok || typ.Value != Type:
+		return r, ErrNotLock
+	}
+	if err := n.parseLine(item[n.Line], &r.Line); err != nil {
+		return r, err
+	}
+	for _, a := range []struct {
+		name string
+		to   *int64
+	}{
+		{n.Fence, &r.Fence},
+		{n.Writes, &r.Writes},
+		{n.Since, &r.Since},
+		{n.Hold, &r.Hold},
+		{n.Edits, &r.Edits},
+		{n.Ran, &r.Ran},
+		{n.Running, &r.Running},
+		{n.ForcedFence, &r.ForcedFence},
+		{n.TTL, &r.TTL},
+	} {
+		if err := integer(item[a.name], a.to); err != nil {
+			return r, fmt.Errorf("%w: %s %w", ErrMalformed, a.name, err)
+		}
+	}
+	switch av := item[n.Forced].(type) {
+	case nil:
+	case *types.AttributeValueMemberS:
+		r.Forced = av.Value
+	default:
+		return r, fmt.Errorf("%w: %s is not a string", ErrMalformed, n.Forced)
+	}
+	if r.Fence < 1 || r.Fence > MaxFence {
+		return r, fmt.Errorf("%w: %s is missing or out of range", ErrMalformed, n.Fence)
+	}
+	if r.ForcedFence != r.Fence-1 {
+		r.Forced = "" // of a holder before the last one
+	}
+	if _, null := item[n.Data].(*types.AttributeValueMemberNULL); !null {
+		r.Data = item[n.Data]
+	}
+	return r, nil
+}
+
+func (n Names) parseLine(av types.AttributeValue, line *[]Ticket) error {
+	if av == nil {
+		return nil
+	}
+	list, ok := av.(*types.AttributeValueMemberL)
+	if !ok {
+		return fmt.Errorf("%w: %s is not a list", ErrMalformed, n.Line)
+	}
+	if len(list.Value) > Cap {
+		return fmt.Errorf("%w: %s has more than %d tickets", ErrMalformed, n.Line, Cap)
+	}
+	*line = make([]Ticket, len(list.Value))
+	for i, e := range list.Value {
+		text, ok := e.(*types.AttributeValueMemberS)
+		if !ok {
+			return errTicket
+		}
+		t, err := ParseTicket(text.Value)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc((*line)[:i], func(o Ticket) bool { return o.ID == t.ID }) {
+			return fmt.Errorf("%w: the line has a ticket twice", ErrMalformed)
+		}
+		(*line)[i] = t
+	}
+	return nil
+}
+
+// Texts are the elements of the line that are strings, by their places, also of a row that is not in
+// order.
+func (n Names) Texts(item table.Item) map[int]string {
+	texts := map[int]string{}
+	if list, ok := item[n.Line].(*types.AttributeValueMemberL); ok {
+		for i, e := range list.Value {
+			if text, ok := e.(*types.AttributeValueMemberS); ok {
+				texts[i] = text.Value
+			}
+		}
+	}
+	return texts
+}
+
+var (
+	errNotInteger = errors.New("is not an integer")
+	errNegative   = errors.New("is negative")
+)
+
+func integer(av types.AttributeValue, to *int64) error {
+	if av == nil {
+		return nil
+	}
+	num, ok := av.(*types.AttributeValueMemberN)
+	if !ok {
+		return errNotInteger
+	}
+	v, err := strconv.ParseInt(num.Value, 10, 64)
+	switch {
+	case err != nil:
+		return errNotInteger
+	case v < 0:
+		return errNegative
+	}
+	*to = v
+	return nil
+}
+
+// First is the ticket that holds the lock; false where it is free.
+func (r *Row) First() (Ticket, bool) {
+	if len(r.Line) == 0 {
+		return Ticket{}, false
+	}
+	return r.Line[0], true
+}
+
+// Place is how many tickets stand before the one with the given ID; -1 where it is not in the line.
+func (r *Row) Place(id string) int {
+	return slices.IndexFunc(r.Line, func(t Ticket) bool { return t.ID == id })
+}
+
+// HeldSince is when the first ticket came to be first, in epoch milliseconds, as far as the row tells:
+// by its own clock where it found the line empty, else by that of the ticket before.
+func (r *Row) HeldSince() int64 {
+	first, _ := r.First()
+	return max(first.At, r.Since)
+}

@@ -1,0 +1,112 @@
+package lockrow_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/table"
+)
+
+var names = lockrow.NamesOf(keys.Scheme{PK: "pk", SK: "sk", Type: "type", TTL: "ttl"}, "")
+
+func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+func n(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+
+func list(tickets ...lockrow.Ticket) types.AttributeValue {
+	l := &types.AttributeValueMemberL{}
+	for _, t := range tickets {
+		l.Value = append(l.Value, s(t.String()))
+	}
+	return l
+}
+
+func ticket(n int64) lockrow.Ticket { return lockrow.SessionTicket("SESSION", n, at, "host/1") }
+
+func TestParse_ReadsWhatARowSays(t *testing.T) {
+	row, err := names.Parse(table.Item{
+		"type": s("mortise.Lock"), "line": list(ticket(1), ticket(2)), "fence": n("7"), "writes": n("3"), "since": n("1764000000200"), "hold": n("50"),
+		"data": s("payload"), "edits": n("2"), "ran": n("60000"), "running": n("120000"), "forced": s("by hand"), "forced_fence": n("6"), "ttl": n("1764600000"),
+		"note": s("of the application"),
+	})
+	require.NoError(t, err)
+	assert.Equal(t, lockrow.Row{
+		Line: []lockrow.Ticket{ticket(1), ticket(2)}, Fence: 7, Writes: 3, Since: 1764000000200, Hold: 50, Data: s("payload"), Edits: 2,
+		Ran: 60000, Running: 120000, Forced: "by hand", ForcedFence: 6, TTL: 1764600000,
+	}, row)
+	assert.Equal(t, int64(1764000000200), row.HeldSince())
+	assert.Equal(t, 1, row.Place("SESSION/2"))
+	assert.Equal(t, -1, row.Place("SESSION/20"))
+	assert.Equal(t, []lockrow.Position{{Place: 1, ID: "SESSION/2"}}, row.Others("SESSION"))
+	assert.Empty(t, row.Others("SESS"))
+}
+
+func TestParse_AReasonIsThatOfTheLastChange(t *testing.T) {
+	row, err := names.Parse(table.Item{"type": s("mortise.Lock"), "fence": n("9"), "forced": s("by hand"), "forced_fence": n("6")})
+	require.NoError(t, err)
+	assert.Empty(t, row.Forced)
+	assert.Equal(t, int64(6), row.ForcedFence)
+}
+
+func TestParse_RefusesRowsThatAreNoLocks(t *testing.T) {
+	for _, item := range []table.Item{nil, {}, {"type": s("Order"), "fence": n("1")}, {"type": n("1")}, {"line": list(ticket(1)), "fence": n("1")}} {
+		_, err := names.Parse(item)
+		assert.ErrorIs(t, err, lockrow.ErrNotLock)
+	}
+}
+
+func TestParse_RefusesRowsThatAreNotInOrder(t *testing.T) {
+	long := make([]lockrow.Ticket, lockrow.Cap+1)
+	for i := range long {
+		long[i] = ticket(int64(i))
+	}
+	tests := map[string]table.Item{
+		"no fence":              {},
+		"fence 1.5":             {"fence": n("1.5")},
+		"fence 0":               {"fence": n("0")},
+		"fence below 0":         {"fence": n("-1")},
+		"fence at its maximum":  {"fence": n("9223372036854775807")},
+		"fence beyond":          {"fence": n("1e40")},
+		"fence as a string":     {"fence": s("7")},
+		"line as a string":      {"fence": n("7"), "line": s("SESSION/1")},
+		"line of numbers":       {"fence": n("7"), "line": &types.AttributeValueMemberL{Value: []types.AttributeValue{n("1")}}},
+		"line of other strings": {"fence": n("7"), "line": &types.AttributeValueMemberL{Value: []types.AttributeValue{s("me")}}},
+		"line beyond its cap":   {"fence": n("7"), "line": list(long...)},
+		"a ticket twice":        {"fence": n("7"), "line": list(ticket(1), ticket(2), ticket(1))},
+		"writes below 0":        {"fence": n("7"), "writes": n("-1")},
+		"ttl as a string":       {"fence": n("7"), "ttl": s("tomorrow")},
+		"forced as a number":    {"fence": n("7"), "forced": n("1")},
+	}
+	for name, item := range tests {
+		t.Run(name, func(t *testing.T) {
+			item["type"] = s("mortise.Lock")
+			_, err := names.Parse(item)
+			assert.ErrorIs(t, err, lockrow.ErrMalformed)
+		})
+	}
+}
+
+func TestParse_TellsARowOfTheFirstEdition(t *testing.T) {
+	held := table.Item{"type": s("Lock"), "fence": n("7"), "nonce": s("ABC"), "lease": n("20000"), "owner": s("host/1")}
+	bySession := table.Item{"type": s("Lock"), "fence": n("7"), "nonce": s("ABC"), "session": s("S")}
+	free := table.Item{"type": s("Lock"), "fence": n("7"), "owner": s("host/1")}
+	renamed := table.Item{"type": s("mortise.Lock"), "fence": n("7"), "nonce": s("ABC"), "lease": n("20000")}
+	for _, item := range []table.Item{held, bySession, free, renamed} {
+		_, err := names.Parse(item)
+		require.ErrorIs(t, err, lockrow.ErrMalformed, "%v", item)
+		assert.ErrorContains(t, err, "older version")
+	}
+	_, err := names.Parse(table.Item{"type": s("Lock"), "door": s("front")})
+	assert.ErrorIs(t, err, lockrow.ErrNotLock, "an application's type may have that name")
+}
+
+func TestNames_MustDiffer(t *testing.T) {
+	require.NoError(t, names.Check())
+	scheme := keys.Scheme{PK: "pk", SK: "sk", Type: "type", TTL: "line"}
+	require.ErrorIs(t, lockrow.NamesOf(scheme, "").Check(), table.ErrInvalid)
+	require.NoError(t, lockrow.NamesOf(scheme, "lock_").Check())
+}

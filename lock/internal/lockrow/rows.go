@@ -1,0 +1,168 @@
+package lockrow
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Rows makes the operations on the lock rows of one table. Their expressions are written once, when
+// they are first needed. It is safe for concurrent use.
+type Rows struct {
+	names Names
+	index *Index
+	known sync.Map // shape to *expression
+}
+
+// Index is a sparse index of the locks that are held or awaited.
+type Index struct {
+	PK, SK string // its key attributes
+}
+
+// NewRows makes the operations for rows with the given attribute names. index is nil for none.
+func NewRows(n Names, index *Index) *Rows { return &Rows{names: n, index: index} }
+
+// Names are the names of the rows' attributes.
+func (r *Rows) Names() Names { return r.names }
+
+// shape tells operations apart that are written differently. Fields that an operation does not know
+// are zero.
+type shape struct {
+	op     string
+	free   bool // Enter: only if the line is empty
+	exists bool // Enter: only if there is a row
+	hold   bool // Change.Hold is written
+	data   dataChange
+	run    runChange
+	listed listChange
+}
+
+type dataChange uint8
+
+const (
+	setData dataChange = iota + 1
+	dropData
+)
+
+type runChange uint8
+
+const (
+	beginRun runChange = iota + 1
+	finishRun
+	dropRun
+)
+
+// listChange is what a change of the first place means for the row's place in the index.
+type listChange uint8
+
+const (
+	isLast  listChange = iota + 1 // the line is empty afterwards: the row leaves the index
+	notLast                       // it is not
+)
+
+// Arguments of the operations. Each has a number of its own, so that no two are confused.
+const (
+	argID     = iota // what the first ticket's text begins with
+	argFence         // under which that ticket is first
+	argNext          // the fence after that
+	argTicket        // text of a ticket
+	argList          // of that text
+	argSince
+	argHold
+	argTTL
+	argData
+	argCount // of writes or edits
+	argRun   // start of an interval
+	argSeed
+	argShard
+	argListed
+	argReason
+	arguments // their number
+)
+
+// expression is an operation of a shape, with parameters for what differs between requests.
+type expression struct {
+	prepared *table.Prepared
+	err      error
+}
+
+// op is the operation of a shape on one row. write is called when the shape is first needed.
+func (r *Rows) op(s shape, key keys.Key, args []any, write func() table.Op) table.Op {
+	known, ok := r.known.Load(s)
+	if !ok {
+		p, err := table.Prepare(write())
+		known, _ = r.known.LoadOrStore(s, &expression{p, err})
+	}
+	e := known.(*expression)
+	if e.err != nil {
+		return table.Invalid(fmt.Errorf("%s: %w", s.op, e.err))
+	}
+	return e.prepared.Op(key, args...)
+}
+
+// Data is what an update does with the payload: nothing, unless Given. A nil Value removes it.
+type Data struct {
+	Given bool
+	Value types.AttributeValue
+}
+
+func (d Data) change() dataChange {
+	switch {
+	case !d.Given:
+		return 0
+	case d.Value == nil:
+		return dropData
+	}
+	return setData
+}
+
+func (s shape) dataChanges(n Names) []table.Change {
+	switch s.data {
+	case setData:
+		return []table.Change{table.Attr(n.Data).Set(table.Param(argData))}
+	case dropData:
+		return []table.Change{table.Attr(n.Data).Remove()}
+	}
+	return nil
+}
+
+func (s shape) runChanges(n Names) []table.Change {
+	running := table.Attr(n.Running)
+	switch s.run {
+	case beginRun:
+		return []table.Change{running.Set(table.Param(argRun))}
+	case finishRun:
+		return []table.Change{table.Attr(n.Ran).Set(table.Param(argRun)), running.Remove()}
+	case dropRun:
+		return []table.Change{running.Remove()}
+	}
+	return nil
+}
+
+// notRun holds where no run of the interval, nor of a later one, was recorded.
+func notRun(n Names) table.Cond {
+	ran := table.Attr(n.Ran)
+	return table.Or(ran.NotExists(), ran.Less(table.Param(argRun)))
+}
+
+// Holding is how a holder is known: by its ticket's ID, and the fence under which it is first.
+type Holding struct {
+	ID    string
+	Fence int64
+}
+
+// args begins the arguments of an operation under a holding.
+func (h Holding) args() []any {
+	args := make([]any, arguments)
+	args[argID], args[argFence], args[argNext] = prefix(h.ID), h.Fence, h.Fence+1
+	return args
+}
+
+// isFirst holds while the ticket is first, under its fence.
+func isFirst(n Names) table.Cond {
+	return table.And(table.Attr(n.Line).At(0).HasPrefix(table.Param(argID)), table.Attr(n.Fence).Equal(table.Param(argFence)))
+}

@@ -1,0 +1,402 @@
+package lockrow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+
+// bench is one lock's row on an engine.
+type bench struct {
+	*testing.T
+	ctx  context.Context
+	tbl  *table.Table
+	rows *lockrow.Rows
+	key  keys.Key
+}
+
+func onEngines(t *testing.T, index *lockrow.Index, f func(b *bench)) {
+	t.Helper()
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		schema := table.Schema{Name: e.TableName(t)}
+		if index != nil {
+			schema.Indexes = []table.Index{{Name: "held", PK: index.PK, SK: index.SK}}
+		}
+		tbl, err := table.Open(e.Client(), schema)
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		f(&bench{T: t, ctx: t.Context(), tbl: tbl, rows: lockrow.NewRows(names, index), key: keys.NewKey("LOCK#a", "LOCK#a")})
+	})
+}
+
+// apply sends an operation that has to be applied, and returns the row afterwards.
+func (b *bench) apply(op table.Op) lockrow.Row {
+	b.Helper()
+	item, err := b.tbl.Apply(b.ctx, op, table.ReturnNew)
+	require.NoError(b, err)
+	row, err := names.Parse(item)
+	require.NoError(b, err)
+	return row
+}
+
+// refused sends an operation that has to be refused, and returns the row that stands there.
+func (b *bench) refused(op table.Op) lockrow.Row {
+	b.Helper()
+	before := b.item()
+	_, err := b.tbl.Apply(b.ctx, op, table.ReturnNew)
+	var failed *table.ConditionError
+	require.ErrorAs(b, err, &failed)
+	require.Equal(b, before, b.item(), "a refused update changes nothing")
+	row, _ := names.Parse(failed.Item)
+	return row
+}
+
+func (b *bench) item() table.Item {
+	item, err := b.tbl.Get(b.ctx, b.key, true)
+	if !errors.Is(err, table.ErrNotFound) {
+		require.NoError(b, err)
+	}
+	return item
+}
+
+func (b *bench) enter(n int64) lockrow.Row { b.Helper(); return b.apply(b.rows.Enter(b.key, entry(n))) }
+
+func entry(n int64) lockrow.Entry {
+	return lockrow.Entry{Ticket: ticket(n), Seed: 1000, TTL: 4000000000, Shard: "LOCKS#1", Listed: fmt.Sprintf("%015d", n)}
+}
+
+func ids(row lockrow.Row) (list []string) {
+	for _, t := range row.Line {
+		list = append(list, t.ID)
+	}
+	return list
+}
+
+func holding(n, fence int64) lockrow.Holding {
+	return lockrow.Holding{ID: ticket(n).ID, Fence: fence}
+}
+
+var change = lockrow.Change{Since: at + 50, Hold: 50, TTL: 4100000000}
+
+func TestLine_FirstComeFirstServed(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		row := b.enter(1)
+		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/1"), "a new row")
+		assert.Equal(t, int64(1000), row.Fence)
+		row = b.enter(2)
+		assert.Equal(t, lockrow.Waits, row.Entered("SESSION/2"))
+		b.enter(3)
+		row = b.apply(b.rows.Release(b.key, holding(1, 1000), change))
+		assert.Equal(t, []string{"SESSION/2", "SESSION/3"}, ids(row))
+		assert.Equal(t, int64(1001), row.Fence)
+		assert.Equal(t, change.Since, row.Since)
+		assert.Equal(t, change.Hold, row.Hold)
+		row = b.apply(b.rows.Pass(b.key, holding(2, 1001), ticket(20), change, lockrow.Data{Given: true, Value: s("of 20")}))
+		assert.Equal(t, []string{"SESSION/20", "SESSION/3"}, ids(row))
+		assert.Equal(t, s("of 20"), row.Data)
+		row = b.apply(b.rows.Release(b.key, holding(20, 1002), change))
+		row = b.apply(b.rows.Release(b.key, holding(3, row.Fence), change))
+		assert.Empty(t, row.Line)
+		row = b.enter(4)
+		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/4"), "an empty line")
+		assert.Equal(t, int64(1004), row.Fence, "the fence goes on")
+	})
+}
+
+func TestEnter_RefusesWhatItMust(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		exists := entry(1)
+		exists.Exists = true
+		b.refused(b.rows.Enter(b.key, exists))
+		require.Nil(t, b.item(), "no row was made")
+		b.enter(1)
+		row := b.refused(b.rows.Enter(b.key, entry(1)))
+		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/1"), "its own effect")
+		free := entry(2)
+		free.IfFree = true
+		row = b.refused(b.rows.Enter(b.key, free))
+		assert.Equal(t, lockrow.Refused, row.Entered("SESSION/2"))
+		first, held := row.First()
+		require.True(t, held)
+		assert.Equal(t, ticket(1), first, "the refusal names the holder")
+		for i := int64(2); i <= lockrow.Cap; i++ {
+			b.enter(i)
+		}
+		row = b.refused(b.rows.Enter(b.key, entry(lockrow.Cap+1)))
+		assert.Len(t, row.Line, lockrow.Cap)
+		assert.Less(t, len(ticket(1).String())*lockrow.Cap, 8<<10, "a full line is a few KB")
+	})
+}
+
+func TestEnter_NeverChangesARowThatIsNoLock(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		order := b.tbl.KeyItem(b.key)
+		order["type"], order["fence"], order["line"] = s("Order"), n("3"), list()
+		require.NoError(t, b.tbl.Write(b.ctx, table.Put(order)))
+		for _, free := range []bool{false, true} {
+			e := entry(1)
+			e.IfFree = free
+			b.refused(b.rows.Enter(b.key, e))
+		}
+	})
+}
+
+func TestEnter_ARowThatIsNotInOrderGrantsNothing(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		bad := b.tbl.KeyItem(b.key)
+		bad["type"], bad["fence"] = s("mortise.Lock"), n("1.5")
+		require.NoError(t, b.tbl.Write(b.ctx, table.Put(bad)))
+		item, err := b.tbl.Apply(b.ctx, b.rows.Enter(b.key, entry(1)), table.ReturnNew)
+		require.NoError(t, err)
+		_, err = names.Parse(item)
+		require.ErrorIs(t, err, lockrow.ErrMalformed)
+		require.NoError(t, b.tbl.Write(b.ctx, b.rows.Retract(b.key, 0, ticket(1))))
+		assert.Equal(t, n("1.5"), b.item()["fence"], "and is not counted up")
+
+		bad["line"] = s("not a list")
+		require.NoError(t, b.tbl.Write(b.ctx, table.Put(bad)))
+		_, err = b.tbl.Apply(b.ctx, b.rows.Enter(b.key, entry(2)), table.ReturnNew)
+		require.ErrorIs(t, err, table.ErrInvalid)
+
+		require.NoError(t, b.tbl.Write(b.ctx, b.rows.Reset(b.key, b.item(), 2000, change, "mended by hand")))
+		row := b.enter(3)
+		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/3"))
+		assert.Equal(t, int64(2000), row.Fence)
+		assert.Equal(t, "mended by hand", row.Forced)
+		b.refused(b.rows.Reset(b.key, bad, 3000, change, "seen before"))
+	})
+}
+
+func TestRelease_NeedsTheTicketAndTheFence(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		b.enter(12)
+		b.refused(b.rows.Release(b.key, holding(1, 999), change))
+		b.refused(b.rows.Release(b.key, holding(12, 1000), change))
+		b.refused(b.rows.Release(b.key, lockrow.Holding{ID: "SESSION", Fence: 1000}, change))
+		row := b.refused(b.rows.Release(b.key, lockrow.Holding{ID: "SESSION/", Fence: 1000}, change))
+		assert.True(t, row.Holds(holding(1, 1000)))
+		b.refused(b.rows.Pass(b.key, holding(12, 1000), ticket(2), change, lockrow.Data{}))
+		b.refused(b.rows.Force(b.key, holding(1, 1001), change, "too late"))
+	})
+}
+
+func TestLeave_OnlyItsOwnPlace(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		for i := range int64(4) {
+			b.enter(i)
+		}
+		b.refused(b.rows.Leave(b.key, lockrow.Position{Place: 1, ID: "SESSION/2"}))
+		b.refused(b.rows.Leave(b.key, lockrow.Position{Place: 7, ID: "SESSION/2"}))
+		row := b.apply(b.rows.Leave(b.key, lockrow.Position{Place: 2, ID: "SESSION/2"}))
+		assert.Equal(t, []string{"SESSION/0", "SESSION/1", "SESSION/3"}, ids(row))
+		assert.Equal(t, int64(1000), row.Fence, "the first place has not changed")
+		err := b.tbl.Write(b.ctx, b.rows.Leave(b.key, lockrow.Position{Place: 0, ID: "SESSION/0"}))
+		require.ErrorIs(t, err, table.ErrInvalid)
+	})
+}
+
+func TestEvict_TakesTheDeadAndNobodyElse(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		dead := func(n int64) lockrow.Entry {
+			e := entry(n)
+			e.Ticket = lockrow.SessionTicket("DEAD", n, at, "")
+			return e
+		}
+		b.apply(b.rows.Enter(b.key, dead(1)))
+		b.enter(2)
+		b.apply(b.rows.Enter(b.key, dead(3)))
+		b.enter(4)
+		row := b.apply(b.rows.Enter(b.key, dead(5)))
+		first := lockrow.Holding{ID: "DEAD/1", Fence: 1000}
+		b.refused(b.rows.Evict(b.key, lockrow.Holding{ID: "DEAD/1", Fence: 999}, row.Others("DEAD"), change))
+		b.refused(b.rows.Evict(b.key, first, []lockrow.Position{{Place: 1, ID: "DEAD/3"}}, change))
+		row = b.apply(b.rows.Evict(b.key, first, row.Others("DEAD"), change))
+		assert.Equal(t, []string{"SESSION/2", "SESSION/4"}, ids(row))
+		assert.Equal(t, int64(1001), row.Fence)
+	})
+}
+
+func TestReplace_OnlyWhereNobodyWaits(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		row := b.apply(b.rows.Replace(b.key, holding(1, 1000), ticket(2), change, lockrow.Data{}))
+		assert.Equal(t, []string{"SESSION/2"}, ids(row))
+		assert.Equal(t, int64(1001), row.Fence)
+		b.enter(3)
+		b.refused(b.rows.Replace(b.key, holding(2, 1001), ticket(4), change, lockrow.Data{}))
+	})
+}
+
+func TestForce_IsToldByTheRow(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		b.enter(2)
+		row := b.apply(b.rows.Force(b.key, holding(1, 1000), change, "by hand"))
+		assert.Equal(t, "by hand", row.Forced)
+		assert.Equal(t, int64(1000), row.ForcedFence)
+		assert.Equal(t, []string{"SESSION/2"}, ids(row))
+		row = b.refused(b.rows.Release(b.key, holding(1, 1000), change))
+		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true), "no attempt of its own did that")
+		row = b.apply(b.rows.Release(b.key, holding(2, 1001), change))
+		assert.Empty(t, row.Forced, "the reason is that of the last change")
+		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true), "the record of it stays")
+	})
+}
+
+func TestGuard_HoldsForTheHolderAlone(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		order := keys.NewKey("ORDER#1", "ORDER")
+		write := func(h lockrow.Holding) error {
+			return b.tbl.Write(b.ctx, table.Update(order, table.Attr("n").Add(1)), b.rows.Guard(b.key, h))
+		}
+		require.NoError(t, write(holding(1, 1000)))
+		require.ErrorIs(t, write(holding(1, 999)), table.ErrCondition)
+		require.ErrorIs(t, write(holding(2, 1000)), table.ErrCondition)
+		b.apply(b.rows.Release(b.key, holding(1, 1000), change))
+		require.ErrorIs(t, write(holding(1, 1000)), table.ErrCondition)
+	})
+}
+
+func TestGuardedWrite_IsAppliedInItsOrder(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		h := holding(1, 1000)
+		row := b.apply(b.rows.GuardedWrite(b.key, h, 1))
+		assert.Equal(t, lockrow.Open, row.Wrote(h, 2))
+		b.apply(b.rows.GuardedWrite(b.key, h, 3))
+		row = b.refused(b.rows.GuardedWrite(b.key, h, 2))
+		assert.Equal(t, lockrow.Overtaken, row.Wrote(h, 2))
+		row = b.refused(b.rows.GuardedWrite(b.key, h, 3))
+		assert.Equal(t, lockrow.Written, row.Wrote(h, 3))
+		row = b.apply(b.rows.Pass(b.key, h, ticket(2), change, lockrow.Data{}))
+		assert.Zero(t, row.Writes, "each holder counts from the beginning")
+		assert.Equal(t, lockrow.Gone, row.Wrote(h, 3))
+		row = b.refused(b.rows.GuardedWrite(b.key, h, 4))
+		assert.Equal(t, lockrow.Gone, row.Wrote(h, 4))
+	})
+}
+
+func TestSetData_IsAppliedInItsOrder(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		h := holding(1, 1000)
+		b.apply(b.rows.SetData(b.key, h, 2, lockrow.Data{Given: true, Value: s("second")}))
+		row := b.refused(b.rows.SetData(b.key, h, 1, lockrow.Data{Given: true, Value: s("first")}))
+		assert.Equal(t, s("second"), row.Data)
+		assert.Equal(t, lockrow.Overtaken, row.Edited(h, 1))
+		row = b.apply(b.rows.SetData(b.key, h, 3, lockrow.Data{Given: true}))
+		assert.Nil(t, row.Data)
+		row = b.apply(b.rows.Release(b.key, h, change))
+		assert.Zero(t, row.Edits)
+	})
+}
+
+func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		own := func(ms int64) lockrow.Ticket { return lockrow.OwnTicket("OWN", ms, 5*time.Second, "host") }
+		e := entry(1)
+		e.Ticket = own(at)
+		b.apply(b.rows.Enter(b.key, e))
+		h := lockrow.Holding{ID: "OWN", Fence: 1000}
+		row := b.apply(b.rows.Renew(b.key, h, own(at+2000), 4100000000))
+		first, _ := row.First()
+		assert.Equal(t, int64(at+7000), first.Ends(row.Since))
+		row = b.refused(b.rows.Renew(b.key, h, own(at+1000), 4100000000))
+		assert.True(t, row.Renewed(h, at+1000))
+		assert.False(t, row.Renewed(h, at+3000))
+		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, own(at+4000), 4100000000))
+		row = b.apply(b.rows.Release(b.key, h, change))
+		assert.Empty(t, row.Line, "by its ID, whatever its time")
+	})
+}
+
+func TestRun_IsRecordedOncePerInterval(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		begin := func(n, interval int64) lockrow.Entry {
+			e := entry(n)
+			e.IfFree, e.Run = true, interval
+			return e
+		}
+		row := b.apply(b.rows.Enter(b.key, begin(1, 60_000)))
+		assert.Equal(t, int64(60_000), row.Running)
+		done := change
+		done.Ran = 60_000
+		row = b.apply(b.rows.Release(b.key, holding(1, 1000), done))
+		assert.Equal(t, int64(60_000), row.Ran)
+		assert.Zero(t, row.Running)
+		row = b.refused(b.rows.Enter(b.key, begin(2, 60_000)))
+		assert.True(t, row.Settled(60_000))
+		assert.False(t, row.Settled(120_000))
+		b.enter(3)
+		b.refused(b.rows.BeginRun(b.key, holding(3, 1001), 60_000))
+		row = b.apply(b.rows.BeginRun(b.key, holding(3, 1001), 120_000))
+		assert.Equal(t, int64(120_000), row.Running)
+		broke := change
+		broke.Broke = true
+		row = b.apply(b.rows.Release(b.key, holding(3, 1001), broke))
+		assert.Zero(t, row.Running)
+		assert.Equal(t, int64(60_000), row.Ran)
+	})
+}
+
+func TestIndex_HoldsWhatIsHeldOrAwaited(t *testing.T) {
+	onEngines(t, &lockrow.Index{PK: "gpk", SK: "gsk"}, func(b *bench) {
+		b.enter(1)
+		assert.Equal(t, s("LOCKS#1"), b.item()["gpk"])
+		b.enter(2)
+		assert.Equal(t, s(fmt.Sprintf("%015d", 1)), b.item()["gsk"], "since it came to be held")
+		last := change
+		last.Last = true
+		b.refused(b.rows.Release(b.key, holding(1, 1000), last))
+		b.apply(b.rows.Release(b.key, holding(1, 1000), change))
+		assert.NotNil(t, b.item()["gpk"])
+		b.refused(b.rows.Release(b.key, holding(2, 1001), change))
+		b.apply(b.rows.Release(b.key, holding(2, 1001), last))
+		assert.Nil(t, b.item()["gpk"])
+		b.enter(3)
+		b.apply(b.rows.Pass(b.key, holding(3, 1002), ticket(4), last, lockrow.Data{}))
+		assert.NotNil(t, b.item()["gpk"], "a pass leaves the line as long as it is")
+	})
+}
+
+func TestReleased_TellsWhatARefusalMeans(t *testing.T) {
+	h := holding(1, 1000)
+	tests := []struct {
+		name    string
+		row     lockrow.Row
+		doubt   bool
+		targets []string
+		want    lockrow.Released
+	}{
+		{"still first", lockrow.Row{Fence: 1000, Line: []lockrow.Ticket{ticket(1)}}, true, nil, lockrow.Held},
+		{"another is first, and no attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, false, nil, lockrow.Lost},
+		{"another is first, an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, nil, lockrow.Perhaps},
+		{"nobody is first, an attempt in doubt", lockrow.Row{Fence: 1007}, true, nil, lockrow.Perhaps},
+		{"a ghost of its ticket, under another fence", lockrow.Row{Fence: 1003, Line: []lockrow.Ticket{ticket(1)}}, true, nil, lockrow.Perhaps},
+		{"passed by an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(5)}}, true, []string{"SESSION/5"}, lockrow.Passed},
+		{"taken by force", lockrow.Row{Fence: 1001, ForcedFence: 1000}, true, nil, lockrow.Lost},
+		{"a later one taken by force", lockrow.Row{Fence: 1005, ForcedFence: 1004}, true, nil, lockrow.Lost},
+		{"an earlier one taken by force", lockrow.Row{Fence: 1001, ForcedFence: 999}, true, nil, lockrow.Perhaps},
+		{"the row was deleted and made anew under an old fence", lockrow.Row{Fence: 7}, true, nil, lockrow.Lost},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			assert.Equal(t, tt.want, tt.row.Released(h, tt.doubt, tt.targets...))
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package lockrow
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxOwner is how much of an owner's name a ticket keeps, in bytes.
+const MaxOwner = 64
+
+// maxID bounds the ID of a ticket, in bytes, and is more than this module ever makes.
+const maxID = 256
+
+// Ticket is a place in a line: one element of the attribute line.
+//
+//	<session>/<n>@<ms> <owner>        under a session, which is renewed for all of its tickets
+//	<id>@<ms>+<length> <owner>        with a lease of its own, which ends length ms after ms
+type Ticket struct {
+	// ID tells the ticket from all others, for ever: a session's ID and the session's own counter,
+	// or random bits. A renewal leaves it as it is.
+	ID string
+
+	// At is when it was taken or renewed last, in epoch milliseconds, for people and for leases of
+	// their own.
+	At int64
+
+	// Length is that of a lease of its own, in milliseconds; 0 under a session.
+	Length int64
+
+	// Owner is who took it, for people; at most MaxOwner bytes.
+	Owner string
+}
+
+// SessionTicket is the ticket number n of a session.
+func SessionTicket(session string, n, at int64, owner string) Ticket {
+	return Ticket{ID: session + "/" + strconv.FormatInt(n, 10), At: at, Owner: cut(owner)}
+}
+
+// OwnTicket is a ticket with a lease of its own; id is unique for ever.
+func OwnTicket(id string, at int64, length time.Duration, owner string) Ticket {
+	return Ticket{ID: id, At: at, Length: length.Milliseconds(), Owner: cut(owner)}
+}
+
+// cut shortens an owner's name to MaxOwner bytes, at the end of a character.
+func cut(owner string) string {
+	if len(owner) <= MaxOwner {
+		return owner
+	}
+	end := MaxOwner
+	for end > 0 && !utf8.RuneStart(owner[end]) {
+		end--
+	}
+	return owner[:end]
+}
+
+// String is the ticket as the row keeps it.
+func (t Ticket) String() string {
+	b := make([]byte, 0, len(t.ID)+len(t.Owner)+32)
+	b = append(b, t.ID...)
+	b = append(b, '@')
+	b = fmt.Appendf(b, "%0*d", timeDigits, t.At)
+	if t.Length > 0 {
+		b = append(b, '+')
+		b = strconv.AppendInt(b, t.Length, 10)
+	}
+	b = append(b, ' ')
+	return string(append(b, t.Owner...))
+}
+
+// ParseTicket reads what String writes.
+func ParseTicket(text string) (Ticket, error) {
+	head, owner, ok := strings.Cut(text, " ")
+	id, at, timed := strings.Cut(head, "@")
+	at, length, own := strings.Cut(at, "+")
+	t := Ticket{ID: id, Owner: owner}
+	if !ok || !timed || id == "" || len(id) > maxID || len(owner) > MaxOwner {
+		return t, errTicket
+	}
+	session, n, under := strings.Cut(id, "/")
+	if under == own || under && (session == "" || !number(n, new(int64))) || len(at) < timeDigits || !number(at, &t.At) {
+		return t, errTicket
+	}
+	if own && (!number(length, &t.Length) || t.Length < 1 || t.Length > MaxLength.Milliseconds()) {
+		return t, errTicket
+	}
+	if t.String() != text { // conditions compare texts
+		return t, errTicket
+	}
+	return t, nil
+}
+
+// timeDigits is how many digits a time has at least, so that the texts of one ticket sort by their times.
+const timeDigits = 13
+
+func number(text string, n *int64) bool {
+	v, err := strconv.ParseInt(text, 10, 64)
+	*n = v
+	return err == nil && v >= 0
+}
+
+var errTicket = fmt.Errorf("%w: the line has an element that is no ticket", ErrMalformed)
+
+// Session is the ID of the session that the ticket depends on; empty for a lease of its own.
+func (t Ticket) Session() string {
+	if t.Length > 0 {
+		return ""
+	}
+	session, _, _ := strings.Cut(t.ID, "/")
+	return session
+}
+
+// Ends is when the lease of a first ticket ends that has one of its own, in epoch milliseconds:
+// counted from when it was taken or renewed, or came to be first, whichever is later.
+func (t Ticket) Ends(since int64) int64 { return max(t.At, since) + t.Length }
+
+// prefix is what no other ticket's text begins with.
+func prefix(id string) string { return id + "@" }

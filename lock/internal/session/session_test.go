@@ -1,0 +1,582 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+
+const (
+	lease     = 20 * time.Second
+	period    = lease / 4
+	margin    = 200 * time.Millisecond
+	skew      = 2 * time.Second
+	retention = 24 * time.Hour
+)
+
+func keyOf(id string) keys.Key { return keys.NewKey("SESSION#"+id, "SESSION#"+id) }
+
+// world is an engine in virtual time.
+type world struct {
+	*testing.T
+	engine *tabletest.Engine
+}
+
+func virtual(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, engine: tabletest.New(t)}
+		require.NoError(t, w.process(0).table.Ensure(t.Context()))
+		f(w)
+	})
+}
+
+// wire is a process's way to DynamoDB, which can be cut.
+type wire struct {
+	to  aws.HTTPClient
+	cut atomic.Bool
+}
+
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	if w.cut.Load() {
+		return nil, errors.New("cut off")
+	}
+	return w.to.Do(r)
+}
+
+// process is one process, with what its hooks were called with.
+type process struct {
+	*session.Keeper
+	wire   *wire
+	table  *table.Table
+	others *session.Others
+
+	mu     sync.Mutex
+	offset time.Duration // of its wall clock
+	ended  []error
+	asked  []session.Question
+	refuse bool // questions are not answered
+}
+
+// process opens the table as another process would, whose wall clock is off.
+func (w *world) process(offset time.Duration) *process {
+	w.Helper()
+	p := &process{offset: offset, wire: &wire{to: w.engine.HTTPClient()}}
+	tbl, err := table.Open(w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = p.wire }), table.Schema{Name: "app"}, table.WithClock(func() time.Time { return time.Now().Add(p.offset) }))
+	require.NoError(w, err)
+	return p.over(tbl, skew)
+}
+
+func (p *process) over(tbl *table.Table, skew time.Duration) *process {
+	p.table = tbl
+	r := &attempt.Repeater{Clock: clock.New(tbl), Table: tbl}
+	names := session.NamesOf(tbl.Scheme(), "")
+	p.others = session.NewOthers(r, names, keyOf, skew, retention)
+	p.Keeper = session.NewKeeper(r, clock.NewTerms(r.Clock), session.Config{
+		Names: names, Key: keyOf, Owner: "host/1", Lease: lease, Margin: margin, Retention: retention,
+		Hooks: session.Hooks{
+			Ended: func(_ *session.Session, cause error) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.ended = append(p.ended, cause)
+			},
+			Asked: func(_ context.Context, q session.Question) bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.asked = append(p.asked, q)
+				return !p.refuse
+			},
+		},
+	})
+	return p
+}
+
+// use opens the process's session, and closes it when the test ends.
+func (w *world) use(p *process) *session.Session {
+	w.Helper()
+	s, err := p.Use(w.Context())
+	require.NoError(w, err)
+	return s
+}
+
+func (w *world) close(p *process) { w.Helper(); require.NoError(w, p.Close(w.Context())) }
+
+func (p *process) causes() []error {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.ended)
+}
+
+func (p *process) questions() []session.Question {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
+}
+
+// look has a process see the row of a session.
+func (w *world) look(p *process, id string) {
+	w.Helper()
+	at := time.Now()
+	item, err := p.table.Get(w.Context(), keyOf(id), true)
+	if !errors.Is(err, table.ErrNotFound) {
+		require.NoError(w, err)
+	}
+	p.others.Saw(id, item, at)
+}
+
+func (w *world) markDead(p *process, id string) bool {
+	w.Helper()
+	dead, err := p.others.MarkDead(w.Context(), id)
+	require.NoError(w, err)
+	return dead
+}
+
+func TestSession_CostsOneWritePerPeriod(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { w.use(p) })
+		}
+		all.Wait()
+		w.engine.ResetRequests()
+		time.Sleep(100 * period)
+		assert.InDelta(t, 100, len(w.engine.Requests()), 10)
+		s := p.Current()
+		require.NoError(t, s.Cause())
+		assert.Greater(t, s.Remaining(), lease-margin-period-period/5)
+		assert.Equal(t, int64(1), s.Next())
+		assert.Equal(t, int64(2), s.Next())
+		w.close(p)
+		assert.Len(t, p.causes(), 1)
+		require.ErrorIs(t, p.causes()[0], session.ErrClosed)
+		_, err := p.table.Get(w.Context(), s.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
+		_, err = p.Use(w.Context())
+		require.ErrorIs(t, err, session.ErrClosed)
+	})
+}
+
+func TestSession_EndsWhenNothingDependsOnIt(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		s := w.use(p)
+		time.Sleep(3 * lease)
+		require.NoError(t, s.Cause())
+		s.Unuse()
+		time.Sleep(lease - period)
+		require.NoError(t, s.Cause(), "it is kept for a while")
+		time.Sleep(2 * period)
+		require.ErrorIs(t, s.Cause(), session.ErrIdle)
+		assert.Nil(t, p.Current())
+		w.engine.ResetRequests()
+		time.Sleep(time.Hour)
+		assert.Empty(t, w.engine.Requests())
+		next := w.use(p)
+		assert.NotEqual(t, s.ID(), next.ID())
+		w.close(p)
+	})
+}
+
+func TestSession_LostAnswersLoseNothing(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Every: 2})
+		p := w.process(0)
+		s := w.use(p)
+		time.Sleep(2000 * period)
+		require.NoError(t, s.Cause())
+		assert.Empty(t, p.causes())
+		w.close(p)
+	})
+}
+
+func TestSession_OutlivesAnOutageThatIsShorterThanItsLease(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		s := w.use(p)
+		time.Sleep(period + period/4) // a renewal has just gone through
+		for range 20 {
+			p.wire.cut.Store(true)
+			time.Sleep(lease - period - period/2)
+			p.wire.cut.Store(false)
+			time.Sleep(period)
+		}
+		require.NoError(t, s.Cause())
+		w.close(p)
+	})
+}
+
+func TestSession_EndsOnTimeHoweverRequestsFail(t *testing.T) {
+	for _, fault := range []tabletest.Fault{{Kind: tabletest.DropRequest}, {Kind: tabletest.Delay, For: 24 * time.Hour}, {Kind: tabletest.InternalError}} {
+		t.Run(fault.Kind.String(), func(t *testing.T) {
+			virtual(t, func(w *world) {
+				p := w.process(0)
+				s := w.use(p)
+				began := time.Now()
+				w.engine.Inject(fault)
+				<-s.Ended()
+				assert.LessOrEqual(t, time.Since(began), lease-margin)
+				require.ErrorIs(t, s.Cause(), clock.ErrEnded)
+				require.Len(t, p.causes(), 1)
+				assert.ErrorContains(t, p.causes()[0], "last renewal")
+				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+				defer cancel()
+				_ = p.Close(ctx)
+				time.Sleep(48 * time.Hour) // what hangs ends
+			})
+		})
+	}
+}
+
+func TestSession_ThatIsMarkedDeadEndsWithItsNextRenewal(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("dead").Set(1))))
+		time.Sleep(period + period/10)
+		require.ErrorIs(t, s.Cause(), session.ErrDead)
+		require.Len(t, p.causes(), 1)
+		next := w.use(p)
+		assert.NotEqual(t, s.ID(), next.ID(), "the next use opens another one")
+		w.close(p)
+	})
+}
+
+func TestSession_ThatIsDeletedEnds(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		s := w.use(p)
+		require.NoError(t, p.table.Write(w.Context(), table.Delete(s.Key())))
+		time.Sleep(period + period/10)
+		require.ErrorIs(t, s.Cause(), session.ErrDead)
+		_, err := p.table.Get(w.Context(), s.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound, "a renewal makes no row")
+		w.close(p)
+	})
+}
+
+func TestConfirm_TellsWhetherTheSessionLivesNow(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		alive, err := s.Confirm(w.Context())
+		require.NoError(t, err)
+		assert.True(t, alive)
+		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("dead").Set(1))))
+		alive, err = s.Confirm(w.Context())
+		require.NoError(t, err)
+		assert.False(t, alive)
+		require.ErrorIs(t, s.Cause(), session.ErrDead, "nobody waits for a renewal to find out")
+		w.close(p)
+	})
+}
+
+func TestMarkDead_NeedsEvidence(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		assert.False(t, q.others.Suspect(s.ID()).Known)
+		assert.False(t, w.markDead(q, s.ID()), "it has just been renewed")
+		assert.True(t, q.others.SeenAlive(s.ID()))
+		for range 20 {
+			time.Sleep(period)
+			w.look(q, s.ID())
+			got := q.others.Suspect(s.ID())
+			assert.Positive(t, got.Wait)
+			assert.Equal(t, lease, got.Lease)
+			assert.False(t, w.markDead(q, s.ID()))
+		}
+		require.NoError(t, s.Cause())
+		w.close(p)
+		w.look(q, s.ID())
+		assert.Zero(t, q.others.Suspect(s.ID()).Wait, "its row is gone")
+		assert.True(t, w.markDead(q, s.ID()))
+		assert.True(t, q.others.Suspect(s.ID()).Dead)
+	})
+}
+
+// warm has a process hear DynamoDB's time.
+func (w *world) warm(p *process) *process {
+	w.Helper()
+	_, err := p.table.Plan(w.Context())
+	require.NoError(w, err)
+	return p
+}
+
+// crash has a process send nothing any more, after a renewal that says when the session ends.
+func (w *world) crash(p *process, s *session.Session) {
+	w.Helper()
+	time.Sleep(period + period/5)
+	require.NoError(w, s.Cause())
+	p.wire.cut.Store(true)
+}
+
+// until is how long it takes until f holds.
+func until(f func() bool) time.Duration {
+	began := time.Now()
+	for !f() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+func TestMarkDead_ByTheRecordedEndWithoutHavingWatched(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		s := w.use(p)
+		w.crash(p, s)
+		took := until(func() bool { return w.markDead(w.warm(w.process(0)), s.ID()) })
+		assert.Greater(t, took, lease-period)
+		assert.LessOrEqual(t, took, lease+skew+2*time.Second)
+		w.close(p)
+		require.Len(t, p.causes(), 1)
+	})
+}
+
+func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		q := w.process(0)
+		q.over(q.table, 0) // observed only
+		s := w.use(p)
+		w.crash(p, s)
+		w.look(q, s.ID())
+		assert.Equal(t, lease, q.others.Suspect(s.ID()).Wait)
+		time.Sleep(lease - time.Second)
+		w.look(q, s.ID())
+		assert.False(t, w.markDead(q, s.ID()))
+		time.Sleep(time.Second)
+		w.look(q, s.ID())
+		assert.Zero(t, q.others.Suspect(s.ID()).Wait)
+		assert.True(t, w.markDead(q, s.ID()))
+		time.Sleep(48 * time.Hour)
+		fresh := w.process(0)
+		fresh.over(fresh.table, 0)
+		w.look(fresh, s.ID())
+		assert.True(t, fresh.others.Suspect(s.ID()).Dead)
+		w.close(p)
+	})
+}
+
+func TestMarkDead_IsTerminal(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.warm(w.process(0))
+		s := w.use(p)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 2 * lease})
+		w.crash(p, s)
+		until(func() bool { return w.markDead(q, s.ID()) })
+		time.Sleep(3 * lease) // late copies of its renewals arrive
+		w.look(q, s.ID())
+		assert.True(t, q.others.Suspect(s.ID()).Dead)
+		w.look(w.process(0), s.ID())
+		w.close(p)
+	})
+}
+
+func TestRenewal_ALateCopySetsTheBeatNotBack(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: period + period/2})
+		for range 40 {
+			time.Sleep(period)
+			w.look(q, s.ID())
+			require.Positive(t, q.others.Suspect(s.ID()).Wait)
+		}
+		require.NoError(t, s.Cause())
+		w.close(p)
+	})
+}
+
+// However far clocks are off, a session that lives is not taken for dead, and one that died is within a
+// lease of being watched.
+func TestMarkDead_WhateverTheClocksSay(t *testing.T) {
+	for _, holder := range []time.Duration{-time.Hour, 0, time.Hour} {
+		for _, observer := range []time.Duration{-time.Hour, 0, time.Hour} {
+			t.Run(holder.String()+" "+observer.String(), func(t *testing.T) {
+				virtual(t, func(w *world) {
+					p, q := w.process(holder), w.warm(w.process(observer))
+					s := w.use(p)
+					for range 40 {
+						time.Sleep(period / 2)
+						w.look(q, s.ID())
+						require.False(t, w.markDead(q, s.ID()))
+					}
+					w.crash(p, s)
+					took := until(func() bool { w.look(q, s.ID()); return w.markDead(q, s.ID()) })
+					assert.LessOrEqual(t, took, lease+skew+time.Second)
+					w.close(p)
+				})
+			})
+		}
+	}
+}
+
+func TestMarkDead_LeavesAForeignRowAlone(t *testing.T) {
+	virtual(t, func(w *world) {
+		q := w.warm(w.process(0))
+		item := q.table.KeyItem(keyOf("X"))
+		item["type"] = &types.AttributeValueMemberS{Value: "Order"}
+		require.NoError(t, q.table.Write(w.Context(), table.Put(item)))
+		w.look(q, "X")
+		_, err := q.others.MarkDead(w.Context(), "X")
+		require.ErrorIs(t, err, session.ErrMalformed)
+		have, err := q.table.Get(w.Context(), keyOf("X"), true)
+		require.NoError(t, err)
+		assert.Equal(t, item, have)
+	})
+}
+
+func TestMailbox_IsReadWithTheNextRenewal(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		revoke := session.Question{Kind: session.Revoke, Ticket: s.ID() + "/1", Key: keys.NewKey("LOCK#a b", "LOCK\x00#a")}
+		claim := session.Question{Kind: session.Claim, Ticket: s.ID() + "/2", Key: keys.NewKey("LOCK#b", "LOCK#b")}
+		require.NoError(t, q.others.Ask(w.Context(), s.ID(), revoke, claim))
+		require.NoError(t, q.others.Ask(w.Context(), s.ID(), revoke), "asked twice is asked once")
+		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Add(&types.AttributeValueMemberSS{Value: []string{"no question"}}))))
+		time.Sleep(period + period/10)
+		assert.ElementsMatch(t, []session.Question{revoke, claim}, p.questions())
+		time.Sleep(period + period/5)
+		item, err := q.table.Get(w.Context(), s.Key(), true)
+		require.NoError(t, err)
+		assert.Nil(t, item["ask"], "answered, and what is no question is dropped")
+		w.close(p)
+		require.ErrorIs(t, q.others.Ask(w.Context(), s.ID(), claim), session.ErrNobody)
+	})
+}
+
+func TestMailbox_WhatIsNotAnsweredComesAgain(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		p.refuse = true
+		s := w.use(p)
+		require.NoError(t, q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")}))
+		time.Sleep(5 * period)
+		assert.GreaterOrEqual(t, len(p.questions()), 4)
+		for i := range 200 {
+			err := q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: strings.Repeat("T", i+2), Key: keyOf("a")})
+			if err != nil {
+				require.ErrorIs(t, err, session.ErrBusy)
+				require.ErrorIs(t, err, table.ErrThrottled)
+				w.close(p)
+				return
+			}
+		}
+		assert.Fail(t, "a mailbox without a bound")
+	})
+}
+
+func TestMailbox_ThatIsNoneDoesNotEndTheSession(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		require.NoError(t, q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")}))
+		time.Sleep(period + period/10)
+		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Set("a string"))))
+		time.Sleep(20 * period)
+		require.NoError(t, s.Cause())
+		w.close(p)
+	})
+}
+
+func TestUse_ManyAtOnceOpenOneSession(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 100 * time.Millisecond})
+		w.engine.ResetRequests()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() { w.use(p) })
+		}
+		all.Wait()
+		assert.Len(t, w.engine.Requests(), 1)
+		w.close(p)
+	})
+}
+
+func TestUse_FailsWithoutLeavingAnything(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		p.wire.cut.Store(true)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		_, err := p.Use(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		p.wire.cut.Store(false)
+		w.use(p)
+		w.close(p)
+	})
+}
+
+func TestClose_MeetsASessionThatIsBeingOpened(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "UpdateItem", Times: 1})
+		done := make(chan error)
+		go func() {
+			_, err := p.Use(w.Context())
+			done <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		w.close(p)
+		require.ErrorIs(t, <-done, session.ErrClosed)
+		assert.Nil(t, p.Current())
+	})
+}
+
+// The rows are what they are on both engines.
+func TestSession_OnBothEngines(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t)})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		p := (&process{}).over(tbl, skew)
+		s, err := p.Use(t.Context())
+		require.NoError(t, err)
+		dead, err := p.others.MarkDead(t.Context(), s.ID())
+		require.NoError(t, err)
+		assert.False(t, dead)
+		require.NoError(t, p.others.Ask(t.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")}))
+		require.NoError(t, p.others.Ask(t.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")}))
+		alive, err := s.Confirm(t.Context())
+		require.NoError(t, err)
+		assert.True(t, alive)
+		require.NoError(t, p.Close(t.Context()))
+		dead, err = p.others.MarkDead(t.Context(), s.ID())
+		require.NoError(t, err)
+		assert.True(t, dead, "a missing row is marked, too")
+		item, err := tbl.Get(t.Context(), s.Key(), true)
+		require.NoError(t, err)
+		row, err := session.NamesOf(tbl.Scheme(), "").Parse(item)
+		require.NoError(t, err)
+		assert.True(t, row.Dead)
+	})
+}

@@ -1,0 +1,141 @@
+package waitqueue_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
+)
+
+// extreme is a machine whose chance is always the least, or the greatest.
+type extreme struct {
+	machine.Real
+
+	greatest bool
+}
+
+func (e extreme) N(d time.Duration) time.Duration {
+	if e.greatest {
+		return d - 1
+	}
+	return 0
+}
+
+func TestEstimate(t *testing.T) {
+	const s = time.Second
+	type estimate = waitqueue.Estimate
+	for name, tc := range map[string]struct {
+		estimate  estimate
+		low, high time.Duration
+	}{
+		"next":                         {estimate{Ahead: 1, Hold: 400 * ms}, 360 * ms, 388 * ms},
+		"next, held for a while":       {estimate{Ahead: 1, Hold: 400 * ms, Held: 200 * ms}, 180 * ms, 194 * ms},
+		"next, seen for longer":        {estimate{Ahead: 1, Hold: 400 * ms, Held: 50 * ms, Unchanged: 200 * ms}, 180 * ms, 194 * ms},
+		"next, over soon":              {estimate{Ahead: 1, Hold: 400 * ms, Held: 390 * ms}, 50 * ms, 60 * ms},
+		"next, overdue":                {estimate{Ahead: 1, Hold: 400 * ms, Held: 800 * ms, Unchanged: 800 * ms}, 100 * ms, 120 * ms},
+		"next, a clock is fast":        {estimate{Ahead: 1, Hold: 400 * ms, Held: time.Hour}, 50 * ms, 60 * ms},
+		"next, a clock is slow":        {estimate{Ahead: 1, Hold: 400 * ms, Held: -time.Hour}, 360 * ms, 388 * ms},
+		"next, quick":                  {estimate{Ahead: 1, Hold: 2 * ms}, 5 * ms, 5 * ms},
+		"next, slow":                   {estimate{Ahead: 1, Hold: time.Hour}, 750 * ms * 90 / 97, 750 * ms},
+		"next, short lease":            {estimate{Ahead: 1, Hold: time.Hour, Longest: 485 * ms}, 450 * ms, 485 * ms},
+		"next, nothing known":          {estimate{}, 25 * ms, 30 * ms},
+		"next, nothing known for long": {estimate{Unchanged: 2 * s}, 250 * ms, 300 * ms},
+		"second":                       {estimate{Ahead: 2, Hold: s}, 1800 * ms, 1940 * ms},
+		"second, overdue":              {estimate{Ahead: 2, Hold: s, Held: 2 * s, Unchanged: 2 * s}, 900 * ms, 970 * ms},
+		"second, much overdue":         {estimate{Ahead: 2, Hold: s, Held: 80 * s, Unchanged: 80 * s}, 10 * s, 12 * s},
+		"tenth":                        {estimate{Ahead: 10, Hold: 100 * ms}, 900 * ms, 970 * ms},
+		"tenth, quick":                 {estimate{Ahead: 10, Hold: ms / 10}, 5 * ms, 5 * ms},
+		"tenth, slow":                  {estimate{Ahead: 10, Hold: time.Minute}, 20 * s * 90 / 97, 20 * s},
+		"tenth, slow, short lease":     {estimate{Ahead: 10, Hold: time.Minute, Longest: 970 * ms}, 900 * ms, 970 * ms},
+		"hundredth, nothing known":     {estimate{Ahead: 100}, 891 * ms, 960300 * time.Microsecond},
+		"of any length":                {estimate{Ahead: math.MaxInt, Hold: math.MaxInt64}, 20 * s * 90 / 97, 20 * s},
+		"in front of the first":        {estimate{Ahead: -1, Hold: -1, Held: -1, Unchanged: -1, Longest: -1}, 25 * ms, 30 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.InDelta(t, tc.low, tc.estimate.Look(extreme{}), 1000)
+			assert.InDelta(t, tc.high, tc.estimate.Look(extreme{greatest: true}), 1000)
+		})
+	}
+	for name, tc := range map[string]struct {
+		estimate  estimate
+		tries     int
+		low, high time.Duration
+	}{
+		"first":              {estimate{Ahead: 100, Hold: 50 * ms}, 0, 1500 * ms, 4500 * ms},
+		"second":             {estimate{Ahead: 100, Hold: 50 * ms}, 1, 2250 * ms, 6750 * ms},
+		"tenth":              {estimate{Ahead: 100, Hold: 50 * ms}, 9, 10 * s, 30 * s},
+		"tenth, short lease": {estimate{Ahead: 100, Hold: 50 * ms, Longest: 6 * s}, 9, 3 * s, 9 * s},
+		"nothing known":      {estimate{Ahead: 100}, 0, 300 * ms, 900 * ms},
+		"of any length":      {estimate{Ahead: math.MaxInt, Hold: math.MaxInt64}, math.MaxInt, 10 * s, 30 * s},
+		"before the first":   {estimate{Ahead: 100, Hold: 50 * ms}, -1, 1500 * ms, 4500 * ms},
+	} {
+		t.Run("enter, "+name, func(t *testing.T) {
+			assert.InDelta(t, tc.low, tc.estimate.Enter(extreme{}, tc.tries), 1000)
+			assert.InDelta(t, tc.high, tc.estimate.Enter(extreme{greatest: true}, tc.tries), 1000)
+		})
+	}
+}
+
+// Whatever a row says, there is a time between two looks, and it is bounded.
+func TestEstimateOfAnything(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	rapid.Check(t, func(t *rapid.T) {
+		duration := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.Int64().Draw(t, "d")) })
+		e := waitqueue.Estimate{
+			Ahead: rapid.Int().Draw(t, "ahead"),
+			Hold:  duration.Draw(t, "hold"), Held: duration.Draw(t, "held"),
+			Unchanged: duration.Draw(t, "unchanged"), Longest: duration.Draw(t, "longest"),
+		}
+		longest := e.Longest
+		if longest <= 0 {
+			longest = 20 * time.Second
+		}
+		longest = min(max(longest, 5*ms), year)
+		if d := e.Look(machine.Real{}); d < 5*ms || d > longest {
+			t.Fatal(d)
+		}
+		if d := e.Enter(machine.Real{}, rapid.Int().Draw(t, "tries")); d < 5*ms || d/3*2 > longest {
+			t.Fatal(d)
+		}
+		last := duration.Draw(t, "last")
+		if d, low, high := waitqueue.Smooth(e.Hold, last), max(last, ms), max(last, ms); d < min(low, max(e.Hold, 1), year)-1 || d > min(max(high, e.Hold), year)+1 {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestSmooth(t *testing.T) {
+	assert.Equal(t, 40*ms, waitqueue.Smooth(0, 40*ms))
+	assert.Equal(t, 40*ms, waitqueue.Smooth(-1, 40*ms))
+	assert.Equal(t, ms, waitqueue.Smooth(0, 0))
+	assert.Equal(t, 20*ms, waitqueue.Smooth(10*ms, 160*ms))
+	assert.Equal(t, 80*ms, waitqueue.Smooth(160*ms, 10*ms))
+	assert.InDelta(t, 50*ms, waitqueue.Smooth(50*ms, 50*ms), 10)
+	hold := 5 * ms
+	for i := range 1000 {
+		last := 5 * ms
+		if i%10 == 0 {
+			last = 500 * ms
+		}
+		hold = waitqueue.Smooth(hold, last)
+		assert.Less(t, hold, 25*ms, "a tenth of long holds do not hide the others")
+	}
+}
+
+// A holder that keeps the lock for an hour, where others have kept it for 5 ms, is not asked about 200 times a second.
+func TestLooksBecomeFewer(t *testing.T) {
+	for ahead, most := range map[int]int{1: 3600*3/2 + 50, 2: 3600/20 + 100, 50: 3600/20 + 100} {
+		looks, held := 0, time.Duration(0)
+		for ; held < time.Hour; looks++ {
+			held += waitqueue.Estimate{Ahead: ahead, Hold: 5 * ms, Held: held, Unchanged: held}.Look(machine.Real{})
+		}
+		t.Logf("%d ahead: %d looks in an hour", ahead, looks)
+		assert.LessOrEqual(t, looks, most)
+		assert.GreaterOrEqual(t, looks, 3600/20)
+	}
+}

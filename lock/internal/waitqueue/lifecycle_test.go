@@ -1,0 +1,183 @@
+package waitqueue_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
+)
+
+// runs reports whether the goroutine of a poller runs.
+func runs() bool {
+	stacks := make([]byte, 1<<20)
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("waitqueue.(*Poller).run("))
+}
+
+// The goroutine runs while somebody watches, also when that begins anew.
+func TestGoroutineRunsWhileSomebodyWatches(t *testing.T) {
+	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
+		for range 3 {
+			a, b := newLog(t, key(1)), newLog(t, key(2))
+			first := p.Watch(key(1), time.Hour, a.each(time.Hour))
+			p.Watch(key(2), 50*ms, b.each(-1))
+			time.Sleep(time.Second)
+			require.Len(t, b.looks, 1)
+			require.True(t, runs())
+			first.Stop()
+			synctest.Wait()
+			require.False(t, runs())
+			assert.Empty(t, a.looks)
+		}
+		assert.Len(t, r.sent(), 3)
+	})
+}
+
+// A read that nobody waits for any more is ended, and is no failure.
+func TestStopEndsTheReadUnderWay(t *testing.T) {
+	inTime(t, waitqueue.PollerConfig{Timeout: time.Hour}, func(r *reader, p *waitqueue.Poller) {
+		r.answers(hangs(key(1)))
+		w := p.Watch(key(1), 0, newLog(t, key(1)).each(0))
+		time.Sleep(time.Second)
+		w.Stop()
+		l := newLog(t, key(2))
+		p.Watch(key(2), 0, l.each(-1))
+		time.Sleep(2 * ms)
+		assert.Len(t, l.looks, 1, "no backoff")
+		synctest.Wait()
+		require.False(t, runs())
+	})
+}
+
+// stopping stops a watch at the last moment before a read begins.
+type stopping struct {
+	machine.Real
+
+	stop func()
+}
+
+func (s stopping) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	s.stop()
+	return context.WithTimeout(ctx, d)
+}
+
+func TestStopJustBeforeTheRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{t: t, latency: time.Hour}
+		var w *waitqueue.Watch
+		p := waitqueue.NewPoller(t.Context(), waitqueue.PollerConfig{
+			Machine: stopping{stop: func() { w.Stop() }}, Read: r.Read, Timeout: time.Hour,
+		})
+		defer p.Close()
+		w = p.Watch(key(1), ms, newLog(t, key(1)).each(0))
+		time.Sleep(2 * ms)
+		synctest.Wait()
+		require.False(t, runs())
+	})
+}
+
+func TestClose(t *testing.T) {
+	for name, end := range map[string]func(p *waitqueue.Poller, cancel func()){
+		"Close":   func(p *waitqueue.Poller, _ func()) { p.Close() },
+		"context": func(_ *waitqueue.Poller, cancel func()) { cancel(); synctest.Wait() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &reader{t: t, latency: time.Second}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				p := waitqueue.NewPoller(ctx, waitqueue.PollerConfig{Machine: machine.Real{}, Read: r.Read})
+				l := newLog(t, key(1))
+				w := p.Watch(key(1), 0, l.each(0))
+				time.Sleep(1500 * ms) // a read is under way
+				start := time.Now()
+				end(p, cancel)
+				require.False(t, runs())
+				assert.Zero(t, time.Since(start))
+				require.Len(t, l.looks, 1)
+				w.Soon(0)
+				w.Stop()
+				late := p.Watch(key(2), 0, l.each(0))
+				late.Soon(0)
+				late.Stop()
+				time.Sleep(time.Minute)
+				assert.Len(t, l.looks, 1)
+				assert.Len(t, r.sent(), 2)
+				p.Close()
+			})
+		})
+	}
+}
+
+// A poller that is closed while it tells watchers tells no more of them.
+func TestCloseWhileLooksAreDelivered(t *testing.T) {
+	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
+		told := 0
+		for i := range 10 {
+			p.Watch(key(i), 10*ms, func(waitqueue.Look) time.Duration {
+				told++
+				time.Sleep(time.Second)
+				return 0
+			})
+		}
+		time.Sleep(500 * ms)
+		p.Close()
+		assert.Equal(t, 1, told)
+		time.Sleep(time.Minute)
+		assert.Equal(t, 1, told)
+	})
+}
+
+// Whatever many goroutines do at once: each watcher is called by one goroutine at a time, not after its Stop, but for
+// the call that was running, and looks go on coming. The race detector sees the rest.
+func TestPollerAmongGoroutines(t *testing.T) {
+	for seed := range uint64(race.Fewer(50)) {
+		inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
+			var wg sync.WaitGroup
+			var told atomic.Int64
+			for i := range 40 {
+				chance := rand.New(rand.NewPCG(seed, uint64(i)))
+				wg.Go(func() {
+					for range 10 {
+						var inside, stopped atomic.Int32
+						n := chance.IntN(20)
+						w := p.Watch(key(chance.IntN(8)), time.Duration(chance.IntN(30))*ms, func(look waitqueue.Look) time.Duration {
+							assert.EqualValues(t, 1, inside.Add(1))
+							defer inside.Add(-1)
+							if stopped.Load() > 0 {
+								assert.EqualValues(t, 1, stopped.Add(1)-1, "only the call that was running")
+							}
+							assert.NotNil(t, look.Item)
+							told.Add(1)
+							n--
+							return time.Duration(min(n, 20)) * ms
+						})
+						for range chance.IntN(5) {
+							time.Sleep(time.Duration(chance.Int64N(int64(20 * ms))))
+							w.Soon(time.Duration(chance.Int64N(int64(30 * ms))))
+						}
+						w.Stop()
+						stopped.Store(1)
+					}
+				})
+			}
+			wg.Wait()
+			assert.Positive(t, told.Load())
+			l := newLog(t, key(1))
+			p.Watch(key(1), 10*ms, l.each(-1))
+			time.Sleep(time.Second)
+			assert.Len(t, l.looks, 1)
+		})
+	}
+}

@@ -1,0 +1,323 @@
+package waitqueue_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
+)
+
+type (
+	queues = waitqueue.Queues[string, int]
+	waiter = waitqueue.Waiter[string, int]
+	place  = waitqueue.Place[string, int]
+	claim  = waitqueue.Claim[string, int]
+)
+
+func key(i int) keys.Key { return keys.NewKey(fmt.Sprintf("LOCK#%d", i), "LOCK") }
+
+func ready(w *waiter) bool {
+	select {
+	case <-w.Ready():
+		return true
+	default:
+		return false
+	}
+}
+
+// turn expects that it is the waiter's turn to enter the line itself.
+func turn(t *testing.T, w *waiter) *place {
+	t.Helper()
+	require.True(t, ready(w))
+	_, ok := w.Grant()
+	require.False(t, ok)
+	p := w.Place()
+	require.NotNil(t, p)
+	return p
+}
+
+func TestFirstComeFirstServed(t *testing.T) {
+	var q queues
+	a, b, c, other := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c"), q.Join(key(2), "other")
+	assert.Equal(t, 2, q.Waiting(key(1)))
+	turn(t, other).Over()
+	p := turn(t, a)
+	assert.False(t, ready(b))
+	assert.Nil(t, b.Place(), "its wait is not over")
+	p.Over()
+	p = turn(t, b)
+	assert.False(t, ready(c))
+	assert.Equal(t, 1, q.Waiting(key(1)))
+	p.Over()
+	turn(t, c).Over()
+	assert.Zero(t, q.Waiting(key(1)))
+	turn(t, q.Join(key(1), "d")).Over()
+}
+
+func TestPlaceIsPassedOn(t *testing.T) {
+	var q queues
+	a, b, c := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c")
+	p := turn(t, a)
+	d := p.Claim()
+	assert.Equal(t, "b", d.Request())
+	assert.Nil(t, p.Claim(), "one pass at a time")
+	assert.False(t, ready(b), "the pass is under way")
+	assert.Equal(t, 2, q.Waiting(key(1)), "it keeps its position")
+	d.Cancel()
+	assert.False(t, d.Hand(7), "it was settled")
+	assert.False(t, ready(b), "it waits on")
+
+	require.True(t, p.Claim().Hand(8))
+	require.True(t, ready(b))
+	for range 2 {
+		g, ok := b.Grant()
+		require.True(t, ok)
+		assert.Equal(t, 8, g)
+	}
+	_, ok := b.Leave()
+	assert.False(t, ok, "b answers for it already")
+	assert.Same(t, p, b.Place(), "the process is where it was in the line")
+	assert.False(t, ready(c))
+	p.Over()
+	turn(t, c).Over()
+	assert.Nil(t, p.Claim(), "it is over")
+}
+
+// A waiter that leaves may have the turn, or a grant, without knowing it.
+func TestLeaveLosesNothing(t *testing.T) {
+	var q queues
+	a, b, c, d := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c"), q.Join(key(1), "d")
+	_, ok := a.Leave()
+	assert.False(t, ok)
+	assert.Nil(t, a.Place(), "it has left")
+	require.True(t, ready(b), "the turn goes on")
+	_, ok = a.Leave()
+	assert.False(t, ok)
+	assert.False(t, ready(c), "and goes on once")
+
+	p := turn(t, b)
+	pass := p.Claim()
+	_, ok = c.Leave()
+	assert.False(t, ok)
+	assert.False(t, pass.Hand(1), "it has left")
+	assert.False(t, ready(c))
+
+	require.True(t, p.Claim().Hand(2))
+	g, ok := d.Leave()
+	require.True(t, ok, "the caller gives it back")
+	assert.Equal(t, 2, g)
+	_, ok = d.Leave()
+	assert.False(t, ok, "once")
+	assert.Same(t, p, d.Place())
+	e := q.Join(key(1), "e")
+	assert.False(t, ready(e), "the place is still there")
+	d.Place().Over()
+	turn(t, e).Over()
+}
+
+// What ends a place may do so more than once: its release, its loss, the end of its session.
+func TestPlaceEndsOnce(t *testing.T) {
+	var q queues
+	a, b, c := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c")
+	p := turn(t, a)
+	pass := p.Claim()
+	p.Over()
+	p.Over()
+	next := turn(t, b)
+	assert.False(t, ready(c), "two places of one process stand in the line")
+	assert.False(t, pass.Hand(1), "the claim is void")
+	pass.Cancel()
+	assert.Nil(t, p.Claim())
+	next.Over()
+	turn(t, c).Over()
+	d := q.Join(key(1), "d")
+	p.Over()
+	next.Over()
+	e := q.Join(key(1), "e")
+	assert.False(t, ready(e))
+	turn(t, d).Over()
+	turn(t, e).Over()
+}
+
+// Many goroutines wait for few locks, give up, pass on and release at random. Each lock has one owner at any time, who
+// are served in the order in which they joined, and nobody waits for ever: that would be a deadlock of the bubble.
+func TestQueuesAmongGoroutines(t *testing.T) {
+	for seed := range uint64(race.Fewer(200)) {
+		synctest.Test(t, func(t *testing.T) { amongGoroutines(t, seed) })
+	}
+}
+
+func amongGoroutines(t *testing.T, seed uint64) {
+	const locks, goroutines, rounds = 3, 20, 20
+	var q queues
+	var inside [locks]atomic.Int32
+	var order sync.Mutex
+	joined, served := [locks][]*waiter{}, [locks][]*waiter{}
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		chance := rand.New(rand.NewPCG(seed, uint64(i)))
+		wait := func(most time.Duration) { time.Sleep(time.Duration(chance.Int64N(int64(most)))) }
+		release := func(p *place, lock int) {
+			if chance.IntN(3) > 0 {
+				if c := p.Claim(); c != nil {
+					wait(10 * time.Millisecond)
+					inside[lock].Add(-1)
+					if chance.IntN(4) > 0 && c.Hand(1) {
+						return
+					}
+					c.Cancel()
+					p.Over()
+					return
+				}
+			}
+			inside[lock].Add(-1)
+			p.Over()
+		}
+		wg.Go(func() {
+			for range rounds {
+				lock := chance.IntN(locks)
+				order.Lock()
+				w := q.Join(key(lock), "")
+				joined[lock] = append(joined[lock], w)
+				order.Unlock()
+				patience := time.NewTimer(time.Duration(chance.Int64N(int64(time.Second))))
+				select {
+				case <-w.Ready():
+				case <-patience.C:
+					if _, ok := w.Leave(); ok {
+						assert.EqualValues(t, 1, inside[lock].Add(1))
+						release(w.Place(), lock)
+					}
+					continue
+				}
+				assert.EqualValues(t, 1, inside[lock].Add(1), "seed %d", seed)
+				order.Lock()
+				served[lock] = append(served[lock], w)
+				order.Unlock()
+				wait(10 * time.Millisecond)
+				release(w.Place(), lock)
+			}
+		})
+	}
+	wg.Wait()
+	for lock := range locks {
+		assert.Zero(t, q.Waiting(key(lock)))
+		rest := joined[lock]
+		for _, w := range served[lock] {
+			for rest[0] != w {
+				require.NotContains(t, served[lock], rest[0], "seed %d: it was overtaken", seed)
+				rest = rest[1:]
+			}
+			rest = rest[1:]
+		}
+		assert.True(t, ready(q.Join(key(lock), "")), "a place was left behind")
+	}
+}
+
+// So many waiters that looking through the others whenever one leaves would take hours.
+func TestManyLeaveAtOnce(t *testing.T) {
+	var q queues
+	p := turn(t, q.Join(key(1), ""))
+	n := race.Fewer(1_000_000)
+	list := make([]*waiter, n)
+	for i := range list {
+		list[i] = q.Join(key(1), "")
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
+	for _, w := range list {
+		w.Leave()
+	}
+	assert.Zero(t, q.Waiting(key(1)))
+	assert.Nil(t, p.Claim())
+	p.Over()
+}
+
+func TestKeysWithoutEntriesTakeNoMemory(t *testing.T) {
+	var q queues
+	kept := turn(t, q.Join(key(0), "")) // so that the map is never empty
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	places := make([]*place, 100_000)
+	for i := range places {
+		places[i] = q.Join(key(i+1), "").Place()
+	}
+	for _, p := range places {
+		p.Over()
+	}
+	clear(places) // the places themselves are the test's
+	after := heap()
+	assert.Less(t, after, before+2<<20, "%d bytes at first", before)
+	kept.Over()
+	runtime.KeepAlive(&q)
+	runtime.KeepAlive(places)
+}
+
+func TestHandoffs(t *testing.T) {
+	var h waitqueue.Handoffs
+	for range 100 {
+		require.True(t, h.May(2, false), "without limit while nobody else stands in the line")
+		h.Passed(false)
+	}
+	for range 2 {
+		require.True(t, h.May(2, true))
+		h.Passed(true)
+	}
+	assert.False(t, h.May(2, true))
+	assert.True(t, h.May(2, false), "the others have left")
+	h.Passed(false)
+	assert.True(t, h.May(2, true), "it is no longer in a row")
+	assert.False(t, h.May(0, true))
+	assert.True(t, h.May(0, false))
+
+	var q queues
+	a, b := q.Join(key(1), ""), q.Join(key(1), "")
+	p := turn(t, a)
+	p.Handoffs.Passed(true)
+	p.Over()
+	assert.True(t, turn(t, b).Handoffs.May(1, true), "the place is another")
+}
+
+func BenchmarkUncontended(b *testing.B) {
+	var q queues
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Join(key1, "").Place().Over()
+	}
+}
+
+var key1 = key(1)
+
+func BenchmarkLeave(b *testing.B) {
+	for _, n := range []int{100, 10_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				var q queues
+				list := make([]*waiter, n)
+				for i := range list {
+					list[i] = q.Join(key1, "")
+				}
+				for i := range list {
+					list[len(list)-1-i].Leave()
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(n), "ns/waiter")
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package tabletest
+
+import "slices"
+
+// checkCombination refuses an UpdateTable that changes what the service changes only by itself. It names the first
+// mistake in the service's order.
+func checkCombination(in *fields) error {
+	var parts []string
+	for _, name := range []string{
+		"SSESpecification", "TableClass", "DeletionProtectionEnabled", "OnDemandThroughput", "WarmThroughput",
+		"BillingMode", "ProvisionedThroughput", "StreamSpecification", "GlobalSecondaryIndexUpdates",
+	} {
+		// Without members, these two count as absent.
+		empty := name == "OnDemandThroughput" && !in.wantedLimit().any() || name == "WarmThroughput" && !in.wantedWarmth().any()
+		if in.has(name) && !empty {
+			parts = append(parts, name)
+		}
+	}
+	if in.err != nil {
+		return in.err
+	}
+	if len(parts) == 0 && (in.has("OnDemandThroughput") || in.has("WarmThroughput")) {
+		return errFailure()
+	}
+	has := func(name string) bool { return slices.Contains(parts, name) }
+	onlyWith := func(name string, others ...string) bool {
+		return !has(name) || !slices.ContainsFunc(parts, func(p string) bool { return p != name && !slices.Contains(others, p) })
+	}
+	made, indexed := indexChanges(in)
+	iops := has("ProvisionedThroughput") || in.text("BillingMode") == billProvisioned
+	switch {
+	case !onlyWith("SSESpecification"):
+		return parameter("Server-Side Encryption modification must be the only operation in the request")
+	case !onlyWith("TableClass"):
+		return parameter("TableClass modification must be the only operation in the request")
+	case !onlyWith("DeletionProtectionEnabled"):
+		return parameter("DeletionProtection modification must be the only operation in the request")
+	case !onlyWith("OnDemandThroughput", "BillingMode"):
+		return parameter("OnDemandThroughput can only be combined with BillingMode in an UpdateTable request")
+	case has("WarmThroughput") && made:
+		return parameter("Create global secondary index cannot be specified when updating WarmThroughput")
+	case !onlyWith("WarmThroughput"):
+		return parameter("WarmThroughput must be the only operation in the request")
+	case has("StreamSpecification") && iops:
+		return parameter("You cannot modify stream status while updating table IOPS")
+	case indexed && has("ProvisionedThroughput"):
+		return parameter("You cannot create or delete index while updating table IOPS")
+	case indexed && has("StreamSpecification"):
+		return parameter("You cannot create or delete index while changing stream status")
+	}
+	return in.err
+}
+
+// indexChanges reports whether an UpdateTable makes an index, and whether it makes or deletes one.
+func indexChanges(in *fields) (made, changed bool) {
+	updates := in.items("GlobalSecondaryIndexUpdates")
+	for i := range updates {
+		f := fields{n: &updates[i]}
+		made = made || f.has("Create")
+		changed = changed || f.has("Create") || f.has("Delete")
+	}
+	return made, changed
+}

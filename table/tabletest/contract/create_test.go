@@ -1,0 +1,184 @@
+package contract_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const invalidParameter = "One or more parameter values were invalid: "
+
+func TestCreateTableIsRefused(t *testing.T) {
+	const (
+		a, ab   = `{"AttributeName":"a","AttributeType":"S"}`, `{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}`
+		hashA   = `{"AttributeName":"a","KeyType":"HASH"}`
+		rangeB  = `{"AttributeName":"b","KeyType":"RANGE"}`
+		all     = `"Projection":{"ProjectionType":"ALL"}`
+		onA     = `"KeySchema":[` + hashA + `]`
+		onAB    = `"KeySchema":[` + hashA + `,` + rangeB + `]`
+		request = `"BillingMode":"PAY_PER_REQUEST",`
+		units   = `"ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`
+	)
+	index := func(name, keys, projection string) string {
+		return `{"IndexName":"` + name + `",` + keys + `,` + projection + `}`
+	}
+	for _, tc := range []struct{ name, body, service, local string }{
+		{"throughput on demand", request + units + `,"AttributeDefinitions":[` + a + `],` + onA, invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST", "-"},
+		{"no throughput", `"AttributeDefinitions":[` + a + `],` + onA, invalidParameter + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED", "No provisioned throughput"},
+		{"too few definitions", request + `"AttributeDefinitions":[` + a + `],` + onAB, "Invalid KeySchema: Some index key attribute have no definition", ""},
+		{"the same key twice", request + `"AttributeDefinitions":[` + a + `],"KeySchema":[` + hashA + `,{"AttributeName":"a","KeyType":"RANGE"}]`, "Invalid KeySchema: Some index key attribute have no definition", ""},
+		{"no definition", request + `"AttributeDefinitions":[{"AttributeName":"x","AttributeType":"S"}],` + onA, invalidParameter + "Some index key attributes are not defined in AttributeDefinitions. Keys: [a], AttributeDefinitions: [x]", ""},
+		{"no partition key", request + `"AttributeDefinitions":[` + ab + `],"KeySchema":[` + rangeB + `]`, "Invalid KeySchema: The first KeySchemaElement is not a HASH key type", ""},
+		{"two partition keys", request + `"AttributeDefinitions":[` + ab + `],"KeySchema":[` + hashA + `,{"AttributeName":"b","KeyType":"HASH"}]`, "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type", ""},
+		{"a definition too many", request + `"AttributeDefinitions":[` + ab + `],` + onA, invalidParameter + "Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions", ""},
+		{
+			"a definition too many beside an index", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, all) + `]`,
+			invalidParameter + "Some AttributeDefinitions are not used. AttributeDefinitions: [a, b], keys used: [a]", "",
+		},
+		{"a local index without a sort key of the table", request + `"AttributeDefinitions":[` + ab + `],` + onA + `,"LocalSecondaryIndexes":[` + index("one", onAB, all) + `]`, invalidParameter + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex", ""},
+		{"a local index without a sort key", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onA, all) + `]`, invalidParameter + "Index KeySchema does not have a range key for index: one", ""},
+		{"no indexes", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"GlobalSecondaryIndexes":[]`, invalidParameter + "List of GlobalSecondaryIndexes is empty", ""},
+		{"two indexes of one name", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"GlobalSecondaryIndexes":[` + index("one", onA, all) + `,` + index("one", onAB, all) + `]`, invalidParameter + "Duplicate index name: one", ""},
+		{"a local and a global index of one name", request + `"AttributeDefinitions":[` + ab + `],` + onAB + `,"LocalSecondaryIndexes":[` + index("one", onAB, all) + `],"GlobalSecondaryIndexes":[` + index("one", onA, all) + `]`, invalidParameter + "Duplicate index name: one", ""},
+		{"no projection type", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{}`) + `]`, invalidParameter + "Unknown ProjectionType: null", ""},
+		{"projected names beside ALL", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"ALL","NonKeyAttributes":["x"]}`) + `]`, invalidParameter + "ProjectionType is ALL, but NonKeyAttributes is specified", ""},
+		{"nothing to include", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE"}`) + `]`, invalidParameter + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified", ""},
+		{"a name included twice", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, `"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["x","y","x"]}`) + `]`, invalidParameter + "Duplicate attribute name in NonKeyAttributes: x", "Cannot have two attributes with the same name"},
+		{"throughput of an index on demand", request + `"AttributeDefinitions":[` + a + `],` + onA + `,"GlobalSecondaryIndexes":[` + index("one", onA, all+`,`+units) + `]`, invalidParameter + "ProvisionedThroughput should not be specified for index: one when BillingMode is PAY_PER_REQUEST", "-"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				err := tb.raw("CreateTable", `{"TableName":"TABLE-2",`+tc.body+`}`)
+				if tb.local() && tc.local == "-" {
+					require.NoError(tb, err) // it takes that
+					_, err = tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: ptr(*tb.name + "-2")})
+					require.NoError(tb, err)
+					return
+				}
+				tb.exactly(err, "ValidationException", tc.service, tc.local)
+			})
+		})
+	}
+	t.Run("it exists", func(t *testing.T) {
+		onTable(t, func(tb table) {
+			_, err := tb.CreateTable(tb.ctx(), createInput(*tb.name))
+			tb.exactly(err, "ResourceInUseException", "Table already exists: "+*tb.name, "Cannot create preexisting table")
+		})
+	})
+}
+
+func TestUpdateTableIsRefused(t *testing.T) {
+	const oneOf = "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"
+	for _, tc := range []struct{ name, body, service, local string }{
+		{"nothing to do", ``, "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required", "Nothing to update"},
+		{"no index updates", `,"GlobalSecondaryIndexUpdates":[]`, "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required", "-"},
+		{"an update of no kind", `,"GlobalSecondaryIndexUpdates":[{}]`, invalidParameter + "One of " + oneOf, "-"},
+		{"an update of two kinds", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"},"Update":{"IndexName":"gsi"}}]`, invalidParameter + "Only one of " + oneOf, "-"},
+		{"two updates of one index", `,"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"gsi"}},{"Delete":{"IndexName":"gsi"}}]`, invalidParameter + "Only one global secondary index update per index is allowed simultaneously. Index: gsi", "-"},
+		{"throughput on demand", `,"ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`, invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST", "-"},
+		{"throughput and on demand", `,"BillingMode":"PAY_PER_REQUEST","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`, invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST", "-"},
+		{"provisioned without throughput", `,"BillingMode":"PROVISIONED"`, invalidParameter + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED", "No provisioned throughput"},
+		{
+			"no definition of an index's key", `,"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,
+			"Invalid KeySchema: Some index key attribute have no definition", "-",
+		},
+		{
+			"another type", `,"AttributeDefinitions":[{"AttributeName":"gpk","AttributeType":"N"}],"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,
+			invalidParameter + "Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. Existing schema: Schema:[SchemaElement: key{gpk:S}] New schema: Schema:[SchemaElement: key{gpk:N}]", "-",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				err := tb.raw("UpdateTable", `{"TableName":"TABLE"`+tc.body+`}`)
+				if tb.local() && tc.local == "-" {
+					return // it takes that, or fails in its own way
+				}
+				tb.exactly(err, "ValidationException", tc.service, tc.local)
+			})
+		})
+	}
+}
+
+// An update to the throughput that a table has is refused. DynamoDB Local
+// takes it.
+func TestThroughputThatDoesNotChangeIsRefused(t *testing.T) {
+	onTable(t, func(tb table) {
+		update := func(read, write int64) error {
+			_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{TableName: tb.name, BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: &read, WriteCapacityUnits: &write}})
+			return err
+		}
+		_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{
+			TableName: tb.name, BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(6)},
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{indexUnits("gsi"), indexUnits("keys")},
+		})
+		require.NoError(tb, err)
+		err = update(5, 6)
+		if tb.local() {
+			return
+		}
+		tb.exactly(err, "ValidationException", "The provisioned throughput for the table will not change. The requested value equals the current value. "+
+			"Current ReadCapacityUnits provisioned for the table: 5. Requested ReadCapacityUnits: 5. "+
+			"Current WriteCapacityUnits provisioned for the table: 6. Requested WriteCapacityUnits: 6. "+
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.", "")
+		require.NoError(tb, update(5, 7))
+	})
+}
+
+func indexUnits(name string) types.GlobalSecondaryIndexUpdate {
+	return types.GlobalSecondaryIndexUpdate{Update: &types.UpdateGlobalSecondaryIndexAction{
+		IndexName: &name, ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(1), WriteCapacityUnits: aws.Int64(1)},
+	}}
+}
+
+// A table has an identity of its own, which one made later under its name
+// does not share. DynamoDB Local gives none.
+func TestTableHasAnID(t *testing.T) {
+	onTable(t, func(tb table) {
+		if tb.local() {
+			return
+		}
+		id := func() string {
+			out, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
+			require.NoError(tb, err)
+			return aws.ToString(out.Table.TableId)
+		}
+		first := id()
+		assert.Regexp(tb, "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", first)
+		assert.Equal(tb, first, id())
+		gone, err := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: tb.name})
+		require.NoError(tb, err)
+		assert.Equal(tb, first, aws.ToString(gone.TableDescription.TableId))
+		require.NoError(tb, dynamodb.NewTableNotExistsWaiter(tb).Wait(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name}, 60e9))
+		made, err := tb.CreateTable(tb.ctx(), createInput(*tb.name))
+		require.NoError(tb, err)
+		assert.NotEqual(tb, first, aws.ToString(made.TableDescription.TableId))
+		require.NoError(tb, dynamodb.NewTableExistsWaiter(tb).Wait(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name}, 60e9))
+		assert.Equal(tb, aws.ToString(made.TableDescription.TableId), id())
+	})
+}
+
+// Of a table that is being deleted the service describes only what is left.
+// DynamoDB Local describes all of it.
+func TestDeletedTableIsDescribedInShort(t *testing.T) {
+	onTable(t, func(tb table) {
+		out, err := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: tb.name})
+		require.NoError(tb, err)
+		d := out.TableDescription
+		assert.Equal(tb, *tb.name, *d.TableName)
+		assert.True(tb, strings.HasSuffix(*d.TableArn, ":table/"+*tb.name))
+		if tb.local() {
+			return
+		}
+		assert.Equal(tb, types.TableStatusDeleting, d.TableStatus)
+		assert.Equal(tb, types.BillingModePayPerRequest, d.BillingModeSummary.BillingMode)
+		assert.Empty(tb, d.KeySchema)
+		assert.Empty(tb, d.AttributeDefinitions)
+		assert.Empty(tb, d.GlobalSecondaryIndexes)
+		assert.Nil(tb, d.CreationDateTime)
+	})
+}

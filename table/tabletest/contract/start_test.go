@@ -1,0 +1,84 @@
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+)
+
+// Where a query or a scan goes on has to be a key of the table and the index.
+func TestStartThatIsNoKeyIsRefused(t *testing.T) {
+	type d = document
+	in := "The provided starting key is invalid"
+	schema := in + ": The provided key element does not match the schema"
+	for _, tc := range []struct {
+		name           string
+		index          *string
+		start          document
+		service, local string
+	}{
+		{"half a key", nil, d{"pk": "p"}, schema, "Exclusive Start Key must have same size"},
+		{"another type", nil, d{"pk": "p", "sk": 1}, schema, "Type mismatch for attribute"},
+		{"another partition", nil, d{"pk": "q", "sk": "s"}, "The provided starting key is outside query boundaries based on provided conditions", "does not match the range key predicate"},
+		{"half a key of an index", ptr("lsi"), d{"pk": "p", "sk": "s"}, in, "Exclusive Start Key must have same size"},
+		{"another attribute of an index", ptr("lsi"), d{"pk": "p", "sk": "s", "x": "y"}, in, in},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				_, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{
+					TableName: tb.name, IndexName: tc.index, KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(d{"p": "p"}), ExclusiveStartKey: item(tc.start),
+				})
+				tb.exactly(err, "ValidationException", tc.service, tc.local)
+			})
+		})
+	}
+}
+
+// There is nothing to go on to in a partition of one item. DynamoDB Local
+// answers that nothing follows.
+func TestStartInATableWithoutSortKeyIsRefused(t *testing.T) {
+	onTable(t, func(tb table) {
+		name := *tb.name + "-hash"
+		_, err := tb.CreateTable(tb.ctx(), &dynamodb.CreateTableInput{
+			TableName: &name, BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: ptr("pk"), AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: ptr("pk"), KeyType: types.KeyTypeHash}},
+		})
+		require.NoError(tb, err)
+		require.NoError(tb, dynamodb.NewTableExistsWaiter(tb).Wait(tb.ctx(), &dynamodb.DescribeTableInput{TableName: &name}, 60e9))
+		_, err = tb.Query(tb.ctx(), &dynamodb.QueryInput{
+			TableName: &name, KeyConditionExpression: ptr("pk = :p"), ExpressionAttributeValues: values(document{"p": "x"}), ExclusiveStartKey: item(document{"pk": "x"}),
+		})
+		_, cleanup := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: &name})
+		require.NoError(tb, cleanup)
+		if tb.local() {
+			require.NoError(tb, err)
+			return
+		}
+		tb.exactly(err, "ValidationException", "The provided exclusive start key is invalid: ExclusiveStartKey: {pk=AttributeValue: {S:x}}", "")
+	})
+}
+
+func TestQueryConditionNamesTheMissingKey(t *testing.T) {
+	for _, tc := range []struct{ name, condition, service, local string }{
+		{"no partition key", "sk = :v", "Query condition missed key schema element: pk", "Query condition missed key schema element"},
+		{"no key", "x = :v", "Query condition missed key schema element: pk", "Query condition missed key schema element"},
+		{"another attribute", "pk = :v AND x = :v", "Query condition missed key schema element: sk", "Query condition missed key schema element"},
+		{"inside of an attribute", "pk = :v AND x.y = :v", "KeyConditionExpressions cannot have conditions on nested attributes", "KeyConditionExpressions cannot have conditions on nested attributes"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			onTable(t, func(tb table) {
+				_, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, KeyConditionExpression: &tc.condition, ExpressionAttributeValues: values(document{"v": "x"})})
+				tb.exactly(err, "ValidationException", tc.service, tc.local)
+			})
+		})
+	}
+	t.Run("two conditions on an index of one key", func(t *testing.T) {
+		onTable(t, func(tb table) {
+			_, err := tb.Query(tb.ctx(), &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("keys"), KeyConditionExpression: ptr("gpk = :v AND pk = :v"), ExpressionAttributeValues: values(document{"v": "x"})})
+			tb.exactly(err, "ValidationException", "Query key condition not supported", "Query key condition not supported")
+		})
+	})
+}

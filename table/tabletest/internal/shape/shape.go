@@ -1,0 +1,126 @@
+package shape
+
+// kind is what a shape is in JSON.
+type kind uint8
+
+const (
+	structure kind = iota + 1
+	list
+	dictionary
+	text
+	integer
+	boolean
+	value // an attribute value
+)
+
+// Shape is one type of the model. The constructors make one, the methods add constraints; use it only when it is
+// complete.
+type Shape struct {
+	kind   kind
+	class  string // the service's name for the type
+	fields []Field
+	elem   *Shape
+
+	enum     []string
+	name     bool // letters, digits and _.- only
+	low      int
+	high     int
+	hasLow   bool
+	hasHigh  bool
+	keys     *Shape // what each key of a dictionary must satisfy
+	each     *Shape // what each value of a dictionary must satisfy, reported for the whole
+	terse    bool
+	resource bool
+}
+
+// Field is one member of a structure.
+type Field struct {
+	Name     string
+	Shape    *Shape
+	Required bool
+	first    bool
+}
+
+// Need is a member that must be there.
+func Need(name string, s *Shape) Field { return Field{Name: name, Shape: s, Required: true} }
+
+// First is a member that must be there, whose absence the service reports alone and before all else.
+func First(name string, s *Shape) Field { return Field{Name: name, Shape: s, first: true} }
+
+// May is a member that can be left out.
+func May(name string, s *Shape) Field { return Field{Name: name, Shape: s} }
+
+// Struct is an object with fixed members. Others are ignored. class is the service's name for it. Constraints are
+// reported in the order of the fields.
+func Struct(class string, fields ...Field) *Shape {
+	return &Shape{kind: structure, class: class, fields: fields}
+}
+
+// List is an array.
+func List(elem *Shape) *Shape { return &Shape{kind: list, elem: elem} }
+
+// Map is an object with any members. class is the service's name for the type of its values.
+func Map(class string, elem *Shape) *Shape {
+	return &Shape{kind: dictionary, class: class, elem: elem}
+}
+
+// Text is a string.
+func Text() *Shape { return &Shape{kind: text, class: "String"} }
+
+// Enum is a string that is one of the values, in the order in which the service lists them.
+func Enum(values ...string) *Shape { return &Shape{kind: text, class: "String", enum: values} }
+
+// Int is a number. class is the service's Java type, "Integer" or "Long".
+func Int(class string) *Shape { return &Shape{kind: integer, class: class} }
+
+// Bool is true or false.
+func Bool() *Shape { return &Shape{kind: boolean, class: "Boolean"} }
+
+// Value is an attribute value.
+func Value() *Shape { return &Shape{kind: value, class: "AttributeValue"} }
+
+// Item is a map of attribute values.
+func Item() *Shape { return Map("AttributeValue", Value()) }
+
+// AtLeast bounds a number, or the length of anything else.
+func (s *Shape) AtLeast(n int) *Shape {
+	s.low, s.hasLow = n, true
+	return s
+}
+
+// AtMost bounds a number, or the length of anything else.
+func (s *Shape) AtMost(n int) *Shape {
+	s.high, s.hasHigh = n, true
+	return s
+}
+
+// Name restricts a string to the characters of names of tables and indexes.
+func (s *Shape) Name() *Shape {
+	s.name = true
+	return s
+}
+
+// OrARN lets the name of a resource stand in for the string.
+func (s *Shape) OrARN() *Shape {
+	s.resource = true
+	return s
+}
+
+// Keys gives the constraints of a map's keys.
+func (s *Shape) Keys(k *Shape) *Shape {
+	s.keys = k
+	return s
+}
+
+// Each gives constraints of a map's values that are reported for the map as a whole.
+func (s *Shape) Each(v *Shape) *Shape {
+	s.each = v
+	return s
+}
+
+// Terse marks a shape that the service checks with a newer validator, whose texts do not repeat the value and spell
+// the path as the request does.
+func (s *Shape) Terse() *Shape {
+	s.terse = true
+	return s
+}

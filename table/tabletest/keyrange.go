@@ -1,0 +1,113 @@
+package tabletest
+
+import (
+	"strings"
+
+	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
+	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
+)
+
+// endOfValue ends every value of an encoding but the last. It sorts before all that a longer value could go on with.
+const endOfValue = "\x00\x01"
+
+// escaped keeps zero bytes within a value apart from endOfValue.
+func escaped(v string) string { return strings.ReplaceAll(v, "\x00", "\x00\xff") }
+
+// composite encodes the values of key attributes so that encodings compare as the values do, one after the other. A
+// single value is its own encoding.
+func composite(attrs []keyAttr, value func(keyAttr) *attr.Value) string {
+	switch len(attrs) {
+	case 0:
+		return ""
+	case 1:
+		return value(attrs[0]).Sortable()
+	}
+	var b strings.Builder
+	last := len(attrs) - 1
+	for _, a := range attrs[:last] {
+		b.WriteString(escaped(value(a).Sortable()))
+		b.WriteString(endOfValue)
+	}
+	b.WriteString(value(attrs[last]).Sortable())
+	return b.String()
+}
+
+// keyRange is a half-open range of encoded sort keys. Without an upper bound, to is empty.
+type keyRange struct{ from, to string }
+
+// below reports whether a sort key lies before the range, above whether it lies behind it.
+func (r keyRange) below(key string) bool { return key < r.from }
+func (r keyRange) above(key string) bool { return r.to != "" && key >= r.to }
+
+// rangeOf returns the sort keys that satisfy the conditions, which are equality for some attributes from the left, and
+// then at most one of another kind.
+func (s keySchema) rangeOf(conditions map[string]expr.KeyTerm) keyRange {
+	at := element{}
+	for i, a := range s.sort() {
+		t, ok := conditions[a.name]
+		if !ok {
+			break
+		}
+		at.last = i == len(s.sort())-1
+		if t.Op != expr.KeyEq || at.last {
+			return at.satisfying(t)
+		}
+		at.prefix = at.start(t.Values[0])
+	}
+	return keyRange{at.prefix, afterPrefix(at.prefix)}
+}
+
+// element is one attribute of a sort key behind the encodings of those before it.
+type element struct {
+	prefix string
+	last   bool
+}
+
+// start returns the first sort key with that value.
+func (e element) start(v *attr.Value) string {
+	if e.last {
+		return e.prefix + v.Sortable()
+	}
+	return e.prefix + escaped(v.Sortable()) + endOfValue
+}
+
+// after returns the first sort key behind those with that value.
+func (e element) after(v *attr.Value) string {
+	if e.last {
+		return e.start(v) + "\x00"
+	}
+	return afterPrefix(e.start(v))
+}
+
+func (e element) satisfying(t expr.KeyTerm) keyRange {
+	v := t.Values[0]
+	switch t.Op {
+	case expr.KeyEq:
+		return keyRange{e.start(v), e.after(v)}
+	case expr.KeyLt:
+		return keyRange{e.prefix, e.start(v)}
+	case expr.KeyLe:
+		return keyRange{e.prefix, e.after(v)}
+	case expr.KeyGt:
+		return keyRange{e.after(v), afterPrefix(e.prefix)}
+	case expr.KeyGe:
+		return keyRange{e.start(v), afterPrefix(e.prefix)}
+	case expr.KeyBetween:
+		return keyRange{e.start(v), e.after(t.Values[1])}
+	}
+	begins := e.start(v)
+	if !e.last {
+		begins = strings.TrimSuffix(begins, endOfValue)
+	}
+	return keyRange{begins, afterPrefix(begins)}
+}
+
+// afterPrefix returns the first text behind all those that begin with prefix, or "" if there is none.
+func afterPrefix(prefix string) string {
+	for last := len(prefix) - 1; last >= 0; last-- {
+		if prefix[last] < 0xff {
+			return prefix[:last] + string([]byte{prefix[last] + 1})
+		}
+	}
+	return ""
+}
