@@ -382,7 +382,8 @@ func TestMatchIsAboutRowsWithoutAType(t *testing.T) {
 			}
 		}
 		var ids []string
-		for o := range things.Scan(ctx) {
+		for o, err := range things.Scan(ctx) {
+			require.NoError(t, err)
 			ids = append(ids, o.ID)
 		}
 		assert.ElementsMatch(t, []string{"1", "6", "7"}, ids)
@@ -400,5 +401,48 @@ func TestMatchIsAboutRowsWithoutAType(t *testing.T) {
 		assert.Empty(t, f.faults.Sent())
 		_, err = things.Update(ctx, o, entity.Set("kind", "thing"), entity.Add("n", 1))
 		require.NoError(t, err)
+	})
+}
+
+// A row that has no version yet is told by its attributes, and by the rule.
+func TestMatchOfRowsOfVersionZero(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		type row struct {
+			ID   string `dynamo:"id"`
+			Kind string `dynamo:"kind,omitempty"`
+			N    int    `dynamo:"n,omitempty"`
+			Rev  int64  `dynamo:"-"`
+		}
+		f := newFixture(t, e)
+		ctx := t.Context()
+		things := define(t, f.Table, entity.Spec[row]{Type: "Thing", PK: "T#{id}", SK: "T", Version: "Rev", Match: entity.AttrEquals("kind", "thing")})
+		put := func(id, kind string) row {
+			item := f.KeyItem(things.Key(row{ID: id}))
+			item["id"], item["kind"] = strf("%s", id), strf("%s", kind)
+			require.NoError(t, f.raw.Write(ctx, table.Put(item)))
+			return row{ID: id, Kind: "thing"}
+		}
+		for _, write := range []func(row) error{
+			func(o row) error { _, err := things.Update(ctx, o, entity.Set("n", 1)); return err },
+			func(o row) error { return f.Write(ctx, things.UpdateOp(o, entity.Set("n", 1))) },
+			func(o row) error { is := o; is.N = 1; return f.Write(ctx, things.ModifyOp(o, is)) },
+			func(o row) error { return things.Delete(ctx, o) },
+			func(o row) error { return f.Write(ctx, things.DeleteOp(o)) },
+			func(o row) error { _, err := things.AnyVersion().Put(ctx, o); return err },
+		} {
+			require.ErrorIs(t, write(put("1", "other")), entity.ErrType)
+			assert.Equal(t, "other", text(f.row(t, things.Key(row{ID: "1"})), "kind"))
+			require.NoError(t, write(put("1", "thing")))
+		}
+		_, err := things.Put(ctx, put("2", "other"))
+		require.ErrorIs(t, err, entity.ErrType)
+		_, err = things.Put(ctx, put("2", "thing"))
+		require.ErrorIs(t, err, entity.ErrStale)
+		o := put("3", "thing")
+		_, err = things.Update(ctx, o, entity.Set("kind", "other"))
+		require.ErrorIs(t, err, entity.ErrMatch)
+		o, err = things.Update(ctx, o, entity.Set("n", 1))
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, o.Rev)
 	})
 }

@@ -2,6 +2,7 @@ package entity_test
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 
@@ -78,9 +79,7 @@ func nwFill(t *testing.T, e *engines.Engine) (client *dynamodb.Client, name stri
 	rows = map[string][]table.Item{}
 	add := func(kind string, pk, sk, data types.AttributeValue, more table.Item) {
 		row := table.Item{"pk": pk, "sk": sk, "data": data}
-		for name, av := range more {
-			row[name] = av
-		}
+		maps.Copy(row, more)
 		rows[kind] = append(rows[kind], row)
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: row})
 		require.NoError(t, err)
