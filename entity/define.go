@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/internal/toolkit"
@@ -109,14 +110,17 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
-	c := compiler{table: t, schema: t.Schema(), plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
+	c := compiler{
+		table: t, schema: t.Schema(), prefix: spec.AttributePrefix,
+		plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped},
+	}
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
 	} else {
 		var problems []string
 		c.goType = rt
-		c.fields, problems = fieldsOf(rt)
+		c.fields, problems = fieldsOf(rt, c.prefix)
 		for _, p := range problems {
 			c.problem("%s", p)
 		}
@@ -196,6 +200,7 @@ type compiler struct {
 	table    *table.Table
 	schema   table.Schema
 	goType   reflect.Type
+	prefix   string // of the attributes of fields
 	fields   []*field
 	plan     *plan
 	problems []error
@@ -214,6 +219,9 @@ func (c *compiler) keys(typ, pk, sk string) {
 		c.problem("Type: longer than 255 bytes")
 	case toolkit.Has(typ) && !toolkit.Claimed(c.table, typ):
 		c.problem("Type %q: names that begin with %q are the toolkit's own", typ, toolkit.Prefix)
+	}
+	if !utf8.ValidString(c.prefix) {
+		c.problem("AttributePrefix: not valid UTF-8")
 	}
 	c.plan.pk = c.key("PK", c.plan.scheme.PK, pk, c.plan.scheme.PKTemplate)
 	c.plan.sk = c.key("SK", c.plan.scheme.SK, sk, c.plan.scheme.SKTemplate)
