@@ -171,15 +171,13 @@ func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 }
 
 // Owns says whether a row is one of this entity's: by its type attribute or, where it has
-// none, by its key.
+// none, by its key and Spec.Match.
 func (e *Entity[T]) Owns(item table.Item) bool {
 	switch typ := item[e.plan.scheme.Type].(type) {
 	case *types.AttributeValueMemberS:
 		return typ != nil && typ.Value == e.typ
 	case nil:
-		pk, _ := item[e.plan.scheme.PK].(*types.AttributeValueMemberS)
-		sk, _ := item[e.plan.scheme.SK].(*types.AttributeValueMemberS)
-		return pk != nil && sk != nil && e.plan.pk.tpl.Matches(pk.Value) && e.plan.sk.tpl.Matches(sk.Value)
+		return e.plan.fits(item)
 	}
 	return false
 }
@@ -220,7 +218,7 @@ func (e *Entity[T]) decodeAt(key keys.Key, item table.Item) (o T, err error) {
 // decode also returns the attribute that is at fault, where it is known.
 func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) {
 	if !e.Owns(item) {
-		return "", ErrType
+		return "", e.otherType(item)
 	}
 	p := e.plan
 	if item, err = e.upgraded(item); err != nil {

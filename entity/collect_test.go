@@ -156,11 +156,11 @@ func TestSortTakesImages(t *testing.T) {
 		assert.Equal(t, []Stop{{"1", 3, "n"}, {"1", 4, ""}}, ss)
 
 		lock := f.KeyItem(keys.NewKey("shop/PARCEL#1", "LOCK"))
-		lock["_t"], _ = table.Encode("Lock")
+		lock["_t"], _ = table.Encode("Latch")
 		err = entity.Sort(f.Table, lock, sinks...)
 		var unknown *entity.UnknownTypeError
 		require.ErrorAs(t, err, &unknown)
-		assert.Equal(t, "Lock", unknown.Type)
+		assert.Equal(t, "Latch", unknown.Type)
 		require.NoError(t, entity.Sort(f.Table, lock, append(sinks, entity.SkipUnknown())...))
 		image["no"], _ = table.Encode(5)
 		var decode *entity.DecodeError

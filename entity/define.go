@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/entity/internal/codec"
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -22,6 +23,7 @@ type plan struct {
 	readOnly, untyped bool
 
 	pk, sk  keyPlan
+	match   *match // nil where every row matches
 	indexes []indexPlan
 	version *field
 	ttl     *field
@@ -52,6 +54,7 @@ type indexPlan struct {
 	name   string
 	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
 	when   bool    // has a predicate
+	lacks  string  // an attribute that Match looks at and the index does not hold
 }
 
 // refs are the fields that the index's keys are made of.
@@ -78,20 +81,21 @@ type definition struct {
 	rows   []rowKeys // the entity's, then its sentinels'
 }
 
-// rowKeys are the keys that rows of one type can have.
+// rowKeys are the keys that rows of one type can have, and the rule that tells them from others.
 type rowKeys struct {
 	typ    string
 	pk, sk *keys.Template
+	match  *match
 }
 
 func (p *plan) definition(goType reflect.Type, typ string) definition {
 	d := definition{goType: goType}
 	if p.pk.tpl != nil && p.sk.tpl != nil { // or what is wrong with them has been reported
-		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl})
+		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl, p.match})
 	}
 	for i := range p.uniques {
 		x := &p.uniques[i]
-		d.rows = append(d.rows, rowKeys{x.typ, x.key.tpl, x.sk})
+		d.rows = append(d.rows, rowKeys{x.typ, x.key.tpl, x.sk, nil})
 	}
 	return d
 }
@@ -100,12 +104,16 @@ func (p *plan) definition(goType reflect.Type, typ string) definition {
 // reported at once, in a *SpecError. It sends nothing.
 //
 // Within one table (one *table.Table) types have to be unique, and templates must not be
-// able to produce the same key. Defining the same entity again is allowed.
+// able to produce the same key, unless Spec.Match tells the rows apart: of two such
+// entities the rules must not hold for one row. Defining the same entity again is allowed.
 func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
-	c := compiler{schema: t.Schema(), prefix: spec.AttributePrefix, plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
+	c := compiler{
+		table: t, schema: t.Schema(), prefix: spec.AttributePrefix,
+		plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped},
+	}
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
@@ -132,6 +140,7 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		e.upgrades = slices.Clone(spec.Upgrades)
 		c.upgrades(spec.Schema, len(spec.Upgrades), func(i int) bool { return spec.Upgrades[i] == nil })
 		c.specials()
+		c.match(spec.Match, spec.Type)
 		c.attributes()
 		if bad := endless(rt); bad != nil {
 			c.problem("%s: type %s contains itself without end and cannot be encoded", rt, bad)
@@ -174,8 +183,8 @@ func (d definition) clash(name, otherName string, other any) error {
 			switch {
 			case a.typ == b.typ:
 				return fmt.Errorf("Type %q is taken by another entity of this table, or by its unique values", a.typ)
-			case keys.Overlap(a.sk, b.sk) && keys.Overlap(a.pk, b.pk): // sort keys differ sooner, as a rule
-				return fmt.Errorf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", a.pk, a.sk, b.typ, b.pk, b.sk)
+			case a.meets(&b):
+				return a.ambiguous(&b)
 			}
 		}
 	}
@@ -183,11 +192,12 @@ func (d definition) clash(name, otherName string, other any) error {
 }
 
 func (k rowKeys) same(o rowKeys) bool {
-	return k.typ == o.typ && k.pk.String() == o.pk.String() && k.sk.String() == o.sk.String()
+	return k.typ == o.typ && k.pk.String() == o.pk.String() && k.sk.String() == o.sk.String() && k.match.same(o.match)
 }
 
 // compiler collects what is wrong while it compiles.
 type compiler struct {
+	table    *table.Table
 	schema   table.Schema
 	goType   reflect.Type
 	prefix   string // of the attributes of fields
@@ -207,6 +217,8 @@ func (c *compiler) keys(typ, pk, sk string) {
 		c.problem("Type: empty")
 	case len(typ) > 255:
 		c.problem("Type: longer than 255 bytes")
+	case toolkit.Has(typ) && !toolkit.Claimed(c.table, typ):
+		c.problem("Type %q: names that begin with %q are the toolkit's own", typ, toolkit.Prefix)
 	}
 	if !utf8.ValidString(c.prefix) {
 		c.problem("AttributePrefix: not valid UTF-8")

@@ -87,7 +87,7 @@ func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
 	if err := key.Validate(); err != nil {
 		return table.Invalid(e.fail("delete", err))
 	}
-	g := &guard{version: anyVersion}
+	g := &guard{version: anyVersion, match: e.plan.match.at(key)}
 	switch version := e.versionOf(&from.row); {
 	case version < 0:
 		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))

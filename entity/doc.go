@@ -75,7 +75,7 @@
 //
 // Spec.Unique names what no two rows may share. Each value of a row stands in a row of its
 // own beside it, the sentinel, with these attributes: the table's keys, the type
-// ("User.email"), "uniqueowner" (a map with the key of the row that has the value), and the
+// ("mortise.Unique.User.email"), "uniqueowner" (a map with the key of the row that has the value), and the
 // row's time to live. Row and sentinels are written in one transaction, so a crash leaves none
 // without the other. What can: another program that deletes a row, and DynamoDB,
 // which deletes expired rows one by one. An expired sentinel counts as none, and one whose
@@ -107,6 +107,32 @@
 // A program that counts no versions is noticed as long as the row has none, and when it replaces
 // a whole row, which then has none any more. It is not noticed when it changes single attributes of a row
 // that has a version. It must count, too: add 1 to the version attribute with each such change.
+//
+// # Rows of other programs
+//
+// The type attribute tells which entity a row belongs to. A row without one, as another program writes it, belongs to the
+// entity whose templates fit its key. Sometimes the keys of two kinds of rows have the same form. Then Spec.Match tells the
+// rows apart. In this table the key of a customer is "{id}" and "{contact}", and the key of an order is "{id}" and "ORDER".
+// Each line is a way to define both:
+//
+//	orders   Match HasAttr("freight")         customers   Match Not(HasAttr("freight"))
+//	orders   Match KeyPart("id", "[0-9]+")    customers   Match KeyPart("id", "[A-Z]{5}")
+//	orders   no Match                         customers   Match Not(KeyPart("contact", "ORDER"))
+//
+// Define refuses two entities if one row could match both. It can decide that because a rule is data, not a function. A
+// write that would make a row that does not match is refused with ErrMatch. DynamoDB checks the row that exists: a rule
+// about attributes is a condition of every write. Rules apply to rows without a type attribute only.
+//
+// Two things are refused because the rule could not be checked. Add, Append and RemoveFrom cannot change an attribute that
+// AttrEquals names (ErrMatch). An index that does not hold an attribute that the rule names cannot be read (ErrInvalid).
+//
+// A type attribute can hold a value that is no type, because another program uses the attribute for something else. If the
+// key of such a row fits the entity, and Match holds, readers return a *ForeignTypeError; they do not step over the row.
+// Rows with other keys may have any type, so a program may define only some of the entities of a table.
+//
+// This module keeps rows of its own in the table: locks, sessions, records of migrations, sentinels of unique values. Their
+// types begin with "mortise.", and Define refuses such types to applications. Readers step over these rows. Collect and Sort do
+// too, unless a sink takes them.
 //
 // # Schemas
 //
@@ -179,12 +205,13 @@
 //
 //   - Define reports all problems of a specification at once, in a *SpecError. What it accepts
 //     does not panic afterwards.
-//   - Two entities of one *table.Table cannot have templates that could make the same key.
+//   - Two entities of one *table.Table cannot have templates that could make the same key, unless
+//     Spec.Match tells their rows apart. No row without a type attribute is of two entities.
 //   - A row of another type is never overwritten, changed or deleted: that is ErrType, or
 //     ErrExists for Create. A row without a type attribute, as another program may write it,
-//     counts as the entity's own if it stands at one of its keys. Update adds no type
-//     attribute, and with Spec.Untyped nothing does: see ADOPTING.md for tables that other
-//     programs filled.
+//     counts as the entity's own if it stands at one of its keys and matches Spec.Match. Update
+//     adds no type attribute, and with Spec.Untyped nothing does: see ADOPTING.md for tables that
+//     other programs filled.
 //   - Keys of indexes are never stale. What an update touches is computed anew, from what is
 //     supplied or from a consistent read, under a condition that it still holds.
 //   - With a Version nothing of T's that was not seen is overwritten or deleted: that is ErrStale. Only
@@ -202,7 +229,7 @@
 //   - Attributes that T does not know survive Update, Modify and Upsert.
 //   - No reader drops a row silently: one that does not decode is a *DecodeError, with its
 //     key. Query, Page and Scan step over rows of other types, Collect and Sort report them
-//     unless told.
+//     unless told. All report a row that has the entity's key and an unknown type (ForeignTypeError).
 //   - Pages together are the query: no row is skipped or repeated because a page ended, with
 //     filters, expired rows, equal sort keys and shards too, and if the row at the end is deleted.
 //   - A cursor of another query is refused before anything is sent. One that somebody made up
@@ -246,8 +273,8 @@
 // # Failure handling
 //
 // Errors are those of package table, and ErrExists, ErrStale, ErrType, ErrUnique, ErrNewer,
-// ErrOlder. A failed condition is a result: nothing was written. Modify and Upsert, and other
-// writes that read first for AnyVersion or where T has no Version, read again when they lose a
+// ErrOlder, ErrMatch. A failed condition is a result: nothing was written. Modify and Upsert, and
+// other writes that read first for AnyVersion or where T has no Version, read again when they lose a
 // race, by the table's retry policy. A condition that
 // was added (Entity.If, Op.If) and does not hold is ErrCondition alone. In a transaction a condition error's Err
 // (table.ConditionError) says which of these it was.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -24,6 +26,9 @@ var (
 	// ErrOlder says that an operation in a transaction met a row of an older schema. Only
 	// Update, Modify and Put bring such a row to the current one.
 	ErrOlder = errors.New("row is of an older schema")
+	// ErrMatch says that a write would make a row that does not match Spec.Match. Other programs, which do not know the
+	// type attribute, would take it for a row of another type. Nothing was written. It matches ErrInvalid.
+	ErrMatch = fmt.Errorf("%w: the row would not match Spec.Match", ErrInvalid)
 	// ErrInvalid says that a specification, a value or a change is not acceptable.
 	ErrInvalid = table.ErrInvalid
 )
@@ -60,7 +65,7 @@ type DecodeError struct {
 func (e *DecodeError) Error() string {
 	switch {
 	case errors.Is(e.Err, ErrType):
-		return fmt.Sprintf("entity: decode %s: %v", e.Type, ErrType)
+		return fmt.Sprintf("entity: decode %s: %v", e.Type, e.Err)
 	case e.Attribute != "":
 		return fmt.Sprintf("entity: decode %s: attribute %q does not fit", e.Type, e.Attribute)
 	}
@@ -83,6 +88,29 @@ func (e *UnknownTypeError) Error() string {
 
 // Is matches ErrType.
 func (e *UnknownTypeError) Is(target error) bool { return target == ErrType }
+
+// ForeignTypeError says that the key of a row fits the entity (and Spec.Match holds), but that its type attribute holds no
+// type of this table. No entity was defined with that type on this *table.Table, or the value is not a string. Usually
+// another program uses an attribute of that name for something else. It matches ErrType. Its text leaves out the value
+// and the key.
+//
+// There are two ways out. If the attribute means something else, give keys.Scheme.Type another name. If such rows belong
+// to another program, exclude them with Spec.Match: Not(AttrEquals("type", "premium")), or Not(HasAttr("type")) for every
+// row of another type.
+type ForeignTypeError struct {
+	Type      string               // the entity's
+	Attribute string               // the type attribute
+	Value     types.AttributeValue // of the row
+	Key       keys.Key             // of the row
+}
+
+func (e *ForeignTypeError) Error() string {
+	return fmt.Sprintf("%v: its key fits %s, but its attribute %q holds no type that is defined for this table: "+
+		"if the attribute means something else, give keys.Scheme.Type another name; otherwise exclude such rows with Spec.Match", ErrType, e.Type, e.Attribute)
+}
+
+// Is matches ErrType.
+func (e *ForeignTypeError) Is(target error) bool { return target == ErrType }
 
 func (e *Entity[T]) fail(operation string, err error) error {
 	if err == nil {

@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/mortise-go/mortise/table"
@@ -13,6 +14,7 @@ type guard struct {
 	live    bool  // the row must not have expired
 	current bool  // the row has to be of the current schema, not of an older one
 	seen    []expectation
+	match   verdict // on a row without a type attribute
 }
 
 const (
@@ -30,7 +32,7 @@ func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 	if g.version != anyVersion {
 		conds = append(conds, p.hasVersion(g.version))
 	}
-	conds = append(conds, e.isOursOrNone())
+	conds = append(conds, e.isOursOrNone(g.match))
 	for i := range g.seen {
 		conds = append(conds, g.seen[i].cond())
 	}
@@ -60,7 +62,7 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 		}
 		return nil
 	case !e.Owns(item):
-		return ErrType
+		return e.otherType(item)
 	case p.expired(item, e.table.Now()):
 		if g.exists || g.live || g.version != anyVersion {
 			return ErrNotFound
@@ -83,6 +85,9 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 			return notAsRead(g.seen[i].attr)
 		}
 	}
+	if item[p.scheme.Type] == nil && !g.match.keeps(p.match, item) {
+		return fmt.Errorf("%w: %s", ErrMatch, p.match)
+	}
 	return nil
 }
 
@@ -95,18 +100,17 @@ func (e *Entity[T]) bind(op table.Op) table.Op {
 	return op.In(e.table)
 }
 
-func (e *Entity[T]) isType() table.Cond {
-	typ := table.Attr(e.plan.scheme.Type)
-	if e.plan.untyped { // at its key, which says as much
+// isOursOrNone keeps a put from replacing a row of another type. Rows without a type
+// attribute that match are let through: their key is all the type they have.
+func (e *Entity[T]) isOursOrNone(m verdict) table.Cond {
+	typ, none := table.Attr(e.plan.scheme.Type), table.Attr(e.plan.scheme.PK).NotExists()
+	switch {
+	case m.never:
+		return table.Or(none, typ.Equal(e.typ))
+	case m.cond.IsZero():
 		return table.Or(typ.NotExists(), typ.Equal(e.typ))
 	}
-	return typ.Equal(e.typ)
-}
-
-// isOursOrNone keeps a put from replacing a row of another type. Rows without a type
-// attribute are let through: their key is all the type they have.
-func (e *Entity[T]) isOursOrNone() table.Cond {
-	return table.Or(table.Attr(e.plan.scheme.Type).NotExists(), e.isType())
+	return table.Or(table.And(typ.NotExists(), table.Or(none, m.cond)), typ.Equal(e.typ))
 }
 
 func (e *Entity[T]) hasExpired() table.Cond {

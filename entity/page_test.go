@@ -44,6 +44,7 @@ func visitSpec() entity.Spec[Visit] {
 func visits(t *testing.T, f fixture) (*entity.Entity[Visit], []Visit) {
 	t.Helper()
 	e := define(t, f.Table, visitSpec())
+	define(t, f.Table, entity.Spec[Plain]{Type: "Visitor", PK: "VISITOR#{id}", SK: "VISITOR"})
 	random := rand.New(rand.NewPCG(1, 2))
 	var list []Visit
 	var ops []table.Op

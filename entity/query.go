@@ -63,7 +63,8 @@ func (e *Entity[T]) visible(item table.Item, r *reading) bool {
 // Query yields rows of one partition key in the order of their sort keys, until the end,
 // the limit, or the first error, which is the last pair. match names all fields of the
 // partition key's template, and as many leading fields of the sort key's as wanted;
-// prefixes end at field boundaries. Rows of other types and expired ones are left out.
+// prefixes end at field boundaries. Rows of other types and expired ones are left out. A row
+// that has the entity's key and an unknown type is a *ForeignTypeError.
 //
 // Where match leaves out a field that only a shard of the partition key is computed
 // from, all shards are read, up to 8 at a time, and their rows merged by sort key; rows
@@ -105,6 +106,7 @@ type search struct {
 	reading
 	rows    merge
 	visible func(table.Item) bool
+	foreign func(table.Item) error
 	binding binding
 }
 
@@ -131,7 +133,7 @@ func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*sea
 	if err != nil {
 		return nil, errs.Kind(ErrInvalid, err)
 	}
-	s := &search{reading: r}
+	s := &search{reading: r, foreign: e.foreign}
 	s.visible = func(item table.Item) bool { return e.visible(item, &s.reading) }
 	s.rows = merge{table: e.table, sk: sk.attr, descending: r.descending, parts: make([]part, len(pks))}
 	for i := range pks {
@@ -162,6 +164,9 @@ func (s *search) next(ctx context.Context) (table.Item, error) {
 		item, err := s.rows.next(ctx)
 		if item == nil || err != nil || s.visible(item) {
 			return item, err
+		}
+		if err := s.foreign(item); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -204,6 +209,9 @@ func (e *Entity[T]) keysOf(index string) (pk, sk *keyPlan, err error) {
 	}
 	for i := range p.indexes {
 		if x := &p.indexes[i]; x.name == index {
+			if x.lacks != "" {
+				return nil, nil, fmt.Errorf("%w: index %q does not hold attribute %q, by which Match tells the rows of %s", ErrInvalid, index, x.lacks, e.typ)
+			}
 			return &x.pk, &x.sk, nil
 		}
 	}

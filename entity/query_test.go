@@ -48,6 +48,7 @@ func TestQueries(t *testing.T) {
 		}
 		require.NoError(t, f.BatchWrite(ctx, ops))
 		// A row of another type amid them, which a query has to step over.
+		define(t, f.Table, entity.Spec[Plain]{Type: "Calibration", PK: "CALIBRATION#{id}", SK: "CALIBRATION"})
 		foreign := f.KeyItem(readings.Key(Reading{"a", 1, day(3).Add(time.Hour), 0}))
 		foreign["_t"], _ = table.Encode("Calibration")
 		foreign["g1pk"], _ = table.Encode("shop/SENSOR#0001")

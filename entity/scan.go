@@ -15,7 +15,8 @@ import (
 const MaxSegments = 256
 
 // Scan yields all rows of the entity in the table, in no order, until the end, the limit, or the
-// first error, which is the last pair. Rows of other types and expired ones are left out.
+// first error, which is the last pair. Rows of other types and expired ones are left out. A row
+// that has the entity's key and an unknown type is a *ForeignTypeError.
 // With On it reads an index: those rows that are in it.
 //
 // With Segments, n requests at a time are on their way, and each segment holds one page at
@@ -36,10 +37,8 @@ func (e *Entity[T]) Scan(ctx context.Context, opts ...ReadOption) iter.Seq2[T, e
 			yield(zero, e.fail("scan", err))
 			return
 		}
-		typ := table.Attr(e.plan.scheme.Type)
 		s := table.Scan{
-			Index: r.index, Consistent: r.consistent, PageSize: r.pageSize,
-			Filter: table.And(table.Or(typ.Equal(e.typ), typ.NotExists()), r.filter),
+			Index: r.index, Consistent: r.consistent, PageSize: r.pageSize, Filter: table.And(e.scanned(), r.filter),
 		}
 		n := 0
 		for items, err := range segments(ctx, e.table, s, max(r.segments, 1)) {
@@ -49,6 +48,10 @@ func (e *Entity[T]) Scan(ctx context.Context, opts ...ReadOption) iter.Seq2[T, e
 			}
 			for _, item := range items {
 				if !e.visible(item, &r) {
+					if err := e.foreign(item); err != nil {
+						yield(zero, e.fail("scan", err))
+						return
+					}
 					continue
 				}
 				o, err := e.Decode(item)

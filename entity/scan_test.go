@@ -126,6 +126,7 @@ func TestScanLeavesNothingRunning(t *testing.T) {
 		tbl, err := table.Open(e.Client(f.faults.Options, under.options), f.Schema(), eager(0))
 		require.NoError(t, err)
 		entities := define(t, tbl, visitSpec())
+		define(t, tbl, entity.Spec[Plain]{Type: "Visitor", PK: "VISITOR#{id}", SK: "VISITOR"})
 		collect(t, entities.Scan(t.Context(), entity.Segments(8))) // opens the connections
 		require.Positive(t, under.all.Load())
 		before := goleak.IgnoreCurrent()

@@ -15,6 +15,12 @@ type Spec[T any] struct {
 	// PK and SK are the templates of the table's keys: "TENANT#{tenant}", "ORDER#{id}".
 	PK, SK string
 
+	// Match tells the entity's rows from rows of other types whose keys have the same form. It is for tables that another
+	// program laid out. A row without a type attribute belongs to the entity if its key fits PK and SK, and Match holds. A
+	// row with a type attribute belongs to the entity if that is Type. A write that would make a row that does not match is
+	// refused with ErrMatch. See the package comment, Rows of other programs. Defaults to the zero Match, which always holds.
+	Match Match
+
 	// Indexes are the keys that rows have in the table's indexes.
 	Indexes []Index[T]
 
@@ -58,7 +64,7 @@ type Spec[T any] struct {
 	// 0. Rows are upgraded whenever they are read, and written back only with a write that
 	// is made anyway; a row of a schema above the current one is ErrNewer and is never
 	// overwritten. A function gets a copy that it may change and return. It must give the
-	// same for the same row, and leave keys, unique values, type, version and TTL alone; indexes
+	// same for the same row, and leave keys, unique values, type, version, TTL and what Match looks at alone; indexes
 	// hold a row under its old keys until it is written. Defaults to none: rows have no schema.
 	Upgrades []func(table.Item) (table.Item, error)
 

@@ -19,9 +19,12 @@ import (
 // userIdentity, whose type is "Service" and whose principalId is
 // "dynamodb.amazonaws.com". Source: "DynamoDB Streams and Time to Live".
 //
-// A stream has the rows of all types of its table, those of locks and sessions too: give them
-// sinks, or end the sinks with SkipUnknown. Images of a stream of keys only have no type
-// attribute; the keys decide, and fields beside those of the key are empty.
+// A stream has the rows of all types of its table: give them sinks, or end the sinks with
+// SkipUnknown. The toolkit's own rows, such as locks and sessions, are left out as by Collect.
+//
+// Images of a stream of keys only have no type attribute; the keys decide, and fields beside those
+// of the key are empty. An entity whose Match names attributes takes none of them. The toolkit's own
+// rows are not recognised by their keys, unless their entity has a sink.
 //
 // An empty image is refused with ErrInvalid: a record has none of a row that did not exist,
 // and none that the stream's view leaves out.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -21,7 +22,7 @@ import (
 // A value that a row has stands as a row of its own, the sentinel, which is written in the
 // same transaction and names its owner. Its partition key is "UNIQUE#", the type, "#",
 // Name, "#" and Key, with the scheme's prefix and delimiter; its sort key is "UNIQUE"; its
-// type attribute holds the entity's type, "." and Name. It expires with the row.
+// type attribute holds "mortise.Unique.", the entity's type, "." and Name. It expires with the row.
 //
 // Rows that were written before a constraint was declared have no sentinels until a write
 // gives them another value, and until then do not keep others from having theirs.
@@ -86,7 +87,7 @@ func (c *compiler) unique(i int, typ, name, key string, when bool) {
 		}
 	}
 	s := c.plan.scheme
-	x := uniquePlan{name: name, typ: typ + "." + name, when: when}
+	x := uniquePlan{name: name, typ: toolkit.Unique + typ + "." + name, when: when}
 	if len(x.typ) > 255 {
 		c.problem("%s.Name: type %q of its sentinels is longer than 255 bytes", where, x.typ)
 	}
@@ -271,7 +272,7 @@ func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
 	p := e.plan
 	gone := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
-		gone = table.Or(gone, table.And(e.isOursOrNone(), e.hasExpired()))
+		gone = table.Or(gone, table.And(e.isOursOrNone(p.match.at(owner)), e.hasExpired()))
 	}
 	return table.Check(owner, gone).Explain(func(table.Item) error {
 		return &UniqueError{Type: e.typ, Constraint: p.uniques[i].name, Owner: owner, sentinel: sentinel}

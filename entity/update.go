@@ -181,11 +181,15 @@ func (e *Entity[T]) updateOp(from *basis[T], u *update, s settlement) (table.Op,
 	if err != nil {
 		return table.Invalid(e.fail("update", err)), c
 	}
+	m, err := p.match.after(key, c.update)
+	if err != nil {
+		return table.Invalid(e.fail("update", err)), c
+	}
 	changes := append(c.update.table(), c.changes...)
 	if p.version != nil {
 		changes = append(changes, table.Attr(p.scheme.Version).Add(1))
 	}
-	g := &guard{exists: true, version: anyVersion, live: true, seen: c.seen, current: from.item == nil || !e.outdated(from.item)}
+	g := &guard{exists: true, version: anyVersion, live: true, match: m, seen: c.seen, current: from.item == nil || !e.outdated(from.item)}
 	switch {
 	case version > 0:
 		g.version = version

@@ -94,7 +94,11 @@ func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 			return nil, fmt.Errorf("%w: upgrade of schema %d returned no row", ErrInvalid, n)
 		}
 	}
-	for _, name := range []string{p.scheme.PK, p.scheme.SK, p.scheme.Type, p.scheme.TTL, p.scheme.Version} {
+	kept := []string{p.scheme.PK, p.scheme.SK, p.scheme.Type, p.scheme.TTL, p.scheme.Version}
+	if p.match != nil {
+		kept = append(kept, p.match.attrs...)
+	}
+	for _, name := range kept {
 		have, was := up[name], item[name]
 		if (have == nil) != (was == nil) || have != nil && !table.SameValue(have, was) {
 			return nil, fmt.Errorf("%w: an upgrade changed %q, which is not its own", ErrInvalid, name)

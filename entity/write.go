@@ -175,6 +175,13 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
+	var m verdict
+	if p.match != nil {
+		if err := p.checkMatch(item); err != nil {
+			return table.Invalid(e.fail("put", err))
+		}
+		m = p.match.at(e.Key(stamped))
+	}
 	var before *T
 	if from != nil && !from.absent() {
 		before = &from.row
@@ -185,9 +192,9 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 	}
 	op := table.Put(item).With(sentinels...)
 	if create || from != nil && from.absent() || from == nil && version == 1 {
-		return e.createOp(op, create)
+		return e.createOp(op, create, m)
 	}
-	g := &guard{version: anyVersion, exists: before != nil}
+	g := &guard{version: anyVersion, exists: before != nil, match: m}
 	if p.version != nil {
 		g.version = version - 1
 	}
@@ -200,11 +207,11 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 }
 
 // createOp makes a put depend on there being no row, or one that nobody can see.
-func (e *Entity[T]) createOp(op table.Op, create bool) table.Op {
+func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 	p := e.plan
 	free := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
-		free = table.Or(free, table.And(e.isOursOrNone(), e.hasExpired()))
+		free = table.Or(free, table.And(e.isOursOrNone(m), e.hasExpired()))
 	}
 	op = op.If(free).Explain(func(item table.Item) error {
 		switch {
@@ -213,7 +220,7 @@ func (e *Entity[T]) createOp(op table.Op, create bool) table.Op {
 		case create:
 			return ErrExists
 		case !e.Owns(item):
-			return ErrType
+			return e.otherType(item)
 		case p.version == nil: // read and gone, and there again
 			return ErrStale
 		}

@@ -91,8 +91,8 @@
 // # Not guaranteed
 //
 // Nothing here stops two templates from sharing a key space, nor two prefixes of which one begins with the other; ask
-// [Overlap]. Key order across templates is the order of bytes, so a range over one template's field can contain keys of
-// another template; check with Matches.
+// [Overlap]. Patterns tell such templates apart: [Template.Only] and [Template.Except]. Key order across templates is the
+// order of bytes, so a range over one template's field can contain keys of another template; check with Matches.
 //
 // # Failure handling
 //

@@ -4,13 +4,13 @@ import "strings"
 
 // Overlap reports whether a and b could produce the same key. It is conservative: false is proven, true means that no proof was
 // found. The keys of a template are described by a regular language over bytes, and Overlap looks for a string in both
-// languages; delimiters, escapes, widths and the digits of the codecs are part of the description; UTF-8, the limit, shards, and
-// numbers and dates out of range are not. Templates with different delimiters are compared as well. A nil template overlaps
-// everything.
+// languages; delimiters, escapes, widths, the digits of the codecs and patterns ([Template.Only], [Template.Except]) are part of
+// the description; UTF-8, the limit, shards, and numbers and dates out of range are not. Templates with different delimiters are
+// compared as well. A nil template overlaps everything.
 //
 // Templates whose literal text differs at the beginning or at the end, as most do, are told apart by that. Otherwise the cost
-// is at most the product of the numbers of bytes in both templates, with idN counting for 2N; it is meant for definitions,
-// not for requests.
+// is at most the product of the numbers of bytes in both templates, with idN counting for 2N, and the states of patterns; it is
+// meant for definitions, not for requests.
 func Overlap(a, b *Template) bool {
 	if a.check("overlap") != nil || b.check("overlap") != nil {
 		return true
@@ -19,26 +19,47 @@ func Overlap(a, b *Template) bool {
 		return false
 	}
 	m, n := a.language(), b.language()
+	if len(m.edges) > maxPairs/len(n.edges) {
+		return true
+	}
 	type pair struct{ a, b int }
 	seen := make([]bool, len(m.edges)*len(n.edges))
-	for todo := []pair{{}}; len(todo) > 0; {
+	todo := []pair{{}}
+	visit := func(a, b int) {
+		if next := a*len(n.edges) + b; !seen[next] {
+			seen[next] = true
+			todo = append(todo, pair{a, b})
+		}
+	}
+	for len(todo) > 0 {
 		at := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if at.a == m.accept && at.b == n.accept {
 			return true
 		}
+		for _, f := range n.edges[at.b] {
+			if f.skip {
+				visit(at.a, f.to)
+			}
+		}
 		for _, e := range m.edges[at.a] {
+			if e.skip {
+				visit(e.to, at.b)
+				continue
+			}
 			for _, f := range n.edges[at.b] {
-				next := e.to*len(n.edges) + f.to
-				if !seen[next] && e.bytes.meets(f.bytes) {
-					seen[next] = true
-					todo = append(todo, pair{e.to, f.to})
+				if !f.skip && e.bytes.meets(f.bytes) {
+					visit(e.to, f.to)
 				}
 			}
 		}
 	}
 	return false
 }
+
+// maxPairs bounds what is looked at: more than any two templates of NewTemplate have, and less than those of which long
+// ids have to match large patterns.
+const maxPairs = 1 << 26
 
 // apart reports that the literal text before the first field, or that after the last one, settles it.
 func apart(a, b *Template) bool {
@@ -74,6 +95,7 @@ type automaton struct {
 type edge struct {
 	bytes byteSet
 	to    int
+	skip  bool // without a byte
 }
 
 type byteSet [4]uint64
@@ -87,8 +109,19 @@ func bytesOf(s string) (set byteSet) {
 
 func (b byteSet) not() byteSet { return byteSet{^b[0], ^b[1], ^b[2], ^b[3]} }
 
-func (b byteSet) meets(c byteSet) bool {
-	return b[0]&c[0]|b[1]&c[1]|b[2]&c[2]|b[3]&c[3] != 0
+func (b byteSet) and(c byteSet) byteSet {
+	return byteSet{b[0] & c[0], b[1] & c[1], b[2] & c[2], b[3] & c[3]}
+}
+
+func (b byteSet) meets(c byteSet) bool { return b.and(c) != byteSet{} }
+
+func (b byteSet) has(c byte) bool { return b[c/64]&(1<<(c%64)) != 0 }
+
+func bytesBetween(lo, hi byte) (set byteSet) {
+	for c := int(lo); c <= int(hi); c++ {
+		set[c/64] |= 1 << (c % 64)
+	}
+	return set
 }
 
 func (m *automaton) state() int {
@@ -97,7 +130,25 @@ func (m *automaton) state() int {
 }
 
 func (m *automaton) edge(from int, bytes byteSet, to int) {
-	m.edges[from] = append(m.edges[from], edge{bytes, to})
+	m.edges[from] = append(m.edges[from], edge{bytes: bytes, to: to})
+}
+
+func (m *automaton) skip(from, to int) {
+	m.edges[from] = append(m.edges[from], edge{to: to, skip: true})
+}
+
+// add puts another automaton behind m.
+func (m *automaton) add(other *automaton) {
+	first := len(m.edges)
+	for _, edges := range other.edges {
+		m.state()
+		for _, e := range edges {
+			e.to += first
+			m.edges[len(m.edges)-1] = append(m.edges[len(m.edges)-1], e)
+		}
+	}
+	m.skip(m.accept, first)
+	m.accept = first + other.accept
 }
 
 // then adds a state after accept, reached by one of the bytes, and makes it the accepting one.
@@ -127,38 +178,50 @@ func (m *automaton) escapeEdges(from, to int, esc escaper) {
 }
 
 func (t *Template) automaton() *automaton {
-	m := &automaton{}
-	m.state()
+	m := newAutomaton()
 	for i := range t.parts {
 		p := &t.parts[i]
 		m.literal(p.literal)
-		switch p.codec.kind {
-		case kindString:
-			m.escaped(t.esc)
-			m.edge(m.accept, bytesOf(string([]byte{t.esc.delim, t.esc.esc})).not(), m.accept)
-			m.escapeEdges(m.accept, m.accept, t.esc)
-		case kindRaw:
-			free := bytesOf(string(rune(t.esc.delim))).not()
-			m.then(free)
-			m.edge(m.accept, free, m.accept)
-		case kindRest, kindKey:
-			free := byteSet{}.not()
-			m.then(free)
-			m.edge(m.accept, free, m.accept)
-		case kindID:
-			for range p.codec.width {
-				m.escaped(t.esc)
-			}
-		default:
-			m.pattern(p.codec)
+		if len(p.rules) == 0 {
+			m.codec(p.codec, t.esc)
+			continue
 		}
+		one := newAutomaton()
+		one.codec(p.codec, t.esc)
+		m.add(one.meet(p.rules))
 	}
 	m.literal(t.tail)
 	return m
 }
 
-// pattern adds the text of a fixed-width codec.
-func (m *automaton) pattern(c codec) {
+func newAutomaton() *automaton { return &automaton{edges: make([][]edge, 1)} }
+
+// codec adds the text of a value.
+func (m *automaton) codec(c codec, esc escaper) {
+	switch c.kind {
+	case kindString:
+		m.escaped(esc)
+		m.edge(m.accept, bytesOf(string([]byte{esc.delim, esc.esc})).not(), m.accept)
+		m.escapeEdges(m.accept, m.accept, esc)
+	case kindRaw:
+		free := bytesOf(string(rune(esc.delim))).not()
+		m.then(free)
+		m.edge(m.accept, free, m.accept)
+	case kindRest, kindKey:
+		free := byteSet{}.not()
+		m.then(free)
+		m.edge(m.accept, free, m.accept)
+	case kindID:
+		for range c.width {
+			m.escaped(esc)
+		}
+	default:
+		m.fixed(c)
+	}
+}
+
+// fixed adds the text of a fixed-width codec.
+func (m *automaton) fixed(c codec) {
 	const layout = "dddd-dd-ddTdd:dd:dd.dddddddddZ"
 	var pattern string
 	digits := "0123456789"

@@ -29,6 +29,7 @@ type part struct {
 	codec   codec
 	field   int
 	text    string // codec as written
+	rules   []rule // of Only and Except
 }
 
 // String returns the template's text, without a prefix.
@@ -51,7 +52,7 @@ func (t *Template) Fields() []Field {
 // Format returns the key for values, one for each of Fields, or for a single [Values], in which names that the template
 // does not have are ignored. The result is never empty, is valid UTF-8 and within the limit; otherwise Format returns an
 // *[Error] naming the field, and one of [ErrEmpty], [ErrInvalidUTF8], [ErrTooLong], [ErrRange], [ErrPrecision], [ErrType],
-// [ErrDelimiter] (raw only), [ErrCount] and [ErrMissing].
+// [ErrDelimiter] (raw only), [ErrNoMatch] ([Template.Only] and [Template.Except]), [ErrCount] and [ErrMissing].
 func (t *Template) Format(values ...any) (string, error) {
 	var buf [128]byte
 	key, err := t.Append(buf[:0], values...)
@@ -99,6 +100,7 @@ func (t *Template) appendParts(op string, dst []byte, src source, n, shard int) 
 			return dst, i, nil
 		}
 		dst = append(dst, p.literal...)
+		from := len(dst)
 		var err error
 		switch {
 		case free:
@@ -110,8 +112,12 @@ func (t *Template) appendParts(op string, dst []byte, src source, n, shard int) 
 		default:
 			dst, err = p.codec.append(dst, v, t.esc)
 		}
-		if err == nil && len(dst)-start > t.limit {
+		switch {
+		case err != nil:
+		case len(dst)-start > t.limit:
 			err = tooLong(len(dst)-start, t.limit)
+		case len(p.rules) > 0 && !p.admits(string(dst[from:])):
+			err = ErrNoMatch
 		}
 		if err != nil {
 			return dst, i, t.fail(op, p.field, err)
@@ -188,7 +194,7 @@ func (t *Template) walk(key string, values []any) (field int, ok bool) {
 		}
 		key = key[len(p.literal):]
 		v, n, ok := p.codec.decode(key, t.esc)
-		if !ok {
+		if !ok || !p.admits(key[:n]) {
 			return p.field, false
 		}
 		key = key[n:]

@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -85,6 +86,9 @@ func New(t *table.Table, config Config) (*Client, error) {
 		return nil, wrap("new", err)
 	}
 	if err := config.agree(t, false); err != nil {
+		return nil, wrap("new", err)
+	}
+	if err := toolkit.Claim(t, recordType, sessionType); err != nil {
 		return nil, wrap("new", err)
 	}
 	records, err := entity.Define(t, entity.Spec[Record]{

@@ -197,7 +197,7 @@ func TestRowIsAsDocumented(t *testing.T) {
 				}
 				assert.Equal(p, s.Prefix+"LOCK"+d+"report", text(s.PK))
 				assert.Equal(p, "LOCK"+d+"report", text(s.SK))
-				assert.Equal(p, "Lock", text(s.Type))
+				assert.Equal(p, "mortise.Lock", text(s.Type))
 				assert.Equal(p, "test", text("owner"))
 				assert.GreaterOrEqual(p, len(text("nonce")), 26, "128 bits of base32")
 				assert.Equal(p, l.Fence(), number(p.T, row["fence"]))
@@ -214,7 +214,7 @@ func TestRowIsAsDocumented(t *testing.T) {
 					own, err := p.table.Get(ctx, keys.NewKey(s.Prefix+"SESSION"+d+id, "SESSION"+d+id), true)
 					require.NoError(p, err)
 					assert.ElementsMatch(p, keysOf(own), []string{s.PK, s.SK, s.Type, s.TTL, "owner", "lease", "beat", "expires"})
-					assert.Equal(p, &types.AttributeValueMemberS{Value: "LockSession"}, own[s.Type])
+					assert.Equal(p, &types.AttributeValueMemberS{Value: "mortise.LockSession"}, own[s.Type])
 					assert.EqualValues(p, 20_000, number(p.T, own["lease"]))
 					assert.EqualValues(p, 0, number(p.T, own["beat"]))
 					assert.InDelta(p, before.Add(20*time.Second).UnixMilli(), number(p.T, own["expires"]), 60_000)
@@ -287,7 +287,7 @@ func (p *place) lockRow(key keys.Key, held bool, change func(table.Item)) table.
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	n := func(v int64) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
 	item := p.table.KeyItem(key)
-	item["type"], item["fence"], item["owner"] = s("Lock"), n(7), s("another")
+	item["type"], item["fence"], item["owner"] = s("mortise.Lock"), n(7), s("another")
 	item["acquired"], item["ttl"] = n(now.Add(-time.Hour).UnixMilli()), n(now.Add(time.Hour).Unix())
 	if held {
 		item["nonce"], item["lease"], item["beat"] = s("ANOTHER"), n(1000), n(3)
@@ -420,7 +420,7 @@ func TestSessionsLockIsTakenOnlyWhenTheSessionIsDead(t *testing.T) {
 		})
 		session := p.table.KeyItem(keys.NewKey("SESSION#abc", "SESSION#abc"))
 		n := func(v int64) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
-		session["type"], session["owner"] = &types.AttributeValueMemberS{Value: "LockSession"}, &types.AttributeValueMemberS{Value: "another"}
+		session["type"], session["owner"] = &types.AttributeValueMemberS{Value: "mortise.LockSession"}, &types.AttributeValueMemberS{Value: "another"}
 		session["lease"], session["beat"], session["expires"] = n(20_000), n(700), n(time.Now().Add(20*time.Second).UnixMilli())
 		require.NoError(p, p.table.Write(ctx, table.Put(item)))
 		require.NoError(p, p.table.Write(ctx, table.Put(session)))

@@ -268,7 +268,7 @@
 //
 //	attribute        type  meaning
 //	pk, sk           S     Config.StandaloneKey or the partition key of the row beside it; Config.RowKey
-//	type             S     "Lock"
+//	type             S     "mortise.Lock"
 //	fence            N     fencing token of the current or last holder
 //	nonce            S     128 random bits per acquisition; absent means free
 //	owner            S     Config.Owner of the current or last holder
@@ -322,7 +322,7 @@
 // fails, or its process has died, time to live does it. Do not write to it.
 //
 //	attribute        type  meaning
-//	type             S     "LockSession"
+//	type             S     "mortise.LockSession"
 //	owner            S     Config.Owner
 //	lease            N     Config.Lease in milliseconds
 //	beat             N     renewals so far

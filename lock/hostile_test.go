@@ -43,7 +43,7 @@ func numeral(v int64) types.AttributeValue {
 // value is what an attribute has: the right one, none, or one of those that nobody expects.
 func (c *choices) value(right types.AttributeValue) types.AttributeValue {
 	odd := []types.AttributeValue{
-		text("Lock"), text(""), text("LockSession"), text("x"), text(strings.Repeat("y", 5000)),
+		text("mortise.Lock"), text(""), text("mortise.LockSession"), text("x"), text(strings.Repeat("y", 5000)),
 		text("0"), text("not UTF-8 \x7f \u2028"), numeral(0), numeral(-1), numeral(1), numeral(math.MaxInt64), numeral(math.MaxInt64 - 1),
 		&types.AttributeValueMemberN{Value: "-9223372036854775809"}, &types.AttributeValueMemberN{Value: "1e125"},
 		&types.AttributeValueMemberN{Value: "0.5"}, numeral(86_400_000), numeral(86_400_001),
@@ -78,7 +78,7 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 	now := time.Now()
 	end := []time.Time{now.Add(-50 * time.Minute), now.Add(time.Minute), now.Add(-time.Second)}[c.next(3)].UnixMilli()
 	h.lock = w.table.KeyItem(keys.NewKey("LOCK#"+name, "LOCK#"+name))
-	c.set(h.lock, "type", text("Lock"))
+	c.set(h.lock, "type", text("mortise.Lock"))
 	c.set(h.lock, "fence", numeral(7))
 	c.set(h.lock, "owner", text("another"))
 	c.set(h.lock, "acquired", numeral(now.Add(-time.Hour).UnixMilli()))
@@ -117,7 +117,7 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 		}
 		if c.next(4) > 0 {
 			h.session = w.table.KeyItem(keys.NewKey("SESSION#"+name, "SESSION#"+name))
-			c.set(h.session, "type", text("LockSession"))
+			c.set(h.session, "type", text("mortise.LockSession"))
 			c.set(h.session, "owner", text("another"))
 			c.set(h.session, "lease", numeral(20_000))
 			c.set(h.session, "beat", numeral(700))
@@ -169,7 +169,7 @@ func isText(v types.AttributeValue) (string, bool) {
 func (h hostile) mayBeTaken(now time.Time) bool {
 	const skew = 2 * time.Second
 	row := h.lock
-	if typ, _ := isText(row["type"]); typ != "Lock" {
+	if typ, _ := isText(row["type"]); typ != "mortise.Lock" {
 		return false
 	}
 	if fence, ok := integer(row["fence"]); !ok || fence < 1 || fence == math.MaxInt64 {
@@ -219,10 +219,10 @@ func (h hostile) mayBeTaken(now time.Time) bool {
 	typ, _ := isText(h.session["type"])
 	if _, dead := h.session["dead"].(*types.AttributeValueMemberN); dead && h.session["type"] == nil {
 		return true // by its key it is a session, and its holder cannot renew it without a type either
-	} else if dead && typ == "LockSession" {
+	} else if dead && typ == "mortise.LockSession" {
 		return true
 	}
-	return typ == "LockSession" && past(h.session)
+	return typ == "mortise.LockSession" && past(h.session)
 }
 
 // lastPart is the name in a key like SESSION#name.

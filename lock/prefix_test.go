@@ -221,7 +221,7 @@ func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
 		dead := false
 		for item, err := range w.table.Scan(ctx, table.Scan{}) {
 			require.NoError(t, err)
-			if item["type"].(*types.AttributeValueMemberS).Value == "LockSession" {
+			if item["type"].(*types.AttributeValueMemberS).Value == "mortise.LockSession" {
 				ofOurs(t, item)
 				dead = dead || item["lock_dead"] != nil
 			}

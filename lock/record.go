@@ -7,11 +7,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/table"
 )
 
 // recordType marks lock rows.
-const recordType = "Lock"
+const recordType = toolkit.Lock
 
 // maxSessionID bounds the ID of a session in bytes: one that stands in a row goes into a key.
 const maxSessionID = 256

@@ -12,12 +12,13 @@ import (
 
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
 // sessionType marks session rows.
-const sessionType = "LockSession"
+const sessionType = toolkit.Session
 
 // Attributes of a session row, besides those that it shares with lock rows.
 const (

@@ -66,8 +66,8 @@ type Backfill struct {
 	// them: at least 0.01. Default to 0: no limit.
 	ReadUnits, WriteUnits float64
 
-	// Toolkit includes rows of the toolkit itself: locks, sessions, records of migrations.
-	// Defaults to false.
+	// Toolkit includes rows of the toolkit itself: locks, sessions, records of migrations,
+	// sentinels of unique values. Their types begin with "mortise.". Defaults to false.
 	Toolkit bool
 }
 

@@ -298,7 +298,7 @@ func TestBackfillLeavesToolkitRowsOut(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		w.fill(5)
 		sentinel := w.table.KeyItem(keys.NewKey("UNIQUE#User#email#a@b", "UNIQUE"))
-		sentinel["uniqueowner"], sentinel["type"] = text("x"), text("User.email")
+		sentinel["uniqueowner"], sentinel["type"] = text("x"), text("mortise.Unique.User.email")
 		bird := w.table.KeyItem(keys.NewKey("BIRD#1", "MIGRATION#2026")) // of the application's own type of that name
 		bird["type"] = text("Migration")
 		require.NoError(w, w.table.Write(ctx, table.Put(sentinel), table.Put(bird)))
@@ -328,7 +328,7 @@ func TestBackfillLeavesToolkitRowsOut(t *testing.T) {
 		for range len(seen) {
 			all[<-seen] = true
 		}
-		for _, typ := range []string{"Lock", "LockSession", "Migration", "MigrationCheckpoint", "User.email"} {
+		for _, typ := range []string{"mortise.Lock", "mortise.LockSession", "Migration", "mortise.Migration", "mortise.MigrationCheckpoint", "mortise.Unique.User.email"} {
 			assert.True(w, all[typ], typ)
 		}
 	})

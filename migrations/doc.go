@@ -128,7 +128,7 @@
 //	record           type  meaning
 //	pk               S     MIGRATIONS#, and the set: "main" unless InSet says otherwise
 //	sk               S     MIGRATION#, and the ID
-//	type             S     "Migration"
+//	type             S     "mortise.Migration"
 //	state            S     pending (taken back), running, applied, failed
 //	name, revision   S     of the migration when it was run last
 //	down             BOOL  what runs, or has failed, takes the migration back
@@ -147,7 +147,7 @@
 //	checkpoint       type  meaning
 //	sk               S     CHECKPOINT#, the ID, #, the step's name, #, and the part as six digits:
 //	                       000000 is the step itself, others are segments of a backfill
-//	type             S     "MigrationCheckpoint"
+//	type             S     "mortise.MigrationCheckpoint"
 //	done             BOOL
 //	base             N     the record's: those of other runs do not count
 //	seq              N     counts the writes of this row

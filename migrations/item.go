@@ -5,39 +5,23 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/table"
 )
 
 // own leaves out rows of the toolkit itself, unless they are asked for.
-func (r *Run) own(items []table.Item, toolkit bool) []table.Item {
-	if toolkit {
+func (r *Run) own(items []table.Item, all bool) []table.Item {
+	if all {
 		return items
 	}
-	m := r.migrator
+	name := r.Table().Scheme().Type
 	return slices.DeleteFunc(items, func(item table.Item) bool {
-		return m.locks.Owns(item) || m.owns(item) || m.isSentinel(item)
+		typ, ok := item[name].(*types.AttributeValueMemberS)
+		return ok && toolkit.Has(typ.Value)
 	})
-}
-
-// owns says whether an item is a record of a migration, of any set, or a checkpoint. An
-// application may well have a type of the same name, at other keys.
-func (m *Migrator) owns(item table.Item) bool {
-	pk, ok := item[m.table.Scheme().PK].(*types.AttributeValueMemberS)
-	return ok && strings.HasPrefix(pk.Value, m.prefix) && (m.rows.records.Owns(item) || m.rows.checkpoints.Owns(item))
-}
-
-// isSentinel says whether an item stands for a unique value of package entity.
-func (m *Migrator) isSentinel(item table.Item) bool {
-	const mark = "UNIQUE"
-	scheme := m.table.Scheme()
-	pk, _ := item[scheme.PK].(*types.AttributeValueMemberS)
-	sk, _ := item[scheme.SK].(*types.AttributeValueMemberS)
-	return pk != nil && sk != nil && item["uniqueowner"] != nil && sk.Value == mark &&
-		strings.HasPrefix(pk.Value, scheme.Prefix+mark+string(rune(scheme.Delimiter)))
 }
 
 // keyOf is an item's key, as attributes.

@@ -121,7 +121,6 @@ type Migrator struct {
 
 	set       string
 	target    lock.Target
-	prefix    string // of the partition keys of all sets
 	onDrift   Policy
 	onUnknown Policy
 	order     Order
@@ -168,7 +167,6 @@ func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (
 	if err := key.Validate(); err != nil {
 		return nil, wrap("new", err)
 	}
-	m.prefix = strings.TrimSuffix(m.rows.records.Key(Record{Set: "x", ID: "x"}).PK, "x")
 	m.target = lock.Beside(keys.NewKey(key.PK, "MIGRATIONS"))
 	return m, nil
 }

@@ -329,7 +329,7 @@ func TestMalformedRecords(t *testing.T) {
 			require.ErrorIs(w, err, want)
 			assert.Zero(w, w.count("1_a"))
 		}
-		typ := table.Attr("type").Set("Migration")
+		typ := table.Attr("type").Set("mortise.Migration")
 		try(migrations.ErrMalformed, typ)
 		try(migrations.ErrMalformed, typ, table.Attr("state").Set("paused")) // by a newer version
 		try(migrations.ErrMalformed, typ, table.Attr("state").Set(5))

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -115,8 +116,8 @@ func (c *checkpoint) move(to table.Item, s keys.Scheme) {
 }
 
 const (
-	recordType     = "Migration"
-	checkpointType = "MigrationCheckpoint"
+	recordType     = toolkit.Migration
+	checkpointType = toolkit.Checkpoint
 )
 
 // rows are the entities of this package, all in the partition of the lock.
@@ -127,6 +128,9 @@ type rows struct {
 
 // newRows defines them, with a prefix of their attributes' names.
 func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
+	if err := toolkit.Claim(t, recordType, checkpointType); err != nil {
+		return r, err
+	}
 	d := string(rune(t.Scheme().Delimiter))
 	if r.records, err = entity.Define(t, entity.Spec[Record]{
 		Type: recordType, PK: partition, SK: "MIGRATION" + d + "{id}", AttributePrefix: prefix,

@@ -91,13 +91,13 @@ func documented(w *world) {
 	assert.ElementsMatch(w, []string{
 		s.PK, s.SK, s.Type, "state", "name", "revision", "owner", "fence", "base", "attempts", "started", "finished", "took", "step", "error",
 	}, names(record))
-	assert.Equal(w, text("Migration"), record[s.Type])
+	assert.Equal(w, text("mortise.Migration"), record[s.Type])
 	assert.Equal(w, text("failed"), record["state"])
 	assert.Equal(w, text("me"), record["owner"])
 	assert.Equal(w, text("fill"), record["step"])
 	step := at("CHECKPOINT", "1_a", "s", "000000")
 	assert.ElementsMatch(w, []string{s.PK, s.SK, s.Type, "done", "base", "seq", "fence", "at"}, names(step))
-	assert.Equal(w, text("MigrationCheckpoint"), step[s.Type])
+	assert.Equal(w, text("mortise.MigrationCheckpoint"), step[s.Type])
 	part := at("CHECKPOINT", "1_a", "fill", "000001")
 	assert.ElementsMatch(w, []string{
 		s.PK, s.SK, s.Type, "done", "base", "seq", "fence", "at", "segments", "after_pk", "after_sk", "seen", "changed",

@@ -205,7 +205,7 @@ func (s spy) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteI
 }
 
 func (w *watcher) saw(item table.Item) {
-	if typ, ok := item["type"].(*types.AttributeValueMemberS); !ok || typ.Value != "MigrationCheckpoint" {
+	if typ, ok := item["type"].(*types.AttributeValueMemberS); !ok || typ.Value != "mortise.MigrationCheckpoint" {
 		return
 	}
 	key := item["sk"].(*types.AttributeValueMemberS).Value

@@ -3,7 +3,9 @@
 package adoption
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"strconv"
@@ -22,6 +24,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -449,4 +452,115 @@ func TestALockBesideAnAdoptedRow(t *testing.T) {
 		require.NoError(t, locks.Close(t.Context()))
 		requireRows(t, want, theirs(), "closing")
 	})
+}
+
+// What reads an adopted table reads the same when locks, migrations and unique values have rows of their own in it, also in a
+// program that knows of none of them. Only a sink that asks for what is left gets those rows.
+func TestAdoptedTableWithRowsOfTheToolkit(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		a := adopt(t, e)
+		ctx := t.Context()
+		for _, no := range []OrderNo{1, 2} {
+			_, err := a.orders.Create(ctx, Order{Customer: "8", No: no, Placed: placed})
+			require.NoError(t, err)
+		}
+		type account struct {
+			ID    string `dynamo:"id"`
+			Email string `dynamo:"mail"`
+		}
+		accounts, err := entity.Define(a.Table, entity.Spec[account]{
+			Type: "account", PK: "ACCOUNT::{id:raw}", SK: "ACCOUNT", Unique: []entity.Unique[account]{{Name: "mail", Key: "{mail}"}},
+		})
+		require.NoError(t, err)
+		_, err = accounts.Create(ctx, account{"1", "a@example.org"})
+		require.NoError(t, err)
+		locks, err := lock.New(a.Table, lock.Config{})
+		require.NoError(t, err)
+		m, err := migrations.New(a.Table, locks, []migrations.Migration{{ID: "1", Idempotent: true, Up: func(ctx context.Context, run *migrations.Run) error {
+			_, err := run.Backfill(ctx, migrations.Backfill{Name: "nothing", Transform: func(_ context.Context, item table.Item) (table.Item, error) { return item, nil }})
+			return err
+		}}}, migrations.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		_, err = m.Up(ctx)
+		require.NoError(t, err)
+		at := a.orders.Key(Order{Customer: "8", No: 1})
+		lease, err := locks.Acquire(ctx, lock.Beside(at))
+		require.NoError(t, err)
+		own := map[string]int{}
+		for _, row := range a.rows(t) {
+			if typ, ok := row["_t"].(*types.AttributeValueMemberS); ok && strings.HasPrefix(typ.Value, "mortise.") {
+				own[typ.Value]++
+			}
+		}
+		for _, typ := range []string{"mortise.Lock", "mortise.LockSession", "mortise.Migration", "mortise.MigrationCheckpoint", "mortise.Unique.account.mail"} {
+			require.Positive(t, own[typ], typ)
+		}
+		for _, when := range []string{"held", "released"} {
+			for _, reader := range []*table.Table{a.Table, reopened(t, e, a)} {
+				orders, err := entity.Define(reader, entity.Spec[Order]{
+					Type: "order", PK: "CUST::{customer:raw}", SK: "ORD::{no:raw}", Version: "version", TTL: "expires",
+					Indexes: []entity.Index[Order]{{Name: "by-placed"}},
+				})
+				require.NoError(t, err)
+				var list []Order
+				require.NoError(t, entity.Collect(ctx, reader, at.PK, entity.Into(orders, &list)), when)
+				assert.Len(t, list, 2, when)
+				var rest []table.Item
+				require.NoError(t, entity.Collect(ctx, reader, at.PK, entity.Into(orders, &list), entity.Raw(&rest)), when)
+				require.Len(t, rest, 1, when)
+				assert.Equal(t, text("mortise.Lock"), rest[0]["_t"], when)
+				assert.Equal(t, 2, count(t, orders.Query(ctx, keys.Values{"customer": "8"})), when)
+				assert.Equal(t, 8, count(t, orders.Scan(ctx)), when)
+				for _, row := range a.rows(t) { // as a stream would bring them
+					if typ, ok := row["_t"].(*types.AttributeValueMemberS); ok && strings.HasPrefix(typ.Value, "mortise.") {
+						require.NoError(t, entity.Sort(reader, row, entity.Into(orders, &list)), when)
+					}
+				}
+				assert.Len(t, list, 4, when)
+			}
+			if when == "held" {
+				require.NoError(t, lease.Release(ctx))
+			}
+		}
+		var held []lock.Record
+		var orders []Order
+		require.NoError(t, entity.Collect(ctx, a.Table, at.PK, entity.Into(locks.Records(), &held), entity.Into(a.orders, &orders)))
+		assert.Len(t, held, 1, "a sink of their own takes them")
+		require.NoError(t, locks.Close(ctx))
+		// An entity whose keys fit every row of the table, in a program that knows of nothing else.
+		type anything struct {
+			PK string `dynamo:"-"`
+			SK string `dynamo:"-"`
+		}
+		all, err := entity.Define(reopened(t, e, a), entity.Spec[anything]{
+			Type: "anything", PK: "{pk:key}", SK: "{sk:key}", Match: entity.Not(entity.AttrEquals("_t", "order", "audit", "account")),
+		})
+		require.NoError(t, err)
+		n := 0
+		for row, err := range all.Scan(ctx) {
+			require.NoError(t, err)
+			require.NotContains(t, row.SK, "LOCK")
+			n++
+		}
+		assert.Equal(t, 2*(1+3+1), n, "the profile, the lines, and what has no type")
+		assert.Zero(t, count(t, all.Query(ctx, keys.Values{"pk": at.PK})), "orders, and a lock")
+	})
+}
+
+// count is how many rows there are.
+func count[T any](t *testing.T, rows func(func(T, error) bool)) (n int) {
+	t.Helper()
+	for _, err := range rows {
+		require.NoError(t, err)
+		n++
+	}
+	return n
+}
+
+// reopened is the table as another process sees it.
+func reopened(t *testing.T, e *engines.Engine, a adopted) *table.Table {
+	t.Helper()
+	tbl, err := table.Open(e.Client(), a.Schema())
+	require.NoError(t, err)
+	return tbl
 }

@@ -27,11 +27,12 @@ var layers = []string{"internal/machine", "internal/nilctx", "internal/errs", "k
 
 // parts are packages that know of little: all that they may import of the module.
 var parts = map[string][]string{
+	"internal/toolkit":        {},
 	"lock/internal/attempt":   {"lock/internal/clock", "table"},
 	"lock/internal/clock":     {"internal/machine", "table"},
 	"lock/internal/lease":     {},
-	"lock/internal/lockrow":   {"keys", "table"},
-	"lock/internal/session":   {"internal/machine", "keys", "lock/internal/attempt", "lock/internal/clock", "table"},
+	"lock/internal/lockrow":   {"internal/toolkit", "keys", "table"},
+	"lock/internal/session":   {"internal/machine", "internal/toolkit", "keys", "lock/internal/attempt", "lock/internal/clock", "table"},
 	"lock/internal/waitqueue": {"internal/machine", "keys", "table"},
 }
 

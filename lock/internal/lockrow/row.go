@@ -10,12 +10,16 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
 // Type is the value of the type attribute of lock rows.
-const Type = "Lock"
+const Type = toolkit.Lock
+
+// firstType is that of the first edition.
+const firstType = "Lock"
 
 const (
 	// Cap is how many tickets a line has at most.
@@ -95,11 +99,12 @@ type Row struct {
 // lock rows that no client of this package has written.
 func (n Names) Parse(item table.Item) (Row, error) {
 	var r Row
-	if typ, ok := item[n.Type].(*types.AttributeValueMemberS); !ok || typ.Value != Type {
-		return r, ErrNotLock
-	}
-	if item["nonce"] != nil && item["lease"] != nil {
+	typ, ok := item[n.Type].(*types.AttributeValueMemberS)
+	switch {
+	case ok && (typ.Value == Type && item["nonce"] != nil || typ.Value == firstType && item["fence"] != nil):
 		return r, fmt.Errorf("%w: it was written by an older version of this package, which kept one holder in place of a line", ErrMalformed)
+	case !ok || typ.Value != Type:
+		return r, ErrNotLock
 	}
 	if err := n.parseLine(item[n.Line], &r.Line); err != nil {
 		return r, err

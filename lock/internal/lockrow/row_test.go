@@ -29,7 +29,7 @@ func ticket(n int64) lockrow.Ticket { return lockrow.SessionTicket("SESSION", n,
 
 func TestParse_ReadsWhatARowSays(t *testing.T) {
 	row, err := names.Parse(table.Item{
-		"type": s("Lock"), "line": list(ticket(1), ticket(2)), "fence": n("7"), "writes": n("3"), "since": n("1764000000200"), "hold": n("50"),
+		"type": s("mortise.Lock"), "line": list(ticket(1), ticket(2)), "fence": n("7"), "writes": n("3"), "since": n("1764000000200"), "hold": n("50"),
 		"data": s("payload"), "edits": n("2"), "ran": n("60000"), "running": n("120000"), "forced": s("by hand"), "forced_fence": n("6"), "ttl": n("1764600000"),
 		"note": s("of the application"),
 	})
@@ -46,7 +46,7 @@ func TestParse_ReadsWhatARowSays(t *testing.T) {
 }
 
 func TestParse_AReasonIsThatOfTheLastChange(t *testing.T) {
-	row, err := names.Parse(table.Item{"type": s("Lock"), "fence": n("9"), "forced": s("by hand"), "forced_fence": n("6")})
+	row, err := names.Parse(table.Item{"type": s("mortise.Lock"), "fence": n("9"), "forced": s("by hand"), "forced_fence": n("6")})
 	require.NoError(t, err)
 	assert.Empty(t, row.Forced)
 	assert.Equal(t, int64(6), row.ForcedFence)
@@ -83,7 +83,7 @@ func TestParse_RefusesRowsThatAreNotInOrder(t *testing.T) {
 	}
 	for name, item := range tests {
 		t.Run(name, func(t *testing.T) {
-			item["type"] = s("Lock")
+			item["type"] = s("mortise.Lock")
 			_, err := names.Parse(item)
 			assert.ErrorIs(t, err, lockrow.ErrMalformed)
 		})
@@ -91,9 +91,17 @@ func TestParse_RefusesRowsThatAreNotInOrder(t *testing.T) {
 }
 
 func TestParse_TellsARowOfTheFirstEdition(t *testing.T) {
-	_, err := names.Parse(table.Item{"type": s("Lock"), "fence": n("7"), "nonce": s("ABC"), "lease": n("20000"), "owner": s("host/1")})
-	require.ErrorIs(t, err, lockrow.ErrMalformed)
-	assert.ErrorContains(t, err, "older version")
+	held := table.Item{"type": s("Lock"), "fence": n("7"), "nonce": s("ABC"), "lease": n("20000"), "owner": s("host/1")}
+	bySession := table.Item{"type": s("Lock"), "fence": n("7"), "nonce": s("ABC"), "session": s("S")}
+	free := table.Item{"type": s("Lock"), "fence": n("7"), "owner": s("host/1")}
+	renamed := table.Item{"type": s("mortise.Lock"), "fence": n("7"), "nonce": s("ABC"), "lease": n("20000")}
+	for _, item := range []table.Item{held, bySession, free, renamed} {
+		_, err := names.Parse(item)
+		require.ErrorIs(t, err, lockrow.ErrMalformed, "%v", item)
+		assert.ErrorContains(t, err, "older version")
+	}
+	_, err := names.Parse(table.Item{"type": s("Lock"), "door": s("front")})
+	assert.ErrorIs(t, err, lockrow.ErrNotLock, "an application's type may have that name")
 }
 
 func TestNames_MustDiffer(t *testing.T) {

@@ -157,7 +157,7 @@ func TestEnter_NeverChangesARowThatIsNoLock(t *testing.T) {
 func TestEnter_ARowThatIsNotInOrderGrantsNothing(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		bad := b.tbl.KeyItem(b.key)
-		bad["type"], bad["fence"] = s("Lock"), n("1.5")
+		bad["type"], bad["fence"] = s("mortise.Lock"), n("1.5")
 		require.NoError(t, b.tbl.Write(b.ctx, table.Put(bad)))
 		item, err := b.tbl.Apply(b.ctx, b.rows.Enter(b.key, entry(1)), table.ReturnNew)
 		require.NoError(t, err)

@@ -7,12 +7,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
 // Type is the value of the type attribute of session rows.
-const Type = "LockSession"
+const Type = toolkit.Session
 
 // maxLease bounds the lease of a session in milliseconds: that of a row that says more is not in order.
 const maxLease = 24 * 60 * 60 * 1000
