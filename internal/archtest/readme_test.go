@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,23 +11,44 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the documents show is part of code that is compiled and run.
+// What the README shows is part of code that is compiled and run.
 func TestReadmeShowsCompiledCode(t *testing.T) {
-	root := filepath.Join("..", "..")
-	for document, source := range map[string]string{
-		"README.md":   filepath.Join("lock", "readme_test.go"),
-		"ADOPTING.md": filepath.Join("internal", "adoption", "adoption_test.go"),
-	} {
-		text, err := os.ReadFile(filepath.Join(root, document))
-		require.NoError(t, err)
-		example, err := os.ReadFile(filepath.Join(root, source))
-		require.NoError(t, err)
-		blocks := strings.Split(string(text), "```go\n")[1:]
-		require.NotEmpty(t, blocks, document)
-		for i, block := range blocks {
-			code, _, ok := strings.Cut(block, "```")
-			require.True(t, ok, "%s: block %d has no end", document, i)
-			assert.Contains(t, string(example), code, "%s: block %d", document, i)
+	example := read(t, "lock", "readme_test.go")
+	for i, code := range blocks(t, "README.md", "go") {
+		assert.Contains(t, example, code, "block %d", i)
+	}
+}
+
+// The code of ADOPTING.md is the whole program, in the program's order, and its last block is what the program prints.
+func TestAdoptingShowsTheWholeProgram(t *testing.T) {
+	var program strings.Builder
+	for _, code := range blocks(t, "ADOPTING.md", "go") {
+		program.WriteString(code + "\n")
+	}
+	assert.Equal(t, strings.TrimSpace(read(t, "example", "northwind", "main.go")), strings.TrimSpace(program.String()))
+
+	cmd := exec.CommandContext(t.Context(), "go", "run", module+"/example/northwind")
+	printed, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(printed))
+	shown := blocks(t, "ADOPTING.md", "")
+	assert.Equal(t, string(printed), shown[len(shown)-1])
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// blocks are the fenced blocks of a document that are in a language.
+func blocks(t *testing.T, document, language string) (list []string) {
+	t.Helper()
+	for i, part := range strings.Split(read(t, document), "```") {
+		if lang, code, ok := strings.Cut(part, "\n"); ok && i%2 == 1 && lang == language {
+			list = append(list, code)
 		}
 	}
+	require.NotEmpty(t, list, document)
+	return list
 }
