@@ -359,7 +359,7 @@ func TestListReadsPageByPage(t *testing.T) {
 func TestIndexOfConfigIsChecked(t *testing.T) {
 	all := []string{
 		"type", "ttl", "data", "fence", "nonce", "owner", "session", "lease", "beat", "expires", "acquired", "released", "released_nonce",
-		"edits", "forced", "forced_nonce", "forced_fence", "ran", "running",
+		"edits", "forced", "forced_nonce", "forced_fence", "ran", "running", "failed",
 	}
 	good := table.Index{Name: "gsi1", PK: "gsi1pk", SK: "gsi1sk"}
 	change := func(f func(x *table.Index)) table.Index { x := good; f(&x); return x }
