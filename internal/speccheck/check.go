@@ -33,16 +33,21 @@ type Result struct {
 // ErrNotInstalled is returned if a program is missing that the check needs.
 var ErrNotInstalled = errors.New("not installed")
 
-// Installed looks for Spin and the compiler that it needs.
+// Installed looks for Spin, and the C compiler that it needs. ErrNotInstalled is the error if one is
+// missing; its text tells how to install them.
 func Installed() error {
-	for _, program := range []string{"spin", "gcc"} {
+	for _, program := range []string{"spin", "cc"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return fmt.Errorf("%s is %w: the specification is checked by Spin and a C compiler. "+
-				"Debian and Ubuntu have them: apt-get install spin gcc. For others see https://spinroot.com", program, ErrNotInstalled)
+				"Debian and Ubuntu: apt-get install spin gcc. macOS: xcode-select --install, and brew install spin. "+
+				"Others: https://spinroot.com", program, ErrNotInstalled)
 		}
 	}
 	return nil
 }
+
+// preprocessor is what Spin runs a model through first. By default that is gcc.
+const preprocessor = "-Pcc -E -x c"
 
 // Check makes the runs. The results are in the order of the runs. It ends early with ctx, whose
 // error the remaining results have.
@@ -95,11 +100,11 @@ func (c Config) search(ctx context.Context, w *workplace, run Run) (o Outcome, s
 	if err := errors.Join(w.write(run.Model, model), w.write("run.pml", []byte(run.source()))); err != nil {
 		return o, nil, err
 	}
-	if out, err := w.run(ctx, "spin", "-a", "run.pml"); err != nil {
+	if out, err := w.run(ctx, "spin", preprocessor, "-a", "run.pml"); err != nil {
 		return o, nil, fmt.Errorf("spin: %w\n%s", err, out)
 	}
-	if out, err := w.run(ctx, "gcc", c.compile(run)...); err != nil {
-		return o, nil, fmt.Errorf("gcc: %w\n%s", err, out)
+	if out, err := w.run(ctx, "cc", c.compile(run)...); err != nil {
+		return o, nil, fmt.Errorf("cc: %w\n%s", err, out)
 	}
 	limited, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
@@ -120,7 +125,7 @@ func (c Config) search(ctx context.Context, w *workplace, run Run) (o Outcome, s
 	case o.Broken == "":
 		return o, nil, nil
 	}
-	out, _ = w.run(ctx, "spin", "-t", "-T", "run.pml") // ends with an error, since it ends with one
+	out, _ = w.run(ctx, "spin", preprocessor, "-t", "-T", "run.pml") // ends with an error, since it ends with one
 	promise, steps := parseReplay(out)
 	if promise != "" {
 		o.Broken = promise

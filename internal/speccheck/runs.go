@@ -136,6 +136,16 @@ func Runs() []Run {
 			Breaks: "a write that is told as refused was not applied",
 		},
 		{
+			Name: "commit tried again under another token", Model: oneLock, Bounds: []string{"CLIENTS 2", "COMMITS true"},
+			Rules:  []string{"is_remembered(t, n) false"},
+			Breaks: "a commit that is told as refused was not applied",
+		},
+		{
+			Name: "lost answer taken for a refusal", Model: oneLock, Bounds: []string{"CLIENTS 2"},
+			Rules:  []string{"in_doubt false"},
+			Breaks: "a release that was applied is not told as lost",
+		},
+		{
 			Name: "refusal by an older number taken for a loss", Model: oneLock, Bounds: []string{"CLIENTS 2", "TICKETS 2"},
 			Rules:  []string{"forget_writes skip", "shows_write(f, n) false"},
 			Breaks: "a lock that is told as lost is not held",
