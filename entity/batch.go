@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -29,7 +30,8 @@ func (e *BatchError[T]) Error() string {
 	if len(e.Failed) == 0 {
 		return "entity: batch: nothing failed"
 	}
-	return fmt.Sprintf("%d of %d values failed, the first at index %d: %v", len(e.Failed), e.Of, e.Failed[0].Index, bare(e.Failed[0].Err))
+	return fmt.Sprintf("%d of %d values failed, the first at index %d: %s",
+		len(e.Failed), e.Of, e.Failed[0].Index, errs.Within("entity", bare(e.Failed[0].Err)))
 }
 
 // Unwrap returns the causes.
@@ -153,7 +155,7 @@ func (e *Entity[T]) batchKeys(list []T) ([]keys.Key, error) {
 	for i := range list {
 		at[i] = e.Key(list[i])
 		if err := at[i].Validate(); err != nil {
-			return nil, fmt.Errorf("%w: value %d: %w", ErrInvalid, i, bare(err))
+			return nil, fmt.Errorf("value %d: %w", i, errs.Kind(ErrInvalid, bare(err)))
 		}
 	}
 	return at, nil

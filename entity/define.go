@@ -6,6 +6,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/keys"
@@ -104,14 +105,14 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
-	c := compiler{schema: t.Schema(), plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
+	c := compiler{schema: t.Schema(), prefix: spec.AttributePrefix, plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped}}
 	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
 	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
 	} else {
 		var problems []string
 		c.goType = rt
-		c.fields, problems = fieldsOf(rt)
+		c.fields, problems = fieldsOf(rt, c.prefix)
 		for _, p := range problems {
 			c.problem("%s", p)
 		}
@@ -189,6 +190,7 @@ func (k rowKeys) same(o rowKeys) bool {
 type compiler struct {
 	schema   table.Schema
 	goType   reflect.Type
+	prefix   string // of the attributes of fields
 	fields   []*field
 	plan     *plan
 	problems []error
@@ -205,6 +207,9 @@ func (c *compiler) keys(typ, pk, sk string) {
 		c.problem("Type: empty")
 	case len(typ) > 255:
 		c.problem("Type: longer than 255 bytes")
+	}
+	if !utf8.ValidString(c.prefix) {
+		c.problem("AttributePrefix: not valid UTF-8")
 	}
 	c.plan.pk = c.key("PK", c.plan.scheme.PK, pk, c.plan.scheme.PKTemplate)
 	c.plan.sk = c.key("SK", c.plan.scheme.SK, sk, c.plan.scheme.SKTemplate)

@@ -100,8 +100,8 @@
 // A missing attribute, NULL and the zero value count as the same. Update and Delete read
 // the row, so they know it in whatever form the other program writes. UpdateOp, ModifyOp and
 // DeleteOp cannot: a row that T would write in another form, such as a time with another number
-// of digits, is ErrStale until an Update has given it a version, and so is one with more than
-// some 50 attributes, which is ErrInvalid since DynamoDB's expressions are not that long. Put
+// of digits, is ErrStale to them until an Update has given it a version. They are ErrInvalid for
+// values with more than some 50 empty fields, for which DynamoDB's expressions are too short. Put
 // cannot tell at all, since its value is what the row is to be and not what it was.
 //
 // A program that counts no versions is noticed as long as the row has none, and when it replaces

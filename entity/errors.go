@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -108,6 +109,8 @@ type failure struct {
 	err            error
 }
 
-func (f *failure) Error() string { return fmt.Sprintf("entity: %s %s: %v", f.operation, f.typ, f.err) }
+func (f *failure) Error() string {
+	return fmt.Sprintf("entity: %s %s: %s", f.operation, f.typ, errs.Within("entity", f.err))
+}
 
 func (f *failure) Unwrap() error { return f.err }

@@ -104,6 +104,32 @@ func ExampleSpec_times() {
 	// true
 }
 
+// In a table in which an attribute is something else already, here the key of another program's
+// index, all attributes of an entity begin with a prefix. Its fields are named as ever.
+func ExampleSpec_attributePrefix() {
+	ctx := context.Background()
+	tbl := newTable(ctx)
+	type Note struct {
+		ID  string `dynamo:"id"`
+		Key int    `dynamo:"gsi1pk"`
+	}
+	spec := entity.Spec[Note]{Type: "Note", PK: "NOTE#{id}", SK: "NOTE"}
+	_, err := entity.Define(tbl, spec)
+	fmt.Println(err)
+
+	spec.AttributePrefix = "note_"
+	notes, err := entity.Define(tbl, spec)
+	check(err)
+	n, err := notes.Create(ctx, Note{ID: "1", Key: 7})
+	check(err)
+	item, err := tbl.Get(ctx, notes.Key(n), true)
+	check(err)
+	fmt.Println(item["note_id"] != nil, item["note_gsi1pk"] != nil, item["gsi1pk"] != nil)
+	// Output:
+	// entity: define "Note": field Key: attribute "gsi1pk" is a key of index gsi1, of type S, and the field's is N
+	// true true false
+}
+
 // A predicate decides which rows an index holds. With the write that makes it false the row
 // leaves the index.
 func ExampleIndex() {

@@ -18,7 +18,8 @@ import (
 // field is a field of T, by the rules of guregu/dynamo's tags.
 type field struct {
 	goName string
-	attr   string // attribute name; "" for a field that is not encoded ("-")
+	tag    string // the name that its tag gives it; "" for a field that is not encoded ("-")
+	attr   string // of its attribute: the tag's, behind the specification's prefix
 	index  []int
 	typ    reflect.Type
 	codec  *codec.Field // its part of the compiled T; nil for a field that is not encoded
@@ -45,7 +46,7 @@ type awsMarshaler interface {
 // first, and says what is wrong with them. It goes by the same rules as the encoder: fields
 // in the order of declaration, embedded structs in their place, the first of an
 // attribute's name wins. Fields of embedded pointers are encoded but cannot be named.
-func fieldsOf(t reflect.Type) (list []*field, problems []string) {
+func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) {
 	seen := map[string]*field{}
 	var walk func(t reflect.Type, trail []int)
 	walk = func(t reflect.Type, trail []int) {
@@ -66,7 +67,7 @@ func fieldsOf(t reflect.Type) (list []*field, problems []string) {
 			if !f.IsExported() {
 				continue
 			}
-			fd := newField(f)
+			fd := newField(f, prefix)
 			first, ok := seen[fd.attr]
 			switch {
 			case skip, !ok:
@@ -84,15 +85,18 @@ func fieldsOf(t reflect.Type) (list []*field, problems []string) {
 	return list, problems
 }
 
-func newField(f reflect.StructField) *field {
+func newField(f reflect.StructField, prefix string) *field {
 	name, flags, _ := strings.Cut(f.Tag.Get("dynamo"), ",")
 	switch name {
 	case "":
 		name = f.Name
 	case "-":
-		name = ""
+		name, prefix = "", ""
 	}
-	return &field{goName: f.Name, attr: name, index: f.Index, typ: f.Type, unix: slices.Contains(strings.Split(flags, ","), "unixtime")}
+	return &field{
+		goName: f.Name, tag: name, attr: prefix + name, index: f.Index, typ: f.Type,
+		unix: slices.Contains(strings.Split(flags, ","), "unixtime"),
+	}
 }
 
 // stamp is a time as the field keeps it.
@@ -178,11 +182,11 @@ func negative(v reflect.Value) bool {
 	return false
 }
 
-// resolve finds the field that a specification or a caller names: by attribute, by Go
+// resolve finds the field that a specification or a caller names: by its tag's name, by its Go
 // name, or by either without regard to case where that is unambiguous.
 func resolve(fields []*field, name string) *field {
 	for _, f := range fields {
-		if f.attr == name && name != "" {
+		if f.tag == name && name != "" {
 			return f
 		}
 	}
@@ -193,7 +197,7 @@ func resolve(fields []*field, name string) *field {
 	}
 	var found *field
 	for _, f := range fields {
-		if strings.EqualFold(f.attr, name) && f.attr != "" || strings.EqualFold(f.goName, name) {
+		if strings.EqualFold(f.tag, name) && f.tag != "" || strings.EqualFold(f.goName, name) {
 			if found != nil && found != f {
 				return nil
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -128,7 +129,7 @@ func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*sea
 	}
 	span, err := sk.span(values[1], r)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, errs.Kind(ErrInvalid, err)
 	}
 	s := &search{reading: r}
 	s.visible = func(item table.Item) bool { return e.visible(item, &s.reading) }
@@ -185,13 +186,13 @@ func (k *keyPlan) shards(values keys.Values) ([]string, error) {
 	if spread {
 		list, err := k.tpl.Shards(values)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return nil, errs.Kind(ErrInvalid, err)
 		}
 		return list, nil
 	}
 	one, err := k.tpl.Format(values)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, errs.Kind(ErrInvalid, err)
 	}
 	return []string{one}, nil
 }

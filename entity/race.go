@@ -6,12 +6,15 @@ import (
 	"fmt"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
 // racing makes attempts, by the table's retry policy, while they end with ErrStale: their
 // caller names no version, so losing a race for the row is not its business. They begin with
 // reading, so what no write could be sent for is refused before.
 func (e *Entity[T]) racing(ctx context.Context, attempt func() error) error {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if e.plan.readOnly {
 		return errReadOnly
 	}

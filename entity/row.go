@@ -32,6 +32,7 @@ func (c *compiler) rows(t reflect.Type) {
 		}
 		return
 	}
+	whole = whole.Prefixed(c.prefix)
 	for _, f := range c.fields {
 		if f.attr != "" {
 			f.codec = whole.Field(f.attr)
@@ -55,6 +56,9 @@ func (c *compiler) rows(t reflect.Type) {
 		more:       5 + 2*len(p.indexes), // the scheme's attributes
 		marshals:   own.Implements(reflect.TypeFor[dynamo.ItemMarshaler]()),
 		unmarshals: own.Implements(reflect.TypeFor[dynamo.ItemUnmarshaler]()),
+	}
+	if c.prefix != "" && (p.rows.marshals || p.rows.unmarshals) {
+		c.problem("AttributePrefix: %s makes or reads whole rows itself, and names the attributes", t)
 	}
 }
 

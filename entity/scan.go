@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -71,7 +72,7 @@ func segments(ctx context.Context, t *table.Table, s table.Scan, n int) iter.Seq
 		err   error
 	}
 	return func(yield func([]table.Item, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(nilctx.Checked(ctx, ErrInvalid))
 		results, quit := make(chan result), make(chan struct{})
 		var group sync.WaitGroup
 		defer func() { // whatever is on its way ends, and is waited for

@@ -37,6 +37,11 @@ type Spec[T any] struct {
 	// attribute. Defaults to false: Create and Put write it; Update never does.
 	Untyped bool
 
+	// AttributePrefix begins the names of the attributes that T's fields are kept in, for a table in
+	// which one of them is something else, such as the key of an index. Fields are named without it
+	// everywhere else; attributes that the scheme or Schema names are kept without it. Defaults to "".
+	AttributePrefix string
+
 	// ReadOnly refuses every write: for rows that something else maintains.
 	ReadOnly bool
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -48,6 +49,7 @@ type acquisition struct {
 	again bool
 
 	run *run // of an interval (Every); nil for others
+	job job  // how such runs are repeated
 
 	// seeds are the fences that new rows were to begin with although DynamoDB's time was not
 	// known.
@@ -60,6 +62,7 @@ type acquisition struct {
 }
 
 func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) (*acquisition, error) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	a := &acquisition{client: c, target: target, nonce: c.newNonce(), length: c.config.Lease, maxHold: c.config.MaxHold, values: context.WithoutCancel(ctx)}
 	for _, opt := range opts {
 		if opt == nil {
@@ -68,6 +71,9 @@ func (c *Client) acquisition(ctx context.Context, target Target, opts []Option) 
 		if err := opt(a); err != nil {
 			return nil, err
 		}
+	}
+	if a.run == nil && a.job.option != "" {
+		return nil, fmt.Errorf("%w: %s: an option of Every", ErrInvalid, a.job.option)
 	}
 	var err error
 	a.key, err = c.key(target)
@@ -90,6 +96,7 @@ func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) 
 
 // acquire runs one acquisition, in the way of how, and takes back what it may have left.
 func (c *Client) acquire(ctx context.Context, target Target, opts []Option, how func(*acquisition, context.Context) (*Lease, error)) (lease *Lease, err error) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	began := c.clock.Now()
 	defer func() { c.instruments.asked(ctx, c.clock.ago(began), err) }()
 	a, err := c.acquisition(ctx, target, opts)
@@ -237,15 +244,15 @@ func (a *acquisition) tryNonce(ctx context.Context, e *ended) (*Lease, error) {
 		case failed.Item == nil && !a.blind:
 			a.blind = true // the refusal has told the time, or nothing does
 			return errAgain
-		case isString(failed.Item[attrNonce], a.nonce):
-			if s != nil && !isString(failed.Item[attrSession], s.id) {
+		case isString(c.of(failed.Item, attrNonce), a.nonce):
+			if s != nil && !isString(c.of(failed.Item, attrSession), s.id) {
 				// It was applied under a session that has ended since.
 				c.reclaim(attempt, a.key, a.nonce, a.length)
 				return errFreed
 			}
 			// An earlier attempt was applied and its answer lost, or it was delivered once more
 			// after it was refused: this is our own lock.
-			began := a.written(failed.Item)
+			began := a.written(c.of(failed.Item, attrAcquired))
 			lease, refused = a.granted(ctx, failed.Item, began, s)
 			if errors.Is(refused, ErrLost) && began.mono.Before(first) {
 				refused = errFreed // what an earlier try has got too late is no reason to give this one up
@@ -351,7 +358,7 @@ func (a *acquisition) granted(ctx context.Context, item table.Item, by doubt, s 
 
 // named is granted without what may take requests: settle is next.
 func (a *acquisition) named(item table.Item, by doubt, s *session) *Lease {
-	l := a.lease(0, by.instant, s).with(dataOf(item))
+	l := a.lease(0, by.instant, s).with(payloadOf(a.client.of(item, attrData)))
 	l.deletion, l.handed = a.client.deletionOf(item, l.written), by.handed
 	return l
 }
@@ -360,7 +367,7 @@ func (a *acquisition) named(item table.Item, by doubt, s *session) *Lease {
 //
 // Cost: one conditional write where the fence was wrong, and one for Lease.complete.
 func (a *acquisition) settle(ctx context.Context, l *Lease, item table.Item) (err error) {
-	if l.fence, err = fenceOf(item); err == nil && len(a.seeds) > 0 {
+	if l.fence, err = a.client.fenceOf(item); err == nil && len(a.seeds) > 0 {
 		l.fence, err = a.verify(ctx, l.fence)
 	}
 	if err == nil && l.session == nil {
@@ -383,7 +390,7 @@ func (l *Lease) beginFor(ctx context.Context) error {
 // path tells a takeover from a lock that was free: a holder that has released is named by
 // the row, and one that somebody else has followed is more than one fence behind.
 func (a *acquisition) path(item table.Item, fence int64) path {
-	if e := a.from; e != nil && fence == e.fence+1 && !isString(item[attrReleasedNonce], e.nonce) {
+	if e := a.from; e != nil && fence == e.fence+1 && !isString(a.client.of(item, attrReleasedNonce), e.nonce) {
 		return pathTakenOver
 	}
 	return pathFree
@@ -406,7 +413,7 @@ func (a *acquisition) verify(ctx context.Context, fence int64) (int64, error) {
 	err := c.attempts(ctx, attemptTimeout(a.length), func(ctx context.Context, _ instant) error {
 		err := c.table.Write(ctx, c.rows.refence(a.key, a.nonce, fence, right))
 		var failed *table.ConditionError
-		if errors.As(err, &failed) && isString(failed.Item[attrNonce], a.nonce) {
+		if errors.As(err, &failed) && isString(c.of(failed.Item, attrNonce), a.nonce) {
 			return nil // applied by an attempt whose answer was lost
 		}
 		return err

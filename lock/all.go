@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -54,6 +55,7 @@ type (
 )
 
 func (c *Client) acquireAll(ctx context.Context, targets []Target, opts []Option, one howOne, all howAll) (b *Bundle, err error) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	began := c.clock.Now()
 	g, err := c.gathering(ctx, targets, opts)
 	if err == nil && len(targets) == 1 { // takes its place in the line, and costs less
@@ -400,7 +402,7 @@ func (g *gathering) refused(failed []*table.ConditionError, s *session) (own boo
 	for _, f := range failed {
 		a := g.list[f.Index]
 		switch {
-		case isString(f.Item[attrNonce], a.nonce):
+		case isString(g.client.of(f.Item, attrNonce), a.nonce):
 			own = true
 			continue
 		case f.Item == nil && !a.blind:
@@ -445,11 +447,11 @@ func (g *gathering) granted(ctx context.Context, s *session) (b *Bundle, err err
 		return nil, err
 	}
 	for i, a := range g.list {
-		if !isString(items[i][attrNonce], a.nonce) || s != nil && !isString(items[i][attrSession], s.id) {
+		if !isString(c.of(items[i], attrNonce), a.nonce) || s != nil && !isString(c.of(items[i], attrSession), s.id) {
 			return nil, errScattered
 		}
 	}
-	began := g.written(items[0])
+	began := g.written(c.of(items[0], attrAcquired))
 	leases := make([]*Lease, 0, len(g.list))
 	defer func() {
 		if b != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/errs"
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -25,6 +27,7 @@ func attemptTimeout(lease time.Duration) time.Duration { return min(lease/3, max
 // attempts calls f until it succeeds, fails for good, or ctx or the table's retry policy
 // ends. Each call has a timeout of its own and learns when it began.
 func (c *Client) attempts(ctx context.Context, timeout time.Duration, f func(ctx context.Context, start instant) error) error {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if ctx.Err() != nil {
 		return causeOf(ctx)
 	}
@@ -103,26 +106,22 @@ func causeOf(ctx context.Context) error {
 
 // joinCause adds to the error of a request why its context ended, if it did.
 func joinCause(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx)) {
+	switch cause := context.Cause(ctx); {
+	case ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, cause):
 		return err
+	case errors.Is(cause, err): // which says nothing more
+		return causeOf(ctx)
 	}
 	return fmt.Errorf("%w; last attempt: %w", causeOf(ctx), err)
 }
 
 // join is both errors in one line.
-func join(first, second error) error {
-	switch {
-	case first == nil:
-		return second
-	case second == nil:
-		return first
-	}
-	return fmt.Errorf("%w; %w", first, second)
-}
+func join(first, second error) error { return errs.Join(first, second) }
 
 // detach returns ctx, or a context with a bound of its own where ctx has ended already:
 // giving a lock back must not depend on it.
 func (c clock) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if ctx.Err() == nil {
 		return context.WithCancel(ctx)
 	}
@@ -131,5 +130,6 @@ func (c clock) detach(ctx context.Context) (context.Context, context.CancelFunc)
 
 // detached returns a context that does not end with ctx, but after a bound of its own.
 func (c clock) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	return c.WithTimeout(context.WithoutCancel(ctx), detachedTimeout)
 }

@@ -22,6 +22,8 @@ import (
 // Client acquires locks in one table. It is safe for concurrent use; a process needs one
 // per table. Close it.
 type Client struct {
+	names
+
 	table      *table.Table
 	scheme     keys.Scheme
 	config     Config
@@ -78,25 +80,29 @@ func New(t *table.Table, config Config) (*Client, error) {
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("%w: Config.RowKey: %w", ErrInvalid, err))
 	}
-	if err := checkIndexes(t.Schema()); err != nil {
+	n := names(config.AttributePrefix)
+	if err := n.check(t.Schema()); err != nil {
+		return nil, wrap("new", err)
+	}
+	if err := config.agree(t, false); err != nil {
 		return nil, wrap("new", err)
 	}
 	records, err := entity.Define(t, entity.Spec[Record]{
-		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true,
+		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true, AttributePrefix: config.AttributePrefix,
 	})
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err))
 	}
-	index, err := newSparse(t.Schema(), config.Index)
+	index, err := newSparse(t.Schema(), n, config.Index)
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("Config.Index: %w", err))
 	}
-	rows, err := newRows(shape{scheme, index})
+	rows, err := newRows(shape{scheme, n, index})
 	if err != nil {
 		return nil, wrap("new", err)
 	}
 	c := &Client{
-		table: t, scheme: scheme, config: config, clock: clock{Machine: t.Machine(), table: t}, records: records, standalone: standalone, rowKey: rowKey,
+		names: n, table: t, scheme: scheme, config: config, clock: clock{Machine: t.Machine(), table: t}, records: records, standalone: standalone, rowKey: rowKey,
 		rows: rows, instruments: i, leases: map[*Lease]struct{}{}, alive: map[string]sighting{},
 	}
 	if _, err := template(scheme.PKTemplate, config.SessionKey, "id"); err != nil {
@@ -104,16 +110,49 @@ func New(t *table.Table, config Config) (*Client, error) {
 	}
 	c.room = newRoom(c)
 	c.sessions, err = entity.Define(t, entity.Spec[sessionRow]{
-		Type: sessionType, PK: config.SessionKey, SK: config.SessionKey, TTL: "DeleteAfter",
+		Type: sessionType, PK: config.SessionKey, SK: config.SessionKey, TTL: "DeleteAfter", AttributePrefix: config.AttributePrefix,
 	})
 	if err != nil {
 		return nil, wrap("new", fmt.Errorf("Config.SessionKey, or attributes of session rows: %w", err))
+	}
+	if err := config.agree(t, true); err != nil {
+		return nil, wrap("new", err)
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	if err := c.measure(i, &m); err != nil {
 		return nil, wrap("new", fmt.Errorf("Config.MeterProvider: %w", err))
 	}
 	return c, nil
+}
+
+// agreed is what all clients of a table have to have in common: they do not find each other's rows
+// otherwise.
+type agreed struct{ rowKey, sessionKey, attributePrefix string }
+
+// agree refuses what clients of the same Table have otherwise, and has the table know this one
+// if register says so.
+func (c *Config) agree(t *table.Table, register bool) error {
+	mine := agreed{c.RowKey, c.SessionKey, c.AttributePrefix}
+	var value any
+	if register {
+		value = mine
+	}
+	return t.Register("lock.Config", value, func(_ string, other any) error {
+		theirs, ok := other.(agreed)
+		if !ok {
+			return nil
+		}
+		for _, x := range []struct{ field, mine, theirs string }{
+			{"RowKey", mine.rowKey, theirs.rowKey},
+			{"SessionKey", mine.sessionKey, theirs.sessionKey},
+			{"AttributePrefix", mine.attributePrefix, theirs.attributePrefix},
+		} {
+			if x.mine != x.theirs {
+				return fmt.Errorf("%w: Config.%s: %q, and another client of this table has %q: all have to have the same", ErrInvalid, x.field, x.mine, x.theirs)
+			}
+		}
+		return nil
+	})
 }
 
 // template compiles a template whose one field is what keeps locks apart.
@@ -425,7 +464,7 @@ func (c *Client) home(ctx context.Context) error {
 	replicated, err := c.table.Replicated(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("does the table have replicas in other regions? (Config.HomeRegion answers that): %w", err)
+		return fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
 	case replicated:
 		return ErrMultiRegion
 	}

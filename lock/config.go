@@ -29,6 +29,8 @@ const (
 	MaxName   = 512 // bytes
 	MaxReason = 256 // bytes, of ForceRelease
 
+	maxPrefix = 64 // bytes, of attribute names
+
 	maxIndexName = 255 // bytes (Developer Guide, "Naming rules")
 
 	// MaxData bounds a payload, in bytes as DynamoDB counts the size of values
@@ -100,6 +102,14 @@ type Config struct {
 	// SessionKey is the template of both keys of session rows; it has the one field id.
 	// Defaults to "SESSION#{id}" (with the scheme's prefix and delimiter).
 	SessionKey string
+
+	// AttributePrefix begins the names of all attributes of lock and session rows that the table's
+	// scheme does not name, for a table in which one of them is something else: with "lock_" the
+	// payload is in lock_data, and no index over an attribute called data has the locks among its
+	// rows. Every client that locks in the table has to have the same: one that has another refuses
+	// the others' rows (ErrMalformed). Package migrations begins attributes of its records with it,
+	// too. At most 64 bytes of UTF-8. Defaults to "".
+	AttributePrefix string
 
 	// Index is the name of a global index of the table's Schema in which every held lock
 	// stands, and no other, for List of Index: its keys are strings, and it holds all

@@ -21,17 +21,19 @@ func TestConfigIsValidated(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)
 	for field, configs := range map[string][]lock.Config{
-		"Lease":         {{Lease: -time.Second}, {Lease: time.Second - 1}, {Lease: time.Microsecond}, {Lease: time.Hour + time.Millisecond}},
-		"Owner":         {{Owner: strings.Repeat("x", 257)}, {Owner: "\xff"}},
-		"Retention":     {{Retention: -1}, {Retention: time.Hour - 1}, {Retention: 1<<63 - 1}},
-		"Skew":          {{Skew: -1}, {Skew: time.Second - 1}, {Skew: time.Hour + 1}},
-		"Expiry":        {{Expiry: -1}, {Expiry: 2}},
-		"Handoffs":      {{Handoffs: 1001}},
-		"Index":         {{Index: "nope"}},
-		"SessionKey":    {{SessionKey: "SESSION"}, {SessionKey: "{owner}"}, {SessionKey: "{id}#{more}"}, {SessionKey: "{"}},
-		"Margin":        {{Margin: -1}, {Margin: 10*time.Second + 1}, {Lease: time.Second, Margin: 600 * time.Millisecond}},
-		"StandaloneKey": {{StandaloneKey: "LOCK"}, {StandaloneKey: "{other}"}, {StandaloneKey: "{name}#{more}"}, {StandaloneKey: "{"}},
-		"RowKey":        {{RowKey: "LOCK"}, {RowKey: "{name}"}, {RowKey: "{of}#{more}"}, {RowKey: "{"}, {RowKey: "{fence}"}},
+		"Lease":     {{Lease: -time.Second}, {Lease: time.Second - 1}, {Lease: time.Microsecond}, {Lease: time.Hour + time.Millisecond}},
+		"Owner":     {{Owner: strings.Repeat("x", 257)}, {Owner: "\xff"}},
+		"Retention": {{Retention: -1}, {Retention: time.Hour - 1}, {Retention: 1<<63 - 1}},
+		"Skew":      {{Skew: -1}, {Skew: time.Second - 1}, {Skew: time.Hour + 1}},
+		"Expiry":    {{Expiry: -1}, {Expiry: 2}},
+		"Handoffs":  {{Handoffs: 1001}},
+		"Index":     {{Index: "nope"}},
+
+		"AttributePrefix": {{AttributePrefix: strings.Repeat("x", 65)}, {AttributePrefix: "\xff"}},
+		"SessionKey":      {{SessionKey: "SESSION"}, {SessionKey: "{owner}"}, {SessionKey: "{id}#{more}"}, {SessionKey: "{"}},
+		"Margin":          {{Margin: -1}, {Margin: 10*time.Second + 1}, {Lease: time.Second, Margin: 600 * time.Millisecond}},
+		"StandaloneKey":   {{StandaloneKey: "LOCK"}, {StandaloneKey: "{other}"}, {StandaloneKey: "{name}#{more}"}, {StandaloneKey: "{"}},
+		"RowKey":          {{RowKey: "LOCK"}, {RowKey: "{name}"}, {RowKey: "{of}#{more}"}, {RowKey: "{"}, {RowKey: "{fence}"}},
 	} {
 		for _, config := range configs {
 			c, err := lock.New(tbl, config)
@@ -60,7 +62,7 @@ func TestConfigIsValidated(t *testing.T) {
 
 // An attribute of the application's naming that a lock row needs for itself.
 func TestCollidingAttributeNamesAreRefused(t *testing.T) {
-	for _, name := range []string{"fence", "nonce", "owner", "session", "lease", "beat", "expires", "acquired", "released", "released_nonce", "data", "edits", "forced", "forced_nonce", "forced_fence"} {
+	for _, name := range []string{"fence", "nonce", "owner", "session", "lease", "beat", "expires", "acquired", "released", "released_nonce", "data", "edits", "forced", "forced_nonce", "forced_fence", "ran", "running", "dead", "ask"} {
 		for field, schema := range map[string]table.Schema{
 			"time to live":  {Keys: keys.Scheme{TTL: name}},
 			"type":          {Keys: keys.Scheme{Type: name}},
@@ -73,8 +75,11 @@ func TestCollidingAttributeNamesAreRefused(t *testing.T) {
 			require.NoError(t, err)
 			_, err = lock.New(tbl, lock.Config{})
 			require.ErrorIs(t, err, lock.ErrInvalid, "%s %s", field, name)
-			require.ErrorContains(t, err, name)
+			require.ErrorContains(t, err, `attribute "`+name+`" of lock and session rows`)
 			require.ErrorContains(t, err, field)
+			require.ErrorContains(t, err, "Config.AttributePrefix", "the way out")
+			_, err = lock.New(tbl, lock.Config{AttributePrefix: "lock_"})
+			require.NoError(t, err, "%s %s", field, name)
 		}
 	}
 }

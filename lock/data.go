@@ -104,15 +104,15 @@ func newData(v any) (Data, error) {
 	if size > MaxData {
 		return Data{}, fmt.Errorf("%w: a payload of %d bytes, want at most %d", ErrInvalid, size, MaxData)
 	}
-	return dataOf(table.Item{attrData: table.CloneValue(av)}), nil
+	return payloadOf(table.CloneValue(av)), nil
 }
 
-// dataOf is the payload of a row. A null is none: the decoder leaves it out.
-func dataOf(item table.Item) Data {
-	if _, null := item[attrData].(*types.AttributeValueMemberNULL); null {
+// payloadOf is the payload that an attribute holds. A null is none: the decoder leaves it out.
+func payloadOf(av types.AttributeValue) Data {
+	if _, null := av.(*types.AttributeValueMemberNULL); null {
 		return Data{}
 	}
-	return Data{item[attrData]}
+	return Data{av}
 }
 
 // leftData is what the row of a lease has as its payload. It is guarded by the lease's mu.
@@ -184,7 +184,7 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 			l.edited(d, true)
 		}
 		return wrap("set data", err)
-	case isString(failed.Item[attrNonce], l.nonce) && isNumber(failed.Item[attrEdits], edit):
+	case isString(l.client.of(failed.Item, attrNonce), l.nonce) && isNumber(l.client.of(failed.Item, attrEdits), edit):
 		l.edited(d, false) // by an earlier attempt, whose answer was lost
 	default:
 		return wrap("set data", l.refusedBy(failed))

@@ -88,10 +88,10 @@ func (c *Client) isDue(d deletion, today time.Time, lease time.Duration, fence i
 //
 // Cost: one conditional write, if it is short.
 func (c *Client) preserve(ctx context.Context, key keys.Key, row table.Item) {
-	if _, held := row[attrNonce]; held || row == nil {
+	if row == nil || c.of(row, attrNonce) != nil {
 		return
 	}
-	fence, err := fenceOf(row)
+	fence, err := c.fenceOf(row)
 	if d := c.deletionOf(row, c.clock.Now()); err != nil || !c.isShort(d, c.calendar(), 0, fence) {
 		return
 	}

@@ -66,7 +66,8 @@
 //     while waiting for others, so there is no deadlock in whatever order they are named.
 //   - Of the runs of one interval (Every) one is recorded at most, and what it commits is
 //     applied together with that, whatever clocks, pauses and crashes do. An interval that
-//     began to be run and was not finished is taken up again until the end of the next one.
+//     began to be run and was not finished is taken up again until the end of the next one; one
+//     whose run has failed is not, unless RetryFailed says so.
 //   - A row that is no lock, or a lock row that is not in order, is never changed.
 //
 // # When a holder is taken for dead
@@ -224,7 +225,8 @@
 //
 //	level  event
 //	info   taken over from a holder that died; asked back
-//	warn   lost (with fence and cause); taken by force, from whoever held it; session lost; the clock is off (once per client)
+//	warn   lost (with fence and cause); taken by force, from whoever held it; session lost; the clock is off (once per client);
+//	       a run of Every has failed, with its error (unless OnFailed is told); Lead or Every campaigns again
 //
 // # Health
 //
@@ -258,11 +260,11 @@
 //
 // # The lock row
 //
-// Names of pk, sk, type and ttl come from the table's scheme. Applications may read these
-// rows, with Client.Records, and add attributes of other names. New refuses a table with an
-// index over one of these attributes. Where that index, say over sk and data, has to stay, give New
-// a table that was opened with a Schema without it: the index then also has the locks that have
-// a payload, which must be of the type of its key.
+// Names of pk, sk, type and ttl come from the table's scheme. All others begin with
+// Config.AttributePrefix, also those of the session row. Applications may read these rows, with
+// Client.Records, and add attributes of other names. New refuses a table with an index over one of
+// these attributes, such as data: a prefix is the way out, the same for all clients of the table. To a
+// client with another prefix these rows are not in order (ErrMalformed).
 //
 //	attribute        type  meaning
 //	pk, sk           S     Config.StandaloneKey or the partition key of the row beside it; Config.RowKey
@@ -280,9 +282,11 @@
 //	released         N     epoch milliseconds; absent while held, unless it was handed over
 //	released_nonce   S     nonce of the last holder that released
 //	ran              N     Every only: epoch milliseconds; start of the last interval whose run has
-//	                       finished
+//	                       finished, or has failed for good
 //	running          N     Every only: epoch milliseconds; start of the interval whose run has begun;
 //	                       absent once it has finished or failed
+//	failed           N     Every only: epoch milliseconds; start of the last interval whose run has
+//	                       failed for good
 //	data             any   payload, encoded like an entity's attribute; absent for none
 //	edits            N     how often the holder has called SetData; absent for never
 //	forced           S     why ForceRelease took the lock, until the next acquisition

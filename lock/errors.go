@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -96,5 +97,17 @@ func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("lock: %s: %w", operation, err)
+	return &failure{operation, err}
 }
+
+// failure is an operation of this package that failed.
+type failure struct {
+	operation string
+	err       error
+}
+
+func (f *failure) Error() string {
+	return fmt.Sprintf("lock: %s: %s", f.operation, errs.Within("lock", f.err))
+}
+
+func (f *failure) Unwrap() error { return f.err }

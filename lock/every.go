@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -20,10 +22,11 @@ const (
 // maxJitter is how much later than an interval an instance looks at most.
 const maxJitter = time.Second
 
-// Every runs f once per interval, across all instances that call it with the same target and
-// interval: 2 s to 366 days in whole milliseconds. Intervals are numbered from 1970 by
+// Every runs f once per interval, across all instances that call it with the same target,
+// interval and At: 2 s to 366 days in whole milliseconds. Intervals are numbered from 1970 by
 // DynamoDB's clock, which local clocks do not come into: one of a day begins at midnight
-// UTC, one of a week on Thursdays. at is the start of the interval that f is to run for.
+// UTC, one of a week on Thursdays, unless At says otherwise. at is the start of the interval that
+// f is to run for, in the location that At names or in UTC.
 //
 // The lock's row remembers the last interval whose run has finished, which the write says
 // that releases the lock: after f has returned nil, or f's own lease.Commit. What f commits
@@ -36,21 +39,24 @@ const maxJitter = time.Second
 // or all were waiting for the run of an earlier one. Where the length of the interval is
 // changed, one that begins no later than the last recorded run counts as run.
 //
+// Where f returns an error while the lock is held, the run has failed. The row records that
+// (Record.LastFailed) unless f has committed: no instance runs that interval again, unless
+// RetryFailed says so. OnFailed is told, and Every goes on with the next interval.
+//
 // A minimum time to hold the lock, which other schedulers need since their clocks differ, is
 // not needed: an interval that was recorded is done, however short its run was.
 //
 // Every returns
-//   - f's error, with the lock released and the interval not recorded, unless f has
-//     committed: while the interval lasts, another instance runs it;
-//   - an error that matches ctx.Err() or ErrClosed, joined with f's, when ctx ends or the
-//     client is closed, after f has returned;
-//   - an error that matches ErrReleased when f has released the lease itself and returned
-//     nil: that leaves open whether the run has finished. Use Commit, or return;
-//   - what Lead returns for.
+//   - an error that matches ctx.Err() or ErrClosed when ctx ends or the client is closed, after f
+//     has returned, joined with the error of f that it met there;
+//   - an error that matches ErrReleased when f has released the lease itself: that leaves open
+//     whether the run has finished. Use Commit, or return;
+//   - what Lead returns for, but for errors of f.
 //
 // f's context ends with ctx and with the lease; a run that stops for that reason has to
 // return an error, or it counts as finished where the lock is still held. Everything else
-// goes on for as long as ctx lasts.
+// goes on for as long as ctx lasts. A panic of f, or of a function of its options, releases the
+// lock and goes on to the caller.
 //
 // Cost per interval: each instance sends one read of one unit, and another after an answer
 // whose date differs by more than an interval from those before; the one that runs f one write
@@ -61,20 +67,21 @@ func (c *Client) Every(
 	ctx context.Context, target Target, interval time.Duration,
 	f func(ctx context.Context, lease *Lease, at time.Time) error, opts ...Option,
 ) error {
-	switch {
-	case f == nil:
+	if f == nil {
 		return wrap("every", fmt.Errorf("%w: nil function", ErrInvalid))
-	case interval < MinInterval || interval > MaxInterval:
-		return wrap("every", fmt.Errorf("%w: interval %v: want %v to %v", ErrInvalid, interval, MinInterval, MaxInterval))
 	}
-	a, err := c.acquisition(ctx, target, opts) // to check what it is made of
+	a, err := c.acquisition(ctx, target, slices.Concat(opts, []Option{ofRun(&run{})})) // to check what it is made of
 	if err != nil {
+		return wrap("every", err)
+	}
+	s := &schedule{key: a.key, interval: interval.Truncate(time.Millisecond), job: a.job, f: f}
+	if err := s.intervals.check(s.interval, a.job.offset, a.job.location); err != nil {
 		return wrap("every", err)
 	}
 	if c.closing.Err() != nil {
 		return wrap("every", ErrClosed)
 	}
-	s := &schedule{campaign: c.campaign(ctx), key: a.key, interval: interval.Truncate(time.Millisecond), f: f}
+	s.campaign = c.campaign(ctx)
 	defer s.stop()
 	for {
 		at, err := s.next()
@@ -93,13 +100,24 @@ func (c *Client) Every(
 	}
 }
 
+// ofRun has an acquisition take the lock for a run.
+func ofRun(r *run) Option {
+	return func(a *acquisition) error {
+		a.run = r
+		return nil
+	}
+}
+
 // schedule is one call of Every.
 type schedule struct {
 	*campaign
-	key      keys.Key
-	interval time.Duration
-	f        func(ctx context.Context, lease *Lease, at time.Time) error
-	done     time.Time // start of the last interval that is known to be recorded
+	key       keys.Key
+	interval  time.Duration
+	intervals intervals
+	job       job
+	f         func(ctx context.Context, lease *Lease, at time.Time) error
+	done      time.Time // start of the last interval that is known to be recorded
+	failures  failures
 }
 
 // errNoTime says that intervals cannot be told.
@@ -108,24 +126,23 @@ var errNoTime = errors.New("DynamoDB's answers do not tell its time")
 // next waits until there is an interval to run, and returns its start.
 //
 // Cost: one read unit per interval, if it is done already.
-func (s *schedule) next() (time.Time, error) {
+func (s *schedule) next() (int64, error) {
 	for {
 		if err := s.sleep(); err != nil {
-			return time.Time{}, err
+			return 0, err
 		}
 		row, now, err := s.look()
 		if err != nil {
-			return time.Time{}, err
+			return 0, err
 		}
-		length := s.interval.Milliseconds()
-		at := now.UnixMilli() / length * length
+		at := s.intervals.at(now.UnixMilli())
 		switch {
-		case unfinished(&row, at, length):
-			return time.UnixMilli(row.Running).UTC(), nil
-		case begunSince(&row, at, at+length): // somebody's answers are ahead of these
-			return time.UnixMilli(row.Running).UTC(), nil
+		case unfinished(&row, at, s.intervals.before(at)):
+			return row.Running, nil
+		case begunSince(&row, at, s.intervals.next(at)): // somebody's answers are ahead of these
+			return row.Running, nil
 		case row.Ran < at:
-			return time.UnixMilli(at).UTC(), nil
+			return at, nil
 		}
 		s.done = time.UnixMilli(at)
 	}
@@ -180,7 +197,7 @@ func (s *schedule) sleep() error {
 		return nil
 	}
 	clk := s.client.clock
-	begin := s.done.Add(s.interval + s.client.clock.N(min(s.interval/20, maxJitter)))
+	begin := time.UnixMilli(s.intervals.next(s.done.UnixMilli())).Add(s.client.clock.N(min(s.interval/20, maxJitter)))
 	for {
 		now, ok := clk.server()
 		left := begin.Sub(now)
@@ -199,29 +216,30 @@ func (s *schedule) sleep() error {
 
 // turn acquires the lock for an interval and runs f. over says that Every ends with err.
 // Otherwise it goes on: at once where err is nil or errSettled.
-func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts []Option) (over bool, err error) {
-	r := &run{at: at.UnixMilli(), interval: s.interval.Milliseconds(), clock: s.client.clock}
-	with := slices.Concat(opts, []Option{func(a *acquisition) error {
-		a.run = r
-		return nil
-	}})
-	l, err := s.client.acquire(ctx, target, with, (*acquisition).wait)
+func (s *schedule) turn(ctx context.Context, target Target, at int64, opts []Option) (over bool, err error) {
+	r := &run{at: at, intervals: s.intervals, clock: s.client.clock, names: s.client.names}
+	l, err := s.client.acquire(ctx, target, slices.Concat(opts, []Option{ofRun(r)}), (*acquisition).wait)
 	if err != nil {
 		return false, err
 	}
-	_, err = s.hold(ctx, l, func(ctx context.Context, l *Lease) error { return s.f(ctx, l, at) })
+	_, err = s.hold(ctx, l, func(ctx context.Context, l *Lease) error { return s.f(ctx, l, s.intervals.time(at)) })
 	parting := l.parting.Load() // looked at before what else than f may have caused it
 	cause, ended := l.cause(), s.open.Err() != nil
 	alive := cause == nil || errors.Is(cause, ErrReleased)
 	askedBack := errors.Is(cause, ErrRevoked) && !errors.Is(cause, ErrLost)
+	wait := backoff.Stop // until the run is repeated
 	switch {
-	case parting && !r.commits.Load() && !ended && (alive || askedBack) && err == nil:
+	case parting && !r.commits.Load() && !ended && (alive || askedBack && err == nil):
 		// Should that have failed, it may have been applied all the same.
-		return true, join(fmt.Errorf("%w by f: the run is not recorded", ErrReleased), s.release(ctx, l))
+		byF := fmt.Errorf("%w by f: the run is not recorded", ErrReleased)
+		return true, join(join(byF, err), s.release(ctx, l))
 	case err == nil:
 		r.ending.Store(finished)
 	case !ended && alive:
 		r.ending.Store(failed)
+		if wait = s.failures.next(at, s.job.retries); wait != backoff.Stop {
+			r.ending.Store(repeated)
+		}
 	}
 	released := s.release(ctx, l)
 	switch {
@@ -230,14 +248,28 @@ func (s *schedule) turn(ctx context.Context, target Target, at time.Time, opts [
 			released = nil
 		}
 		return true, join(s.ended(err), released)
-	case err != nil && alive:
-		return true, join(err, released)
-	case err != nil:
+	case err != nil && !alive:
 		return false, cause
-	case released == nil && (l.committed.Load() || cause == nil):
-		s.done = at // or else the row tells
+	case err != nil:
+		s.failed(at, err)
+	}
+	switch {
+	case released != nil:
+	case l.committed.Load() || wait == backoff.Stop && (cause == nil || err != nil):
+		s.done = time.UnixMilli(at) // or else the row tells
+	case wait != backoff.Stop:
+		released = s.client.clock.sleep(s.open, wait) //nolint:contextcheck // waits for as long as Every runs
 	}
 	return false, released
+}
+
+// failed tells of a run that has failed, after which Every goes on.
+func (s *schedule) failed(at int64, err error) {
+	if s.job.onFailed == nil {
+		s.client.config.Logger.Warn("lock: a run of Every has failed", "error", err)
+		return
+	}
+	s.job.onFailed(s.intervals.time(at), err)
 }
 
 // release gives the lock up, repeating it for as long as the lease goes on: on it depends

@@ -224,75 +224,113 @@ func TestPauseOverTheEndOfAnInterval(t *testing.T) {
 	}
 }
 
-func TestEveryReturnsWhatTheJobReturns(t *testing.T) {
-	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
-		target := lock.Name("report")
-		broken := errors.New("broken")
-		run := func(f job) (at time.Time, err error) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			n := 0
-			err = p.client.Every(ctx, target, time.Hour, func(ctx context.Context, l *lock.Lease, start time.Time) error {
-				n, at = n+1, start
-				if f == nil {
-					cancel()
-					return nil
-				}
-				return f(ctx, l, start)
-			})
-			assert.LessOrEqual(p, n, 1)
-			return at, err
+// once runs the job of the hour, on an instance that ends as soon as that has returned.
+func (p *place) once(target lock.Target, f job, opts ...lock.Option) (at time.Time, err error) {
+	p.Helper()
+	ctx, cancel := context.WithCancel(p.Context())
+	defer cancel()
+	n := 0
+	var failed error
+	opts = append(opts, lock.OnFailed(func(start time.Time, err error) {
+		assert.Equal(p, at, start)
+		failed = err
+		cancel()
+	}))
+	err = p.client.Every(ctx, target, time.Hour, func(inside context.Context, l *lock.Lease, start time.Time) error {
+		n, at = n+1, start
+		if f == nil {
+			cancel()
+			return nil
 		}
-		_, err := run(func(context.Context, *lock.Lease, time.Time) error { return broken })
+		return f(inside, l, start)
+	}, opts...)
+	assert.LessOrEqual(p, n, 1)
+	if failed != nil {
+		require.ErrorIs(p, err, context.Canceled)
+		return at, failed
+	}
+	return at, err
+}
+
+func TestTheRowRecordsWhatBecameOfARun(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		broken := errors.New("broken")
+		row := func(target lock.Target) lock.Record {
+			p.Helper()
+			r, err := p.client.Inspect(ctx, target)
+			require.NoError(p, err)
+			assert.False(p, r.Held())
+			return r
+		}
+		target := lock.Name("failing")
+		at, err := p.once(target, func(context.Context, *lock.Lease, time.Time) error { return broken })
 		require.ErrorIs(p, err, broken)
-		r, err := p.client.Inspect(ctx, target)
-		require.NoError(p, err)
-		assert.False(p, r.Held())
-		assert.Zero(p, r.Ran, "the interval stays open")
+		r := row(target)
+		assert.Equal(p, at, r.LastRun(), "it counts as run")
+		assert.Equal(p, at, r.LastFailed(), "and as failed")
 		assert.Zero(p, r.Running)
-		_, err = run(func(ctx context.Context, l *lock.Lease, _ time.Time) error { return l.Release(ctx) })
-		require.ErrorIs(p, err, lock.ErrReleased)
+
+		// To be repeated: nothing is recorded.
+		target = lock.Name("repeated")
+		repeat := lock.RetryFailed(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) })
 		key := keys.NewKey("ROW", "ROW")
-		_, err = run(func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+		_, err = p.once(target, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
 			r, err := p.client.Inspect(ctx, target)
 			assert.NoError(p, err)
 			assert.Equal(p, r.Running, r.Since().Truncate(time.Hour).UnixMilli(), "unless the hour has just ended")
 			return errors.Join(broken, l.Write(ctx, table.Put(p.table.KeyItem(key))))
-		})
+		}, repeat)
 		require.ErrorIs(p, err, broken)
+		r = row(target)
+		assert.Zero(p, r.Ran, "the interval stays open")
+		assert.Zero(p, r.Failed)
+		assert.Zero(p, r.Running)
 
-		at, err := run(nil)
+		at, err = p.once(target, nil, repeat)
 		require.ErrorIs(p, err, context.Canceled)
 		assert.Equal(p, at, at.Truncate(time.Hour))
 		assert.Equal(p, time.UTC, at.Location())
-		r, err = p.client.Inspect(ctx, target)
-		require.NoError(p, err)
-		assert.False(p, r.Held())
+		r = row(target)
 		assert.Equal(p, at, r.LastRun())
+		assert.True(p, r.LastFailed().IsZero())
 		assert.Zero(p, r.Running)
 
-		// Done: another instance only reads, and so does one with other intervals in it.
-		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-		defer cancel()
-		cost := totals(short, func(ctx context.Context) {
-			err = p.open(quiet).Every(ctx, target, time.Hour, func(context.Context, *lock.Lease, time.Time) error {
-				p.Error("ran twice")
-				return nil
+		// Done, or failed: another instance only reads, and so does one with other intervals in it.
+		for _, target := range []lock.Target{target, lock.Name("failing")} {
+			short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+			defer cancel()
+			cost := totals(short, func(ctx context.Context) {
+				err = p.open(quiet).Every(ctx, target, time.Hour, func(context.Context, *lock.Lease, time.Time) error {
+					p.Error("ran twice")
+					return nil
+				})
 			})
-		})
-		require.ErrorIs(p, err, context.DeadlineExceeded)
-		assert.EqualValues(p, 1, cost.Requests)
-		assert.InDelta(p, 1, cost.ReadUnits, 0)
+			require.ErrorIs(p, err, context.DeadlineExceeded)
+			assert.EqualValues(p, 1, cost.Requests)
+			assert.InDelta(p, 1, cost.ReadUnits, 0)
+		}
 
 		// A recorded commit is one even where the job then fails.
-		target = lock.Name("other")
-		at, err = run(func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+		target = lock.Name("committed")
+		at, err = p.once(target, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
 			return errors.Join(l.Commit(ctx, table.Put(p.table.KeyItem(key))), broken)
 		})
 		require.ErrorIs(p, err, broken)
-		r, err = p.client.Inspect(ctx, target)
-		require.NoError(p, err)
+		r = row(target)
 		assert.Equal(p, at, r.LastRun())
+		assert.True(p, r.LastFailed().IsZero())
+
+		// A job that releases the lock itself has not finished, whatever it returns.
+		for _, returns := range []error{nil, broken} {
+			_, err = p.once(lock.Name("released"), func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+				return errors.Join(l.Release(ctx), returns)
+			})
+			require.ErrorIs(p, err, lock.ErrReleased)
+			if returns != nil {
+				require.ErrorIs(p, err, broken)
+			}
+			assert.Zero(p, row(lock.Name("released")).Ran)
+		}
 	})
 }
 
@@ -308,6 +346,8 @@ func TestEveryRefusesBadArguments(t *testing.T) {
 			require.ErrorIs(t, c.Every(ctx, lock.Target{}, time.Hour, f), lock.ErrInvalid)
 			require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, f, nil), lock.ErrInvalid)
 			require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, f, lock.Fixed(0)), lock.ErrInvalid)
+			require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, f, lock.OnFailed(nil)), lock.ErrInvalid)
+			require.ErrorIs(t, c.Every(ctx, lock.Name("x"), time.Hour, f, lock.RetryFailed(nil)), lock.ErrInvalid)
 			require.ErrorIs(t, c.Lead(ctx, lock.Name("x"), nil), lock.ErrInvalid)
 			require.ErrorIs(t, c.Lead(ctx, lock.Target{}, func(context.Context, *lock.Lease) error { return nil }), lock.ErrInvalid)
 		})
@@ -319,7 +359,7 @@ func TestEveryRefusesBadArguments(t *testing.T) {
 }
 
 func TestEveryRefusesARowThatIsNotInOrder(t *testing.T) {
-	for _, name := range []string{"ran", "running"} {
+	for _, name := range []string{"ran", "running", "failed"} {
 		for _, bad := range []types.AttributeValue{&types.AttributeValueMemberS{Value: "1"}, &types.AttributeValueMemberN{Value: "-1"}} {
 			virtual(t, func(ctx context.Context, w *world) {
 				c := w.client(lock.Config{})

@@ -7,6 +7,8 @@ import (
 	"log"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
@@ -278,4 +280,60 @@ func ExampleClient_Every() {
 	// midnight: true
 	// true
 	// false
+}
+
+// A job at half past two in the morning, in Berlin, on every day of the year. Where it fails it
+// counts as failed for that day, and runs again on the next.
+func ExampleAt() {
+	ctx, stop := context.WithCancel(context.Background())
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(context.Background())) }()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	check(err)
+	err = locks.Every(ctx, lock.Name("nightly"), 24*time.Hour,
+		func(_ context.Context, _ *lock.Lease, at time.Time) error {
+			fmt.Println(at.Location())
+			return errors.New("no paper")
+		},
+		lock.At(2*time.Hour+30*time.Minute, berlin),
+		lock.OnFailed(func(_ time.Time, err error) {
+			fmt.Println("failed:", err)
+			stop() // for the example, one run is enough
+		}),
+	)
+	fmt.Println(errors.Is(err, context.Canceled))
+	record, err := locks.Inspect(context.Background(), lock.Name("nightly"))
+	check(err)
+	fmt.Println(record.LastFailed().Equal(record.LastRun()))
+	// Output:
+	// Europe/Berlin
+	// failed: no paper
+	// true
+	// true
+}
+
+// A run that has failed is repeated while its interval lasts: here twice, without a wait between.
+func ExampleRetryFailed() {
+	ctx, stop := context.WithCancel(context.Background())
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(context.Background())) }()
+	runs := 0
+	err = locks.Every(ctx, lock.Name("import"), 24*time.Hour,
+		func(context.Context, *lock.Lease, time.Time) error {
+			if runs++; runs == 3 {
+				stop() // for the example, this is enough
+				return nil
+			}
+			return errors.New("busy")
+		},
+		lock.RetryFailed(func() backoff.BackOff { return backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 2) }),
+		lock.OnFailed(func(_ time.Time, err error) { fmt.Println("failed:", err) }),
+	)
+	fmt.Println(runs, errors.Is(err, context.Canceled))
+	// Output:
+	// failed: busy
+	// failed: busy
+	// 3 true
 }

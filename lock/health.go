@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
 // HealthError says why a Client is not healthy.
@@ -35,6 +37,7 @@ var errOverdue = errors.New("the renewal is overdue")
 //
 // Cost: none.
 func (c *Client) Healthy(ctx context.Context) error {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if ctx.Err() != nil {
 		return wrap("healthy", causeOf(ctx))
 	}

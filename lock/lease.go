@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -174,7 +175,7 @@ func (l *Lease) prolong(ctx context.Context) error {
 func (l *Lease) complete(ctx context.Context, row table.Item) error {
 	c := l.client
 	send := l.prolong
-	switch _, ends := row[attrExpires]; {
+	switch ends := c.of(row, attrExpires) != nil; {
 	case !ends && c.until(c.offset(), c.clock.instant(), l.length) > 0:
 		send = func(ctx context.Context) error {
 			_, err := l.writeBeat(ctx)
@@ -278,7 +279,7 @@ func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error)
 		p.done() // by an earlier attempt, whoever may have acquired since
 	default:
 		// Should the row name the heir all the same, it looks, and finds out what that means.
-		p.keep(isString(failed.Item[attrNonce], p.nonce))
+		p.keep(isString(l.client.of(failed.Item, attrNonce), p.nonce))
 		l.gaveBack()
 	}
 	if !unasked && l.overdue.Load() { // by an attempt whose answer was lost
@@ -300,8 +301,8 @@ func (l *Lease) orphan(alone bool) {
 // whose lease goes on, unless by force. A holder that was found to have lost it has, whatever
 // its clocks say.
 func (l *Lease) goneSince(item table.Item) bool {
-	fence, err := fenceOf(item)
-	forced, ok := numberOf(item[attrForcedFence])
+	fence, err := l.client.fenceOf(item)
+	forced, ok := numberOf(l.client.of(item, attrForcedFence))
 	return l.parted && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
 		l.term.cause() == nil && !errors.Is(l.cause(), ErrLost)
 }
@@ -309,13 +310,13 @@ func (l *Lease) goneSince(item table.Item) bool {
 // isOvertaken says that a row names this lease's nonce under a later fence: its acquisition has
 // come in late once more, after others have held the lock.
 func (l *Lease) isOvertaken(item table.Item) bool {
-	fence, err := fenceOf(item)
-	return isString(item[attrNonce], l.nonce) && err == nil && fence > l.fence
+	fence, err := l.client.fenceOf(item)
+	return isString(l.client.of(item, attrNonce), l.nonce) && err == nil && fence > l.fence
 }
 
 // isNamed says that a row says that this lease holds the lock.
 func (l *Lease) isNamed(item table.Item) bool {
-	return isString(item[attrNonce], l.nonce) && isNumber(item[attrFence], l.fence)
+	return isString(l.client.of(item, attrNonce), l.nonce) && isNumber(l.client.of(item, attrFence), l.fence)
 }
 
 // overtaken books that its row was another acquisition's since; false where a write is under way, which
@@ -380,6 +381,7 @@ func (l *Lease) giveBack(ctx context.Context) error {
 }
 
 func (l *Lease) takeTurn(ctx context.Context) error {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if ctx.Err() != nil { // select would choose either way
 		return causeOf(ctx)
 	}

@@ -132,7 +132,7 @@ type sparse struct {
 // newSparse finds the index of that name; nil for none.
 //
 //nolint:nilnil // no index is the answer
-func newSparse(schema table.Schema, name string) (*sparse, error) {
+func newSparse(schema table.Schema, n names, name string) (*sparse, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -152,7 +152,7 @@ func newSparse(schema table.Schema, name string) (*sparse, error) {
 		}
 	}
 	if x.Include != nil {
-		for _, a := range append([]string{s.Type, s.TTL, attrData}, attributeNames()...) {
+		for _, a := range append([]string{s.Type, s.TTL}, n.all()...) {
 			if !slices.Contains(x.Include, a) {
 				return nil, fmt.Errorf("%w: index %q does not hold the attribute %q of lock rows", ErrInvalid, name, a)
 			}

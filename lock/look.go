@@ -232,7 +232,7 @@ func (r *room) sawSession(id string, item table.Item) {
 	w := r.watch(id)
 	row, err := r.client.sessionOf(item)
 	switch {
-	case isDead(item):
+	case r.client.isDead(item):
 		w.dead, w.missing = true, false
 	case item == nil, err != nil:
 		w.missing = true // whoever declares it dead is told what stands there

@@ -94,11 +94,11 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 		if errors.As(err, &failed) {
 			item, err = failed.Item, c.notForced(target, failed.Item, seen, nonce)
 		}
-		if _, held := item[attrNonce]; err == nil && !held {
-			if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok {
+		if err == nil && c.of(item, attrNonce) == nil {
+			if id, ok := c.of(item, attrSession).(*types.AttributeValueMemberS); ok {
 				session = id.Value
 			}
-			if fence, err = fenceOf(item); err == nil {
+			if fence, err = c.fenceOf(item); err == nil {
 				c.preserve(ctx, key, item)
 			}
 		}
@@ -109,7 +109,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 
 // notForced says why a row was not freed; nil where an earlier attempt of the call did it.
 func (c *Client) notForced(target Target, item table.Item, seen, nonce string) error {
-	if isString(item[attrForcedNonce], nonce) {
+	if isString(c.of(item, attrForcedNonce), nonce) {
 		return nil
 	}
 	if item == nil {

@@ -92,13 +92,13 @@ func (p *parting) reserve() bool {
 // counted then: by an attempt of this hand-over whose answer was lost, by one of an earlier call, or by
 // a request of the heir's own that has found the row free.
 func (p *parting) recognise(item table.Item) bool {
-	if p.heir == nil || !isString(item[attrNonce], p.nonce) || !isNumber(item[attrFence], p.lease.fence+1) {
+	if p.heir == nil || !isString(p.lease.client.of(item, attrNonce), p.nonce) || !isNumber(p.lease.client.of(item, attrFence), p.lease.fence+1) {
 		return false
 	}
-	if p.under != nil && !isString(item[attrSession], p.under.id) {
+	if p.under != nil && !isString(p.lease.client.of(item, attrSession), p.under.id) {
 		return false
 	}
-	by, known := p.heir.acquisition.knows(item)
+	by, known := p.heir.acquisition.knows(p.lease.client.of(item, attrAcquired))
 	if known {
 		p.start, p.handed = by.instant, by.handed
 		p.kept = p.lease.client.deletionOf(item, p.start.mono)

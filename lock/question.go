@@ -91,16 +91,16 @@ func (c *Client) ask(ctx context.Context, id string, list ...question) (*session
 		}
 		texts[i] = q.String()
 	}
-	asked := table.Attr(attrAsk)
+	asked := c.attr(attrAsk)
 	fits := []table.Cond{asked.NotExists(), asked.Size().AtMost(maxQuestions - len(texts))}
 	if len(texts) == 1 {
 		fits = append(fits, asked.Contains(texts[0]))
 	}
 	item, err := c.table.Apply(ctx, table.Update(c.sessionKey(id), asked.Add(stringSet(texts))).If(
-		table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists(), table.Or(fits...),
+		table.Attr(c.scheme.Type).Equal(sessionType), c.attr(attrDead).NotExists(), table.Or(fits...),
 	), table.ReturnNew)
 	var failed *table.ConditionError
-	if errors.As(err, &failed) && c.sessions.Owns(failed.Item) && !isDead(failed.Item) {
+	if errors.As(err, &failed) && c.sessions.Owns(failed.Item) && !c.isDead(failed.Item) {
 		if _, bad := c.sessionOf(failed.Item); bad != nil {
 			return nil, bad
 		}

@@ -30,12 +30,23 @@ const (
 	attrReleasedNonce = "released_nonce"
 	attrRan           = "ran"
 	attrRunning       = "running"
+	attrFailed        = "failed"
 	attrData          = "data"
 	attrEdits         = "edits"
 	attrForced        = "forced"
 	attrForcedNonce   = "forced_nonce"
 	attrForcedFence   = "forced_fence"
 )
+
+// names are those of the attributes of lock and session rows, but for the scheme's: all begin with
+// what is configured as their prefix.
+type names string
+
+// attr is an attribute, for expressions.
+func (n names) attr(name string) table.Operand { return table.Attr(string(n) + name) }
+
+// of is the value of an attribute in a row; nil where it has none.
+func (n names) of(item table.Item, name string) types.AttributeValue { return item[string(n)+name] }
 
 // Record is a lock row as it was read. By the time it is looked at it may have changed.
 type Record struct {
@@ -53,8 +64,9 @@ type Record struct {
 	Released      int64  `dynamo:"released,omitempty"`       // epoch milliseconds
 	ReleasedNonce string `dynamo:"released_nonce,omitempty"` // of the last holder that released
 
-	Ran     int64 `dynamo:"ran,omitempty"`     // of Every: start of the last interval whose run has finished, epoch milliseconds
+	Ran     int64 `dynamo:"ran,omitempty"`     // of Every: start of the last interval whose run has finished, or failed, epoch milliseconds
 	Running int64 `dynamo:"running,omitempty"` // of Every: start of the interval whose run has begun and not finished
+	Failed  int64 `dynamo:"failed,omitempty"`  // of Every: start of the last interval whose run has failed
 
 	Data  Data  `dynamo:"data,omitempty"`  // payload of the current or last holder that set one
 	Edits int64 `dynamo:"edits,omitempty"` // how often the holder has called SetData
@@ -99,40 +111,46 @@ var attributeTypes = [...]struct {
 	{attrReleasedNonce, false},
 	{attrRan, true},
 	{attrRunning, true},
+	{attrFailed, true},
 	{attrEdits, true},
 	{attrForced, false},
 	{attrForcedNonce, false},
 	{attrForcedFence, true},
 }
 
-func attributeNames() []string {
-	names := make([]string, 0, len(attributeTypes))
+// all are the attributes of lock rows.
+func (n names) all() []string {
+	list := []string{string(n) + attrData}
 	for _, a := range attributeTypes {
-		names = append(names, a.name)
+		list = append(list, string(n)+a.name)
 	}
-	return names
+	return list
 }
 
-// checkIndexes refuses a table with an index over what lock rows say of themselves: it would
-// list locks among the application's rows, and DynamoDB would refuse payloads that are none of
-// its keys.
-func checkIndexes(schema table.Schema) error {
+// check refuses names that are something else in a table. An index over what lock rows say of
+// themselves would list locks among the application's rows, and DynamoDB would refuse payloads
+// that are none of its keys.
+func (n names) check(schema table.Schema) error {
+	taken := map[string]string{}
 	for _, x := range schema.Indexes {
-		for _, name := range append(attributeNames(), attrData) {
-			if name == x.PK || name == x.SK {
-				return fmt.Errorf("%w: attribute %q of lock rows is a key of index %q: give the index another key, "+
-					"or open the table for locks a second time, with a Schema without that index", ErrInvalid, name, x.Name)
-			}
+		taken[x.PK], taken[x.SK] = "a key of index "+x.Name, "a key of index "+x.Name
+	}
+	s := schema.Keys
+	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
+	for _, name := range append(n.all(), string(n)+attrDead, string(n)+attrAsk) {
+		if what, ok := taken[name]; ok {
+			return fmt.Errorf("%w: attribute %q of lock and session rows is %s of the table: "+
+				"set Config.AttributePrefix, the same for all clients of the table", ErrInvalid, name, what)
 		}
 	}
 	return nil
 }
 
 // checkTypes refuses attributes of wrong types, which decoding may take for missing.
-func checkTypes(item table.Item) error {
+func (n names) checkTypes(item table.Item) error {
 	for _, a := range attributeTypes {
 		var ok bool
-		switch item[a.name].(type) {
+		switch n.of(item, a.name).(type) {
 		case nil:
 			ok = true
 		case *types.AttributeValueMemberS:
@@ -141,17 +159,17 @@ func checkTypes(item table.Item) error {
 			ok = a.number
 		}
 		if !ok {
-			return malformed("%s has a wrong type", a.name)
+			return malformed("%s has a wrong type", string(n)+a.name)
 		}
 	}
 	return nil
 }
 
 // check refuses what no client of this package has written.
-func (r *Record) check(item table.Item) error {
-	_, named := item[attrNonce]
-	_, beats := item[attrBeat]
-	_, hangs := item[attrSession]
+func (r *Record) check(n names, item table.Item) error {
+	named := n.of(item, attrNonce) != nil
+	beats := n.of(item, attrBeat) != nil
+	hangs := n.of(item, attrSession) != nil
 	switch {
 	case r.Fence < 1 || r.Fence > maxFence:
 		return malformed("%s is missing or out of range", attrFence)
@@ -161,6 +179,8 @@ func (r *Record) check(item table.Item) error {
 		return malformed("%s is negative", attrRan)
 	case r.Running < 0:
 		return malformed("%s is negative", attrRunning)
+	case r.Failed < 0:
+		return malformed("%s is negative", attrFailed)
 	case !r.Held():
 		return nil
 	case r.Lease < 1 || r.Lease > MaxFixed.Milliseconds():
@@ -186,32 +206,39 @@ func (c *Client) recordOf(item table.Item) (Record, error) {
 	if !c.isLock(item) {
 		return Record{}, ErrNotLock
 	}
-	if err := checkTypes(item); err != nil {
+	if err := c.checkTypes(item); err != nil {
 		return Record{}, err
 	}
 	r, err := c.records.Decode(item)
 	if err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return r, r.check(item)
+	return r, r.check(c.names, item)
 }
 
 // fenceOf reads the fence alone, of a row that this client has just written.
-func fenceOf(item table.Item) (int64, error) {
-	if fence, ok := numberOf(item[attrFence]); ok {
+func (n names) fenceOf(item table.Item) (int64, error) {
+	if fence, ok := numberOf(n.of(item, attrFence)); ok {
 		return fence, nil
 	}
 	return 0, malformed("%s is not an integer", attrFence)
 }
 
-// LastRun is the start of the last interval whose run has finished (Every); zero where
-// there is none.
+// LastRun is the start of the last interval whose run has finished, or has failed for good
+// (Every); zero where there is none.
 func (r Record) LastRun() time.Time { return fromMillis(r.Ran) }
+
+// LastFailed is the start of the last interval whose run has failed for good (Every); zero where
+// there is none. Where it equals LastRun the last run has failed.
+func (r Record) LastFailed() time.Time { return fromMillis(r.Failed) }
 
 // heldError says who holds the lock that r is the row of.
 func heldError(t Target, r *Record) *HeldError {
 	return &HeldError{Target: t, Owner: r.Owner, Fence: r.Fence, Since: r.Since(), Until: r.Until(), Nonce: r.Nonce, Data: r.Data}
 }
+
+// AttributePrefix is Config.AttributePrefix, for packages that keep rows of their own beside locks.
+func (c *Client) AttributePrefix() string { return c.config.AttributePrefix }
 
 // Records is the entity of lock rows, to read them together with the rows that they stand
 // beside (entity.Collect) and to decode them from streams. It refuses to write.

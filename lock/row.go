@@ -18,6 +18,8 @@ const maxFence = math.MaxInt64 - 1
 // shape is what rows of this client's locks are made of beside the attributes that all have.
 type shape struct {
 	keys.Scheme
+	names
+
 	index *sparse // nil where held locks are in no index
 }
 
@@ -52,28 +54,28 @@ func newRows(s shape) (*rows, error) {
 	// The one with the most attributes: names that go together there do so in all.
 	const most = recordsEnd | judgesEnd | tookSession | setsData
 	r.acquiring[most].Store(prepare(acquiring(s, most)))
-	named := table.Attr(attrNonce).Equal(table.Param(0))
-	fence := table.Attr(attrFence)
-	r.preserved = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(table.Attr(attrNonce).NotExists(), fence.Equal(table.Param(0))))
+	named := s.attr(attrNonce).Equal(table.Param(0))
+	fence := s.attr(attrFence)
+	r.preserved = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(s.attr(attrNonce).NotExists(), fence.Equal(table.Param(0))))
 	r.prolonged = prepare(table.Update(keys.Key{}, table.Attr(s.TTL).Set(table.Param(1))).If(named, fence.Equal(table.Param(2))))
 	r.refencing = prepare(table.Update(keys.Key{}, fence.Set(table.Param(2))).If(named, fence.Equal(table.Param(1))))
 	for i := range r.renewing {
 		r.renewing[i] = prepare(table.Update(keys.Key{},
-			table.Attr(attrBeat).Set(table.Param(1)),
+			s.attr(attrBeat).Set(table.Param(1)),
 			table.Attr(s.TTL).Set(table.Param(2)),
-			recordedEnd(i == 1, 3),
-		).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))
-		change := table.Attr(attrData).Remove()
+			s.recordedEnd(i == 1, 3),
+		).If(named, fence.Equal(table.Param(4)), s.attr(attrBeat).Less(table.Param(1))))
+		change := s.attr(attrData).Remove()
 		if i == 1 {
-			change = table.Attr(attrData).Set(table.Param(2))
+			change = s.attr(attrData).Set(table.Param(2))
 		}
-		edits := table.Attr(attrEdits)
+		edits := s.attr(attrEdits)
 		r.setting[i] = prepare(table.Update(keys.Key{}, change, edits.Set(table.Param(1))).
 			If(named, fence.Equal(table.Param(3)), table.Or(edits.NotExists(), edits.Less(table.Param(1)))))
 	}
 	releasing := table.Update(keys.Key{}, append(freed(s),
-		table.Attr(attrReleasedNonce).Set(table.Param(0)),
-		table.Attr(attrSession).Remove(),
+		s.attr(attrReleasedNonce).Set(table.Param(0)),
+		s.attr(attrSession).Remove(),
 		// The nonce alone would do, were it always one of this process's own: whoever asks
 		// about one names the row, which may be no lock.
 	)...).If(named, table.Attr(s.Type).Equal(recordType))
@@ -84,10 +86,10 @@ func newRows(s shape) (*rows, error) {
 	r.forcing = prepare(table.Update(keys.Key{}, append(freed(s),
 		// The session stays: it is whom to tell.
 		fence.Set(fence.Plus(1)),
-		table.Attr(attrForced).Set(table.Param(2)),
-		table.Attr(attrForcedNonce).Set(table.Param(3)),
-		table.Attr(attrForcedFence).Set(fence),
-	)...).If(named, whole(s), heldInOrder(), fence.Less(int64(maxFence))))
+		s.attr(attrForced).Set(table.Param(2)),
+		s.attr(attrForcedNonce).Set(table.Param(3)),
+		s.attr(attrForcedFence).Set(fence),
+	)...).If(named, whole(s), heldInOrder(s), fence.Less(int64(maxFence))))
 	r.naming = prepare(table.Check(keys.Key{}, table.And(named, fence.Equal(table.Param(1)))))
 	return r, failed
 }
@@ -111,20 +113,20 @@ func prepared(known *atomic.Pointer[table.Prepared], write func() table.Op) (*ta
 // free keeps the one that it had, unless that is short (Client.preserve).
 func freed(s shape) []table.Change {
 	return s.unlisted([]table.Change{
-		table.Attr(attrReleased).Set(table.Param(1)),
-		table.Attr(attrNonce).Remove(),
-		table.Attr(attrLease).Remove(),
-		table.Attr(attrBeat).Remove(),
-		table.Attr(attrExpires).Remove(),
-		table.Attr(attrEdits).Remove(),
+		s.attr(attrReleased).Set(table.Param(1)),
+		s.attr(attrNonce).Remove(),
+		s.attr(attrLease).Remove(),
+		s.attr(attrBeat).Remove(),
+		s.attr(attrExpires).Remove(),
+		s.attr(attrEdits).Remove(),
 	})
 }
 
-func recordedEnd(known bool, param int) table.Change {
+func (s *shape) recordedEnd(known bool, param int) table.Change {
 	if known {
-		return table.Attr(attrExpires).Set(table.Param(param))
+		return s.attr(attrExpires).Set(table.Param(param))
 	}
-	return table.Attr(attrExpires).Remove()
+	return s.attr(attrExpires).Remove()
 }
 
 // Variants of the acquiring update.
@@ -230,26 +232,26 @@ func holder(s shape, variant int) []table.Change {
 	changes := make([]table.Change, 0, 20)
 	changes = append(changes,
 		table.Attr(s.Type).Set(recordType),
-		table.Attr(attrNonce).Set(paramNonce),
-		table.Attr(attrOwner).Set(paramOwner),
-		table.Attr(attrLease).Set(paramLength),
-		table.Attr(attrAcquired).Set(paramStart),
+		s.attr(attrNonce).Set(paramNonce),
+		s.attr(attrOwner).Set(paramOwner),
+		s.attr(attrLease).Set(paramLength),
+		s.attr(attrAcquired).Set(paramStart),
 		table.Attr(s.TTL).Set(paramTTL),
-		recordedEnd(variant&recordsEnd != 0, paramUntil),
-		table.Attr(attrEdits).Remove(),
-		table.Attr(attrForced).Remove(),
+		s.recordedEnd(variant&recordsEnd != 0, paramUntil),
+		s.attr(attrEdits).Remove(),
+		s.attr(attrForced).Remove(),
 	)
 	switch {
 	case variant&setsData != 0:
-		changes = append(changes, table.Attr(attrData).Set(paramData))
+		changes = append(changes, s.attr(attrData).Set(paramData))
 	case variant&dropsData != 0:
-		changes = append(changes, table.Attr(attrData).Remove())
+		changes = append(changes, s.attr(attrData).Remove())
 	}
 	changes = s.listed(changes, paramListed)
 	if variant&underSession != 0 {
-		return append(changes, table.Attr(attrSession).Set(paramSession), table.Attr(attrBeat).Remove())
+		return append(changes, s.attr(attrSession).Set(paramSession), s.attr(attrBeat).Remove())
 	}
-	return append(changes, table.Attr(attrSession).Remove(), table.Attr(attrBeat).Set(0))
+	return append(changes, s.attr(attrSession).Remove(), s.attr(attrBeat).Set(0))
 }
 
 // handingOver is the update that makes a row that names one holder name the next one. What
@@ -258,10 +260,10 @@ func holder(s shape, variant int) []table.Change {
 func handingOver(s shape, variant int) table.Op {
 	from, fence, next := table.Param(holderParams), table.Param(holderParams+1), table.Param(holderParams+2)
 	return table.Update(keys.Key{}, append(holder(s, variant),
-		table.Attr(attrFence).Set(next),
-		table.Attr(attrReleasedNonce).Set(from),
-		table.Attr(attrReleased).Set(paramStart),
-	)...).If(table.Attr(attrNonce).Equal(from), table.Attr(attrFence).Equal(fence))
+		s.attr(attrFence).Set(next),
+		s.attr(attrReleasedNonce).Set(from),
+		s.attr(attrReleased).Set(paramStart),
+	)...).If(s.attr(attrNonce).Equal(from), s.attr(attrFence).Equal(fence))
 }
 
 // handOver gives a row that names nonce, under the given fence, to the next holder.
@@ -271,12 +273,12 @@ func (r *rows) handOver(key keys.Key, nonce string, fence int64, g *grant) table
 	if err != nil {
 		return table.Invalid(err)
 	}
-	return p.Op(key, append(g.holder(3), nonce, fence, fence+1)...).Explain(explainLoss(nonce))
+	return p.Op(key, append(g.holder(3), nonce, fence, fence+1)...).Explain(r.explainLoss(nonce))
 }
 
 // prolong puts off the deletion of a row that nothing else writes while it is held.
 func (r *rows) prolong(key keys.Key, nonce string, fence, ttl int64) table.Op {
-	return r.prolonged.Op(key, nonce, ttl, fence).Explain(explainLoss(nonce))
+	return r.prolonged.Op(key, nonce, ttl, fence).Explain(r.explainLoss(nonce))
 }
 
 // preserve puts off the deletion of a row that nobody holds.
@@ -284,43 +286,44 @@ func (r *rows) preserve(key keys.Key, fence, ttl int64) table.Op {
 	return r.preserved.Op(key, fence, ttl)
 }
 
-func optional(name, typ string) table.Cond {
-	return table.Or(table.Attr(name).NotExists(), table.Attr(name).IsType(typ))
+func (n names) optional(name, typ string) table.Cond {
+	return table.Or(n.attr(name).NotExists(), n.attr(name).IsType(typ))
 }
 
-func countedFrom0(name string) table.Cond {
-	return table.Or(table.Attr(name).NotExists(), table.Attr(name).AtLeast(0))
+func (n names) countedFrom0(name string) table.Cond {
+	return table.Or(n.attr(name).NotExists(), n.attr(name).AtLeast(0))
 }
 
 // whole holds for a lock row in order, as far as that does not depend on its state.
 func whole(s shape) table.Cond {
 	return table.And(
 		table.Attr(s.Type).Equal(recordType),
-		table.Attr(attrFence).Between(1, int64(maxFence)),
-		optional(attrOwner, "S"),
-		optional(attrReleasedNonce, "S"),
-		optional(attrForced, "S"),
-		optional(attrForcedNonce, "S"),
-		optional(attrForcedFence, "N"),
-		optional(attrAcquired, "N"),
-		optional(attrReleased, "N"),
-		optional(attrEdits, "N"),
-		optional(s.TTL, "N"),
+		s.attr(attrFence).Between(1, int64(maxFence)),
+		s.optional(attrOwner, "S"),
+		s.optional(attrReleasedNonce, "S"),
+		s.optional(attrForced, "S"),
+		s.optional(attrForcedNonce, "S"),
+		s.optional(attrForcedFence, "N"),
+		s.optional(attrAcquired, "N"),
+		s.optional(attrReleased, "N"),
+		s.optional(attrEdits, "N"),
+		names("").optional(s.TTL, "N"),
 		// Also of a free one, where somebody has done the freeing by hand.
-		optional(attrSession, "S"),
-		optional(attrLease, "N"),
-		optional(attrBeat, "N"),
-		optional(attrExpires, "N"),
-		countedFrom0(attrRan),
-		countedFrom0(attrRunning),
+		s.optional(attrSession, "S"),
+		s.optional(attrLease, "N"),
+		s.optional(attrBeat, "N"),
+		s.optional(attrExpires, "N"),
+		s.countedFrom0(attrRan),
+		s.countedFrom0(attrRunning),
+		s.countedFrom0(attrFailed),
 	)
 }
 
 // heldInOrder holds for a row with a holder, be its lease its own or a session's.
-func heldInOrder() table.Cond {
-	beat, expires, session := table.Attr(attrBeat), table.Attr(attrExpires), table.Attr(attrSession)
+func heldInOrder(s shape) table.Cond {
+	beat, expires, session := s.attr(attrBeat), s.attr(attrExpires), s.attr(attrSession)
 	return table.And(
-		table.Attr(attrLease).Between(1, MaxFixed.Milliseconds()),
+		s.attr(attrLease).Between(1, MaxFixed.Milliseconds()),
 		table.Or(beat.AtLeast(0), table.And(beat.NotExists(), session.Greater(""))),
 		table.Or(expires.AtLeast(0), expires.NotExists()),
 		table.Or(session.NotExists(), table.And(session.Greater(""), session.Size().AtMost(maxSessionID))),
@@ -333,32 +336,32 @@ func heldInOrder() table.Cond {
 func acquiring(s shape, variant int) table.Op {
 	// One with a holder whose lease is its own.
 	held := table.And(
-		table.Attr(attrNonce).Greater(""),
-		table.Attr(attrBeat).AtLeast(0),
-		table.Attr(attrLease).Between(1, MaxFixed.Milliseconds()),
-		table.Attr(attrSession).NotExists(),
+		s.attr(attrNonce).Greater(""),
+		s.attr(attrBeat).AtLeast(0),
+		s.attr(attrLease).Between(1, MaxFixed.Milliseconds()),
+		s.attr(attrSession).NotExists(),
 	)
 	// Not the row that this very acquisition has released again, or an attempt that
 	// comes in late would take it.
-	takeable := []table.Cond{table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(paramNonce))}
+	takeable := []table.Cond{table.And(s.attr(attrNonce).NotExists(), s.attr(attrReleasedNonce).NotEqual(paramNonce))}
 	if variant&judgesEnd != 0 {
-		takeable = append(takeable, table.And(held, table.Attr(attrExpires).Between(0, paramBefore)))
+		takeable = append(takeable, table.And(held, s.attr(attrExpires).Between(0, paramBefore)))
 	}
 	if variant&tookForDead != 0 {
-		takeable = append(takeable, table.And(held, table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrBeat).Equal(paramEndedBeat)))
+		takeable = append(takeable, table.And(held, s.attr(attrNonce).Equal(paramEnded), s.attr(attrBeat).Equal(paramEndedBeat)))
 	}
 	if variant&tookSession != 0 {
 		// The session is dead by now, which is terminal.
-		takeable = append(takeable, table.And(table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrSession).Equal(paramEndedSession)))
+		takeable = append(takeable, table.And(s.attr(attrNonce).Equal(paramEnded), s.attr(attrSession).Equal(paramEndedSession)))
 	}
 	cond := table.And(whole(s), table.Or(takeable...))
 	if variant&onlyExisting == 0 {
 		cond = table.Or(table.Attr(s.PK).NotExists(), cond)
 	}
-	fence := table.Attr(attrFence)
+	fence := s.attr(attrFence)
 	return table.Update(keys.Key{}, append(holder(s, variant),
 		fence.Set(fence.OrElse(paramSeed).Plus(1)),
-		table.Attr(attrReleased).Remove(),
+		s.attr(attrReleased).Remove(),
 	)...).If(cond)
 }
 
@@ -385,8 +388,8 @@ func (r *rows) renew(key keys.Key, nonce string, fence, beat, until, ttl int64) 
 		prepared = r.renewing[1]
 	}
 	return prepared.Op(key, nonce, beat, ttl, until, fence).Explain(func(item table.Item) error {
-		if !isString(item[attrNonce], nonce) || !isNumber(item[attrFence], fence) {
-			return explainLoss(nonce)(item)
+		if !isString(r.shape.of(item, attrNonce), nonce) || !isNumber(r.shape.of(item, attrFence), fence) {
+			return r.explainLoss(nonce)(item)
 		}
 		return errOwnBeat
 	})
@@ -394,7 +397,7 @@ func (r *rows) renew(key keys.Key, nonce string, fence, beat, until, ttl int64) 
 
 // part is release by the holder, under the fence that it was granted: like guard.
 func (r *rows) part(key keys.Key, nonce string, fence int64, at time.Time, ttl int64) table.Op {
-	return r.parting.Op(key, nonce, at.UnixMilli(), ttl, fence).Explain(explainLoss(nonce))
+	return r.parting.Op(key, nonce, at.UnixMilli(), ttl, fence).Explain(r.explainLoss(nonce))
 }
 
 // release frees the row if it names nonce, whatever its fence. What the row keeps tells a holder
@@ -404,7 +407,7 @@ func (r *rows) release(key keys.Key, nonce string, at time.Time, ttl int64) tabl
 	if ttl > 0 {
 		p = r.releasing[1]
 	}
-	return p.Op(key, nonce, at.UnixMilli(), ttl).Explain(explainLoss(nonce))
+	return p.Op(key, nonce, at.UnixMilli(), ttl).Explain(r.explainLoss(nonce))
 }
 
 // set replaces the payload, or removes it. Edits only grow under one nonce, so a late
@@ -414,7 +417,7 @@ func (r *rows) set(key keys.Key, nonce string, fence, edit int64, data Data) tab
 	if data.IsZero() {
 		p = r.setting[0]
 	}
-	return p.Op(key, nonce, edit, data.av, fence).Explain(explainLoss(nonce))
+	return p.Op(key, nonce, edit, data.av, fence).Explain(r.explainLoss(nonce))
 }
 
 // force frees a row in the name of somebody who does not hold it. What it leaves tells its
@@ -427,13 +430,13 @@ func (r *rows) force(key keys.Key, seen string, at time.Time, reason, nonce stri
 // it: an acquisition that comes in late once more, after others have held the lock, gets
 // another.
 func (r *rows) guard(key keys.Key, nonce string, fence int64) table.Op {
-	return r.naming.Op(key, nonce, fence).Explain(explainLoss(nonce))
+	return r.naming.Op(key, nonce, fence).Explain(r.explainLoss(nonce))
 }
 
 // explainLoss says what it means that a row does not name nonce.
-func explainLoss(nonce string) func(table.Item) error {
+func (r *rows) explainLoss(nonce string) func(table.Item) error {
 	return func(item table.Item) error {
-		if isString(item[attrReleasedNonce], nonce) {
+		if isString(r.shape.of(item, attrReleasedNonce), nonce) {
 			return ErrReleased
 		}
 		return ErrStolen

@@ -12,10 +12,11 @@ import (
 // run is the run of one interval (Every), under one acquisition. The row decides what runs:
 // it has the start of the last interval that has finished, and of the one that has begun.
 type run struct {
-	at       int64 // start of the interval, epoch milliseconds
-	interval int64 // its length, milliseconds
+	at        int64 // start of the interval, epoch milliseconds
+	intervals intervals
 
 	clock clock // that tells what may have begun
+	names
 
 	ending  atomic.Int32 // what a release says of it
 	commits atomic.Bool  // a commit, which says that it has finished, is under way, or may have been applied
@@ -24,7 +25,8 @@ type run struct {
 const (
 	leftOff  = iota // it was broken off: the interval is for another instance to take up
 	finished        // it is recorded
-	failed          // it has not finished, and another may run it while the interval lasts
+	failed          // so is that it has failed
+	repeated        // it has failed, and is run again while the interval lasts
 )
 
 // errSettled says that an interval is not to be run any more, or another one before it.
@@ -37,7 +39,7 @@ var errRecorded = fmt.Errorf("%w: the row says that the interval has been run", 
 // settled says whether the row shows that r has finished, or that the interval before it, or
 // a later one, has begun and not finished. It can be asked of no run.
 func (r *run) settled(row *Record) bool {
-	return r != nil && (row.Ran >= r.at || unfinished(row, r.at, r.interval) || begunSince(row, r.at, r.latest()))
+	return r != nil && (row.Ran >= r.at || unfinished(row, r.at, r.intervals.before(r.at)) || begunSince(row, r.at, r.latest()))
 }
 
 // told is for how long the row has to tell of the run, from now: until the end of the next
@@ -46,13 +48,13 @@ func (r *run) told() time.Duration {
 	if r == nil {
 		return 0
 	}
-	return 2 * time.Duration(r.interval) * time.Millisecond
+	return 2 * r.intervals.longest()
 }
 
 // latest is the start of the next interval, the last one that others may know to have begun.
 func (r *run) latest() int64 {
 	now, _ := r.clock.server()
-	return now.UnixMilli()/r.interval*r.interval + r.interval
+	return r.intervals.next(now.UnixMilli())
 }
 
 // begunSince says whether the run of a later interval than the one at at has begun and not
@@ -65,32 +67,36 @@ func begunSince(row *Record, at, latest int64) bool {
 // unfinished says whether the run of the interval before the one at at was broken off. One
 // that lies further back is left at that: a job that brings its process down must not be
 // run for ever in the place of all others.
-func unfinished(row *Record, at, interval int64) bool {
-	return row.Running > row.Ran && row.Running < at && row.Running >= at-interval
+func unfinished(row *Record, at, before int64) bool {
+	return row.Running > row.Ran && row.Running < at && row.Running >= before
 }
 
 // begin adds to an acquiring update that it takes the lock for this run, if the row has not
 // settled that meanwhile.
 func (r *run) begin(op table.Op) table.Op {
-	ran, running := table.Attr(attrRan), table.Attr(attrRunning)
+	ran, running := r.attr(attrRan), r.attr(attrRunning)
 	return op.Changing(running.Set(r.at)).If(
 		table.Or(ran.NotExists(), ran.Less(r.at)),
-		table.Or(running.NotExists(), running.Equal(r.at), running.Greater(max(r.at, r.latest())), running.Less(r.at-r.interval), running.AtMost(ran)))
+		table.Or(running.NotExists(), running.Equal(r.at), running.Greater(max(r.at, r.latest())), running.Less(r.intervals.before(r.at)), running.AtMost(ran)))
 }
 
 // end adds to a release what becomes of the run.
 func (r *run) end(op table.Op, nonce string, commits bool) table.Op {
-	ran, running := table.Attr(attrRan), table.Attr(attrRunning)
-	switch ending := r.ending.Load(); {
-	case commits || ending == finished:
+	ran, running := r.attr(attrRan), r.attr(attrRunning)
+	ending := r.ending.Load()
+	if ending == failed && !commits {
+		op = op.Changing(r.attr(attrFailed).Set(r.at))
+	}
+	switch {
+	case commits || ending == finished || ending == failed:
 		return op.Changing(ran.Set(r.at), running.Remove()).If(table.Or(ran.NotExists(), ran.Less(r.at))).
 			Explain(func(item table.Item) error {
-				if isString(item[attrNonce], nonce) {
+				if isString(r.of(item, attrNonce), nonce) {
 					return errRecorded
 				}
 				return nil
 			})
-	case ending == failed:
+	case ending == repeated:
 		return op.Changing(running.Remove())
 	}
 	return op

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -50,8 +51,8 @@ func (c *Client) sessionOf(item table.Item) (sessionRow, error) {
 	row, err := c.sessions.Decode(item)
 	switch {
 	case err != nil:
-		return row, errors.Join(ErrMalformed, err)
-	case !isString(item[c.scheme.Type], sessionType), item[attrBeat] == nil, item[attrDead] != nil && !isDead(item):
+		return row, errs.Kind(ErrMalformed, err)
+	case !isString(item[c.scheme.Type], sessionType), c.of(item, attrBeat) == nil, c.of(item, attrDead) != nil && !c.isDead(item):
 		return row, ErrMalformed // no condition would ever be met
 	}
 	return row, row.check()
@@ -59,8 +60,8 @@ func (c *Client) sessionOf(item table.Item) (sessionRow, error) {
 
 // isDead says whether a session's row says that it was declared dead, whenever that was: conditions go
 // by its being there.
-func isDead(item table.Item) bool {
-	_, ok := item[attrDead].(*types.AttributeValueMemberN)
+func (c *Client) isDead(item table.Item) bool {
+	_, ok := c.of(item, attrDead).(*types.AttributeValueMemberN)
 	return ok
 }
 
@@ -107,8 +108,8 @@ func (c *Client) openSession(ctx context.Context) (*session, error) {
 		}
 		op := table.Update(s.key, append(s.renewal(start, 0),
 			table.Attr(c.scheme.Type).Set(sessionType),
-			table.Attr(attrOwner).Set(c.config.Owner),
-			table.Attr(attrLease).Set(c.config.Lease.Milliseconds()),
+			c.attr(attrOwner).Set(c.config.Owner),
+			c.attr(attrLease).Set(c.config.Lease.Milliseconds()),
 		)...).If(table.Attr(c.scheme.PK).NotExists())
 		err := c.table.Write(ctx, op)
 		var failed *table.ConditionError
@@ -143,12 +144,12 @@ func (s *session) renewal(start instant, beat int64) []table.Change {
 	c := s.client
 	s.kept = c.putOff(s.kept, c.config.Lease, 0)
 	changes := make([]table.Change, 0, 8)
-	changes = append(changes, table.Attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(s.kept.epoch()))
+	changes = append(changes, c.attr(attrBeat).Set(beat), table.Attr(c.scheme.TTL).Set(s.kept.epoch()))
 	until := c.until(c.offset(), start, c.config.Lease)
 	if s.ends = until > 0; s.ends {
-		return append(changes, table.Attr(attrExpires).Set(until))
+		return append(changes, c.attr(attrExpires).Set(until))
 	}
-	return append(changes, table.Attr(attrExpires).Remove())
+	return append(changes, c.attr(attrExpires).Remove())
 }
 
 // keep renews the row every quarter of the lease until the term ends or the session has
@@ -251,12 +252,12 @@ func (s *session) renewOnce(ctx context.Context, start instant, handled []string
 	beat := s.beat
 	changes := s.renewal(start, beat)
 	if len(handled) > 0 {
-		changes = append(changes, table.Attr(attrAsk).DeleteFrom(stringSet(handled)))
+		changes = append(changes, c.attr(attrAsk).DeleteFrom(stringSet(handled)))
 	}
 	op := table.Update(s.key, changes...).If(
 		table.Attr(c.scheme.Type).Equal(sessionType),
-		table.Attr(attrDead).NotExists(),
-		table.Attr(attrBeat).Less(beat),
+		c.attr(attrDead).NotExists(),
+		c.attr(attrBeat).Less(beat),
 	)
 	item, err := c.table.Apply(ctx, op, table.ReturnNew)
 	var failed *table.ConditionError

@@ -60,6 +60,9 @@ var settings = [...]setting{
 	{"session_key", func(c *Config) any { return &c.SessionKey }, func(c *Config) string {
 		return oneField(c.SessionKey, "id")
 	}},
+	{"attribute_prefix", func(c *Config) any { return &c.AttributePrefix }, func(c *Config) string {
+		return wantUnless(len(c.AttributePrefix) <= maxPrefix && utf8.ValidString(c.AttributePrefix), "want at most %d bytes of UTF-8", maxPrefix)
+	}},
 	{"index", func(c *Config) any { return &c.Index }, func(c *Config) string {
 		return wantUnless(len(c.Index) <= maxIndexName && utf8.ValidString(c.Index), "want the name of an index")
 	}},

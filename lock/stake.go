@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-go/mortise/table"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // stake is what an acquisition may hold without knowing: the requests that it has sent, which
@@ -37,16 +37,16 @@ type doubts []doubt
 
 // of is the one that has written a row, going by when that says that it was acquired; else
 // the first, since a lease may well be taken to have begun too early. There is one at least.
-func (d doubts) of(item table.Item) doubt {
-	if one, ok := d.wrote(item); ok {
+func (d doubts) of(acquired types.AttributeValue) doubt {
+	if one, ok := d.wrote(acquired); ok {
 		return one
 	}
 	return d[0]
 }
 
 // wrote is the one that has written a row, if the row says so.
-func (d doubts) wrote(item table.Item) (one doubt, ok bool) {
-	i := slices.IndexFunc(d, func(one doubt) bool { return isNumber(item[attrAcquired], one.wall.UnixMilli()) })
+func (d doubts) wrote(acquired types.AttributeValue) (one doubt, ok bool) {
+	i := slices.IndexFunc(d, func(one doubt) bool { return isNumber(acquired, one.wall.UnixMilli()) })
 	if i < 0 {
 		return doubt{}, false
 	}
@@ -80,10 +80,12 @@ func (k *stake) doubts() doubts {
 }
 
 // written is the request that has written a row which names this acquisition.
-func (k *stake) written(item table.Item) doubt { return k.requests().of(item) }
+func (k *stake) written(acquired types.AttributeValue) doubt { return k.requests().of(acquired) }
 
 // knows is written, if there is such a request.
-func (k *stake) knows(item table.Item) (doubt, bool) { return k.requests().wrote(item) }
+func (k *stake) knows(acquired types.AttributeValue) (doubt, bool) {
+	return k.requests().wrote(acquired)
+}
 
 // requests are those that may have written a row.
 func (k *stake) requests() doubts {

@@ -94,19 +94,19 @@ func (a *acquisition) takeOver(ctx context.Context, e *ended) (*Lease, error) {
 func (c *Client) declareDead(ctx context.Context, id string, beat int64) (*sessionRow, error) {
 	silent := make([]table.Cond, 0, 2)
 	if beat >= 0 {
-		silent = append(silent, table.Attr(attrBeat).Equal(beat))
+		silent = append(silent, c.attr(attrBeat).Equal(beat))
 	}
 	if deadline := c.deadline(c.offset(), c.clock.wall()); deadline > 0 {
-		silent = append(silent, table.Attr(attrExpires).Between(0, deadline-1))
+		silent = append(silent, c.attr(attrExpires).Between(0, deadline-1))
 	}
 	cond := table.Attr(c.scheme.PK).NotExists()
 	if len(silent) > 0 {
 		cond = table.Or(cond, table.And(
-			table.Attr(c.scheme.Type).Equal(sessionType), table.Attr(attrDead).NotExists(), table.Or(silent...)))
+			table.Attr(c.scheme.Type).Equal(sessionType), c.attr(attrDead).NotExists(), table.Or(silent...)))
 	}
 	op := table.Update(c.sessionKey(id),
 		table.Attr(c.scheme.Type).Set(sessionType),
-		table.Attr(attrDead).Set(c.clock.wall().UnixMilli()),
+		c.attr(attrDead).Set(c.clock.wall().UnixMilli()),
 		table.Attr(c.scheme.TTL).Set(c.deleteAfter(0, 0)),
 	).If(cond)
 	err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error { return c.table.Write(ctx, op) })
@@ -117,7 +117,7 @@ func (c *Client) declareDead(ctx context.Context, id string, beat int64) (*sessi
 	if !c.sessions.Owns(failed.Item) {
 		return nil, ErrNotLock
 	}
-	if isDead(failed.Item) {
+	if c.isDead(failed.Item) {
 		return nil, nil
 	}
 	row, err := c.sessionOf(failed.Item)

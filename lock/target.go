@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -42,7 +43,7 @@ func (c *Client) key(t Target) (keys.Key, error) {
 			return keys.Key{}, fmt.Errorf("%w: empty target", ErrInvalid)
 		}
 		if err := t.beside.Validate(); err != nil {
-			return keys.Key{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return keys.Key{}, errs.Kind(ErrInvalid, err)
 		}
 		return c.rowOf(t.beside.PK, t.beside.SK)
 	}
@@ -51,7 +52,7 @@ func (c *Client) key(t Target) (keys.Key, error) {
 	}
 	pk, err := c.standalone.Format(t.name)
 	if err != nil {
-		return keys.Key{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return keys.Key{}, errs.Kind(ErrInvalid, err)
 	}
 	return c.rowOf(pk, t.name)
 }
@@ -65,7 +66,7 @@ func (c *Client) rowOf(pk, of string) (keys.Key, error) {
 		err = key.Validate()
 	}
 	if err != nil {
-		return keys.Key{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return keys.Key{}, errs.Kind(ErrInvalid, err)
 	}
 	return key, nil
 }

@@ -1,10 +1,15 @@
 package lock
 
-import "context"
+import (
+	"context"
+
+	"github.com/mortise-go/mortise/internal/nilctx"
+)
 
 // until is ctx, ended by any of others as well, with the cause that why gives for it. stop lets go
 // of them, and ends it.
 func until(ctx context.Context, why func(other context.Context) error, others ...context.Context) (ended context.Context, stop func()) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	inner, cancel := context.WithCancelCause(ctx)
 	u := &untilOthers{inner, ctx, cancel, why, others}
 	stops := make([]func() bool, len(others))

@@ -2,11 +2,11 @@ package migrations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -85,9 +85,9 @@ func (b Backfill) withDefaults() Backfill {
 }
 
 func (b *Backfill) check() error {
-	var errs []error
+	var all []error
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: Backfill."+format, append([]any{ErrInvalid}, args...)...))
+		all = append(all, fmt.Errorf("%w: Backfill."+format, append([]any{ErrInvalid}, args...)...))
 	}
 	if b.Transform == nil {
 		bad("Transform: nil")
@@ -109,7 +109,7 @@ func (b *Backfill) check() error {
 			bad("%s %v: want 0, for no limit, or at least %v", name, rate, MinRate)
 		}
 	}
-	return errors.Join(errs...)
+	return errs.Join(all...)
 }
 
 // Backfill transforms the items of the table, in parallel segments. Each write is conditional

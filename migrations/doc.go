@@ -99,6 +99,8 @@
 //	call                           requests                  units
 //	Up, nothing pending; Status,   1 Query, consistent       1 read per 4 KB of records,
 //	Plan, Validate                                           about 15 of them
+//	... Status, per unfinished     1 Query, consistent; 1    1 read per 4 KB of checkpoints,
+//	migration                      DescribeTable in all      about 15 of them
 //	Up, Down, Baseline, Repair     2 Query, and what a lock  ... and 2 writes for the lock
 //	                               costs (see package lock)
 //	waiting for another instance   1 Query every 1 to 5 s,   as above
@@ -120,8 +122,8 @@
 // # Rows
 //
 // All stand in one partition per set, beside the lock. Names of pk, sk and type come from the
-// table's scheme, as do the prefix and the delimiter of keys. Records have no time to live:
-// they are the history.
+// table's scheme, as do the prefix and the delimiter of keys. All others begin with the
+// lock.Config.AttributePrefix of the lock client. Records have no time to live: they are the history.
 //
 //	record           type  meaning
 //	pk               S     MIGRATIONS#, and the set: "main" unless InSet says otherwise

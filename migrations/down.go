@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -74,7 +75,7 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 			}
 		}
 		if len(drift.Drifted) > 0 {
-			return list, joined(m.judge(nil, m.onDrift == Fail, look == beforeLock, &drift))
+			return list, errs.Join(m.judge(nil, m.onDrift == Fail, look == beforeLock, &drift)...)
 		}
 		return list, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -61,6 +62,7 @@ func (f *filling) recall(c checkpoint) {
 
 // fill runs all segments that are not done, and ends them all with the first error.
 func (f *filling) fill(ctx context.Context) error {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	r := f.run
 	parts := r.steps[f.spec.Name]
 	for _, c := range parts {

@@ -3,11 +3,12 @@ package migrations
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mortise-go/mortise/internal/errs"
 )
 
 // Bounds of what a Migration may be called.
@@ -86,10 +87,10 @@ func foreignRune(r rune) bool {
 
 // sorted checks a list and brings it into its order. It names everything that is wrong.
 func sorted(list []Migration) ([]Migration, error) {
-	var errs []error
+	var all []error
 	for i := range list {
 		if err := list[i].check(); err != nil {
-			errs = append(errs, fmt.Errorf("%w: migration %w", ErrInvalid, err))
+			all = append(all, fmt.Errorf("%w: migration %w", ErrInvalid, err))
 		}
 	}
 	list = slices.Clone(list)
@@ -107,9 +108,9 @@ func sorted(list []Migration) ([]Migration, error) {
 		number, rest := splitID(m.ID)
 		id := number + " " + rest
 		if other, ok := seen[id]; ok {
-			errs = append(errs, fmt.Errorf("%w: migration %q: the ID of %q too", ErrInvalid, m.ID, other))
+			all = append(all, fmt.Errorf("%w: migration %q: the ID of %q too", ErrInvalid, m.ID, other))
 		}
 		seen[id] = m.ID
 	}
-	return list, errors.Join(errs...)
+	return list, errs.Join(all...)
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -131,25 +132,25 @@ type Migrator struct {
 // New makes a Migrator for a list of migrations, in any order. It reports all that is wrong
 // with the list at once, and sends nothing. locks is a client of the same table; what it is
 // configured to do with locks that are held for long (lock.Config.MaxHold) ends migrations
-// too.
+// too, and its lock.Config.AttributePrefix is that of the records.
 func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (*Migrator, error) {
 	if t == nil || locks == nil {
 		return nil, wrap("new", fmt.Errorf("%w: nil table or lock client", ErrInvalid))
 	}
 	m := &Migrator{table: t, locks: locks, set: "main", logger: slog.Default(), opts: slices.Clone(opts)}
-	var errs []error
+	var all []error
 	for _, opt := range opts {
 		if opt == nil {
-			errs = append(errs, fmt.Errorf("%w: nil option", ErrInvalid))
+			all = append(all, fmt.Errorf("%w: nil option", ErrInvalid))
 		} else if err := opt(m); err != nil {
-			errs = append(errs, err)
+			all = append(all, err)
 		}
 	}
 	var err error
 	if m.list, err = sorted(list); err != nil {
-		errs = append(errs, err)
+		all = append(all, err)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errs.Join(all...); err != nil {
 		return nil, wrap("new", err)
 	}
 	if at := locks.Records().Table(); at.Name() != t.Name() || at.Scheme() != t.Scheme() {
@@ -160,7 +161,7 @@ func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (
 		m.byID[m.list[i].ID] = &m.list[i]
 	}
 	d := string(rune(t.Scheme().Delimiter))
-	if m.rows, err = newRows(t, "MIGRATIONS"+d+"{set}"); err != nil {
+	if m.rows, err = newRows(t, "MIGRATIONS"+d+"{set}", locks.AttributePrefix()); err != nil {
 		return nil, wrap("new", err)
 	}
 	key := m.rows.records.Key(Record{Set: m.set, ID: "x"})

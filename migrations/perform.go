@@ -133,7 +133,7 @@ func (*concludedError) Error() string { return "it is recorded as finished alrea
 func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) error {
 	records := r.migrator.rows.records
 	op := records.PutOp(record).If(
-		table.Attr("state").Equal(string(Running)), table.Attr("fence").Equal(record.Fence), table.Attr("attempts").Equal(record.Attempts),
+		records.Field("state").Equal(string(Running)), records.Field("fence").Equal(record.Fence), records.Field("attempts").Equal(record.Attempts),
 	).Explain(func(item table.Item) error {
 		if have, err := records.Decode(item); err == nil && have.Fence == record.Fence && have.Attempts == record.Attempts {
 			return &concludedError{have}

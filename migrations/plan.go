@@ -8,37 +8,16 @@ import (
 	"strings"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/errs"
 )
 
 var entityConsistent = entity.Consistent()
-
-// Status is one migration as it stands, known to the program or only to the table.
-type Status struct {
-	ID, Name string
-	State    State
-	Record   *Record // nil when it was never begun
-
-	// Resumable says that Up, or Down where it was being taken back, goes on with a migration
-	// that was cut off or has failed. Where it is false for one of these, Repair has to decide.
-	Resumable bool
-}
 
 // Action is one thing that Up would do.
 type Action struct {
 	ID, Name string
 	State    State  // as it is now
 	Text     string // for people
-}
-
-// Status lists all migrations in their order, and then those that only the table knows.
-//
-// Cost: one consistent query.
-func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
-	s, err := m.read(ctx)
-	if err != nil {
-		return nil, wrap("status", err)
-	}
-	return m.statuses(s), nil
 }
 
 func (m *Migrator) statuses(s *snapshot) []Status {
@@ -159,7 +138,7 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 	var list []Status
 	var drift DriftError
 	var late OrderError
-	var errs []error
+	var found []error
 	last := "" // the last migration that was begun
 	for i := range m.list {
 		if m.begun(s, &m.list[i]) {
@@ -177,7 +156,7 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 			continue
 		case Running, Failed:
 			if (st.Record.Down || !st.Resumable) && (st.State == Failed || look == underLock) {
-				errs = append(errs, &UnfinishedError{*st.Record})
+				found = append(found, &UnfinishedError{*st.Record})
 				continue
 			}
 		}
@@ -194,46 +173,23 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 	}
 	log := look == beforeLock
 	if unknown := m.unknown(s); unknown != nil {
-		errs = m.judge(errs, m.onUnknown == Fail, log, unknown)
+		found = m.judge(found, m.onUnknown == Fail, log, unknown)
 	}
 	if len(drift.Drifted) > 0 {
-		errs = m.judge(errs, m.onDrift == Fail, log, &drift)
+		found = m.judge(found, m.onDrift == Fail, log, &drift)
 	}
 	if len(late.Pending) > 0 {
-		errs = m.judge(errs, m.order == Refuse, log, &late)
+		found = m.judge(found, m.order == Refuse, log, &late)
 	}
-	return list, joined(errs)
+	return list, errs.Join(found...)
 }
 
-func (m *Migrator) judge(errs []error, fail, log bool, err error) []error {
+func (m *Migrator) judge(found []error, fail, log bool, err error) []error {
 	if fail {
-		return append(errs, err)
+		return append(found, err)
 	}
 	if log {
 		m.logger.Warn("migrations: " + err.Error())
 	}
-	return errs
+	return found
 }
-
-// joined is all errors in one line.
-func joined(errs []error) error {
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	}
-	return &several{errs}
-}
-
-type several struct{ errs []error }
-
-func (s *several) Error() string {
-	texts := make([]string, len(s.errs))
-	for i, err := range s.errs {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (s *several) Unwrap() []error { return s.errs }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -26,6 +27,7 @@ type Sample struct {
 //
 // Cost: a consistent scan of the table.
 func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview, error) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	b = b.withDefaults()
 	if err := b.check(); err != nil {
 		return Preview{}, wrap("dry run", err)

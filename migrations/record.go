@@ -125,15 +125,17 @@ type rows struct {
 	checkpoints *entity.Entity[checkpoint]
 }
 
-func newRows(t *table.Table, partition string) (r rows, err error) {
+// newRows defines them, with a prefix of their attributes' names.
+func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
 	d := string(rune(t.Scheme().Delimiter))
 	if r.records, err = entity.Define(t, entity.Spec[Record]{
-		Type: recordType, PK: partition, SK: "MIGRATION" + d + "{id}",
+		Type: recordType, PK: partition, SK: "MIGRATION" + d + "{id}", AttributePrefix: prefix,
 	}); err != nil {
 		return r, err
 	}
 	r.checkpoints, err = entity.Define(t, entity.Spec[checkpoint]{
 		Type: checkpointType, PK: partition, SK: "CHECKPOINT" + d + "{id}" + d + "{step}" + d + "{part:uint6}",
+		AttributePrefix: prefix,
 	})
 	return r, err
 }

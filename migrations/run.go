@@ -51,7 +51,10 @@ func (r *Run) Write(ctx context.Context, ops ...table.Op) error {
 //
 // Cost: one guarded write besides what f does.
 func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context) error) error {
-	if f == nil {
+	switch {
+	case ctx == nil:
+		return fmt.Errorf("step %q: %w: nil context", name, ErrInvalid)
+	case f == nil:
 		return fmt.Errorf("step %q: %w: nil function", name, ErrInvalid)
 	}
 	return r.once(name, func() error {
@@ -125,9 +128,10 @@ func (r *Run) once(name string, f func() error) error {
 // comes late does not take a segment back.
 func (r *Run) checkpointOp(c checkpoint) table.Op {
 	c.Set, c.ID, c.Fence, c.Base, c.At = r.migrator.set, r.migration.ID, r.lease.Fence(), r.record.Base, r.migrator.table.Now().UTC()
-	before := table.Or(table.Attr(r.Table().Scheme().PK).NotExists(), table.Attr("base").NotEqual(c.Base))
+	rows := r.migrator.rows.checkpoints
+	before := table.Or(table.Attr(r.Table().Scheme().PK).NotExists(), rows.Field("base").NotEqual(c.Base))
 	if c.Seq > 1 {
-		before = table.And(table.Attr("base").Equal(c.Base), table.Attr("seq").Equal(c.Seq-1))
+		before = table.And(rows.Field("base").Equal(c.Base), rows.Field("seq").Equal(c.Seq-1))
 	}
-	return r.migrator.rows.checkpoints.PutOp(c).If(before)
+	return rows.PutOp(c).If(before)
 }

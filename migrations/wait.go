@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -19,6 +20,7 @@ const (
 // and then, and waits no longer once nothing is left to do, or something is in the way:
 // whoever holds the lock may have done it all. A nil left waits in any case.
 func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, error), f func(ctx context.Context, lease *lock.Lease) error) error {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	waiting, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	stop := m.watch(waiting, left, end)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -28,7 +29,7 @@ type UnprocessedError struct {
 }
 
 func (e *UnprocessedError) Error() string {
-	return fmt.Sprintf("table: batch: %d of its items were not processed: %v", len(e.Keys)+len(e.Ops), e.Err)
+	return fmt.Sprintf("table: batch: %d of its items were not processed: %s", len(e.Keys)+len(e.Ops), errs.Within("table", e.Err))
 }
 
 // Unwrap returns the cause.
@@ -97,7 +98,7 @@ func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) 
 	at := make(map[keys.Key][]int, len(list))
 	for i, key := range list {
 		if err := key.Validate(); err != nil {
-			return nil, fmt.Errorf("table: batch get: %w: key %d: %w", ErrInvalid, i, err)
+			return nil, fmt.Errorf("table: batch get: key %d: %w", i, errs.Kind(ErrInvalid, err))
 		}
 		if _, ok := at[key]; !ok {
 			unique = append(unique, key)

@@ -83,7 +83,7 @@
 //	ErrUnreachable      no answer came: a write may have been applied, see MayHaveApplied
 //	ErrCredentials      fix the credentials; nothing was sent, or DynamoDB did not accept them
 //	ErrDenied           fix the permissions
-//	ErrNoTable          run Ensure, or fix the name
+//	ErrNoTable          run Ensure without Schema.MustExist, or fix the name
 //	ErrSchema           the live table is another one than the schema describes
 //	ErrInvalid          fix the program
 //

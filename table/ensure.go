@@ -17,7 +17,8 @@ import (
 // Ensure makes the live table what the schema wants: it creates the table, or adds what is
 // missing, and waits until all of it is active. It never drops or replaces anything: where
 // only that would help it returns a *SchemaError and has done nothing. A second run
-// changes nothing. Several instances may run it at once.
+// changes nothing. Several instances may run it at once. Where the schema says MustExist, a
+// missing table is ErrNoTable and is not created.
 //
 // Creating takes seconds, adding an index to a large table hours; ctx bounds it. DynamoDB
 // takes one change of the time to live per hour: one that follows another sooner fails.

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/mortise-go/mortise/internal/errs"
 )
 
 // What an error of this package is about, for errors.Is. The cause, with the SDK's own
@@ -33,7 +35,8 @@ var (
 	ErrNoTable = errors.New("no such table or index")
 	// ErrInvalid says that a request cannot be sent as it is, or that DynamoDB refused it as invalid.
 	ErrInvalid = errors.New("invalid request")
-	// ErrSchema says that the live table is not as the schema wants it; the error is a *SchemaError.
+	// ErrSchema says that the live table is not as the schema wants it: it has other keys, where a
+	// request was refused for that. Of Ensure and Verify the error is a *SchemaError.
 	ErrSchema = errors.New("table differs from its schema")
 )
 
@@ -47,8 +50,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString("table: ")
-	b.WriteString(e.Operation)
+	fmt.Fprintf(&b, "table: %s on %s", e.Operation, e.Table)
 	if e.Kind != nil {
 		b.WriteString(": ")
 		b.WriteString(e.Kind.Error())
@@ -128,11 +130,7 @@ func (e *ConditionError) Unwrap() []error {
 type ConditionErrors []*ConditionError
 
 func (e ConditionErrors) Error() string {
-	texts := make([]string, len(e))
-	for i, c := range e {
-		texts[i] = c.Error()
-	}
-	return strings.Join(texts, "; ")
+	return errs.Join(e.Unwrap()...).Error()
 }
 
 // Unwrap returns the errors of the operations.
@@ -183,10 +181,7 @@ func kindOf(err error) error {
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		if isKeyMismatch(api) {
-			return ErrSchema
-		}
-		return kindOfCode(api.ErrorCode())
+		return kindOfRefusal(api.ErrorCode(), api.ErrorMessage())
 	}
 	var sending *smithyhttp.RequestSendError
 	var cut *smithy.CanceledError // while the answer was awaited
@@ -234,22 +229,28 @@ func unsent(err error) bool {
 		!errors.As(err, &cut) && !errors.As(err, &api)
 }
 
-// isKeyMismatch recognises that the table has other keys than its schema says, for which
-// there is no code: the texts of the service and of DynamoDB Local.
-func isKeyMismatch(api smithy.APIError) bool {
-	if api.ErrorCode() != "ValidationException" {
-		return false
+// kindOfRefusal is the kind of what DynamoDB has refused, for a request or for one action of a
+// transaction. That the table, or an index, has other keys than its schema says has no code: the
+// texts of the service and of DynamoDB Local tell. Key conditions are made from the schema alone.
+func kindOfRefusal(code, message string) error {
+	kind := kindOfCode(code)
+	if !errors.Is(kind, ErrInvalid) {
+		return kind
 	}
 	for _, text := range []string{
 		"The provided key element does not match the schema",
 		"One of the required keys was not given a value",
 		"Missing the key ",
+		"Type mismatch for key",
+		"Query condition missed key schema element",
+		"Query key condition not supported",
+		"Condition parameter type does not match schema type",
 	} {
-		if strings.Contains(api.ErrorMessage(), text) {
-			return true
+		if strings.Contains(message, text) {
+			return ErrSchema
 		}
 	}
-	return false
+	return kind
 }
 
 func kindOfCode(code string) error {
@@ -282,9 +283,9 @@ func kindOfCode(code string) error {
 func kindOfReasons(reasons []types.CancellationReason) error {
 	var found error
 	for _, r := range reasons {
-		switch kind := kindOfCode(deref(r.Code)); {
+		switch kind := kindOfRefusal(deref(r.Code), deref(r.Message)); {
 		case kind == nil:
-		case errors.Is(kind, ErrCondition), errors.Is(kind, ErrInvalid):
+		case errors.Is(kind, ErrCondition), errors.Is(kind, ErrInvalid), errors.Is(kind, ErrSchema):
 			return kind
 		default:
 			found = kind

@@ -119,6 +119,5 @@ func ExampleSchema_Workbench() {
 func ExampleSchema_Validate() {
 	fmt.Println(table.Schema{Name: "app", Indexes: []table.Index{{Name: "x"}}}.Validate())
 	// Output:
-	// invalid request: schema: Indexes[0].Name "x": want 3 to 255 of a-z A-Z 0-9 _ - .
-	// invalid request: schema: Indexes[0].PK: empty
+	// invalid request: schema: Indexes[0].Name "x": want 3 to 255 of a-z A-Z 0-9 _ - .; Indexes[0].PK: empty
 }

@@ -47,6 +47,7 @@ func ExampleOpen() {
 	//   + index gsi1 (GSI1PK:S, GSI1SK:S; all)
 	//   + time to live on attribute expiresAt
 	// table app: nothing to do
+	//   = keys PK:S, SK:S; index gsi1; capacity on demand; time to live on attribute expiresAt
 }
 
 func ExampleTable_Write() {

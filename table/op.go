@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -193,7 +194,7 @@ func (t *Table) action(op *Op, index int) (action, error) {
 		}
 	}
 	if err := op.key.Validate(); err != nil {
-		return a, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return a, errs.Kind(ErrInvalid, err)
 	}
 	a.at = t.KeyItem(op.key)
 	return a, nil

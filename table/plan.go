@@ -57,8 +57,7 @@ func (p Plan) String() string {
 	fmt.Fprintf(&b, "table %s", p.Table)
 	switch {
 	case p.IsEmpty():
-		b.WriteString(": nothing to do\n")
-		return b.String()
+		b.WriteString(": nothing to do")
 	case len(p.Refused) > 0:
 		b.WriteString(": refused, nothing will be done")
 	}
@@ -101,7 +100,8 @@ type live struct {
 }
 
 // Plan compares the live table with the schema and changes nothing. It describes the
-// table and its time to live, and backups and tags only where the schema wants some.
+// table and its time to live, and backups and tags only where the schema wants some. Without a
+// table it plans to create one, unless the schema says MustExist: that is ErrNoTable then.
 func (t *Table) Plan(ctx context.Context) (Plan, error) {
 	l, err := t.describe(ctx)
 	if err != nil {
@@ -110,7 +110,8 @@ func (t *Table) Plan(ctx context.Context) (Plan, error) {
 	return t.compare(l), nil
 }
 
-// Verify returns a *SchemaError that lists every difference, nil where there is none.
+// Verify returns a *SchemaError that lists every difference, nil where there is none. A table that
+// does not exist is such a difference, or ErrNoTable where the schema says MustExist.
 func (t *Table) Verify(ctx context.Context) error {
 	p, err := t.Plan(ctx)
 	if err != nil || p.IsEmpty() {
@@ -124,8 +125,14 @@ func (t *Table) Verify(ctx context.Context) error {
 }
 
 func (t *Table) describe(ctx context.Context) (l live, err error) {
-	if l.table, err = t.describeTable(ctx); err != nil || l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
+	if l.table, err = t.describeTable(ctx); err != nil {
 		return l, err
+	}
+	if l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
+		if t.schema.MustExist {
+			return l, t.missing()
+		}
+		return l, nil
 	}
 	if !t.schema.NoTTL {
 		if l.ttl, err = t.describeTTL(ctx); err != nil {

@@ -90,7 +90,9 @@ func TestEnsureCreatesOnceAndThenChangesNothing(t *testing.T) {
 		p, err = tbl.Plan(t.Context())
 		require.NoError(t, err)
 		assert.True(t, p.IsEmpty())
-		assert.Equal(t, "table "+s.Name+": nothing to do\n", p.String())
+		assert.Equal(t, "table "+s.Name+": nothing to do\n"+
+			"  = keys PK:S, SK:S; index gsi1; index gsi2; index numbers; index inverted; index lsi1; "+
+			"capacity on demand; stream of NEW_AND_OLD_IMAGES; time to live on attribute expiresAt\n", p.String())
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -19,7 +20,7 @@ import (
 // Cost: a read unit per 4 KB when consistent, half of that otherwise.
 func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, error) {
 	if err := key.Validate(); err != nil {
-		return nil, fmt.Errorf("table: get: %w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("table: get: %w", errs.Kind(ErrInvalid, err))
 	}
 	in := &dynamodb.GetItemInput{
 		TableName: &t.schema.Name, Key: t.KeyItem(key), ConsistentRead: &consistent,
@@ -140,7 +141,24 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		page = t.page(dropAt(out.Items, sk.name, drop, q.Descending), out.LastEvaluatedKey, q.Limit, q.Index)
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
+	if err == nil {
+		err = t.keyed("Query", page.Items)
+	}
 	return page, err
+}
+
+// keyed says whether items that were read have the keys that the schema says. Of reads that name no
+// keys, or not all of them, nothing else tells.
+func (t *Table) keyed(operation string, items []Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	for _, name := range []string{t.scheme.PK, t.scheme.SK} {
+		if _, err := keyAttribute(items[0], name); err != nil {
+			return wrap(operation, t.schema.Name, fmt.Errorf("%w: its items have other keys than %s and %s", ErrSchema, t.scheme.PK, t.scheme.SK))
+		}
+	}
+	return nil
 }
 
 // check refuses what DynamoDB would refuse, before anything is sent.
@@ -275,5 +293,8 @@ func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 		page = t.page(out.Items, out.LastEvaluatedKey, s.Limit, s.Index)
 		return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 	})
+	if err == nil {
+		err = t.keyed("Scan", page.Items)
+	}
 	return page, err
 }

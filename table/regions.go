@@ -2,10 +2,11 @@ package table
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
 // Region is the region that the client sends requests to; empty where the client does not
@@ -23,6 +24,7 @@ func (t *Table) Region() string {
 //
 // Cost: one DescribeTable at most.
 func (t *Table) Replicated(ctx context.Context) (bool, error) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	for {
 		t.mu.Lock()
 		if known := t.replicas; known != nil {
@@ -55,9 +57,14 @@ func (t *Table) askReplicated(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, err
 	case description == nil:
-		return false, fmt.Errorf("table: %w", ErrNoTable)
+		return false, t.missing()
 	}
 	return isReplicated(description), nil
+}
+
+// missing says that there is no such table.
+func (t *Table) missing() error {
+	return &Error{Operation: "DescribeTable", Table: t.schema.Name, Kind: ErrNoTable}
 }
 
 // sawReplicas remembers what a description says.
@@ -82,7 +89,7 @@ func (t *Table) EstimateItems(ctx context.Context) (int64, error) {
 	case err != nil:
 		return 0, err
 	case description == nil:
-		return 0, fmt.Errorf("table: %w", ErrNoTable)
+		return 0, t.missing()
 	}
 	return deref(description.ItemCount), nil
 }

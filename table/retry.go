@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
 // Retry is the one policy by which a Table repeats requests. The SDK's own retries are
@@ -130,7 +131,7 @@ type onceKey struct{}
 // to know about every attempt. Of a batch, what DynamoDB leaves undone is sent again for as
 // long as that becomes less.
 func WithoutRetry(ctx context.Context) context.Context {
-	return context.WithValue(ctx, onceKey{}, true)
+	return context.WithValue(nilctx.Checked(ctx, ErrInvalid), onceKey{}, true)
 }
 
 // do runs attempt until it succeeds, fails for good, or the policy or ctx ends. The

@@ -1,13 +1,13 @@
 package table
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -22,6 +22,11 @@ type Schema struct {
 
 	// Indexes of the table.
 	Indexes []Index
+
+	// MustExist is for a table that something else creates, such as the program that filled it:
+	// where there is none, Plan, Verify and Ensure return ErrNoTable, and none is created. What
+	// an existing table lacks is added all the same. Defaults to false: Ensure creates the table.
+	MustExist bool
 
 	// NoTTL leaves time to live as it is. Defaults to false: Ensure enables it on Keys.TTL.
 	NoTTL bool
@@ -126,9 +131,9 @@ func (s Schema) Index(name string) (Index, bool) {
 // Validate says everything that is wrong with the schema, each with the field's name.
 func (s Schema) Validate() error {
 	s = s.withDefaults()
-	var errs []error
+	var all []error
 	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: schema: "+format, append([]any{ErrInvalid}, args...)...))
+		all = append(all, fmt.Errorf("%w: schema: "+format, append([]any{ErrInvalid}, args...)...))
 	}
 	if !validName(s.Name) {
 		bad("Name %q: want 3 to 255 of a-z A-Z 0-9 _ - .", s.Name)
@@ -197,7 +202,7 @@ func (s Schema) Validate() error {
 	if locals > maxLocalIndexes {
 		bad("Indexes: %d are local, at most %d can be", locals, maxLocalIndexes)
 	}
-	return errors.Join(errs...)
+	return errs.Join(all...)
 }
 
 // maxLocalIndexes is DynamoDB's limit, which cannot be raised, unlike that of global ones.

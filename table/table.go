@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -69,7 +71,7 @@ func WithClock(now func() time.Time) Option {
 // Open makes a Table. It checks the schema and sends nothing: use Ensure or Verify to
 // compare it with the live table.
 func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
-	if client == nil {
+	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("table: open: %w: nil client", ErrInvalid)
 	}
 	schema = schema.withDefaults()
@@ -197,6 +199,7 @@ func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // send sends one request, by the retry policy, and books what it cost.
 func (t *Table) send(ctx context.Context, operation string, write bool, request func(context.Context) (answer, error)) error {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	again := func() { t.count(ctx, Totals{Retries: 1}) }
 	err := t.retry.do(ctx, again, func() error {
 		start := t.now()

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
 // Totals says what requests cost. DynamoDB reports no units for requests that it refuses, so
@@ -48,6 +50,7 @@ type usageKey struct{}
 // WithUsage returns a context under which every request of any Table is counted in the
 // returned Usage too, and in those of the contexts above it.
 func WithUsage(ctx context.Context) (context.Context, *Usage) {
+	ctx = nilctx.Checked(ctx, ErrInvalid)
 	u := &usageNode{above: usageFrom(ctx)}
 	return context.WithValue(ctx, usageKey{}, u), &u.Usage
 }

@@ -22,7 +22,7 @@ func TestUsageCountsWhatDynamoDBReports(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		big := make([]byte, 5000) // six write units with its keys, two read units
-		scanned := 6.0            // three for the partition of the items, one for each of the three others of a new table
+		scanned := 6.0            // three units in one partition of the table, and the minimum in each of three more
 		if e.Name == engines.DynamoDBLocal {
 			scanned = 3 // it has one partition
 		}

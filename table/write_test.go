@@ -114,8 +114,8 @@ func TestEveryFailedConditionOfATransactionIsReported(t *testing.T) {
 		assert.NoError(t, list[2].Err)
 		assert.Equal(t, num("4"), list[2].Item["v"])
 		assert.Equal(t, "table: write: operation 1 (put): one: 3 attributes; "+
-			"table: write: operation 2 (check): companion: 3 attributes; "+
-			"table: write: operation 3 (delete): condition does not hold", err.Error())
+			"operation 2 (check): companion: 3 attributes; "+
+			"operation 3 (delete): condition does not hold", err.Error())
 		assert.ErrorIs(t, err, table.ErrCondition)
 		for _, sk := range []string{"0", "2", "5"} {
 			assert.Nil(t, f.get(t, "p", sk), "all or nothing")

@@ -1,8 +1,8 @@
 // Package archtest holds the direction of imports:
 //
-//	internal/machine <- keys <- table <- entity <- lock <- migrations <- migrations/migratecmd <- example/app
-//	                              ^
-//	                              table/tabletest
+//	internal/{machine,nilctx,errs} <- keys <- table <- entity <- lock <- migrations <- migrations/migratecmd <- example/app
+//	                                            ^
+//	                                            table/tabletest
 package archtest
 
 import (
@@ -23,7 +23,7 @@ const module = "github.com/mortise-go/mortise"
 
 // layers are the packages from the bottom up: each may import those before it, and the
 // module's internal packages that have a rule below.
-var layers = []string{"internal/machine", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example/app"}
+var layers = []string{"internal/machine", "internal/nilctx", "internal/errs", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example/app"}
 
 // parts are packages that know of little: all that they may import of the module.
 var parts = map[string][]string{

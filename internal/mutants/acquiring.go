@@ -7,8 +7,8 @@ func acquiring() []Mutant {
 		{
 			Name: "acquire-held", Part: Acquiring, File: row,
 			Breaks: "takes a lock although its row names a holder",
-			Old:    `table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(paramNonce))`,
-			New:    `table.Attr(attrReleasedNonce).NotEqual(paramNonce)`,
+			Old:    `table.And(s.attr(attrNonce).NotExists(), s.attr(attrReleasedNonce).NotEqual(paramNonce))`,
+			New:    `s.attr(attrReleasedNonce).NotEqual(paramNonce)`,
 		},
 		{
 			Name: "acquire-foreign-row", Part: Acquiring, File: row,
@@ -61,8 +61,8 @@ func acquiring() []Mutant {
 		{
 			Name: "edits-of-the-last-holder", Part: Acquiring, File: row,
 			Breaks: "lets the next holder's first SetData meet the count of the last one's",
-			Old:    "\t\ttable.Attr(attrEdits).Remove(),\n\t\ttable.Attr(attrForced).Remove(),\n",
-			New:    "\t\ttable.Attr(attrForced).Remove(),\n",
+			Old:    "\t\ts.attr(attrEdits).Remove(),\n\t\ts.attr(attrForced).Remove(),\n",
+			New:    "\t\ts.attr(attrForced).Remove(),\n",
 		},
 		{
 			Name: "two-regions", Part: Acquiring, File: "lock/client.go",

@@ -8,38 +8,38 @@ func answers() []Mutant {
 		{
 			Name: "own-acquisition-ignored", Part: Answers, File: acquire,
 			Breaks: "takes its own success, whose answer was lost, for somebody else's lock",
-			Old:    "\t\tcase isString(failed.Item[attrNonce], a.nonce):\n",
+			Old:    "\t\tcase isString(c.of(failed.Item, attrNonce), a.nonce):\n",
 			New:    "\t\tcase a.client == nil:\n",
 		},
 		{
 			Name: "own-acquisition-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although an earlier one may have written it",
-			Old:    `began := a.written(failed.Item)`,
+			Old:    `began := a.written(c.of(failed.Item, attrAcquired))`,
 			New:    `began := doubt{instant: start}`,
 		},
 		{
 			Name: "own-duplicate-young", Part: Answers, File: acquire,
 			Breaks: "counts a lease from the last attempt, although one that was refused has come in once more",
-			Old:    `began := a.written(failed.Item)`,
-			New:    `began := append(a.doubts(), doubt{instant: start}).of(failed.Item)`,
+			Old:    `began := a.written(c.of(failed.Item, attrAcquired))`,
+			New:    `began := append(a.doubts(), doubt{instant: start}).of(c.of(failed.Item, attrAcquired))`,
 		},
 		{
 			Name: "acquire-what-it-released", Part: Answers, File: row,
 			Breaks: "lets a late attempt take the lock again that its own acquisition has released",
-			Old:    `table.And(table.Attr(attrNonce).NotExists(), table.Attr(attrReleasedNonce).NotEqual(paramNonce))`,
-			New:    `table.Attr(attrNonce).NotExists()`,
+			Old:    `table.And(s.attr(attrNonce).NotExists(), s.attr(attrReleasedNonce).NotEqual(paramNonce))`,
+			New:    `s.attr(attrNonce).NotExists()`,
 		},
 		{
 			Name: "released-nonce-not-written", Part: Answers, File: row,
 			Breaks: "leaves no trace of who has released",
-			Old:    "\t\ttable.Attr(attrReleasedNonce).Set(table.Param(0)),\n\t\ttable.Attr(attrSession).Remove(),\n",
-			New:    "\t\ttable.Attr(attrSession).Remove(),\n",
+			Old:    "\t\ts.attr(attrReleasedNonce).Set(table.Param(0)),\n\t\ts.attr(attrSession).Remove(),\n",
+			New:    "\t\ts.attr(attrSession).Remove(),\n",
 		},
 		{
 			Name: "released-nonce-ignored", Part: Answers, File: row,
 			Breaks: "takes its own release, whose answer was lost, for a theft",
-			Old:    `if isString(item[attrReleasedNonce], nonce) {`,
-			New:    `if isString(item[attrReleasedNonce], nonce+" ") {`,
+			Old:    `if isString(r.shape.of(item, attrReleasedNonce), nonce) {`,
+			New:    `if isString(r.shape.of(item, attrReleasedNonce), nonce+" ") {`,
 		},
 		{
 			Name: "release-anybody", Part: Answers, File: row,
@@ -110,8 +110,8 @@ func answers() []Mutant {
 		{
 			Name: "ended-session-recognised", Part: Answers, File: acquire,
 			Breaks: "grants a lock that was taken under a session which has ended since",
-			Old:    `if s != nil && !isString(failed.Item[attrSession], s.id) {`,
-			New:    `if s == nil && !isString(failed.Item[attrSession], "") {`,
+			Old:    `if s != nil && !isString(c.of(failed.Item, attrSession), s.id) {`,
+			New:    `if s == nil && !isString(c.of(failed.Item, attrSession), "") {`,
 		},
 		{
 			Name: "row-made-without-the-time", Part: Answers, File: acquire,
@@ -200,8 +200,8 @@ func answers() []Mutant {
 		{
 			Name: "ask-set-kept", Part: Answers, File: "lock/session.go",
 			Breaks: "never takes a question back that was answered, until the set is full",
-			Old:    `table.Attr(attrAsk).DeleteFrom(stringSet(handled))`,
-			New:    `table.Attr(attrAsk).DeleteFrom(stringSet([]string{"-"}))`,
+			Old:    `c.attr(attrAsk).DeleteFrom(stringSet(handled))`,
+			New:    `c.attr(attrAsk).DeleteFrom(stringSet([]string{"-"}))`,
 		},
 		{
 			Name: "ghost-that-is-held", Part: Answers, File: question,

@@ -14,8 +14,8 @@ func around() []Mutant {
 		{
 			Name: "own-gathering-ignored", Part: Around, File: all,
 			Breaks: "takes its own locks for somebody else's when the transaction's answer was lost",
-			Old:    `case isString(f.Item[attrNonce], a.nonce):`,
-			New:    `case isString(f.Item[attrNonce], ""):`,
+			Old:    `case isString(g.client.of(f.Item, attrNonce), a.nonce):`,
+			New:    `case isString(g.client.of(f.Item, attrNonce), ""):`,
 		},
 		{
 			Name: "gathering-left-behind", Part: Around, File: all,
@@ -62,13 +62,13 @@ func around() []Mutant {
 		{
 			Name: "bundle-from-the-first", Part: Around, File: all,
 			Breaks: "counts the leases of several locks from a transaction that was not applied",
-			Old:    `began := g.written(items[0])`,
+			Old:    `began := g.written(c.of(items[0], attrAcquired))`,
 			New:    `began := g.doubts()[0]`,
 		},
 		{
 			Name: "scattered-given-out", Part: Around, File: all,
 			Breaks: "gives out several locks although some rows name others meanwhile",
-			Old:    `if !isString(items[i][attrNonce], a.nonce) || `,
+			Old:    `if !isString(c.of(items[i], attrNonce), a.nonce) || `,
 			New:    `if len(a.nonce) == 0 || `,
 		},
 		{
@@ -80,8 +80,8 @@ func around() []Mutant {
 		{
 			Name: "force-whoever-holds", Part: Around, File: row,
 			Breaks: "takes a lock by force from a later holder than the one the operator saw",
-			Old:    `)...).If(named, whole(s), heldInOrder(), fence.Less(int64(maxFence))))`,
-			New:    `)...).If(whole(s), heldInOrder(), fence.Less(int64(maxFence))))`,
+			Old:    `)...).If(named, whole(s), heldInOrder(s), fence.Less(int64(maxFence))))`,
+			New:    `)...).If(whole(s), heldInOrder(s), fence.Less(int64(maxFence))))`,
 		},
 		{
 			Name: "force-keeps-the-fence", Part: Around, File: row,
@@ -140,14 +140,14 @@ func around() []Mutant {
 		{
 			Name: "broken-off-run-left-out", Part: Around, File: run,
 			Breaks: "does not take up a run that was broken off",
-			Old:    `return row.Running > row.Ran && row.Running < at && row.Running >= at-interval`,
-			New:    `return row.Running > row.Ran && row.Running < at-interval`,
+			Old:    `return row.Running > row.Ran && row.Running < at && row.Running >= before`,
+			New:    `return row.Running > row.Ran && row.Running < before`,
 		},
 		{
 			Name: "commit-does-not-record", Part: Around, File: run,
 			Breaks: "commits the work of a run without recording its interval",
-			Old:    `case commits || ending == finished:`,
-			New:    `case ending == finished:`,
+			Old:    `case commits || ending == finished || ending == failed:`,
+			New:    `case ending == finished || ending == failed:`,
 		},
 		{
 			Name: "intervals-by-local-clock", Part: Around, File: every,
@@ -158,7 +158,7 @@ func around() []Mutant {
 		{
 			Name: "run-of-a-release-after-a-revocation", Part: Around, File: every,
 			Breaks: "runs an interval again and again whose job has released the lock when that was asked back",
-			Old:    `(alive || askedBack)`,
+			Old:    `(alive || askedBack && err == nil)`,
 			New:    `(alive || askedBack && cause == nil)`,
 		},
 		{

@@ -43,14 +43,14 @@ func death() []Mutant {
 		{
 			Name: "recorded-end-ignored", Part: Death, File: row,
 			Breaks: "takes a lease of its own for ended, whatever end it records",
-			Old:    `table.And(held, table.Attr(attrExpires).Between(0, paramBefore))`,
-			New:    `table.And(held, table.Attr(attrExpires).AtLeast(0))`,
+			Old:    `table.And(held, s.attr(attrExpires).Between(0, paramBefore))`,
+			New:    `table.And(held, s.attr(attrExpires).AtLeast(0))`,
 		},
 		{
 			Name: "recorded-end-compared-wrongly", Part: Death, File: row,
 			Breaks: "takes leases of their own that have not ended, and leaves those that have",
-			Old:    `table.And(held, table.Attr(attrExpires).Between(0, paramBefore))`,
-			New:    `table.And(held, table.Attr(attrExpires).Greater(paramBefore))`,
+			Old:    `table.And(held, s.attr(attrExpires).Between(0, paramBefore))`,
+			New:    `table.And(held, s.attr(attrExpires).Greater(paramBefore))`,
 		},
 		{
 			Name: "recorded-end-off-by-one", Part: Death, File: row,
@@ -61,20 +61,20 @@ func death() []Mutant {
 		{
 			Name: "session-end-off-by-one", Part: Death, File: takeover,
 			Breaks: "declares a session dead a millisecond before the bound has passed",
-			Old:    `table.Attr(attrExpires).Between(0, deadline-1)`,
-			New:    `table.Attr(attrExpires).Between(0, deadline)`,
+			Old:    `c.attr(attrExpires).Between(0, deadline-1)`,
+			New:    `c.attr(attrExpires).Between(0, deadline)`,
 		},
 		{
 			Name: "session-end-ignored", Part: Death, File: takeover,
 			Breaks: "declares a session dead, whatever end it records",
-			Old:    `table.Attr(attrExpires).Between(0, deadline-1)`,
-			New:    `table.Attr(attrExpires).AtLeast(0)`,
+			Old:    `c.attr(attrExpires).Between(0, deadline-1)`,
+			New:    `c.attr(attrExpires).AtLeast(0)`,
 		},
 		{
 			Name: "dead-without-the-beat", Part: Death, File: takeover,
 			Breaks: "declares a session dead that has been renewed since it was seen",
-			Old:    `table.Attr(attrBeat).Equal(beat))`,
-			New:    `table.Attr(attrBeat).AtLeast(0))`,
+			Old:    `c.attr(attrBeat).Equal(beat))`,
+			New:    `c.attr(attrBeat).AtLeast(0))`,
 		},
 		{
 			Name: "taken-from-a-live-session", Part: Death, File: takeover,
@@ -91,20 +91,20 @@ func death() []Mutant {
 		{
 			Name: "taken-over-from-anybody", Part: Death, File: row,
 			Breaks: "takes a lock from whoever has acquired it since its session was declared dead",
-			Old:    `table.And(table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrSession).Equal(paramEndedSession))`,
-			New:    `table.Attr(attrNonce).Exists()`,
+			Old:    `table.And(s.attr(attrNonce).Equal(paramEnded), s.attr(attrSession).Equal(paramEndedSession))`,
+			New:    `s.attr(attrNonce).Exists()`,
 		},
 		{
 			Name: "taken-over-without-the-nonce", Part: Death, File: row,
 			Breaks: "takes a lease of its own from a later holder than the one that was observed",
-			Old:    `table.And(held, table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrBeat).Equal(paramEndedBeat))`,
-			New:    `table.And(held, table.Attr(attrBeat).Equal(paramEndedBeat))`,
+			Old:    `table.And(held, s.attr(attrNonce).Equal(paramEnded), s.attr(attrBeat).Equal(paramEndedBeat))`,
+			New:    `table.And(held, s.attr(attrBeat).Equal(paramEndedBeat))`,
 		},
 		{
 			Name: "taken-over-without-the-beat", Part: Death, File: row,
 			Breaks: "takes a lease of its own that was renewed since it was observed",
-			Old:    `table.And(held, table.Attr(attrNonce).Equal(paramEnded), table.Attr(attrBeat).Equal(paramEndedBeat))`,
-			New:    `table.And(held, table.Attr(attrNonce).Equal(paramEnded))`,
+			Old:    `table.And(held, s.attr(attrNonce).Equal(paramEnded), s.attr(attrBeat).Equal(paramEndedBeat))`,
+			New:    `table.And(held, s.attr(attrNonce).Equal(paramEnded))`,
 		},
 		{
 			Name: "beat-not-observed", Part: Death, File: contest,
@@ -163,8 +163,8 @@ func death() []Mutant {
 		{
 			Name: "dead-by-its-number", Part: Death, File: takeover,
 			Breaks: "tries for ever to declare a session dead whose row says that it is",
-			Old:    `if isDead(failed.Item) {`,
-			New:    `if isNumber(failed.Item[attrDead], 1) {`,
+			Old:    `if c.isDead(failed.Item) {`,
+			New:    `if isNumber(c.of(failed.Item, attrDead), 1) {`,
 		},
 	}
 }

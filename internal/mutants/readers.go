@@ -7,7 +7,7 @@ func readers() []Mutant {
 		{
 			Name: "old-end-of-a-session-kept", Part: Renewal, File: session,
 			Breaks: "leaves the end that was recorded last, when the clock is found to be off: others take a session for dead that is renewed",
-			Old:    `return append(changes, table.Attr(attrExpires).Remove())`,
+			Old:    `return append(changes, c.attr(attrExpires).Remove())`,
 			New:    `return changes`,
 		},
 		{

@@ -7,20 +7,20 @@ func renewal() []Mutant {
 		{
 			Name: "renew-anybody", Part: Renewal, File: row,
 			Breaks: "renews a lease of its own under a condition that is true for everybody",
-			Old:    `).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
-			New:    `).If(table.Or(named, fence.AtMost(table.Param(4)), fence.AtLeast(table.Param(4))), table.Attr(attrBeat).Less(table.Param(1))))`,
+			Old:    `).If(named, fence.Equal(table.Param(4)), s.attr(attrBeat).Less(table.Param(1))))`,
+			New:    `).If(table.Or(named, fence.AtMost(table.Param(4)), fence.AtLeast(table.Param(4))), s.attr(attrBeat).Less(table.Param(1))))`,
 		},
 		{
 			Name: "renew-backwards", Part: Renewal, File: row,
 			Breaks: "lets a late duplicate of a renewal shorten a lease of its own",
-			Old:    `).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
+			Old:    `).If(named, fence.Equal(table.Param(4)), s.attr(attrBeat).Less(table.Param(1))))`,
 			New:    `).If(named, fence.Equal(table.Param(4))))`,
 		},
 		{
 			Name: "renew-under-any-fence", Part: Renewal, File: row,
 			Breaks: "renews an old lease whose acquisition has come in late once more",
-			Old:    `).If(named, fence.Equal(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
-			New:    `).If(named, fence.AtLeast(table.Param(4)), table.Attr(attrBeat).Less(table.Param(1))))`,
+			Old:    `).If(named, fence.Equal(table.Param(4)), s.attr(attrBeat).Less(table.Param(1))))`,
+			New:    `).If(named, fence.AtLeast(table.Param(4)), s.attr(attrBeat).Less(table.Param(1))))`,
 		},
 		{
 			Name: "suspension-unnoticed", Part: Renewal, File: "lock/clock.go",
@@ -37,14 +37,14 @@ func renewal() []Mutant {
 		{
 			Name: "dead-renews", Part: Renewal, File: session,
 			Breaks: "renews a session that was declared dead",
-			Old:    "\t\ttable.Attr(attrDead).NotExists(),\n\t\ttable.Attr(attrBeat).Less(beat),\n",
-			New:    "\t\ttable.Attr(attrBeat).Less(beat),\n",
+			Old:    "\t\tc.attr(attrDead).NotExists(),\n\t\tc.attr(attrBeat).Less(beat),\n",
+			New:    "\t\tc.attr(attrBeat).Less(beat),\n",
 		},
 		{
 			Name: "session-renews-backwards", Part: Renewal, File: session,
 			Breaks: "lets a late duplicate of a session's renewal take its beat back",
-			Old:    "\t\ttable.Attr(attrDead).NotExists(),\n\t\ttable.Attr(attrBeat).Less(beat),\n",
-			New:    "\t\ttable.Attr(attrDead).NotExists(),\n",
+			Old:    "\t\tc.attr(attrDead).NotExists(),\n\t\tc.attr(attrBeat).Less(beat),\n",
+			New:    "\t\tc.attr(attrDead).NotExists(),\n",
 		},
 		{
 			Name: "own-session-beat-ignored", Part: Renewal, File: session,

@@ -186,7 +186,7 @@ func strangers() []Mutant {
 		{
 			Name: "forced-fence-of-any-type", Part: Acquiring, File: "lock/row.go",
 			Breaks: "takes, and frees by force, a row whose forced_fence is no number, though a row that is not in order is never changed",
-			Old:    "\t\toptional(attrForcedFence, \"N\"),\n",
+			Old:    "\t\ts.optional(attrForcedFence, \"N\"),\n",
 			New:    "",
 		},
 		{

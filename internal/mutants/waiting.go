@@ -19,20 +19,20 @@ func waiting() []Mutant {
 		{
 			Name: "handed-over-under-any-fence", Part: Waiting, File: row,
 			Breaks: "hands a lock over whose fence somebody else has got",
-			Old:    `)...).If(table.Attr(attrNonce).Equal(from), table.Attr(attrFence).Equal(fence))`,
-			New:    `)...).If(table.Attr(attrNonce).Equal(from), table.Or(table.Attr(attrFence).Equal(fence), table.Attr(attrFence).AtLeast(1)))`,
+			Old:    `)...).If(s.attr(attrNonce).Equal(from), s.attr(attrFence).Equal(fence))`,
+			New:    `)...).If(s.attr(attrNonce).Equal(from), table.Or(s.attr(attrFence).Equal(fence), s.attr(attrFence).AtLeast(1)))`,
 		},
 		{
 			Name: "handed-over-without-a-trace", Part: Waiting, File: row,
 			Breaks: "leaves no trace in the row of the holder that handed it over",
-			Old:    "\t\ttable.Attr(attrReleasedNonce).Set(from),\n",
+			Old:    "\t\ts.attr(attrReleasedNonce).Set(from),\n",
 			New:    "",
 		},
 		{
 			Name: "own-hand-over-ignored", Part: Waiting, File: parting,
 			Breaks: "does not recognise a hand-over whose answer was lost",
-			Old:    `if p.heir == nil || !isString(item[attrNonce], p.nonce) ||`,
-			New:    `if p.heir == nil || !isString(item[attrNonce], p.lease.nonce) ||`,
+			Old:    `if p.heir == nil || !isString(p.lease.client.of(item, attrNonce), p.nonce) ||`,
+			New:    `if p.heir == nil || !isString(p.lease.client.of(item, attrNonce), p.lease.nonce) ||`,
 		},
 		{
 			Name: "blind-haste", Part: Waiting, File: look,

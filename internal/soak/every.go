@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -28,7 +30,8 @@ type runsRow struct {
 // errNotRun has Every take the interval for one that was not run.
 var errNotRun = errors.New("not committed")
 
-// every runs a job once per interval for as long as nothing goes wrong.
+// every runs a job once per interval. What was not committed is tried again: the row records what
+// was, and nothing else.
 func (l *lane) every(ctx context.Context) error {
 	return l.locks.Every(ctx, lock.Name(everyName), interval, func(ctx context.Context, lease *lock.Lease, at time.Time) error {
 		o := l.operation(everyPartition, l.lease(), lease)
@@ -43,7 +46,7 @@ func (l *lane) every(ctx context.Context) error {
 			err = errNotRun
 		}
 		return err
-	})
+	}, lock.RetryFailed(func() backoff.BackOff { return backoff.NewConstantBackOff(interval / 10) }))
 }
 
 func runsKey(at time.Time) keys.Key {

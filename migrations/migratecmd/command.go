@@ -87,6 +87,9 @@ func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string)
 		return err
 	}
 	c = c.withDefaults()
+	if ctx == nil {
+		return c.tell(fmt.Errorf("%w: nil context", migrations.ErrInvalid))
+	}
 	err := c.run(ctx, m, args)
 	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err)

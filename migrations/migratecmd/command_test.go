@@ -313,6 +313,34 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// Somebody looks while another process runs a backfill.
+func TestStatusOfABackfillUnderWay(t *testing.T) {
+	golden(t, "status_running", func(s *script) {
+		s.items(40)
+		running := fill(true, func(context.Context, int) error { return nil })
+		step := running.Up
+		running.Up = func(ctx context.Context, run *migrations.Run) error {
+			if err := run.Step(ctx, "prepare", func(context.Context) error { time.Sleep(time.Second); return nil }); err != nil {
+				return err
+			}
+			return step(ctx, run)
+		}
+		s.program(running, migrations.Migration{ID: "2_next", Up: takes(0)})
+		ended := make(chan error)
+		go func() {
+			_, err := s.m.Up(s.t.Context())
+			ended <- err
+		}()
+		time.Sleep(2500 * time.Millisecond)
+		require.NoError(s.t, s.run("status"))
+		require.NoError(s.t, s.run("status -json"))
+		s.width = 60
+		require.NoError(s.t, s.run("status"))
+		require.NoError(s.t, <-ended)
+		require.NoError(s.t, s.run("status"))
+	})
+}
+
 // What was done stays, and the command says what that is.
 func TestInterrupt(t *testing.T) {
 	for name, idempotent := range map[string]bool{"interrupt": false, "interrupt_idempotent": true} {

@@ -27,7 +27,7 @@
 //
 // # Subcommands
 //
-//	status              list all migrations and how they stand
+//	status              list all migrations and how they stand, and how far backfills have come
 //	plan                list what up would do
 //	up [-to ID]         run what is pending
 //	down [-to ID|-all]  take the last one back, or all after ID

@@ -21,6 +21,18 @@ type statusRow struct {
 	State     migrations.State `json:"state"`
 	Resumable bool             `json:"resumable,omitempty"`
 	Record    *recordRow       `json:"record,omitempty"`
+	Steps     []stepRow        `json:"steps,omitempty"` // of one that is not finished
+}
+
+type stepRow struct {
+	Name         string     `json:"name"`
+	Done         bool       `json:"done,omitempty"`
+	At           *time.Time `json:"at,omitempty"`
+	Segments     int        `json:"segments,omitempty"` // of a backfill, as what follows
+	SegmentsDone int        `json:"segments_done,omitempty"`
+	Seen         int64      `json:"seen,omitempty"`
+	Changed      int64      `json:"changed,omitempty"`
+	Total        int64      `json:"total,omitempty"`
 }
 
 type recordRow struct {
@@ -84,6 +96,16 @@ func rowOf(r *migrations.Record) *recordRow {
 		Fence: r.Fence, Attempts: r.Attempts, Started: moment(r.Started), Finished: moment(r.Finished), Seconds: r.Took.Seconds(),
 		Approved: r.Approved, Step: r.Step, Error: r.Error,
 	}
+}
+
+func stepsOf(list []migrations.StepStatus) (rows []stepRow) {
+	for _, s := range list {
+		rows = append(rows, stepRow{
+			Name: s.Name, Done: s.Done, At: moment(s.At), Segments: s.Segments, SegmentsDone: s.SegmentsDone,
+			Seen: s.Seen, Changed: s.Changed, Total: s.Total,
+		})
+	}
+	return rows
 }
 
 func moment(t time.Time) *time.Time {

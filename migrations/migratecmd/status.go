@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func status(ctx context.Context, c *call) error {
 	list, err := c.m.Status(ctx)
 	d := statusDocument{Migrations: []statusRow{}, Error: textOf(err)}
 	for _, st := range list {
-		d.Migrations = append(d.Migrations, statusRow{ID: st.ID, Name: st.Name, State: st.State, Resumable: st.Resumable, Record: rowOf(st.Record)})
+		d.Migrations = append(d.Migrations, statusRow{ID: st.ID, Name: st.Name, State: st.State, Resumable: st.Resumable, Record: rowOf(st.Record), Steps: stepsOf(st.Steps)})
 	}
 	return c.result(err, d, func(w io.Writer) {
 		if err == nil {
@@ -37,12 +38,9 @@ func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 	}
 	g := grid{head: []string{"ID", "NAME", "STATE", "FINISHED", "TOOK", "NOTE"}, optional: []int{4, 3, 1}}
 	width, _ := c.terminal(c.Stdout)
-	counts := map[migrations.State]int{}
-	var states []migrations.State
+	var steps []string
 	for _, st := range list {
-		if counts[st.State]++; counts[st.State] == 1 {
-			states = append(states, st.State)
-		}
+		steps = append(steps, stepLines(&st)...)
 		finished, took := "", ""
 		if r := st.Record; r != nil && r.State != migrations.Pending && !r.Finished.IsZero() {
 			finished = r.Finished.UTC().Format(timeLayout)
@@ -57,12 +55,48 @@ func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 		g.add(st.ID, name, string(st.State), finished, took, note(&st))
 	}
 	g.write(w, width)
-	slices.Sort(states)
-	texts := make([]string, len(states))
-	for i, s := range states {
-		texts[i] = fmt.Sprintf("%d %s", counts[s], s)
+	if len(steps) > 0 {
+		say(w, "\n")
 	}
-	say(w, "\n%s\n", strings.Join(texts, ", "))
+	for _, line := range steps {
+		if width > 0 {
+			line = cut(line, width)
+		}
+		say(w, "%s\n", line)
+	}
+	say(w, "\n%s\n", counts(list))
+}
+
+// counts is how many migrations are in which state.
+func counts(list []migrations.Status) string {
+	n := map[migrations.State]int{}
+	for _, st := range list {
+		n[st.State]++
+	}
+	texts := make([]string, 0, len(n))
+	for _, s := range slices.Sorted(maps.Keys(n)) {
+		texts = append(texts, fmt.Sprintf("%d %s", n[s], s))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// stepLines are how far a migration that is not finished has come, a line for each of its steps.
+func stepLines(st *migrations.Status) (lines []string) {
+	for _, s := range st.Steps {
+		text := "done"
+		switch {
+		case s.Segments > 0 && s.Done:
+			text = fmt.Sprintf("done, %d items read, %d changed", s.Seen, s.Changed)
+		case s.Segments > 0:
+			text = fmt.Sprintf("%d items read", s.Seen)
+			if s.Total > 0 {
+				text += fmt.Sprintf(" of about %d (%d %%)", s.Total, min(100, 100*s.Seen/s.Total))
+			}
+			text += fmt.Sprintf(", %d changed, %d of %d segments done", s.Changed, s.SegmentsDone, s.Segments)
+		}
+		lines = append(lines, clean(fmt.Sprintf("%s: step %q: %s; recorded %s", st.ID, s.Name, text, s.At.UTC().Format(timeLayout))))
+	}
+	return lines
 }
 
 // note is what the other columns do not say.

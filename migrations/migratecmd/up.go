@@ -66,16 +66,13 @@ func (c *call) explain(ctx context.Context) {
 		say(c.Stderr, "what is recorded could not be read: %s\n", clean(err.Error()))
 		return
 	}
-	applied, pending := 0, 0
 	for _, st := range list {
-		switch st.State {
-		case migrations.Applied:
-			applied++
-		case migrations.Pending:
-			pending++
-		default:
+		if st.State != migrations.Applied && st.State != migrations.Pending {
 			say(c.Stderr, "recorded: %s: %s\n", clean(st.ID), clean(note(&st)))
 		}
+		for _, line := range stepLines(&st) {
+			say(c.Stderr, "recorded: %s\n", line)
+		}
 	}
-	say(c.Stderr, "recorded: %d applied, %d pending\n", applied, pending)
+	say(c.Stderr, "recorded: %s\n", counts(list))
 }

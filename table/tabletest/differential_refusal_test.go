@@ -396,32 +396,6 @@ func mistake(a *answer) string {
 	return name
 }
 
-// atTable begins the texts of mistakes that only the schema of the table shows.
-var atTable = []string{
-	"The number of conditions on the keys is invalid", "Hash primary key values must be under 2048 bytes",
-	"One or more parameter values are not valid. The AttributeValue for a key attribute", "The table does not have the specified index",
-	"One or more parameter values were invalid: Type mismatch for Index Key", "Consistent reads are not supported",
-}
-
-func needsTable(a *answer) bool {
-	return a.Code == "ResourceNotFoundException" || slices.ContainsFunc(atTable, func(prefix string) bool { return strings.HasPrefix(a.Message, prefix) })
-}
-
-// tableFirst forgives that DynamoDB Local looks for the table, and at the keys, before it reads the rest of the request.
-func tableFirst(_ any, tested, reference *answer) bool {
-	if tested.Code != "ValidationException" || reference.OK() || needsTable(tested) || !needsTable(reference) || mistake(tested) == "" && !legacyMistake(tested.Message) {
-		return false
-	}
-	*tested = *reference
-	return true
-}
-
-// legacyMistake reports whether a text is about the older form of a condition.
-func legacyMistake(text string) bool {
-	return strings.HasPrefix(text, "The BETWEEN condition was provided a range") || strings.Contains(text, "ComparisonOperator") ||
-		strings.Contains(text, "AttributeValueList")
-}
-
 func itemTwice(_ any, tested, reference *answer) bool {
 	if reference.OK() || tested.Message != "Transaction request cannot include multiple operations on one item" {
 		return false

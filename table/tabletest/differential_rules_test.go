@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -225,32 +224,6 @@ func itemCollectionMetrics(_ any, tested, reference *answer) bool {
 	return have
 }
 
-func firstInvalidAction(_ any, tested, reference *answer) bool {
-	own, _ := tested.Detail["CancellationReasons"].([]any)
-	local, _ := reference.Detail["CancellationReasons"].([]any)
-	if len(own) == 0 || len(own) != len(local) || reflect.DeepEqual(own, local) {
-		return false
-	}
-	invalid := 0
-	for i, r := range own {
-		switch r, _ := r.(map[string]any); r["Code"] {
-		case "None":
-		case "ValidationError":
-			invalid++
-			if !reflect.DeepEqual(own[i], local[i]) {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	if invalid != 1 {
-		return false
-	}
-	*tested = *reference
-	return true
-}
-
 func invalidOperandInTransaction(in any, tested, reference *answer) bool {
 	_, write := in.(*dynamodb.TransactWriteItemsInput)
 	_, get := in.(*dynamodb.TransactGetItemsInput)
@@ -376,14 +349,6 @@ func endOfRange(in any, tested, reference *answer) bool {
 		return false
 	}
 	delete(tested.Output, "LastEvaluatedKey")
-	return true
-}
-
-func startAtTheOnlyRow(_ any, tested, reference *answer) bool {
-	if !strings.HasPrefix(tested.Message, "The provided exclusive start key is invalid: ExclusiveStartKey: ") {
-		return false
-	}
-	*tested = *reference
 	return true
 }
 

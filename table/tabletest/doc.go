@@ -30,9 +30,12 @@
 // # Guarantees
 //
 //   - Each request is atomic, batches included. A TransactWriteItems applies all of its actions or none.
-//   - Errors have the service's types and messages; transactions report one reason for each action.
+//   - Errors have the service's types and messages; transactions report one reason for each action. Of several mistakes in
+//     a request the service's order decides: types of members, then all constraints on them together, then values and
+//     expressions, then the table, its keys and indexes.
 //   - Consumed capacity is counted as the service does: sizes rounded up to 1 KB and 4 KB, eventually consistent reads
-//     half, transactions double, indexes only where what they hold changed, and refused conditional writes, too.
+//     half, transactions double, indexes only where what they hold changed, and refused conditional writes, too. A Scan
+//     rounds up in each physical partition, of which a table that is billed by request has four.
 //   - The same requests in the same order give the same answers, page boundaries included.
 //   - Expired items stay visible until [Engine.Sweep] deletes them.
 //
@@ -43,18 +46,25 @@
 //     [StaleRead] gives older answers to reads where a test wants them.
 //   - Requests never overlap, so a transaction meets another one only through [TransactionConflict], or through a
 //     [Delay] that holds its items.
-//   - There is no throttling but [Throttle], no quota of an account, no limit to how often a table is changed, and no
-//     backup beside [Engine.Snapshot].
-//   - A Scan returns partitions in the order of the engine's own hash, and index rows with equal keys in the order of
-//     their primary keys. The service promises no order for either.
+//   - There is no throttling but [Throttle], no stream to read, no quota of an account, no limit to how often a table is
+//     changed, and no backup beside [Engine.Snapshot].
+//   - A Scan returns partitions in the order of the engine's own hash, index rows with equal keys in the order of their
+//     primary keys, and attributes in the order of a Java map. The service promises no order for any of these.
+//   - A table keeps the number of partitions that it had when it was new.
+//   - Since June 2026 the service words some validation errors in a new way, in more regions each month. The engine has
+//     the wording before that, which is also the one of most of DynamoDB Local's messages.
 //
 // # Differences from DynamoDB Local
 //
 // Where DynamoDB Local is known to differ from the service, the engine follows the service:
 //
-//   - UPDATED_OLD and UPDATED_NEW hold only what the expression's paths lead to, not the whole top-level attribute, and
-//     UPDATED_NEW nothing that was removed.
-//   - An action that does not fit its item or the table's schema cancels a transaction, with one reason for each action.
+//   - Many errors have other texts, and parameters that DynamoDB Local does not look at are checked.
+//   - An update that only removes makes no item where none is, whatever its paths.
+//   - A query of a table without sort key takes no ExclusiveStartKey.
+//   - UPDATED_OLD and UPDATED_NEW hold only what the expression's paths lead to, not the whole top-level attribute. After
+//     the removal of a list's element, UPDATED_NEW has what moved to its place.
+//   - An action that does not fit its item or the table's schema cancels a transaction, with one reason for each action. The
+//     first action that does not fit the schema is the only one with a reason.
 //   - Each action of a transaction costs double, each missing item of a batch and each empty page the minimum, and a
 //     Scan of an index what the index holds.
 //   - ItemCollectionMetrics are reported for tables with local indexes.
@@ -69,6 +79,7 @@
 //   - A Scan rounds up what it reads in each physical partition, of which a new on-demand table has four.
 //   - An update that only removes makes no item.
 //   - What is not well-formed is a SerializationException, not an internal failure, and no type is coerced.
+//   - A request over 16 MB is refused with the status 413.
 //
 // # Faults
 //

@@ -35,6 +35,9 @@ func createTable(c *call) ([]byte, error) {
 	if t.attrs, err = definitions(in); err != nil {
 		return nil, err
 	}
+	if len(in.items("KeySchema")) > len(t.attrs) {
+		return nil, invalid("Invalid KeySchema: Some index key attribute have no definition")
+	}
 	if t.keys, err = readKeySchema(in, t.attrs, false); err != nil {
 		return nil, err
 	}

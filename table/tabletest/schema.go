@@ -52,9 +52,6 @@ func readKeySchema(in *fields, defs []keyAttr, several bool) (keySchema, error) 
 			return s, f.err
 		}
 	}
-	if len(items) > len(defs) {
-		return s, invalid("Invalid KeySchema: Some index key attribute have no definition")
-	}
 	for _, name := range names {
 		if !slices.ContainsFunc(defs, func(a keyAttr) bool { return a.name == name }) {
 			return s, parameter("Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: %s", strings.Join(names, ", "), namesOf(defs))

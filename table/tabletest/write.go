@@ -123,7 +123,7 @@ func (p updating) next(t *table, before, key attr.Item) (attr.Item, error) {
 	var err error
 	switch {
 	case p.u == nil && before == nil:
-		return key, nil
+		after = key
 	case p.u == nil:
 		return before, nil
 	case before == nil:

@@ -136,6 +136,20 @@ func (s *Struct) Names() []string {
 	return list
 }
 
+// Prefixed is the struct with other names of its attributes, which begin with prefix.
+func (s *Struct) Prefixed(prefix string) *Struct {
+	if prefix == "" {
+		return s
+	}
+	renamed := &Struct{embedded: s.embedded, fields: make([]*Field, len(s.fields))}
+	for i, f := range s.fields {
+		other := *f
+		other.name = prefix + f.name
+		renamed.fields[i] = &other
+	}
+	return renamed
+}
+
 // Field finds an attribute, or returns nil.
 func (s *Struct) Field(name string) *Field {
 	for _, f := range s.fields {

@@ -3,6 +3,7 @@ package next
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
@@ -32,7 +33,7 @@ func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 	l.writes++
 	number := l.writes
 	guard := l.client.rows.GuardedWrite(l.key, l.holding(), number)
-	err := l.client.table.Write(ctx, append(ops[:len(ops):len(ops)], guard)...)
+	err := l.client.table.Write(ctx, append(slices.Clip(ops), guard)...)
 	row, guarded := l.guardRefusal(err, len(ops))
 	if !guarded {
 		return err
@@ -75,7 +76,7 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 		op = c.rows.Pass(l.key, l.holding(), to.ticket, l.change(), lockrow.Data{})
 	}
 	start := c.clock.Instant()
-	err := c.table.Write(ctx, append(ops[:len(ops):len(ops)], op)...)
+	err := c.table.Write(ctx, append(slices.Clip(ops), op)...)
 	row, guarded := l.guardRefusal(err, len(ops))
 	switch {
 	case err == nil && to == nil:

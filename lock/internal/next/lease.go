@@ -38,7 +38,6 @@ type Lease struct {
 
 	mu    sync.Mutex // guards the following; never held across I/O
 	state lease.State
-	cause error // why it ended
 }
 
 // target is a ticket that the lock may have been passed to.

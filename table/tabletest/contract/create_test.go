@@ -85,7 +85,7 @@ func TestUpdateTableIsRefused(t *testing.T) {
 		{"provisioned without throughput", `,"BillingMode":"PROVISIONED"`, invalidParameter + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED", "No provisioned throughput"},
 		{
 			"no definition of an index's key", `,"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,
-			"Invalid KeySchema: Some index key attribute have no definition", "-",
+			invalidParameter + "Some index key attributes are not defined in AttributeDefinitions. Keys: [gpk], AttributeDefinitions: []", "-",
 		},
 		{
 			"another type", `,"AttributeDefinitions":[{"AttributeName":"gpk","AttributeType":"N"}],"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"gpk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`,

@@ -1,8 +1,12 @@
 package attr
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
@@ -61,23 +65,58 @@ func (v *Value) appendScalar(dst []byte) []byte {
 	return jsontree.AppendString(dst, v.Str)
 }
 
-// Append appends the wire form of the item, attributes in the order of their names so that equal items have equal
-// texts.
+// placed is an attribute's name and its place in a Java map.
+type placed struct {
+	bucket uint32
+	name   string
+}
+
+// Append appends the wire form of the item. Equal items have equal texts. The service promises no order of attributes;
+// this is the one of the Java map that DynamoDB Local writes out, so that programs that depend on it find the same.
 func (it Item) Append(dst []byte) []byte {
-	var room [16]string // most items are small: keep their names off the heap
-	names := room[:0]
+	var room [16]placed // most items are small: keep their names off the heap
+	order := room[:0]
+	last := javaTable(len(it)) - 1
 	for name := range it {
-		names = append(names, name)
+		h := javaHash(name)
+		order = append(order, placed{(h ^ h>>16) & last, name})
 	}
-	slices.Sort(names)
+	slices.SortFunc(order, func(a, b placed) int {
+		if a.bucket != b.bucket {
+			return cmp.Compare(a.bucket, b.bucket)
+		}
+		return strings.Compare(a.name, b.name)
+	})
 	dst = append(dst, '{')
-	for i, name := range names {
+	for i, p := range order {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = jsontree.AppendString(dst, name)
+		dst = jsontree.AppendString(dst, p.name)
 		dst = append(dst, ':')
-		dst = it[name].Append(dst)
+		dst = it[p.name].Append(dst)
 	}
 	return append(dst, '}')
+}
+
+// javaTable returns the number of buckets of a Java HashMap of n entries: a power of two, at most three quarters full.
+func javaTable(n int) uint32 {
+	size := uint32(16)
+	for uint32(n) > size/4*3 {
+		size *= 2
+	}
+	return size
+}
+
+// javaHash is Java's String.hashCode, over UTF-16 code units.
+func javaHash(s string) uint32 {
+	var h uint32
+	for _, r := range s {
+		if hi, lo := utf16.EncodeRune(r); hi != utf8.RuneError {
+			h = h*31 + uint32(hi)
+			r = lo
+		}
+		h = h*31 + uint32(r)
+	}
+	return h
 }

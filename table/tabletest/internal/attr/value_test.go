@@ -1,6 +1,7 @@
 package attr_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -100,4 +101,18 @@ func TestSizes(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, tt.size, v.Size(), tt.src)
 	}
+}
+
+// The order in which DynamoDB Local writes these attributes, and the same with enough of them for a larger table.
+func TestAttributesComeInTheOrderOfAJavaMap(t *testing.T) {
+	item := attr.Item{}
+	for _, name := range []string{"pk", "sk", "prop1", "prop2", "prop3", "prop4", "prop5", "__edb_e__", "__edb_v__", "gsi1pk", "gsi1sk"} {
+		item[name] = &attr.Value{Kind: attr.NULL}
+	}
+	order := func() []string {
+		return regexp.MustCompile(`\w+":\{`).FindAllString(string(item.Append(nil)), -1)
+	}
+	assert.Equal(t, []string{`prop2":{`, `prop1":{`, `gsi1sk":{`, `gsi1pk":{`, `sk":{`, `__edb_e__":{`, `__edb_v__":{`, `pk":{`, `prop5":{`, `prop4":{`, `prop3":{`}, order())
+	item["x"], item["y"] = &attr.Value{Kind: attr.NULL}, &attr.Value{Kind: attr.NULL}
+	assert.Equal(t, []string{`gsi1sk":{`, `gsi1pk":{`, `__edb_e__":{`, `prop5":{`, `prop4":{`, `prop3":{`, `prop2":{`, `prop1":{`}, order()[:8])
 }

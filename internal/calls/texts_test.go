@@ -1,0 +1,84 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// says checks what an error's text says: it is one line, each package is named in front of what it
+// does at most once, and nothing is said twice of one thing.
+func says(t *testing.T, text, of string) {
+	t.Helper()
+	assert.NotContains(t, text, "\n", of)
+	for _, name := range []string{"keys", "table", "entity", "lock", "migrations"} {
+		prefix := regexp.MustCompile(`(^|[:;,(] )` + name + `: `)
+		assert.LessOrEqual(t, len(prefix.FindAllString(text, -1)), 1, "%s: %s", of, text)
+	}
+	for clause := range strings.SplitSeq(text, "; ") {
+		seen := map[string]bool{}
+		for part := range strings.SplitSeq(clause, ": ") {
+			if strings.Contains(part, " ") { // or it may be a name, or an operation
+				assert.False(t, seen[part], "%s: says %q twice: %s", of, part, text)
+				seen[part] = true
+			}
+		}
+	}
+}
+
+func TestErrorsOfFailingRequestsSayNothingTwice(t *testing.T) {
+	broken := faults()
+	for name, make := range calls() {
+		for _, how := range slices.Sorted(maps.Keys(broken)) {
+			virtual(t, name+"/"+how, func(w *world) {
+				ctx, cancel := short(w.Context())
+				defer cancel()
+				err := make(w, ctx, func() { w.net.fail(broken[how]) })
+				if succeeds(name, how) {
+					assert.NoError(w, err)
+				} else if assert.Error(w, err) {
+					says(w.T, err.Error(), name)
+				}
+			})
+		}
+	}
+}
+
+func TestErrorsOfEndedContextsSayNothingTwice(t *testing.T) {
+	for name, make := range calls() {
+		virtual(t, name, func(w *world) {
+			ctx, cancel := context.WithCancelCause(w.Context())
+			cause := errors.New("shutting down")
+			err := make(w, ctx, func() { cancel(cause) })
+			if slices.Contains(givesBack, name) {
+				assert.NoError(w, err, "what was acquired is given back all the same")
+				return
+			}
+			assert.ErrorIs(w, err, context.Canceled)
+			if assert.Error(w, err) {
+				says(w.T, err.Error(), name)
+			}
+		})
+	}
+}
+
+func TestErrorsOfBadInputSayNothingTwice(t *testing.T) {
+	failed := 0
+	for name, make := range inputs() {
+		virtual(t, name, func(w *world) {
+			for what, err := range make(w) {
+				if err != nil {
+					failed++
+					says(w.T, err.Error(), name+": "+what)
+				}
+			}
+		})
+	}
+	assert.Greater(t, failed, 350)
+}
