@@ -35,23 +35,25 @@ func (r *Report) Done(one Result) {
 		r.held++
 		r.states += one.Outcome.States
 	}
-	fmt.Fprintf(r.Out, "%s  %-13s  %-50s  %5.1f s  %5.0f MB  %s\n", word, one.Run.Model, one.Run.Name, one.CPU.Seconds(), one.Outcome.MB, what)
+	r.print("%s  %-13s  %-50s  %5.1f s  %5.0f MB  %s\n", word, one.Run.Model, one.Run.Name, one.CPU.Seconds(), one.Outcome.MB, what)
 	if r.Steps {
 		for i, step := range one.Steps {
-			fmt.Fprintf(r.Out, "%8d  %s\n", i+1, step)
+			r.print("%8d  %s\n", i+1, step)
 		}
 	}
 }
 
 // Sum tells of all of them, and reports whether everything was as expected.
 func (r *Report) Sum(took time.Duration) bool {
-	fmt.Fprintf(r.Out, "%d runs hold, in %s states together; %d negative twins break what they have to break; %s\n",
+	r.print("%d runs hold, in %s states together; %d negative twins break what they have to break; %s\n",
 		r.held, grouped(r.states), r.failed, took.Round(time.Second))
 	if r.wrong > 0 {
-		fmt.Fprintf(r.Out, "%d runs are not as expected\n", r.wrong)
+		r.print("%d runs are not as expected\n", r.wrong)
 	}
 	return r.wrong == 0
 }
+
+func (r *Report) print(format string, args ...any) { _, _ = fmt.Fprintf(r.Out, format, args...) }
 
 // grouped writes a number in groups of three digits.
 func grouped(n int64) string {
