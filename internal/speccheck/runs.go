@@ -30,6 +30,7 @@ func Runs() []Run {
 
 		{Name: "fixed leases", Model: fixed},
 		{Name: "fixed leases, late copies", Model: fixed, Bounds: []string{"LATE 2", "WRITES 1"}},
+		{Name: "fixed leases, longer", Model: fixed, Bounds: []string{"LENGTH 4", "END 9", "WRITES 0"}},
 		{Name: "fixed leases, three clients", Model: fixed, Bounds: []string{"CLIENTS 3", "RENEWALS 1", "WRITES 1", "LATE 0"}},
 		{Name: "session", Model: session},
 		{Name: "life of the row", Model: rowLife},
@@ -236,7 +237,7 @@ func Runs() []Run {
 			Breaks: "who is evicted does not believe that it holds",
 		},
 		{
-			Name: "fixed lease counted from the answer", Model: fixed,
+			Name: "fixed lease counted from the answer", Model: fixed, Bounds: []string{"LENGTH 4", "END 9", "WRITES 0"},
 			Rules:  []string{"counted_from now"},
 			Breaks: "who is evicted does not believe that it holds",
 		},
