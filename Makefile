@@ -99,6 +99,14 @@ TESTS ?=
 mutants: ## break the lock protocol in every way of a list, and show which test notices (RUN= for some ways, TESTS= for some tests)
 	$(GO) run ./internal/mutants/cmd/mutants -run '$(RUN)' -tests '$(TESTS)'
 
+DEEP     ?=
+TRACE    ?=
+PARALLEL ?= 2
+
+.PHONY: spec
+spec: ## check the models of the lock protocol (lock/spec) with Spin (RUN= for some, DEEP=1 for larger bounds, TRACE=1 to show what breaks, PARALLEL=2)
+	@$(GO) run ./internal/speccheck/cmd/speccheck -run '$(RUN)' -parallel $(PARALLEL) $(if $(DEEP),-deep) $(if $(TRACE),-trace)
+
 .PHONY: bench
 bench: ## run the benchmarks
 	MORTISE_ENGINE=inprocess $(GO) test -run '^$$' -bench . -benchmem ./...
