@@ -134,7 +134,8 @@ type shop struct {
 }
 
 func define(tbl *table.Table) (*shop, error) {
-	s, err := &shop{table: tbl}, error(nil)
+	s := &shop{table: tbl}
+	var err error
 	if s.categories, err = entity.Define(tbl, entity.Spec[Category]{
 		Type: "category", PK: "categories#{id:raw}", SK: "{name:raw}", Untyped: true,
 		Indexes: []entity.Index[Category]{{Name: "gsi_1"}},
