@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	account = "000000000000"
+	account = "123456789012"
 	arn     = "arn:aws:dynamodb:" + tabletest.Region + ":" + account + ":table/"
 )
 

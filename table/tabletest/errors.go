@@ -26,6 +26,7 @@ const (
 	codeInternal       = "InternalServerError"
 	codeFailure        = "InternalFailure"
 	codeExpired        = "ExpiredTokenException"
+	codeDenied         = "AccessDeniedException"
 	codeInProgress     = "TransactionInProgressException"
 	serviceNamespace   = "com.amazonaws.dynamodb.v20120810#"
 	validateNamespace  = "com.amazon.coral.validate#"
@@ -120,7 +121,7 @@ func (e *apiError) namespace() string {
 	switch e.code {
 	case codeValidation:
 		return validateNamespace
-	case codeSerialization, codeUnknown, codeExpired, codeFailure:
+	case codeSerialization, codeUnknown, codeExpired, codeFailure, codeDenied:
 		return transportNamespace
 	}
 	return serviceNamespace

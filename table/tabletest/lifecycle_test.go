@@ -15,6 +15,7 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -234,6 +235,15 @@ func TestTagsAndRecoverySettings(t *testing.T) {
 	tags, err := c.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{ResourceArn: d.Table.TableArn})
 	require.NoError(t, err)
 	assert.Equal(t, []types.Tag{{Key: aws.String("b"), Value: aws.String("2")}}, tags.Tags)
+	for arn, code := range map[string]string{
+		*d.Table.TableArn + "x": "ResourceNotFoundException",
+		"arn:aws:dynamodb:" + tabletest.Region + ":210987654321:table/app": "AccessDeniedException",
+	} {
+		_, err = c.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{ResourceArn: &arn})
+		var refused smithy.APIError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, code, refused.ErrorCode())
+	}
 	_, err = c.UpdateContinuousBackups(t.Context(), &dynamodb.UpdateContinuousBackupsInput{
 		TableName:                        aws.String("app"),
 		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},

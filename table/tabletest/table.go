@@ -38,7 +38,10 @@ type stream struct {
 
 type tag struct{ key, value string }
 
-const arnPrefix = "arn:aws:dynamodb:" + Region + ":000000000000:table/"
+// account is that of the tables: the one that stands for any in AWS's documentation.
+const account = "123456789012"
+
+const arnPrefix = "arn:aws:dynamodb:" + Region + ":" + account + ":table/"
 
 func (t *table) arn() string { return arnPrefix + t.name }
 

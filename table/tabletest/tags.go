@@ -108,6 +108,8 @@ func (c *call) resourceARN() (string, error) {
 		return "", parameter("Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s", arn)
 	case parts[1] != "aws", parts[3] != Region, path[0] != "table", len(path) < 2 || path[1] == "":
 		return "", malformed
+	case parts[4] != account:
+		return "", fail(codeDenied, "User is not authorized to perform: dynamodb:%s on resource: %s", c.op, arn)
 	}
 	return arn, nil
 }
