@@ -75,7 +75,7 @@ func (c *Client) Every(
 		return wrap("every", err)
 	}
 	s := &schedule{key: a.key, interval: interval.Truncate(time.Millisecond), job: a.job, f: f}
-	if err := s.intervals.check(s.interval, a.job.offset, a.job.location); err != nil {
+	if err := s.intervals.check(interval, a.job.offset, a.job.location); err != nil {
 		return wrap("every", err)
 	}
 	if c.closing.Err() != nil {

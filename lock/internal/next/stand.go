@@ -18,6 +18,8 @@ var errAnew = errors.New("the ticket has left the line")
 // standing is an acquisition whose ticket waits in the line.
 type standing struct {
 	*acquisition
+	id      string           // of its ticket: the acquisition has another one, or none, when a look comes late
+	session *session.Session // of the ticket; nil for a lease of its own
 
 	news   chan lockrow.Row // of capacity 1: the line has changed, or something is to be done about the first
 	behind string           // the session that is watched for it; guarded by watched.mu
@@ -29,68 +31,76 @@ type standing struct {
 	fatal error     // reading again cannot help
 }
 
-// stand waits until the ticket is first. row is where it was seen to have entered.
+// stand waits until the ticket is first. row is where it was seen to have entered. Where it gives up it
+// leaves the line.
 func (a *acquisition) stand(ctx context.Context, row lockrow.Row) (*Lease, error) {
 	c := a.client
 	if row.Entered(a.ticket.ID) == lockrow.Granted {
 		return a.granted(&row), nil
 	}
-	s := &standing{acquisition: a, news: make(chan lockrow.Row, 1), row: row, first: c.clock.Now(), busy: true}
-	var watch *waitqueue.Watch
-	stop := func() {
-		if watch != nil {
-			watch.Stop()
+	s := &standing{
+		acquisition: a, id: a.ticket.ID, session: a.session, news: make(chan lockrow.Row, 1), row: row, first: c.clock.Now(), busy: true,
+	}
+	l, err := s.wait(ctx, row)
+	c.sessions.leave(s)
+	if err != nil && !errors.Is(err, errAnew) {
+		a.leave(ctx)
+		if ctx.Err() != nil {
+			err = a.gaveUp(ctx)
 		}
 	}
-	defer func() { stop() }()
-	defer func() { c.sessions.leave(s) }()
+	return l, err
+}
+
+// wait looks at the row, and acts on what it shows, until the ticket is first.
+func (s *standing) wait(ctx context.Context, row lockrow.Row) (*Lease, error) {
+	c := s.client
+	var ended <-chan struct{}
+	if s.session != nil {
+		ended = s.session.Ended()
+	}
+	var watch *waitqueue.Watch
 	for {
-		l, err := s.act(ctx, &row)
-		if l != nil || err != nil {
-			if err != nil && !errors.Is(err, errAnew) {
-				a.leave(ctx)
-				if ctx.Err() != nil {
-					err = a.gaveUp(ctx)
-				}
-			}
+		if l, err := s.act(ctx, &row); l != nil || err != nil {
 			return l, err
 		}
-		s.mu.Lock()
-		s.busy = false
-		s.mu.Unlock()
+		first := s.idle()
 		if watch == nil {
-			first := s.estimate().Look(c.clock)
-			watch = c.poller.Watch(a.key, first, s.seen)
-			c.sessions.look(s.row.Line[0].Session(), first)
+			watch = c.poller.Watch(s.key, first, s.seen)
+			defer watch.Stop()
+			holder, _ := row.First()
+			c.sessions.look(holder.Session(), first)
 		} else {
-			watch.Soon(s.estimate().Look(c.clock))
-		}
-		var ended <-chan struct{}
-		if a.session != nil {
-			ended = a.session.Ended()
+			watch.Soon(first)
 		}
 		select {
 		case row = <-s.news:
 		case <-ended:
 			return nil, errAnew // its session takes the ticket along
 		case <-ctx.Done():
-			a.leave(ctx)
-			return nil, a.gaveUp(ctx)
+			return nil, ctx.Err()
 		}
-		if s.fatal != nil {
-			a.leave(ctx)
-			return nil, s.fatal
+		if err := s.failed(); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// estimate is when to look again.
-func (s *standing) estimate() waitqueue.Estimate {
+// idle says that the goroutine waits for news, and returns when to look again.
+func (s *standing) idle() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.client.estimate(&s.row, s.row.Place(s.ticket.ID))
+	s.busy = false
+	e := s.client.estimate(&s.row, s.row.Place(s.id))
 	e.Unchanged = s.client.clock.Ago(s.first)
-	return e
+	return e.Look(s.client.clock)
+}
+
+// failed is why reading again cannot help; nil where it can.
+func (s *standing) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fatal
 }
 
 // seen takes a look in, on the poller's goroutine. What is to be done is left to the goroutine that waits.
@@ -113,7 +123,7 @@ func (s *standing) seen(look waitqueue.Look) time.Duration {
 		default: // it is not read while busy is set, and there is room for one
 		}
 	}
-	e := c.estimate(&s.row, max(s.row.Place(s.ticket.ID), 1))
+	e := c.estimate(&s.row, max(s.row.Place(s.id), 1))
 	e.Unchanged = c.clock.Ago(s.first)
 	return e.Look(c.clock)
 }
@@ -124,7 +134,7 @@ func (s *standing) act(ctx context.Context, row *lockrow.Row) (*Lease, error) {
 	c := s.client
 	for {
 		s.acquisition.seen = *row
-		switch row.Entered(s.ticket.ID) {
+		switch row.Entered(s.id) {
 		case lockrow.Granted:
 			return s.granted(row), nil
 		case lockrow.Refused:
@@ -133,7 +143,7 @@ func (s *standing) act(ctx context.Context, row *lockrow.Row) (*Lease, error) {
 			if err != nil && !errors.Is(err, lockrow.ErrNotLock) {
 				return nil, err
 			}
-			if now.Place(s.ticket.ID) < 0 {
+			if now.Place(s.id) < 0 {
 				return nil, errAnew
 			}
 			s.update(&now)
@@ -184,10 +194,10 @@ func (s *standing) due(row *lockrow.Row) bool { return s.suspect(row) != fine }
 func (s *standing) suspect(row *lockrow.Row) suspicion {
 	c := s.client
 	first, held := row.First()
-	if !held || first.ID == s.ticket.ID {
+	if !held || first.ID == s.id {
 		return fine
 	}
-	place := row.Place(s.ticket.ID)
+	place := row.Place(s.id)
 	if first.Length > 0 {
 		if _, known := c.tickets.find(first.ID); known {
 			return fine

@@ -61,7 +61,7 @@ func TestOutage(t *testing.T) {
 					logs[i] = newLog(t, key(i))
 					p.Watch(key(i), time.Duration(i)*ms, logs[i].each(10*time.Second))
 				}
-				time.Sleep(20 * time.Second)
+				pause(20 * time.Second)
 				synctest.Wait()
 				r.answers(func(_ context.Context, list []keys.Key) error {
 					var part *table.UnprocessedError
@@ -70,18 +70,18 @@ func TestOutage(t *testing.T) {
 					}
 					return err
 				})
-				time.Sleep(20 * time.Second) // until the backoff is at its longest
+				pause(20 * time.Second) // until the backoff is at its longest
 				r.sent()
 				start := time.Now()
-				time.Sleep(3 * time.Hour)
+				pause(3 * time.Hour)
 				synctest.Wait()
 				during := r.sent()
 				r.answers(nil)
 				assert.InDelta(t, 3*3600/5, len(during), 200)
-				time.Sleep(15 * time.Second)
+				pause(15 * time.Second)
 				synctest.Wait()
 				for _, l := range logs {
-					last := l.looks[len(l.looks)-1]
+					last := l.looks()[len(l.looks())-1]
 					require.Greater(t, last.At, start.Add(3*time.Hour))
 					require.NoError(t, last.Err)
 				}
@@ -97,11 +97,11 @@ func TestShortOutage(t *testing.T) {
 		r.answers(always(errOutage))
 		l := newLog(t, key(1))
 		p.Watch(key(1), 0, l.each(time.Hour))
-		time.Sleep(time.Second)
-		assert.Empty(t, l.looks)
+		pause(time.Second)
+		assert.Empty(t, l.looks())
 		r.answers(nil)
-		time.Sleep(1500 * ms)
-		assert.Len(t, l.looks, 1)
+		pause(1500 * ms)
+		assert.Len(t, l.looks(), 1)
 		first := r.sent()
 		assert.GreaterOrEqual(t, first[1].at.Sub(first[0].at), 26*ms)
 		assert.LessOrEqual(t, first[1].at.Sub(first[0].at), 76*ms)
@@ -120,17 +120,17 @@ func TestFatalErrorIsTold(t *testing.T) {
 				p.Watch(key(1), 0, a.each(-1))
 				p.Watch(key(2), 0, b.each(100*ms))
 				p.Watch(key(3), time.Second, other.each(time.Hour))
-				time.Sleep(50 * ms)
+				pause(50 * ms)
 				r.answers(nil)
-				time.Sleep(time.Second)
+				pause(time.Second)
 				for _, l := range []*log{a, b} {
-					require.ErrorIs(t, l.looks[0].Err, errDenied)
-					require.Nil(t, l.looks[0].Item)
+					require.ErrorIs(t, l.looks()[0].Err, errDenied)
+					require.Nil(t, l.looks()[0].Item)
 				}
-				assert.Len(t, a.looks, 1, "it has ended its watch")
-				assert.NoError(t, b.looks[1].Err, "it has not")
-				require.Len(t, other.looks, 1)
-				assert.NoError(t, other.looks[0].Err)
+				assert.Len(t, a.looks(), 1, "it has ended its watch")
+				assert.NoError(t, b.looks()[1].Err, "it has not")
+				require.Len(t, other.looks(), 1)
+				assert.NoError(t, other.looks()[0].Err)
 			})
 		})
 	}
@@ -143,11 +143,11 @@ func TestFatalErrorOfSomeRows(t *testing.T) {
 		r.answers(without(key(1), errDenied))
 		p.Watch(key(1), 10*ms, a.each(-1))
 		p.Watch(key(2), 10*ms, b.each(-1))
-		time.Sleep(time.Second)
-		require.Len(t, a.looks, 1)
-		require.ErrorIs(t, a.looks[0].Err, errDenied)
-		require.Len(t, b.looks, 1)
-		require.NoError(t, b.looks[0].Err)
+		pause(time.Second)
+		require.Len(t, a.looks(), 1)
+		require.ErrorIs(t, a.looks()[0].Err, errDenied)
+		require.Len(t, b.looks(), 1)
+		require.NoError(t, b.looks()[0].Err)
 	})
 }
 
@@ -158,9 +158,9 @@ func TestUnprocessedRows(t *testing.T) {
 		r.answers(without(key(1), table.ErrThrottled))
 		p.Watch(key(1), 0, throttled.each(100*ms))
 		p.Watch(key(2), 0, other.each(100*ms))
-		time.Sleep(10 * time.Minute)
-		assert.Empty(t, throttled.looks)
-		assert.Greater(t, len(other.looks), 10*60*10*9/10)
+		pause(10 * time.Minute)
+		assert.Empty(t, throttled.looks())
+		assert.Greater(t, len(other.looks()), 10*60*10*9/10)
 		var asked int
 		for _, q := range r.sent() {
 			if slices.Contains(q.list, key(1)) {
@@ -169,11 +169,11 @@ func TestUnprocessedRows(t *testing.T) {
 		}
 		assert.InDelta(t, 10*60/5, asked, 40)
 		r.answers(nil)
-		time.Sleep(8 * time.Second)
-		require.NotEmpty(t, throttled.looks)
-		n := len(throttled.looks)
-		time.Sleep(10 * time.Second)
-		assert.Greater(t, len(throttled.looks), n+80, "as often as before")
+		pause(8 * time.Second)
+		require.NotEmpty(t, throttled.looks())
+		n := len(throttled.looks())
+		pause(10 * time.Second)
+		assert.Greater(t, len(throttled.looks()), n+80, "as often as before")
 	})
 }
 
@@ -191,21 +191,21 @@ func TestReadsThatHang(t *testing.T) {
 						logs[i] = newLog(t, key(i))
 						p.Watch(key(i), 10*ms, logs[i].each(100*ms))
 					}
-					time.Sleep(duration)
+					pause(duration)
 					for i, l := range logs {
 						last = 0
 						if i == bad {
-							assert.Empty(t, l.looks)
+							assert.Empty(t, l.looks())
 							continue
 						}
-						for _, at := range append(l.times, duration) {
+						for _, at := range append(l.times(), duration) {
 							last, longest = at, max(longest, at-last)
 						}
 					}
 					t.Logf("longest time without a look at another row: %v", longest)
 					assert.Less(t, longest, 20*time.Second)
 					r.answers(nil)
-					time.Sleep(10 * time.Second)
+					pause(10 * time.Second)
 					assert.NotEmpty(t, logs[bad].looks)
 				})
 			})
@@ -224,13 +224,13 @@ func TestTimeoutIsNotFatal(t *testing.T) {
 		defer p.Close()
 		l := newLog(t, key(1))
 		p.Watch(key(1), 0, l.each(time.Hour))
-		time.Sleep(5 * time.Second)
+		pause(5 * time.Second)
 		r.mu.Lock()
 		r.latency = 0
 		r.mu.Unlock()
-		time.Sleep(10 * time.Second)
-		require.Len(t, l.looks, 1)
-		assert.NoError(t, l.looks[0].Err)
+		pause(10 * time.Second)
+		require.Len(t, l.looks(), 1)
+		assert.NoError(t, l.looks()[0].Err)
 	})
 }
 
@@ -255,7 +255,7 @@ func TestShortAnswer(t *testing.T) {
 				return -1
 			})
 		}
-		time.Sleep(time.Minute)
+		pause(time.Minute)
 		assert.Equal(t, map[int]int{0: 1, 1: 1, 2: 1}, told)
 		assert.Equal(t, 3, asked[0])
 	})

@@ -32,13 +32,13 @@ func TestGoroutineRunsWhileSomebodyWatches(t *testing.T) {
 			a, b := newLog(t, key(1)), newLog(t, key(2))
 			first := p.Watch(key(1), time.Hour, a.each(time.Hour))
 			p.Watch(key(2), 50*ms, b.each(-1))
-			time.Sleep(time.Second)
-			require.Len(t, b.looks, 1)
+			pause(time.Second)
+			require.Len(t, b.looks(), 1)
 			require.True(t, runs())
 			first.Stop()
 			synctest.Wait()
 			require.False(t, runs())
-			assert.Empty(t, a.looks)
+			assert.Empty(t, a.looks())
 		}
 		assert.Len(t, r.sent(), 3)
 	})
@@ -49,12 +49,12 @@ func TestStopEndsTheReadUnderWay(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{Timeout: time.Hour}, func(r *reader, p *waitqueue.Poller) {
 		r.answers(hangs(key(1)))
 		w := p.Watch(key(1), 0, newLog(t, key(1)).each(0))
-		time.Sleep(time.Second)
+		pause(time.Second)
 		w.Stop()
 		l := newLog(t, key(2))
 		p.Watch(key(2), 0, l.each(-1))
-		time.Sleep(2 * ms)
-		assert.Len(t, l.looks, 1, "no backoff")
+		pause(2 * ms)
+		assert.Len(t, l.looks(), 1, "no backoff")
 		synctest.Wait()
 		require.False(t, runs())
 	})
@@ -75,14 +75,13 @@ func (s stopping) WithTimeout(ctx context.Context, d time.Duration) (context.Con
 func TestStopJustBeforeTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{t: t, latency: time.Hour}
-		var w *waitqueue.Watch
+		var w atomic.Pointer[waitqueue.Watch]
 		p := waitqueue.NewPoller(t.Context(), waitqueue.PollerConfig{
-			Machine: stopping{stop: func() { w.Stop() }}, Read: r.Read, Timeout: time.Hour,
+			Machine: stopping{stop: func() { w.Load().Stop() }}, Read: r.Read, Timeout: time.Hour,
 		})
 		defer p.Close()
-		w = p.Watch(key(1), ms, newLog(t, key(1)).each(0))
-		time.Sleep(2 * ms)
-		synctest.Wait()
+		w.Store(p.Watch(key(1), ms, newLog(t, key(1)).each(0)))
+		pause(2 * ms)
 		require.False(t, runs())
 	})
 }
@@ -100,19 +99,19 @@ func TestClose(t *testing.T) {
 				p := waitqueue.NewPoller(ctx, waitqueue.PollerConfig{Machine: machine.Real{}, Read: r.Read})
 				l := newLog(t, key(1))
 				w := p.Watch(key(1), 0, l.each(0))
-				time.Sleep(1500 * ms) // a read is under way
+				pause(1500 * ms) // a read is under way
 				start := time.Now()
 				end(p, cancel)
 				require.False(t, runs())
 				assert.Zero(t, time.Since(start))
-				require.Len(t, l.looks, 1)
+				require.Len(t, l.looks(), 1)
 				w.Soon(0)
 				w.Stop()
 				late := p.Watch(key(2), 0, l.each(0))
 				late.Soon(0)
 				late.Stop()
-				time.Sleep(time.Minute)
-				assert.Len(t, l.looks, 1)
+				pause(time.Minute)
+				assert.Len(t, l.looks(), 1)
 				assert.Len(t, r.sent(), 2)
 				p.Close()
 			})
@@ -131,10 +130,10 @@ func TestCloseWhileLooksAreDelivered(t *testing.T) {
 				return 0
 			})
 		}
-		time.Sleep(500 * ms)
+		pause(500 * ms)
 		p.Close()
 		assert.Equal(t, 1, told)
-		time.Sleep(time.Minute)
+		pause(time.Minute)
 		assert.Equal(t, 1, told)
 	})
 }
@@ -176,8 +175,8 @@ func TestPollerAmongGoroutines(t *testing.T) {
 			assert.Positive(t, told.Load())
 			l := newLog(t, key(1))
 			p.Watch(key(1), 10*ms, l.each(-1))
-			time.Sleep(time.Second)
-			assert.Len(t, l.looks, 1)
+			pause(time.Second)
+			assert.Len(t, l.looks(), 1)
 		})
 	}
 }

@@ -53,9 +53,9 @@ func TestThousandsOfWatchers(t *testing.T) {
 						last[i] = look.At
 					})
 				}
-				time.Sleep(20 * time.Second)
+				pause(20 * time.Second)
 				begin := r.sent()
-				time.Sleep(seconds * time.Second)
+				pause(seconds * time.Second)
 				sent := r.sent()
 				figure.Check(t, "P17, poller, "+name,
 					figure.AtMost(float64(len(sent))/seconds, "requests/s", 25),
@@ -88,14 +88,14 @@ func TestBusyRowAmongThousands(t *testing.T) {
 		for i := range 4000 {
 			next(machine.Real{}, p, key(i+1), func(waitqueue.Look) {})
 		}
-		time.Sleep(20 * time.Second)
+		pause(20 * time.Second)
 		busy := newLog(t, key(-1))
 		p.Watch(key(-1), 0, busy.each(5*ms))
-		time.Sleep(time.Minute)
+		pause(time.Minute)
 		gaps := func(l *log) []time.Duration {
 			var list []time.Duration
-			for i := range l.times[1:] {
-				list = append(list, l.times[i+1]-l.times[i])
+			for i := range l.times()[1:] {
+				list = append(list, l.times()[i+1]-l.times()[i])
 			}
 			slices.Sort(list)
 			return list
@@ -120,7 +120,7 @@ func TestManyStartAtOnce(t *testing.T) {
 				return -1
 			})
 		}
-		time.Sleep(3 * time.Second)
+		pause(3 * time.Second)
 		require.Len(t, order, n)
 		assert.True(t, slices.IsSorted(order))
 		sent := r.sent()
@@ -137,10 +137,10 @@ func TestBurstIsNotSlowedDown(t *testing.T) {
 			logs[i] = newLog(t, key(i))
 			p.Watch(key(i), 5*ms, logs[i].each(-1))
 		}
-		time.Sleep(5*ms + 3*ms) // for three requests
+		pause(5*ms + 3*ms) // for three requests
 		synctest.Wait()
 		for i, l := range logs {
-			assert.Len(t, l.looks, 1, "row %d", i)
+			assert.Len(t, l.looks(), 1, "row %d", i)
 		}
 	})
 }
@@ -153,7 +153,7 @@ func TestThousandsOfWatchersOfOneRow(t *testing.T) {
 		for range n {
 			jittered(5*time.Second, 6*time.Second)(p, key(1), func(waitqueue.Look) { told++ })
 		}
-		time.Sleep(seconds * time.Second)
+		pause(seconds * time.Second)
 		requests := len(r.sent())
 		t.Logf("%d requests and %d calls of watchers in a minute", requests, told)
 		assert.LessOrEqual(t, requests, 2*seconds/5)
@@ -168,7 +168,7 @@ func TestRateIsConfigurable(t *testing.T) {
 			for i := range 500 {
 				p.Watch(key(i), 0, func(waitqueue.Look) time.Duration { return 5 * ms })
 			}
-			time.Sleep(20 * time.Second)
+			pause(20 * time.Second)
 			sent := r.sent()
 			if rate <= 300 {
 				bounded(t, sent, max(rate, 4)) // three tenths of less are less than a row

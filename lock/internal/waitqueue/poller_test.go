@@ -1,6 +1,7 @@
 package waitqueue_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +19,12 @@ func TestOneWatcherLooksAsOftenAsItAsks(t *testing.T) {
 		l := newLog(t, key(1))
 		start := time.Now()
 		w := p.Watch(key(1), 5*ms, l.each(5*ms))
-		time.Sleep(time.Minute)
+		pause(time.Minute)
 		w.Stop()
-		for i, look := range l.looks {
+		for i, look := range l.looks() {
 			require.Equal(t, time.Duration(i)*6*ms+5*ms, look.At.Sub(start), "5 ms after the last answer, which took 1 ms")
 		}
-		assert.InDelta(t, 10_000, len(l.looks), 1)
+		assert.InDelta(t, 10_000, len(l.looks()), 1)
 		assert.InDelta(t, 10_000, len(r.sent()), 1)
 	})
 }
@@ -33,7 +34,7 @@ func TestRowsThatAreDueShareARequest(t *testing.T) {
 		for i := range 250 {
 			p.Watch(key(i), time.Second, newLog(t, key(i)).each(time.Second))
 		}
-		time.Sleep(1500 * ms)
+		pause(1500 * ms)
 		var sizes []int
 		for _, q := range r.sent() {
 			sizes = append(sizes, len(q.list))
@@ -49,7 +50,7 @@ func TestRowsComeAlongFromHalfOfTheirInterval(t *testing.T) {
 		p.Watch(key(1), 100*ms, a.each(time.Hour))
 		p.Watch(key(2), 190*ms, b.each(time.Hour))
 		p.Watch(key(3), 210*ms, c.each(time.Hour))
-		time.Sleep(time.Second)
+		pause(time.Second)
 		assert.Equal(t, "[101ms]", a.String())
 		assert.Equal(t, "[101ms]", b.String())
 		assert.Equal(t, "[211ms]", c.String())
@@ -63,11 +64,11 @@ func TestWatchersOfOneRowShareItsReads(t *testing.T) {
 		often, seldom := newLog(t, key(1)), newLog(t, key(1))
 		p.Watch(key(1), 100*ms, often.each(100*ms))
 		last := p.Watch(key(1), 10*time.Second, seldom.each(10*time.Second))
-		time.Sleep(time.Minute)
-		assert.Len(t, r.sent(), len(often.looks))
-		require.Len(t, seldom.looks, 11)
-		for i, at := range seldom.times[1:] {
-			assert.InDelta(t, 5*time.Second, at-seldom.times[i], float64(150*ms))
+		pause(time.Minute)
+		assert.Len(t, r.sent(), len(often.looks()))
+		require.Len(t, seldom.looks(), 11)
+		for i, at := range seldom.times()[1:] {
+			assert.InDelta(t, 5*time.Second, at-seldom.times()[i], float64(150*ms))
 		}
 		last.Stop()
 	})
@@ -80,7 +81,7 @@ func TestWatcherEndsItsWatch(t *testing.T) {
 			n++
 			return time.Duration(2 - n)
 		})
-		time.Sleep(time.Minute)
+		pause(time.Minute)
 		assert.Equal(t, 3, n)
 		assert.Len(t, r.sent(), 3)
 	})
@@ -92,25 +93,25 @@ func TestSoon(t *testing.T) {
 		w := p.Watch(key(1), time.Hour, l.each(time.Hour))
 		p.Watch(key(2), time.Hour, newLog(t, key(2)).each(time.Hour))
 		synctest.Wait()
-		time.Sleep(time.Second)
+		pause(time.Second)
 		w.Soon(2 * time.Hour)
 		w.Soon(50 * ms)
 		w.Soon(time.Minute)
-		time.Sleep(10 * time.Second)
+		pause(10 * time.Second)
 		assert.Equal(t, "[1.051s]", l.String())
 
 		// While the row is being read: what was written meanwhile may be missing from that look.
 		w.Soon(0)
-		time.Sleep(ms / 2)
+		pause(ms / 2)
 		w.Soon(30 * ms)
 		w.Soon(20 * ms)
 		w.Soon(40 * ms)
-		time.Sleep(10 * time.Second)
+		pause(10 * time.Second)
 		assert.Equal(t, "[1.051s 11.001s 11.0215s]", l.String())
 		w.Stop()
 		w.Soon(0)
-		time.Sleep(time.Minute)
-		assert.Len(t, l.looks, 3)
+		pause(time.Minute)
+		assert.Len(t, l.looks(), 3)
 		sent := r.sent()
 		assert.Len(t, sent, 3)
 		assert.Equal(t, 3, rowsOf(sent))
@@ -120,19 +121,19 @@ func TestSoon(t *testing.T) {
 // Soon does not lose against what the watcher itself asks for.
 func TestSoonFromWithinSeen(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
-		var w *waitqueue.Watch
+		var w atomic.Pointer[waitqueue.Watch]
 		var times []time.Duration
 		start := time.Now()
-		w = p.Watch(key(1), 10*ms, func(waitqueue.Look) time.Duration {
+		w.Store(p.Watch(key(1), 10*ms, func(waitqueue.Look) time.Duration {
 			times = append(times, time.Since(start))
 			if len(times) < 3 {
-				w.Soon(100 * ms)
+				w.Load().Soon(100 * ms)
 			}
 			return time.Second
-		})
-		time.Sleep(1300 * ms)
+		}))
+		pause(1300 * ms)
 		assert.Equal(t, []time.Duration{11 * ms, 112 * ms, 213 * ms, 1214 * ms}, times)
-		w.Stop()
+		w.Load().Stop()
 	})
 }
 
@@ -142,12 +143,12 @@ func TestNewWatcherIsNotToldOfTheReadUnderWay(t *testing.T) {
 		r.latency = 100 * ms
 		first, second := newLog(t, key(1)), newLog(t, key(1))
 		p.Watch(key(1), 0, first.each(time.Hour))
-		time.Sleep(50 * ms)
+		pause(50 * ms)
 		p.Watch(key(1), 0, second.each(time.Hour))
-		time.Sleep(time.Second)
+		pause(time.Second)
 		assert.Equal(t, "[100ms]", first.String())
 		assert.Equal(t, "[200ms]", second.String())
-		assert.Equal(t, 100*ms, second.looks[0].At.Sub(second.start))
+		assert.Equal(t, 100*ms, second.looks()[0].At.Sub(second.start))
 		assert.Len(t, r.sent(), 2)
 	})
 }
@@ -165,10 +166,10 @@ func TestWatchersMayWatchAndStop(t *testing.T) {
 		})
 		otherWatch = p.Watch(key(2), 10*ms, other.each(0))
 		p.Watch(key(1), time.Minute, third.each(time.Hour))
-		time.Sleep(10 * time.Second)
+		pause(10 * time.Second)
 		assert.Equal(t, "[32ms]", inner.String())
-		assert.Empty(t, other.looks)
-		assert.Empty(t, third.looks)
+		assert.Empty(t, other.looks())
+		assert.Empty(t, third.looks())
 		assert.Equal(t, 3, rowsOf(r.sent()))
 	})
 }
@@ -176,31 +177,32 @@ func TestWatchersMayWatchAndStop(t *testing.T) {
 // When Stop returns, at most the call that was running goes on.
 func TestStopWhileLooksAreDelivered(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
-		running, stopped, after := false, false, 0
+		var running, stopped atomic.Bool
+		var after atomic.Int64
 		w := p.Watch(key(1), 0, func(waitqueue.Look) time.Duration {
-			if stopped {
-				after++
+			if stopped.Load() {
+				after.Add(1)
 			}
-			running = true
+			running.Store(true)
 			time.Sleep(time.Second) // it must not, but this makes it run for long
-			running = false
+			running.Store(false)
 			return 0
 		})
-		time.Sleep(500 * ms)
-		require.True(t, running)
+		pause(500 * ms)
+		require.True(t, running.Load())
 		w.Stop()
-		stopped = true
-		require.True(t, running, "Stop does not wait")
-		time.Sleep(time.Minute)
-		assert.Zero(t, after)
+		stopped.Store(true)
+		require.True(t, running.Load(), "Stop does not wait")
+		pause(time.Minute)
+		assert.Zero(t, after.Load())
 		assert.Len(t, r.sent(), 1)
 
 		// Stopped while the row is being read: it is not told.
 		l := newLog(t, key(2))
 		w = p.Watch(key(2), 0, l.each(0))
-		time.Sleep(ms / 2)
+		pause(ms / 2)
 		w.Stop()
-		time.Sleep(time.Second)
-		assert.Empty(t, l.looks)
+		pause(time.Second)
+		assert.Empty(t, l.looks())
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -133,8 +134,22 @@ type log struct {
 	t     *testing.T
 	key   keys.Key
 	start time.Time
-	looks []waitqueue.Look
-	times []time.Duration // when they came
+
+	mu   sync.Mutex
+	list []waitqueue.Look
+	at   []time.Duration // when they came
+}
+
+func (l *log) looks() []waitqueue.Look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
+}
+
+func (l *log) times() []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.at)
 }
 
 func newLog(t *testing.T, key keys.Key) *log { return &log{t: t, key: key, start: time.Now()} }
@@ -142,7 +157,9 @@ func newLog(t *testing.T, key keys.Key) *log { return &log{t: t, key: key, start
 // each looks again and again after d.
 func (l *log) each(d time.Duration) func(waitqueue.Look) time.Duration {
 	return func(look waitqueue.Look) time.Duration {
-		l.looks, l.times = append(l.looks, look), append(l.times, time.Since(l.start))
+		l.mu.Lock()
+		l.list, l.at = append(l.list, look), append(l.at, time.Since(l.start))
+		l.mu.Unlock()
 		if look.Err == nil {
 			assert.Equal(l.t, l.key.PK, look.Item["pk"].(*types.AttributeValueMemberS).Value, "the row of another key")
 		}
@@ -150,4 +167,10 @@ func (l *log) each(d time.Duration) func(waitqueue.Look) time.Duration {
 	}
 }
 
-func (l *log) String() string { return fmt.Sprint(l.times) }
+func (l *log) String() string { return fmt.Sprint(l.times()) }
+
+// pause lets time pass, until all others have nothing to do any more: what they have written can be read.
+func pause(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
