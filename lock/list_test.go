@@ -201,7 +201,7 @@ func TestIndexOverAnAttributeOfLocks(t *testing.T) {
 		_, err := lock.New(app, lock.Config{})
 		require.ErrorIs(t, err, lock.ErrInvalid)
 		require.ErrorContains(t, err, `"data"`)
-		require.ErrorContains(t, err, `"inverted"`)
+		require.ErrorContains(t, err, "inverted")
 		c := w.client(lock.Config{}) // of a table that was opened without it
 		orders := defineOrders(t, app)
 		for _, opts := range [][]lock.Option{nil, {lock.WithData("text")}} {
