@@ -158,14 +158,13 @@ func (k *rowKeys) claims() []claim {
 // ambiguous is the error for two kinds that meet, with the way out of it. Rows of this module's own have no Match.
 func (k *rowKeys) ambiguous(o *rowKeys) error {
 	text := fmt.Sprintf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", k.pk, k.sk, o.typ, o.pk, o.sk)
-	theirs := o
-	if toolkit.Has(o.typ) {
-		theirs = k
-	}
+	const narrow = ": a KeyPart in Spec.Match of %q can leave such keys out, or a template of another form"
 	switch {
-	case toolkit.Has(theirs.typ):
-	case toolkit.Has(k.typ), toolkit.Has(o.typ):
-		text += fmt.Sprintf(": a KeyPart in Spec.Match of %q can leave such keys out, or a template of another form", theirs.typ)
+	case toolkit.Has(k.typ) && toolkit.Has(o.typ):
+	case toolkit.Has(k.typ):
+		text += fmt.Sprintf(narrow, o.typ)
+	case toolkit.Has(o.typ):
+		text += fmt.Sprintf(narrow, k.typ)
 	case k.match == nil && o.match == nil:
 		text += ": a Match in both specifications can tell their rows apart, such as HasAttr in one and Not(HasAttr) in the other, or a KeyPart in each"
 	default:

@@ -29,7 +29,7 @@ func (c *compiler) settle(k *keyPlan) {
 	c.plan.homes = append(c.plan.homes, &home)
 }
 
-// removable says whether a key can be left out of a row to keep the row out of the index.
+// removable reports whether a key can be left out of a row to keep the row out of the index.
 func (k *keyPlan) removable() bool { return k.tpl != nil && !k.inherited && len(k.keeps) == 0 }
 
 // whole is the key for v, "" where v has nothing to keep there. What would not come back is refused.

@@ -26,7 +26,7 @@ var (
 	// ErrOlder says that an operation in a transaction met a row of an older schema. Only
 	// Update, Modify and Put bring such a row to the current one.
 	ErrOlder = errors.New("row is of an older schema")
-	// ErrMatch says that a write would make a row that does not match Spec.Match. Other programs, which do not know the
+	// ErrMatch is the error of a write that would make a row which does not match Spec.Match. Other programs, which do not know the
 	// type attribute, would take it for a row of another type. Nothing was written. It matches ErrInvalid.
 	ErrMatch = fmt.Errorf("%w: the row would not match Spec.Match", ErrInvalid)
 	// ErrInvalid says that a specification, a value or a change is not acceptable.
@@ -89,7 +89,7 @@ func (e *UnknownTypeError) Error() string {
 // Is matches ErrType.
 func (e *UnknownTypeError) Is(target error) bool { return target == ErrType }
 
-// ForeignTypeError says that the key of a row fits the entity (and Spec.Match holds), but that its type attribute holds no
+// ForeignTypeError is the error of a row whose key fits the entity, and Spec.Match holds, but whose type attribute holds no
 // type of this table. No entity was defined with that type on this *table.Table, or the value is not a string. Usually
 // another program uses an attribute of that name for something else. It matches ErrType. Its text leaves out the value
 // and the key.

@@ -27,7 +27,7 @@ func (e *Entity[T]) AnyVersion() *Entity[T] {
 	return &blind
 }
 
-// depends says whether writes are under the condition that the row is the one that their
+// depends reports whether writes are under the condition that the row is the one that their
 // value was read from.
 func (e *Entity[T]) depends() bool { return e.plan.version != nil && !e.anyVersion }
 
@@ -47,7 +47,7 @@ func (e *Entity[T]) versionOf(o *T) int64 {
 	return e.plan.version.of(reflect.ValueOf(o).Elem()).Int()
 }
 
-// byAttributes says that the row has no version to tell it by. Then all that T has of it has to be
+// byAttributes reports whether the row has no version to tell it by. Then all that T has of it has to be
 // as it was, so that a write of a program that counts no versions is noticed too.
 func (e *Entity[T]) byAttributes(from *basis[T]) bool {
 	return from.guarded && e.versionOf(&from.row) == 0
@@ -146,7 +146,7 @@ func (e *Entity[T]) nameless(from *basis[T], u *update) (list []expectation, err
 	return list, nil
 }
 
-// names says whether an attribute is the entity's own, or that of a field that can be named.
+// names reports whether an attribute is the entity's own, or that of a field that can be named.
 func (p *plan) names(attr string) bool {
 	switch attr {
 	case p.scheme.PK, p.scheme.SK, p.scheme.Type, p.scheme.Version, p.schema:
