@@ -1,165 +1,180 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 	"github.com/mortise-go/mortise/table"
 )
 
-// Client acquires locks in one table. It is safe for concurrent use; a process needs one
-// per table. Close it.
+// Client acquires locks in one table. It is safe for concurrent use; a process needs one per table.
+// Close it.
 type Client struct {
-	names
+	config   Config
+	table    *table.Table
+	repeater *attempt.Repeater
+	terms    *clock.Terms
+	layout   *layout
+	metrics  *metrics // nil without a MeterProvider
 
-	table      *table.Table
-	scheme     keys.Scheme
-	config     Config
-	clock      clock
-	records    *entity.Entity[Record]
-	sessions   *entity.Entity[sessionRow]
-	room       *room
-	standalone *keys.Template
-	rowKey     *keys.Template
-	rows       *rows
+	keeper  *session.Keeper // of this process's session
+	others  *session.Others // what is known of other processes' sessions
+	queues  waitqueue.Queues[*acquisition, *Lease]
+	poller  *waitqueue.Poller // reads the rows that somebody waits for
+	watched *watched          // the sessions that somebody waits behind
+	tickets *tickets          // that this process answers for
 
-	instruments *instruments // nil without a MeterProvider
-
-	closing context.Context // ends when Close begins: waiters listen
-	close   context.CancelFunc
-	work    sync.WaitGroup // goroutines, and acquisitions under way
-
-	mu      sync.Mutex // guards the following; never held across I/O
-	leases  map[*Lease]struct{}
-	current *session            // nil before the first acquisition, and after its end
-	opening chan struct{}       // closed when the opening of a session has ended; nil when none is under way
-	alive   map[string]sighting // foreign sessions that were seen to live
-	closed  bool
-	warned  bool // of the clock
+	closing context.Context // ends when Close begins
+	close   context.CancelCauseFunc
+	work    work
 }
+
+// clk is where the time comes from.
+func (c *Client) clk() clock.Clock { return c.repeater.Clock }
 
 // New makes a Client. It sends nothing.
 func New(t *table.Table, config Config) (*Client, error) {
-	if t == nil {
-		return nil, wrap("new", fmt.Errorf("%w: nil table", ErrInvalid))
-	}
-	scheme := t.Scheme()
-	if config.Backoff == nil {
-		config.Backoff = func() backoff.BackOff { return waiting(t.Machine()) }
-	}
-	config = config.WithDefaults(scheme.Delimiter)
-	if err := config.validate(fieldName); err != nil {
-		return nil, wrap("new", err)
-	}
-	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
-		return nil, wrap("new", fmt.Errorf("%w: Config.HomeRegion %q: the table's client is in %q", ErrInvalid, config.HomeRegion, here))
-	}
-	m, i := maker{}, (*instruments)(nil)
-	if config.MeterProvider != nil {
-		m.meter = config.MeterProvider.Meter(scope)
-		i = newInstruments(&m)
-		t = t.Metered(&i.usage)
-	}
-	standalone, err := template(scheme.PKTemplate, config.StandaloneKey, "name")
-	if err != nil {
-		return nil, wrap("new", fmt.Errorf("%w: Config.StandaloneKey: %w", ErrInvalid, err))
-	}
-	rowKey, err := template(scheme.SKTemplate, config.RowKey, "of")
-	if err != nil {
-		return nil, wrap("new", fmt.Errorf("%w: Config.RowKey: %w", ErrInvalid, err))
-	}
-	n := names(config.AttributePrefix)
-	if err := n.check(t.Schema()); err != nil {
-		return nil, wrap("new", err)
-	}
-	if err := config.agree(t, false); err != nil {
-		return nil, wrap("new", err)
-	}
-	if err := toolkit.Claim(t, recordType, sessionType); err != nil {
-		return nil, wrap("new", err)
-	}
-	records, err := entity.Define(t, entity.Spec[Record]{
-		Type: recordType, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true, AttributePrefix: config.AttributePrefix,
-	})
-	if err != nil {
-		return nil, wrap("new", fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err))
-	}
-	index, err := newSparse(t.Schema(), n, config.Index)
-	if err != nil {
-		return nil, wrap("new", fmt.Errorf("Config.Index: %w", err))
-	}
-	rows, err := newRows(shape{scheme, n, index})
+	c, err := newClient(t, config)
 	if err != nil {
 		return nil, wrap("new", err)
-	}
-	c := &Client{
-		names: n, table: t, scheme: scheme, config: config, clock: clock{Machine: t.Machine(), table: t}, records: records, standalone: standalone, rowKey: rowKey,
-		rows: rows, instruments: i, leases: map[*Lease]struct{}{}, alive: map[string]sighting{},
-	}
-	if _, err := template(scheme.PKTemplate, config.SessionKey, "id"); err != nil {
-		return nil, wrap("new", fmt.Errorf("%w: Config.SessionKey: %w", ErrInvalid, err))
-	}
-	c.room = newRoom(c)
-	c.sessions, err = entity.Define(t, entity.Spec[sessionRow]{
-		Type: sessionType, PK: config.SessionKey, SK: config.SessionKey, TTL: "DeleteAfter", AttributePrefix: config.AttributePrefix,
-	})
-	if err != nil {
-		return nil, wrap("new", fmt.Errorf("Config.SessionKey, or attributes of session rows: %w", err))
-	}
-	if err := config.agree(t, true); err != nil {
-		return nil, wrap("new", err)
-	}
-	c.closing, c.close = context.WithCancel(context.Background())
-	if err := c.measure(i, &m); err != nil {
-		return nil, wrap("new", fmt.Errorf("Config.MeterProvider: %w", err))
 	}
 	return c, nil
 }
 
-// agreed is what all clients of a table have to have in common: they do not find each other's rows
-// otherwise.
-type agreed struct{ rowKey, sessionKey, attributePrefix string }
-
-// agree refuses what clients of the same Table have otherwise, and has the table know this one
-// if register says so.
-func (c *Config) agree(t *table.Table, register bool) error {
-	mine := agreed{c.RowKey, c.SessionKey, c.AttributePrefix}
-	var value any
-	if register {
-		value = mine
+func newClient(t *table.Table, config Config) (*Client, error) {
+	if t == nil {
+		return nil, invalid("nil table")
 	}
-	return t.Register("lock.Config", value, func(_ string, other any) error {
-		theirs, ok := other.(agreed)
-		if !ok {
-			return nil
-		}
-		for _, x := range []struct{ field, mine, theirs string }{
-			{"RowKey", mine.rowKey, theirs.rowKey},
-			{"SessionKey", mine.sessionKey, theirs.sessionKey},
-			{"AttributePrefix", mine.attributePrefix, theirs.attributePrefix},
-		} {
-			if x.mine != x.theirs {
-				return fmt.Errorf("%w: Config.%s: %q, and another client of this table has %q: all have to have the same", ErrInvalid, x.field, x.mine, x.theirs)
-			}
-		}
-		return nil
+	config = config.WithDefaults(t.Scheme().Delimiter)
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
+		return nil, invalid("Config.HomeRegion %q: the table's client is in %q", config.HomeRegion, here)
+	}
+	m, err := newMetrics(config.MeterProvider)
+	if err != nil {
+		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
+	}
+	if m != nil {
+		t = t.Metered(&m.usage)
+	}
+	l, err := newLayout(t, &config)
+	if err != nil {
+		return nil, err
+	}
+	clk := clock.New(t)
+	c := &Client{
+		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(),
+		repeater: &attempt.Repeater{Clock: clk, Table: t, Observer: m},
+	}
+	skew := config.Skew
+	if config.Expiry == ObservedOnly {
+		skew = 0
+	}
+	c.others = session.NewOthers(c.repeater, l.session, l.sessionAt, skew, config.Retention)
+	c.keeper = session.NewKeeper(c.repeater, c.terms, session.Config{
+		Names: l.session, Key: l.sessionAt, Owner: config.Owner, Lease: config.Lease, Margin: config.margin(config.Lease),
+		Retention: config.Retention, RiskPart: config.AtRisk,
+		Hooks: session.Hooks{
+			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: config.OnAtRisk,
+			Failed: func(err error) { c.metrics.renewalFailed(context.Background(), err) },
+		},
 	})
+	c.closing, c.close = context.WithCancelCause(context.Background())
+	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
+		Machine: clk.Machine,
+		Read:    func(ctx context.Context, list []keys.Key) ([]table.Item, error) { return t.BatchGet(ctx, list, false) },
+		Fatal:   func(err error) bool { return !t.Retryable(err) && !errors.As(err, new(*table.UnprocessedError)) },
+		Timeout: attempt.Timeout(config.Lease),
+	})
+	c.watched = newWatched(c)
+	if err := m.observe(metricSources{skew: c.clockSkew, remaining: c.Remaining, held: c.tickets.held}); err != nil {
+		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
+	}
+	return c, nil
 }
 
-// template compiles a template whose one field is what keeps locks apart.
+// layout is where the rows of locks and sessions are in the table, and what their attributes are
+// called.
+type layout struct {
+	rows       *lockrow.Rows
+	names      lockrow.Names
+	session    session.Names
+	records    *entity.Entity[Record]
+	sessions   *entity.Entity[sessionRecord]
+	standalone *keys.Template
+	rowKey     *keys.Template
+	sessionAt  func(id string) keys.Key
+	index      *sparse // nil for none
+}
+
+func newLayout(t *table.Table, config *Config) (*layout, error) {
+	scheme := t.Scheme()
+	l := &layout{
+		names:   lockrow.NamesOf(scheme, config.AttributePrefix),
+		session: session.NamesOf(scheme, config.AttributePrefix),
+	}
+	var err error
+	if l.standalone, err = template(scheme.PKTemplate, config.StandaloneKey, "name"); err != nil {
+		return nil, invalid("Config.StandaloneKey: %w", err)
+	}
+	if l.rowKey, err = template(scheme.SKTemplate, config.RowKey, "of"); err != nil {
+		return nil, invalid("Config.RowKey: %w", err)
+	}
+	sessionPK, err := template(scheme.PKTemplate, config.SessionKey, "id")
+	if err != nil {
+		return nil, invalid("Config.SessionKey: %w", err)
+	}
+	sessionSK, err := template(scheme.SKTemplate, config.SessionKey, "id")
+	if err != nil {
+		return nil, invalid("Config.SessionKey: %w", err)
+	}
+	l.sessionAt = func(id string) keys.Key { // an ID that makes no key makes an empty one, which is refused
+		pk, _ := sessionPK.Format(id)
+		sk, _ := sessionSK.Format(id)
+		return keys.NewKey(pk, sk)
+	}
+	if err := l.checkNames(t.Schema()); err != nil {
+		return nil, err
+	}
+	if err := config.agree(t, false); err != nil {
+		return nil, err
+	}
+	if err := toolkit.Claim(t, lockrow.Type, session.Type); err != nil {
+		return nil, err
+	}
+	l.records, err = entity.Define(t, entity.Spec[Record]{
+		Type: lockrow.Type, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true, AttributePrefix: config.AttributePrefix,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err)
+	}
+	l.sessions, err = entity.Define(t, entity.Spec[sessionRecord]{
+		Type: session.Type, PK: config.SessionKey, SK: config.SessionKey, TTL: "DeleteAfter", ReadOnly: true, AttributePrefix: config.AttributePrefix,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("Config.SessionKey, or attributes of session rows: %w", err)
+	}
+	if l.index, err = newSparse(t.Schema(), l.names, config.Index); err != nil {
+		return nil, fmt.Errorf("Config.Index: %w", err)
+	}
+	l.rows = lockrow.NewRows(l.names, l.index.attributes())
+	return l, config.agree(t, true)
+}
+
+// template compiles a template whose one field is what keeps rows apart.
 func template(compile func(string) (*keys.Template, error), text, field string) (*keys.Template, error) {
 	t, err := compile(text)
 	if err == nil && (len(t.Fields()) != 1 || t.Fields()[0].Name != field) {
@@ -168,139 +183,164 @@ func template(compile func(string) (*keys.Template, error), text, field string) 
 	return t, err
 }
 
-func (c *Client) isLock(item table.Item) bool {
-	typ, ok := item[c.scheme.Type].(*types.AttributeValueMemberS)
-	return ok && typ.Value == recordType
-}
-
-// Inspect reads a lock without acquiring it, consistently. A lock that was never acquired,
-// or whose row has been deleted, is table.ErrNotFound.
-//
-// Cost: one consistent read.
-func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
-	key, err := c.key(target)
-	if err != nil {
-		return Record{}, wrap("inspect", err)
+// checkNames refuses attribute names that are something else in the table. An index over what lock
+// rows say of themselves would list locks among the application's rows.
+func (l *layout) checkNames(schema table.Schema) error {
+	taken := map[string]string{}
+	for _, x := range schema.Indexes {
+		taken[x.PK], taken[x.SK] = "a key of index "+x.Name, "a key of index "+x.Name
 	}
-	item, err := c.table.Get(ctx, key, true)
-	if err != nil {
-		return Record{}, wrap("inspect", err)
-	}
-	r, err := c.recordOf(item)
-	return r, wrap("inspect", err)
-}
-
-// Do acquires a lock, runs f under it, and releases it, also when f panics. f's context
-// ends with ctx and with the lease, whose cause it then has. The error joins f's with that
-// of the release, which is sent also where ctx has ended, bounded by 5 s. If the lock was
-// lost on the way, the error matches ErrLost even where f returned nil. f may end the lease
-// itself with Commit: that it succeeded proves that the lock was held, whatever the clock
-// has said before.
-func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error) (err error) {
-	if f == nil {
-		return wrap("do", fmt.Errorf("%w: nil function", ErrInvalid))
-	}
-	lease, err := c.Acquire(ctx, target)
-	if err != nil {
-		return err
-	}
-	inside, stop := until(ctx, context.Cause, lease.ctx)
-	defer stop()
-	defer func() { err = lease.finish(ctx, err) }()
-	return f(inside, lease)
-}
-
-// finish ends a lease whose work ended with err.
-func (l *Lease) finish(ctx context.Context, err error) error {
-	if l.released.Load() {
-		if l.overdue.Load() {
-			return join(err, wrap("do", ErrMaxHold))
+	s := schema.Keys
+	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
+	n := l.session
+	for _, name := range append(l.names.Own(), n.Owner, n.Lease, n.Beat, n.Expires, n.Dead, n.Ask) {
+		if what, ok := taken[name]; ok {
+			return invalid("attribute %q of lock and session rows is %s of the table: "+
+				"set Config.AttributePrefix, the same for all clients of the table", name, what)
 		}
-		return err
 	}
-	lost := l.cause()
-	ctx, cancel := l.client.clock.detached(ctx)
-	defer cancel()
-	released := l.release(ctx)
-	switch {
-	case released == nil && errors.Is(lost, ErrLost):
-		released = wrap("do", lost)
-	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
-		return err // says so already
-	}
-	return join(err, released)
+	return l.names.Check()
 }
 
-// Close ends all waiting, which gets ErrClosed, releases every lock, going on past errors
-// until ctx ends (or, where it has ended before, for 5 s), and ends the session, which is
-// renewed until then. It waits for no waiter, but for acquisitions that it met on their way
-// to be taken back. It does not wait for OnLost. A second call releases what the first
-// could not.
+// agreed is what all clients of a table have to have in common: they do not find each other's rows
+// otherwise.
+type agreed struct{ RowKey, SessionKey, AttributePrefix string }
+
+// agree refuses settings that clients of the same Table have otherwise. It makes this client's known if
+// register is set.
+func (c *Config) agree(t *table.Table, register bool) error {
+	mine := agreed{c.RowKey, c.SessionKey, c.AttributePrefix}
+	var value any
+	if register {
+		value = mine
+	}
+	return t.Register("lock.Config", value, func(_ string, other any) error {
+		theirs, ok := other.(agreed)
+		if !ok || theirs == mine {
+			return nil
+		}
+		for _, x := range []struct{ field, mine, theirs string }{
+			{"RowKey", mine.RowKey, theirs.RowKey},
+			{"SessionKey", mine.SessionKey, theirs.SessionKey},
+			{"AttributePrefix", mine.AttributePrefix, theirs.AttributePrefix},
+		} {
+			if x.mine != x.theirs {
+				return invalid("Config.%s: %q, and another client of this table has %q: all have to have the same", x.field, x.mine, x.theirs)
+			}
+		}
+		return nil
+	})
+}
+
+// work is what Close waits for: calls under way, and goroutines.
+type work struct {
+	mu     sync.Mutex
+	group  sync.WaitGroup
+	closed bool
+}
+
+// enter counts a call; false when the client is closed.
+func (w *work) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.group.Add(1)
+	}
+	return !w.closed
+}
+
+// run starts a goroutine from within a call.
+func (w *work) run(f func()) { w.group.Go(f) }
+
+// tryRun starts a goroutine, unless the client is closed.
+func (w *work) tryRun(f func()) {
+	if w.enter() {
+		go func() {
+			defer w.group.Done()
+			f()
+		}()
+	}
+}
+
+// admit begins a call that acquires: the client is open, Close waits for the call until leave, and no
+// other region grants the same locks. The context that it returns is ctx, ended by Close.
+func (c *Client) admit(ctx context.Context) (open context.Context, leave func(), err error) {
+	if !c.work.enter() {
+		return nil, nil, ErrClosed
+	}
+	open, stop := c.open(ctx)
+	leave = func() {
+		stop()
+		c.work.group.Done()
+	}
+	if c.config.HomeRegion == "" {
+		replicated, err := c.table.Replicated(open)
+		if err != nil {
+			err = fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
+		} else if replicated {
+			err = ErrMultiRegion
+		}
+		if err != nil {
+			leave()
+			return nil, nil, err
+		}
+	}
+	return open, leave, nil
+}
+
+// open is ctx, ended with ErrClosed by Close.
+func (c *Client) open(ctx context.Context) (context.Context, func()) {
+	return until(ctx, func(context.Context) error { return ErrClosed }, c.closing)
+}
+
+// atOnce is how many locks are released at a time: enough to hide latency, not so many as to be throttled.
+const atOnce = 16
+
+// Close ends all waiting, which gets [ErrClosed], releases every lock, going on past errors, and ends the
+// session, which is renewed until then. All of it is bounded by ctx (where ctx has ended already, by 5 s)
+// and by the time for which the leases go on: locks whose leases have ended free themselves. It does not
+// wait for OnLost. A second call releases what the first could not.
 //
 // Cost: one conditional write per lock held, and one for the session.
 func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	c.closed = true
-	list := make([]*Lease, 0, len(c.leases))
-	for l := range c.leases {
-		list = append(list, l)
-	}
-	c.mu.Unlock()
-	inOrder(list)
-	c.close()
-	defer c.instruments.stop()
-	ctx, cancel := c.clock.detach(ctx)
+	ctx, cancel := c.clk().Detach(checked(ctx))
 	defer cancel()
+	c.work.mu.Lock()
+	c.work.closed = true
+	c.work.mu.Unlock()
+	list := c.tickets.leases()
+	c.close(ErrClosed)
+	defer c.metrics.stop()
 
-	var failed error
-	for _, err := range each(list, func(l *Lease) error { return l.release(ctx) }) {
-		if err != nil && !errors.Is(err, ErrLost) {
-			failed = join(failed, err)
-		}
-	}
-	// The session ends in any case: what could not be released frees itself.
-	if s := c.currentSession(); s != nil {
-		s.retire()
-	}
-	if failed != nil {
-		return wrap("close", failed)
-	}
+	err := eachLease(list, func(l *Lease) error { return l.releaseWhileHeld(ctx) })
 	done := make(chan struct{})
 	go func() {
-		c.work.Wait()
+		c.work.group.Wait()
 		close(done)
 	}()
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
-		return wrap("close", causeOf(ctx))
+		err = join(err, causeOf(ctx))
 	}
+	err = join(err, c.keeper.Close(ctx))
+	c.poller.Close()
+	return wrap("close", err)
 }
 
-// inOrder sorts leases by their keys, and those of one lock by their age: maps have no order,
-// and the same run should send the same.
-func inOrder(list []*Lease) {
-	slices.SortFunc(list, func(a, b *Lease) int { return cmp.Or(byKey(a.key, b.key), cmp.Compare(a.fence, b.fence)) })
-}
-
-func byKey(a, b keys.Key) int {
-	return cmp.Or(strings.Compare(a.PK, b.PK), strings.Compare(a.SK, b.SK))
-}
-
-// each calls f for each lease, a few at a time: enough to hide latency, not so many as to
-// be throttled. Those come last that have to wait for a write under way, which may hang: they
-// keep nobody waiting. The errors are in the order of the leases.
-func each(list []*Lease, f func(*Lease) error) []error {
-	var order, busy []int
+// eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it
+// may hang.
+func eachLease(list []*Lease, f func(*Lease) error) error {
+	order := make([]int, 0, len(list))
+	var busy []int
 	for i, l := range list {
-		if len(l.turn) > 0 {
+		if l.turn.taken() {
 			busy = append(busy, i)
 		} else {
 			order = append(order, i)
 		}
 	}
-	slots := make(chan struct{}, 16)
+	slots := make(chan struct{}, atOnce)
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
 	for _, i := range append(order, busy...) {
@@ -311,197 +351,70 @@ func each(list []*Lease, f func(*Lease) error) []error {
 		})
 	}
 	all.Wait()
-	return errs
+	return join(errs...)
 }
 
-// run starts a goroutine that Close waits for; false when the client is closed.
-func (c *Client) run(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.work.Go(f)
+// sessionOpened is called for a new session of this process.
+func (c *Client) sessionOpened(s *session.Session) {
+	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)
+	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew {
+		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are not used", "by", by, "bound", c.config.Skew)
 	}
-	return !c.closed
 }
 
-// session returns the current session, reserved for the acquisition with the given nonce,
-// and opens one where there is none.
-func (c *Client) session(ctx context.Context, nonce string) (*session, error) {
-	for {
-		if s := c.currentSession(); s != nil && s.reserve(nonce) {
-			return s, nil
+// sessionEnded is called when this process's session has ended: every lease under it has, too.
+func (c *Client) sessionEnded(s *session.Session, cause error) {
+	lost := 0
+	for _, l := range c.tickets.leases() {
+		if l.session == s {
+			lost++
+			l.termEnded(cause)
 		}
-		opening, mine := c.startOpening()
-		if !mine {
-			select {
-			case <-opening:
-				continue
-			case <-ctx.Done():
-				return nil, causeOf(ctx)
-			}
+	}
+	if errors.Is(cause, session.ErrIdle) || errors.Is(cause, session.ErrClosed) {
+		c.config.Logger.Debug("lock: session ended", "session", s.ID())
+		return
+	}
+	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", lost, "cause", cause)
+}
+
+// renewed is called after each renewal of the session, for work at that pace: releases that have failed
+// are tried again, and the deletion of rows that are held for long is put off.
+func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Duration) {
+	c.metrics.renewed(ctx, left)
+	for _, l := range c.tickets.leases() {
+		if ctx.Err() != nil {
+			return
 		}
-		s, err := c.openNext(ctx, opening)
-		if err != nil {
-			return nil, fmt.Errorf("open a session: %w", err)
-		}
-		c.tellSessionOpened(s)
+		l.maintain(ctx)
 	}
 }
 
-// openNext opens a session for everybody who waits for opening, which it closes also where
-// opening one has panicked.
-func (c *Client) openNext(ctx context.Context, opening chan struct{}) (s *session, err error) {
-	defer func() {
-		c.mu.Lock()
-		if s != nil && s.term.ctx.Err() == nil {
-			c.current = s
-		}
-		closed := c.closed
-		c.opening = nil
-		c.mu.Unlock()
-		close(opening)
-		if s != nil && closed {
-			s.retire() // Close may have looked for it before it was there
-		}
-	}()
-	return c.openSession(ctx)
+// clockSkew is how far the local clock is behind DynamoDB's for certain; negative where it is ahead.
+func (c *Client) clockSkew() (time.Duration, bool) { return behind(c.clk()) }
+
+// ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how long it is
+// to be kept beyond the retention.
+func (c *Client) ttl(more time.Duration) int64 {
+	return c.clk().Today().Add(c.config.Retention+more).Unix() + 1
 }
 
-// startOpening says who opens the next session: the caller, or somebody whom it can wait for.
-func (c *Client) startOpening() (done chan struct{}, mine bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.opening != nil {
-		return c.opening, false
+// now is the local time, which stands in rows for people, in epoch milliseconds.
+func (c *Client) now() int64 { return c.clk().Instant().Wall.UnixMilli() }
+
+// past reports whether a recorded end lies back far enough for its holder to be taken for dead.
+func (c *Client) past(end int64) bool {
+	now, ok := c.clk().Earliest()
+	return ok && c.config.Expiry != ObservedOnly && now.Add(-c.config.Skew).UnixMilli() > end
+}
+
+// read reads a lock's row, consistently. Where there is none the error is table.ErrNotFound.
+//
+// Cost: one read unit per 4 KB.
+func (c *Client) read(ctx context.Context, key keys.Key) (lockrow.Row, error) {
+	item, err := c.table.Get(ctx, key, true)
+	if err != nil {
+		return lockrow.Row{}, err
 	}
-	c.opening = make(chan struct{})
-	return c.opening, true
-}
-
-func (c *Client) currentSession() *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.current
-}
-
-// sessionEnded lets the next acquisition open another session.
-func (c *Client) sessionEnded(s *session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.current == s {
-		c.current = nil
-	}
-}
-
-// owns says whether a session is this client's current one.
-func (c *Client) owns(id string) bool {
-	s := c.currentSession()
-	return s != nil && s.id == id
-}
-
-// sawAlive remembers that a foreign session was alive just now, so that its locks are not
-// suspected of being long dead again and again.
-func (c *Client) sawAlive(id string, row *sessionRow) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.alive) >= 1000 {
-		maps.DeleteFunc(c.alive, func(_ string, s sighting) bool { return c.outdated(s) })
-	}
-	c.alive[id] = sighting{at: c.clock.instant(), lease: time.Duration(row.Lease) * time.Millisecond}
-}
-
-// sighting is that a session was alive.
-type sighting struct {
-	at    instant
-	lease time.Duration
-}
-
-// outdated says that a session may have died since, and its recorded end may lie back far enough.
-func (c *Client) outdated(s sighting) bool { return c.clock.since(s.at) > s.lease+c.config.Skew }
-
-func (c *Client) knownAlive(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s, ok := c.alive[id]
-	return ok && !c.outdated(s)
-}
-
-// enter counts an acquisition as work that Close waits for; false when the client is closed.
-func (c *Client) enter() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.work.Add(1)
-	}
-	return !c.closed
-}
-
-// admit begins an acquisition, of one lock or of several: the client is open, Close waits
-// for it until leave, and no other region grants the same locks. waiting is ctx, ended by
-// Close.
-func (c *Client) admit(ctx context.Context) (waiting context.Context, leave func(), err error) {
-	if !c.enter() {
-		return nil, nil, ErrClosed
-	}
-	waiting, stop := c.waiting(ctx)
-	leave = func() {
-		stop()
-		c.work.Done()
-	}
-	if err := c.home(waiting); err != nil {
-		leave()
-		return nil, nil, err
-	}
-	return waiting, leave, nil
-}
-
-// waiting is ctx, ended with ErrClosed by Close.
-func (c *Client) waiting(ctx context.Context) (context.Context, func()) {
-	return until(ctx, func(context.Context) error { return ErrClosed }, c.closing)
-}
-
-// home refuses a table that another region could grant locks in.
-func (c *Client) home(ctx context.Context) error {
-	if c.config.HomeRegion != "" {
-		return nil
-	}
-	replicated, err := c.table.Replicated(ctx)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
-	case replicated:
-		return ErrMultiRegion
-	}
-	return nil
-}
-
-// adopt makes the client own a lease; false when it has been closed meanwhile.
-func (c *Client) adopt(l *Lease) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.leases[l] = struct{}{}
-	return true
-}
-
-func (c *Client) forget(l *Lease) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.leases, l)
-}
-
-// newNonce is 128 random bits and a little more: 26 characters of base32.
-func (c *Client) newNonce() string { return c.clock.Text() }
-
-// clockIsOff warns once that the local clock is beyond the skew bound.
-func (c *Client) clockIsOff(by time.Duration) {
-	c.mu.Lock()
-	first := !c.warned
-	c.warned = true
-	c.mu.Unlock()
-	if first {
-		c.tellClockOff(by)
-	}
+	return c.layout.names.Parse(item)
 }

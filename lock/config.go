@@ -8,8 +8,6 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/mortise-go/mortise/internal/machine"
 )
 
 // Bounds of what a Config and Fixed accept.
@@ -20,7 +18,7 @@ const (
 	MinFixed = 100 * time.Millisecond
 	MaxFixed = 24 * time.Hour
 
-	minRetention = time.Hour
+	minRetention = 24 * time.Hour
 	maxRetention = 100 * 365 * 24 * time.Hour
 
 	maxHandoffs = 1000
@@ -38,120 +36,112 @@ const (
 	MaxData = 4096
 )
 
-// Config sets a Client up. The zero value is useful. What is not a function, the Logger or
-// the MeterProvider can also come from JSON (UnmarshalJSON) and from the environment
-// (ConfigFromEnv), with the same names and under the same rules.
+// Config sets a Client up. The zero value is useful. Everything but functions, Logger and MeterProvider can also come from
+// JSON ([Config.UnmarshalJSON]) and from the environment ([ConfigFromEnv]), with the same names and under the same rules.
 type Config struct {
-	// Lease is how long a lock stays held without a renewal: 1 s to 1 h. Renewals go out
-	// every quarter of it, and it counts in whole milliseconds. Shorter leases are taken over
-	// sooner after a crash, longer ones survive longer outages and pauses. Defaults to 20 s.
+	// Lease is how long a lock stays held without a renewal: 1 s to 1 h, in whole milliseconds. Renewals go out every quarter
+	// of it. With a shorter lease, others get the lock of a crashed process sooner. With a longer one, a process survives
+	// longer outages and pauses. Defaults to 20 s.
 	Lease time.Duration
 
-	// Owner is who holds the locks, for people to read, at most 256 bytes. It is never
-	// compared. Defaults to the host's name and the process ID.
+	// Owner is who holds the locks, for people to read, at most 256 bytes. A ticket keeps the first 64. It is never compared.
+	// Defaults to the host's name and the process ID.
 	Owner string
 
-	// Retention is how long the row of a released lock is kept, for its fence: 1 h to 100
-	// years, and three quarters of it at least where somebody else than its holder has freed
-	// it. Then DynamoDB's time to live may delete it. Runs of Every are kept for two of their
-	// intervals more; a lock that is acquired in other ways, too, needs a Retention of that
-	// length. Defaults to 7 days.
+	// Retention is how long the row of a lock that nobody holds is kept, for its fence: one day to 100 years. Then DynamoDB's
+	// time to live may delete it. A request dies with its signature, within minutes, so after a day no late copy of an old
+	// one can create the row anew with an old fence. Rows of [Client.Every] are kept for two of its intervals longer; where
+	// other calls acquire the same lock, Retention has to be at least as long as that. Defaults to 7 days.
 	Retention time.Duration
 
-	// Skew is how far clocks are trusted to agree, the same in all processes: a lease that its
-	// holder recorded is taken for ended this long after it says, at least 1 s since that is
-	// what DynamoDB's own time resolves to. A client whose clock is measured to be further off
-	// neither uses nor records such times. Defaults to 2 s.
+	// Skew is how far clocks are trusted to agree, the same in all processes: 1 s to 1 h. A lease is taken for ended when the
+	// end that its holder recorded lies further back. A client whose clock is measured to be further off neither uses nor
+	// records such times. Defaults to 2 s; DynamoDB's own time comes in whole seconds.
 	Skew time.Duration
 
-	// Expiry says how the death of a holder may be known. Defaults to RecordedOrObserved.
+	// Expiry selects how a client may find out that a holder is dead. Defaults to [RecordedOrObserved].
 	Expiry Expiry
 
-	// Margin is taken off the holder's side of each lease, for clocks that run at
-	// different rates: up to half of Lease. Defaults to 1 % of the lease, at least 10 ms.
+	// Margin is taken off the holder's side of each lease, for clocks that run at different rates: up to half of Lease.
+	// Defaults to 1 % of the lease, at least 10 ms.
 	Margin time.Duration
 
-	// Backoff makes the times between looks at a lock that somebody else holds. A wait is
-	// cut short when the lock can be taken earlier, and to half of it where other locks are
-	// looked at then, which shares the request; it takes 10 ms at least. Stop ends the
-	// waiting with the *HeldError. Defaults to an exponential backoff from 50 ms to 750 ms,
-	// jittered by half, that never stops.
+	// AtRisk is the part of the session's lease that is left when OnAtRisk is called: over 0 and below 1. Renewals go out
+	// every quarter of the lease, so 0.5 means that a renewal is overdue. Defaults to 0.5.
+	AtRisk float64
+
+	// OnAtRisk is called once with true when no renewal has succeeded for so long that less than AtRisk of the session's lease
+	// is left, and once with false when it is well again. It runs in the client's own goroutine and must not block.
+	// Defaults to nil.
+	OnAtRisk func(atRisk bool)
+
+	// Backoff makes the times between a waiter's looks at the lock's row. Defaults to nil: looks are timed by the waiter's
+	// place in the line. Stop ends the wait with a [*HeldError].
 	Backoff func() backoff.BackOff
 
-	// MaxHold ends a lease that its holder has kept for so long, for locks that are not
-	// acquired with the option MaxHold: 100 ms at least. Defaults to 0: no limit.
+	// MaxHold ends a lease that its holder has kept for so long, for locks that are not acquired with the option [MaxHold]:
+	// at least 100 ms. Defaults to 0: no limit.
 	MaxHold time.Duration
 
-	// HomeRegion is the one region in which locks are acquired, such as "eu-west-1", where
-	// the table has replicas in others: two regions could both grant a lock. A client of
-	// another region is refused. Without it, a table with replicas is refused, which the
-	// first acquisition finds out with one DescribeTable, unless Ensure, Plan or Verify of
-	// the same Table have. Defaults to "".
+	// HomeRegion is the one region in which locks are acquired, such as "eu-west-1", where the table has replicas in others:
+	// two regions could both grant a lock. A client of another region is refused. Without it, a table with replicas is
+	// refused. The first acquisition finds that out with one DescribeTable, unless Ensure, Plan or Verify of the same Table
+	// have. Defaults to "".
 	HomeRegion string
 
-	// StandaloneKey is the template of the partition key of locks that stand for
-	// themselves; it has the one field name. Defaults to "LOCK#{name}" (with the scheme's
-	// prefix and delimiter).
+	// StandaloneKey is the template of the partition key of locks that stand for themselves; it has the one field name.
+	// Defaults to "LOCK#{name}" (with the scheme's prefix and delimiter).
 	StandaloneKey string
 
-	// RowKey is the template of the sort key of all lock rows; it has the one field of,
-	// which is what the lock is for: the sort key of the row that it stands beside, or its
-	// own name. Defaults to "LOCK#{of}" (with the scheme's delimiter).
+	// RowKey is the template of the sort key of all lock rows; it has the one field of. That is the sort key of the row that
+	// the lock stands beside, or the lock's own name. Defaults to "LOCK#{of}" (with the scheme's delimiter).
 	RowKey string
 
-	// SessionKey is the template of both keys of session rows; it has the one field id.
-	// Defaults to "SESSION#{id}" (with the scheme's prefix and delimiter).
+	// SessionKey is the template of both keys of session rows; it has the one field id. Defaults to "SESSION#{id}" (with the
+	// scheme's prefix and delimiter).
 	SessionKey string
 
-	// AttributePrefix begins the names of all attributes of lock and session rows that the table's
-	// scheme does not name, for a table in which one of them is something else: with "lock_" the
-	// payload is in lock_data, and no index over an attribute called data has the locks among its
-	// rows. Every client that locks in the table has to have the same: one that has another refuses
-	// the others' rows (ErrMalformed). Package migrations begins attributes of its records with it,
-	// too. At most 64 bytes of UTF-8. Defaults to "".
+	// AttributePrefix begins the names of all attributes of lock and session rows that the table's scheme does not name, for a
+	// table in which one of them means something else: with "lock_" the payload is in lock_data, and no index over an
+	// attribute called data has the locks among its rows. All clients of the table need the same: one with another prefix
+	// refuses their rows ([ErrMalformed]). Package migrations begins attributes of its records with it, too. At most 64
+	// bytes of UTF-8. Defaults to "".
 	AttributePrefix string
 
-	// Index is the name of a global index of the table's Schema in which every held lock
-	// stands, and no other, for List of Index: its keys are strings, and it holds all
-	// attributes of lock rows. The index's partition key is then "LOCKS" (with the scheme's
-	// prefix) and its sort key the time of the acquisition and the nonce. Every client that
-	// locks in the table has to set it, or rows stay in the index when they are released.
-	// An acquisition and a release then cost a write unit more each for the index, a
-	// hand-over two more, and each other write to a held lock's row (Renew of a Fixed lease,
-	// SetData, what puts off its deletion) one more; all go to one partition of the index,
-	// whose 1,000 write units a second bound how fast the whole table's locks can be acquired
-	// and released. Defaults to "": held locks are in no index.
+	// Index is the name of a global index of the table's Schema that has the locks which are held or awaited, and no others,
+	// for [Client.List] of [Index]. Its keys are strings, and it holds all attributes of lock rows. Its partition keys are
+	// "LOCKS#00" to "LOCKS#15" (with the scheme's prefix and delimiter), chosen by the lock's key: one partition would bound
+	// the whole table's locks at 1,000 write units a second. All clients of the table need the same Index, or rows stay in
+	// it when they are released. Each write to a row that is in the index, joins it or leaves it costs one more write unit.
+	// Defaults to "": locks are in no index.
 	Index string
 
-	// Handoffs is how often in a row a lock is handed from one goroutine of this client to
-	// the next, with one write each, before other processes get a chance: at most 1000;
-	// a negative number means never. Defaults to 16.
+	// Handoffs is how often in a row a lock is passed from one goroutine of this client to the next, with one write each,
+	// while other processes wait in line: at most 1000; a negative number means never. While no other process waits, there
+	// is no limit. Defaults to 16.
 	Handoffs int
 
-	// OnLost is called, in a goroutine of its own, when a lease is lost, with the cause,
-	// but not for one that Release has tried to give up. It may Close the client. Defaults
-	// to nil: the lease's context tells.
+	// OnLost is called, in a goroutine of its own, when a lease is lost, with the cause. It is not called for a lease that
+	// Release has tried to give up. It may Close the client. Defaults to nil: the lease's context tells.
 	OnLost func(lease *Lease, cause error)
 
-	// Logger gets what people should know: see the table of events in the package's
-	// documentation.
-	// Nothing above debug level carries a name or a key. Defaults to slog.Default().
+	// Logger gets what people should know. Nothing above debug level contains a name, a key or a payload. REFERENCE.md, in
+	// this package's directory, lists the events. Defaults to [slog.Default].
 	Logger *slog.Logger
 
-	// MeterProvider gets measurements: see the table of instruments in the package's
-	// documentation. Defaults to nil: nothing is measured.
+	// MeterProvider gets measurements. REFERENCE.md lists the instruments. Defaults to nil: nothing is measured.
 	MeterProvider metric.MeterProvider
 }
 
-// Expiry says how the death of a holder may be known.
+// Expiry selects how a client may find out that a holder is dead.
 type Expiry int
 
 const (
-	// RecordedOrObserved takes a lock when its recorded end lies further back than the
-	// skew bound, or when it was seen without a renewal for a whole lease.
+	// RecordedOrObserved takes a holder for dead when its recorded end lies further back than the skew bound, or when it was
+	// seen without a renewal for a whole lease.
 	RecordedOrObserved Expiry = iota
-	// ObservedOnly never compares clocks: a lock is taken only after it was seen without a
-	// renewal for a whole lease.
+	// ObservedOnly never compares clocks: a holder is taken for dead only after it was seen without a renewal for a whole
+	// lease.
 	ObservedOnly
 )
 
@@ -215,8 +205,8 @@ func (c Config) WithDefaults(delimiter byte) Config {
 	if c.Skew == 0 {
 		c.Skew = 2 * time.Second
 	}
-	if c.Backoff == nil {
-		c.Backoff = func() backoff.BackOff { return waiting(machine.Real{}) }
+	if c.AtRisk == 0 {
+		c.AtRisk = 0.5
 	}
 	if c.StandaloneKey == "" {
 		c.StandaloneKey = "LOCK" + string(rune(delimiter)) + "{name}"
@@ -234,15 +224,6 @@ func (c Config) WithDefaults(delimiter byte) Config {
 		c.Logger = slog.Default()
 	}
 	return c
-}
-
-func waiting(m machine.Machine) backoff.BackOff {
-	return machine.Backoff(m,
-		backoff.WithInitialInterval(50*time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(750*time.Millisecond),
-		backoff.WithMaxElapsedTime(0),
-	)
 }
 
 // margin is Margin, or its default for a lease.

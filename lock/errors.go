@@ -1,85 +1,123 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/errs"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
 
 var (
-	// ErrLost says that the lock is not held any more; ErrExpired, ErrStolen and ErrMaxHold match it.
+	// ErrLost means that the lock is not held any more. ErrExpired, ErrStolen and ErrMaxHold match it.
 	ErrLost = errors.New("lock lost")
 
-	// ErrExpired is the cause of a lease's context when the lease ended without a renewal.
-	// Until somebody else acquires, guarded writes still go through.
+	// ErrExpired is the cause of a lease's context when the lease ended without a renewal. Until
+	// somebody else acquires, guarded writes still go through.
 	ErrExpired = fmt.Errorf("%w: the lease ended without a renewal", ErrLost)
 
-	// ErrStolen is the cause when the lock row was found to be somebody else's, or gone.
+	// ErrStolen is the cause when the lock's row was found to name somebody else, or to be gone.
 	ErrStolen = fmt.Errorf("%w: the row does not name this holder any more", ErrLost)
 
-	// ErrMaxHold is the cause when the lock was held for longer than it may be
-	// (Config.MaxHold): it is being released.
+	// ErrMaxHold is the cause when the lock was held for longer than it may be ([Config].MaxHold). It
+	// is released then.
 	ErrMaxHold = fmt.Errorf("%w: held for longer than it may be", ErrLost)
 
-	// ErrMultiRegion says that the table has replicas in other regions, which could grant
-	// the same lock, and that Config.HomeRegion does not say which region does.
+	// ErrMultiRegion means that the table has replicas in other regions, which could grant the same
+	// lock, and that [Config].HomeRegion does not name the region that does.
 	ErrMultiRegion = errors.New("the table has replicas in other regions, and Config.HomeRegion names none")
 
-	// ErrRevoked is the cause when the lock was asked back (Client.Revoke). It is still
-	// held: guarded writes go through until it is released. It does not match ErrLost.
+	// ErrRevoked is the cause when the lock was asked back ([Client.Revoke]). It is still held: guarded
+	// writes go through until it is released. It does not match ErrLost.
 	ErrRevoked = errors.New("lock asked back")
 
-	// ErrReleased is the cause after Release, Commit or Close, and the error of writing
-	// under a lease that was released. It is no loss and does not match ErrLost.
+	// ErrReleased is the cause after Release, Commit or Close, and the error of writing under a lease
+	// that was released. It does not match ErrLost.
 	ErrReleased = errors.New("lock released")
 
-	// ErrHeld says that somebody else holds the lock; the error is a *HeldError.
+	// ErrHeld means that somebody else holds the lock, or waits for it. The error is a *[HeldError].
 	ErrHeld = errors.New("lock is held")
 
-	// ErrNotHeld says that nobody holds the lock.
+	// ErrNotHeld means that nobody holds the lock.
 	ErrNotHeld = errors.New("lock is not held")
 
-	// ErrNoSession says that the holder cannot be asked: its lease is one of its own
-	// (Fixed), or its session has ended. Where it has, the lock can be acquired.
+	// ErrNoSession means that the holder cannot be asked: its lease is one of its own ([Fixed]), or its
+	// session has ended.
 	ErrNoSession = errors.New("the lock's holder has no live session")
 
-	// ErrNotLock says that the row at the lock's key is not a lock. It was not touched.
-	ErrNotLock = errors.New("the row at the lock's key is not a lock")
+	// ErrNotLock means that the row at the lock's key is not a lock. It was not changed.
+	ErrNotLock = lockrow.ErrNotLock
 
-	// ErrMalformed says that the lock row lacks an attribute or has one of a wrong type.
-	// It was not touched.
-	ErrMalformed = errors.New("malformed lock row")
+	// ErrMalformed means that the lock's row has an attribute that no client of this package writes. It
+	// grants nothing until an operator has forced it ([Client.ForceRelease]).
+	ErrMalformed = lockrow.ErrMalformed
 
-	// ErrClosed says that the client was closed.
+	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("lock client closed")
 
-	// ErrInvalid says that an argument or a setting is not acceptable; nothing was sent.
+	// ErrInvalid means that an argument or a setting is not acceptable. Nothing was sent.
 	ErrInvalid = table.ErrInvalid
 )
 
-// HeldError says who holds a lock. It matches ErrHeld. Its text leaves the target out:
-// names and keys are the application's, and errors end in logs.
-type HeldError struct {
-	Target Target
-	Owner  string    // what the holder's Config.Owner says
-	Fence  int64     // the holder's
-	Since  time.Time // when it acquired, by its clock
-	Until  time.Time // when it says its lease ends unless renewed; zero if it does not say
-	Nonce  string    // of the acquisition
-	Data   Data      // payload of the lock
+// Place is a place in the line of a lock. The first one holds it.
+type Place struct {
+	Ticket  string        // tells it from all others, for ever
+	Session string        // of the process whose place it is; empty for a lease of its own (Fixed)
+	Owner   string        // Config.Owner of the client, at most 64 bytes of it
+	Since   time.Time     // when it was taken, or last renewed (Fixed), by the clock of its process
+	Lease   time.Duration // length of a lease of its own; 0 under a session
 }
 
-func (e *HeldError) Error() string {
-	owner := e.Owner
-	if len(owner) > MaxOwner { // by another program
-		owner = owner[:MaxOwner]
+func placesOf(line []lockrow.Ticket) []Place {
+	list := make([]Place, len(line))
+	for i, t := range line {
+		list[i] = Place{
+			Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond,
+		}
 	}
+	return list
+}
+
+// HeldError tells who holds a lock, and who waits for it. It matches [ErrHeld]. Its text leaves the
+// target out: names and keys are the application's, and errors end in logs.
+type HeldError struct {
+	Target Target
+	Owner  string    // Config.Owner of the holder
+	Ticket string    // of the holder, for ForceRelease
+	Fence  int64     // of the holder
+	Since  time.Time // when it came to hold the lock, by the clock of the one before it or its own
+	Until  time.Time // when a lease of its own ends unless renewed (Fixed); zero under a session
+	Line   []Place   // in order: the first one holds, the others wait
+	Data   Data      // payload of the lock
+	Own    bool      // this very client holds it, or waits first: locks are not reentrant
+}
+
+func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
+	e := &HeldError{Target: t, Fence: r.Fence, Since: fromMillis(r.HeldSince()), Line: placesOf(r.Line), Data: Data{r.Data}}
+	if first, held := r.First(); held {
+		e.Owner, e.Ticket = first.Owner, first.ID
+		e.Own = c.tickets.find(first.ID) != nil
+		if first.Length > 0 {
+			e.Until = fromMillis(first.Ends(r.Since))
+		}
+	}
+	return e
+}
+
+// Waiting is how many wait behind the holder.
+func (e *HeldError) Waiting() int { return max(len(e.Line)-1, 0) }
+
+func (e *HeldError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v by %q", ErrHeld, owner)
+	fmt.Fprintf(&b, "%v by %q", ErrHeld, e.Owner)
+	if e.Own {
+		b.WriteString(", which is this client itself,")
+	}
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.UTC().Format(time.RFC3339))
 	}
@@ -87,11 +125,43 @@ func (e *HeldError) Error() string {
 	if !e.Until.IsZero() {
 		fmt.Fprintf(&b, ", until %s unless renewed", e.Until.UTC().Format(time.RFC3339))
 	}
+	if n := e.Waiting(); n > 0 {
+		fmt.Fprintf(&b, ", %d waiting", n)
+	}
 	return b.String()
 }
 
 // Is matches ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// heldTold is how many holders the text of a HeldAllError names.
+const heldTold = 3
+
+// HeldAllError lists the holders that stand in the way of acquiring several locks, in the order of
+// the targets. It matches [ErrHeld], and errors.As finds the first *[HeldError].
+type HeldAllError struct {
+	Held []*HeldError // at least one
+}
+
+func (e *HeldAllError) Error() string {
+	var texts []string
+	for _, held := range e.Held[:min(len(e.Held), heldTold)] {
+		texts = append(texts, held.Error())
+	}
+	if n := len(e.Held) - len(texts); n > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the holders.
+func (e *HeldAllError) Unwrap() []error {
+	list := make([]error, len(e.Held))
+	for i, held := range e.Held {
+		list[i] = held
+	}
+	return list
+}
 
 func wrap(operation string, err error) error {
 	if err == nil {
@@ -111,3 +181,20 @@ func (f *failure) Error() string {
 }
 
 func (f *failure) Unwrap() error { return f.err }
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}
+
+// join is both errors in one line.
+func join(list ...error) error { return errs.Join(list...) }
+
+// causeOf is why ctx ended. ctx.Err() stays visible to errors.Is.
+func causeOf(ctx context.Context) error { return clock.Cause(ctx) }
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

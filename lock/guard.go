@@ -4,142 +4,232 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
 
-// Guard is the condition that this lease holds the lock, as an operation to put into a
-// transaction of the caller's own. It does not look at the time: a lease that has ended
-// without anybody else acquiring is still exclusive. If the lock was lost, its failure is
-// a *table.ConditionError that matches ErrLost.
+// Guard is the condition that this lease holds the lock, as an operation to put into a transaction of the
+// caller's own, in the same table. It does not look at the time: a lease that has ended without anybody
+// else acquiring is still exclusive. If the lock was lost, its failure is a *table.ConditionError that
+// matches [ErrLost].
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return l.client.rows.guard(l.key, l.nonce, l.fence).Explain(func(table.Item) error { return l.wasTaken() })
-}
-
-// wasTaken is ErrStolen once the row was found to name somebody else. It may say that it was released
-// since then: a ghost under this nonce was.
-func (l *Lease) wasTaken() error {
-	if l.taken.Load() {
+	return l.client.layout.rows.Guard(l.key, l.holding()).In(l.client.table).Explain(func(table.Item) error {
+		if l.is().Over() {
+			return l.cause()
+		}
 		return ErrStolen
-	}
-	return nil
+	})
 }
 
-// Write applies operations, all or none, and only if the lock is still held: DynamoDB
-// decides that in the same transaction. Otherwise the error matches ErrLost. A condition
-// of one of the operations that does not hold is a *table.ConditionError with its index.
-// At most 99 actions fit.
+// Write applies operations, all or none, and only if the lock is still held: DynamoDB decides that in the
+// same transaction. Otherwise the error matches [ErrLost]. A condition of one of the operations that does
+// not hold is a *table.ConditionError with its index. At most 99 actions fit.
 //
-// Writes of one lease take turns, since transactions that check the same row conflict.
-// Whether an operation whose answer was lost for good (table.ErrUnreachable, or ctx ended)
-// was applied is not known, also where ctx ended with the lease and the error therefore
-// matches ErrLost, too; nor is it where a *table.ConditionError says Pending: an earlier
-// attempt may come in when the condition holds. An operation on the lock's own row is refused
-// before anything is sent: the guard counts as the operation after the last.
+// Writes of one lease take turns, and are applied in the order of the calls: a write whose answer was lost
+// is refused once a later one was applied. Whether an operation was applied is not known after an error
+// that matches table.ErrUnreachable, after the end of ctx, and where a *table.ConditionError has Pending set.
+// An operation on the lock's own row is refused before anything is sent.
 //
 // Cost: twice the operations' write units, plus two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
-	if len(ops) == 0 {
-		return wrap("write", fmt.Errorf("%w: no operations", ErrInvalid))
-	}
-	if err := l.takeTurn(ctx); err != nil {
-		return wrap("write", err)
-	}
-	defer l.endTurn()
-	if l.released.Load() {
-		return l.gone("write")
-	}
-	return wrap("write", l.guarded(ctx, l.Guard(), ops))
+	return wrap("write", write(ctx, []*Lease{l}, ops))
 }
 
-// Commit is Write, and gives the lock up in the same transaction, like Release: the last
-// write of a critical section makes the release free. After an error the lock is still held
-// and the call can be repeated, unless the error matches ErrLost, or the answer was lost for
-// good (table.ErrUnreachable, or ctx ended), or a *table.ConditionError says Pending, since
-// an earlier attempt may come in yet: then what was applied is not known. Calling
-// again is safe even so; ErrReleased is then the answer if the first call was applied, and
-// ErrLost where that cannot be told, since the lock was lost or taken by force meanwhile, or
-// ErrClosed, since Close has released it. Where ctx ended with the lease the error matches
-// ErrLost, too, and the commit may have been applied: see Write.
+// Commit is [Lease.Write], and gives the lock up in the same transaction: the last write of a critical
+// section makes the release free.
+//
+// After an error that does not match [ErrLost] the lock is still held, and the call can be repeated, unless
+// what was applied is not known (see Write). A second call after that answers table.ErrUnreachable where
+// the lock is not held any more: the first may have been applied.
 //
 // Cost: twice the operations' write units, plus two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
+	return wrap("commit", commit(ctx, []*Lease{l}, ops))
+}
+
+// inTurns runs f while no other write under one of the leases is under way. Leases of a bundle are always
+// taken in the same order.
+func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, f func() error) error {
 	if len(ops) == 0 {
-		return wrap("commit", fmt.Errorf("%w: no operations: use Release", ErrInvalid))
+		return invalid("no operations")
 	}
-	if err := l.takeTurn(ctx); err != nil {
-		return wrap("commit", err)
+	if n := len(ops) + len(leases); n > table.MaxOps {
+		return invalid("%d operations under %d locks, at most %d together", len(ops), len(leases), table.MaxOps)
 	}
-	defer l.endTurn()
-	if l.released.Load() {
-		return l.gone("commit")
-	}
-	p := l.part(true)
-	defer p.abort()
-	tried := l.run.committing()
-	if err := l.guarded(ctx, p.op, ops); err != nil {
-		p.failed(err)
-		l.run.refused(tried, err)
-		return wrap("commit", err)
-	}
-	p.done()
-	return nil
-}
-
-// mayHaveApplied says whether a transaction that failed for good may have been applied, or may
-// yet be: where a condition of the caller's own was in its way, an earlier attempt can come in
-// when it is not any more. A guard that has failed never holds again.
-func mayHaveApplied(err error) bool {
-	if failed := table.Conditions(err); len(failed) > 0 {
-		return failed[0].Pending
-	}
-	return !errors.Is(err, ErrInvalid) && !errors.As(err, new(refusal))
-}
-
-// guarded writes ops and the guard, and says what it means if the guard fails.
-func (l *Lease) guarded(ctx context.Context, guard table.Op, ops []table.Op) error {
-	return l.client.guarded(ctx, []*Lease{l}, []table.Op{guard}, ops)
-}
-
-// guarded writes ops and the guards of leases, and says what it means if one fails.
-func (c *Client) guarded(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
-	at := len(ops)
-	err := c.table.Write(ctx, append(ops[:at:at], guards...)...)
-	if err != nil && ctx.Err() == nil && c.table.Retryable(err) {
-		c.instruments.gaveUp(ctx)
-	}
-	var lost error
-	for _, failed := range table.Conditions(err) {
-		if failed.Index < at {
-			continue
+	for _, l := range leases {
+		if err := l.turn.take(ctx); err != nil {
+			return err
 		}
-		if err := leases[failed.Index-at].refusedBy(failed); lost == nil {
-			lost = err
+		defer l.turn.end()
+	}
+	for _, l := range leases {
+		if l.is().Over() {
+			return l.cause()
 		}
 	}
-	if lost != nil {
-		return refusal{lost}
-	}
-	return err
+	return f()
 }
 
-// refusal says that a guard did not hold: nothing was applied.
-type refusal struct{ error }
+// write applies operations under leases, which all have to be held.
+func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
+	return inTurns(ctx, leases, ops, func() error {
+		guards := make([]table.Op, len(leases))
+		for i, l := range leases {
+			l.turn.writes++
+			guards[i] = l.client.layout.rows.GuardedWrite(l.key, l.holding(), l.turn.writes)
+		}
+		err := send(ctx, leases, guards, ops)
+		written := 0
+		rows, bad := guardRefusals(leases, err, len(ops))
+		if bad != nil {
+			return bad
+		}
+		for i, row := range rows {
+			l := leases[i]
+			switch row.Wrote(l.holding(), l.turn.writes) {
+			case lockrow.Written: // by an attempt whose token has been forgotten
+				written++
+			case lockrow.Gone:
+				l.taken()
+				return ErrStolen
+			}
+		}
+		if written == len(leases) {
+			return nil
+		}
+		return err
+	})
+}
 
-func (r refusal) Unwrap() error { return r.error }
+// commit applies operations under leases, and gives their locks up.
+func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
+	return inTurns(ctx, leases, ops, func() error {
+		for {
+			again, err := commitOnce(ctx, leases, ops)
+			if !again {
+				return err
+			}
+		}
+	})
+}
 
-// refusedBy takes in what it means that the row does not name this lease, with the turn taken, and
-// returns it.
-func (l *Lease) refusedBy(failed *table.ConditionError) error {
-	if err := l.wasTaken(); err != nil {
+// commitOnce sends the transaction of a commit. again asks for another one: a row of the index was found
+// to have other places behind the first.
+func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again bool, err error) {
+	var to *target
+	if len(leases) == 1 && len(leases[0].turn.targets) == 0 && !leases[0].turn.inDoubt {
+		to = leases[0].next()
+	}
+	c := leases[0].client
+	gives := make([]table.Op, len(leases))
+	for i, l := range leases {
+		gives[i] = l.give(to, true)
+	}
+	start := c.clk().Instant()
+	err = send(ctx, leases, gives, ops)
+	if err == nil {
+		for _, l := range leases {
+			l.committed.Store(true)
+			if to != nil {
+				l.turn.row = passedRow(l, to)
+				l.passed(to, start)
+			} else {
+				l.gaveUp()
+			}
+		}
+		return false, nil
+	}
+	doubt := mayBeApplied(err)
+	if to != nil && !doubt {
+		to.cancel(c)
+	} else if to != nil {
+		leases[0].turn.targets = append(leases[0].turn.targets, *to)
+	}
+	rows, bad := guardRefusals(leases, err, len(ops))
+	if bad != nil {
+		return false, bad
+	}
+	for i, row := range rows {
+		l := leases[i]
+		switch {
+		case !row.Holds(l.holding()) && l.commits.Load():
+			return false, l.afterCommit(ctx, &row)
+		case !row.Holds(l.holding()):
+			l.taken() // the transaction's token judges: it was not applied, and never will be
+			return false, ErrStolen
+		case c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
+			l.turn.row, again = row, true
+		}
+	}
+	if doubt {
+		for _, l := range leases {
+			l.turn.inDoubt = true
+			l.commits.Store(true)
+		}
+	}
+	return again && !doubt && len(rows) == len(table.Conditions(err)), err
+}
+
+// afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
+// answers for that one: it may have been applied.
+func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
+	l.turn.row = *row
+	if err := l.refused(ctx, true); err != nil && !l.is().Over() {
 		return err
 	}
-	if errors.Is(failed.Err, ErrReleased) || l.goneSince(failed.Item) { // the latter without an answer
-		l.gaveBack()
-		return l.given() // whether a commit did it cannot always be told
+	return fmt.Errorf("%w: the lock is not held any more, and an earlier commit may have been applied", table.ErrUnreachable)
+}
+
+// passedRow is the row of a lock after a transaction, which returns none, has passed it on.
+func passedRow(l *Lease, to *target) lockrow.Row {
+	row := l.turn.row
+	row.Fence++
+	row.Line = append([]lockrow.Ticket{to.ticket}, row.Line[min(1, len(row.Line)):]...)
+	if d := to.claim.Request().data; d.Given {
+		row.Data = d.Value
+	} else if l.turn.data.Given {
+		row.Data = l.turn.data.Value
 	}
-	l.stolen()
-	return failed.Err
+	return row
+}
+
+// send writes operations with the guards of leases.
+func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
+	c := leases[0].client
+	err := c.table.Write(ctx, append(slices.Clip(ops), guards...)...)
+	if err != nil && ctx.Err() == nil && c.table.Retryable(err) {
+		c.metrics.GaveUp(ctx)
+	}
+	return attempt.WithCause(ctx, err)
+}
+
+// guardRefusals are the rows that have refused guards, by the index of the lease. The guards were sent
+// after so many operations.
+func guardRefusals(leases []*Lease, err error, after int) (map[int]lockrow.Row, error) {
+	rows := map[int]lockrow.Row{}
+	for _, failed := range table.Conditions(err) {
+		i := failed.Index - after
+		if i < 0 {
+			continue
+		}
+		row, err := leases[i].client.layout.names.Parse(failed.Item)
+		if errors.Is(err, ErrMalformed) {
+			return nil, err // nothing is concluded from it
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// mayBeApplied reports whether a transaction that failed may have been applied, or may yet be.
+func mayBeApplied(err error) bool {
+	if failed := table.Conditions(err); len(failed) > 0 {
+		return slices.ContainsFunc(failed, func(f *table.ConditionError) bool { return f.Pending })
+	}
+	return !errors.Is(err, ErrInvalid)
 }

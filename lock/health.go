@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// HealthError says why a Client is not healthy.
+// HealthError tells why a Client is not healthy.
 type HealthError struct {
 	Remaining time.Duration // until the session ends unless it is renewed; 0 when the client is closed
 	Cause     error         // of the last renewal, when it failed; ErrClosed after Close
@@ -28,7 +26,7 @@ func (e *HealthError) Unwrap() error { return e.Cause }
 // errOverdue is the cause where no renewal has failed yet: one hangs, or the process stood still.
 var errOverdue = errors.New("the renewal is overdue")
 
-// Healthy says whether the client can keep what it holds: nil while it is open and more
+// Healthy reports whether the client can keep what it holds: nil while it is open and more
 // than half of its session's lease is left, otherwise a *HealthError. A client without a
 // session is healthy: it holds nothing but Fixed leases, which nothing renews, and the next
 // acquisition opens a session. That DynamoDB answers is not asked, so that its outage does
@@ -37,18 +35,18 @@ var errOverdue = errors.New("the renewal is overdue")
 //
 // Cost: none.
 func (c *Client) Healthy(ctx context.Context) error {
-	ctx = nilctx.Checked(ctx, ErrInvalid)
+	ctx = checked(ctx)
 	if ctx.Err() != nil {
 		return wrap("healthy", causeOf(ctx))
 	}
 	if c.closing.Err() != nil {
 		return wrap("healthy", &HealthError{Cause: ErrClosed})
 	}
-	s := c.currentSession()
+	s := c.keeper.Current()
 	if s == nil {
 		return nil
 	}
-	left, failed := s.term.health()
+	left, failed := s.Remaining(), s.Failure()
 	if left > c.config.Lease/2 {
 		return nil
 	}
@@ -64,20 +62,10 @@ func (c *Client) Healthy(ctx context.Context) error {
 //
 // Cost: none.
 func (c *Client) Remaining() (time.Duration, bool) {
-	s := c.currentSession()
+	s := c.keeper.Current()
 	if s == nil {
 		return 0, false
 	}
-	left, _ := s.term.health()
+	left := s.Remaining()
 	return left, left > 0
-}
-
-// health is how long the term goes on unless extended, and why the last renewal failed.
-func (t *term) health() (left time.Duration, failed error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
-		return 0, t.renewal
-	}
-	return max(t.left(), 0), t.renewal
 }

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -18,9 +17,9 @@ type job struct {
 
 // ofEvery makes an option that other calls than Every refuse.
 func ofEvery(name string, set func(*job) error) Option {
-	return func(a *acquisition) error {
-		a.job.option = name
-		return set(&a.job)
+	return func(r *request) error {
+		r.job.option = name
+		return set(&r.job)
 	}
 }
 
@@ -51,7 +50,7 @@ func At(offset time.Duration, location *time.Location) Option {
 func OnFailed(f func(at time.Time, err error)) Option {
 	return ofEvery("OnFailed", func(j *job) error {
 		if f == nil {
-			return fmt.Errorf("%w: OnFailed: nil function", ErrInvalid)
+			return invalid("OnFailed: nil function")
 		}
 		j.onFailed = f
 		return nil
@@ -65,7 +64,7 @@ func OnFailed(f func(at time.Time, err error)) Option {
 func RetryFailed(retries func() backoff.BackOff) Option {
 	return ofEvery("RetryFailed", func(j *job) error {
 		if retries == nil {
-			return fmt.Errorf("%w: RetryFailed: nil function", ErrInvalid)
+			return invalid("RetryFailed: nil function")
 		}
 		j.retries = retries
 		return nil

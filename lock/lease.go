@@ -1,130 +1,138 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/machine"
-	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/lock/internal/lease"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/table"
+)
+
+// How a lock came to its holder.
+const (
+	pathFree       = "free"
+	pathWaited     = "waited"
+	pathTakenOver  = "taken_over"
+	pathHandedOver = "handed_over"
 )
 
 // Lease is a lock that was acquired. It is safe for concurrent use.
 type Lease struct {
 	client  *Client
+	request *request
 	target  Target
 	key     keys.Key
-	nonce   string
+	id      string // of its ticket
 	fence   int64
-	length  time.Duration
-	since   time.Time // when it was acquired, by the wall clock
-	maxHold time.Duration
-	path    path      // how the lock came to this holder
-	written time.Time // monotonic: when the request began that the lease is counted from
-	began   time.Time // monotonic: when the holder got it; zero while it has not
-	handed  int       // how often in a row the lock was handed over within the process
-	data    Data      // when it began
-
-	run     *run     // of an interval (Every); nil for others
-	session *session // nil for a lease of its own
-	term    *term    // the session's, or its own
+	session *session.Session // nil for a lease of its own
+	own     *clock.Term      // nil under a session
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	over    atomic.Int32 // how far it has come to its end: asked back, or over
+	path    string
+	begun   bool // what the holder writes beside its ticket is written
+	data    Data // when the lease began
 
-	mu       sync.Mutex    // guards the following; never held across I/O
-	beat     int64         // of a lease of its own: the last one used
-	deletion deletion      // of the row
-	limit    machine.Timer // of the maximum hold; nil without one
-	loss     error         // why it was lost, where it had been asked back before
-	left     leftData
-
-	// turn is held while a guarded write or the release is under way: two transactions
-	// that check one row conflict with each other.
-	turn chan struct{}
-	// parted says that a release, or a commit, may have been applied whose answer was lost;
-	// it is read and written with the turn taken.
-	parted bool
-	// orphaned says that a release has failed for good, after which whoever waits in this
-	// process may take the row: it is not to be handed over any more, or somebody who waits
-	// would be taken out of the line for nothing. It goes by the turn, too.
-	orphaned bool
-	// parting is set when Release has tried to give the lock up: then its end is no loss.
-	parting atomic.Bool
-	// released is set when the row no longer names this lease because it gave it back.
-	released atomic.Bool
-	// overdue says that it was given back in the holder's place, or may have been, since it had
-	// been held for too long; it counts once released is set.
-	overdue atomic.Bool
-	// unsure says that a commit may have been applied whose answer was lost; it goes by the turn.
-	unsure bool
-	// forestalled says that Close gave the lock up, or may have, after such a commit, which the
-	// holder must not take for applied then; it counts once released is set.
-	forestalled atomic.Bool
-	// taken says that the row was found to name somebody else, whatever it says since.
-	taken atomic.Bool
-	// committed says that a commit is known to have succeeded.
-	committed atomic.Bool
-	// measured says that the hold time was.
-	measured atomic.Bool
+	turn      turn
+	status    status
+	committed atomic.Bool // a commit is known to have been applied
+	commits   atomic.Bool // a commit may have been applied
 }
 
-// lease is what this acquisition makes of a row that names it. It begins with begin.
-func (a *acquisition) lease(fence int64, start instant, s *session) *Lease {
-	c := a.client
+// status is how far a lease has come.
+type status struct {
+	mu    sync.Mutex // guards the following; never held across I/O
+	state lease.State
+	place *place        // of the process in the line; nil where it has another one there
+	got   time.Time     // monotonic: when the caller got it; zero before
+	limit machine.Timer // of MaxHold; nil for none
+	over  bool          // nothing depends on the session any more
+}
+
+// turn is held while a write or the release is under way: two transactions on one row conflict. What
+// follows belongs to its holder.
+type turn struct {
+	slot chan struct{} // of capacity 1
+
+	ticket  lockrow.Ticket // with the time of the last renewal of a lease of its own
+	row     lockrow.Row    // as it was seen last
+	data    lockrow.Data   // that the row has; not Given where that is not known
+	since   time.Time      // monotonic: when the process came to be first
+	writes  int64          // number of the last guarded write
+	edits   int64          // number of the last SetData
+	inDoubt bool           // a release may have been applied, or a commit
+	targets []target       // tickets that the lock may have been passed to
+	kept    time.Time      // monotonic: when the row's deletion was put off last
+}
+
+func (t *turn) take(ctx context.Context) error {
+	ctx = checked(ctx)
+	if ctx.Err() != nil { // select would choose either way
+		return causeOf(ctx)
+	}
+	select {
+	case t.slot <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return causeOf(ctx)
+	}
+}
+
+func (t *turn) end() { <-t.slot }
+
+// taken reports whether a write is under way.
+func (t *turn) taken() bool { return len(t.slot) > 0 }
+
+// newLease makes the lease of a ticket that is first in a row. start is the moment from which a lease of
+// its own counts.
+func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
+	now := c.clk().Now()
 	l := &Lease{
-		client: c, target: a.target, key: a.key, nonce: a.nonce, fence: fence, length: a.length,
-		session: s, since: start.wall, written: start.mono, turn: make(chan struct{}, 1), maxHold: a.maxHold, run: a.run,
+		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
+		turn: turn{slot: make(chan struct{}, 1), ticket: ticket, row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, kept: now},
 	}
-	l.ctx, l.cancel = context.WithCancelCause(a.values)
-	if s != nil {
-		l.term = s.term
-	} else {
-		l.term = newTerm(c.clock, start, a.length-c.config.margin(a.length))
+	l.ctx, l.cancel = context.WithCancelCause(r.values)
+	if s == nil {
+		l.own = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{End: l.termEnded})
 	}
+	c.tickets.set(l.id, l)
 	return l
 }
 
-// begin makes the client own the lease, unless it is over already.
-func (l *Lease) begin() error {
-	if l.term.remaining() == 0 { // the answer took longer than the lease
-		if cause := l.term.cause(); cause != nil {
-			return cause
-		}
-		return ErrExpired
+// keepPlace has the lease answer for the process's place in the line. A lease that is over by now gives it
+// up.
+func (l *Lease) keepPlace(p *place) {
+	l.status.mu.Lock()
+	gone := l.status.state != lease.Held && l.status.state != lease.Revoked
+	if !gone {
+		l.status.place = p
 	}
-	l.began = l.client.clock.Now()
-	if !l.client.adopt(l) {
-		l.began = time.Time{}
-		return ErrClosed
+	l.status.mu.Unlock()
+	if gone {
+		p.Over()
 	}
-	if l.session == nil {
-		l.term.begin(l.end)
-	} else {
-		l.session.add(l)
-	}
-	l.limitHold()
-	l.client.instruments.acquired(l)
-	l.client.tellAcquired(l)
-	if l.session == nil {
-		return nil
-	}
-	// The session may have ended before it knew of this lease.
-	return l.term.cause()
 }
 
-// Context ends no later than the lease: when it is lost, with a cause that matches
-// ErrLost, released, with ErrReleased, or asked back, with ErrRevoked. It carries the
-// values of the context that Acquire got, but does not end with it.
+func (l *Lease) holding() lockrow.Holding { return lockrow.Holding{ID: l.id, Fence: l.fence} }
+
+func (l *Lease) length() time.Duration { return l.request.length(l.client) }
+
+// Context ends no later than the lease: when it is lost, with a cause that matches [ErrLost], released,
+// with [ErrReleased], or asked back, with [ErrRevoked]. It carries the values of the context that Acquire
+// got, but does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Fence is the fencing token: a number that is greater for every later holder of this
-// lock. A resource outside the table can refuse smaller numbers than it has seen.
+// Fence is the fencing token: a number that is greater for every later holder of this lock. A resource
+// outside the table can refuse smaller numbers than it has seen.
 func (l *Lease) Fence() int64 { return l.fence }
 
 // Target is what was acquired.
@@ -136,333 +144,314 @@ func (l *Lease) Owner() string { return l.client.config.Owner }
 // Key is the key of the lock's row.
 func (l *Lease) Key() keys.Key { return l.key }
 
-// Remaining is how long the lease lasts unless renewed, by the more pessimistic of the
-// wall and the monotonic clock; 0 when it has ended. One that was asked back goes on.
+// Ticket is the lease's ticket in the lock's line, which no other lease has, ever.
+func (l *Lease) Ticket() string { return l.id }
+
+// Data is the payload that the row had when this lease began: its own ([WithData]), or what the last holder
+// left. [Lease.SetData] does not change what it returns.
+func (l *Lease) Data() Data { return l.data }
+
+// Remaining is how long the lease lasts unless renewed, by the more pessimistic of the wall and the
+// monotonic clock; 0 when it has ended. One that was asked back goes on.
 func (l *Lease) Remaining() time.Duration {
-	if l.over.Load() == isOver {
-		return 0
-	}
-	return l.term.remaining()
-}
-
-// kept is when the row is deleted, as far as is known.
-func (l *Lease) kept() deletion {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.deletion
-}
-
-// keep takes in that its deletion was put off.
-func (l *Lease) keep(d deletion) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.deletion = d
-}
-
-// prolong puts off the deletion of the row.
-func (l *Lease) prolong(ctx context.Context) error {
-	d := l.client.putOff(l.kept(), l.length, l.fence)
-	err := l.client.table.Write(ctx, l.client.rows.prolong(l.key, l.nonce, l.fence, d.epoch()))
-	if err == nil {
-		l.keep(d)
-	}
-	return err
-}
-
-// complete writes what a client could not know whose first request has granted a lease of its own, and
-// the answer has told: when the lease ends, without which nobody who has not seen it could ever tell, and
-// when to delete the row, if the clock is slow. Nothing else writes these unless the holder does.
-func (l *Lease) complete(ctx context.Context, row table.Item) error {
-	c := l.client
-	send := l.prolong
-	switch ends := c.of(row, attrExpires) != nil; {
-	case !ends && c.until(c.offset(), c.clock.instant(), l.length) > 0:
-		send = func(ctx context.Context) error {
-			_, err := l.writeBeat(ctx)
-			return err
-		}
-	case !c.isShort(l.kept(), c.calendar(), l.length, l.fence):
-		return nil
-	}
-	return c.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error { return send(ctx) })
-}
-
-// cause is why the lease ended; nil while it goes on. One that was asked back first, and lost then,
-// has both.
-func (l *Lease) cause() error {
-	if err := l.term.cause(); err != nil && l.ctx.Err() == nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return join(context.Cause(l.ctx), l.loss)
-}
-
-// Release gives the lock up: to the next one who waits for it in this process, or to
-// everybody. It may be called again after an error, and does nothing after success. Where ctx
-// has ended already the request is sent all the same, bounded by 5 s. It waits for guarded
-// writes under way. After an error other than ErrLost the row may still be held; should the
-// caller leave it at that, the session goes on trying. ErrLost means that the lock had been
-// lost before.
-//
-// Cost: one conditional write.
-func (l *Lease) Release(ctx context.Context) error {
-	ctx, cancel := l.client.clock.detach(ctx)
-	defer cancel()
-	return l.release(ctx)
-}
-
-func (l *Lease) release(ctx context.Context) error {
-	if err := l.takeTurn(ctx); err != nil {
-		l.parting.Store(true)
-		l.orphan(false)
-		return wrap("release", err)
-	}
-	defer l.endTurn()
-	return l.releaseInTurn(ctx, false)
-}
-
-// releaseInTurn is release with the turn taken. unasked says that the holder has not asked for it.
-func (l *Lease) releaseInTurn(ctx context.Context, unasked bool) (outcome error) {
-	if l.released.Load() {
-		if l.overdue.Load() {
-			return l.gone("release")
-		}
-		return nil
-	}
-	defer func() { l.client.instruments.releaseFailed(ctx, outcome) }()
-	l.parting.Store(true)
-	p := l.part(false)
-	defer p.abort()
-	unclear := false
-	err := l.client.attempts(ctx, attemptTimeout(l.length), func(ctx context.Context, _ instant) error {
-		err := l.client.table.Write(ctx, p.op)
-		unclear = unclear || table.MayHaveApplied(err)
-		return err
-	})
-	l.parted = l.parted || unclear
-	if unasked && unclear {
-		l.overdue.Store(true)
-	}
-	if l.unsure && (err == nil || unclear) && l.client.closing.Err() != nil {
-		l.forestalled.Store(true)
-	}
-	var failed *table.ConditionError
-	if errors.As(err, &failed) && l.isOvertaken(failed.Item) {
-		// Should this fail, whoever waits has it freed.
-		_ = l.client.giveUp(ctx, l.key, l.nonce, l.length)
-	}
-	if failed != nil {
-		failed.Err = cmp.Or(l.wasTaken(), failed.Err)
-	}
 	switch {
-	case err == nil: // the row has named the lease until now, whatever was tried before
-		l.overdue.Store(unasked)
-		p.done()
-	case !errors.As(err, &failed):
-		// The row may still be held, or not: the caller can try again, and the session
-		// will.
-		p.keep(unclear)
-		l.orphaned = l.session != nil
-		l.orphan(true)
-		return wrap("release", err)
-	case !errors.Is(failed.Err, ErrReleased) && l.goneSince(failed.Item):
-		p.keep(false)
-		l.gaveBack()
-	case !errors.Is(failed.Err, ErrReleased):
-		p.keep(false)
-		l.stolen()
-		return wrap("release", failed.Err)
-	case p.recognise(failed.Item):
-		p.done()
-	case p.heir == nil:
-		p.done() // by an earlier attempt, whoever may have acquired since
-	default:
-		// Should the row name the heir all the same, it looks, and finds out what that means.
-		p.keep(isString(l.client.of(failed.Item, attrNonce), p.nonce))
-		l.gaveBack()
+	case l.is() != lease.Held && l.is() != lease.Revoked:
+		return 0
+	case l.own != nil:
+		return l.own.Remaining()
 	}
-	if !unasked && l.overdue.Load() { // by an attempt whose answer was lost
-		return l.gone("release")
+	return l.session.Remaining()
+}
+
+// begin hands the lease to its caller, unless it is over already or nobody wants it any more.
+func (l *Lease) begin(ctx context.Context) error {
+	err := l.termCause()
+	if err == nil && !l.begun {
+		err = l.writeFirst(ctx)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = causeOf(ctx)
+	}
+	if err == nil {
+		err = l.termCause()
+	}
+	if err != nil {
+		l.giveBack()
+		return err
+	}
+	c := l.client
+	l.status.mu.Lock()
+	l.status.got = c.clk().Now()
+	if d := l.request.maxHold; d > 0 {
+		l.status.limit = c.clk().AfterFunc(d, func() { l.on(lease.Overstay, ErrMaxHold) })
+	}
+	l.status.mu.Unlock()
+	c.metrics.acquired(l.ctx, l.path)
+	if l.path == pathTakenOver {
+		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.fence)
+	}
+	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
+		log.Debug("lock: acquired", "key", l.key, "fence", l.fence, "path", l.path)
 	}
 	return nil
 }
 
-// orphan has the session go on trying to give up what the holder could not. alone says that
-// whoever waits in this process may take the row, too: no write is under way.
-func (l *Lease) orphan(alone bool) {
-	if l.session != nil && !l.released.Load() {
-		l.session.orphan(l, alone)
+// writeFirst writes what the holder writes beside its ticket, where that could not be written with it.
+func (l *Lease) writeFirst(ctx context.Context) error {
+	r := l.request
+	if r.run != nil {
+		if err := l.beginRun(ctx, r.run); err != nil {
+			return err
+		}
 	}
-}
-
-// goneSince says that a row which shows no trace of this lease any more was released by an
-// attempt without an answer, and that others have come and gone since: nobody takes a lock
-// whose lease goes on, unless by force. A holder that was found to have lost it has, whatever
-// its clocks say.
-func (l *Lease) goneSince(item table.Item) bool {
-	fence, err := l.client.fenceOf(item)
-	forced, ok := numberOf(l.client.of(item, attrForcedFence))
-	return l.parted && err == nil && fence > l.fence && (!ok || forced < l.fence) &&
-		l.term.cause() == nil && !errors.Is(l.cause(), ErrLost)
-}
-
-// isOvertaken says that a row names this lease's nonce under a later fence: its acquisition has
-// come in late once more, after others have held the lock.
-func (l *Lease) isOvertaken(item table.Item) bool {
-	fence, err := l.client.fenceOf(item)
-	return isString(l.client.of(item, attrNonce), l.nonce) && err == nil && fence > l.fence
-}
-
-// isNamed says that a row says that this lease holds the lock.
-func (l *Lease) isNamed(item table.Item) bool {
-	return isString(l.client.of(item, attrNonce), l.nonce) && isNumber(l.client.of(item, attrFence), l.fence)
-}
-
-// overtaken books that its row was another acquisition's since; false where a write is under way, which
-// may hear of that itself.
-func (l *Lease) overtaken(item table.Item) bool {
-	select {
-	case l.turn <- struct{}{}:
-		defer l.endTurn()
-	default:
-		return false
+	if r.data.Given {
+		if err := l.setData(ctx, r.data); err != nil {
+			return err
+		}
+		l.data = Data{r.data.Value}
 	}
-	if l.goneSince(item) {
-		l.gaveBack()
+	return nil
+}
+
+// termCause is why the lease has ended by time; nil while it goes on.
+func (l *Lease) termCause() error {
+	var cause error
+	if l.own != nil {
+		cause = l.own.Cause()
 	} else {
-		l.stolen()
+		cause = l.session.Cause()
+	}
+	if cause != nil {
+		l.termEnded(cause)
+		return l.cause()
+	}
+	return nil
+}
+
+// termEnded is called when the session, or the lease's own term, has ended.
+func (l *Lease) termEnded(cause error) {
+	switch {
+	case errors.Is(cause, session.ErrDead):
+		l.on(lease.End, ErrStolen)
+	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
+		l.on(lease.End, ErrClosed)
+	default:
+		l.on(lease.End, join(ErrExpired, errors.Unwrap(cause)))
+	}
+}
+
+// givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
+// have.
+func (l *Lease) givenUp() (released, committed bool) {
+	state := l.is()
+	return state == lease.Releasing || state == lease.Released, l.committed.Load() || l.commits.Load()
+}
+
+// giveBack releases a lease that its caller never saw.
+func (l *Lease) giveBack() {
+	ctx, cancel := l.client.clk().Detached(context.Background())
+	defer cancel()
+	_ = l.release(ctx)
+}
+
+// cause is why the lease's context has ended; nil while it goes on.
+func (l *Lease) cause() error { return context.Cause(l.ctx) }
+
+func (l *Lease) is() lease.State {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return l.status.state
+}
+
+// on takes the lease to its next state, and carries out what follows from that. cause is why, where the
+// event does not say.
+func (l *Lease) on(event lease.Event, cause error) {
+	s := &l.status
+	s.mu.Lock()
+	next, effects := s.state.On(event)
+	s.state = next
+	got, limit := s.got, s.limit
+	s.mu.Unlock()
+	c := l.client
+	switch {
+	case effects.Has(lease.CancelRevoked):
+		l.cancel(ErrRevoked)
+	case effects.Has(lease.CancelReleased):
+		l.cancel(ErrReleased)
+	case effects.Has(lease.CancelStolen):
+		cause = ErrStolen
+		l.cancel(cause)
+	case effects.Has(lease.CancelExpired), effects.Has(lease.CancelOverstayed):
+		l.cancel(cause)
+	}
+	if cause == nil {
+		cause = ErrStolen
+	}
+	if effects.Has(lease.Forget) {
+		if limit != nil {
+			limit.Stop()
+		}
+		l.forget()
+	}
+	if got.IsZero() {
+		return // nobody has had it
+	}
+	if effects.Has(lease.TellRevoked) {
+		c.metrics.revoked(l.ctx)
+		c.config.Logger.Info("lock: asked back", "fence", l.fence)
+	}
+	if effects.Has(lease.TellReleased) {
+		c.metrics.released(l.ctx)
+		c.metrics.held(l.ctx, c.clk().Ago(got))
+	}
+	if effects.Has(lease.TellLost) {
+		c.metrics.lost(l.ctx, cause)
+		c.metrics.held(l.ctx, c.clk().Ago(got))
+		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
+		if f := c.config.OnLost; f != nil {
+			go f(l, cause) // the application's own, which may Close the client
+		}
+	}
+	if effects.Has(lease.GiveUp) {
+		c.work.tryRun(l.giveUp)
+	}
+}
+
+// giveUp releases in the holder's place, which has held the lock for too long, and tries again until the
+// lease is over.
+func (l *Lease) giveUp() {
+	c := l.client
+	for {
+		ctx, cancel := c.clk().Detached(c.closing)
+		err := l.release(ctx)
+		cancel()
+		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, l.length()/8) != nil {
+			return // Close releases it
+		}
+	}
+}
+
+// forget lets go of what the lease needs while it goes on.
+func (l *Lease) forget() {
+	c := l.client
+	c.tickets.drop(l.id)
+	if l.own != nil {
+		l.own.End(ErrReleased)
+	}
+	l.status.mu.Lock()
+	p, over := l.status.place, l.status.over
+	l.status.place, l.status.over = nil, true
+	l.status.mu.Unlock()
+	if l.session != nil && !over {
+		l.session.Unuse()
+	}
+	if p != nil {
+		p.Over()
+	}
+}
+
+// answer is for questions of others about the lease's ticket.
+func (l *Lease) answer(ctx context.Context, q session.Question) bool {
+	switch q.Kind {
+	case session.Revoke:
+		l.on(lease.Ask, nil)
+	case session.Forced:
+		row, err := l.client.read(ctx, l.key)
+		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
+			l.on(lease.Taken, nil)
+		}
+		return err == nil || l.is().Over()
 	}
 	return true
 }
 
-// gaveBack books that the row does not name this lease any more.
-func (l *Lease) gaveBack() {
-	if !l.released.Swap(true) {
-		l.client.instruments.released(l)
+// heldByOwn is the error of a wait for a lock that this very client holds.
+func (l *Lease) heldByOwn() *HeldError {
+	since := fromMillis(l.client.clk().Instant().Wall.Add(-l.client.clk().Ago(l.turn.since)).UnixMilli())
+	return &HeldError{
+		Target: l.target, Owner: l.client.config.Owner, Ticket: l.id, Fence: l.fence, Since: since, Own: true,
+		Line: []Place{{Ticket: l.id, Owner: l.client.config.Owner, Since: since, Lease: l.request.fixed}},
 	}
-	l.end(ErrReleased)
-	l.forget()
 }
 
-// stolen books that the row names somebody else, or is gone.
-func (l *Lease) stolen() {
-	l.taken.Store(true)
-	l.end(ErrStolen)
-	l.forget()
-}
+// Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are
+// renewed in the background: for them it only reports whether the lease goes on. A lease that has ended
+// stays ended.
+//
+// Cost: one conditional write; nothing under a session.
+func (l *Lease) Renew(ctx context.Context) error { return wrap("renew", l.renew(ctx)) }
 
-// revoke tells the holder that the lock is wanted; it goes on holding it.
-func (l *Lease) revoke() { l.end(ErrRevoked) }
-
-func (l *Lease) forget() {
-	l.client.instruments.held(l)
-	if l.session != nil {
-		l.session.remove(l.nonce)
+func (l *Lease) renew(ctx context.Context) error {
+	if err := l.turn.take(ctx); err != nil {
+		return err
 	}
-	l.client.forget(l)
-	l.client.room.gone(l.key, l.nonce)
-}
-
-// giveBack releases a lease that its acquirer never got to see. Where that fails the session
-// goes on trying.
-func (l *Lease) giveBack(ctx context.Context) error {
-	ctx, cancel := l.client.clock.detached(ctx)
-	defer cancel()
-	l.parting.Store(true)
-	err := l.release(ctx)
-	l.end(ErrReleased)
-	if err == nil || errors.Is(err, ErrLost) || l.session == nil {
-		l.forget()
-	} else {
-		l.client.forget(l)
+	defer l.turn.end()
+	if err := l.termCause(); err != nil {
+		return err
+	}
+	if state := l.is(); state != lease.Held && state != lease.Revoked {
+		return l.cause()
+	}
+	if l.own == nil {
+		return nil
+	}
+	t, err := l.client.renewTicket(ctx, l.key, l.holding(), l.turn.ticket, l.own)
+	switch {
+	case err == nil:
+		l.turn.ticket = t
+	case errors.Is(err, ErrStolen):
+		l.on(lease.Taken, nil)
 	}
 	return err
 }
 
-func (l *Lease) takeTurn(ctx context.Context) error {
-	ctx = nilctx.Checked(ctx, ErrInvalid)
-	if ctx.Err() != nil { // select would choose either way
-		return causeOf(ctx)
-	}
-	select {
-	case l.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return causeOf(ctx)
-	}
-}
-
-func (l *Lease) endTurn() { <-l.turn }
-
-const (
-	isAskedBack = iota + 1
-	isOver
-)
-
-// end ends the lease's context; the first cause counts.
-func (l *Lease) end(cause error) {
-	if l.stop(cause) {
-		l.book(cause)
-	}
-}
-
-// stop ends the lease's context, and says whether it had not ended before: then book follows.
-func (l *Lease) stop(cause error) bool {
-	next := int32(isOver)
-	if errors.Is(cause, ErrRevoked) {
-		next = isAskedBack
-	}
-	for {
-		was := l.over.Load()
-		if was >= next {
-			return false
+// renewTicket extends a first ticket that has a lease of its own, and its term where there is one.
+//
+// Cost: one conditional write.
+func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holding, t lockrow.Ticket, own *clock.Term) (lockrow.Ticket, error) {
+	length := time.Duration(t.Length) * time.Millisecond
+	var history attempt.History
+	err := c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
+		t.At = max(c.now(), t.At+1)
+		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, t, c.ttl(length)), table.ReturnNone)
+		if row, refused, bad := c.rowOf(item, err); refused {
+			if bad != nil || !row.Renewed(h, t.At) {
+				return ErrStolen
+			}
+			err = nil
 		}
-		if l.over.CompareAndSwap(was, next) {
-			l.lostAfter(was, cause)
-			break
+		if err == nil && own != nil && !own.Extend(start) {
+			return ErrExpired
 		}
-	}
-	l.cancel(cause)
-	if next == isOver { // one that was asked back is held, and not for longer than it may be
-		l.stopLimit()
-	}
-	l.client.room.gone(l.key, l.nonce) // it does not hand over any more unless it is released
-	return true
+		return err
+	})
+	return t, err
 }
 
-// lostAfter keeps why a lease was lost whose context has told of a revocation already.
-func (l *Lease) lostAfter(was int32, cause error) {
-	if was == isAskedBack && errors.Is(cause, ErrLost) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.loss = cause
-	}
-}
-
-// book tells everybody but the holder that the lease has ended.
-func (l *Lease) book(cause error) {
+// maintain is called after each renewal of the session. It tries a release that has failed again, and puts
+// off the deletion of a row that is held for long.
+func (l *Lease) maintain(ctx context.Context) {
 	c := l.client
-	if l.session == nil {
-		l.term.end(cause)
-		// Nobody has to release a lease that ends by itself: do not keep it for Close.
-		if !errors.Is(cause, ErrMaxHold) {
-			c.forget(l)
+	if l.session == nil || l.turn.taken() {
+		return
+	}
+	if l.is() == lease.Releasing {
+		_ = l.release(ctx)
+		return
+	}
+	if l.turn.take(ctx) != nil {
+		return
+	}
+	defer l.turn.end()
+	if c.clk().Ago(l.turn.kept) < c.config.Retention/4 || l.is().Over() {
+		return
+	}
+	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
+	if row, refused, bad := c.rowOf(item, err); refused {
+		if bad == nil && !row.Holds(l.holding()) {
+			l.on(lease.Taken, nil)
 		}
-	}
-	if errors.Is(cause, ErrRevoked) {
-		c.instruments.revoked(l)
-		c.tellRevoked(l)
-		return // it is held all the same
-	}
-	c.instruments.held(l)
-	if !errors.Is(cause, ErrLost) || l.parting.Load() {
-		return // given up, not lost
-	}
-	c.instruments.lost(l, cause)
-	c.tellLost(l, cause)
-	if c.config.OnLost != nil {
-		// Not one of the client's goroutines: the application may well close it there.
-		go c.config.OnLost(l, cause)
+	} else if err == nil {
+		l.turn.kept = c.clk().Now()
 	}
 }

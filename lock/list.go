@@ -3,17 +3,18 @@ package lock
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
 
-// Source says which locks List walks, and what that costs. The zero Source is refused.
+// Source is which locks List walks, and what that costs. The zero Source is refused.
 type Source struct {
 	kind      sourceKind
 	partition string
@@ -28,111 +29,121 @@ const (
 	inTable
 )
 
-// In are the locks of one item collection, held or not: those that stand beside its rows,
-// for which partition is the rows' partition key, or the one that stands for itself there.
+// In are the locks of one item collection, held or not: those that stand beside its rows, for which
+// partition is the rows' partition key, or the one that stands for itself there.
 //
 // Cost: half a read unit per 4 KB of their rows, at least one request.
 func In(partition string) Source { return Source{kind: inPartition, partition: partition} }
 
-// Index are the held locks of the whole table, the oldest acquisition first, by the clocks of
-// their holders. It needs Config.Index, without which it is ErrInvalid.
+// Index are the held or awaited locks of the whole table, by shards of the index, those of a shard in the
+// order in which they came to be held, by the clocks of their first holders. It needs [Config].Index,
+// without which it is [ErrInvalid].
 //
-// Cost: half a read unit per 4 KB of their rows, at least one request.
+// Cost: half a read unit per 4 KB of their rows, at least one request for each of 16 shards.
 func Index() Source { return Source{kind: inIndex} }
 
-// WholeTable are all locks, held or not, in no order, without an index: by reading every row
-// of the table.
+// WholeTable are all locks, held or not, in no order, without an index: by reading every row of the table.
 //
 // Cost: half a read unit per 4 KB of the whole table, whatever it holds.
 func WholeTable() Source { return Source{kind: inTable} }
 
-// List walks locks without acquiring them: as they were some moments ago, since its reads
-// are eventually consistent. It reads page by page, as far as the consumer goes.
+// List walks locks without acquiring them: as they were some moments ago, since its reads are eventually
+// consistent. It reads page by page, as far as the consumer goes.
 //
-// A lock row that is not in order is yielded as an error that matches ErrMalformed, with a
-// Record that has no more than Partition and Of, and the walk goes on. Rows that are no
-// locks are left out. An error of any other kind is the last pair.
+// A lock row that is not in order is yielded as an error that matches [ErrMalformed], with a Record that has
+// no more than Partition and Of, and the walk goes on. Rows that are no locks are left out. An error of any
+// other kind is the last pair.
 func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		items, err := c.walk(ctx, from)
+		ctx := checked(ctx)
+		sources, err := c.walks(ctx, from)
 		if err != nil {
 			yield(Record{}, wrap("list", err))
 			return
 		}
-		for item, err := range items {
-			if err == nil && ctx.Err() != nil {
-				err = causeOf(ctx)
-			}
-			if err != nil {
-				yield(Record{}, wrap("list", err))
-				return
-			}
-			if !c.isLock(item) {
-				continue
-			}
-			r, err := c.recordOf(item)
-			switch {
-			case err != nil:
-				r = c.placeOf(item)
-			case from.kind == inIndex && !r.Held():
-				continue // released by a client that does not know of the index
-			}
-			if !yield(r, wrap("list", err)) {
-				return
+		for _, items := range sources {
+			for item, err := range items {
+				if err == nil && ctx.Err() != nil {
+					err = causeOf(ctx)
+				}
+				if err != nil {
+					yield(Record{}, wrap("list", err))
+					return
+				}
+				if typ, ok := item[c.layout.names.Type].(*types.AttributeValueMemberS); !ok || typ.Value != lockrow.Type {
+					continue
+				}
+				r, err := c.recordOf(item)
+				switch {
+				case err != nil:
+					r = c.placeOf(item)
+				case from.kind == inIndex && !r.Held():
+					continue // released by a client that does not know of the index
+				}
+				if !yield(r, wrap("list", err)) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// walk reads the rows of a source.
-func (c *Client) walk(ctx context.Context, from Source) (iter.Seq2[table.Item, error], error) {
+// walks reads the rows of a source.
+func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table.Item, error], err error) {
 	switch from.kind {
 	case inPartition:
 		if err := keys.NewKey(from.partition, "-").Validate(); err != nil {
-			return nil, fmt.Errorf("%w: In: %w", ErrInvalid, err)
+			return nil, invalid("In: %w", err)
 		}
-		span, err := c.rowKey.Range()
+		span, err := c.layout.rowKey.Range()
 		if err != nil {
-			return nil, fmt.Errorf("%w: In: Config.RowKey: %w", ErrInvalid, err)
+			return nil, invalid("In: Config.RowKey: %w", err)
 		}
-		return c.table.Query(ctx, table.Query{PK: from.partition, SK: span}), nil
+		return append(list, c.table.Query(ctx, table.Query{PK: from.partition, SK: span})), nil
 	case inIndex:
-		x := c.rows.shape.index
+		x := c.layout.index
 		if x == nil {
-			return nil, fmt.Errorf("%w: Index needs Config.Index", ErrInvalid)
+			return nil, invalid("Index needs Config.Index")
 		}
-		return c.table.Query(ctx, table.Query{Index: x.name, PK: x.partition}), nil
+		for i := range shards {
+			list = append(list, c.table.Query(ctx, table.Query{Index: x.name, PK: x.shard(i)}))
+		}
+		return list, nil
 	case inTable:
-		return c.table.Scan(ctx, table.Scan{Filter: table.Attr(c.scheme.Type).Equal(recordType)}), nil
+		return append(list, c.table.Scan(ctx, table.Scan{Filter: table.Attr(c.layout.names.Type).Equal(lockrow.Type)})), nil
 	}
-	return nil, fmt.Errorf("%w: empty Source: want In, Index or WholeTable", ErrInvalid)
+	return nil, invalid("empty Source: want In, Index or WholeTable")
 }
 
-// placeOf is where a row stands, for whoever has to look at it.
+// placeOf is where a row stands that somebody has to look at.
 func (c *Client) placeOf(item table.Item) (r Record) {
-	if pk, ok := item[c.scheme.PK].(*types.AttributeValueMemberS); ok {
-		r.Partition = pk.Value
+	key, err := c.table.KeyOf(item)
+	if err != nil {
+		return r
 	}
-	if sk, ok := item[c.scheme.SK].(*types.AttributeValueMemberS); ok {
-		if values, err := c.rowKey.ParseValues(sk.Value); err == nil {
-			r.Of, _ = values["of"].(string)
-		}
+	r.Partition = key.PK
+	if values, err := c.layout.rowKey.ParseValues(key.SK); err == nil {
+		r.Of, _ = values["of"].(string)
 	}
 	return r
 }
 
-// sparse is the index of held locks: rows have its keys only while they name a holder.
+// shards is how many partitions of the index the locks are spread over: one would bound them all at 1,000
+// writes a second.
+const shards = 16
+
+// sparse is the index of held or awaited locks: rows have its keys only while somebody is in their line.
 type sparse struct {
 	name      string
 	pk, sk    string // attributes
-	partition string
-	delimiter byte
+	prefix    string // of partition keys
+	delimiter string
 }
 
 // newSparse finds the index of that name; nil for none.
 //
 //nolint:nilnil // no index is the answer
-func newSparse(schema table.Schema, n names, name string) (*sparse, error) {
+func newSparse(schema table.Schema, n lockrow.Names, name string) (*sparse, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -140,47 +151,46 @@ func newSparse(schema table.Schema, n names, name string) (*sparse, error) {
 	x, ok := schema.Index(name)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%w: the schema has no index %q", ErrInvalid, name)
+		return nil, invalid("the schema has no index %q", name)
 	case x.Local:
-		return nil, fmt.Errorf("%w: index %q is local: want one of the whole table", ErrInvalid, name)
+		return nil, invalid("index %q is local: want one of the whole table", name)
 	case x.SK == "" || x.PKType != table.String || x.SKType != table.String:
-		return nil, fmt.Errorf("%w: index %q: want a partition key and a sort key that are strings", ErrInvalid, name)
+		return nil, invalid("index %q: want a partition key and a sort key that are strings", name)
 	}
 	for _, own := range []string{s.PK, s.SK, s.Type, s.TTL, s.Version} {
 		if x.PK == own || x.SK == own {
-			return nil, fmt.Errorf("%w: index %q: its key %q is the scheme's", ErrInvalid, name, own)
+			return nil, invalid("index %q: its key %q is the scheme's", name, own)
 		}
 	}
 	if x.Include != nil {
-		for _, a := range append([]string{s.Type, s.TTL}, n.all()...) {
-			if !slices.Contains(x.Include, a) {
-				return nil, fmt.Errorf("%w: index %q does not hold the attribute %q of lock rows", ErrInvalid, name, a)
+		for _, a := range append([]string{s.Type, s.TTL}, n.Own()...) {
+			if a != n.Writes && !slices.Contains(x.Include, a) { // each guarded write changes that
+				return nil, invalid("index %q does not hold the attribute %q of lock rows", name, a)
 			}
 		}
 	}
-	return &sparse{name: name, pk: x.PK, sk: x.SK, partition: s.Prefix + "LOCKS", delimiter: s.Delimiter}, nil
+	delimiter := string(rune(s.Delimiter))
+	return &sparse{name: name, pk: x.PK, sk: x.SK, prefix: s.Prefix + "LOCKS" + delimiter, delimiter: delimiter}, nil
 }
 
-// sortKey puts acquisitions into the order of their times, in milliseconds of 15 digits.
-func (x *sparse) sortKey(acquired time.Time, nonce string) string {
+// attributes are the index's for package lockrow; nil for none.
+func (x *sparse) attributes() *lockrow.Index {
 	if x == nil {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%015d%c%s", max(acquired.UnixMilli(), 0), x.delimiter, nonce)
+	return &lockrow.Index{PK: x.pk, SK: x.sk}
 }
 
-// listed adds what puts a row into the index.
-func (s *shape) listed(changes []table.Change, sortKey table.Operand) []table.Change {
-	if s.index == nil {
-		return changes
-	}
-	return append(changes, table.Attr(s.index.pk).Set(s.index.partition), table.Attr(s.index.sk).Set(sortKey))
-}
+// shard is the partition key of a shard.
+func (x *sparse) shard(i int) string { return fmt.Sprintf("%s%02d", x.prefix, i) }
 
-// unlisted adds what takes it out.
-func (s *shape) unlisted(changes []table.Change) []table.Change {
-	if s.index == nil {
-		return changes
+// listed is where a row is to stand in the index: its shard, and a sort key that puts locks into the order
+// of times in milliseconds.
+func (x *sparse) listed(key keys.Key, t lockrow.Ticket) (shard, sort string) {
+	if x == nil {
+		return "", ""
 	}
-	return append(changes, table.Attr(s.index.pk).Remove(), table.Attr(s.index.sk).Remove())
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key.PK + "\x00" + key.SK))
+	return x.shard(int(h.Sum32() % shards)), fmt.Sprintf("%015d%s%s", max(t.At, 0), x.delimiter, t.ID)
 }

@@ -82,7 +82,7 @@ func newGuardian(t testing.TB, name string, scheme keys.Scheme, more ...string) 
 	ours := func(prefix string) []string { return []string{scheme.Prefix + prefix + string(rune(scheme.Delimiter))} }
 	return &guardian{t: t, pk: scheme.PK, tally: &tally{counts: map[string]int{}}, policy: p.fill(map[string][]string{
 		"REGION": {tabletest.Region}, "ACCOUNT": {account}, "TABLE": {name},
-		"LOCK#": ours("LOCK"), "LOCKS": {scheme.Prefix + "LOCKS"}, "SESSION#": ours("SESSION"), "APPLICATION#*": append(applicationPartitions(), more...),
+		"LOCK#": ours("LOCK"), "LOCKS#": ours("LOCKS"), "SESSION#": ours("SESSION"), "APPLICATION#*": append(applicationPartitions(), more...),
 	})}
 }
 
@@ -221,7 +221,7 @@ func TestPolicyIsMinimal(t *testing.T) {
 		{"dynamodb:BatchGetItem", app, []string{"LOCK#1", "SESSION#1", "OTHER#1"}},
 		{"dynamodb:Scan", app, nil},
 		{"dynamodb:Query", app, []string{"SESSION#1"}},
-		{"dynamodb:Query", app, []string{"LOCKS"}},
+		{"dynamodb:Query", app, []string{"LOCKS#00"}},
 		{"dynamodb:Query", app + "/index/gsi1", []string{"LOCK#1"}},
 		{"dynamodb:Query", app + "/index/gsi1", []string{"TENANT#acme"}},
 		{"dynamodb:DeleteTable", app, nil},
@@ -235,7 +235,7 @@ func TestPolicyIsMinimal(t *testing.T) {
 		{"dynamodb:DeleteItem", app, []string{"SESSION#1"}},
 		{"dynamodb:DeleteItem", app, []string{"TENANT#acme"}},
 		{"dynamodb:Query", app, []string{"TENANT#acme"}},
-		{"dynamodb:Query", app + "/index/gsi1", []string{"LOCKS"}},
+		{"dynamodb:Query", app + "/index/gsi1", []string{"LOCKS#15"}},
 		{"dynamodb:DescribeTable", app, nil},
 	} {
 		assert.True(t, g.policy.allows(a), "%+v", a)

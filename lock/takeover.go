@@ -3,126 +3,315 @@ package lock
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 	"github.com/mortise-go/mortise/table"
 )
 
-// sessionWatch is what this process has seen of somebody else's session.
-type sessionWatch struct {
-	clock   clock
-	row     sessionRow
-	since   time.Time // monotonic: when this beat was seen first
-	dead    bool
-	busy    time.Time // monotonic: until when it has enough questions to answer
-	missing bool      // no row in order was found, perhaps by a read that lags behind: declaring it dead finds out
-}
+// suspicion is what is to be done about the first ticket.
+type suspicion uint8
 
-// see takes a sighting in; older ones, from reads that lag behind, change nothing.
-func (w *sessionWatch) see(row *sessionRow) {
-	if w.since.IsZero() || row.Beat > w.row.Beat {
-		w.row, w.since = *row, w.clock.Now()
+const (
+	fine   suspicion = iota
+	ghost            // it is this process's, and nobody answers for it: remove it
+	dead             // its session is marked dead: evict it
+	silent           // its session may be marked dead
+	over             // its own lease has ended: evict it
+	claim            // it has been first for long: ask whether its process knows it
+)
+
+// suspect judges the first ticket by what is known, without a request. It is called with mu held.
+func (e *entry) suspect(row *lockrow.Row) suspicion {
+	c := e.client
+	first, held := row.First()
+	place := row.Place(e.ticket.ID)
+	if !held || place <= 0 {
+		return fine
 	}
-	w.missing = false
-}
-
-// proved takes in a row that a refused write has met, which is how things are.
-func (w *sessionWatch) proved(row *sessionRow) {
-	if row.Beat != w.row.Beat || w.since.IsZero() {
-		w.since = w.clock.Now()
+	since := c.clk().Ago(e.at.first)
+	if first.Length > 0 {
+		length := time.Duration(first.Length) * time.Millisecond
+		turn := time.Duration(row.ForeignBefore(place, "")-1) * length
+		switch {
+		case c.tickets.find(first.ID) != nil:
+		case since >= length+turn, turn == 0 && c.past(first.Ends(row.Since)):
+			return over
+		}
+		return fine
 	}
-	w.row, w.missing = *row, false
-}
-
-// silent says that the beat has been the same for a whole lease.
-func (w *sessionWatch) silent() bool {
-	return !w.since.IsZero() && w.clock.ago(w.since) >= time.Duration(w.row.Lease)*time.Millisecond
-}
-
-// known says that the row has been looked for. It has not where another lock under the same
-// session has just made the watch.
-func (w *sessionWatch) known() bool { return w.dead || w.missing || !w.since.IsZero() }
-
-// wait is how long until the session may be declared dead.
-func (w *sessionWatch) wait(c *Client) time.Duration {
+	id := first.Session()
+	if e.session != nil && id == e.session.ID() {
+		if c.tickets.find(first.ID) == nil {
+			return ghost
+		}
+		return fine
+	}
+	look := c.others.Suspect(id)
+	lease := look.Lease
+	if lease == 0 {
+		lease = c.config.Lease
+	}
+	// Those before act first, unless they are dead, too. The first of them watches the session, the
+	// others do once it would have been taken for dead.
+	ahead := row.ForeignBefore(place, id)
+	if ahead > 0 && look.Known && look.Wait == 0 {
+		ahead = e.livingBefore(row, place, id)
+	}
+	if ahead == 0 || since >= lease {
+		c.watched.stand(e, id, max(lease/4-since, 0))
+	} else {
+		c.watched.stand(e, "", 0)
+	}
 	switch {
-	case w.dead, w.missing:
-		return 0
-	case w.since.IsZero():
-		return 0 // not seen yet: look at once
+	case ahead > 0 && since < time.Duration(ahead+1)*lease:
+	case look.Dead:
+		return dead
+	case look.Known && look.Wait == 0:
+		return silent
+	case !look.Known && c.past(row.HeldSince()+lease.Milliseconds()):
+		return silent // first for longer than a lease: its record tells
+	case since >= lease && c.watched.mayAsk(id, first.ID):
+		return claim
 	}
-	d := time.Duration(w.row.Lease)*time.Millisecond - w.clock.ago(w.since)
-	if left, ok := c.untilTakeable(fromMillis(w.row.Expires)); ok {
-		d = min(d, left)
-	}
-	return d
+	return fine
 }
 
-// mayBeLongDead says that a lock was acquired so long ago that its session's record may
-// lie back beyond the bound. One conditional write then finds out, and takes it at once.
-func (c *Client) mayBeLongDead(r *Record) bool {
-	left, ok := c.untilTakeable(r.Since().Add(time.Duration(r.Lease) * time.Millisecond))
-	return ok && left <= 0 && !c.owns(r.Session) && !c.knownAlive(r.Session)
+// livingBefore is how many tickets before a place are neither of a dead session, nor of one that may be.
+// Sessions that nothing is known of are looked at.
+func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) {
+	for _, t := range row.Line[:place] {
+		id := t.Session()
+		if id == first {
+			continue
+		}
+		look := e.client.others.Suspect(id)
+		if id != "" && !look.Known && (e.session == nil || id != e.session.ID()) {
+			e.client.watched.lookOnce(id, 0)
+		}
+		if id == "" || !look.Known || look.Wait > 0 {
+			n++
+		}
+	}
+	return n
 }
 
-// takeOver tries the lock; where e says that its holder may be dead, that is seen to first:
-// the holder's session is declared dead, which fails if it has shown life.
-func (a *acquisition) takeOver(ctx context.Context, e *ended) (*Lease, error) {
-	a.alive = nil
-	if e == nil || e.session == "" || e.dead {
-		return a.try(ctx, e)
+// judge does what has to be done about the first ticket. It returns the row where that has changed it.
+func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, error) {
+	e.mu.Lock()
+	what := e.suspect(row)
+	e.mu.Unlock()
+	c := e.client
+	first, _ := row.First()
+	switch what {
+	case ghost:
+		return e.evict(ctx, row, nil)
+	case dead, over:
+		return e.evict(ctx, row, row.Others(first.Session()))
+	case silent:
+		isDead, err := c.others.MarkDead(ctx, first.Session())
+		if err == nil && isDead {
+			return e.evict(ctx, row, row.Others(first.Session()))
+		}
+		return nil, e.patient(ctx, err)
+	case claim:
+		c.watched.asked(first.Session(), first.ID, c.config.Lease)
+		err := c.others.Ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key})
+		if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
+			err = nil // later; or its row tells soon
+		}
+		return nil, e.patient(ctx, err)
 	}
-	c := a.client
-	alive, err := c.declareDead(ctx, e.session, e.seen)
-	switch {
-	case err != nil:
-		return nil, err
-	case alive != nil:
-		a.alive = alive
-		c.sawAlive(e.session, alive)
-		return nil, heldError(a.target, &a.seen)
-	}
-	return a.try(ctx, e)
+	return nil, nil
 }
 
-// declareDead marks a session dead, unless it has shown life since it was seen with the
-// given beat (negative: not seen for a whole lease) and its recorded end does not lie back
-// far enough. That is terminal: its holder can never renew again. It returns the row that
-// proves life, and nil when the session is dead.
-//
-// Cost: one conditional write.
-func (c *Client) declareDead(ctx context.Context, id string, beat int64) (*sessionRow, error) {
-	silent := make([]table.Cond, 0, 2)
-	if beat >= 0 {
-		silent = append(silent, c.attr(attrBeat).Equal(beat))
-	}
-	if deadline := c.deadline(c.offset(), c.clock.wall()); deadline > 0 {
-		silent = append(silent, c.attr(attrExpires).Between(0, deadline-1))
-	}
-	cond := table.Attr(c.scheme.PK).NotExists()
-	if len(silent) > 0 {
-		cond = table.Or(cond, table.And(
-			table.Attr(c.scheme.Type).Equal(sessionType), c.attr(attrDead).NotExists(), table.Or(silent...)))
-	}
-	op := table.Update(c.sessionKey(id),
-		table.Attr(c.scheme.Type).Set(sessionType),
-		c.attr(attrDead).Set(c.clock.wall().UnixMilli()),
-		table.Attr(c.scheme.TTL).Set(c.deleteAfter(0, 0)),
-	).If(cond)
-	err := c.attempts(ctx, maxAttempt, func(ctx context.Context, _ instant) error { return c.table.Write(ctx, op) })
-	var failed *table.ConditionError
-	if !errors.As(err, &failed) {
-		return nil, err
-	}
-	if !c.sessions.Owns(failed.Item) {
-		return nil, ErrNotLock
-	}
-	if c.isDead(failed.Item) {
-		return nil, nil
-	}
-	row, err := c.sessionOf(failed.Item)
+// evict removes the first ticket, and others of its session. It returns the row after that, or as
+// somebody else has changed it.
+func (e *entry) evict(ctx context.Context, row *lockrow.Row, others []lockrow.Position) (*lockrow.Row, error) {
+	c := e.client
+	first, _ := row.First()
+	change := c.change(row)
+	change.Last = false // the own ticket stays
+	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, lockrow.Holding{ID: first.ID, Fence: row.Fence}, others, change), table.ReturnNew)
+	after, refused, err := c.rowOf(item, err)
 	if err != nil {
-		return nil, err
+		return nil, e.patient(ctx, err)
 	}
-	return &row, nil
+	if !refused && after.Entered(e.ticket.ID) == lockrow.Granted {
+		e.path = pathTakenOver
+	}
+	return &after, nil
+}
+
+// rowOf is the row that answered a write, or refused it.
+func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused bool, _ error) {
+	var failed *table.ConditionError
+	if refused = errors.As(err, &failed); refused {
+		if failed.Item == nil {
+			return row, true, nil
+		}
+		item, err = failed.Item, nil
+	}
+	if err != nil {
+		return row, refused, err
+	}
+	row, err = c.layout.names.Parse(item)
+	return row, refused, err
+}
+
+// replaceDead takes locks from holders that died long ago, behind whom nobody waits. held is the refusal,
+// which it returns where anybody else is in the way.
+func (a *acquisition) replaceDead(ctx context.Context, held error) error {
+	c := a.client
+	for _, e := range a.entries {
+		row := e.lastRow()
+		if len(row.Line) > 1 || len(row.Line) == 1 && !a.longDead(ctx, &row) {
+			return held
+		}
+	}
+	if !a.queued() {
+		for _, e := range a.entries {
+			if row := e.lastRow(); len(row.Line) == 1 {
+				op := c.layout.rows.Release(e.key, lockrow.Holding{ID: row.Line[0].ID, Fence: row.Fence}, c.change(&row))
+				if err := c.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {
+					return err
+				}
+			}
+		}
+		a.leave(ctx)
+		return a.enter(ctx, true)
+	}
+	e := a.entries[0]
+	row := e.lastRow()
+	change := c.change(&row)
+	change.TTL = c.ttl(a.keep())
+	op := c.layout.rows.Replace(e.key, lockrow.Holding{ID: row.Line[0].ID, Fence: row.Fence}, e.ticket, change, a.data)
+	a.inDoubt = true
+	item, err := c.table.Apply(ctx, op, table.ReturnNew)
+	row, _, err = c.rowOf(item, err)
+	if err != nil {
+		return err
+	}
+	e.saw(&row)
+	if row.Entered(e.ticket.ID) != lockrow.Granted {
+		return c.heldError(e.target, &row)
+	}
+	e.path, e.begun = pathTakenOver, a.run == nil
+	return nil
+}
+
+// longDead reports whether a holder that nobody has watched is dead, and marks its session so.
+func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
+	c := a.client
+	first, _ := row.First()
+	if first.Length > 0 {
+		return c.tickets.find(first.ID) == nil && c.past(first.Ends(row.Since))
+	}
+	id := first.Session()
+	if a.session != nil && id == a.session.ID() {
+		return c.tickets.find(first.ID) == nil // a ghost of this process
+	}
+	if c.others.SeenAlive(id) || !c.past(row.HeldSince()+c.config.Lease.Milliseconds()) {
+		return false
+	}
+	dead, err := c.others.MarkDead(ctx, id)
+	return err == nil && dead
+}
+
+// watched are the sessions of first tickets that somebody in this process waits behind: one watch for
+// all who do.
+type watched struct {
+	client *Client
+
+	mu   sync.Mutex // guards the following; never held across I/O
+	list map[string]*watchedSession
+}
+
+type watchedSession struct {
+	watch   *waitqueue.Watch
+	waiters int
+	asked   map[string]time.Time // tickets that were asked about, and when to ask again
+}
+
+func newWatched(c *Client) *watched { return &watched{client: c, list: map[string]*watchedSession{}} }
+
+// saw records a look at a session's row. It returns the lease of the session.
+func (w *watched) saw(id string, look waitqueue.Look) time.Duration {
+	if look.Err == nil {
+		w.client.others.Saw(id, look.Item, look.At)
+	}
+	if lease := w.client.others.Suspect(id).Lease; lease > 0 {
+		return lease
+	}
+	return w.client.config.Lease
+}
+
+// lookOnce has a session looked at, unless it was seen lately.
+func (w *watched) lookOnce(id string, in time.Duration) {
+	if id == "" || w.client.others.SeenAlive(id) {
+		return
+	}
+	w.client.poller.Watch(w.client.others.Key(id), in, func(look waitqueue.Look) time.Duration {
+		w.saw(id, look)
+		return -1
+	})
+}
+
+// stand has a session watched for an entry that waits behind its ticket, and no other for it; an empty
+// ID ends that.
+func (w *watched) stand(e *entry, id string, in time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.behind == id || e.left {
+		return
+	}
+	w.drop(e)
+	e.behind = id
+	if id == "" {
+		return
+	}
+	if v := w.list[id]; v != nil {
+		v.waiters++
+		return
+	}
+	w.list[id] = &watchedSession{waiters: 1, asked: map[string]time.Time{}, watch: w.client.poller.Watch(w.client.others.Key(id), in,
+		func(look waitqueue.Look) time.Duration { return w.client.clk().Jitter(w.saw(id, look) / 4) })}
+}
+
+// leave ends what stand has begun, for good: a look that comes late begins nothing.
+func (w *watched) leave(e *entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(e)
+	e.left = true
+}
+
+func (w *watched) drop(e *entry) {
+	if v := w.list[e.behind]; v != nil {
+		if v.waiters--; v.waiters == 0 {
+			v.watch.Stop()
+			delete(w.list, e.behind)
+		}
+	}
+	e.behind = ""
+}
+
+// mayAsk reports whether it is time to ask a session about a ticket.
+func (w *watched) mayAsk(id, ticket string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := w.list[id]
+	return v != nil && !w.client.clk().Now().Before(v.asked[ticket])
+}
+
+// asked records that a session was asked about a ticket, which is not asked again for a time.
+func (w *watched) asked(id, ticket string, again time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if v := w.list[id]; v != nil {
+		v.asked[ticket] = w.client.clk().Now().Add(again)
+	}
 }

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/internal/errs"
@@ -40,27 +39,31 @@ func (t Target) Beside() keys.Key { return t.beside }
 func (c *Client) key(t Target) (keys.Key, error) {
 	if t.name == "" {
 		if t.beside.IsZero() {
-			return keys.Key{}, fmt.Errorf("%w: empty target", ErrInvalid)
+			return keys.Key{}, invalid("empty target")
 		}
 		if err := t.beside.Validate(); err != nil {
 			return keys.Key{}, errs.Kind(ErrInvalid, err)
 		}
-		return c.rowOf(t.beside.PK, t.beside.SK)
+		key, err := c.keyIn(t.beside.PK, t.beside.SK)
+		if err == nil && key == t.beside {
+			return key, invalid("Config.RowKey %q: the lock beside a row would be that row", c.config.RowKey)
+		}
+		return key, err
 	}
 	if len(t.name) > MaxName || !utf8.ValidString(t.name) {
-		return keys.Key{}, fmt.Errorf("%w: a name has 1 to %d bytes of UTF-8", ErrInvalid, MaxName)
+		return keys.Key{}, invalid("a name has 1 to %d bytes of UTF-8", MaxName)
 	}
-	pk, err := c.standalone.Format(t.name)
+	pk, err := c.layout.standalone.Format(t.name)
 	if err != nil {
 		return keys.Key{}, errs.Kind(ErrInvalid, err)
 	}
-	return c.rowOf(pk, t.name)
+	return c.keyIn(pk, t.name)
 }
 
-// rowOf is the key of the lock row in a partition for what has the sort key or name of. It
+// keyIn is the key of the lock row in a partition for what has the sort key or name of. It
 // is what the entity of lock rows makes, without a Record to make it from.
-func (c *Client) rowOf(pk, of string) (keys.Key, error) {
-	sk, err := c.rowKey.Format(of)
+func (c *Client) keyIn(pk, of string) (keys.Key, error) {
+	sk, err := c.layout.rowKey.Format(of)
 	key := keys.NewKey(pk, sk)
 	if err == nil {
 		err = key.Validate()

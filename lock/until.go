@@ -57,3 +57,6 @@ func (u *untilOthers) Value(key any) any {
 	_ = u.Err()
 	return u.Context.Value(key)
 }
+
+// checked is ctx. In place of a nil context it is one that has ended, with an error that matches ErrInvalid.
+func checked(ctx context.Context) context.Context { return nilctx.Checked(ctx, ErrInvalid) }

@@ -3,87 +3,407 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
+	"github.com/mortise-go/mortise/table"
 )
 
-// minPoll is the shortest time between two looks at a lock, whatever the backoff says.
-const minPoll = 10 * time.Millisecond
+var (
+	// errAnew asks for new tickets: a present one is not in its line any more.
+	errAnew = errors.New("the ticket has left the line")
 
-// Acquire takes the lock, and waits while somebody else holds it: until ctx ends, the
-// client is closed, or Config.Backoff stops. The error then says who held it (*HeldError)
-// beside why the waiting ended. The lease is not bound to ctx.
-//
-// Goroutines of one client are served first come, first served; between processes there is
-// no order. Locks are not reentrant: whoever holds the lock and acquires it again waits
-// for itself. Pass the lease down.
-//
-// Cost: one conditional write if the lock is free. While waiting, however many goroutines
-// wait, half a read unit per look at the lock and at its holder's session each, and one
-// write when it can be taken; nothing when a lease of this client hands it over.
-func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
-	lease, err := c.acquire(ctx, target, opts, (*acquisition).wait)
-	return lease, wrap("acquire", err)
+	// errStopped is the error of a wait that Config.Backoff has ended.
+	errStopped = errors.New("Config.Backoff has stopped")
+)
+
+// line enters the lines and waits in them until all tickets are first.
+func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
+	for tries := 0; ; {
+		err := a.enterAnyhow(ctx)
+		if errors.Is(err, errFull) {
+			a.leave(ctx)
+			a.waited = true
+			if err := a.lobby(ctx, tries); err != nil {
+				return nil, a.gaveUp(ctx)
+			}
+			tries++
+			continue
+		}
+		if err == nil {
+			err = a.stand(ctx)
+		}
+		var list []*Lease
+		if err == nil {
+			if list, err = a.granted(ctx); err == nil {
+				return list, nil
+			}
+		}
+		a.leave(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, a.gaveUp(ctx)
+		case errors.Is(err, errStopped):
+			return nil, a.heldBy()
+		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
+		case errors.Is(err, ErrExpired) && a.fixed == 0:
+		case a.waited && a.client.table.Retryable(err):
+			// An outage: waiting goes on for as long as the caller wants.
+			if a.client.clk().Sleep(ctx, a.client.clk().Jitter(time.Second)) != nil {
+				return nil, a.gaveUp(ctx)
+			}
+		default:
+			return nil, err
+		}
+	}
 }
 
-func (a *acquisition) wait(ctx context.Context) (lease *Lease, err error) {
-	room := a.client.room
-	if ctx.Err() != nil {
-		return nil, causeOf(ctx)
-	}
-	w, first := room.enter(a)
-	defer func() { // also where something of the application's has panicked: others wait behind
-		if handed := room.leave(w); handed != nil {
-			// Handed over just as the waiting ended: pass it on, or free it.
-			err = join(err, handed.giveBack(ctx))
+// enterAnyhow enters the lines. Where the holder of a free lock writes something beside its ticket, it
+// first tries to do so in one request.
+func (a *acquisition) enterAnyhow(ctx context.Context) error {
+	if a.writes() && !a.waited {
+		err := a.enter(ctx, true)
+		if !errors.Is(err, ErrHeld) {
+			return err
 		}
-	}()
-	if first {
-		lease, err = a.tryOnce(ctx)
+		a.leave(ctx)
+		a.waited = true
+	}
+	return a.enter(ctx, false)
+}
+
+// lobby waits until the line may have room.
+func (a *acquisition) lobby(ctx context.Context, tries int) error {
+	row := &a.wanted[0].row
+	for i := range a.wanted {
+		if r := &a.wanted[i].row; len(r.Line) > len(row.Line) {
+			row = r
+		}
+	}
+	e := a.client.estimate(row, len(row.Line))
+	e.Longest = a.client.config.Lease
+	return a.client.clk().Sleep(ctx, e.Enter(a.client.clk(), tries))
+}
+
+// heldBy is the error of a wait that its backoff has ended.
+func (a *acquisition) heldBy() error {
+	var held []*HeldError
+	for i := range a.wanted {
+		if w := &a.wanted[i]; len(w.row.Line) > 0 {
+			held = append(held, a.client.heldError(w.target, &w.row))
+		}
 	}
 	switch {
-	case lease != nil:
-		room.acquired(w, lease)
-	case errors.Is(err, ErrHeld):
-		room.refused(w, &a.seen)
-		lease, err = a.listen(ctx, w)
-	case err == nil:
-		lease, err = a.listen(ctx, w)
+	case len(held) == 0:
+		return ErrHeld
+	case a.queued():
+		return held[0]
 	}
-	if err != nil {
-		if holder, ok := room.holder(w); ok && (ctx.Err() != nil || errors.Is(err, errGivenUp)) {
-			err = fmt.Errorf("%w: %w", err, heldError(a.target, &holder))
-		}
-	}
-	return lease, err
+	return &HeldAllError{held}
 }
 
-// listen does as the room says, until there is a lease or an error.
-func (a *acquisition) listen(ctx context.Context, w *waiter) (*Lease, error) {
-	room := a.client.room
+// stand waits until all entries are first.
+func (a *acquisition) stand(ctx context.Context) error {
+	defer func() {
+		for _, e := range a.entries {
+			e.stop()
+		}
+	}()
+	var ended <-chan struct{}
+	if a.session != nil {
+		ended = a.session.Ended()
+	}
 	for {
-		var n news
+		first := 0
+		for i, e := range a.entries {
+			is, err := e.act(ctx)
+			a.wanted[i].row = e.lastRow()
+			if err != nil {
+				return err
+			}
+			if is {
+				first++
+			}
+		}
+		if first == len(a.entries) {
+			return a.renewPromoted(ctx)
+		}
+		a.waited = true
+		for _, e := range a.entries {
+			e.await()
+		}
+		again, stop := a.third(first)
 		select {
-		case n = <-w.news:
+		case <-a.wake:
+		case <-again:
+			if err := a.renewPromoted(ctx); err != nil {
+				stop()
+				return err
+			}
+		case <-ended:
+			stop()
+			return errAnew // its session takes the tickets along
 		case <-ctx.Done():
-			return nil, causeOf(ctx)
+			stop()
+			return causeOf(ctx)
 		}
-		if n.lease != nil || n.err != nil {
-			return n.lease, n.err
-		}
-		lease, err := a.takeOver(ctx, n.ended)
-		switch {
-		case err == nil:
-			room.acquired(w, lease)
-			return lease, nil
-		case !errors.Is(err, ErrHeld):
-			return nil, err
-		case a.alive != nil:
-			room.lives(w, n.ended.session, a.alive)
-		default:
-			room.refused(w, &a.seen)
-		}
+		stop()
 	}
 }
 
-var errGivenUp = errors.New("waiting was given up")
+// third goes off when leases of their own have to be renewed while some tickets are first, and the others
+// are waited for.
+func (a *acquisition) third(first int) (<-chan time.Time, func()) {
+	if a.fixed == 0 || first == 0 {
+		return nil, func() {}
+	}
+	t := a.client.clk().NewTimer(a.fixed / 3)
+	return t.C(), func() { t.Stop() }
+}
+
+// renewPromoted renews the leases of tickets that are first, where they have leases of their own: those
+// count from when they came to be first, by other clocks.
+func (a *acquisition) renewPromoted(ctx context.Context) error {
+	if a.fixed == 0 {
+		return nil
+	}
+	start := a.client.clk().Instant()
+	for _, e := range a.entries {
+		row := e.lastRow()
+		if row.Entered(e.ticket.ID) != lockrow.Granted || e.path == pathFree {
+			continue
+		}
+		t, err := a.client.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
+		if err != nil {
+			if errors.Is(err, ErrLost) {
+				return errAnew
+			}
+			return err
+		}
+		e.ticket = t
+	}
+	a.start = start
+	return nil
+}
+
+// entry is one lock of an acquisition, with the ticket that stands in its line.
+type entry struct {
+	client   *Client
+	target   Target
+	key      keys.Key
+	session  *session.Session // nil for a lease of its own
+	wake     chan struct{}    // of the acquisition
+	patience backoff.BackOff  // Config.Backoff; nil where looks are timed by the place
+
+	// Of the goroutine that waits.
+	ticket lockrow.Ticket
+	path   string // how it came to be first
+	begun  bool   // what the holder writes beside its ticket is written
+	watch  *waitqueue.Watch
+
+	// Guarded by watched.mu.
+	behind string // the session that is watched for it
+	left   bool   // none is any more
+
+	mu sync.Mutex // guards the following, which the poller's goroutine uses, too
+	at look
+}
+
+// look is what an entry knows of its lock.
+type look struct {
+	row   lockrow.Row
+	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
+	stale bool      // the row is to be read again
+	fatal error     // reading again cannot help
+}
+
+// saw records a row that the goroutine that waits has read or written.
+func (e *entry) saw(row *lockrow.Row) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.take(row, e.client.clk().Now())
+}
+
+// take records a row that was seen at a monotonic time, unless it is older than what is known. It is
+// called with mu held.
+func (e *entry) take(row *lockrow.Row, at time.Time) {
+	if row.Fence < e.at.row.Fence {
+		return
+	}
+	was, _ := e.at.row.First()
+	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence {
+		e.at.first = at
+	}
+	e.at.row = *row
+}
+
+func (e *entry) lastRow() lockrow.Row {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.at.row
+}
+
+// known is what is known, and whether the row has to be read again.
+func (e *entry) known() (row lockrow.Row, stale bool, fatal error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	stale = e.at.stale
+	e.at.stale = false
+	return e.at.row, stale, e.at.fatal
+}
+
+// act does what the present row asks for, and reports whether the ticket is first. The error is errAnew
+// where it has left the line.
+func (e *entry) act(ctx context.Context) (first bool, err error) {
+	for {
+		row, stale, fatal := e.known()
+		place := row.Entered(e.ticket.ID)
+		switch {
+		case fatal != nil:
+			return false, fatal
+		case stale, place == lockrow.Refused:
+			// Absence in a look that lags behind proves nothing.
+			now, err := e.client.read(ctx, e.key)
+			switch {
+			case errors.Is(err, table.ErrNotFound):
+				return false, errAnew
+			case err != nil:
+				return false, e.patient(ctx, err)
+			case now.Place(e.ticket.ID) < 0:
+				return false, errAnew
+			}
+			e.saw(&now)
+			continue
+		case place == lockrow.Granted:
+			return true, nil
+		}
+		if e.path == pathFree {
+			e.path = pathWaited
+		}
+		next, err := e.judge(ctx, &row)
+		if err != nil || next == nil {
+			return false, err
+		}
+		e.saw(next)
+	}
+}
+
+// patient drops errors that waiting goes on through.
+func (e *entry) patient(ctx context.Context, err error) error {
+	if ctx.Err() == nil && (e.client.table.Retryable(err) || errors.Is(err, session.ErrMalformed)) {
+		return nil
+	}
+	return err
+}
+
+// await has the row looked at until the ticket is first.
+func (e *entry) await() {
+	e.mu.Lock()
+	row := e.at.row
+	if row.Entered(e.ticket.ID) == lockrow.Granted {
+		e.mu.Unlock()
+		e.stop()
+		return
+	}
+	d := e.next()
+	e.mu.Unlock()
+	switch {
+	case e.watch == nil:
+		e.watch = e.client.poller.Watch(e.key, d, e.seen)
+		first, _ := row.First()
+		e.client.watched.lookOnce(first.Session(), d)
+	case e.patience == nil:
+		e.watch.Soon(d)
+	}
+}
+
+// next is when to look again. It is called with mu held.
+func (e *entry) next() time.Duration {
+	if e.patience != nil {
+		d := e.patience.NextBackOff()
+		if d == backoff.Stop {
+			e.at.fatal = errStopped
+		}
+		return max(d, minLook)
+	}
+	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
+	est.Unchanged = e.client.clk().Ago(e.at.first)
+	return est.Look(e.client.clk())
+}
+
+// minLook bounds the times between looks that Config.Backoff says.
+const minLook = 10 * time.Millisecond
+
+// patience is a new Config.Backoff; nil where there is none.
+func (c *Client) patience() backoff.BackOff {
+	if c.config.Backoff == nil {
+		return nil
+	}
+	return c.config.Backoff()
+}
+
+// seen records a look, on the poller's goroutine. What is to be done is left to the goroutine that waits.
+func (e *entry) seen(look waitqueue.Look) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	fence, length := e.at.row.Fence, len(e.at.row.Line)
+	row, err := e.client.layout.names.Parse(look.Item)
+	switch {
+	case look.Err != nil:
+		e.at.fatal = look.Err
+	case err != nil:
+		e.at.stale = true
+	default:
+		e.take(&row, look.At)
+	}
+	next := e.next()
+	if e.at.fatal != nil || e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length ||
+		e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
+		e.signal()
+	}
+	return next
+}
+
+func (e *entry) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default: // it was told already
+	}
+}
+
+// stop ends what await has begun.
+func (e *entry) stop() {
+	if e.watch != nil {
+		e.watch.Stop()
+		e.watch = nil
+	}
+	e.client.watched.leave(e)
+}
+
+// answer is for questions about a ticket that waits.
+func (e *entry) answer(_ context.Context, q session.Question) bool {
+	switch q.Kind {
+	case session.Forced:
+		e.mu.Lock()
+		e.at.stale = true
+		e.mu.Unlock()
+		e.signal()
+	case session.Revoke:
+		return false // it may have come to be first just now: the lease answers
+	}
+	return true
+}
+
+// estimate is what a row tells about when to look at it again, with so many places before the own one.
+func (c *Client) estimate(row *lockrow.Row, ahead int) waitqueue.Estimate {
+	return waitqueue.Estimate{
+		Ahead: ahead, Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
+		Held: time.Duration(c.now()-row.HeldSince()) * time.Millisecond,
+	}
+}

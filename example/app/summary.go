@@ -188,7 +188,7 @@ func rowsOf(s *store, locks *lock.Client, c collection) (partition string, rows 
 		if r.Held() {
 			state = "held"
 		}
-		add(locks.Records().Key(r).SK, locks.Records().Type(), "%s, fence %d, last holder %s", state, r.Fence, r.Owner)
+		add(locks.Records().Key(r).SK, locks.Records().Type(), "%s, fence %d, last holder %s", state, r.Fence, r.Holder().Owner)
 	}
 	o := c.order
 	key := s.orders.Key(o)

@@ -27,6 +27,7 @@ var layers = []string{"internal/machine", "internal/nilctx", "internal/errs", "k
 
 // parts are packages that know of little: all that they may import of the module.
 var parts = map[string][]string{
+	"internal/settings":       {"internal/errs"},
 	"internal/toolkit":        {},
 	"lock/internal/attempt":   {"lock/internal/clock", "table"},
 	"lock/internal/clock":     {"internal/machine", "table"},

@@ -125,7 +125,7 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	defer told()
 	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
 	row, err := locks.Inspect(ctx, target)
-	if err == nil && row.Fence == l.Fence() && row.Released != 0 {
+	if err == nil && row.Fence == l.Fence() && row.Changed >= row.Holder().Since.UnixMilli() {
 		q.mu.Lock()
 		v.handed = true
 		q.mu.Unlock()

@@ -41,7 +41,7 @@ func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
 func (r *Rows) entering(s shape) table.Op {
 	n := r.names
 	line, fence := table.Attr(n.Line), table.Attr(n.Fence)
-	cond := table.Attr(n.Type).Equal(Type)
+	cond := table.And(table.Attr(n.Type).Equal(Type), fence.Exists()) // one with other names of attributes has none
 	if s.free {
 		cond = table.And(cond, line.At(0).NotExists())
 	} else {

@@ -7,11 +7,12 @@ import (
 
 // Change is what is written with every change of the first place.
 type Change struct {
-	Since int64 // when, in epoch milliseconds
-	Hold  int64 // advice of how long a process holds, in milliseconds; 0 leaves it as it is
-	TTL   int64 // epoch seconds
-	Ran   int64 // start of the interval whose run has finished; 0 for none
-	Broke bool  // the run that has begun is given up
+	Since  int64 // when, in epoch milliseconds
+	Hold   int64 // advice of how long a process holds, in milliseconds; 0 leaves it as it is
+	TTL    int64 // epoch seconds
+	Ran    int64 // start of the interval whose run has finished; 0 for none
+	Failed bool  // that run has failed
+	Broke  bool  // the run that has begun is given up
 
 	// Last says that the line is empty afterwards. It counts where there is an index: the update is
 	// refused if it is wrong.
@@ -21,6 +22,8 @@ type Change struct {
 func (r *Rows) shapeOf(op string, c Change, d Data) shape {
 	s := shape{op: op, hold: c.Hold != 0, data: d.change()}
 	switch {
+	case c.Ran != 0 && c.Failed:
+		s.run = failRun
 	case c.Ran != 0:
 		s.run = finishRun
 	case c.Broke:
@@ -122,7 +125,7 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 		table.Attr(n.Fence).Set(fence), table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
 		table.Attr(n.Forced).Set(reason), table.Attr(n.ForcedFence).Set(fence - 1),
 	}
-	for _, name := range []string{n.Line, n.Writes, n.Edits, n.Hold, n.Ran, n.Running} {
+	for _, name := range []string{n.Line, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed} {
 		changes = append(changes, table.Attr(name).Remove())
 	}
 	if r.index != nil {

@@ -44,9 +44,9 @@ var (
 type Names struct {
 	PK, SK, Type, TTL string // from the table's scheme
 
-	Line, Fence, Writes, Since, Hold string
-	Data, Edits, Ran, Running        string
-	Forced, ForcedFence              string
+	Line, Fence, Writes, Since, Hold  string
+	Data, Edits, Ran, Running, Failed string
+	Forced, ForcedFence               string
 }
 
 // NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
@@ -55,7 +55,7 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 	return Names{
 		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
 		Line: prefix + "line", Fence: prefix + "fence", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
-		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running",
+		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running", Failed: prefix + "failed",
 		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence",
 	}
 }
@@ -76,7 +76,7 @@ func (n Names) Check() error {
 
 // Own are the names that the scheme does not give.
 func (n Names) Own() []string {
-	return []string{n.Line, n.Fence, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Forced, n.ForcedFence}
+	return []string{n.Line, n.Fence, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence}
 }
 
 // Row is a lock's row as it was read. Times are epoch milliseconds.
@@ -90,6 +90,7 @@ type Row struct {
 	Edits       int64                // how often the present holder has replaced the payload
 	Ran         int64                // start of the last interval whose run has finished
 	Running     int64                // start of the interval whose run has begun and not finished
+	Failed      int64                // start of the last interval whose run has failed for good
 	Forced      string               // why the lock was taken from its last holder by force; empty when that was another one
 	ForcedFence int64                // the fence under which a holder last lost the lock by force; 0 for never
 	TTL         int64                // epoch seconds
@@ -120,6 +121,7 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		{n.Edits, &r.Edits},
 		{n.Ran, &r.Ran},
 		{n.Running, &r.Running},
+		{n.Failed, &r.Failed},
 		{n.ForcedFence, &r.ForcedFence},
 		{n.TTL, &r.TTL},
 	} {

@@ -53,6 +53,7 @@ type runChange uint8
 const (
 	beginRun runChange = iota + 1
 	finishRun
+	failRun
 	dropRun
 )
 
@@ -137,6 +138,9 @@ func (s shape) runChanges(n Names) []table.Change {
 		return []table.Change{running.Set(table.Param(argRun))}
 	case finishRun:
 		return []table.Change{table.Attr(n.Ran).Set(table.Param(argRun)), running.Remove()}
+	case failRun:
+		ran := table.Param(argRun)
+		return []table.Change{table.Attr(n.Ran).Set(ran), table.Attr(n.Failed).Set(ran), running.Remove()}
 	case dropRun:
 		return []table.Change{running.Remove()}
 	}

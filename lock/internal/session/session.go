@@ -144,7 +144,7 @@ func (k *Keeper) open(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	s.term = k.terms.Begin(h.First, k.config.Lease-k.config.Margin, clock.Watch{End: s.end, Risk: k.config.Hooks.Risk, Part: k.config.RiskPart})
-	return s, s.term.Cause()
+	return s, nil
 }
 
 // end is called once, when the term ends.

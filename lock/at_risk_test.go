@@ -1,0 +1,139 @@
+package lock_test
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+)
+
+// alarms are the calls of OnAtRisk.
+type alarms struct {
+	mu   sync.Mutex
+	list []bool
+	at   []time.Time
+}
+
+func (a *alarms) hear(atRisk bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list, a.at = append(a.list, atRisk), append(a.at, time.Now())
+}
+
+func (a *alarms) heard() []bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]bool{}, a.list...)
+}
+
+// Who holds locks is told once when they are at risk, and once when they are well again.
+func TestOnAtRiskIsCalledOnceEachWay(t *testing.T) {
+	for name, atRisk := range map[string]float64{"half of the lease": 0.5, "a quarter": 0.25} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				const lease = 20 * time.Second
+				var heard alarms
+				config := quiet
+				config.OnAtRisk, config.AtRisk = heard.hear, atRisk
+				way := &line{to: w.engine.HTTPClient()}
+				c := w.clientOver(way, config)
+				list := make([]*lock.Lease, 10)
+				for i, target := range names(len(list)) {
+					var err error
+					list[i], err = c.Acquire(ctx, target)
+					require.NoError(t, err)
+				}
+				time.Sleep(time.Hour)
+				require.Empty(t, heard.heard(), "renewals go through")
+
+				way.cut(refused)
+				least := time.Duration(atRisk * float64(lease))
+				for len(heard.heard()) == 0 {
+					time.Sleep(100 * time.Millisecond)
+				}
+				assert.InDelta(t, least, list[0].Remaining(), float64(lease/20))
+				require.NoError(t, list[0].Context().Err())
+				time.Sleep(2 * time.Second)
+				assert.Equal(t, []bool{true}, heard.heard())
+
+				way.cut(open)
+				time.Sleep(3 * time.Second)
+				assert.Equal(t, []bool{true, false}, heard.heard())
+				time.Sleep(time.Hour)
+				assert.Equal(t, []bool{true, false}, heard.heard())
+				for _, l := range list {
+					require.NoError(t, context.Cause(l.Context()))
+					require.NoError(t, l.Release(ctx))
+				}
+			})
+		})
+	}
+}
+
+// Each outage is told, also one that outlasts the lease.
+func TestOnAtRiskTellsOfEachOutage(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var heard alarms
+		config := quiet
+		config.OnAtRisk, config.AtRisk = heard.hear, 0.5
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, config)
+		var want []bool
+		for _, lasts := range []time.Duration{4 * time.Second, 17 * time.Second, time.Minute, 17 * time.Second} {
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			time.Sleep(time.Minute)
+			way.cut(refused)
+			time.Sleep(lasts)
+			way.cut(open)
+			time.Sleep(10 * time.Second)
+			if lasts > 10*time.Second {
+				want = append(want, true)
+			}
+			if l.Context().Err() == nil {
+				require.NoError(t, l.Release(ctx))
+			}
+			l, err = c.Acquire(ctx, lock.Name("other"))
+			require.NoError(t, err)
+			time.Sleep(10 * time.Second)
+			if lasts > 10*time.Second {
+				want = append(want, false)
+			}
+			assert.Equal(t, want, heard.heard(), "after an outage of %v", lasts)
+			require.NoError(t, l.Release(ctx))
+		}
+	})
+}
+
+// A process that holds nothing has nothing at risk.
+func TestOnAtRiskIsNotCalledWithoutLocks(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var heard alarms
+		config := quiet
+		config.OnAtRisk, config.AtRisk = heard.hear, 0.5
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, config)
+		_, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		way.cut(refused)
+		time.Sleep(time.Hour)
+		assert.Empty(t, heard.heard())
+	})
+}
+
+func TestAtRiskIsAShareOfTheLease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		for _, share := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
+			_, err := lock.New(w.open(), lock.Config{AtRisk: share})
+			require.ErrorIs(t, err, lock.ErrInvalid, "%v", share)
+			assert.ErrorContains(t, err, "AtRisk", "%v", share)
+		}
+	})
+}

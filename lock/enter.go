@@ -1,0 +1,208 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/table"
+)
+
+// errFull is the error of a line that has no room.
+var errFull = errors.New("the line is full")
+
+// enter takes new tickets and puts them into their lines, all or none, until it is clear whether they are
+// there. ifFree refuses lines in which anybody is.
+func (a *acquisition) enter(ctx context.Context, ifFree bool) error {
+	if err := a.take(ctx); err != nil {
+		return err
+	}
+	if len(a.entries) > 1 {
+		return a.enterAll(ctx, ifFree)
+	}
+	return a.enterOne(ctx, ifFree)
+}
+
+// entry is what an entry writes; timed reports whether DynamoDB's time is known, without which no new row
+// is made.
+func (a *acquisition) entry(e *entry, ifFree bool) (entry lockrow.Entry, timed bool) {
+	_, latest, timed := a.client.clk().Server()
+	entry = lockrow.Entry{Ticket: e.ticket, IfFree: ifFree, Exists: a.existing || !timed, Seed: latest.UnixMilli(), TTL: a.client.ttl(a.keep())}
+	if ifFree {
+		entry.Data, entry.Run = a.data, a.run.start()
+	}
+	entry.Shard, entry.Listed = a.client.layout.index.listed(e.key, e.ticket)
+	return entry, timed
+}
+
+func (a *acquisition) enterOne(ctx context.Context, ifFree bool) error {
+	c, e := a.client, a.entries[0]
+	var h attempt.History
+	err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), &h, func(ctx context.Context, start clock.Instant) error {
+		entry, timed := a.entry(e, ifFree)
+		if !timed && h.Sent > 1 && !a.existing { // no answer tells the time
+			entry.Seed, entry.Exists = start.Wall.UnixMilli(), false
+		}
+		item, err := c.table.Apply(ctx, c.layout.rows.Enter(e.key, entry), table.ReturnNew)
+		var failed *table.ConditionError
+		refused := errors.As(err, &failed)
+		switch {
+		case refused && failed.Item == nil && a.existing:
+			return table.ErrNotFound
+		case refused && failed.Item == nil:
+			return attempt.ErrAgain // an answer tells by now with which fence a row begins
+		case refused:
+			item = failed.Item
+		case errors.Is(err, table.ErrInvalid):
+			return a.malformed(ctx, e.key, err)
+		case err != nil:
+			return err
+		}
+		row, err := c.layout.names.Parse(item)
+		if err != nil {
+			if !refused {
+				a.retract(ctx, e, item)
+			}
+			return err
+		}
+		e.saw(&row)
+		a.wanted[0].row = row
+		return a.entered(&row, e, ifFree)
+	})
+	a.inDoubt = err == nil || h.InDoubt
+	if err == nil && ifFree {
+		e.begun = true // the payload, and the run, were written with it
+	}
+	return err
+}
+
+// entered is the meaning of a row that answered or refused an entry.
+func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
+	switch {
+	case row.Entered(e.ticket.ID) != lockrow.Refused:
+		return nil
+	case ifFree && len(row.Line) == 0: // the interval has run
+		return errSettled
+	case ifFree:
+		return a.client.heldError(e.target, row)
+	}
+	return errFull
+}
+
+// malformed finds out why DynamoDB could not change a row.
+func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) error {
+	if _, bad := a.client.read(ctx, key); errors.Is(bad, ErrMalformed) || errors.Is(bad, ErrNotLock) {
+		return bad
+	}
+	return err
+}
+
+// retract takes a ticket out of a row that is not in order. Should that fail, nothing is granted by it.
+func (a *acquisition) retract(ctx context.Context, e *entry, item table.Item) {
+	for place, text := range a.client.layout.names.Texts(item) {
+		if text == e.ticket.String() {
+			_ = a.client.table.Write(ctx, a.client.layout.rows.Retract(e.key, place, e.ticket))
+		}
+	}
+}
+
+// enterAll enters several lines in one transaction, which DynamoDB knows by its token: attempts without
+// an answer are the table's to repeat. So entries of different calls stand in the same order in every
+// line that they share.
+//
+// Cost: two write units for each line; and half a read unit for each, since a transaction returns no rows.
+func (a *acquisition) enterAll(ctx context.Context, ifFree bool) error {
+	c := a.client
+	if _, _, timed := c.clk().Server(); !timed { // an answer tells with which fences rows begin
+		if _, err := c.table.Get(ctx, a.entries[0].key, false); err != nil && !errors.Is(err, table.ErrNotFound) {
+			return err
+		}
+	}
+	ops := make([]table.Op, len(a.entries))
+	for i, e := range a.entries {
+		entry, timed := a.entry(e, ifFree)
+		if !timed && !a.existing {
+			entry.Seed, entry.Exists = c.now(), false
+		}
+		ops[i] = c.layout.rows.Enter(e.key, entry)
+	}
+	a.inDoubt = true
+	if err := c.table.Write(ctx, ops...); err != nil {
+		return a.refusedAll(ctx, err, ifFree)
+	}
+	if err := a.readAll(ctx); err != nil {
+		return err
+	}
+	for _, e := range a.entries {
+		e.begun = ifFree
+	}
+	return nil
+}
+
+// refusedAll is the meaning of the rows that have refused a transaction.
+func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) error {
+	c := a.client
+	failed := table.Conditions(err)
+	if len(failed) == 0 {
+		if errors.Is(err, table.ErrInvalid) {
+			for _, e := range a.entries {
+				if bad := a.malformed(ctx, e.key, nil); bad != nil {
+					return fmt.Errorf("%w: %w", bad, err)
+				}
+			}
+		}
+		return err
+	}
+	var held []*HeldError
+	pending := false
+	for _, f := range failed {
+		e := a.entries[f.Index]
+		pending = pending || f.Pending
+		if f.Item == nil {
+			a.inDoubt = pending
+			return table.ErrNotFound // Existing
+		}
+		row, bad := c.layout.names.Parse(f.Item)
+		if bad != nil {
+			a.inDoubt = pending
+			return bad
+		}
+		e.saw(&row)
+		a.wanted[f.Index].row = row
+		if row.Place(e.ticket.ID) >= 0 { // by an attempt whose token has been forgotten
+			return a.readAll(ctx)
+		}
+		held = append(held, c.heldError(e.target, &row))
+	}
+	a.inDoubt = pending
+	if ifFree {
+		return &HeldAllError{held}
+	}
+	return errFull
+}
+
+// readAll reads the rows of all entries, consistently.
+func (a *acquisition) readAll(ctx context.Context) error {
+	c := a.client
+	list := make([]keys.Key, len(a.entries))
+	for i, e := range a.entries {
+		list[i] = e.key
+	}
+	items, err := c.table.BatchGet(ctx, list, true)
+	if err != nil {
+		return err
+	}
+	for i, e := range a.entries {
+		row, err := c.layout.names.Parse(items[i])
+		if err != nil {
+			return err
+		}
+		e.saw(&row)
+		a.wanted[i].row = row
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// takers are all ways to take two locks, of which the second is the one in question.
+func takers(c *lock.Client, opts ...lock.Option) map[string]func(ctx context.Context) (release func(context.Context) error, err error) {
+	single := func(acquire func(context.Context, lock.Target, ...lock.Option) (*lock.Lease, error)) func(context.Context) (func(context.Context) error, error) {
+		return func(ctx context.Context) (func(context.Context) error, error) {
+			l, err := acquire(ctx, names(2)[1], opts...)
+			if err != nil {
+				return nil, err
+			}
+			return l.Release, nil
+		}
+	}
+	both := func(acquire func(context.Context, []lock.Target, ...lock.Option) (*lock.Bundle, error)) func(context.Context) (func(context.Context) error, error) {
+		return func(ctx context.Context) (func(context.Context) error, error) {
+			b, err := acquire(ctx, names(2), opts...)
+			if err != nil {
+				return nil, err
+			}
+			return b.Release, nil
+		}
+	}
+	return map[string]func(context.Context) (func(context.Context) error, error){
+		"Acquire": single(c.Acquire), "TryAcquire": single(c.TryAcquire), "AcquireAll": both(c.AcquireAll), "TryAcquireAll": both(c.TryAcquireAll),
+	}
+}
+
+// A lock whose row is not there is not made.
+func TestExistingMakesNoRow(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				first, err := c.Acquire(ctx, names(2)[0])
+				require.NoError(t, err)
+				require.NoError(t, first.Release(ctx))
+				before, err := w.table.Get(ctx, first.Key(), true)
+				require.NoError(t, err)
+				for how, take := range takers(c, append(opts, lock.Existing())...) {
+					start := time.Now()
+					_, err := take(ctx)
+					require.ErrorIs(t, err, table.ErrNotFound, how)
+					require.NotErrorIs(t, err, lock.ErrHeld, how)
+					assert.Less(t, time.Since(start), time.Second, "%s does not wait for a row", how)
+					_, err = w.table.Get(ctx, keys.NewKey("LOCK#n01", "LOCK#n01"), true)
+					require.ErrorIs(t, err, table.ErrNotFound, how)
+					after, err := w.table.Get(ctx, first.Key(), true)
+					require.NoError(t, err)
+					assert.Equal(t, before, after, "%s: the other row is as it was", how)
+				}
+			})
+		})
+	}
+}
+
+// Where the row is there the option changes nothing.
+func TestExistingTakesARowThatIsThere(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(quiet), w.client(quiet)
+				b, err := other.AcquireAll(ctx, names(2))
+				require.NoError(t, err)
+				require.NoError(t, b.Release(ctx))
+				for how, take := range takers(c, append(opts, lock.Existing())...) {
+					release, err := take(ctx)
+					require.NoError(t, err, how)
+					require.NoError(t, release(ctx), how)
+
+					b, err := other.AcquireAll(ctx, names(2))
+					require.NoError(t, err)
+					short, cancel := context.WithTimeout(ctx, time.Minute)
+					_, err = take(short)
+					cancel()
+					require.ErrorIs(t, err, lock.ErrHeld, how)
+					require.NotErrorIs(t, err, table.ErrNotFound, how)
+					require.NoError(t, b.Release(ctx))
+				}
+			})
+		})
+	}
+}
+
+// Whoever waits for a row that is deleted meanwhile is told, and does not make it anew.
+func TestExistingTellsThatARowWasDeleted(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		c := w.client(quiet)
+		ended := make(chan error, 1)
+		go func() {
+			waiting, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			_, err := c.Acquire(waiting, lock.Name("report"), lock.Existing())
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
+		require.ErrorIs(t, <-ended, table.ErrNotFound)
+		_, err = w.table.Get(ctx, l.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
+	})
+}

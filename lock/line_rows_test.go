@@ -1,0 +1,273 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+const fenceBefore = 7
+
+// lineRow is a lock's row in order, in whose line some tickets stand.
+func (w *world) lineRow(name string, tickets ...types.AttributeValue) table.Item {
+	item := w.table.KeyItem(keys.NewKey("LOCK#"+name, "LOCK#"+name))
+	item["type"], item["fence"], item["line"] = text("mortise.Lock"), numeral(fenceBefore), listOf(tickets...)
+	item["since"], item["ttl"] = numeral(time.Now().UnixMilli()), numeral(time.Now().Add(48*time.Hour).Unix())
+	return item
+}
+
+func listOf(elements ...types.AttributeValue) types.AttributeValue {
+	return &types.AttributeValueMemberL{Value: append([]types.AttributeValue{}, elements...)}
+}
+
+// ticket is the n-th one of a session that nobody renews.
+func ticket(n int) types.AttributeValue {
+	return text(fmt.Sprintf("STRANGER/%d@%013d another", n, time.Now().UnixMilli()))
+}
+
+func tickets(n int) (list []types.AttributeValue) {
+	for i := range n {
+		list = append(list, ticket(i))
+	}
+	return list
+}
+
+// numberText is a number as it stands in a row, also one that no int64 is.
+func numberText(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
+
+// lineIn are the elements of a row's line.
+func lineIn(item table.Item) []types.AttributeValue {
+	if l, ok := item["line"].(*types.AttributeValueMemberL); ok {
+		return l.Value
+	}
+	return nil
+}
+
+func TestRowInOrderIsTaken(t *testing.T) {
+	for name, n := range map[string]int{"free": 0, "left by the dead": 3} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				require.NoError(t, w.table.Write(ctx, table.Put(w.lineRow("report", tickets(n)...))))
+				waiting, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				l, err := w.client(quiet).Acquire(waiting, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Greater(t, l.Fence(), int64(fenceBefore)-1)
+			})
+		})
+	}
+}
+
+// A row that no client of this package has written grants nothing, whichever way it is asked, and stays
+// as it is until an operator resets it.
+func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
+	for name, change := range map[string]func(table.Item){
+		"free, the fence is no integer": func(r table.Item) { r["fence"] = numberText("1.5") },
+		"free, the fence is huge":       func(r table.Item) { r["fence"] = numberText("1e100") },
+		"free, the fence is negative":   func(r table.Item) { r["fence"] = numeral(-1) },
+		"free, the fence is zero":       func(r table.Item) { r["fence"] = numeral(0) },
+		"free, the fence is a string":   func(r table.Item) { r["fence"] = text("7") },
+		"held, the fence is no integer": func(r table.Item) { r["fence"], r["line"] = numberText("1.5"), listOf(ticket(1)) },
+		"held, without a fence":         func(r table.Item) { delete(r, "fence"); r["line"] = listOf(ticket(1)) },
+		"the line is a string":          func(r table.Item) { r["line"] = text("STRANGER/1@1764000000123 another") },
+		"the line is a map":             func(r table.Item) { r["line"] = &types.AttributeValueMemberM{} },
+		"the line is a set":             func(r table.Item) { r["line"] = &types.AttributeValueMemberSS{Value: []string{"a"}} },
+		"a number in the line":          func(r table.Item) { r["line"] = listOf(numeral(1)) },
+		"a list in the line":            func(r table.Item) { r["line"] = listOf(listOf()) },
+		"no ticket in the line":         func(r table.Item) { r["line"] = listOf(text("somebody")) },
+		"an empty ticket in the line":   func(r table.Item) { r["line"] = listOf(text("")) },
+		"no ticket behind one":          func(r table.Item) { r["line"] = listOf(ticket(1), text("somebody")) },
+		"the same ticket twice":         func(r table.Item) { r["line"] = listOf(ticket(1), ticket(2), ticket(1)) },
+		"a line that is too long":       func(r table.Item) { r["line"] = listOf(tickets(101)...) },
+		"since is a string":             func(r table.Item) { r["since"] = text("yesterday") },
+		"writes is no integer":          func(r table.Item) { r["writes"] = numberText("0.5") },
+		"hold is negative":              func(r table.Item) { r["hold"] = numeral(-5) },
+		"forced is a number":            func(r table.Item) { r["forced"] = numeral(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, op := w.client(quiet), w.client(quiet)
+				targets := names(2)
+				row := w.lineRow(targets[1].Name())
+				change(row)
+				require.NoError(t, w.table.Write(ctx, table.Put(row)))
+				for how, acquire := range map[string]func(ctx context.Context) error{
+					"Acquire":    func(ctx context.Context) error { _, err := c.Acquire(ctx, targets[1]); return err },
+					"Fixed":      func(ctx context.Context) error { _, err := c.Acquire(ctx, targets[1], lock.Fixed(time.Minute)); return err },
+					"TryAcquire": func(ctx context.Context) error { _, err := c.TryAcquire(ctx, targets[1]); return err },
+					"AcquireAll": func(ctx context.Context) error { _, err := c.AcquireAll(ctx, targets); return err },
+					"TryAcquireAll": func(ctx context.Context) error {
+						_, err := c.TryAcquireAll(ctx, targets)
+						return err
+					},
+				} {
+					waiting, cancel := context.WithTimeout(ctx, time.Hour)
+					start := time.Now()
+					ops := w.requests(func() { require.ErrorIs(t, acquire(waiting), lock.ErrMalformed, how) })
+					cancel()
+					assert.Less(t, time.Since(start), 5*time.Second, how)
+					assert.LessOrEqual(t, len(ops), 6, "%s: %v", how, ops)
+				}
+				_, err := c.Inspect(ctx, targets[1])
+				require.ErrorIs(t, err, lock.ErrMalformed)
+				time.Sleep(time.Minute)
+				w.free(ctx, targets[:1]) // nobody has kept the other one
+				item, err := w.table.Get(ctx, keys.NewKey("LOCK#n01", "LOCK#n01"), true)
+				require.NoError(t, err)
+				assert.Equal(t, row["fence"], item["fence"], "it was not counted up")
+				assert.Equal(t, lineIn(row), lineIn(item), "nobody has been left in the line")
+
+				seen := []string{""}
+				for _, e := range lineIn(row)[:min(1, len(lineIn(row)))] {
+					if s, ok := e.(*types.AttributeValueMemberS); ok && s.Value != "" {
+						seen = append(seen, s.Value)
+					}
+				}
+				for _, seen := range seen {
+					require.NoError(t, w.table.Write(ctx, table.Put(row)))
+					require.NoError(t, op.ForceRelease(ctx, targets[1], seen, "it was not in order"), "seen %q", seen)
+					waiting, cancel := context.WithTimeout(ctx, time.Hour)
+					l, err := c.Acquire(waiting, targets[1])
+					cancel()
+					require.NoError(t, err, "seen %q", seen)
+					assert.GreaterOrEqual(t, l.Fence(), int64(fenceBefore))
+					require.NoError(t, l.Write(ctx, w.put("x")))
+					require.NoError(t, l.Release(ctx))
+				}
+			})
+		})
+	}
+}
+
+// A fence that none can follow is not in order, also before it would be counted up.
+func TestGreatestFenceGrantsNothing(t *testing.T) {
+	for name, line := range map[string][]types.AttributeValue{"free": nil, "held": {text("STRANGER/1@1764000000123 another")}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				row := w.lineRow("report", line...)
+				row["fence"] = numeral(math.MaxInt64)
+				require.NoError(t, w.table.Write(ctx, table.Put(row)))
+				c := w.client(quiet)
+				_, err := c.Acquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrMalformed)
+				_, err = c.TryAcquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrMalformed)
+				item, err := w.table.Get(ctx, keys.NewKey("LOCK#report", "LOCK#report"), true)
+				require.NoError(t, err)
+				assert.Equal(t, row["fence"], item["fence"])
+				assert.Equal(t, lineIn(row), lineIn(item))
+			})
+		})
+	}
+}
+
+// Forcing a row that is not in order is no way round the ticket of one that is.
+func TestForceReleaseWithoutATicketTakesNothingFromAHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		for _, seen := range []string{"", "STRANGER/1@1764000000123 another"} {
+			require.Error(t, op.ForceRelease(ctx, lock.Name("report"), seen))
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Write(ctx, w.put("x")))
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// Two editions of the protocol in one table would not see each other's holders.
+func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		row := w.lineRow("report")
+		delete(row, "line")
+		delete(row, "since")
+		row["nonce"], row["session"], row["owner"], row["lease"] = text("ANOTHER"), text("STRANGER"), text("another"), numeral(20_000)
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		c := w.client(quiet)
+		for how, call := range map[string]func() error{
+			"Acquire":    func() error { _, err := c.Acquire(ctx, lock.Name("report")); return err },
+			"TryAcquire": func() error { _, err := c.TryAcquire(ctx, lock.Name("report")); return err },
+			"AcquireAll": func() error { _, err := c.AcquireAll(ctx, []lock.Target{lock.Name("other"), lock.Name("report")}); return err },
+			"Inspect":    func() error { _, err := c.Inspect(ctx, lock.Name("report")); return err },
+		} {
+			start := time.Now()
+			err := call()
+			require.ErrorIs(t, err, lock.ErrMalformed, how)
+			assert.ErrorContains(t, err, "older version", how)
+			assert.Less(t, time.Since(start), time.Second, how)
+		}
+		time.Sleep(time.Minute)
+		item, err := w.table.Get(ctx, keys.NewKey("LOCK#report", "LOCK#report"), true)
+		require.NoError(t, err)
+		assert.Equal(t, row["nonce"], item["nonce"])
+		assert.Equal(t, row["fence"], item["fence"])
+		assert.Empty(t, lineIn(item))
+	})
+}
+
+// Delimiters in a name are escaped, two bytes for one: a name that fits into a key is taken, and one that
+// does not is refused before anything is sent.
+func TestNamesThatGrowByEscaping(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		for _, name := range []string{strings.Repeat("é", lock.MaxName/2), strings.Repeat("#", 509), strings.Repeat("a", lock.MaxName-1) + "#"} {
+			l, err := c.Acquire(ctx, lock.Name(name))
+			require.NoError(t, err, "%d bytes", len(name))
+			require.NoError(t, l.Release(ctx))
+		}
+		for _, name := range []string{strings.Repeat("#", lock.MaxName), strings.Repeat("$#", lock.MaxName/2)} {
+			for how, call := range map[string]func() error{
+				"Acquire":      func() error { _, err := c.Acquire(ctx, lock.Name(name)); return err },
+				"TryAcquire":   func() error { _, err := c.TryAcquire(ctx, lock.Name(name)); return err },
+				"Inspect":      func() error { _, err := c.Inspect(ctx, lock.Name(name)); return err },
+				"ForceRelease": func() error { return c.ForceRelease(ctx, lock.Name(name), "STRANGER/1@1764000000123 another") },
+			} {
+				ops := w.requests(func() {
+					err := call()
+					require.ErrorIs(t, err, lock.ErrInvalid, how)
+					assert.NotContains(t, err.Error(), name[:20], how)
+				})
+				assert.Empty(t, ops, how)
+			}
+		}
+	})
+}
+
+// A template of row keys that adds nothing would make the lock of a row that very row.
+func TestLockIsNotTheRowThatItStandsBeside(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		orders := w.orders()
+		o, err := orders.Create(ctx, order{Tenant: "acme", ID: "42", Status: "open"})
+		require.NoError(t, err)
+		c, err := lock.New(w.open(), lock.Config{RowKey: "{of}"})
+		if err != nil { // refused at once is as good
+			require.ErrorIs(t, err, lock.ErrInvalid)
+			return
+		}
+		target := lock.Beside(orders.Key(o))
+		for how, call := range map[string]func() error{
+			"Acquire":      func() error { _, err := c.Acquire(ctx, target); return err },
+			"TryAcquire":   func() error { _, err := c.TryAcquire(ctx, target); return err },
+			"AcquireAll":   func() error { _, err := c.AcquireAll(ctx, []lock.Target{lock.Name("report"), target}); return err },
+			"Inspect":      func() error { _, err := c.Inspect(ctx, target); return err },
+			"ForceRelease": func() error { return c.ForceRelease(ctx, target, "STRANGER/1@1764000000123 another") },
+		} {
+			ops := w.requests(func() { require.ErrorIs(t, call(), lock.ErrInvalid, how) })
+			assert.Empty(t, ops, how)
+		}
+		require.NoError(t, c.Close(ctx))
+	})
+}

@@ -1,0 +1,165 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+)
+
+// ownersOf are those who stand in a line, in order.
+func ownersOf(line []lock.Place) (owners []string) {
+	for _, p := range line {
+		owners = append(owners, p.Owner)
+	}
+	return owners
+}
+
+// named is a client whose owner tells it from others.
+func (w *world) named(owner string) *lock.Client {
+	w.Helper()
+	config := quiet
+	config.Owner = owner
+	return w.client(config)
+}
+
+// Who holds a lock, who waits for it, in which order and since when: a refusal tells, and so does a look.
+func TestLineIsVisible(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target := lock.Name("report")
+		a, b, c, d := w.named("a"), w.named("b"), w.named("c"), w.named("d")
+		start := time.Now()
+		holder, err := a.Acquire(ctx, target)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		second := acquireAsync(ctx, b, target)
+		again := acquireAsync(ctx, b, target) // one place per process
+		time.Sleep(time.Minute)
+		waiting, leave := context.WithCancel(ctx)
+		defer leave()
+		third := acquireAsync(waiting, c, target, lock.Fixed(time.Minute))
+
+		// shown has all who tell say the same.
+		shown := func(fence int64, owners ...string) []lock.Place {
+			t.Helper()
+			_, err := d.TryAcquire(ctx, target)
+			var held *lock.HeldError
+			require.ErrorAs(t, err, &held)
+			assert.Equal(t, owners, ownersOf(held.Line))
+			assert.Equal(t, owners[0], held.Owner)
+			assert.Equal(t, held.Line[0].Ticket, held.Ticket)
+			assert.Equal(t, fence, held.Fence)
+			r, err := d.Inspect(ctx, target)
+			require.NoError(t, err)
+			assert.True(t, r.Held())
+			assert.Equal(t, held.Line, r.Line)
+			assert.Equal(t, fence, r.Fence)
+			listed := 0
+			for r, err := range d.List(ctx, lock.In(holder.Key().PK)) {
+				require.NoError(t, err)
+				assert.Equal(t, held.Line, r.Line)
+				listed++
+			}
+			assert.Equal(t, 1, listed)
+			tickets := map[string]bool{}
+			for _, p := range held.Line {
+				assert.NotEmpty(t, p.Ticket)
+				tickets[p.Ticket] = true
+			}
+			assert.Len(t, tickets, len(owners))
+			return held.Line
+		}
+
+		line := shown(holder.Fence(), "a", "b", "c")
+		assert.Equal(t, []string{lock.SessionID(a), lock.SessionID(b), ""}, []string{line[0].Session, line[1].Session, line[2].Session})
+		for i, p := range line {
+			assert.WithinDuration(t, start.Add(time.Duration(i)*time.Minute), p.Since, 2*time.Second, "place %d", i)
+		}
+		_, err = d.TryAcquire(ctx, target)
+		assert.Regexp(t, `\b2\b.*wait|wait.*\b2\b`, err.Error(), "it says how many wait")
+		assert.NotContains(t, err.Error(), "report")
+
+		require.NoError(t, holder.Release(ctx))
+		next := <-second
+		require.NotNil(t, next)
+		assert.Equal(t, holder.Fence()+1, next.Fence())
+		shown(next.Fence(), "b", "c")
+
+		leave()
+		require.Nil(t, <-third)
+		time.Sleep(time.Second)
+		shown(next.Fence(), "b")
+		require.NoError(t, next.Release(ctx))
+		last := <-again
+		require.NotNil(t, last)
+		shown(last.Fence(), "b")
+		require.NoError(t, last.Release(ctx))
+
+		r, err := d.Inspect(ctx, target)
+		require.NoError(t, err)
+		assert.False(t, r.Held())
+		assert.Empty(t, r.Line)
+	})
+}
+
+// Who gives up waiting is told who held the lock, and who stood before.
+func TestWaiterThatGivesUpIsShownTheLine(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target := lock.Name("report")
+		l, err := w.named("a").Acquire(ctx, target)
+		require.NoError(t, err)
+		before := acquireAsync(ctx, w.named("b"), target)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = w.named("c").Acquire(short, target)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var held *lock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.GreaterOrEqual(t, len(held.Line), 2)
+		assert.Equal(t, []string{"a", "b"}, ownersOf(held.Line)[:2])
+		require.NoError(t, l.Release(ctx))
+		next := <-before
+		require.NotNil(t, next)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// An operator forces whom they saw: the ticket of a refusal, or of a look, names the holder and nobody else.
+func TestForceReleaseTakesTheTicketThatWasSeen(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target := lock.Name("report")
+		op := w.named("op")
+		l, err := w.named("a").Acquire(ctx, target)
+		require.NoError(t, err)
+		behind := acquireAsync(ctx, w.named("b"), target)
+		r, err := op.Inspect(ctx, target)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, ownersOf(r.Line))
+
+		var held *lock.HeldError
+		err = op.ForceRelease(ctx, target, r.Line[1].Ticket)
+		require.ErrorAs(t, err, &held, "who waits holds nothing")
+		assert.Equal(t, r.Line[0].Ticket, held.Ticket)
+		require.NoError(t, context.Cause(l.Context()))
+
+		require.NoError(t, op.ForceRelease(ctx, target, r.Line[0].Ticket, "it hangs"))
+		next := <-behind
+		require.NotNil(t, next, "the next one in line has it")
+		assert.Equal(t, l.Fence()+1, next.Fence())
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+		require.NoError(t, next.Write(ctx, w.put("x")))
+		r2, err := op.Inspect(ctx, target)
+		require.NoError(t, err)
+		assert.Equal(t, "it hangs", r2.Forced)
+
+		err = op.ForceRelease(ctx, target, r.Line[0].Ticket)
+		require.ErrorAs(t, err, &held, "by now it is another's")
+		assert.Equal(t, r2.Line[0].Ticket, held.Ticket)
+		require.NoError(t, next.Release(ctx))
+		require.ErrorIs(t, op.ForceRelease(ctx, target, r2.Line[0].Ticket), lock.ErrNotHeld)
+	})
+}

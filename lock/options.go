@@ -1,0 +1,108 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/nilctx"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+)
+
+// Option changes how a lock is acquired.
+type Option func(*request) error
+
+// request is what a call asks for. It does not change once it is made.
+type request struct {
+	fixed    time.Duration // length of a lease of its own; 0 under the session
+	maxHold  time.Duration // 0 for no limit
+	data     lockrow.Data  // payload
+	existing bool          // only if the lock has a row
+	run      *run          // of an interval (Every); nil for others
+	job      job
+	values   context.Context // whose values the lease's context carries
+}
+
+func (c *Client) request(ctx context.Context, opts []Option) (request, error) {
+	r := request{maxHold: c.config.MaxHold, values: context.WithoutCancel(nilctx.Checked(ctx, ErrInvalid))}
+	for _, opt := range opts {
+		if opt == nil {
+			return r, invalid("nil option")
+		}
+		if err := opt(&r); err != nil {
+			return r, err
+		}
+	}
+	if r.run == nil && r.job.option != "" {
+		return r, invalid("%s: an option of Every", r.job.option)
+	}
+	return r, nil
+}
+
+// length is that of the lease.
+func (r *request) length(c *Client) time.Duration {
+	if r.fixed > 0 {
+		return r.fixed
+	}
+	return c.config.Lease
+}
+
+// keep is how long a row of this request is to be kept beyond the retention.
+func (r *request) keep() time.Duration { return r.fixed + r.run.kept() }
+
+// writes reports whether a holder writes more than its ticket when it comes to hold the lock.
+func (r *request) writes() bool { return r.data.Given || r.run != nil }
+
+// Fixed acquires a lease of the given length, 100 ms to 24 h in whole milliseconds, that is not
+// renewed in the background and needs no session: for short-lived processes such as serverless
+// functions. [Lease.Renew] extends it. It counts from the request: where the answer takes longer than
+// the lease, the lock is given back, and the error matches [ErrExpired].
+func Fixed(lease time.Duration) Option {
+	return func(r *request) error {
+		if lease < MinFixed || lease > MaxFixed {
+			return invalid("Fixed(%v): want %v to %v", lease, MinFixed, MaxFixed)
+		}
+		r.fixed = lease.Truncate(time.Millisecond)
+		return nil
+	}
+}
+
+// MaxHold ends the lease once it has been held for d, at least 100 ms, however well it is renewed: a
+// holder that hangs does not keep others out for ever. Its context then ends with [ErrMaxHold], and
+// the lock is released after a guarded write under way.
+func MaxHold(d time.Duration) Option {
+	return func(r *request) error {
+		if d < MinFixed {
+			return invalid("MaxHold(%v): want at least %v", d, MinFixed)
+		}
+		r.maxHold = d
+		return nil
+	}
+}
+
+// WithData gives the lock a payload that others can read: in the *[HeldError], by Inspect and by List.
+// It is encoded like the field of an entity (see package table, Encoding), and has at most [MaxData]
+// bytes as DynamoDB counts them. nil, or a null, removes the payload that is there. Without this option
+// it stays as the last holder left it. It stays on release.
+//
+// Cost: none where the lock is free; a conditional write more where it is not. Rows above 1 KB cost a
+// write unit per KB.
+func WithData(v any) Option {
+	d, err := newData(v)
+	return func(r *request) error {
+		if err != nil {
+			return fmt.Errorf("WithData: %w", err)
+		}
+		r.data = lockrow.Data{Given: true, Value: d.av}
+		return nil
+	}
+}
+
+// Existing acquires the lock only if it has a row: somebody has acquired it before, within
+// [Config].Retention. Otherwise the error matches table.ErrNotFound, and nothing is written.
+func Existing() Option {
+	return func(r *request) error {
+		r.existing = true
+		return nil
+	}
+}

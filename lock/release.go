@@ -1,0 +1,283 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/lock/internal/lease"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Release gives the lock up: to the next goroutine of this process that waits for it, or to the next one
+// in the line. It may be called again after an error, and does nothing after success. Where ctx has ended
+// already the request is sent all the same, bounded by 5 s. It waits for guarded writes under way.
+//
+// After an error that does not match [ErrLost] the row may still be held; the session goes on trying.
+// ErrLost means that the lock had been lost before, or that this cannot be told, since an answer was lost
+// and the session has ended meanwhile.
+//
+// Cost: one conditional write.
+func (l *Lease) Release(ctx context.Context) error {
+	ctx, cancel := l.client.clk().Detach(checked(ctx))
+	defer cancel()
+	return wrap("release", l.release(ctx))
+}
+
+func (l *Lease) release(ctx context.Context) error {
+	if err := l.turn.take(ctx); err != nil {
+		return err
+	}
+	defer l.turn.end()
+	switch l.is() {
+	case lease.Released:
+		return nil
+	case lease.Lost:
+		return ErrStolen
+	}
+	l.on(lease.Release, nil)
+	err := l.releaseInTurn(ctx)
+	if err != nil {
+		l.client.metrics.releaseFailed(ctx, err)
+	}
+	return err
+}
+
+// releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
+func (l *Lease) releaseWhileHeld(ctx context.Context) error {
+	if l.termCause() != nil {
+		return nil
+	}
+	ctx, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
+	defer cancel()
+	err := l.release(ctx)
+	if errors.Is(err, ErrLost) || l.termCause() != nil {
+		return nil
+	}
+	return err
+}
+
+func (l *Lease) termRemaining() time.Duration {
+	if l.own != nil {
+		return l.own.Remaining()
+	}
+	return l.session.Remaining()
+}
+
+// change is what a change of the first place writes. The turn is taken.
+func (l *Lease) change(commit bool) lockrow.Change {
+	c := l.client
+	hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
+	change := lockrow.Change{
+		Since: c.now(), Hold: max(hold.Milliseconds(), 1), TTL: c.ttl(l.request.keep()), Last: !l.othersWait(),
+	}
+	l.request.run.end(&change, commit)
+	return change
+}
+
+// othersWait reports whether anybody else stood in the line when it was seen last.
+func (l *Lease) othersWait() bool { return len(l.turn.row.Line) > 1 }
+
+// target is a ticket that the lock is passed to: of the next goroutine of this process.
+type target struct {
+	ticket  lockrow.Ticket
+	session *session.Session
+	claim   *waitqueue.Claim[*acquisition, *Lease]
+}
+
+// passing answers for the ticket of a pass under way.
+type passing struct{}
+
+func (passing) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
+
+// next claims the goroutine of this process that the lock is to be passed to; nil for none. The turn is
+// taken.
+func (l *Lease) next() *target {
+	c := l.client
+	l.status.mu.Lock()
+	p := l.status.place
+	l.status.mu.Unlock()
+	if p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.Handoffs.May(c.config.Handoffs, l.othersWait()) {
+		return nil
+	}
+	claim := p.Claim()
+	if claim == nil {
+		return nil
+	}
+	w := claim.Request()
+	to := &target{claim: claim}
+	if w.fixed == 0 {
+		if to.session = c.keeper.Current(); to.session == nil || to.session.Cause() != nil {
+			claim.Cancel() // it opens one when its turn comes
+			return nil
+		}
+		to.session.Use()
+	}
+	to.ticket = c.newTicket(w.fixed, to.session)
+	c.tickets.set(to.ticket.ID, passing{})
+	return to
+}
+
+// cancel takes back a pass that was not applied.
+func (t *target) cancel(c *Client) {
+	t.claim.Cancel()
+	c.tickets.drop(t.ticket.ID)
+	if t.session != nil {
+		t.session.Unuse()
+	}
+}
+
+// give is the operation that gives the lock up: to a target, or to the next one in the line.
+// A commit records that the run of an interval has finished.
+func (l *Lease) give(to *target, commit bool) table.Op {
+	change := l.change(commit)
+	if to == nil {
+		return l.client.layout.rows.Release(l.key, l.holding(), change)
+	}
+	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.claim.Request().data)
+}
+
+// releaseInTurn passes or releases, and finds out what became of that.
+func (l *Lease) releaseInTurn(ctx context.Context) error {
+	c := l.client
+	var to *target
+	if len(l.turn.targets) == 0 && !l.turn.inDoubt {
+		to = l.next()
+	}
+	var h attempt.History
+	var start clock.Instant
+	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, at clock.Instant) error {
+		start = at
+		item, err := c.table.Apply(ctx, l.give(to, false), table.ReturnNew)
+		row, refused, bad := c.rowOf(item, err)
+		switch {
+		case bad != nil && (err == nil || refused): // applied or refused, by a row that is not in order
+			row = lockrow.Row{}
+		case err == nil:
+		case refused && row.Holds(l.holding()) && c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
+			l.turn.row = row // others have come, or gone: the row stays in the index, or leaves it
+			return attempt.ErrAgain
+		case !refused:
+			return err
+		}
+		l.turn.row = row
+		return err
+	})
+	refused := errors.Is(err, table.ErrCondition)
+	switch {
+	case err == nil && to == nil:
+		l.gaveUp()
+		return nil
+	case err == nil:
+		l.passed(to, start)
+		return nil
+	case !refused && h.InDoubt:
+		l.turn.inDoubt = true
+		if to != nil {
+			l.turn.targets = append(l.turn.targets, *to)
+		}
+		return err
+	case !refused:
+		if to != nil {
+			to.cancel(c)
+		}
+		return err
+	}
+	if to != nil {
+		l.turn.targets = append(l.turn.targets, *to)
+	}
+	return l.refused(ctx, l.turn.inDoubt || h.InDoubt)
+}
+
+// gaveUp ends a lease that has given the lock up. Passes that may have been applied were not.
+func (l *Lease) gaveUp() {
+	l.dropTargets()
+	l.on(lease.GivenUp, nil)
+}
+
+// passed hands the lock over to the goroutine whose ticket is first now.
+func (l *Lease) passed(to *target, start clock.Instant) {
+	w := to.claim.Request()
+	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, start, &l.turn.row)
+	heir.fence = l.fence + 1
+	heir.path, heir.begun = pathHandedOver, w.run == nil
+	heir.turn.since = l.turn.since
+	l.status.mu.Lock()
+	p := l.status.place
+	l.status.place = nil // it goes on with the heir
+	l.status.mu.Unlock()
+	if heir.status.place = p; p != nil {
+		p.Handoffs.Passed(l.othersWait())
+	}
+	l.on(lease.GivenUp, nil)
+	if !to.claim.Hand(heir) {
+		heir.giveBack() // its goroutine has left meanwhile
+	}
+}
+
+// refused finds out what the row means that has refused a release or a pass.
+func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
+	row := &l.turn.row
+	ids := make([]string, len(l.turn.targets))
+	for i := range l.turn.targets {
+		ids[i] = l.turn.targets[i].ticket.ID
+	}
+	switch row.Released(l.holding(), inDoubt, ids...) {
+	case lockrow.Held:
+		return table.ErrConflict
+	case lockrow.Passed:
+		i := slices.Index(ids, row.Line[0].ID)
+		if row.Took(l.holding(), ids[i]) {
+			to := l.turn.targets[i]
+			l.turn.targets = slices.Delete(l.turn.targets, i, i+1)
+			l.dropTargets()
+			l.passed(&to, l.client.clk().Instant())
+			return nil
+		}
+	case lockrow.Perhaps:
+		alive, err := l.confirm(ctx)
+		if err != nil {
+			l.turn.inDoubt = true
+			return err
+		}
+		if alive {
+			l.gaveUp()
+			return nil
+		}
+		l.taken()
+		return fmt.Errorf("%w, or was released by an attempt whose answer was lost", ErrLost)
+	}
+	l.taken()
+	return ErrStolen
+}
+
+// taken ends a lease whose lock somebody else has.
+func (l *Lease) taken() {
+	l.dropTargets()
+	l.on(lease.Taken, nil)
+}
+
+// confirm reports whether the lease went on until now, so that nobody can have taken the lock from it.
+//
+// Cost: one consistent read under a session.
+func (l *Lease) confirm(ctx context.Context) (bool, error) {
+	if l.own != nil {
+		return l.own.Cause() == nil, nil
+	}
+	return l.session.Confirm(ctx)
+}
+
+// dropTargets takes back the passes that were not applied.
+func (l *Lease) dropTargets() {
+	for i := range l.turn.targets {
+		l.turn.targets[i].cancel(l.client)
+	}
+	l.turn.targets = nil
+}
