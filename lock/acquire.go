@@ -277,8 +277,11 @@ func (a *acquisition) drop() {
 	a.entries, a.session = nil, nil
 }
 
-// leave takes the tickets out of their lines, in the background: they may be there, or may yet come. The
-// session lasts until then.
+// leaving is how long a call waits for its tickets to be out of their lines before it returns.
+const leaving = 100 * time.Millisecond
+
+// leave takes the tickets out of their lines: they may be there, or may yet come. It goes on in the background
+// where DynamoDB does not answer at once, and the session lasts until then.
 func (a *acquisition) leave(ctx context.Context) {
 	if !a.inDoubt {
 		a.drop()
@@ -290,7 +293,9 @@ func (a *acquisition) leave(ctx context.Context) {
 	for _, e := range gone.entries {
 		e.stop()
 	}
+	done := make(chan struct{})
 	c.work.run(func() {
+		defer close(done)
 		ctx, cancel := c.clk().Detached(ctx)
 		defer cancel()
 		defer gone.drop()
@@ -302,6 +307,12 @@ func (a *acquisition) leave(ctx context.Context) {
 			_ = c.remove(ctx, e.key, e.ticket.ID, row) // or else others ask for it, or its lease ends
 		}
 	})
+	t := c.clk().NewTimer(leaving)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C():
+	}
 }
 
 // granted makes leases of entries that are all first, and begins them.

@@ -84,7 +84,7 @@ func TestOnAtRiskTellsOfEachOutage(t *testing.T) {
 		config.OnAtRisk, config.AtRisk = heard.hear, 0.5
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(way, config)
-		var want []bool
+		want := []bool{}
 		for _, lasts := range []time.Duration{4 * time.Second, 17 * time.Second, time.Minute, 17 * time.Second} {
 			l, err := c.Acquire(ctx, lock.Name("report"))
 			require.NoError(t, err)

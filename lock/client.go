@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/entity"
@@ -34,6 +35,8 @@ type Client struct {
 	poller  *waitqueue.Poller // reads the rows that somebody waits for
 	watched *watched          // the sessions that somebody waits behind
 	tickets *tickets          // that this process answers for
+
+	atRisk atomic.Bool // OnAtRisk was told so last
 
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
@@ -88,7 +91,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Names: l.session, Key: l.sessionAt, Owner: config.Owner, Lease: config.Lease, Margin: config.margin(config.Lease),
 		Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
-			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: config.OnAtRisk,
+			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
 			Failed: func(err error) { c.metrics.renewalFailed(context.Background(), err) },
 		},
 	})
@@ -354,8 +357,17 @@ func eachLease(list []*Lease, f func(*Lease) error) error {
 	return join(errs...)
 }
 
+// risk tells OnAtRisk that the session is at risk, and when it is well again: also where another session has
+// followed it.
+func (c *Client) risk(atRisk bool) {
+	if c.atRisk.Swap(atRisk) != atRisk && c.config.OnAtRisk != nil {
+		c.config.OnAtRisk(atRisk)
+	}
+}
+
 // sessionOpened is called for a new session of this process.
 func (c *Client) sessionOpened(s *session.Session) {
+	c.risk(false)
 	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)
 	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew {
 		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are not used", "by", by, "bound", c.config.Skew)

@@ -180,7 +180,7 @@ func (c *Client) reset(ctx context.Context, key keys.Key, why string) error {
 // not ask.
 //
 // A lock that nobody holds is [ErrNotHeld]. A holder that cannot be asked, since its lease is one of its own
-// ([Fixed]) or its session has ended, is [ErrNoSession]. Where 80 questions wait for the holder's next renewal
+// ([Fixed]) or its session has ended, is [ErrNoSession]. Where 1,000 questions wait for the holder's next renewal
 // already, the error matches table.ErrThrottled.
 //
 // Cost: one consistent read, and one conditional write to ask a holder of another process.

@@ -118,8 +118,7 @@ func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, erro
 		}
 		return nil, e.patient(ctx, err)
 	case claim:
-		c.watched.asked(first.Session(), first.ID, c.config.Lease)
-		err := c.others.Ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key})
+		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key})
 		if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
 			err = nil // later; or its row tells soon
 		}
@@ -234,6 +233,8 @@ type watchedSession struct {
 	watch   *waitqueue.Watch
 	waiters int
 	asked   map[string]time.Time // tickets that were asked about, and when to ask again
+	asking  bool                 // a request with questions is under way
+	ready   []session.Question   // for the next one
 }
 
 func newWatched(c *Client) *watched { return &watched{client: c, list: map[string]*watchedSession{}} }
@@ -307,11 +308,34 @@ func (w *watched) mayAsk(id, ticket string) bool {
 	return v != nil && !w.client.clk().Now().Before(v.asked[ticket])
 }
 
-// asked records that a session was asked about a ticket, which is not asked again for a time.
-func (w *watched) asked(id, ticket string, again time.Duration) {
+// ask puts a question to a session, which is not asked about that ticket again for a lease. Questions that
+// come while a request is under way share the next one.
+//
+// Cost: one conditional write, or none.
+func (w *watched) ask(ctx context.Context, id string, q session.Question) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if v := w.list[id]; v != nil {
-		v.asked[ticket] = w.client.clk().Now().Add(again)
+	v := w.list[id]
+	if v == nil {
+		w.mu.Unlock()
+		return nil
 	}
+	v.asked[q.Ticket] = w.client.clk().Now().Add(w.client.config.Lease)
+	v.ready = append(v.ready, q)
+	for !v.asking && len(v.ready) > 0 {
+		list := v.ready[:min(len(v.ready), session.MaxAsked)]
+		v.ready, v.asking = v.ready[len(list):], true
+		w.mu.Unlock()
+		err := w.client.others.Ask(ctx, id, list...)
+		w.mu.Lock()
+		if v.asking = false; err != nil {
+			for _, q := range append(list, v.ready...) {
+				delete(v.asked, q.Ticket)
+			}
+			v.ready = nil
+			w.mu.Unlock()
+			return err
+		}
+	}
+	w.mu.Unlock()
+	return nil
 }

@@ -219,6 +219,7 @@ type entry struct {
 type look struct {
 	row   lockrow.Row
 	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
+	turn  time.Time // monotonic: since when its process was seen to be first, which passes the lock on within
 	stale bool      // the row is to be read again
 	fatal error     // reading again cannot help
 }
@@ -239,6 +240,9 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 	was, _ := e.at.row.First()
 	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence {
 		e.at.first = at
+		if is.ID != was.ID && (is.Session() != was.Session() || is.Session() == "") {
+			e.at.turn = at
+		}
 	}
 	e.at.row = *row
 }
@@ -334,6 +338,7 @@ func (e *entry) next() time.Duration {
 	}
 	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
 	est.Unchanged = e.client.clk().Ago(e.at.first)
+	est.Held = max(est.Held, e.client.clk().Ago(e.at.turn))
 	return est.Look(e.client.clk())
 }
 

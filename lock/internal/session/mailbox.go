@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -36,9 +37,15 @@ type Question struct {
 	Key    keys.Key // of the lock's row
 }
 
-// maxQuestions bounds a mailbox. A question of the longest keys has 4.2 KB, so that the row stays
-// within the 400 KB of an item.
-const maxQuestions = 80
+// maxQuestions bounds a mailbox. With keys of usual lengths it has 100 KB then. One whose questions have the
+// longest keys reaches the 400 KB of an item before, which DynamoDB refuses.
+const maxQuestions = 1000
+
+// MaxAsked is how many questions one request asks at most.
+const MaxAsked = 50
+
+// answeredAtOnce is how many questions are answered at a time.
+const answeredAtOnce = 16
 
 // ErrBusy is the error of a question to a session whose mailbox is full.
 var ErrBusy = fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, maxQuestions)
@@ -91,6 +98,9 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 		return o.repeater.Table.Write(ctx, op)
 	})
 	var failed *table.ConditionError
+	if errors.Is(err, table.ErrInvalid) { // the row is as large as it can be
+		return ErrBusy
+	}
 	if !errors.As(err, &failed) {
 		return err
 	}
@@ -107,10 +117,25 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 // answer has the questions answered that others ask. Those that were, and what is no question, are taken
 // out of the mailbox with the next renewal.
 func (s *Session) answer(ctx context.Context, asked []string) {
-	s.handled = s.handled[:0]
-	for _, text := range asked {
+	handled := make([]bool, len(asked))
+	slots := make(chan struct{}, answeredAtOnce)
+	var all sync.WaitGroup
+	for i, text := range asked {
 		q, ok := parseQuestion(text)
-		if !ok || s.keeper.config.Hooks.Asked(ctx, q) {
+		if !ok {
+			handled[i] = true
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			handled[i] = s.keeper.config.Hooks.Asked(ctx, q)
+		})
+	}
+	all.Wait()
+	s.handled = s.handled[:0]
+	for i, text := range asked {
+		if handled[i] {
 			s.handled = append(s.handled, text)
 		}
 	}

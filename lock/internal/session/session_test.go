@@ -481,7 +481,7 @@ func TestMailbox_WhatIsNotAnsweredComesAgain(t *testing.T) {
 		require.NoError(t, q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")}))
 		time.Sleep(5 * period)
 		assert.GreaterOrEqual(t, len(p.questions()), 4)
-		for i := range 200 {
+		for i := range 2000 {
 			err := q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: strings.Repeat("T", i+2), Key: keyOf("a")})
 			if err != nil {
 				require.ErrorIs(t, err, session.ErrBusy)
