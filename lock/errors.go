@@ -69,7 +69,7 @@ type Place struct {
 	Ticket  string        // tells it from all others, for ever
 	Session string        // of the process whose place it is; empty for a lease of its own (Fixed)
 	Owner   string        // Config.Owner of the client, at most 64 bytes of it
-	Since   time.Time     // when it was taken, or last renewed (Fixed), by the clock of its process
+	Since   time.Time     // when it was taken, by the clock of its process
 	Lease   time.Duration // length of a lease of its own; 0 under a session
 }
 
@@ -103,7 +103,7 @@ func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
 		e.Owner, e.Ticket = first.Owner, first.ID
 		e.Own = c.tickets.find(first.ID) != nil
 		if first.Length > 0 {
-			e.Until = fromMillis(first.Ends(r.Since))
+			e.Until = fromMillis(r.Ends())
 		}
 	}
 	return e

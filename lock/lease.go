@@ -63,15 +63,14 @@ type status struct {
 type turn struct {
 	slot chan struct{} // of capacity 1
 
-	ticket  lockrow.Ticket // with the time of the last renewal of a lease of its own
-	row     lockrow.Row    // as it was seen last
-	data    lockrow.Data   // that the row has; not Given where that is not known
-	since   time.Time      // monotonic: when the process came to be first
-	writes  int64          // number of the last guarded write
-	edits   int64          // number of the last SetData
-	inDoubt bool           // a release may have been applied, or a commit
-	targets []target       // tickets that the lock may have been passed to
-	kept    time.Time      // monotonic: when the row's deletion was put off last
+	row     lockrow.Row  // as it was seen last
+	data    lockrow.Data // that the row has; not Given where that is not known
+	since   time.Time    // monotonic: when the process came to be first
+	writes  int64        // number of the last guarded write
+	edits   int64        // number of the last SetData
+	inDoubt bool         // a release may have been applied, or a commit
+	targets []target     // tickets that the lock may have been passed to
+	kept    time.Time    // monotonic: when the row's deletion was put off last
 }
 
 func (t *turn) take(ctx context.Context) error {
@@ -98,7 +97,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	now := c.clk().Now()
 	l := &Lease{
 		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
-		turn: turn{slot: make(chan struct{}, 1), ticket: ticket, row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, kept: now},
+		turn: turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
 	if s == nil {
@@ -395,37 +394,32 @@ func (l *Lease) renew(ctx context.Context) error {
 	if l.own == nil {
 		return nil
 	}
-	t, err := l.client.renewTicket(ctx, l.key, l.holding(), l.turn.ticket, l.own)
-	switch {
-	case err == nil:
-		l.turn.ticket = t
-	case errors.Is(err, ErrStolen):
+	err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
+	if errors.Is(err, ErrStolen) {
 		l.on(lease.Taken, nil)
 	}
 	return err
 }
 
-// renewTicket extends a first ticket that has a lease of its own, and its term where there is one.
+// renewOwn extends a lease of its own, and its term where there is one.
 //
 // Cost: one conditional write.
-func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holding, t lockrow.Ticket, own *clock.Term) (lockrow.Ticket, error) {
-	length := time.Duration(t.Length) * time.Millisecond
+func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) error {
 	var history attempt.History
-	err := c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
-		t.At = max(c.now(), t.At+1)
-		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, t, c.ttl(length)), table.ReturnNone)
+	return c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
+		at := c.now()
+		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
 		if row, refused, bad := c.rowOf(item, err); refused {
-			if bad != nil || !row.Renewed(h, t.At) {
+			if bad != nil || !row.RenewedAt(h, at) {
 				return ErrStolen
 			}
-			err = nil
+			err = nil // by an attempt whose answer was lost, or by a clock that was ahead
 		}
 		if err == nil && own != nil && !own.Extend(start) {
 			return ErrExpired
 		}
 		return err
 	})
-	return t, err
 }
 
 // maintain is called after each renewal of the session. It tries a release that has failed again, and puts

@@ -20,9 +20,10 @@ type Record struct {
 	Line  []Place `dynamo:"line,omitempty"` // in order: the first one holds, the others wait
 	Fence int64   `dynamo:"fence"`          // of the holder, or the last change
 
-	Writes  int64 `dynamo:"writes,omitempty"` // number of the holder's last guarded write
-	Changed int64 `dynamo:"since,omitempty"`  // last change of the first place, epoch milliseconds
-	Hold    int64 `dynamo:"hold,omitempty"`   // how long a process has held the lock lately, in milliseconds
+	Renewed int64 `dynamo:"renewed,omitempty"` // when the holder renewed a lease of its own last (Fixed), epoch milliseconds
+	Writes  int64 `dynamo:"writes,omitempty"`  // number of the holder's last guarded write
+	Changed int64 `dynamo:"since,omitempty"`   // last change of the first place, epoch milliseconds
+	Hold    int64 `dynamo:"hold,omitempty"`    // how long a process has held the lock lately, in milliseconds
 
 	Ran     int64 `dynamo:"ran,omitempty"`     // of Every: start of the last interval whose run has finished, or failed, epoch milliseconds
 	Running int64 `dynamo:"running,omitempty"` // of Every: start of the interval whose run has begun and not finished
@@ -86,10 +87,15 @@ func (r Record) Since() time.Time {
 // Until is when the holder's lease ends where it has one of its own (Fixed); zero under a session, whose
 // row tells.
 func (r Record) Until() time.Time {
-	if h := r.Holder(); h.Lease > 0 {
-		return r.Since().Add(h.Lease)
+	h := r.Holder()
+	if h.Lease == 0 {
+		return time.Time{}
 	}
-	return time.Time{}
+	from := r.Since()
+	if renewed := fromMillis(r.Renewed); renewed.After(from) {
+		from = renewed
+	}
+	return from.Add(h.Lease)
 }
 
 // LastRun is the start of the last interval whose run has finished, or has failed for good (Every); zero

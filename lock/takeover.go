@@ -38,7 +38,7 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		turn := time.Duration(row.ForeignBefore(place, "")-1) * length
 		switch {
 		case c.tickets.find(first.ID) != nil:
-		case since >= length+turn, turn == 0 && c.past(first.Ends(row.Since)):
+		case since >= length+turn, turn == 0 && c.past(row.Ends()):
 			return over
 		}
 		return fine
@@ -131,10 +131,9 @@ func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, erro
 // somebody else has changed it.
 func (e *entry) evict(ctx context.Context, row *lockrow.Row, others []lockrow.Position) (*lockrow.Row, error) {
 	c := e.client
-	first, _ := row.First()
 	change := c.change(row)
 	change.Last = false // the own ticket stays
-	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, lockrow.Holding{ID: first.ID, Fence: row.Fence}, others, change), table.ReturnNew)
+	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, others, change), table.ReturnNew)
 	after, refused, err := c.rowOf(item, err)
 	if err != nil {
 		return nil, e.patient(ctx, err)
@@ -174,7 +173,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	if !a.queued() {
 		for _, e := range a.entries {
 			if row := e.lastRow(); len(row.Line) == 1 {
-				op := c.layout.rows.Release(e.key, lockrow.Holding{ID: row.Line[0].ID, Fence: row.Fence}, c.change(&row))
+				op := c.layout.rows.Evict(e.key, &row, nil, c.change(&row))
 				if err := c.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {
 					return err
 				}
@@ -187,7 +186,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	row := e.lastRow()
 	change := c.change(&row)
 	change.TTL = c.ttl(a.keep())
-	op := c.layout.rows.Replace(e.key, lockrow.Holding{ID: row.Line[0].ID, Fence: row.Fence}, e.ticket, change, a.data)
+	op := c.layout.rows.Replace(e.key, &row, e.ticket, change, a.data)
 	a.inDoubt = true
 	item, err := c.table.Apply(ctx, op, table.ReturnNew)
 	row, _, err = c.rowOf(item, err)
@@ -207,7 +206,7 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
 	c := a.client
 	first, _ := row.First()
 	if first.Length > 0 {
-		return c.tickets.find(first.ID) == nil && c.past(first.Ends(row.Since))
+		return c.tickets.find(first.ID) == nil && c.past(row.Ends())
 	}
 	id := first.Session()
 	if a.session != nil && id == a.session.ID() {

@@ -179,14 +179,13 @@ func (a *acquisition) renewPromoted(ctx context.Context) error {
 		if row.Entered(e.ticket.ID) != lockrow.Granted || e.path == pathFree {
 			continue
 		}
-		t, err := a.client.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
+		err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
+		if errors.Is(err, ErrLost) {
+			return errAnew
+		}
 		if err != nil {
-			if errors.Is(err, ErrLost) {
-				return errAnew
-			}
 			return err
 		}
-		e.ticket = t
 	}
 	a.start = start
 	return nil
@@ -238,7 +237,7 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 		return
 	}
 	was, _ := e.at.row.First()
-	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence {
+	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence || row.Renewed != e.at.row.Renewed {
 		e.at.first = at
 		if is.ID != was.ID && (is.Session() != was.Session() || is.Session() == "") {
 			e.at.turn = at

@@ -15,7 +15,7 @@
 //	Evict         remove line[0] and others, fence + 1  each is the dead ticket that was seen there, and the fence is f
 //	Guard         none                                  line[0] is t, and the fence is f
 //	GuardedWrite  writes = n                            line[0] is t, the fence is f, and writes is missing or less than n
-//	Renew         line[0] = t with a later time         line[0] is t with an earlier time, and the fence is f
+//	Renew         renewed = ms                          line[0] is t, the fence is f, and renewed is missing or earlier
 //
 // Every update names its ticket, and a refused one returns the row. So what has become of a request
 // whose answer was lost can be read from the row that its repetition returns.

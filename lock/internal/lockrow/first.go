@@ -53,6 +53,7 @@ func (r *Rows) replacing(s shape, first table.Change, more ...table.Change) tabl
 		first,
 		table.Attr(n.Writes).Remove(),
 		table.Attr(n.Edits).Remove(),
+		table.Attr(n.Renewed).Remove(),
 	}
 	if s.hold {
 		changes = append(changes, table.Attr(n.Hold).Set(table.Param(argHold)))
@@ -89,20 +90,38 @@ func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.
 	return r.op(s, key, args, func() table.Op { return r.replacing(s, r.first().Set(table.Param(argTicket))) })
 }
 
-// Replace puts a ticket into the place of a dead holder behind whom nobody waits.
-func (r *Rows) Replace(key keys.Key, dead Holding, by Ticket, c Change, d Data) table.Op {
-	return r.Pass(key, dead, by, c, d).If(table.Attr(r.names.Line).At(1).NotExists())
+// Replace puts a ticket into the place of a dead holder behind whom nobody waits. A lease of its own must not
+// have been renewed since the row was seen.
+func (r *Rows) Replace(key keys.Key, seen *Row, by Ticket, c Change, d Data) table.Op {
+	first, _ := seen.First()
+	op := r.Pass(key, Holding{ID: first.ID, Fence: seen.Fence}, by, c, d).If(table.Attr(r.names.Line).At(1).NotExists())
+	if first.Length > 0 {
+		op = op.If(r.notRenewed(seen))
+	}
+	return op
 }
 
-// Evict removes the first ticket, whose holder is dead, and others of its session. The other places
-// move up and keep their order.
-func (r *Rows) Evict(key keys.Key, dead Holding, others []Position, c Change) table.Op {
-	op := r.Release(key, dead, c)
+// Evict removes the first ticket, whose holder is dead, and others of its session. The other places move up
+// and keep their order. A lease of its own must not have been renewed since the row was seen.
+func (r *Rows) Evict(key keys.Key, seen *Row, others []Position, c Change) table.Op {
+	first, _ := seen.First()
+	op := r.Release(key, Holding{ID: first.ID, Fence: seen.Fence}, c)
+	if first.Length > 0 {
+		op = op.If(r.notRenewed(seen))
+	}
 	for _, p := range others {
 		at := table.Attr(r.names.Line).At(p.Place)
 		op = op.Changing(at.Remove()).If(at.HasPrefix(prefix(p.ID)))
 	}
 	return op
+}
+
+func (r *Rows) notRenewed(seen *Row) table.Cond {
+	renewed := table.Attr(r.names.Renewed)
+	if seen.Renewed == 0 {
+		return renewed.NotExists()
+	}
+	return renewed.Equal(seen.Renewed)
 }
 
 // Force removes the first ticket in the name of somebody who does not hold it, and records that with
@@ -125,7 +144,7 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 		table.Attr(n.Fence).Set(fence), table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
 		table.Attr(n.Forced).Set(reason), table.Attr(n.ForcedFence).Set(fence - 1),
 	}
-	for _, name := range []string{n.Line, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed} {
+	for _, name := range []string{n.Line, n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed} {
 		changes = append(changes, table.Attr(name).Remove())
 	}
 	if r.index != nil {

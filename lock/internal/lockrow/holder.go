@@ -33,14 +33,15 @@ func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, 
 	})
 }
 
-// Renew extends a first ticket that has a lease of its own: t is the ticket with a later time. A late
-// copy of an earlier renewal changes nothing, since the texts of one ticket sort by their times.
-func (r *Rows) Renew(key keys.Key, h Holding, t Ticket, ttl int64) table.Op {
+// Renew extends a first ticket that has a lease of its own: at is the time from which it counts. The ticket
+// stays as it is, so a late copy of its entry is recognised. A late copy of an earlier renewal changes nothing.
+func (r *Rows) Renew(key keys.Key, h Holding, at, ttl int64) table.Op {
 	args := h.args()
-	args[argTicket], args[argTTL] = t.String(), ttl
+	args[argSince], args[argTTL] = at, ttl
 	return r.op(shape{op: "renew"}, key, args, func() table.Op {
-		return table.Update(keys.Key{}, r.first().Set(table.Param(argTicket)), table.Attr(r.names.TTL).Set(table.Param(argTTL))).
-			If(isFirst(r.names), r.first().Less(table.Param(argTicket)))
+		renewed := table.Attr(r.names.Renewed)
+		return table.Update(keys.Key{}, renewed.Set(table.Param(argSince)), table.Attr(r.names.TTL).Set(table.Param(argTTL))).
+			If(isFirst(r.names), table.Or(renewed.NotExists(), renewed.Less(table.Param(argSince))))
 	})
 }
 

@@ -44,9 +44,9 @@ var (
 type Names struct {
 	PK, SK, Type, TTL string // from the table's scheme
 
-	Line, Fence, Writes, Since, Hold  string
-	Data, Edits, Ran, Running, Failed string
-	Forced, ForcedFence               string
+	Line, Fence, Renewed, Writes, Since, Hold string
+	Data, Edits, Ran, Running, Failed         string
+	Forced, ForcedFence                       string
 }
 
 // NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
@@ -54,7 +54,7 @@ type Names struct {
 func NamesOf(s keys.Scheme, prefix string) Names {
 	return Names{
 		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
-		Line: prefix + "line", Fence: prefix + "fence", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
+		Line: prefix + "line", Fence: prefix + "fence", Renewed: prefix + "renewed", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
 		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running", Failed: prefix + "failed",
 		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence",
 	}
@@ -76,13 +76,14 @@ func (n Names) Check() error {
 
 // Own are the names that the scheme does not give.
 func (n Names) Own() []string {
-	return []string{n.Line, n.Fence, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence}
+	return []string{n.Line, n.Fence, n.Renewed, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence}
 }
 
 // Row is a lock's row as it was read. Times are epoch milliseconds.
 type Row struct {
 	Line        []Ticket
 	Fence       int64
+	Renewed     int64                // when the first ticket renewed a lease of its own last; 0 where it has not
 	Writes      int64                // number of the last guarded write under this fence; 0 for none
 	Since       int64                // last change of the first place; 0 where there was none
 	Hold        int64                // how long a process has held the lock lately, smoothed, in milliseconds; 0 when not known
@@ -115,6 +116,7 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		to   *int64
 	}{
 		{n.Fence, &r.Fence},
+		{n.Renewed, &r.Renewed},
 		{n.Writes, &r.Writes},
 		{n.Since, &r.Since},
 		{n.Hold, &r.Hold},
@@ -233,4 +235,14 @@ func (r *Row) Place(id string) int {
 func (r *Row) HeldSince() int64 {
 	first, _ := r.First()
 	return max(first.At, r.Since)
+}
+
+// Ends is when the lease of a first ticket ends that has one of its own, in epoch milliseconds: its length
+// after it was taken, came to be first, or was renewed, whichever is latest. 0 under a session.
+func (r *Row) Ends() int64 {
+	first, _ := r.First()
+	if first.Length == 0 {
+		return 0
+	}
+	return max(first.At, r.Since, r.Renewed) + first.Length
 }

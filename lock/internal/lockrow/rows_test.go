@@ -221,10 +221,11 @@ func TestEvict_TakesTheDeadAndNobodyElse(t *testing.T) {
 		b.apply(b.rows.Enter(b.key, dead(3)))
 		b.enter(4)
 		row := b.apply(b.rows.Enter(b.key, dead(5)))
-		first := lockrow.Holding{ID: "DEAD/1", Fence: 1000}
-		b.refused(b.rows.Evict(b.key, lockrow.Holding{ID: "DEAD/1", Fence: 999}, row.Others("DEAD"), change))
-		b.refused(b.rows.Evict(b.key, first, []lockrow.Position{{Place: 1, ID: "DEAD/3"}}, change))
-		row = b.apply(b.rows.Evict(b.key, first, row.Others("DEAD"), change))
+		earlier := row
+		earlier.Fence--
+		b.refused(b.rows.Evict(b.key, &earlier, row.Others("DEAD"), change))
+		b.refused(b.rows.Evict(b.key, &row, []lockrow.Position{{Place: 1, ID: "DEAD/3"}}, change))
+		row = b.apply(b.rows.Evict(b.key, &row, row.Others("DEAD"), change))
 		assert.Equal(t, []string{"SESSION/2", "SESSION/4"}, ids(row))
 		assert.Equal(t, int64(1001), row.Fence)
 	})
@@ -232,12 +233,12 @@ func TestEvict_TakesTheDeadAndNobodyElse(t *testing.T) {
 
 func TestReplace_OnlyWhereNobodyWaits(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
-		b.enter(1)
-		row := b.apply(b.rows.Replace(b.key, holding(1, 1000), ticket(2), change, lockrow.Data{}))
+		row := b.enter(1)
+		row = b.apply(b.rows.Replace(b.key, &row, ticket(2), change, lockrow.Data{}))
 		assert.Equal(t, []string{"SESSION/2"}, ids(row))
 		assert.Equal(t, int64(1001), row.Fence)
 		b.enter(3)
-		b.refused(b.rows.Replace(b.key, holding(2, 1001), ticket(4), change, lockrow.Data{}))
+		b.refused(b.rows.Replace(b.key, &row, ticket(4), change, lockrow.Data{}))
 	})
 }
 
@@ -308,20 +309,25 @@ func TestSetData_IsAppliedInItsOrder(t *testing.T) {
 
 func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
-		own := func(ms int64) lockrow.Ticket { return lockrow.OwnTicket("OWN", ms, 5*time.Second, "host") }
 		e := entry(1)
-		e.Ticket = own(at)
-		b.apply(b.rows.Enter(b.key, e))
+		e.Ticket = lockrow.OwnTicket("OWN", at, time.Minute, "")
+		seen := b.apply(b.rows.Enter(b.key, e))
+		assert.Equal(t, at+60_000, seen.Ends())
 		h := lockrow.Holding{ID: "OWN", Fence: 1000}
-		row := b.apply(b.rows.Renew(b.key, h, own(at+2000), 4100000000))
-		first, _ := row.First()
-		assert.Equal(t, int64(at+7000), first.Ends(row.Since))
-		row = b.refused(b.rows.Renew(b.key, h, own(at+1000), 4100000000))
-		assert.True(t, row.Renewed(h, at+1000))
-		assert.False(t, row.Renewed(h, at+3000))
-		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, own(at+4000), 4100000000))
-		row = b.apply(b.rows.Release(b.key, h, change))
-		assert.Empty(t, row.Line, "by its ID, whatever its time")
+		row := b.apply(b.rows.Renew(b.key, h, at+2000, 4100000000))
+		assert.Equal(t, at+62_000, row.Ends())
+		row = b.refused(b.rows.Renew(b.key, h, at+1000, 4100000000))
+		assert.Equal(t, at+62_000, row.Ends())
+		assert.True(t, row.RenewedAt(h, at+1000))
+		assert.False(t, row.RenewedAt(h, at+3000))
+		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, at+4000, 4100000000))
+
+		b.refused(b.rows.Enter(b.key, e)) // a late copy of the entry
+		b.refused(b.rows.Evict(b.key, &seen, nil, change)) // it was renewed since
+		b.refused(b.rows.Replace(b.key, &seen, ticket(2), change, lockrow.Data{})) // it was renewed since
+		row = b.apply(b.rows.Evict(b.key, &row, nil, change))
+		assert.Empty(t, row.Line)
+		assert.Zero(t, row.Renewed, "that of the next holder begins anew")
 	})
 }
 

@@ -20,11 +20,10 @@ const maxID = 256
 //	<id>@<ms>+<length> <owner>        with a lease of its own, which ends length ms after ms
 type Ticket struct {
 	// ID tells the ticket from all others, for ever: a session's ID and the session's own counter,
-	// or random bits. A renewal leaves it as it is.
+	// or random bits.
 	ID string
 
-	// At is when it was taken or renewed last, in epoch milliseconds, for people and for leases of
-	// their own.
+	// At is when it was taken, in epoch milliseconds, for people and for leases of their own.
 	At int64
 
 	// Length is that of a lease of its own, in milliseconds; 0 under a session.
@@ -111,10 +110,6 @@ func (t Ticket) Session() string {
 	session, _, _ := strings.Cut(t.ID, "/")
 	return session
 }
-
-// Ends is when the lease of a first ticket ends that has one of its own, in epoch milliseconds:
-// counted from when it was taken or renewed, or came to be first, whichever is later.
-func (t Ticket) Ends(since int64) int64 { return max(t.At, since) + t.Length }
 
 // prefix is what no other ticket's text begins with.
 func prefix(id string) string { return id + "@" }
