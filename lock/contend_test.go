@@ -167,3 +167,28 @@ func acquireFor(ctx context.Context, patience time.Duration, c *lock.Client, tar
 	context.AfterFunc(short, cancel)
 	return acquireAsync(short, c, target, opts...)
 }
+
+// takers are all ways to take two locks, of which the second is the one in question.
+func takers(c *lock.Client, opts ...lock.Option) map[string]func(ctx context.Context) (release func(context.Context) error, err error) {
+	single := func(acquire func(context.Context, lock.Target, ...lock.Option) (*lock.Lease, error)) func(context.Context) (func(context.Context) error, error) {
+		return func(ctx context.Context) (func(context.Context) error, error) {
+			l, err := acquire(ctx, names(2)[1], opts...)
+			if err != nil {
+				return nil, err
+			}
+			return l.Release, nil
+		}
+	}
+	both := func(acquire func(context.Context, []lock.Target, ...lock.Option) (*lock.Bundle, error)) func(context.Context) (func(context.Context) error, error) {
+		return func(ctx context.Context) (func(context.Context) error, error) {
+			b, err := acquire(ctx, names(2), opts...)
+			if err != nil {
+				return nil, err
+			}
+			return b.Release, nil
+		}
+	}
+	return map[string]func(context.Context) (func(context.Context) error, error){
+		"Acquire": single(c.Acquire), "TryAcquire": single(c.TryAcquire), "AcquireAll": both(c.AcquireAll), "TryAcquireAll": both(c.TryAcquireAll),
+	}
+}

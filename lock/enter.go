@@ -42,6 +42,7 @@ func (a *acquisition) entry(e *entry, ifFree bool) (entry lockrow.Entry, timed b
 func (a *acquisition) enterOne(ctx context.Context, ifFree bool) error {
 	c, e := a.client, a.entries[0]
 	var h attempt.History
+	entered := false // into a row that is not in order
 	err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), &h, func(ctx context.Context, start clock.Instant) error {
 		entry, timed := a.entry(e, ifFree)
 		if !timed && h.Sent > 1 && !a.existing { // no answer tells the time
@@ -64,16 +65,14 @@ func (a *acquisition) enterOne(ctx context.Context, ifFree bool) error {
 		}
 		row, err := c.layout.names.Parse(item)
 		if err != nil {
-			if !refused {
-				a.retract(ctx, e, item)
-			}
+			entered = !refused
 			return err
 		}
 		e.saw(&row)
 		a.wanted[0].row = row
 		return a.entered(&row, e, ifFree)
 	})
-	a.inDoubt = err == nil || h.InDoubt
+	a.inDoubt = err == nil || entered || h.InDoubt
 	if err == nil && ifFree {
 		e.begun = true // the payload, and the run, were written with it
 	}
@@ -99,15 +98,6 @@ func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) er
 		return bad
 	}
 	return err
-}
-
-// retract takes a ticket out of a row that is not in order. Should that fail, nothing is granted by it.
-func (a *acquisition) retract(ctx context.Context, e *entry, item table.Item) {
-	for place, text := range a.client.layout.names.Texts(item) {
-		if text == e.ticket.String() {
-			_ = a.client.table.Write(ctx, a.client.layout.rows.Retract(e.key, place, e.ticket))
-		}
-	}
 }
 
 // enterAll enters several lines in one transaction, which DynamoDB knows by its token: attempts without

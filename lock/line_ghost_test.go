@@ -47,7 +47,8 @@ func TestGhostsAreGoneWithinALeaseAndAPeriod(t *testing.T) {
 						ghosts++
 					}
 				}
-				require.Equal(t, n, ghosts, "they are there")
+				require.Positive(t, ghosts, "they are there")
+				t.Logf("%d of %d locks are held by a ghost", ghosts, n)
 
 				start := time.Now()
 				waiting, cancel := context.WithTimeout(ctx, time.Hour)

@@ -101,7 +101,12 @@ func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
 				targets := names(2)
 				row := w.lineRow(targets[1].Name())
 				change(row)
-				require.NoError(t, w.table.Write(ctx, table.Put(row)))
+				put := func() (before table.Item) {
+					require.NoError(t, w.table.Write(ctx, table.Put(row)))
+					before, err := w.table.Get(ctx, keys.NewKey("LOCK#n01", "LOCK#n01"), true)
+					require.NoError(t, err)
+					return before
+				}
 				for how, acquire := range map[string]func(ctx context.Context) error{
 					"Acquire": func(ctx context.Context) error { _, err := c.Acquire(ctx, targets[1]); return err },
 					"Fixed": func(ctx context.Context) error {
@@ -115,22 +120,22 @@ func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
 						return err
 					},
 				} {
+					before := put()
 					waiting, cancel := context.WithTimeout(ctx, time.Hour)
 					start := time.Now()
 					ops := w.requests(func() { require.ErrorIs(t, acquire(waiting), lock.ErrMalformed, how) })
 					cancel()
 					assert.Less(t, time.Since(start), 5*time.Second, how)
 					assert.LessOrEqual(t, len(ops), 6, "%s: %v", how, ops)
+					_, err := c.Inspect(ctx, targets[1])
+					require.ErrorIs(t, err, lock.ErrMalformed)
+					time.Sleep(10 * time.Second)
+					w.free(ctx, targets[:1]) // nobody has kept the other one
+					after, err := w.table.Get(ctx, keys.NewKey("LOCK#n01", "LOCK#n01"), true)
+					require.NoError(t, err)
+					assert.Equal(t, before["fence"], after["fence"], "%s: it was not counted up", how)
+					assert.Equal(t, before["line"], after["line"], "%s: nobody is left in the line", how)
 				}
-				_, err := c.Inspect(ctx, targets[1])
-				require.ErrorIs(t, err, lock.ErrMalformed)
-				time.Sleep(time.Minute)
-				w.free(ctx, targets[:1]) // nobody has kept the other one
-				item, err := w.table.Get(ctx, keys.NewKey("LOCK#n01", "LOCK#n01"), true)
-				require.NoError(t, err)
-				assert.Equal(t, row["fence"], item["fence"], "it was not counted up")
-				assert.Equal(t, lineIn(row), lineIn(item), "nobody has been left in the line")
-
 				seen := []string{""}
 				for _, e := range lineIn(row)[:min(1, len(lineIn(row)))] {
 					if s, ok := e.(*types.AttributeValueMemberS); ok && s.Value != "" {
@@ -138,7 +143,7 @@ func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
 					}
 				}
 				for _, seen := range seen {
-					require.NoError(t, w.table.Write(ctx, table.Put(row)))
+					put()
 					require.NoError(t, op.ForceRelease(ctx, targets[1], seen, "it was not in order"), "seen %q", seen)
 					waiting, cancel := context.WithTimeout(ctx, time.Hour)
 					l, err := c.Acquire(waiting, targets[1])
@@ -255,15 +260,16 @@ func TestNamesThatGrowByEscaping(t *testing.T) {
 // A template of row keys that adds nothing would make the lock of a row that very row.
 func TestLockIsNotTheRowThatItStandsBeside(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		orders := w.orders()
-		o, err := orders.Create(ctx, order{Tenant: "acme", ID: "42", Status: "open"})
-		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, w.put("x")))
 		c, err := lock.New(w.open(), lock.Config{RowKey: "{of}"})
 		if err != nil { // refused at once is as good
 			require.ErrorIs(t, err, lock.ErrInvalid)
 			return
 		}
-		target := lock.Beside(orders.Key(o))
+		w.Cleanup(func() { assert.NoError(w, c.Close(context.Background())) })
+		target := lock.Beside(w.row("x"))
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // for whoever waits for that row
+		defer cancel()
 		for how, call := range map[string]func() error{
 			"Acquire":      func() error { _, err := c.Acquire(ctx, target); return err },
 			"TryAcquire":   func() error { _, err := c.TryAcquire(ctx, target); return err },
@@ -271,9 +277,37 @@ func TestLockIsNotTheRowThatItStandsBeside(t *testing.T) {
 			"Inspect":      func() error { _, err := c.Inspect(ctx, target); return err },
 			"ForceRelease": func() error { return c.ForceRelease(ctx, target, "STRANGER/1@1764000000123 another") },
 		} {
-			ops := w.requests(func() { require.ErrorIs(t, call(), lock.ErrInvalid, how) })
+			ops := w.requests(func() { assert.ErrorIs(t, call(), lock.ErrInvalid, how) })
 			assert.Empty(t, ops, how)
 		}
-		require.NoError(t, c.Close(ctx))
 	})
+}
+
+// A row of the application at a lock's key ends what would take several, as it ends what would take one.
+func TestSeveralWithAnApplicationsRowAreRefused(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				item := w.table.KeyItem(keys.NewKey("LOCK#n01", "LOCK#n01"))
+				require.NoError(t, w.table.Write(ctx, table.Put(item)))
+				for how, take := range takers(c, opts...) {
+					waiting, cancel := context.WithTimeout(ctx, time.Hour)
+					start := time.Now()
+					ops := w.requests(func() {
+						_, err := take(waiting)
+						assert.ErrorIs(t, err, lock.ErrNotLock, how)
+					})
+					cancel()
+					assert.Less(t, time.Since(start), 5*time.Second, how)
+					assert.LessOrEqual(t, len(ops), 4, how)
+					time.Sleep(10 * time.Second)
+					w.free(ctx, names(1))
+					got, err := w.table.Get(ctx, keys.NewKey("LOCK#n01", "LOCK#n01"), true)
+					require.NoError(t, err)
+					assert.Equal(t, item, got, how)
+				}
+			})
+		})
+	}
 }

@@ -49,7 +49,7 @@ func TestLineIsVisible(t *testing.T) {
 			_, err := d.TryAcquire(ctx, target)
 			var held *lock.HeldError
 			require.ErrorAs(t, err, &held)
-			assert.Equal(t, owners, ownersOf(held.Line))
+			require.Equal(t, owners, ownersOf(held.Line))
 			assert.Equal(t, owners[0], held.Owner)
 			assert.Equal(t, held.Line[0].Ticket, held.Ticket)
 			assert.Equal(t, fence, held.Fence)
@@ -126,6 +126,33 @@ func TestWaiterThatGivesUpIsShownTheLine(t *testing.T) {
 		require.NotNil(t, next)
 		require.NoError(t, next.Release(ctx))
 	})
+}
+
+// By the time that somebody is told that waiting is over they stand in no line any more: who asks again at once would meet
+// themselves.
+func TestWhoGaveUpStandsInNoLine(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.named("c"), w.named("other")
+				b, err := other.AcquireAll(ctx, names(2))
+				require.NoError(t, err)
+				for how, take := range takers(c, opts...) {
+					short, cancel := context.WithTimeout(ctx, time.Minute)
+					_, err = take(short)
+					cancel()
+					require.ErrorIs(t, err, lock.ErrHeld, how)
+					for _, target := range names(2) {
+						r, err := other.Inspect(ctx, target)
+						require.NoError(t, err)
+						assert.Equal(t, []string{"other"}, ownersOf(r.Line), how)
+					}
+					time.Sleep(time.Minute)
+				}
+				require.NoError(t, b.Release(ctx))
+			})
+		})
+	}
 }
 
 // An operator forces whom they saw: the ticket of a refusal, or of a look, names the holder and nobody else.

@@ -27,8 +27,9 @@ import (
 // change. Defaults to "forced by " and Config.Owner. A run of Every under the lock counts as broken off:
 // another instance takes it up.
 //
-// Another holder is a *HeldError, none [ErrNotHeld]. An empty ticket is for a row that is not in order
-// ([ErrMalformed]): its line is emptied, and its fence set to one that is greater than every earlier one.
+// Another holder is a *HeldError, none [ErrNotHeld]. A row that is not in order ([ErrMalformed]) is reset: its line
+// is emptied, and its fence set to one that is greater than every earlier one. The ticket is then the text of
+// the first element of its line, or empty.
 // After a request without an answer for good (table.ErrUnreachable, or ctx ended) it may be called again:
 // ErrNotHeld, or a *HeldError that names a later holder, then means that the lock is not this holder's any
 // more.
@@ -41,10 +42,11 @@ func (c *Client) ForceRelease(ctx context.Context, target Target, seenTicket str
 		return wrap("force release", err)
 	}
 	return wrap("force release", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
-		if seenTicket == "" {
-			return c.reset(ctx, key, why)
+		err := c.force(ctx, target, key, seenTicket, why)
+		if errors.Is(err, ErrMalformed) {
+			return c.reset(ctx, key, seenTicket, why)
 		}
-		return c.force(ctx, target, key, seenTicket, why)
+		return err
 	}))
 }
 
@@ -101,6 +103,8 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 		switch {
 		case !held:
 			return ErrNotHeld
+		case seen == "":
+			return invalid("empty ticket, and the row is in order")
 		case now.ID != seen:
 			return c.heldError(target, &row)
 		}
@@ -137,8 +141,8 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	}
 }
 
-// reset empties the line of a row that is not in order.
-func (c *Client) reset(ctx context.Context, key keys.Key, why string) error {
+// reset empties the line of a row that is not in order, if its first element is the one that was seen.
+func (c *Client) reset(ctx context.Context, key keys.Key, seen, why string) error {
 	var h attempt.History
 	return c.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
 		item, err := c.table.Get(ctx, key, true)
@@ -148,14 +152,15 @@ func (c *Client) reset(ctx context.Context, key keys.Key, why string) error {
 		if err != nil {
 			return err
 		}
-		row, bad := c.layout.names.Parse(item)
+		_, bad := c.layout.names.Parse(item)
 		switch {
 		case errors.Is(bad, ErrNotLock):
 			return bad
-		case bad == nil && h.InDoubt && row.Forced == why:
-			return nil // by an attempt whose answer was lost
 		case bad == nil:
-			return invalid("empty ticket, and the row is in order")
+			return nil // somebody else has put it in order
+		}
+		if place, _ := c.layout.names.Find(item, seen); seen != "" && place != 0 {
+			return bad
 		}
 		fence := c.now()
 		if _, latest, ok := c.clk().Server(); ok {

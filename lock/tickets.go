@@ -101,46 +101,62 @@ func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	return q.Kind == session.Forced || c.remove(ctx, q.Key, q.Ticket, nil) == nil
 }
 
-// remove takes a ticket of this process out of a line, wherever it stands. row is where it was seen last,
-// nil where it was not.
+// remove takes a ticket of this process out of a line, wherever it stands, also out of a row that is not in
+// order. row is where it was seen last; nil where it was not.
 //
 // Cost: one conditional write, and one consistent read without a row.
 func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockrow.Row) error {
 	var h attempt.History
-	return c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), &h, func(ctx context.Context, _ clock.Instant) error {
-		if row == nil {
-			now, err := c.read(ctx, key)
-			switch {
-			case errors.Is(err, table.ErrNotFound), errors.Is(err, ErrNotLock):
+	var item table.Item
+	return c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), &h, func(ctx context.Context, _ clock.Instant) (err error) {
+		if row == nil && item == nil {
+			item, err = c.table.Get(ctx, key, true)
+			if errors.Is(err, table.ErrNotFound) {
 				return nil
-			case err != nil:
+			}
+			if err != nil {
 				return err
 			}
-			row = &now
 		}
-		place := row.Place(id)
-		if place < 0 {
+		op, there := c.removal(key, id, row, item)
+		if !there {
 			return nil
 		}
-		op := c.layout.rows.Leave(key, lockrow.Position{Place: place, ID: id})
-		if place == 0 {
-			op = c.layout.rows.Release(key, lockrow.Holding{ID: id, Fence: row.Fence}, c.change(row))
-		}
-		err := c.table.Write(ctx, op)
+		err = c.table.Write(ctx, op)
 		var failed *table.ConditionError
 		if !errors.As(err, &failed) {
 			return err
 		}
-		if failed.Item == nil {
+		if row, item = nil, failed.Item; item == nil {
 			return nil
 		}
-		now, err := c.layout.names.Parse(failed.Item) // the line has moved
-		if err != nil {
-			return err
+		return attempt.ErrAgain // the line has moved
+	})
+}
+
+// removal is the operation that takes a ticket out of a row, which was seen as row or as item; false where it
+// is not there.
+func (c *Client) removal(key keys.Key, id string, row *lockrow.Row, item table.Item) (op table.Op, there bool) {
+	rows, names := c.layout.rows, c.layout.names
+	if row == nil {
+		now, err := names.Parse(item)
+		switch {
+		case errors.Is(err, ErrMalformed):
+			place, text := names.Find(item, id)
+			return rows.Retract(key, place, text), place >= 0
+		case err != nil:
+			return op, false
 		}
 		row = &now
-		return attempt.ErrAgain
-	})
+	}
+	switch place := row.Place(id); place {
+	case -1:
+		return op, false
+	case 0:
+		return rows.Release(key, lockrow.Holding{ID: id, Fence: row.Fence}, c.change(row)), true
+	default:
+		return rows.Leave(key, lockrow.Position{Place: place, ID: id}), true
+	}
 }
 
 // change is what a change of the first place writes, by anybody but its holder. row is what was seen

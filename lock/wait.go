@@ -53,7 +53,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			return nil, a.heldBy()
 		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
 		case errors.Is(err, ErrExpired) && a.fixed == 0:
-		case a.waited && a.client.table.Retryable(err):
+		case a.waited && a.client.passes(err):
 			// An outage: waiting goes on for as long as the caller wants.
 			if a.client.clk().Sleep(ctx, a.client.clk().Jitter(time.Second)) != nil {
 				return nil, a.gaveUp(ctx)
@@ -299,10 +299,15 @@ func (e *entry) act(ctx context.Context) (first bool, err error) {
 
 // patient drops errors that waiting goes on through.
 func (e *entry) patient(ctx context.Context, err error) error {
-	if ctx.Err() == nil && (e.client.table.Retryable(err) || errors.Is(err, session.ErrMalformed)) {
+	if ctx.Err() == nil && (e.client.passes(err) || errors.Is(err, session.ErrMalformed)) {
 		return nil
 	}
 	return err
+}
+
+// passes reports whether an error is that of an outage, which passes. The context of the call goes on.
+func (c *Client) passes(err error) bool {
+	return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded) // of a single request
 }
 
 // await has the row looked at until the ticket is first.

@@ -64,7 +64,8 @@ func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
 	if first, held := r.First(); held && slices.Contains(targets, first.ID) {
 		return Passed
 	}
-	if inDoubt && r.Fence > h.Fence && !r.forcedSince(h.Fence) {
+	// A network may deliver a request twice, and answer the second time: then the fence is the next one.
+	if (inDoubt && r.Fence > h.Fence || r.Fence == h.Fence+1) && !r.forcedSince(h.Fence) {
 		return Perhaps
 	}
 	return Lost

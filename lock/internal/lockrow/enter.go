@@ -85,9 +85,9 @@ func (r *Rows) Leave(key keys.Key, p Position) table.Op {
 	return table.Update(key, at.Remove()).If(at.HasPrefix(prefix(p.ID)))
 }
 
-// Retract takes a ticket out of a row that turned out not to be in order when Enter had entered it.
-// Nothing was granted by it, so nothing but the line changes.
-func (r *Rows) Retract(key keys.Key, place int, t Ticket) table.Op {
+// Retract takes a ticket out of a row that turned out not to be in order when Enter had entered it. text is
+// the element of the line. Nothing was granted by it, so nothing but the line changes.
+func (r *Rows) Retract(key keys.Key, place int, text string) table.Op {
 	at := table.Attr(r.names.Line).At(place)
-	return table.Update(key, at.Remove()).If(at.Equal(t.String()))
+	return table.Update(key, at.Remove()).If(at.Equal(text))
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -179,18 +180,17 @@ func (n Names) parseLine(av types.AttributeValue, line *[]Ticket) error {
 	return nil
 }
 
-// Texts are the elements of the line that are strings, by their places, also of a row that is not in
-// order.
-func (n Names) Texts(item table.Item) map[int]string {
-	texts := map[int]string{}
+// Find is the place and the text of a ticket in the line, by its ID or its text, also in a row that is not in
+// order; -1 for none.
+func (n Names) Find(item table.Item, id string) (place int, text string) {
 	if list, ok := item[n.Line].(*types.AttributeValueMemberL); ok {
 		for i, e := range list.Value {
-			if text, ok := e.(*types.AttributeValueMemberS); ok {
-				texts[i] = text.Value
+			if s, ok := e.(*types.AttributeValueMemberS); ok && (s.Value == id || strings.HasPrefix(s.Value, prefix(id))) {
+				return i, s.Value
 			}
 		}
 	}
-	return texts
+	return -1, ""
 }
 
 var (

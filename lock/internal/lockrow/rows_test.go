@@ -163,7 +163,7 @@ func TestEnter_ARowThatIsNotInOrderGrantsNothing(t *testing.T) {
 		require.NoError(t, err)
 		_, err = names.Parse(item)
 		require.ErrorIs(t, err, lockrow.ErrMalformed)
-		require.NoError(t, b.tbl.Write(b.ctx, b.rows.Retract(b.key, 0, ticket(1))))
+		require.NoError(t, b.tbl.Write(b.ctx, b.rows.Retract(b.key, 0, ticket(1).String())))
 		assert.Equal(t, n("1.5"), b.item()["fence"], "and is not counted up")
 
 		bad["line"] = s("not a list")
@@ -312,18 +312,18 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 		e := entry(1)
 		e.Ticket = lockrow.OwnTicket("OWN", at, time.Minute, "")
 		seen := b.apply(b.rows.Enter(b.key, e))
-		assert.Equal(t, at+60_000, seen.Ends())
+		assert.Equal(t, int64(at+60_000), seen.Ends())
 		h := lockrow.Holding{ID: "OWN", Fence: 1000}
 		row := b.apply(b.rows.Renew(b.key, h, at+2000, 4100000000))
-		assert.Equal(t, at+62_000, row.Ends())
+		assert.Equal(t, int64(at+62_000), row.Ends())
 		row = b.refused(b.rows.Renew(b.key, h, at+1000, 4100000000))
-		assert.Equal(t, at+62_000, row.Ends())
+		assert.Equal(t, int64(at+62_000), row.Ends())
 		assert.True(t, row.RenewedAt(h, at+1000))
 		assert.False(t, row.RenewedAt(h, at+3000))
 		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, at+4000, 4100000000))
 
-		b.refused(b.rows.Enter(b.key, e)) // a late copy of the entry
-		b.refused(b.rows.Evict(b.key, &seen, nil, change)) // it was renewed since
+		b.refused(b.rows.Enter(b.key, e))                                          // a late copy of the entry
+		b.refused(b.rows.Evict(b.key, &seen, nil, change))                         // it was renewed since
 		b.refused(b.rows.Replace(b.key, &seen, ticket(2), change, lockrow.Data{})) // it was renewed since
 		row = b.apply(b.rows.Evict(b.key, &row, nil, change))
 		assert.Empty(t, row.Line)
