@@ -84,7 +84,7 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	switch {
 	case row.Entered(e.ticket.ID) != lockrow.Refused:
 		return nil
-	case ifFree && len(row.Line) == 0: // the interval has run
+	case ifFree && row.Settled(a.run.start()):
 		return errSettled
 	case ifFree:
 		return a.client.heldError(e.target, row)
