@@ -394,23 +394,25 @@ func (l *Lease) renew(ctx context.Context) error {
 	if l.own == nil {
 		return nil
 	}
-	err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
+	row, err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
 	if errors.Is(err, ErrStolen) {
-		l.on(lease.Taken, nil)
+		return l.gone(ctx, &row)
 	}
 	return err
 }
 
-// renewOwn extends a lease of its own, and its term where there is one.
+// renewOwn extends a lease of its own, and its term where there is one. The row is the one that has refused it,
+// with ErrStolen.
 //
 // Cost: one conditional write.
-func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) error {
+func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
 	var history attempt.History
-	return c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
+	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
 		at := c.now()
 		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
-		if row, refused, bad := c.rowOf(item, err); refused {
-			if bad != nil || !row.RenewedAt(h, at) {
+		now, refused, bad := c.rowOf(item, err)
+		if refused {
+			if row = now; bad != nil || !row.RenewedAt(h, at) {
 				return ErrStolen
 			}
 			err = nil // by an attempt whose answer was lost, or by a clock that was ahead
@@ -420,6 +422,7 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 		}
 		return err
 	})
+	return row, err
 }
 
 // maintain is called after each renewal of the session. It tries a release that has failed again, and puts
@@ -443,7 +446,7 @@ func (l *Lease) maintain(ctx context.Context) {
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
 	if row, refused, bad := c.rowOf(item, err); refused {
 		if bad == nil && !row.Holds(l.holding()) {
-			l.on(lease.Taken, nil)
+			_ = l.gone(ctx, &row)
 		}
 	} else if err == nil {
 		l.turn.kept = c.clk().Now()

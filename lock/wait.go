@@ -166,7 +166,7 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	if a.fixed == 0 || first == 0 {
 		return nil, func() {}
 	}
-	t := a.client.clk().NewTimer(a.fixed / 3)
+	t := a.client.clk().NewTimer(max(a.fixed/3-a.client.clk().Ago(a.start.Mono), 0))
 	return t.C(), func() { t.Stop() }
 }
 
@@ -182,7 +182,7 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 		if row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
-		err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
+		_, err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
 		if errors.Is(err, ErrLost) {
 			return errAnew
 		}
