@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -396,7 +397,8 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Duration) {
 	c.metrics.renewed(ctx, left)
-	_ = eachLease(c.tickets.leases(), func(l *Lease) error { // at once: a request that hangs keeps no other
+	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return !l.due() })
+	_ = eachLease(list, func(l *Lease) error { // several at once: a request that hangs keeps no other
 		l.maintain(ctx)
 		return nil
 	})

@@ -55,6 +55,7 @@ type status struct {
 	place *place        // of the process in the line; nil where it has another one there
 	got   time.Time     // monotonic: when the caller got it; zero before
 	limit machine.Timer // of MaxHold; nil for none
+	kept  time.Time     // monotonic: when the row's deletion was put off last
 	over  bool          // nothing depends on the session any more
 }
 
@@ -70,7 +71,6 @@ type turn struct {
 	edits   int64        // number of the last SetData
 	inDoubt bool         // a release may have been applied, or a commit
 	targets []target     // tickets that the lock may have been passed to
-	kept    time.Time    // monotonic: when the row's deletion was put off last
 }
 
 func (t *turn) take(ctx context.Context) error {
@@ -97,7 +97,8 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	now := c.clk().Now()
 	l := &Lease{
 		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
-		turn: turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, kept: now},
+		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now},
+		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
 	if s == nil {
@@ -425,13 +426,17 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 	return row, err
 }
 
-// maintain is called after each renewal of the session. It tries a release that has failed again, and puts
-// off the deletion of a row that is held for long.
+// due reports whether there is something to maintain.
+func (l *Lease) due() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	c := l.client
+	return l.session != nil && (l.status.state == lease.Releasing || c.clk().Ago(l.status.kept) >= c.config.Retention/4) && !l.turn.taken()
+}
+
+// maintain tries a release that has failed again, and puts off the deletion of a row that is held for long.
 func (l *Lease) maintain(ctx context.Context) {
 	c := l.client
-	if l.session == nil || l.turn.taken() {
-		return
-	}
 	if l.is() == lease.Releasing {
 		_ = l.release(ctx)
 		return
@@ -440,7 +445,7 @@ func (l *Lease) maintain(ctx context.Context) {
 		return
 	}
 	defer l.turn.end()
-	if c.clk().Ago(l.turn.kept) < c.config.Retention/4 || l.is().Over() {
+	if l.is().Over() {
 		return
 	}
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
@@ -449,6 +454,8 @@ func (l *Lease) maintain(ctx context.Context) {
 			_ = l.gone(ctx, &row)
 		}
 	} else if err == nil {
-		l.turn.kept = c.clk().Now()
+		l.status.mu.Lock()
+		l.status.kept = c.clk().Now()
+		l.status.mu.Unlock()
 	}
 }
