@@ -204,8 +204,8 @@ func (l *Lease) gaveUp() {
 // passed hands the lock over to the goroutine whose ticket is first now.
 func (l *Lease) passed(to *target) {
 	w := to.claim.Request()
+	l.turn.row.Fence = l.fence + 1
 	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &l.turn.row)
-	heir.fence = l.fence + 1
 	heir.path, heir.begun = pathHandedOver, w.run == nil
 	heir.turn.since = l.turn.since
 	l.status.mu.Lock()
