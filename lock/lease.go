@@ -67,6 +67,7 @@ type turn struct {
 	row     lockrow.Row  // as it was seen last
 	data    lockrow.Data // that the row has; not Given where that is not known
 	since   time.Time    // monotonic: when the process came to be first
+	began   int64        // the same for others, in epoch milliseconds
 	writes  int64        // number of the last guarded write
 	edits   int64        // number of the last SetData
 	inDoubt bool         // a release may have been applied, or a commit
@@ -97,7 +98,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	now := c.clk().Now()
 	l := &Lease{
 		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
-		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now},
+		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
 		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)

@@ -82,6 +82,16 @@ func (l *Lease) change(commit bool) lockrow.Change {
 	return change
 }
 
+// passing is what a pass writes. The process stays first: since when it has been goes on, and how long it stays
+// is not known yet. Those who wait in other processes go by its whole turn.
+func (l *Lease) passing(to *target, commit bool) lockrow.Change {
+	change := l.change(commit)
+	if change.Hold = 0; to.session != nil { // a lease of its own counts from the pass
+		change.Since = l.turn.began
+	}
+	return change
+}
+
 // othersWait reports whether anybody else stood in the line when it was seen last.
 func (l *Lease) othersWait() bool { return len(l.turn.row.Line) > 1 }
 
@@ -121,7 +131,9 @@ func (l *Lease) next() *target {
 		}
 		to.session.Use()
 	}
-	to.ticket = c.newTicket(w.fixed, to.session)
+	if to.ticket = c.newTicket(w.fixed, to.session); to.session != nil {
+		to.ticket.At = l.turn.began
+	}
 	c.tickets.set(to.ticket.ID, passing{})
 	return to
 }
@@ -138,11 +150,10 @@ func (t *target) cancel(c *Client) {
 // give is the operation that gives the lock up: to a target, or to the next one in the line.
 // A commit records that the run of an interval has finished.
 func (l *Lease) give(to *target, commit bool) table.Op {
-	change := l.change(commit)
 	if to == nil {
-		return l.client.layout.rows.Release(l.key, l.holding(), change)
+		return l.client.layout.rows.Release(l.key, l.holding(), l.change(commit))
 	}
-	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.claim.Request().data)
+	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, l.passing(to, commit), to.claim.Request().data)
 }
 
 // releaseInTurn passes or releases, and finds out what became of that.
@@ -207,7 +218,7 @@ func (l *Lease) passed(to *target) {
 	l.turn.row.Fence = l.fence + 1
 	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &l.turn.row)
 	heir.path, heir.begun = pathHandedOver, w.run == nil
-	heir.turn.since = l.turn.since
+	heir.turn.since, heir.turn.began = l.turn.since, l.turn.began
 	l.status.mu.Lock()
 	p := l.status.place
 	l.status.place = nil // it goes on with the heir

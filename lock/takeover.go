@@ -101,10 +101,10 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 
 // judge does what has to be done about the first ticket. It returns the row where that has changed it.
 func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, error) {
-	e.mu.Lock()
-	what := e.suspect(row)
-	e.mu.Unlock()
 	c := e.client
+	e.mu.Lock()
+	what, since := e.suspect(row), c.clk().Ago(e.at.first)
+	e.mu.Unlock()
 	first, _ := row.First()
 	switch what {
 	case ghost:
@@ -118,7 +118,7 @@ func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, erro
 		}
 		return nil, e.patient(ctx, err)
 	case claim:
-		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key})
+		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key}, since)
 		if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
 			err = nil // later; or its row tells soon
 		}
@@ -307,22 +307,30 @@ func (w *watched) mayAsk(id, ticket string) bool {
 	return v != nil && !w.client.clk().Now().Before(v.asked[ticket])
 }
 
-// ask puts a question to a session, which is not asked about that ticket again for a lease. Questions that
-// come while a request is under way share the next one.
+// askTogether is how long a question waits for others that are put to the same session.
+const askTogether = 200 * time.Millisecond
+
+// ask puts a question to a session about a ticket that has been first for a time. It is not asked about that
+// ticket again before that time has doubled: a ghost is gone after the first question, and a holder may hold for
+// days. Questions that come within a short time, or while a request is under way, share a request.
 //
 // Cost: one conditional write, or none.
-func (w *watched) ask(ctx context.Context, id string, q session.Question) error {
+func (w *watched) ask(ctx context.Context, id string, q session.Question, since time.Duration) error {
 	w.mu.Lock()
 	v := w.list[id]
 	if v == nil {
 		w.mu.Unlock()
 		return nil
 	}
-	v.asked[q.Ticket] = w.client.clk().Now().Add(w.client.config.Lease)
+	v.asked[q.Ticket] = w.client.clk().Now().Add(since)
 	v.ready = append(v.ready, q)
 	for !v.asking && len(v.ready) > 0 {
+		v.asking = true
+		w.mu.Unlock()
+		_ = w.client.clk().Sleep(ctx, askTogether)
+		w.mu.Lock()
 		list := v.ready[:min(len(v.ready), session.MaxAsked)]
-		v.ready, v.asking = v.ready[len(list):], true
+		v.ready = v.ready[len(list):]
 		w.mu.Unlock()
 		err := w.client.others.Ask(ctx, id, list...)
 		w.mu.Lock()

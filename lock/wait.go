@@ -242,7 +242,7 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 	was, _ := e.at.row.First()
 	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence || row.Renewed != e.at.row.Renewed {
 		e.at.first = at
-		if is.ID != was.ID && (is.Session() != was.Session() || is.Session() == "") {
+		if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
 			e.at.turn = at
 		}
 	}
@@ -344,8 +344,7 @@ func (e *entry) next() time.Duration {
 		return min(max(d, minLook), e.client.config.Lease/4)
 	}
 	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
-	est.Unchanged = e.client.clk().Ago(e.at.first)
-	est.Held = max(est.Held, e.client.clk().Ago(e.at.turn))
+	est.Unchanged = e.client.clk().Ago(e.at.turn)
 	return est.Look(e.client.clk())
 }
 

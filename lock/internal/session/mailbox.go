@@ -42,7 +42,7 @@ type Question struct {
 const maxQuestions = 1000
 
 // MaxAsked is how many questions one request asks at most.
-const MaxAsked = 50
+const MaxAsked = 100
 
 // answeredAtOnce is how many questions are answered at a time.
 const answeredAtOnce = 16
