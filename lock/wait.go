@@ -168,15 +168,16 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 }
 
 // renewPromoted renews the leases of tickets that are first, where they have leases of their own: those
-// count from when they came to be first, by other clocks.
+// count from when they came to be first, by other clocks. A call that has not waited counts from when its
+// tickets were taken.
 func (a *acquisition) renewPromoted(ctx context.Context) error {
-	if a.fixed == 0 {
+	if a.fixed == 0 || !a.waited {
 		return nil
 	}
 	start := a.client.clk().Instant()
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if row.Entered(e.ticket.ID) != lockrow.Granted || e.path == pathFree {
+		if row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
 		t, err := a.client.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
