@@ -95,8 +95,7 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 			case lockrow.Written: // by an attempt whose token has been forgotten
 				written++
 			case lockrow.Gone:
-				l.taken()
-				return ErrStolen
+				return l.gone(ctx, &row)
 			}
 		}
 		if written == len(leases) {
@@ -159,9 +158,8 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		switch {
 		case !row.Holds(l.holding()) && l.commits.Load():
 			return false, l.afterCommit(ctx, &row)
-		case !row.Holds(l.holding()):
-			l.taken() // the transaction's token judges: it was not applied, and never will be
-			return false, ErrStolen
+		case !row.Holds(l.holding()): // the transaction's token judges: it was not applied, and never will be
+			return false, l.gone(ctx, &row)
 		case c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
 			l.turn.row, again = row, true
 		}

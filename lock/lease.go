@@ -395,27 +395,30 @@ func (l *Lease) renew(ctx context.Context) error {
 	if l.own == nil {
 		return nil
 	}
-	t, err := l.client.renewTicket(ctx, l.key, l.holding(), l.turn.ticket, l.own)
+	t, row, err := l.client.renewTicket(ctx, l.key, l.holding(), l.turn.ticket, l.own)
 	switch {
 	case err == nil:
 		l.turn.ticket = t
 	case errors.Is(err, ErrStolen):
-		l.on(lease.Taken, nil)
+		return l.gone(ctx, &row)
 	}
 	return err
 }
 
-// renewTicket extends a first ticket that has a lease of its own, and its term where there is one.
+// renewTicket extends a first ticket that has a lease of its own, and its term where there is one. The row is
+// the one that has refused it, with ErrStolen.
 //
 // Cost: one conditional write.
-func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holding, t lockrow.Ticket, own *clock.Term) (lockrow.Ticket, error) {
+func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holding, t lockrow.Ticket, own *clock.Term) (lockrow.Ticket, lockrow.Row, error) {
 	length := time.Duration(t.Length) * time.Millisecond
 	var history attempt.History
+	var row lockrow.Row
 	err := c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
 		t.At = max(c.now(), t.At+1)
 		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, t, c.ttl(length)), table.ReturnNone)
-		if row, refused, bad := c.rowOf(item, err); refused {
-			if bad != nil || !row.Renewed(h, t.At) {
+		now, refused, bad := c.rowOf(item, err)
+		if refused {
+			if row = now; bad != nil || !row.Renewed(h, t.At) {
 				return ErrStolen
 			}
 			err = nil
@@ -425,7 +428,7 @@ func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holdin
 		}
 		return err
 	})
-	return t, err
+	return t, row, err
 }
 
 // maintain is called after each renewal of the session. It tries a release that has failed again, and puts
@@ -449,7 +452,7 @@ func (l *Lease) maintain(ctx context.Context) {
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
 	if row, refused, bad := c.rowOf(item, err); refused {
 		if bad == nil && !row.Holds(l.holding()) {
-			l.on(lease.Taken, nil)
+			_ = l.gone(ctx, &row)
 		}
 	} else if err == nil {
 		l.turn.kept = c.clk().Now()

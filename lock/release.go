@@ -258,6 +258,16 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	return ErrStolen
 }
 
+// gone ends a lease that a row does not name any more: it was given up by an attempt whose answer was lost, or
+// somebody else took the lock. It returns which. The turn is taken.
+func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
+	l.turn.row = *row
+	if err := l.refused(ctx, l.turn.inDoubt); err != nil {
+		return err
+	}
+	return ErrReleased
+}
+
 // taken ends a lease whose lock somebody else has.
 func (l *Lease) taken() {
 	l.dropTargets()

@@ -180,7 +180,7 @@ func (a *acquisition) renewPromoted(ctx context.Context) error {
 		if row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
-		t, err := a.client.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
+		t, _, err := a.client.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
 		if err != nil {
 			if errors.Is(err, ErrLost) {
 				return errAnew
