@@ -88,6 +88,7 @@ func (l *Lease) othersWait() bool { return len(l.turn.row.Line) > 1 }
 // target is a ticket that the lock is passed to: of the next goroutine of this process.
 type target struct {
 	ticket  lockrow.Ticket
+	start   clock.Instant    // before the ticket was taken
 	session *session.Session
 	claim   *waitqueue.Claim[*acquisition, *Lease]
 }
@@ -112,7 +113,7 @@ func (l *Lease) next() *target {
 		return nil
 	}
 	w := claim.Request()
-	to := &target{claim: claim}
+	to := &target{claim: claim, start: c.clk().Instant()}
 	if w.fixed == 0 {
 		if to.session = c.keeper.Current(); to.session == nil || to.session.Cause() != nil {
 			claim.Cancel() // it opens one when its turn comes
@@ -238,7 +239,7 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 			to := l.turn.targets[i]
 			l.turn.targets = slices.Delete(l.turn.targets, i, i+1)
 			l.dropTargets()
-			l.passed(&to, l.client.clk().Instant())
+			l.passed(&to, to.start)
 			return nil
 		}
 	case lockrow.Perhaps:
