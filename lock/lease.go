@@ -431,8 +431,9 @@ func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holdin
 	return t, row, err
 }
 
-// maintain is called after each renewal of the session. It tries a release that has failed again, and puts
-// off the deletion of a row that is held for long.
+// maintain is called after each renewal of the session. It tries a release that has failed again, finds out
+// what became of a commit that may have passed the lock on, and puts off the deletion of a row that is held for
+// long.
 func (l *Lease) maintain(ctx context.Context) {
 	c := l.client
 	if l.session == nil || l.turn.taken() {
@@ -446,7 +447,7 @@ func (l *Lease) maintain(ctx context.Context) {
 		return
 	}
 	defer l.turn.end()
-	if c.clk().Ago(l.turn.kept) < c.config.Retention/4 || l.is().Over() {
+	if c.clk().Ago(l.turn.kept) < c.config.Retention/4 && len(l.turn.targets) == 0 || l.is().Over() {
 		return
 	}
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
