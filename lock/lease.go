@@ -257,6 +257,18 @@ func (l *Lease) giveBack() {
 // cause is why the lease's context has ended; nil while it goes on.
 func (l *Lease) cause() error { return context.Cause(l.ctx) }
 
+// over is why nothing can be done under the lease any more, which may be after its context has ended: the lock
+// was asked back.
+func (l *Lease) over() error {
+	if cause := l.cause(); cause != nil && !errors.Is(cause, ErrRevoked) {
+		return cause
+	}
+	if l.is() == lease.Lost {
+		return ErrStolen
+	}
+	return ErrReleased
+}
+
 func (l *Lease) is() lease.State {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
@@ -390,7 +402,7 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	if state := l.is(); state != lease.Held && state != lease.Revoked {
-		return l.cause()
+		return l.over()
 	}
 	if l.own == nil {
 		return nil
