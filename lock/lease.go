@@ -238,6 +238,12 @@ func (l *Lease) termEnded(cause error) {
 	default:
 		l.on(lease.End, join(ErrExpired, errors.Unwrap(cause)))
 	}
+	l.client.work.tryRun(func() {
+		if l.turn.take(l.client.closing) == nil {
+			l.dropTargets() // or nobody would take their tickets for ghosts
+			l.turn.end()
+		}
+	})
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
