@@ -252,7 +252,7 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy
 	arrived := time.Now()
 	r, err := c.Inspect(ctx, lock.Name("report"))
 	require.NoError(t, err)
-	require.Equal(t, holders > 0, r.Held(), "only what its own acquisition released is known to it")
+	require.True(t, r.Held(), "the ghost is there")
 	next, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 	require.NoError(t, err)
 	what := ""
@@ -291,7 +291,8 @@ func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
 		require.NotErrorIs(t, err, lock.ErrLost)
 		w.engine.ClearFaults()
 		again := l.Commit(ctx, w.put("x"))
-		require.ErrorIs(t, again, lock.ErrReleased, "the first was applied")
+		require.ErrorIs(t, again, table.ErrUnreachable, "nothing answers for the first but its token")
+		require.NotErrorIs(t, again, lock.ErrLost)
 		require.NoError(t, l.Release(ctx))
 		require.NotErrorIs(t, context.Cause(l.Context()), lock.ErrLost)
 	})

@@ -87,7 +87,8 @@ func TestCommitWithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 			require.NoError(t, o.Release(ctx))
 			if how == "commit" {
 				err = l.Commit(ctx, w.count("n"))
-				assert.ErrorIs(t, err, lock.ErrReleased)
+				assert.ErrorIs(t, err, table.ErrUnreachable)
+				assert.NotErrorIs(t, err, lock.ErrLost)
 			} else {
 				err = l.Release(ctx)
 				assert.NoError(t, err)
@@ -152,7 +153,9 @@ func TestCommitWithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, o.Release(ctx))
 		}
-		require.ErrorIs(t, l.Commit(ctx, w.count("n")), lock.ErrStolen)
+		err = l.Commit(ctx, w.count("n"))
+		require.ErrorIs(t, err, table.ErrUnreachable)
+		require.NotErrorIs(t, err, lock.ErrReleased)
 		require.EqualValues(t, 0, w.counted("n"))
 	})
 }
@@ -233,5 +236,41 @@ func TestCommitWithoutAnAnswerIsNoLossWhoeverHearsOfIt(t *testing.T) {
 				require.EqualValues(t, 1, w.counted("n"))
 			})
 		})
+	}
+}
+
+// A lock that was passed on without an answer is not kept by a ticket that nobody claims, once the lease is
+// over of which nobody asks any more. No session's renewals find out: there is none, or the lease is Fixed.
+func TestPassWithoutAnAnswerOfALeaseThatEnds(t *testing.T) {
+	const length = 20 * time.Second
+	for name, opts := range leases() {
+		for heirs, heir := range leases() {
+			t.Run(name+" to "+heirs, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					waiting, cancel := context.WithTimeout(ctx, time.Hour)
+					defer cancel()
+					c, other := w.client(quiet), w.client(quiet)
+					_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+					require.NoError(t, err)
+					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					got := acquireAsync(waiting, c, lock.Name("report"), heir...)
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+					short, stop := context.WithTimeout(ctx, time.Second)
+					defer stop()
+					require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+					w.engine.ClearFaults()
+					start := time.Now()
+					next := <-got
+					require.NotNil(t, next)
+					assert.LessOrEqual(t, time.Since(start), 2*length+6*time.Second)
+					require.NoError(t, next.Write(ctx, w.count("n")))
+					require.NoError(t, next.Release(ctx))
+					last, err := other.Acquire(waiting, lock.Name("report"))
+					require.NoError(t, err)
+					require.NoError(t, last.Release(ctx))
+				})
+			})
+		}
 	}
 }
