@@ -202,6 +202,9 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	if errors.Is(err, ErrHeld) {
 		err = a.replaceDead(ctx, err)
 	}
+	if err == nil {
+		err = a.notFirst()
+	}
 	if err != nil {
 		a.leave(ctx)
 		if ctx.Err() != nil {
@@ -210,6 +213,20 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 		return nil, err
 	}
 	return a.granted(ctx)
+}
+
+// notFirst is the error of entries that are not first any more: the lock was forced meanwhile.
+func (a *acquisition) notFirst() error {
+	var held []*HeldError
+	for _, e := range a.entries {
+		if row := e.lastRow(); row.Entered(e.ticket.ID) != lockrow.Granted {
+			held = append(held, a.client.heldError(e.target, &row))
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	return &HeldAllError{held}
 }
 
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
