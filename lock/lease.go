@@ -373,6 +373,17 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Revoke:
 		l.on(lease.Ask, nil)
+	case session.Claim: // a ghost may be first under its ticket, after a commit without an answer
+		if l.turn.taken() || l.turn.take(ctx) != nil {
+			return false
+		}
+		defer l.turn.end()
+		row, err := l.client.read(ctx, l.key)
+		if err == nil && !row.Holds(l.holding()) {
+			_ = l.gone(ctx, &row)
+			return false // it is removed when the question comes again
+		}
+		return err == nil
 	case session.Forced:
 		row, err := l.client.read(ctx, l.key)
 		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
