@@ -44,7 +44,7 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		return fine
 	}
 	id := first.Session()
-	if e.session != nil && id == e.session.ID() {
+	if c.isOwn(id) {
 		if c.tickets.find(first.ID) == nil {
 			return ghost
 		}
@@ -89,7 +89,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 			continue
 		}
 		look := e.client.others.Suspect(id)
-		if id != "" && !look.Known && (e.session == nil || id != e.session.ID()) {
+		if id != "" && !look.Known && !e.client.isOwn(id) {
 			e.client.watched.lookOnce(id, 0)
 		}
 		if id == "" || !look.Known || look.Wait > 0 {
@@ -211,7 +211,7 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
 		return c.tickets.find(first.ID) == nil && c.past(first.Ends(row.Since))
 	}
 	id := first.Session()
-	if a.session != nil && id == a.session.ID() {
+	if c.isOwn(id) {
 		return c.tickets.find(first.ID) == nil // a ghost of this process
 	}
 	if c.others.SeenAlive(id) || !c.past(row.HeldSince()+c.config.Lease.Milliseconds()) {
