@@ -230,20 +230,24 @@ func (l *Lease) termCause() error {
 
 // termEnded is called when the session, or the lease's own term, has ended.
 func (l *Lease) termEnded(cause error) {
-	switch {
-	case errors.Is(cause, session.ErrDead):
-		l.on(lease.End, ErrStolen)
-	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
-		l.on(lease.End, ErrClosed)
-	default:
-		l.on(lease.End, join(ErrExpired, errors.Unwrap(cause)))
-	}
+	l.on(lease.End, endOf(cause))
 	l.client.work.tryRun(func() {
 		if l.turn.take(l.client.closing) == nil {
 			l.dropTargets() // or nobody would take their tickets for ghosts
 			l.turn.end()
 		}
 	})
+}
+
+// endOf is why a lease has ended whose session, or whose own term, has.
+func endOf(cause error) error {
+	switch {
+	case errors.Is(cause, session.ErrDead):
+		return ErrStolen
+	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
+		return ErrClosed
+	}
+	return join(ErrExpired, errors.Unwrap(cause))
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
