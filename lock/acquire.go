@@ -172,12 +172,18 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 
 // inPlace runs how with the process's place in the line.
 func (a *acquisition) inPlace(ctx context.Context, p *place, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
+	kept := false
+	defer func() {
+		if !kept { // or a Logger has panicked
+			p.Over()
+		}
+	}()
 	list, err := how(a, ctx)
 	if err != nil {
-		p.Over()
 		return nil, err
 	}
 	list[0].keepPlace(p)
+	kept = true
 	return list, nil
 }
 

@@ -165,6 +165,12 @@ func (l *Lease) Remaining() time.Duration {
 
 // begin hands the lease to its caller, unless it is over already or nobody wants it any more.
 func (l *Lease) begin(ctx context.Context) error {
+	begun := false
+	defer func() {
+		if !begun { // or a Logger has panicked
+			l.giveBack()
+		}
+	}()
 	err := l.termCause()
 	if err == nil && !l.begun {
 		err = l.writeFirst(ctx)
@@ -176,7 +182,6 @@ func (l *Lease) begin(ctx context.Context) error {
 		err = l.termCause()
 	}
 	if err != nil {
-		l.giveBack()
 		return err
 	}
 	c := l.client
@@ -193,6 +198,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
 		log.Debug("lock: acquired", "key", l.key, "fence", l.fence, "path", l.path)
 	}
+	begun = true
 	return nil
 }
 
