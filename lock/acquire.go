@@ -339,16 +339,17 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 		}
 	}
 	a.entries, a.session = nil, nil
-	for i, l := range list {
+	begun := false
+	defer func() {
+		for i := 0; i < len(list) && !begun; i++ {
+			list[i].giveBack()
+		}
+	}()
+	for _, l := range list {
 		if err := l.begin(ctx); err != nil {
-			for _, other := range list[:i] {
-				other.giveBack()
-			}
-			for _, other := range list[i+1:] {
-				other.giveBack()
-			}
 			return nil, err
 		}
 	}
+	begun = true
 	return list, nil
 }
