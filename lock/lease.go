@@ -391,7 +391,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		row, err := l.client.read(ctx, l.key)
 		if err == nil && !row.Holds(l.holding()) {
 			_ = l.gone(ctx, &row)
-			return false // it is removed when the question comes again
+			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row) == nil
 		}
 		return err == nil
 	case session.Forced:
