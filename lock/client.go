@@ -379,18 +379,18 @@ func (c *Client) sessionOpened(s *session.Session) {
 
 // sessionEnded is called when this process's session has ended: every lease under it has, too.
 func (c *Client) sessionEnded(s *session.Session, cause error) {
-	lost := 0
-	for _, l := range c.tickets.leases() {
-		if l.session == s {
-			lost++
-			l.termEnded(cause)
-		}
+	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return l.session != s })
+	for _, l := range list {
+		l.cancel(endOf(cause)) // all holders are told before anything is logged, which may take its time
+	}
+	for _, l := range list {
+		l.termEnded(cause)
 	}
 	if errors.Is(cause, session.ErrIdle) || errors.Is(cause, session.ErrClosed) {
 		c.config.Logger.Debug("lock: session ended", "session", s.ID())
 		return
 	}
-	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", lost, "cause", cause)
+	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", len(list), "cause", cause)
 }
 
 // renewed is called after each renewal of the session, for work at that pace: releases that have failed

@@ -166,6 +166,12 @@ func (l *Lease) Remaining() time.Duration {
 
 // begin hands the lease to its caller, unless it is over already or nobody wants it any more.
 func (l *Lease) begin(ctx context.Context) error {
+	begun := false
+	defer func() {
+		if !begun { // or a Logger has panicked
+			l.giveBack()
+		}
+	}()
 	err := l.termCause()
 	if err == nil && !l.begun {
 		err = l.writeFirst(ctx)
@@ -177,7 +183,6 @@ func (l *Lease) begin(ctx context.Context) error {
 		err = l.termCause()
 	}
 	if err != nil {
-		l.giveBack()
 		return err
 	}
 	c := l.client
@@ -194,6 +199,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
 		log.Debug("lock: acquired", "key", l.key, "fence", l.fence, "path", l.path)
 	}
+	begun = true
 	return nil
 }
 
@@ -231,14 +237,27 @@ func (l *Lease) termCause() error {
 
 // termEnded is called when the session, or the lease's own term, has ended.
 func (l *Lease) termEnded(cause error) {
+	doubt := l.commits.Load() || l.is() == lease.Releasing
+	if l.on(lease.End, endOf(cause)); !doubt {
+		return
+	}
+	l.client.work.tryRun(func() {
+		if l.turn.take(l.client.closing) == nil {
+			l.dropTargets() // or nobody would take their tickets for ghosts
+			l.turn.end()
+		}
+	})
+}
+
+// endOf is why a lease has ended whose session, or whose own term, has.
+func endOf(cause error) error {
 	switch {
 	case errors.Is(cause, session.ErrDead):
-		l.on(lease.End, ErrStolen)
+		return ErrStolen
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
-		l.on(lease.End, ErrClosed)
-	default:
-		l.on(lease.End, join(ErrExpired, errors.Unwrap(cause)))
+		return ErrClosed
 	}
+	return join(ErrExpired, errors.Unwrap(cause))
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
@@ -257,6 +276,18 @@ func (l *Lease) giveBack() {
 
 // cause is why the lease's context has ended; nil while it goes on.
 func (l *Lease) cause() error { return context.Cause(l.ctx) }
+
+// over is why nothing can be done under the lease any more, which may be after its context has ended: the lock
+// was asked back.
+func (l *Lease) over() error {
+	if cause := l.cause(); cause != nil && !errors.Is(cause, ErrRevoked) {
+		return cause
+	}
+	if l.is() == lease.Lost {
+		return ErrStolen
+	}
+	return ErrReleased
+}
 
 func (l *Lease) is() lease.State {
 	l.status.mu.Lock()
@@ -356,6 +387,21 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Revoke:
 		l.on(lease.Ask, nil)
+	case session.Claim:
+		if q.Fence == l.fence {
+			return true
+		}
+		// A ghost may be first under its ticket: the lock was lost, or a commit has no answer.
+		if l.turn.taken() || l.turn.take(ctx) != nil {
+			return false
+		}
+		defer l.turn.end()
+		row, err := l.client.read(ctx, l.key)
+		if err == nil && !row.Holds(l.holding()) {
+			_ = l.gone(ctx, &row)
+			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row) == nil
+		}
+		return err == nil
 	case session.Forced:
 		row, err := l.client.read(ctx, l.key)
 		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
@@ -391,7 +437,7 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	if state := l.is(); state != lease.Held && state != lease.Revoked {
-		return l.cause()
+		return l.over()
 	}
 	if l.own == nil {
 		return nil
@@ -432,10 +478,12 @@ func (l *Lease) due() bool {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
 	c := l.client
-	return l.session != nil && (l.status.state == lease.Releasing || c.clk().Ago(l.status.kept) >= c.config.Retention/4) && !l.turn.taken()
+	return l.session != nil && !l.turn.taken() &&
+		(l.status.state == lease.Releasing || l.commits.Load() || c.clk().Ago(l.status.kept) >= c.config.Retention/4)
 }
 
-// maintain tries a release that has failed again, and puts off the deletion of a row that is held for long.
+// maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts
+// off the deletion of a row that is held for long.
 func (l *Lease) maintain(ctx context.Context) {
 	c := l.client
 	if l.is() == lease.Releasing {

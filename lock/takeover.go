@@ -44,7 +44,7 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		return fine
 	}
 	id := first.Session()
-	if e.session != nil && id == e.session.ID() {
+	if c.isOwn(id) {
 		if c.tickets.find(first.ID) == nil {
 			return ghost
 		}
@@ -89,7 +89,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 			continue
 		}
 		look := e.client.others.Suspect(id)
-		if id != "" && !look.Known && (e.session == nil || id != e.session.ID()) {
+		if id != "" && !look.Known && !e.client.isOwn(id) {
 			e.client.watched.lookOnce(id, 0)
 		}
 		if id == "" || !look.Known || look.Wait > 0 {
@@ -118,7 +118,7 @@ func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, erro
 		}
 		return nil, e.patient(ctx, err)
 	case claim:
-		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key}, since)
+		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Fence: row.Fence, Key: e.key}, since)
 		if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
 			err = nil // later; or its row tells soon
 		}
@@ -209,7 +209,7 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
 		return c.tickets.find(first.ID) == nil && c.past(row.Ends())
 	}
 	id := first.Session()
-	if a.session != nil && id == a.session.ID() {
+	if c.isOwn(id) {
 		return c.tickets.find(first.ID) == nil // a ghost of this process
 	}
 	if c.others.SeenAlive(id) || !c.past(row.HeldSince()+c.config.Lease.Milliseconds()) {

@@ -93,6 +93,12 @@ func (t *tickets) ofKey(key keys.Key) *Lease {
 	return nil
 }
 
+// isOwn reports whether a session is this process's.
+func (c *Client) isOwn(session string) bool {
+	s := c.keeper.Current()
+	return s != nil && s.ID() == session
+}
+
 // asked answers what another process asks of this one.
 func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	if by := c.tickets.find(q.Ticket); by != nil {

@@ -71,7 +71,7 @@ func (e Estimate) Look(m machine.Machine) time.Duration {
 // vain before this one: at first for up to one and a half times as long as the whole line should need, then half as long
 // again each time, and up to Longest. The time is jittered by half.
 func (e Estimate) Enter(m machine.Machine, tries int) time.Duration {
-	d := float64(max(e.Ahead, 1)) * float64(e.turn()) * math.Pow(1.5, float64(max(tries, 0)+1))
+	d := float64(max(e.Ahead, 1)) * float64(e.turn()) * math.Pow(1.5, float64(max(tries, 0))+1)
 	d = min(d, float64(e.longest()))
 	return between(m, d/2, d, longest)
 }
