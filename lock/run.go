@@ -55,7 +55,7 @@ func (r *run) kept() time.Duration {
 // settled reports whether a row shows that the run has finished, or that the interval before it, or a later
 // one, has begun and not finished.
 func (r *run) settled(row *lockrow.Row) bool {
-	now, _, _ := r.clock.Server()
+	now, _ := r.clock.Told()
 	return row.Ran >= r.at || unfinished(row, r.at, r.intervals.before(r.at)) || begunSince(row, r.at, r.intervals.next(now.UnixMilli()))
 }
 

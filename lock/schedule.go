@@ -157,14 +157,14 @@ func (s *schedule) next() (int64, error) {
 //
 // Cost: one read unit, two after such an answer.
 func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
-	told, _, known := s.client.clk().Server()
+	told, known := s.client.clk().Told()
 	began := s.client.clk().Now()
 	for {
 		if row, err = s.read(); err != nil {
 			return row, now, err
 		}
 		var ok bool
-		if now, _, ok = s.client.clk().Server(); !ok {
+		if now, ok = s.client.clk().Told(); !ok {
 			return row, now, errNoTime
 		}
 		if !known || now.Sub(told.Add(s.client.clk().Ago(began))).Abs() <= s.interval {
@@ -199,7 +199,7 @@ func (s *schedule) sleep() error {
 	clk := s.client.clk()
 	begin := time.UnixMilli(s.intervals.next(s.done.UnixMilli())).Add(clk.N(min(s.interval/20, maxJitter)))
 	for {
-		now, _, ok := clk.Server()
+		now, ok := clk.Told()
 		left := begin.Sub(now)
 		if !ok || left <= 0 {
 			return nil

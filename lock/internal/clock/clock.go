@@ -52,6 +52,14 @@ const resolution = time.Second
 // forgotten: one of them was set, or the machine was suspended.
 const maxDrift = time.Second
 
+// Told is DynamoDB's time as its last answer told it, carried on by the monotonic clock alone. It is late
+// by up to a second, to which dates resolve, and by as long as the machine was suspended since. It returns
+// false before the first answer.
+func (c Clock) Told() (time.Time, bool) {
+	s, ok := c.table.LastServerTime()
+	return s.Server.Add(c.Ago(s.At)), ok
+}
+
 // Server returns bounds of DynamoDB's time now, from the date of its last answer and the time that
 // has passed since. It returns false before the first answer, and after the wall clock was set or
 // the machine suspended, until the next answer.
