@@ -32,6 +32,7 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 func (l *Lease) release(ctx context.Context) error {
+	l.on(lease.Release, nil) // also where a write under way outlasts ctx: the session goes on trying
 	if err := l.turn.take(ctx); err != nil {
 		return err
 	}
@@ -42,7 +43,6 @@ func (l *Lease) release(ctx context.Context) error {
 	case lease.Lost:
 		return ErrStolen
 	}
-	l.on(lease.Release, nil)
 	err := l.releaseInTurn(ctx)
 	if err != nil {
 		l.client.metrics.releaseFailed(ctx, err)
