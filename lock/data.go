@@ -143,11 +143,10 @@ func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 		t.data = d
 		return nil
 	case lockrow.Gone:
-		l.taken()
+		err = l.gone(ctx, &row)
 		if h.InDoubt {
 			return fmt.Errorf("%w: the lock is not held any more, and the payload may have been written before", table.ErrUnreachable)
 		}
-		return ErrStolen
 	}
 	return err
 }

@@ -95,8 +95,7 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 			case lockrow.Written: // by an attempt whose token has been forgotten
 				written++
 			case lockrow.Gone:
-				l.taken()
-				return ErrStolen
+				return l.gone(ctx, &row)
 			}
 		}
 		if written == len(leases) {
@@ -160,8 +159,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		case !row.Holds(l.holding()) && l.commits.Load():
 			return false, l.afterCommit(ctx, &row)
 		case !row.Holds(l.holding()):
-			l.taken() // the transaction's token judges: it was not applied, and never will be
-			return false, ErrStolen
+			return false, l.gone(ctx, &row) // the transaction's token judges: it was not applied, and never will be
 		case c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
 			l.turn.row, again = row, true
 		}
@@ -183,6 +181,16 @@ func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
 		return err
 	}
 	return fmt.Errorf("%w: the lock is not held any more, and an earlier commit may have been applied", table.ErrUnreachable)
+}
+
+// gone is the error of a write that was refused since the lock is not held any more: it was lost, or given up by
+// a release, or a commit, whose answer was lost.
+func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
+	l.turn.row = *row
+	if err := l.refused(ctx, l.turn.inDoubt); err != nil {
+		return err
+	}
+	return l.cause()
 }
 
 // passedRow is the row of a lock after a transaction, which returns none, has passed it on.
