@@ -382,12 +382,10 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Duration) {
 	c.metrics.renewed(ctx, left)
-	for _, l := range c.tickets.leases() {
-		if ctx.Err() != nil {
-			return
-		}
+	_ = eachLease(c.tickets.leases(), func(l *Lease) error { // at once: a request that hangs keeps no other
 		l.maintain(ctx)
-	}
+		return nil
+	})
 }
 
 // clockSkew is how far the local clock is behind DynamoDB's for certain; negative where it is ahead.
