@@ -330,14 +330,15 @@ func (e *entry) next() time.Duration {
 		if d == backoff.Stop {
 			e.at.fatal = errStopped
 		}
-		return max(d, minLook)
+		return min(max(d, minLook), e.client.config.Lease/4)
 	}
 	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
 	est.Unchanged = e.client.clk().Ago(e.at.first)
 	return est.Look(e.client.clk())
 }
 
-// minLook bounds the times between looks that Config.Backoff says.
+// minLook bounds the times between looks that Config.Backoff says. So does a quarter of the lease: a ticket that
+// came to be first holds the lock, and a holder's death has to be found in time.
 const minLook = 10 * time.Millisecond
 
 // patience is a new Config.Backoff; nil where there is none.
