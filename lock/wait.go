@@ -167,16 +167,17 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	return t.C(), func() { t.Stop() }
 }
 
-// renewPromoted renews the leases of tickets that are first, where they have leases of their own: those
-// count from when they came to be first, by other clocks.
+// renewPromoted renews the leases of tickets that are first after a wait, where they have leases of their own:
+// those count from when they came to be first, by other clocks. Leases that nobody waited for count from their
+// request.
 func (a *acquisition) renewPromoted(ctx context.Context) error {
-	if a.fixed == 0 {
+	if !a.waited {
 		return nil
 	}
 	start := a.client.clk().Instant()
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if row.Entered(e.ticket.ID) != lockrow.Granted || e.path == pathFree {
+		if a.fixed == 0 || row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
 		t, err := a.client.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
