@@ -39,8 +39,9 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool // what the holder writes beside its ticket is written
-	data    Data // when the lease began
+	begun   bool      // what the holder writes beside its ticket is written
+	data    Data      // when the lease began
+	start   time.Time // monotonic: not later than the ticket came to be first
 
 	turn      turn
 	status    status
@@ -97,7 +98,7 @@ func (t *turn) taken() bool { return len(t.slot) > 0 }
 func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
 	l := &Lease{
-		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
+		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, data: Data{row.Data},
 		turn: turn{slot: make(chan struct{}, 1), ticket: ticket, row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
@@ -183,7 +184,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	l.status.mu.Lock()
 	l.status.got = c.clk().Now()
 	if d := l.request.maxHold; d > 0 {
-		l.status.limit = c.clk().AfterFunc(d, func() { l.on(lease.Overstay, ErrMaxHold) })
+		l.status.limit = c.clk().AfterFunc(d-c.clk().Ago(l.start), func() { l.on(lease.Overstay, ErrMaxHold) })
 	}
 	l.status.mu.Unlock()
 	c.metrics.acquired(l.ctx, l.path)
