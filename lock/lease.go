@@ -260,6 +260,13 @@ func (l *Lease) giveBack() {
 // cause is why the lease's context has ended; nil while it goes on.
 func (l *Lease) cause() error { return context.Cause(l.ctx) }
 
+// had reports whether the caller has got the lease.
+func (l *Lease) had() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return !l.status.got.IsZero()
+}
+
 func (l *Lease) is() lease.State {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
