@@ -124,11 +124,13 @@ func (a *acquisition) stand(ctx context.Context) error {
 		for i, e := range a.entries {
 			is, err := e.act(ctx)
 			a.wanted[i].row = e.lastRow()
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if is {
+			case is:
 				first++
+			case a.run.recorded(&a.wanted[i].row):
+				return errSettled
 			}
 		}
 		if first == len(a.entries) {
