@@ -20,6 +20,7 @@ type run struct {
 	at        int64 // start of the interval, epoch milliseconds
 	intervals intervals
 	clock     clock.Clock
+	behind    bool // others were in the line when the row was read
 
 	ending atomic.Int32 // what a release records of it
 }
@@ -51,6 +52,9 @@ func (r *run) kept() time.Duration {
 	}
 	return 2 * r.intervals.longest()
 }
+
+// waits reports whether the lock is known not to be free.
+func (r *run) waits() bool { return r != nil && r.behind }
 
 // recorded reports whether a row shows that the run has finished, which stays so.
 func (r *run) recorded(row *lockrow.Row) bool { return r != nil && row.Ran >= r.at }

@@ -67,7 +67,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 // enterAnyhow enters the lines. Where the holder of a free lock writes something beside its ticket, it
 // first tries to do so in one request.
 func (a *acquisition) enterAnyhow(ctx context.Context) error {
-	if a.writes() && !a.waited {
+	if a.writes() && !a.waited && !a.run.waits() {
 		err := a.enter(ctx, true)
 		if !errors.Is(err, ErrHeld) {
 			return err
