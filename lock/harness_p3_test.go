@@ -228,13 +228,6 @@ func (n *nosy) count(event string) int {
 	return len(slices.DeleteFunc(slices.Clone(n.events), func(e string) bool { return e != event }))
 }
 
-// know tells the handler whom to ask.
-func (n *nosy) know(c *lock.Client, l *lock.Lease) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.client, n.lease = c, l
-}
-
 // replicated answers DescribeTable like a global table, and passes everything else on.
 type replicated struct {
 	table.Client
