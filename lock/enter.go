@@ -114,14 +114,24 @@ func (a *acquisition) enterAll(ctx context.Context, ifFree bool) error {
 	}
 	ops := make([]table.Op, len(a.entries))
 	for i, e := range a.entries {
-		entry, timed := a.entry(e, ifFree)
-		if !timed && !a.existing {
-			entry.Seed, entry.Exists = c.now(), false
-		}
-		ops[i] = c.layout.rows.Enter(e.key, entry)
+		ops[i] = a.entering(e, ifFree)
 	}
+	return a.enterBy(ctx, ops, ifFree)
+}
+
+// entering is the operation that enters one of several lines.
+func (a *acquisition) entering(e *entry, ifFree bool) table.Op {
+	entry, timed := a.entry(e, ifFree)
+	if !timed && !a.existing {
+		entry.Seed, entry.Exists = a.client.now(), false
+	}
+	return a.client.layout.rows.Enter(e.key, entry)
+}
+
+// enterBy enters several lines by one operation for each.
+func (a *acquisition) enterBy(ctx context.Context, ops []table.Op, ifFree bool) error {
 	a.inDoubt = true
-	if err := c.table.Write(ctx, ops...); err != nil {
+	if err := a.client.table.Write(ctx, ops...); err != nil {
 		return a.refusedAll(ctx, err, ifFree)
 	}
 	if err := a.readAll(ctx); err != nil {

@@ -39,8 +39,9 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool // what the holder writes beside its ticket is written
-	data    Data // when the lease began
+	begun   bool        // what the holder writes beside its ticket is written
+	start   time.Time   // monotonic: not later than the ticket came to be first
+	row     lockrow.Row // when the lease began; its payload is guarded by status.mu until the caller has the lease
 
 	turn      turn
 	status    status
@@ -97,7 +98,7 @@ func (t *turn) taken() bool { return len(t.slot) > 0 }
 func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
 	l := &Lease{
-		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
+		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: *row,
 		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
 		status: status{kept: now},
 	}
@@ -150,7 +151,7 @@ func (l *Lease) Ticket() string { return l.id }
 
 // Data is the payload that the row had when this lease began: its own ([WithData]), or what the last holder
 // left. [Lease.SetData] does not change what it returns.
-func (l *Lease) Data() Data { return l.data }
+func (l *Lease) Data() Data { return Data{l.row.Data} }
 
 // Remaining is how long the lease lasts unless renewed, by the more pessimistic of the wall and the
 // monotonic clock; 0 when it has ended. One that was asked back goes on.
@@ -189,7 +190,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	l.status.mu.Lock()
 	l.status.got = c.clk().Now()
 	if d := l.request.maxHold; d > 0 {
-		l.status.limit = c.clk().AfterFunc(d, func() { l.on(lease.Overstay, ErrMaxHold) })
+		l.status.limit = c.clk().AfterFunc(d-c.clk().Ago(l.start), func() { l.on(lease.Overstay, ErrMaxHold) })
 	}
 	l.status.mu.Unlock()
 	c.metrics.acquired(l.ctx, l.path)
@@ -215,7 +216,9 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 		if err := l.setData(ctx, r.data); err != nil {
 			return err
 		}
-		l.data = Data{r.data.Value}
+		l.status.mu.Lock()
+		l.row.Data = r.data.Value
+		l.status.mu.Unlock()
 	}
 	return nil
 }
@@ -287,6 +290,13 @@ func (l *Lease) over() error {
 		return ErrStolen
 	}
 	return ErrReleased
+}
+
+// had reports whether the caller has got the lease.
+func (l *Lease) had() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return !l.status.got.IsZero()
 }
 
 func (l *Lease) is() lease.State {
@@ -414,11 +424,10 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 
 // heldByOwn is the error of a wait for a lock that this very client holds.
 func (l *Lease) heldByOwn() *HeldError {
-	since := fromMillis(l.client.clk().Instant().Wall.Add(-l.client.clk().Ago(l.turn.since)).UnixMilli())
-	return &HeldError{
-		Target: l.target, Owner: l.client.config.Owner, Ticket: l.id, Fence: l.fence, Since: since, Own: true,
-		Line: []Place{{Ticket: l.id, Owner: l.client.config.Owner, Since: since, Lease: l.request.fixed}},
-	}
+	l.status.mu.Lock()
+	row := l.row
+	l.status.mu.Unlock()
+	return l.client.heldError(l.target, &row)
 }
 
 // Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are

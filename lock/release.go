@@ -74,9 +74,10 @@ func (l *Lease) termRemaining() time.Duration {
 // change is what a change of the first place writes. The turn is taken.
 func (l *Lease) change(commit bool) lockrow.Change {
 	c := l.client
-	hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
-	change := lockrow.Change{
-		Since: c.now(), Hold: max(hold.Milliseconds(), 1), TTL: c.ttl(l.request.keep()), Last: !l.othersWait(),
+	change := lockrow.Change{Since: c.now(), TTL: c.ttl(l.request.keep()), Last: !l.othersWait()}
+	if l.had() { // or else it says nothing of how long holders take
+		hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
+		change.Hold = max(hold.Milliseconds(), 1)
 	}
 	l.request.run.end(&change, commit)
 	return change

@@ -171,24 +171,20 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 		}
 	}
 	if !a.queued() {
-		for _, e := range a.entries {
+		ops := make([]table.Op, len(a.entries))
+		for i, e := range a.entries {
 			if row := e.lastRow(); len(row.Line) == 1 {
-				op := c.layout.rows.Evict(e.key, &row, nil, c.change(&row))
-				if err := c.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {
-					return err
-				}
+				ops[i], e.path = a.replace(e, &row), pathTakenOver
+			} else {
+				ops[i] = a.entering(e, true)
 			}
 		}
-		a.leave(ctx)
-		return a.enter(ctx, true)
+		return a.enterBy(ctx, ops, true)
 	}
 	e := a.entries[0]
 	row := e.lastRow()
-	change := c.change(&row)
-	change.TTL = c.ttl(a.keep())
-	op := c.layout.rows.Replace(e.key, &row, e.ticket, change, a.data)
 	a.inDoubt = true
-	item, err := c.table.Apply(ctx, op, table.ReturnNew)
+	item, err := c.table.Apply(ctx, a.replace(e, &row), table.ReturnNew)
 	row, _, err = c.rowOf(item, err)
 	if err != nil {
 		return err
@@ -199,6 +195,13 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	}
 	e.path, e.begun = pathTakenOver, a.run == nil
 	return nil
+}
+
+// replace puts an entry's ticket into the place of a dead holder behind whom nobody waits.
+func (a *acquisition) replace(e *entry, row *lockrow.Row) table.Op {
+	change := a.client.change(row)
+	change.TTL = a.client.ttl(a.keep())
+	return a.client.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
 }
 
 // longDead reports whether a holder that nobody has watched is dead, and marks its session so.

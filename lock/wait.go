@@ -67,7 +67,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 // enterAnyhow enters the lines. Where the holder of a free lock writes something beside its ticket, it
 // first tries to do so in one request.
 func (a *acquisition) enterAnyhow(ctx context.Context) error {
-	if a.writes() && !a.waited {
+	if a.writes() && !a.waited && !a.run.waits() {
 		err := a.enter(ctx, true)
 		if !errors.Is(err, ErrHeld) {
 			return err
@@ -124,11 +124,13 @@ func (a *acquisition) stand(ctx context.Context) error {
 		for i, e := range a.entries {
 			is, err := e.act(ctx)
 			a.wanted[i].row = e.lastRow()
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if is {
+			case is:
 				first++
+			case a.run.recorded(&a.wanted[i].row):
+				return errSettled
 			}
 		}
 		if first == len(a.entries) {
@@ -170,16 +172,13 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	return t.C(), func() { t.Stop() }
 }
 
-// renewFirst renews the tickets that are first after a wait, where they have leases of their own. The
-// leases count from there.
+// renewFirst renews the tickets that are first after a wait, where they have leases of their own. Those count
+// from there, and so does MaxHold.
 func (a *acquisition) renewFirst(ctx context.Context) error {
-	if a.fixed == 0 {
-		return nil
-	}
 	start := a.client.clk().Instant()
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if row.Entered(e.ticket.ID) != lockrow.Granted {
+		if a.fixed == 0 || row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
 		_, err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
