@@ -119,7 +119,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 	if a.session != nil {
 		ended = a.session.Ended()
 	}
-	for {
+	for waited := false; ; waited = true {
 		first := 0
 		for i, e := range a.entries {
 			is, err := e.act(ctx)
@@ -132,7 +132,10 @@ func (a *acquisition) stand(ctx context.Context) error {
 			}
 		}
 		if first == len(a.entries) {
-			return a.renewPromoted(ctx)
+			if !waited {
+				return nil
+			}
+			return a.renewFirst(ctx)
 		}
 		a.waited = true
 		for _, e := range a.entries {
@@ -142,7 +145,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 		select {
 		case <-a.wake:
 		case <-again:
-			if err := a.renewPromoted(ctx); err != nil {
+			if err := a.renewFirst(ctx); err != nil {
 				stop()
 				return err
 			}
@@ -167,16 +170,16 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	return t.C(), func() { t.Stop() }
 }
 
-// renewPromoted renews the leases of tickets that are first, where they have leases of their own: those
-// count from when they came to be first, by other clocks.
-func (a *acquisition) renewPromoted(ctx context.Context) error {
+// renewFirst renews the tickets that are first after a wait, where they have leases of their own. The
+// leases count from there.
+func (a *acquisition) renewFirst(ctx context.Context) error {
 	if a.fixed == 0 {
 		return nil
 	}
 	start := a.client.clk().Instant()
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if row.Entered(e.ticket.ID) != lockrow.Granted || e.path == pathFree {
+		if row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
 		err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
