@@ -235,7 +235,7 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 
 // take makes new tickets. This process answers for them from now on.
 //
-// Cost: none, or one conditional write to open a session.
+// Cost: none, or one conditional write to open a session, or half a read unit where DynamoDB's time is not known.
 func (a *acquisition) take(ctx context.Context) error {
 	c := a.client
 	a.inDoubt = false
@@ -245,6 +245,9 @@ func (a *acquisition) take(ctx context.Context) error {
 			return err
 		}
 		a.session = s
+	}
+	if err := c.learnTime(ctx, a.wanted[0].key); err != nil {
+		return err
 	}
 	a.start = c.clk().Instant()
 	a.entries = make([]*entry, len(a.wanted))

@@ -103,6 +103,17 @@ func (c Clock) Today() time.Time {
 	return today
 }
 
+// Stamp is the time for rows that people and others read: that of the local wall clock, unless DynamoDB's answers
+// show it to be wrong, or do not tell any more.
+func (c Clock) Stamp() time.Time {
+	if earliest, latest, ok := c.Server(); ok {
+		if wall := c.wall(); !wall.Before(earliest) && !wall.After(latest) {
+			return wall
+		}
+	}
+	return c.Today()
+}
+
 // Jitter spreads d over ±10 %, so that clients that started together drift apart.
 func (c Clock) Jitter(d time.Duration) time.Duration { return d - d/10 + c.N(d/5+1) }
 
