@@ -37,6 +37,7 @@ type Client struct {
 	tickets *tickets          // that this process answers for
 
 	atRisk atomic.Bool // OnAtRisk was told so last
+	warned atomic.Bool // that the clock is off
 
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
@@ -78,6 +79,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		return nil, err
 	}
 	clk := clock.New(t)
+	clk.Bound = config.Skew
 	c := &Client{
 		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(),
 		repeater: &attempt.Repeater{Clock: clk, Table: t, Observer: m},
@@ -369,7 +371,7 @@ func (c *Client) risk(atRisk bool) {
 func (c *Client) sessionOpened(s *session.Session) {
 	c.risk(false)
 	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)
-	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew {
+	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
 		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are not used", "by", by, "bound", c.config.Skew)
 	}
 }
@@ -403,7 +405,7 @@ func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Dura
 }
 
 // clockSkew is how far the local clock is behind DynamoDB's for certain; negative where it is ahead.
-func (c *Client) clockSkew() (time.Duration, bool) { return behind(c.clk()) }
+func (c *Client) clockSkew() (time.Duration, bool) { return c.clk().Behind() }
 
 // ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how long it is
 // to be kept beyond the retention.
