@@ -31,7 +31,7 @@ const day = 24 * time.Hour // the shortest retention
 func (w *world) spared(ctx context.Context, l *lock.Lease, during time.Duration) {
 	w.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); {
-		time.Sleep(10 * time.Minute)
+		time.Sleep(min(10*time.Minute, during/60))
 		w.engine.Sweep()
 		_, err := w.table.Get(ctx, l.Key(), true)
 		require.NoError(w, err, "deleted, by its date: %v before the end", time.Until(end))

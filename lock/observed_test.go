@@ -82,14 +82,15 @@ func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {
 				dead := w.clientOver(wire, lock.Config{})
 				l, err := dead.Acquire(ctx, lock.Name("report"), opts...)
 				require.NoError(t, err)
-				key := l.Key()
-				if opts == nil {
-					key = sessionKey(dead)
-				}
+				session := sessionKey(dead)
 				wire.cut(refused)
 				time.Sleep(time.Hour)
 				ended := time.Now().Truncate(time.Second)
-				require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("expires").Set(ended.UnixMilli()))))
+				recorded := table.Update(session, table.Attr("expires").Set(ended.UnixMilli()))
+				if opts != nil {
+					recorded = table.Update(l.Key(), table.Attr("renewed").Set(ended.Add(-20*time.Second).UnixMilli()))
+				}
+				require.NoError(t, w.table.Write(ctx, recorded))
 				first, second := w.cold(lock.Config{}), w.cold(lock.Config{})
 				time.Sleep(time.Until(ended.Add(skew)))
 				_, err = first.TryAcquire(ctx, lock.Name("report"))
@@ -154,14 +155,9 @@ func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
 			first, second := w.client(lock.Config{}), w.client(lock.Config{})
 			l, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
 			require.NoError(t, err)
-			next := make(chan *lock.Lease, 1)
-			time.AfterFunc(10*time.Second, func() {
-				assert.NoError(t, l.Release(ctx))
-				got, err := second.TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
-				assert.NoError(t, err)
-				next <- got
-			})
 			start := time.Now()
+			next := acquireAsync(ctx, second, lock.Name("report"), lock.Fixed(20*time.Second))
+			time.AfterFunc(10*time.Second, func() { assert.NoError(t, l.Release(ctx)) })
 			c := w.client(lock.Config{Expiry: lock.ObservedOnly, Backoff: every(time.Hour)})
 			_, err = c.Acquire(ctx, lock.Name("report"))
 			require.NoError(t, err)
