@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -235,8 +236,20 @@ func (l *Lease) termEnded(cause error) {
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
 		l.on(lease.End, ErrClosed)
 	default:
-		l.on(lease.End, join(ErrExpired, errors.Unwrap(cause)))
+		why := ErrExpired
+		if failed := l.termFailure(); failed != nil {
+			why = fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
+		}
+		l.on(lease.End, why)
 	}
+}
+
+// termFailure is why the last renewal failed; nil where it did not.
+func (l *Lease) termFailure() error {
+	if l.session == nil {
+		return nil // the caller renews, and knows
+	}
+	return l.session.Failure()
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
