@@ -69,7 +69,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 // finish ends a lease whose work ended with err.
 func (l *Lease) finish(ctx context.Context, err error) error {
 	lost := l.cause()
-	if l.is().Over() && !errors.Is(lost, ErrLost) {
+	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
 		return err // by f
 	}
 	ctx, cancel := l.client.clk().Detached(ctx)

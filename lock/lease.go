@@ -47,6 +47,7 @@ type Lease struct {
 	status    status
 	committed atomic.Bool // a commit is known to have been applied
 	commits   atomic.Bool // a commit may have been applied
+	byHolder  atomic.Bool // its holder has released, or tried to, or committed
 }
 
 // status is how far a lease has come.
@@ -234,7 +235,7 @@ func (l *Lease) termEnded(cause error) {
 	case errors.Is(cause, session.ErrDead):
 		l.on(lease.End, ErrStolen)
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
-		l.on(lease.End, ErrClosed)
+		l.on(lease.End, ErrReleased) // or it is about to be
 	default:
 		why := ErrExpired
 		if failed := l.termFailure(); failed != nil {
@@ -264,6 +265,18 @@ func (l *Lease) giveBack() {
 	ctx, cancel := l.client.clk().Detached(context.Background())
 	defer cancel()
 	_ = l.release(ctx)
+}
+
+// gone is why a lease that is over does not hold the lock any more.
+func (l *Lease) gone() error {
+	cause := l.cause()
+	switch {
+	case l.is() == lease.Released && (l.byHolder.Load() || !errors.Is(cause, ErrMaxHold)):
+		return ErrReleased
+	case errors.Is(cause, ErrLost):
+		return cause
+	}
+	return ErrStolen
 }
 
 // cause is why the lease's context has ended; nil while it goes on.
@@ -337,7 +350,7 @@ func (l *Lease) giveUp() {
 		ctx, cancel := c.clk().Detached(c.closing)
 		err := l.release(ctx)
 		cancel()
-		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, l.length()/8) != nil {
+		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, c.config.Lease/8) != nil {
 			return // Close releases it
 		}
 	}
@@ -398,6 +411,9 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
+	if l.is().Over() {
+		return l.gone()
+	}
 	if err := l.termCause(); err != nil {
 		return err
 	}

@@ -28,6 +28,9 @@ import (
 func (l *Lease) Release(ctx context.Context) error {
 	ctx, cancel := l.client.clk().Detach(checked(ctx))
 	defer cancel()
+	if !l.is().Over() {
+		l.byHolder.Store(true)
+	}
 	return wrap("release", l.release(ctx))
 }
 
@@ -36,11 +39,11 @@ func (l *Lease) release(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	switch l.is() {
-	case lease.Released:
+	if l.is().Over() {
+		if err := l.gone(); !errors.Is(err, ErrReleased) {
+			return err
+		}
 		return nil
-	case lease.Lost:
-		return ErrStolen
 	}
 	l.on(lease.Release, nil)
 	err := l.releaseInTurn(ctx)
@@ -52,16 +55,19 @@ func (l *Lease) release(ctx context.Context) error {
 
 // releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
 func (l *Lease) releaseWhileHeld(ctx context.Context) error {
-	if l.termCause() != nil {
-		return nil
+	for l.termCause() == nil {
+		bounded, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
+		err := l.release(bounded)
+		late := bounded.Err() != nil && ctx.Err() == nil // unless the lease was renewed meanwhile
+		cancel()
+		switch {
+		case errors.Is(err, ErrLost):
+			return nil
+		case !late:
+			return err
+		}
 	}
-	ctx, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
-	defer cancel()
-	err := l.release(ctx)
-	if errors.Is(err, ErrLost) || l.termCause() != nil {
-		return nil
-	}
-	return err
+	return nil
 }
 
 func (l *Lease) termRemaining() time.Duration {
