@@ -42,6 +42,7 @@ type Client struct {
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
 	work    work
+	failed  sync.Map // leases that Close could not release
 }
 
 // clk is where the time comes from.
@@ -311,13 +312,30 @@ func (c *Client) Close(ctx context.Context) error {
 	ctx, cancel := c.clk().Detach(checked(ctx))
 	defer cancel()
 	c.work.mu.Lock()
+	first := !c.work.closed
 	c.work.closed = true
 	c.work.mu.Unlock()
 	list := c.tickets.leases()
 	c.close(ErrClosed)
 	defer c.metrics.stop()
 
-	err := eachLease(list, func(l *Lease) error { return l.releaseWhileHeld(ctx) })
+	err := eachLease(list, func(l *Lease) error {
+		err := l.releaseWhileHeld(ctx)
+		if err != nil {
+			c.failed.Store(l, nil)
+		}
+		return err
+	})
+	if !first {
+		c.failed.Range(func(l, _ any) bool {
+			failed := l.(*Lease).release(ctx)
+			if failed == nil || errors.Is(failed, ErrLost) {
+				c.failed.Delete(l)
+			}
+			err = join(err, failed)
+			return true
+		})
+	}
 	done := make(chan struct{})
 	go func() {
 		c.work.group.Wait()
