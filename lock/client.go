@@ -43,6 +43,8 @@ type Client struct {
 	close   context.CancelCauseFunc
 	work    work
 	failed  sync.Map // leases that Close could not release
+
+	upkeep atomic.Int64 // which lease is the first to be maintained with the next renewal
 }
 
 // clk is where the time comes from.
@@ -414,11 +416,14 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Duration) {
 	c.metrics.renewed(ctx, left)
-	for _, l := range c.tickets.leases() {
-		if ctx.Err() != nil {
+	list := c.tickets.leases()
+	first := int(c.upkeep.Load())
+	for i := range list {
+		if ctx.Err() != nil { // those behind a request that hangs come first the next time
+			c.upkeep.Add(int64(i))
 			return
 		}
-		l.maintain(ctx)
+		list[(first+i)%len(list)].maintain(ctx)
 	}
 }
 
