@@ -203,7 +203,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	e := a.entries[0]
 	row := e.lastRow()
 	change := c.change(&row)
-	change.TTL = c.ttl(a.keep())
+	change.TTL = max(change.TTL, c.ttl(a.keep()))
 	op := c.layout.rows.Replace(e.key, &row, e.ticket, change, a.data)
 	a.inDoubt = true
 	item, err := c.table.Apply(ctx, op, table.ReturnNew)
