@@ -97,8 +97,9 @@ func (t *turn) taken() bool { return len(t.slot) > 0 }
 // its own counts.
 func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
+	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
-		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
+		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
 		turn: turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
