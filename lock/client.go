@@ -330,11 +330,11 @@ func (c *Client) Close(ctx context.Context) error {
 	})
 	if !first {
 		c.failed.Range(func(l, _ any) bool {
-			failed := l.(*Lease).release(ctx)
-			if failed == nil || errors.Is(failed, ErrLost) {
+			if failed := l.(*Lease).release(ctx); failed == nil || errors.Is(failed, ErrLost) {
 				c.failed.Delete(l)
+			} else {
+				err = join(err, failed)
 			}
-			err = join(err, failed)
 			return true
 		})
 	}

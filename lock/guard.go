@@ -135,7 +135,6 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	if err == nil {
 		for _, l := range leases {
 			l.committed.Store(true)
-			l.byHolder.Store(true)
 			if to != nil {
 				l.turn.row = passedRow(l, to)
 				l.passed(to, start)

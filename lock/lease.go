@@ -47,7 +47,6 @@ type Lease struct {
 	status    status
 	committed atomic.Bool // a commit is known to have been applied
 	commits   atomic.Bool // a commit may have been applied
-	byHolder  atomic.Bool // its holder has released, or tried to, or committed
 }
 
 // status is how far a lease has come.
@@ -272,7 +271,7 @@ func (l *Lease) giveBack() {
 func (l *Lease) gone() error {
 	cause := l.cause()
 	switch {
-	case l.is() == lease.Released && (l.byHolder.Load() || !errors.Is(cause, ErrMaxHold)):
+	case l.is() == lease.Released && (l.committed.Load() || !errors.Is(cause, ErrMaxHold)):
 		return ErrReleased
 	case errors.Is(cause, ErrLost):
 		return cause

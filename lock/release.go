@@ -28,9 +28,6 @@ import (
 func (l *Lease) Release(ctx context.Context) error {
 	ctx, cancel := l.client.clk().Detach(checked(ctx))
 	defer cancel()
-	if !l.is().Over() {
-		l.byHolder.Store(true)
-	}
 	return wrap("release", l.release(ctx))
 }
 
@@ -40,17 +37,23 @@ func (l *Lease) release(ctx context.Context) error {
 	}
 	defer l.turn.end()
 	if l.is().Over() {
-		if err := l.gone(); !errors.Is(err, ErrReleased) {
-			return err
-		}
-		return nil
+		return l.released()
 	}
 	l.on(lease.Release, nil)
 	err := l.releaseInTurn(ctx)
 	if err != nil {
 		l.client.metrics.releaseFailed(ctx, err)
+		return err
 	}
-	return err
+	return l.released()
+}
+
+// released is the answer to a release of a lease that is over.
+func (l *Lease) released() error {
+	if err := l.gone(); !errors.Is(err, ErrReleased) {
+		return err
+	}
+	return nil
 }
 
 // releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
