@@ -130,7 +130,7 @@ func TestHeldRowIsNeverSwept(t *testing.T) {
 		}
 		require.NoError(t, context.Cause(l.Context()))
 		require.NoError(t, l.Release(ctx))
-		time.Sleep(day + 2*time.Second)
+		time.Sleep(day + 3*time.Second)
 		w.engine.Sweep()
 		_, err = c.Inspect(ctx, lock.Name("report"))
 		require.ErrorIs(t, err, table.ErrNotFound)
