@@ -69,7 +69,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 // finish ends a lease whose work ended with err.
 func (l *Lease) finish(ctx context.Context, err error) error {
 	lost := l.cause()
-	if l.is().Over() && !errors.Is(lost, ErrLost) {
+	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
 		return err // by f
 	}
 	ctx, cancel := l.client.clk().Detached(ctx)
@@ -258,7 +258,7 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 
 // take makes new tickets. This process answers for them from now on.
 //
-// Cost: none, or one conditional write to open a session.
+// Cost: none, or one conditional write to open a session, or half a read unit where DynamoDB's time is not known.
 func (a *acquisition) take(ctx context.Context) error {
 	c := a.client
 	a.inDoubt = false
@@ -268,6 +268,9 @@ func (a *acquisition) take(ctx context.Context) error {
 			return err
 		}
 		a.session = s
+	}
+	if err := c.learnTime(ctx, a.wanted[0].key); err != nil {
+		return err
 	}
 	a.start = c.clk().Instant()
 	a.entries = make([]*entry, len(a.wanted))

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -97,8 +98,9 @@ func (t *turn) taken() bool { return len(t.slot) > 0 }
 // its own counts.
 func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
+	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
-		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: *row,
+		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: *row,
 		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
 		status: status{kept: now},
 	}
@@ -241,7 +243,7 @@ func (l *Lease) termCause() error {
 // termEnded is called when the session, or the lease's own term, has ended.
 func (l *Lease) termEnded(cause error) {
 	doubt := l.commits.Load() || l.is() == lease.Releasing
-	if l.on(lease.End, endOf(cause)); !doubt {
+	if l.on(lease.End, l.endOf(cause)); !doubt {
 		return
 	}
 	l.client.work.tryRun(func() {
@@ -252,15 +254,26 @@ func (l *Lease) termEnded(cause error) {
 	})
 }
 
-// endOf is why a lease has ended whose session, or whose own term, has.
-func endOf(cause error) error {
+// endOf is why the lease has ended whose session, or whose own term, has.
+func (l *Lease) endOf(cause error) error {
 	switch {
 	case errors.Is(cause, session.ErrDead):
 		return ErrStolen
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
-		return ErrClosed
+		return ErrReleased // or it is about to be
 	}
-	return join(ErrExpired, errors.Unwrap(cause))
+	if failed := l.termFailure(); failed != nil {
+		return fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
+	}
+	return ErrExpired
+}
+
+// termFailure is why the last renewal failed; nil where it did not.
+func (l *Lease) termFailure() error {
+	if l.session == nil {
+		return nil // the caller renews, and knows
+	}
+	return l.session.Failure()
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
@@ -280,16 +293,16 @@ func (l *Lease) giveBack() {
 // cause is why the lease's context has ended; nil while it goes on.
 func (l *Lease) cause() error { return context.Cause(l.ctx) }
 
-// over is why nothing can be done under the lease any more, which may be after its context has ended: the lock
-// was asked back.
+// over is why a lease that is over does not hold the lock any more.
 func (l *Lease) over() error {
-	if cause := l.cause(); cause != nil && !errors.Is(cause, ErrRevoked) {
+	cause := l.cause()
+	switch {
+	case l.is() == lease.Released && (l.committed.Load() || !errors.Is(cause, ErrMaxHold)):
+		return ErrReleased
+	case errors.Is(cause, ErrLost):
 		return cause
 	}
-	if l.is() == lease.Lost {
-		return ErrStolen
-	}
-	return ErrReleased
+	return ErrStolen
 }
 
 // had reports whether the caller has got the lease.
@@ -367,7 +380,7 @@ func (l *Lease) giveUp() {
 		ctx, cancel := c.clk().Detached(c.closing)
 		err := l.release(ctx)
 		cancel()
-		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, l.length()/8) != nil {
+		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, c.config.Lease/8) != nil {
 			return // Close releases it
 		}
 	}
@@ -442,6 +455,9 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
+	if l.is().Over() {
+		return l.over()
+	}
 	if err := l.termCause(); err != nil {
 		return err
 	}

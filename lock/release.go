@@ -37,31 +37,40 @@ func (l *Lease) release(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	switch l.is() {
-	case lease.Released:
-		return nil
-	case lease.Lost:
-		return ErrStolen
+	if l.is().Over() {
+		return l.released()
 	}
 	err := l.releaseInTurn(ctx)
 	if err != nil {
 		l.client.metrics.releaseFailed(ctx, err)
+		return err
 	}
-	return err
+	return l.released()
+}
+
+// released is the answer to a release of a lease that is over.
+func (l *Lease) released() error {
+	if err := l.over(); !errors.Is(err, ErrReleased) {
+		return err
+	}
+	return nil
 }
 
 // releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
 func (l *Lease) releaseWhileHeld(ctx context.Context) error {
-	if l.termCause() != nil {
-		return nil
+	for l.termCause() == nil {
+		bounded, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
+		err := l.release(bounded)
+		late := bounded.Err() != nil && ctx.Err() == nil // unless the lease was renewed meanwhile
+		cancel()
+		switch {
+		case errors.Is(err, ErrLost):
+			return nil
+		case !late:
+			return err
+		}
 	}
-	ctx, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
-	defer cancel()
-	err := l.release(ctx)
-	if errors.Is(err, ErrLost) || l.termCause() != nil {
-		return nil
-	}
-	return err
+	return nil
 }
 
 func (l *Lease) termRemaining() time.Duration {

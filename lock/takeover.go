@@ -80,6 +80,24 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 	return fine
 }
 
+// ripe is how long it takes until the first ticket can be taken for dead, by what is known: a quarter of a lease where
+// nothing is, and 0 where it can be. It is called with mu held.
+func (e *entry) ripe(row *lockrow.Row) time.Duration {
+	c := e.client
+	first, _ := row.First()
+	if first.Length == 0 {
+		if look := c.others.Suspect(first.Session()); look.Known {
+			return look.Wait
+		}
+		return c.config.Lease / 4
+	}
+	ripe := time.Duration(first.Length)*time.Millisecond - c.clk().Ago(e.at.first)
+	if now, ok := c.clk().Earliest(); ok && c.config.Expiry != ObservedOnly {
+		ripe = min(ripe, time.UnixMilli(row.Ends()+1).Add(c.config.Skew).Sub(now))
+	}
+	return ripe
+}
+
 // livingBefore is how many tickets before a place are neither of a dead session, nor of one that may be.
 // Sessions that nothing is known of are looked at.
 func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) {
@@ -176,7 +194,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 			if row := e.lastRow(); len(row.Line) == 1 {
 				ops[i], e.path = a.replace(e, &row), pathTakenOver
 			} else {
-				ops[i] = a.entering(e, true)
+				ops[i] = c.layout.rows.Enter(e.key, a.entry(e, true))
 			}
 		}
 		return a.enterBy(ctx, ops, true)
@@ -200,7 +218,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 // replace puts an entry's ticket into the place of a dead holder behind whom nobody waits.
 func (a *acquisition) replace(e *entry, row *lockrow.Row) table.Op {
 	change := a.client.change(row)
-	change.TTL = a.client.ttl(a.keep())
+	change.TTL = max(change.TTL, a.client.ttl(a.keep()))
 	return a.client.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
 }
 

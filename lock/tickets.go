@@ -166,7 +166,7 @@ func (c *Client) removal(key keys.Key, id string, row *lockrow.Row, item table.I
 }
 
 // change is what a change of the first place writes, by anybody but its holder. row is what was seen
-// before it.
+// before it: what its holder wanted kept for longer (Every) is.
 func (c *Client) change(row *lockrow.Row) lockrow.Change {
-	return lockrow.Change{Since: c.now(), TTL: c.ttl(0), Last: len(row.Line) == 1}
+	return lockrow.Change{Since: c.now(), TTL: max(c.ttl(0), row.TTL), Last: len(row.Line) == 1}
 }

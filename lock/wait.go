@@ -327,14 +327,23 @@ func (e *entry) await() {
 	case e.watch == nil:
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
-		e.client.watched.lookOnce(first.Session(), d)
+		e.client.watched.lookOnce(first.Session(), min(d, firstLook))
 	case e.patience == nil:
 		e.watch.Soon(d)
 	}
 }
 
-// next is when to look again. It is called with mu held.
+// next is when to look again: not later than the moment at which the first ticket can be taken for dead. It is
+// called with mu held.
 func (e *entry) next() time.Duration {
+	if ripe := e.ripe(&e.at.row); ripe > 0 {
+		return min(e.pause(), ripe)
+	}
+	return e.pause()
+}
+
+// pause is how long to wait between two looks while the first ticket's process is alive.
+func (e *entry) pause() time.Duration {
 	if e.patience != nil {
 		d := e.patience.NextBackOff()
 		if d == backoff.Stop {
@@ -347,9 +356,10 @@ func (e *entry) next() time.Duration {
 	return est.Look(e.client.clk())
 }
 
-// minLook bounds the times between looks that Config.Backoff says. So does a quarter of the lease: a ticket that
-// came to be first holds the lock, and a holder's death has to be found in time.
-const minLook = 10 * time.Millisecond
+const (
+	minLook   = 10 * time.Millisecond  // bounds the times between looks that Config.Backoff says
+	firstLook = 200 * time.Millisecond // bounds the time until the holder's session is looked at
+)
 
 // patience is a new Config.Backoff; nil where there is none.
 func (c *Client) patience() backoff.BackOff {
