@@ -36,17 +36,16 @@ func (l *Lease) release(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
+	err := ErrStolen
 	switch l.is() {
 	case lease.Released:
 		return nil
 	case lease.Lost:
-		return ErrStolen
+	default:
+		l.on(lease.Release, nil)
+		err = l.releaseInTurn(ctx)
 	}
-	l.on(lease.Release, nil)
-	err := l.releaseInTurn(ctx)
-	if err != nil {
-		l.client.metrics.releaseFailed(ctx, err)
-	}
+	l.client.metrics.releaseFailed(ctx, err)
 	return err
 }
 
