@@ -269,6 +269,7 @@ func (l *Lease) on(event lease.Event, cause error) {
 	s := &l.status
 	s.mu.Lock()
 	next, effects := s.state.On(event)
+	ended := next.Ended() && !s.state.Ended()
 	s.state = next
 	got, limit := s.got, s.limit
 	s.mu.Unlock()
@@ -300,13 +301,14 @@ func (l *Lease) on(event lease.Event, cause error) {
 		c.metrics.revoked(l.ctx)
 		c.config.Logger.Info("lock: asked back", "fence", l.fence)
 	}
+	if ended {
+		c.metrics.held(l.ctx, c.clk().Ago(got))
+	}
 	if effects.Has(lease.TellReleased) {
 		c.metrics.released(l.ctx)
-		c.metrics.held(l.ctx, c.clk().Ago(got))
 	}
 	if effects.Has(lease.TellLost) {
 		c.metrics.lost(l.ctx, cause)
-		c.metrics.held(l.ctx, c.clk().Ago(got))
 		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
 		if f := c.config.OnLost; f != nil {
 			go f(l, cause) // the application's own, which may Close the client
