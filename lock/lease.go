@@ -413,19 +413,28 @@ func (l *Lease) renew(ctx context.Context) error {
 func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holding, t lockrow.Ticket, own *clock.Term) (lockrow.Ticket, error) {
 	length := time.Duration(t.Length) * time.Millisecond
 	var history attempt.History
-	err := c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
+	err := c.repeater.Do(ctx, attempt.Timeout(length), &history, func(bounded context.Context, start clock.Instant) error {
 		t.At = max(c.now(), t.At+1)
-		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, t, c.ttl(length)), table.ReturnNone)
+		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, t, c.ttl(length)), table.ReturnNone)
 		if row, refused, bad := c.rowOf(item, err); refused {
 			if bad != nil || !row.Renewed(h, t.At) {
 				return ErrStolen
 			}
 			err = nil
 		}
-		if err == nil && own != nil && !own.Extend(start) {
+		if err != nil {
+			c.metrics.renewalFailed(ctx, err)
+			return err
+		}
+		if own == nil {
+			return nil
+		}
+		left := own.Remaining()
+		if !own.Extend(start) {
 			return ErrExpired
 		}
-		return err
+		c.metrics.renewed(ctx, left)
+		return nil
 	})
 	return t, err
 }
