@@ -35,9 +35,8 @@ type Client struct {
 	watched *watched          // the sessions that somebody waits behind
 	tickets *tickets          // that this process answers for
 
-	closing context.Context // ends when Close begins
-	close   context.CancelCauseFunc
-	work    work
+	work   work
+	warned sync.Once // that the clock is off
 }
 
 // clk is where the time comes from.
@@ -92,7 +91,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 			Failed: func(err error) { c.metrics.renewalFailed(context.Background(), err) },
 		},
 	})
-	c.closing, c.close = context.WithCancelCause(context.Background())
+	c.work.closing, c.work.close = context.WithCancelCause(context.Background())
 	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
 		Machine: clk.Machine,
 		Read:    func(ctx context.Context, list []keys.Key) ([]table.Item, error) { return t.BatchGet(ctx, list, false) },
@@ -234,6 +233,9 @@ func (c *Config) agree(t *table.Table, register bool) error {
 
 // work is what Close waits for: calls under way, and goroutines.
 type work struct {
+	closing context.Context // ends when Close begins
+	close   context.CancelCauseFunc
+
 	mu     sync.Mutex
 	group  sync.WaitGroup
 	closed bool
@@ -290,7 +292,7 @@ func (c *Client) admit(ctx context.Context) (open context.Context, leave func(),
 
 // open is ctx, ended with ErrClosed by Close.
 func (c *Client) open(ctx context.Context) (context.Context, func()) {
-	return until(ctx, func(context.Context) error { return ErrClosed }, c.closing)
+	return until(ctx, func(context.Context) error { return ErrClosed }, c.work.closing)
 }
 
 // atOnce is how many locks are released at a time: enough to hide latency, not so many as to be throttled.
@@ -309,7 +311,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.work.closed = true
 	c.work.mu.Unlock()
 	list := c.tickets.leases()
-	c.close(ErrClosed)
+	c.work.close(ErrClosed)
 	defer c.metrics.stop()
 
 	err := eachLease(list, func(l *Lease) error { return l.releaseWhileHeld(ctx) })
@@ -357,8 +359,14 @@ func eachLease(list []*Lease, f func(*Lease) error) error {
 // sessionOpened is called for a new session of this process.
 func (c *Client) sessionOpened(s *session.Session) {
 	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)
+}
+
+// checkClock warns once of a clock that is off.
+func (c *Client) checkClock() {
 	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew {
-		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are not used", "by", by, "bound", c.config.Skew)
+		c.warned.Do(func() {
+			c.config.Logger.Warn("lock: the clock is off: dead holders are found out later", "by", by, "bound", c.config.Skew)
+		})
 	}
 }
 

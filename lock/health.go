@@ -39,7 +39,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return wrap("healthy", causeOf(ctx))
 	}
-	if c.closing.Err() != nil {
+	if c.work.closing.Err() != nil {
 		return wrap("healthy", &HealthError{Cause: ErrClosed})
 	}
 	s := c.keeper.Current()

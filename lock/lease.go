@@ -187,6 +187,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	}
 	l.status.mu.Unlock()
 	c.metrics.acquired(l.ctx, l.path)
+	c.checkClock()
 	if l.path == pathTakenOver {
 		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.fence)
 	}
@@ -324,10 +325,10 @@ func (l *Lease) on(event lease.Event, cause error) {
 func (l *Lease) giveUp() {
 	c := l.client
 	for {
-		ctx, cancel := c.clk().Detached(c.closing)
+		ctx, cancel := c.clk().Detached(c.work.closing)
 		err := l.release(ctx)
 		cancel()
-		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, l.length()/8) != nil {
+		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.work.closing, l.length()/8) != nil {
 			return // Close releases it
 		}
 	}

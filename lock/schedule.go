@@ -81,7 +81,7 @@ func (c *Client) Every(
 	if err := s.intervals.check(interval, a.job.offset, a.job.location); err != nil {
 		return wrap("every", err)
 	}
-	if c.closing.Err() != nil {
+	if c.work.closing.Err() != nil {
 		return wrap("every", ErrClosed)
 	}
 	s.campaign = c.campaign(ctx)
