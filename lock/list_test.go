@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,7 +225,7 @@ func TestIndexOverAnAttributeOfLocks(t *testing.T) {
 	})
 }
 
-func TestListByIndexBeginsWithTheOldest(t *testing.T) {
+func TestListByIndexBeginsWithTheOldestOfAShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, engine := t.Context(), tabletest.New(t)
 		schema := table.Schema{Name: "app", Indexes: []table.Index{byTime}}
@@ -235,17 +236,34 @@ func TestListByIndexBeginsWithTheOldest(t *testing.T) {
 		p := &place{T: t, table: tbl, locks: func() *table.Table { return w.openOver(engine.HTTPClient(), schema) }}
 		p.client = p.open(lock.Config{Index: "gsi1"})
 		other := p.open(lock.Config{Index: "gsi1"})
-		var want []string
-		for i, c := range []*lock.Client{p.client, other, p.client, other, other} {
-			name := fmt.Sprint(9 - i)
-			_, err := c.Acquire(ctx, lock.Name(name))
+		type at struct {
+			shard string
+			turn  int
+		}
+		var want []at
+		turns := map[string]at{}
+		for i := range 60 {
+			c := []*lock.Client{p.client, other}[i%2]
+			l, err := c.Acquire(ctx, lock.Name(fmt.Sprint(99-i)))
 			require.NoError(t, err)
-			want = append(want, name)
+			where := at{p.raw(l)["gsi1pk"].(*types.AttributeValueMemberS).Value, i}
+			turns[l.Target().Name()] = where
+			want = append(want, where)
 			time.Sleep(time.Millisecond)
 		}
+		slices.SortFunc(want, func(a, b at) int { return cmp.Or(strings.Compare(a.shard, b.shard), cmp.Compare(a.turn, b.turn)) })
 		of, errs := p.listed(lock.Index())
 		assert.Empty(t, errs)
-		assert.Equal(t, want, of)
+		var got []at
+		for _, name := range of {
+			got = append(got, turns[name])
+		}
+		assert.Equal(t, want, got, "of each shard")
+		shards := map[string]bool{}
+		for _, where := range want {
+			shards[where.shard] = true
+		}
+		assert.Greater(t, len(shards), 8)
 	})
 }
 
