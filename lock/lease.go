@@ -358,6 +358,15 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Revoke:
 		l.on(lease.Ask, nil)
+	case session.Claim: // a late request can have put the ticket back after the lock was lost
+		if l.turn.taken() || l.turn.take(ctx) != nil {
+			return false
+		}
+		defer l.turn.end()
+		if l.turn.inDoubt {
+			return true // the next release finds out
+		}
+		fallthrough
 	case session.Forced:
 		row, err := l.client.read(ctx, l.key)
 		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
