@@ -107,8 +107,8 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 		return wrap("set data", err)
 	}
 	defer l.turn.end()
-	if l.is().Over() {
-		return wrap("set data", l.cause())
+	if err := l.over(); err != nil {
+		return wrap("set data", err)
 	}
 	return wrap("set data", l.setData(ctx, lockrow.Data{Given: true, Value: d.av}))
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +20,7 @@ import (
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
 	return l.client.layout.rows.Guard(l.key, l.holding()).In(l.client.table).Explain(func(table.Item) error {
-		if l.is().Over() {
-			return l.cause()
-		}
-		return ErrStolen
+		return cmp.Or(l.over(), ErrStolen)
 	})
 }
 
@@ -68,8 +66,8 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, f func() erro
 		defer l.turn.end()
 	}
 	for _, l := range leases {
-		if l.is().Over() {
-			return l.cause()
+		if err := l.over(); err != nil {
+			return err
 		}
 	}
 	return f()

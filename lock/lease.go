@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -53,6 +54,7 @@ type status struct {
 	mu    sync.Mutex // guards the following; never held across I/O
 	state lease.State
 	place *place        // of the process in the line; nil where it has another one there
+	loss  error         // why it has ended by time, or has been found lost; nil while neither
 	got   time.Time     // monotonic: when the caller got it; zero before
 	limit machine.Timer // of MaxHold; nil for none
 	over  bool          // nothing depends on the session any more
@@ -255,8 +257,26 @@ func (l *Lease) giveBack() {
 	_ = l.release(ctx)
 }
 
-// cause is why the lease's context has ended; nil while it goes on.
-func (l *Lease) cause() error { return context.Cause(l.ctx) }
+// cause is why the lease was lost, or else why its context has ended; nil while it goes on. A context that
+// told first that the lock was asked back does not tell of a loss after that.
+func (l *Lease) cause() error {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return cmp.Or(l.status.loss, context.Cause(l.ctx))
+}
+
+// over is why nothing can be written under the lease any more; nil while it may hold the lock.
+func (l *Lease) over() error {
+	state := l.is()
+	switch cause := l.cause(); {
+	case !state.Over():
+		return nil
+	case state == lease.Released && !errors.Is(cause, ErrLost):
+		return ErrReleased
+	default:
+		return cause
+	}
+}
 
 func (l *Lease) is() lease.State {
 	l.status.mu.Lock()
@@ -272,6 +292,12 @@ func (l *Lease) on(event lease.Event, cause error) {
 	next, effects := s.state.On(event)
 	ended := next.Ended() && !s.state.Ended()
 	s.state = next
+	if effects.Has(lease.CancelStolen) || cause == nil {
+		cause = ErrStolen
+	}
+	if ended && next != lease.Released {
+		s.loss = cause
+	}
 	got, limit := s.got, s.limit
 	s.mu.Unlock()
 	c := l.client
@@ -280,14 +306,8 @@ func (l *Lease) on(event lease.Event, cause error) {
 		l.cancel(ErrRevoked)
 	case effects.Has(lease.CancelReleased):
 		l.cancel(ErrReleased)
-	case effects.Has(lease.CancelStolen):
-		cause = ErrStolen
+	case effects.Has(lease.CancelStolen), effects.Has(lease.CancelExpired), effects.Has(lease.CancelOverstayed):
 		l.cancel(cause)
-	case effects.Has(lease.CancelExpired), effects.Has(lease.CancelOverstayed):
-		l.cancel(cause)
-	}
-	if cause == nil {
-		cause = ErrStolen
 	}
 	if effects.Has(lease.Forget) {
 		if limit != nil {
