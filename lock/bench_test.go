@@ -31,13 +31,14 @@ func (s *spy) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts
 }
 
 // byHand sends an update like one of the library's, the way one writes it by hand: constant
-// expressions and names, values made anew for each call.
-func byHand(like *dynamodb.UpdateItemInput, client *dynamodb.Client) func(ctx context.Context) error {
+// expressions and names, values made anew for each call. base is the fence under which like was sent, in whose
+// place comes the fence of the call. It returns the row's fence.
+func byHand(like *dynamodb.UpdateItemInput, base int64, client *dynamodb.Client) func(ctx context.Context, fence int64) (int64, error) {
 	names := make([]string, 0, len(like.ExpressionAttributeValues))
 	for name := range like.ExpressionAttributeValues {
 		names = append(names, name)
 	}
-	return func(ctx context.Context) error {
+	return func(ctx context.Context, fence int64) (int64, error) {
 		values := make(map[string]types.AttributeValue, len(names))
 		for _, name := range names {
 			switch v := like.ExpressionAttributeValues[name].(type) {
@@ -46,16 +47,25 @@ func byHand(like *dynamodb.UpdateItemInput, client *dynamodb.Client) func(ctx co
 			case *types.AttributeValueMemberN:
 				n, err := strconv.ParseInt(v.Value, 10, 64)
 				if err != nil {
-					return err
+					return 0, err
+				}
+				if n == base || n == base+1 {
+					n += fence - base
 				}
 				values[name] = &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+			case *types.AttributeValueMemberL:
+				list := &types.AttributeValueMemberL{Value: make([]types.AttributeValue, len(v.Value))}
+				for i, e := range v.Value {
+					list.Value[i] = &types.AttributeValueMemberS{Value: e.(*types.AttributeValueMemberS).Value}
+				}
+				values[name] = list
 			}
 		}
 		key := make(map[string]types.AttributeValue, len(like.Key))
 		for name, v := range like.Key {
 			key[name] = &types.AttributeValueMemberS{Value: v.(*types.AttributeValueMemberS).Value}
 		}
-		_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		out, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: like.TableName, Key: key,
 			ConditionExpression: like.ConditionExpression, UpdateExpression: like.UpdateExpression,
 			ExpressionAttributeNames: like.ExpressionAttributeNames, ExpressionAttributeValues: values,
@@ -63,7 +73,10 @@ func byHand(like *dynamodb.UpdateItemInput, client *dynamodb.Client) func(ctx co
 			ReturnValuesOnConditionCheckFailure: like.ReturnValuesOnConditionCheckFailure,
 			ReturnConsumedCapacity:              like.ReturnConsumedCapacity,
 		})
-		return err
+		if err != nil {
+			return 0, err
+		}
+		return strconv.ParseInt(out.Attributes["fence"].(*types.AttributeValueMemberN).Value, 10, 64)
 	}
 }
 
@@ -78,26 +91,28 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	require.NoError(b, tbl.Ensure(ctx))
 	locks, err := lock.New(tbl, lock.Config{})
 	require.NoError(b, err)
+	var fence int64
 	pair := func() error {
 		l, err := locks.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
 		if err != nil {
 			return err
 		}
+		fence = l.Fence()
 		return l.Release(ctx)
 	}
 	require.NoError(b, pair())
 	require.NoError(b, pair())
 	require.Len(b, client.updates, 4)
-	// The row of this one carries on from the library's: only its nonces repeat.
-	acquire, release := byHand(client.updates[2], client.Client), byHand(client.updates[3], client.Client)
+	// The row of this one carries on from the library's: only its ticket repeats.
+	acquire, release := byHand(client.updates[2], fence, client.Client), byHand(client.updates[3], fence, client.Client)
 	raw := func() error {
-		if err := acquire(ctx); err != nil {
+		f, err := acquire(ctx, 0)
+		if err != nil {
 			return err
 		}
-		return release(ctx)
+		_, err = release(ctx, f)
+		return err
 	}
-	// The raw one writes a nonce that it has released before, which acquiring refuses:
-	// the library's acquisition in between makes it another's.
 	client.on = false
 	check := func(f func() error) {
 		if err := f(); err != nil {

@@ -91,7 +91,8 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 			Failed: func(err error) { c.metrics.renewalFailed(context.Background(), err) },
 		},
 	})
-	c.work.closing, c.work.close = context.WithCancelCause(context.Background())
+	closing, end := context.WithCancelCause(context.Background())
+	c.work.closing, c.work.close = closing, end
 	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
 		Machine: clk.Machine,
 		Read:    func(ctx context.Context, list []keys.Key) ([]table.Item, error) { return t.BatchGet(ctx, list, false) },
