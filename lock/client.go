@@ -74,8 +74,9 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		return nil, err
 	}
 	clk := clock.New(t)
+	closing, end := context.WithCancelCause(context.Background())
 	c := &Client{
-		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(),
+		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(), work: work{closing: closing, close: end},
 		repeater: &attempt.Repeater{Clock: clk, Table: t, Observer: m},
 	}
 	skew := config.Skew
@@ -91,8 +92,6 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 			Failed: func(err error) { c.metrics.renewalFailed(context.Background(), err) },
 		},
 	})
-	closing, end := context.WithCancelCause(context.Background())
-	c.work.closing, c.work.close = closing, end
 	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
 		Machine: clk.Machine,
 		Read:    func(ctx context.Context, list []keys.Key) ([]table.Item, error) { return t.BatchGet(ctx, list, false) },
