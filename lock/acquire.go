@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -113,11 +114,20 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 	if err != nil {
 		return nil, err
 	}
+	if len(targets) == 0 || len(targets) > MaxTargets {
+		return nil, invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
+	}
 	a := &acquisition{client: c, request: r, wanted: make([]wanted, len(targets)), wake: make(chan struct{}, 1)}
 	for i, t := range targets {
 		key, err := c.key(t)
+		if err != nil && len(targets) > 1 {
+			err = fmt.Errorf("target %d: %w", i, err)
+		}
 		if err != nil {
 			return nil, err
+		}
+		if j := slices.IndexFunc(a.wanted[:i], func(w wanted) bool { return w.key == key }); j >= 0 {
+			return nil, invalid("targets %d and %d mean one lock", j, i)
 		}
 		a.wanted[i] = wanted{target: t, key: key}
 	}

@@ -392,8 +392,13 @@ func (c *Client) risk(atRisk bool) {
 func (c *Client) sessionOpened(s *session.Session) {
 	c.risk(false)
 	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)
+	c.checkClock()
+}
+
+// checkClock warns once of a clock that is off.
+func (c *Client) checkClock() {
 	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
-		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are not used", "by", by, "bound", c.config.Skew)
+		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are neither used nor written", "by", by, "bound", c.config.Skew)
 	}
 }
 

@@ -101,10 +101,10 @@ func (c *Client) isOwn(session string) bool {
 
 // asked answers what another process asks of this one.
 func (c *Client) asked(ctx context.Context, q session.Question) bool {
-	if by := c.tickets.find(q.Ticket); by != nil {
-		return by.answer(ctx, q)
+	if by := c.tickets.find(q.Ticket); by != nil && !by.answer(ctx, q) {
+		return false
 	}
-	return q.Kind == session.Forced || c.remove(ctx, q.Key, q.Ticket, nil) == nil
+	return c.tickets.find(q.Ticket) != nil || q.Kind == session.Forced || c.remove(ctx, q.Key, q.Ticket, nil) == nil
 }
 
 // remove takes a ticket of this process out of a line, wherever it stands, also out of a row that is not in
