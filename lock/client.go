@@ -95,7 +95,9 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
 		Machine: clk.Machine,
-		Read:    func(ctx context.Context, list []keys.Key) ([]table.Item, error) { return t.BatchGet(ctx, list, false) },
+		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) { // the poller repeats
+			return t.BatchGet(table.WithoutRetry(ctx), list, false)
+		},
 		Fatal:   func(err error) bool { return !t.Retryable(err) && !errors.As(err, new(*table.UnprocessedError)) },
 		Timeout: attempt.Timeout(config.Lease),
 	})
