@@ -9,7 +9,6 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
@@ -101,7 +100,6 @@ type acquisition struct {
 	// Of the present tickets, which are used by one goroutine, the caller's.
 	entries []*entry
 	session *session.Session // nil for leases of their own
-	start   clock.Instant    // before the tickets were taken
 	inDoubt bool             // they may be in their lines, or may yet come
 	waited  bool             // the call was in a line, or found it full
 
@@ -246,11 +244,11 @@ func (a *acquisition) take(ctx context.Context) error {
 		}
 		a.session = s
 	}
-	a.start = c.clk().Instant()
+	start := c.clk().Instant()
 	a.entries = make([]*entry, len(a.wanted))
 	for i, w := range a.wanted {
 		e := &entry{
-			client: c, target: w.target, key: w.key, ticket: c.newTicket(a.fixed, a.session), session: a.session,
+			client: c, target: w.target, key: w.key, ticket: c.newTicket(a.fixed, a.session), session: a.session, start: start,
 			patience: a.client.patience(), wake: a.wake, path: pathFree,
 		}
 		c.tickets.set(e.ticket.ID, e)
@@ -309,7 +307,7 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
 		row := e.lastRow()
-		list[i] = a.client.newLease(&a.request, e.target, e.key, e.ticket, a.session, a.start, &row)
+		list[i] = a.client.newLease(&a.request, e.target, e.key, e.ticket, a.session, e.start, &row)
 		list[i].path, list[i].begun = e.path, e.begun
 		if i > 0 && a.session != nil {
 			a.session.Use() // one for each lease

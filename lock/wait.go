@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
@@ -132,7 +133,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 			}
 		}
 		if first == len(a.entries) {
-			return a.renewPromoted(ctx)
+			return a.renewFirst(ctx, true)
 		}
 		a.waited = true
 		for _, e := range a.entries {
@@ -142,7 +143,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 		select {
 		case <-a.wake:
 		case <-again:
-			if err := a.renewPromoted(ctx); err != nil {
+			if err := a.renewFirst(ctx, false); err != nil {
 				stop()
 				return err
 			}
@@ -163,32 +164,38 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	if a.fixed == 0 || first == 0 {
 		return nil, func() {}
 	}
-	t := a.client.clk().NewTimer(a.fixed / 3)
+	wait := a.fixed
+	for _, e := range a.entries {
+		if row := e.lastRow(); row.Entered(e.ticket.ID) == lockrow.Granted {
+			wait = min(wait, a.fixed/3-a.client.clk().Ago(e.start.Mono))
+		}
+	}
+	t := a.client.clk().NewTimer(max(wait, 0))
 	return t.C(), func() { t.Stop() }
 }
 
-// renewPromoted renews the leases of tickets that are first, where they have leases of their own: those
-// count from when they came to be first, by other clocks.
-func (a *acquisition) renewPromoted(ctx context.Context) error {
+// renewFirst renews the leases of tickets that are first, where they have leases of their own that began
+// long ago, or were promoted: by other clocks those count from when they came to be first.
+func (a *acquisition) renewFirst(ctx context.Context, promoted bool) error {
 	if a.fixed == 0 {
 		return nil
 	}
-	start := a.client.clk().Instant()
+	c := a.client
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if row.Entered(e.ticket.ID) != lockrow.Granted || e.path == pathFree {
+		if row.Entered(e.ticket.ID) != lockrow.Granted || c.clk().Ago(e.start.Mono) < a.fixed/3 && (!promoted || e.path == pathFree) {
 			continue
 		}
-		t, err := a.client.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
+		start := c.clk().Instant()
+		t, err := c.renewTicket(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, e.ticket, nil)
 		if err != nil {
 			if errors.Is(err, ErrLost) {
 				return errAnew
 			}
 			return err
 		}
-		e.ticket = t
+		e.ticket, e.start = t, start
 	}
-	a.start = start
 	return nil
 }
 
@@ -203,6 +210,7 @@ type entry struct {
 
 	// Of the goroutine that waits.
 	ticket lockrow.Ticket
+	start  clock.Instant // before the ticket was taken, or renewed: from when a lease of its own counts
 	path   string // how it came to be first
 	begun  bool   // what the holder writes beside its ticket is written
 	watch  *waitqueue.Watch
