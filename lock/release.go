@@ -141,6 +141,7 @@ func (l *Lease) give(to *target, commit bool) table.Op {
 	if to == nil {
 		return l.client.layout.rows.Release(l.key, l.holding(), change)
 	}
+	change.Since = l.client.now() - l.client.clk().Ago(l.turn.since).Milliseconds() // of the process's turn
 	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.claim.Request().data)
 }
 

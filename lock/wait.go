@@ -227,6 +227,7 @@ type entry struct {
 type look struct {
 	row   lockrow.Row
 	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
+	turn  time.Time // monotonic: since when its process was, passes included
 	stale bool      // the row is to be read again
 	fatal error     // reading again cannot help
 }
@@ -247,6 +248,9 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 	was, _ := e.at.row.First()
 	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence {
 		e.at.first = at
+		if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
+			e.at.turn = at
+		}
 	}
 	e.at.row = *row
 }
@@ -341,7 +345,7 @@ func (e *entry) next() time.Duration {
 		return max(d, minLook)
 	}
 	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
-	est.Unchanged = e.client.clk().Ago(e.at.first)
+	est.Unchanged = e.client.clk().Ago(e.at.turn)
 	return est.Look(e.client.clk())
 }
 
@@ -410,8 +414,12 @@ func (e *entry) answer(_ context.Context, q session.Question) bool {
 
 // estimate is what a row tells about when to look at it again, with so many places before the own one.
 func (c *Client) estimate(row *lockrow.Row, ahead int) waitqueue.Estimate {
+	began := row.Since
+	if began == 0 {
+		began = row.HeldSince() // nobody has released it yet
+	}
 	return waitqueue.Estimate{
 		Ahead: ahead, Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
-		Held: time.Duration(c.now()-row.HeldSince()) * time.Millisecond,
+		Held: time.Duration(c.now()-began) * time.Millisecond,
 	}
 }
