@@ -74,7 +74,7 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		return silent
 	case !look.Known && c.past(row.HeldSince()+lease.Milliseconds()):
 		return silent // first for longer than a lease: its record tells
-	case since >= lease && c.watched.mayAsk(id, first.ID):
+	case since >= lease && !e.at.asked:
 		return claim
 	}
 	return fine
@@ -118,12 +118,10 @@ func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, erro
 		}
 		return nil, e.patient(ctx, err)
 	case claim:
-		c.watched.asked(first.Session(), first.ID, c.config.Lease)
-		err := c.others.Ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key})
-		if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
-			err = nil // later; or its row tells soon
-		}
-		return nil, e.patient(ctx, err)
+		e.mu.Lock()
+		e.at.asked = true
+		e.mu.Unlock()
+		c.watched.ask(first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key})
 	}
 	return nil, nil
 }
@@ -233,7 +231,8 @@ type watched struct {
 type watchedSession struct {
 	watch   *waitqueue.Watch
 	waiters int
-	asked   map[string]time.Time // tickets that were asked about, and when to ask again
+	toAsk   []session.Question // that are not in its mailbox yet
+	asking  bool               // a goroutine puts them there
 }
 
 func newWatched(c *Client) *watched { return &watched{client: c, list: map[string]*watchedSession{}} }
@@ -277,7 +276,7 @@ func (w *watched) stand(e *entry, id string, in time.Duration) {
 		v.waiters++
 		return
 	}
-	w.list[id] = &watchedSession{waiters: 1, asked: map[string]time.Time{}, watch: w.client.poller.Watch(w.client.others.Key(id), in,
+	w.list[id] = &watchedSession{waiters: 1, watch: w.client.poller.Watch(w.client.others.Key(id), in,
 		func(look waitqueue.Look) time.Duration { return w.client.clk().Jitter(w.saw(id, look) / 4) })}
 }
 
@@ -299,19 +298,48 @@ func (w *watched) drop(e *entry) {
 	e.behind = ""
 }
 
-// mayAsk reports whether it is time to ask a session about a ticket.
-func (w *watched) mayAsk(id, ticket string) bool {
+// maxAsked is how many questions one request puts into a mailbox, which has room for two such requests.
+const maxAsked = session.MaxQuestions / 2
+
+// ask puts a question into the mailbox of a session that is watched: in the background, together with
+// others, since one session may hold thousands of locks that this process waits for.
+func (w *watched) ask(id string, q session.Question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := w.list[id]
-	return v != nil && !w.client.clk().Now().Before(v.asked[ticket])
+	if v == nil {
+		return
+	}
+	v.toAsk = append(v.toAsk, q)
+	if !v.asking {
+		v.asking = true
+		w.client.work.run(func() { w.askAll(id, v) })
+	}
 }
 
-// asked records that a session was asked about a ticket, which is not asked again for a time.
-func (w *watched) asked(id, ticket string, again time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if v := w.list[id]; v != nil {
-		v.asked[ticket] = w.client.clk().Now().Add(again)
+// askAll puts questions into a mailbox until there are none, or nobody waits behind the session any more.
+// It waits for a period where the mailbox has no room.
+func (w *watched) askAll(id string, v *watchedSession) {
+	c := w.client
+	for {
+		w.mu.Lock()
+		n := min(len(v.toAsk), maxAsked)
+		batch := v.toAsk[:n]
+		v.asking = n > 0 && w.list[id] == v
+		goOn := v.asking
+		w.mu.Unlock()
+		if !goOn {
+			return
+		}
+		err := c.others.Ask(c.closing, id, batch...)
+		if errors.Is(err, session.ErrBusy) || c.table.Retryable(err) {
+			if c.clk().Sleep(c.closing, c.clk().Jitter(c.config.Lease/4)) != nil {
+				return
+			}
+			continue
+		}
+		w.mu.Lock()
+		v.toAsk = v.toAsk[n:]
+		w.mu.Unlock()
 	}
 }

@@ -228,6 +228,7 @@ type look struct {
 	row   lockrow.Row
 	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
 	turn  time.Time // monotonic: since when its process was, passes included
+	asked bool      // its process was asked whether it knows the first ticket
 	stale bool      // the row is to be read again
 	fatal error     // reading again cannot help
 }
@@ -247,7 +248,7 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 	}
 	was, _ := e.at.row.First()
 	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence {
-		e.at.first = at
+		e.at.first, e.at.asked = at, false
 		if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
 			e.at.turn = at
 		}

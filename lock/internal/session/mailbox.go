@@ -36,12 +36,12 @@ type Question struct {
 	Key    keys.Key // of the lock's row
 }
 
-// maxQuestions bounds a mailbox. A question of the longest keys has 4.2 KB, so that the row stays
+// MaxQuestions bounds a mailbox. A question of the longest keys has 4.2 KB, so that the row stays
 // within the 400 KB of an item.
-const maxQuestions = 80
+const MaxQuestions = 80
 
 // ErrBusy is the error of a question to a session whose mailbox is full.
-var ErrBusy = fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, maxQuestions)
+var ErrBusy = fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, MaxQuestions)
 
 // ErrNobody is the error of a question to a session that is dead or gone.
 var ErrNobody = errors.New("the session has ended")
@@ -85,7 +85,7 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 	ask := table.Attr(n.Ask)
 	op := table.Update(o.key(id), ask.Add(stringSet(texts))).If(
 		table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(),
-		table.Or(ask.NotExists(), ask.Size().AtMost(maxQuestions-len(texts))))
+		table.Or(ask.NotExists(), ask.Size().AtMost(MaxQuestions-len(texts))))
 	var h attempt.History
 	err := o.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
 		return o.repeater.Table.Write(ctx, op)
