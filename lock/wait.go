@@ -211,8 +211,8 @@ type entry struct {
 	// Of the goroutine that waits.
 	ticket lockrow.Ticket
 	start  clock.Instant // before the ticket was taken, or renewed: from when a lease of its own counts
-	path   string // how it came to be first
-	begun  bool   // what the holder writes beside its ticket is written
+	path   string        // how it came to be first
+	begun  bool          // what the holder writes beside its ticket is written
 	watch  *waitqueue.Watch
 
 	// Guarded by watched.mu.
@@ -226,34 +226,39 @@ type entry struct {
 // look is what an entry knows of its lock.
 type look struct {
 	row   lockrow.Row
-	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
+	first time.Time // monotonic: since when the first ticket was seen to be first under this fence, as it is
 	turn  time.Time // monotonic: since when its process was, passes included
 	asked bool      // its process was asked whether it knows the first ticket
 	stale bool      // the row is to be read again
 	fatal error     // reading again cannot help
 }
 
-// saw records a row that the goroutine that waits has read or written.
+// saw records a row that the goroutine that waits has written, or read consistently.
 func (e *entry) saw(row *lockrow.Row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.take(row, e.client.clk().Now())
+	e.at.take(row, e.client.clk().Now())
 }
 
-// take records a row that was seen at a monotonic time, unless it is older than what is known. It is
-// called with mu held.
-func (e *entry) take(row *lockrow.Row, at time.Time) {
-	if row.Fence < e.at.row.Fence {
-		return
+// older reports whether a row was read that is older than what is known: each change of the first place counts
+// the fence up, but for one that begins with an empty line.
+func (l *look) older(row *lockrow.Row) bool {
+	was, held := l.row.First()
+	is, _ := row.First()
+	return row.Fence < l.row.Fence || row.Fence == l.row.Fence && held && (is.ID != was.ID || is.At < was.At)
+}
+
+// take records a row that was seen at a monotonic time.
+func (l *look) take(row *lockrow.Row, at time.Time) {
+	was, _ := l.row.First()
+	is, _ := row.First()
+	if is.ID != was.ID || is.At != was.At || row.Fence != l.row.Fence {
+		l.first, l.asked = at, false
 	}
-	was, _ := e.at.row.First()
-	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence {
-		e.at.first, e.at.asked = at, false
-		if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
-			e.at.turn = at
-		}
+	if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
+		l.turn = at
 	}
-	e.at.row = *row
+	l.row = *row
 }
 
 func (e *entry) lastRow() lockrow.Row {
@@ -370,10 +375,10 @@ func (e *entry) seen(look waitqueue.Look) time.Duration {
 	switch {
 	case look.Err != nil:
 		e.at.fatal = look.Err
-	case err != nil:
+	case err != nil, e.at.older(&row): // a consistent read decides: the table may have been restored
 		e.at.stale = true
 	default:
-		e.take(&row, look.At)
+		e.at.take(&row, look.At)
 	}
 	next := e.next()
 	if e.at.fatal != nil || e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length ||
