@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
@@ -133,7 +134,8 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, others []lockrow.Po
 	first, _ := row.First()
 	change := c.change(row)
 	change.Last = false // the own ticket stays
-	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, lockrow.Holding{ID: first.ID, Fence: row.Fence}, others, change), table.ReturnNew)
+	op := c.layout.rows.Evict(e.key, lockrow.Holding{ID: first.ID, Fence: row.Fence}, others, change)
+	item, err := c.table.Apply(ctx, c.layout.rows.Unrenewed(op, first), table.ReturnNew)
 	after, refused, err := c.rowOf(item, err)
 	if err != nil {
 		return nil, e.patient(ctx, err)
@@ -171,16 +173,24 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 		}
 	}
 	if !a.queued() {
+		died := map[keys.Key]bool{}
 		for _, e := range a.entries {
 			if row := e.lastRow(); len(row.Line) == 1 {
 				op := c.layout.rows.Release(e.key, lockrow.Holding{ID: row.Line[0].ID, Fence: row.Fence}, c.change(&row))
-				if err := c.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {
+				if err := c.table.Write(ctx, c.layout.rows.Unrenewed(op, row.Line[0])); err != nil && !errors.Is(err, table.ErrCondition) {
 					return err
 				}
+				died[e.key] = true
 			}
 		}
 		a.leave(ctx)
-		return a.enter(ctx, true)
+		err := a.enter(ctx, true)
+		for _, e := range a.entries {
+			if died[e.key] {
+				e.path = pathTakenOver
+			}
+		}
+		return err
 	}
 	e := a.entries[0]
 	row := e.lastRow()
@@ -188,7 +198,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	change.TTL = c.ttl(a.keep())
 	op := c.layout.rows.Replace(e.key, lockrow.Holding{ID: row.Line[0].ID, Fence: row.Fence}, e.ticket, change, a.data)
 	a.inDoubt = true
-	item, err := c.table.Apply(ctx, op, table.ReturnNew)
+	item, err := c.table.Apply(ctx, c.layout.rows.Unrenewed(op, row.Line[0]), table.ReturnNew)
 	row, _, err = c.rowOf(item, err)
 	if err != nil {
 		return err

@@ -105,6 +105,15 @@ func (r *Rows) Evict(key keys.Key, dead Holding, others []Position, c Change) ta
 	return op
 }
 
+// Unrenewed has an operation refused where the first ticket has a lease of its own that was renewed after
+// the ticket was seen.
+func (r *Rows) Unrenewed(op table.Op, seen Ticket) table.Op {
+	if seen.Length == 0 {
+		return op
+	}
+	return op.If(r.first().Equal(seen.String()))
+}
+
 // Force removes the first ticket in the name of somebody who does not hold it, and records that with
 // the reason.
 func (r *Rows) Force(key keys.Key, seen Holding, c Change, reason string) table.Op {
