@@ -146,7 +146,7 @@ func TestTakenBackAcquisitionIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// The same where a commit without an answer was to hand the lock over to somebody who has left.
+// The same where a commit without an answer was to pass the lock on to somebody who has left: the holder releases.
 func TestTakenBackHandOverIsNotWaitedFor(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Lease: time.Hour})
@@ -159,6 +159,7 @@ func TestTakenBackHandOverIsNotWaitedFor(t *testing.T) {
 		time.AfterFunc(time.Second, leave)
 		require.ErrorIs(t, l.Commit(ctx, w.count("n")), table.ErrUnreachable)
 		start := time.Now()
+		require.NoError(t, l.Release(ctx))
 		next := <-got
 		require.NotNil(t, next)
 		assert.Less(t, time.Since(start), 3*time.Second)
