@@ -87,6 +87,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 type wanted struct {
 	target Target
 	key    keys.Key
+	ticket string      // of the call, the present one or the last
 	row    lockrow.Row // that kept the call waiting last
 }
 
@@ -213,15 +214,7 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	cause := causeOf(ctx)
-	var held []*HeldError
-	for i := range a.wanted {
-		w := &a.wanted[i]
-		if len(w.row.Line) > 0 {
-			held = append(held, a.client.heldError(w.target, &w.row))
-		} else if l := a.client.tickets.ofKey(w.key); l != nil {
-			held = append(held, l.heldByOwn())
-		}
-	}
+	held := a.inTheWay()
 	switch {
 	case len(held) == 0:
 		return cause
@@ -229,6 +222,24 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", cause, held[0])
 	}
 	return fmt.Errorf("%w: %w", cause, &HeldAllError{held})
+}
+
+// inTheWay are those that hold what the call wants.
+func (a *acquisition) inTheWay() (held []*HeldError) {
+	for i := range a.wanted {
+		w := &a.wanted[i]
+		first, is := w.row.First()
+		switch {
+		case is && first.ID == w.ticket: // of this very call
+		case is:
+			held = append(held, a.client.heldError(w.target, &w.row))
+		default:
+			if l := a.client.tickets.ofKey(w.key); l != nil {
+				held = append(held, l.heldByOwn())
+			}
+		}
+	}
+	return held
 }
 
 // take makes new tickets. This process answers for them from now on.
@@ -252,7 +263,7 @@ func (a *acquisition) take(ctx context.Context) error {
 			patience: a.client.patience(), wake: a.wake, path: pathFree,
 		}
 		c.tickets.set(e.ticket.ID, e)
-		a.entries[i] = e
+		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID
 	}
 	return nil
 }

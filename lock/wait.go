@@ -94,12 +94,7 @@ func (a *acquisition) lobby(ctx context.Context, tries int) error {
 
 // heldBy is the error of a wait that its backoff has ended.
 func (a *acquisition) heldBy() error {
-	var held []*HeldError
-	for i := range a.wanted {
-		if w := &a.wanted[i]; len(w.row.Line) > 0 {
-			held = append(held, a.client.heldError(w.target, &w.row))
-		}
-	}
+	held := a.inTheWay()
 	switch {
 	case len(held) == 0:
 		return ErrHeld
