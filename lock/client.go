@@ -105,7 +105,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) { // the poller repeats
 			return t.BatchGet(table.WithoutRetry(ctx), list, false)
 		},
-		Fatal:   func(err error) bool { return !t.Retryable(err) && !errors.As(err, new(*table.UnprocessedError)) },
+		Fatal:   func(err error) bool { return !t.Retryable(err) },
 		Timeout: attempt.Timeout(config.Lease),
 	})
 	c.watched = newWatched(c)

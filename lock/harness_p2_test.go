@@ -7,15 +7,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/lock"
 )
-
-func every(d time.Duration) func() backoff.BackOff {
-	return func() backoff.BackOff { return backoff.NewConstantBackOff(d) }
-}
 
 // standstill is how long a process that is paused stands still: for longer than two leases.
 const standstill = 2*ordealLease + ordealPeriod

@@ -446,7 +446,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
 			l.on(lease.Taken, nil)
 		}
-		return err == nil || l.is().Over()
+		return err == nil || l.is().Over() || !l.client.table.Retryable(err)
 	}
 	return true
 }

@@ -101,10 +101,14 @@ func (c *Client) isOwn(session string) bool {
 
 // asked answers what another process asks of this one.
 func (c *Client) asked(ctx context.Context, q session.Question) bool {
-	if by := c.tickets.find(q.Ticket); by != nil && !by.answer(ctx, q) {
-		return false
+	if by := c.tickets.find(q.Ticket); by != nil {
+		return by.answer(ctx, q)
 	}
-	return c.tickets.find(q.Ticket) != nil || q.Kind == session.Forced || c.remove(ctx, q.Key, q.Ticket, nil) == nil
+	if q.Kind == session.Forced {
+		return true
+	}
+	err := c.remove(ctx, q.Key, q.Ticket, nil)
+	return err == nil || ctx.Err() == nil && !c.table.Retryable(err)
 }
 
 // remove takes a ticket of this process out of a line, wherever it stands, also out of a row that is not in
