@@ -103,8 +103,11 @@ func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
 				change(row)
 				require.NoError(t, w.table.Write(ctx, table.Put(row)))
 				for how, acquire := range map[string]func(ctx context.Context) error{
-					"Acquire":    func(ctx context.Context) error { _, err := c.Acquire(ctx, targets[1]); return err },
-					"Fixed":      func(ctx context.Context) error { _, err := c.Acquire(ctx, targets[1], lock.Fixed(time.Minute)); return err },
+					"Acquire": func(ctx context.Context) error { _, err := c.Acquire(ctx, targets[1]); return err },
+					"Fixed": func(ctx context.Context) error {
+						_, err := c.Acquire(ctx, targets[1], lock.Fixed(time.Minute))
+						return err
+					},
 					"TryAcquire": func(ctx context.Context) error { _, err := c.TryAcquire(ctx, targets[1]); return err },
 					"AcquireAll": func(ctx context.Context) error { _, err := c.AcquireAll(ctx, targets); return err },
 					"TryAcquireAll": func(ctx context.Context) error {
@@ -200,8 +203,11 @@ func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 		for how, call := range map[string]func() error{
 			"Acquire":    func() error { _, err := c.Acquire(ctx, lock.Name("report")); return err },
 			"TryAcquire": func() error { _, err := c.TryAcquire(ctx, lock.Name("report")); return err },
-			"AcquireAll": func() error { _, err := c.AcquireAll(ctx, []lock.Target{lock.Name("other"), lock.Name("report")}); return err },
-			"Inspect":    func() error { _, err := c.Inspect(ctx, lock.Name("report")); return err },
+			"AcquireAll": func() error {
+				_, err := c.AcquireAll(ctx, []lock.Target{lock.Name("other"), lock.Name("report")})
+				return err
+			},
+			"Inspect": func() error { _, err := c.Inspect(ctx, lock.Name("report")); return err },
 		} {
 			start := time.Now()
 			err := call()

@@ -88,7 +88,7 @@ func (l *Lease) othersWait() bool { return len(l.turn.row.Line) > 1 }
 // target is a ticket that the lock is passed to: of the next goroutine of this process.
 type target struct {
 	ticket  lockrow.Ticket
-	start   clock.Instant    // before the ticket was taken
+	start   clock.Instant // before the ticket was taken
 	session *session.Session
 	claim   *waitqueue.Claim[*acquisition, *Lease]
 }
