@@ -274,9 +274,9 @@ func (l *Lease) giveBack() {
 func (l *Lease) cause() error { return context.Cause(l.ctx) }
 
 // over is why nothing can be done under the lease any more, which may be after its context has ended: the lock
-// was asked back.
+// was asked back, or the client was closed.
 func (l *Lease) over() error {
-	if cause := l.cause(); cause != nil && !errors.Is(cause, ErrRevoked) {
+	if cause := l.cause(); errors.Is(cause, ErrLost) || errors.Is(cause, ErrReleased) {
 		return cause
 	}
 	if l.is() == lease.Lost {
