@@ -260,7 +260,7 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy
 		what = ", session goes on"
 	}
 	figure.Check(t, fmt.Sprintf("F19, %v late, %d holders between%s", late, holders, what),
-		figure.AtMost(time.Since(arrived), " until free again", 25*time.Second), figure.AtLeast(next.Fence()-fence, "more than the last fence", 1))
+		figure.AtMost(time.Since(arrived), " until free again", 26500*time.Millisecond), figure.AtLeast(next.Fence()-fence, "more than the last fence", 1))
 }
 
 func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {

@@ -40,7 +40,7 @@ func breakages() []breakage {
 		{"marks sessions dead without a condition", "take over from a dead session", "exclusion: ", func(operation string, request object) bool {
 			return leased("100")(operation, request) && unconditional("dead")(operation, request)
 		}},
-		{"sends no token twice", "guarded write", "effect: applied 2 times", func(operation string, request object) bool {
+		{"sends no token twice", "guarded write", "effect: applied 1 times; acknowledged false, uncertain false", func(operation string, request object) bool {
 			if operation == "TransactWriteItems" {
 				request["ClientRequestToken"] = rand.Text()
 			}

@@ -53,7 +53,7 @@ var (
 	// ErrNotLock means that the row at the lock's key is not a lock. It was not changed.
 	ErrNotLock = lockrow.ErrNotLock
 
-	// ErrMalformed means that the lock's row has an attribute that no client of this package writes. It
+	// ErrMalformed means that the lock's row, or that of its holder's session, has an attribute that no client of this package writes. It
 	// grants nothing until an operator has forced it ([Client.ForceRelease]).
 	ErrMalformed = lockrow.ErrMalformed
 

@@ -35,10 +35,11 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 	since := c.clk().Ago(e.at.first)
 	if first.Length > 0 {
 		length := time.Duration(first.Length) * time.Millisecond
-		turn := time.Duration(row.ForeignBefore(place, "")-1) * length
-		switch {
-		case c.tickets.find(first.ID) != nil:
-		case since >= length+turn, turn == 0 && c.past(row.Ends()):
+		ended := since >= length || c.past(row.Ends())
+		if !ended || c.tickets.find(first.ID) != nil {
+			return fine
+		}
+		if ahead := e.livingBefore(row, place, ""); ahead == 0 || since >= time.Duration(ahead+1)*length {
 			return over
 		}
 		return fine
@@ -98,12 +99,12 @@ func (e *entry) ripe(row *lockrow.Row) time.Duration {
 	return ripe
 }
 
-// livingBefore is how many tickets before a place are neither of a dead session, nor of one that may be.
-// Sessions that nothing is known of are looked at.
+// livingBefore is how many tickets behind the first one, and before a place, are neither of a dead session, nor
+// of one that may be. Sessions that nothing is known of are looked at.
 func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) {
-	for _, t := range row.Line[:place] {
+	for _, t := range row.Line[1:place] {
 		id := t.Session()
-		if id == first {
+		if id != "" && id == first {
 			continue
 		}
 		look := e.client.others.Suspect(id)

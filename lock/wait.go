@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -301,7 +302,10 @@ func (e *entry) act(ctx context.Context) (first bool, err error) {
 
 // patient drops errors that waiting goes on through.
 func (e *entry) patient(ctx context.Context, err error) error {
-	if ctx.Err() == nil && (e.client.passes(err) || errors.Is(err, session.ErrMalformed)) {
+	switch {
+	case errors.Is(err, session.ErrMalformed):
+		return fmt.Errorf("%w: that of the holder's session: %w", ErrMalformed, err) // nobody can find out whether it is dead
+	case ctx.Err() == nil && e.client.passes(err):
 		return nil
 	}
 	return err
