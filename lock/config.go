@@ -76,8 +76,8 @@ type Config struct {
 	OnAtRisk func(atRisk bool)
 
 	// Backoff makes the times between a waiter's looks at the lock's row: 10 ms to a quarter of Lease; others are taken for
-	// the nearer of these. Defaults to nil: looks are timed by the waiter's place in the line. Stop ends the wait with a
-	// [*HeldError].
+	// the nearer of these. Defaults to nil: looks are timed by the waiter's place in the line. A waiter also looks when the
+	// holder can be taken for dead. Stop ends the wait with a [*HeldError].
 	Backoff func() backoff.BackOff
 
 	// MaxHold ends a lease that its holder has kept for so long, for locks that are not acquired with the option [MaxHold]:

@@ -122,7 +122,7 @@ func TestSlowClockDoesNotDeleteALeaseOfItsOwn(t *testing.T) {
 // that: a date that was ahead meanwhile does not have the client believe otherwise.
 func TestLateDuplicateDoesNotDeleteAHeldRow(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day})
+		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		time.Sleep(6*time.Hour - time.Minute)
@@ -141,7 +141,7 @@ func TestLateDuplicateDoesNotDeleteAHeldRow(t *testing.T) {
 // An heir goes by what its row says, also where the request that handed it over was an earlier one.
 func TestHandOverThatIsRecognisedIsNotDeleted(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day})
+		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		heir := make(chan *lock.Lease, 1)
@@ -311,9 +311,9 @@ func TestRowsOutlastWhatIsBehindForGood(t *testing.T) {
 		dates, clock time.Duration
 		config       lock.Config
 	}{
-		"dates":                         {dates: -100 * time.Minute, config: lock.Config{Retention: day}},
-		"dates and clock":               {dates: -40 * time.Minute, clock: -40 * time.Minute, config: lock.Config{Retention: day}},
-		"a clock that is trusted to be": {clock: -40 * time.Minute, config: lock.Config{Retention: day, Skew: time.Hour}},
+		"dates":                         {dates: -100 * time.Minute, config: lock.Config{Retention: day, Lease: time.Minute}},
+		"dates and clock":               {dates: -40 * time.Minute, clock: -40 * time.Minute, config: lock.Config{Retention: day, Lease: time.Minute}},
+		"a clock that is trusted to be": {clock: -40 * time.Minute, config: lock.Config{Retention: day, Lease: time.Minute, Skew: time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -416,7 +416,7 @@ func TestClockThatIsSetBackWithoutDates(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c, err := lock.New(w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"}, table.WithClock(wall.now)),
-			lock.Config{Retention: day, HomeRegion: tabletest.Region})
+			lock.Config{Retention: day, Lease: time.Minute, HomeRegion: tabletest.Region})
 		require.NoError(t, err)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -441,7 +441,7 @@ func (u undated) Do(r *http.Request) (*http.Response, error) {
 // Rows whose writes hang, each time, do not keep the others from being put off.
 func TestRowsThatHangKeepNoOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day})
+		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		var last *lock.Lease
 		for i := range 5 {
 			l, err := c.Acquire(ctx, lock.Name(fmt.Sprint("report-", i)))
