@@ -35,10 +35,10 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 	since := c.clk().Ago(e.at.first)
 	if first.Length > 0 {
 		length := time.Duration(first.Length) * time.Millisecond
-		turn := time.Duration(row.ForeignBefore(place, "")-1) * length
-		switch {
-		case c.tickets.find(first.ID) != nil:
-		case since >= length+turn, turn == 0 && c.past(first.Ends(row.Since)):
+		if c.tickets.find(first.ID) != nil || since < length && !c.past(first.Ends(row.Since)) {
+			return fine
+		}
+		if ahead := e.livingBefore(row, place, ""); ahead == 0 || since >= time.Duration(ahead+1)*length {
 			return over
 		}
 		return fine
@@ -80,12 +80,12 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 	return fine
 }
 
-// livingBefore is how many tickets before a place are neither of a dead session, nor of one that may be.
-// Sessions that nothing is known of are looked at.
+// livingBefore is how many tickets between the first, which is of the given session, and a place are of
+// other sessions, which are neither dead nor may be. Sessions that nothing is known of are looked at.
 func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) {
-	for _, t := range row.Line[:place] {
+	for _, t := range row.Line[1:place] {
 		id := t.Session()
-		if id == first {
+		if id == first && id != "" {
 			continue
 		}
 		look := e.client.others.Suspect(id)
