@@ -107,10 +107,7 @@ type grant struct {
 
 func lockName(i int) string { return "lock" + strconv.Itoa(i+1) }
 
-func lockKey(i int) keys.Key {
-	text := "LOCK#" + lockName(i)
-	return keys.NewKey(text, text)
-}
+func lockKey(i int) keys.Key { return lockNamed(lockName(i)) }
 
 func writtenKey(i int) keys.Key { return keys.NewKey("WRITTEN#"+strconv.Itoa(i+1), "WRITTEN") }
 
