@@ -301,7 +301,7 @@ func theQueue(w *World, q Queue) Tally {
 }
 
 func theDeletion(w *World, d Deletion) Tally {
-	d.Locks, d.Clients, d.Rounds = 3, 4, w.Rounds(16)
+	d.Locks, d.Clients, d.Rounds = 3, 4, w.Rounds(12)
 	return d.Run(w)
 }
 
