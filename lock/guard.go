@@ -20,7 +20,7 @@ import (
 func (l *Lease) Guard() table.Op {
 	return l.client.layout.rows.Guard(l.key, l.holding()).In(l.client.table).Explain(func(table.Item) error {
 		if l.is().Over() {
-			return l.cause()
+			return l.gone()
 		}
 		return ErrStolen
 	})
@@ -69,7 +69,7 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, f func() erro
 	}
 	for _, l := range leases {
 		if l.is().Over() {
-			return l.cause()
+			return l.gone()
 		}
 	}
 	return f()

@@ -257,6 +257,21 @@ func (l *Lease) giveBack() {
 // cause is why the lease's context has ended; nil while it goes on.
 func (l *Lease) cause() error { return context.Cause(l.ctx) }
 
+// gone is the error of what needs the lock, once the lease has ended. Its context may have ended before,
+// for a reason that is no loss.
+func (l *Lease) gone() error {
+	state, cause := l.is(), l.cause()
+	switch {
+	case errors.Is(cause, ErrLost):
+		return cause
+	case state == lease.Lost:
+		return ErrStolen
+	case state == lease.Expired && !errors.Is(cause, ErrClosed):
+		return ErrExpired
+	}
+	return ErrReleased
+}
+
 func (l *Lease) is() lease.State {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
@@ -386,11 +401,8 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	if err := l.termCause(); err != nil {
-		return err
-	}
-	if state := l.is(); state != lease.Held && state != lease.Revoked {
-		return l.cause()
+	if state := l.is(); l.termCause() != nil || state != lease.Held && state != lease.Revoked {
+		return l.gone()
 	}
 	if l.own == nil {
 		return nil
