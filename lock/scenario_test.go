@@ -212,7 +212,9 @@ func scenarios() []scenario {
 			h.of.answered("close", err)
 			if err == nil {
 				for _, h := range list {
-					h.gone("close", err)
+					if !errors.Is(context.Cause(h.Context()), lock.ErrExpired) { // that frees itself
+						h.gone("close", err)
+					}
 				}
 			}
 		}},

@@ -177,6 +177,26 @@ func Workloads() []Workload {
 			},
 		},
 		{
+			Name: "fair", About: "goroutines of a few processes want one lock again and again: who came first, and who waits for whom",
+			Unit:    "turns",
+			Profile: FairProfile,
+			Run:     func(w *World) Tally { return theFair(w, Fair{}) },
+			Twins: []Twin{
+				{
+					Name: "overtakes", About: "now and then the last one in the line is put behind the holder", Shows: []string{"somebody overtakes in the line"},
+					Run: func(w *World) Tally { return theFair(w, Fair{Overtakes: true}) },
+				},
+				{
+					Name: "greedy", About: "processes pass the lock on to their own for longer than they may", Shows: []string{"times in a row while others waited"},
+					Run: func(w *World) Tally { return theFair(w, Fair{Greedy: true}) },
+				},
+				{
+					Name: "tardy", About: "some holders do nothing for a lease and a half before they release", Shows: []string{"was not used for"},
+					Run: func(w *World) Tally { return theFair(w, Fair{Tardy: true}) },
+				},
+			},
+		},
+		{
 			Name: "clocks", About: "a lock set and a counter under wrong clocks",
 			Profile: ClocksProfile,
 			Run:     func(w *World) Tally { return theClocks(w, LockSet{}) },
@@ -298,6 +318,11 @@ func theJob(w *World, e Every) Tally {
 func theQueue(w *World, q Queue) Tally {
 	q.Processes, q.Waiters, q.Rounds = 3, 6, w.Rounds(12)
 	return q.Run(w)
+}
+
+func theFair(w *World, f Fair) Tally {
+	f.Processes, f.Workers, f.Rounds = 4, 3, w.Rounds(25)
+	return f.Run(w)
 }
 
 func theDeletion(w *World, d Deletion) Tally {
