@@ -244,8 +244,13 @@ func (f *fair) checkWaits(line *lineLog) (judged int) {
 			continue
 		}
 		most := soon
-		if !told {
+		if !told { // whoever stands behind it, and is no ghost as well, has it asked about after a lease
 			most += f.Lease + f.Lease/4
+			for _, next := range t.behind {
+				if turns[next] == nil || turns[next].entered.Before(t.from) {
+					most += f.Lease
+				}
+			}
 		}
 		if idle > most {
 			f.world.Violation("a first place was not used for %v while others waited, under fence %d, of process %d, which lives", idle.Round(time.Millisecond), t.fence, by.id)

@@ -172,6 +172,7 @@ type tenure struct {
 	passed bool      // it came to be first by a pass
 	others bool      // others stood in the line as it did
 	crowd  time.Time // since when others have waited behind it; zero where nobody has
+	behind []string  // tickets that stood behind it at any time
 }
 
 // tenures are the first places of a line, one after the other.
@@ -191,8 +192,15 @@ func (l *lineLog) tenures() (list []*tenure) {
 				list = append(list, now)
 			}
 		}
-		if now != nil && now.crowd.IsZero() && len(c.after.tickets) > 1 {
-			now.crowd = c.at
+		if now != nil && len(c.after.tickets) > 1 {
+			if now.crowd.IsZero() {
+				now.crowd = c.at
+			}
+			for _, t := range c.after.tickets[1:] {
+				if !slices.Contains(now.behind, t) {
+					now.behind = append(now.behind, t)
+				}
+			}
 		}
 	}
 	return list

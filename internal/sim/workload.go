@@ -197,6 +197,21 @@ func Workloads() []Workload {
 			},
 		},
 		{
+			Name: "gather", About: "pairs of four locks are taken together, while others take single ones",
+			Profile: GatherProfile,
+			Run:     func(w *World) Tally { return theGatherers(w, Gather{}) },
+			Twins: []Twin{
+				{
+					Name: "one-by-one", About: "pairs are taken one lock after the other, in any order", Shows: []string{"stuck: ", "by two requests"},
+					Run: func(w *World) Tally { return theGatherers(w, Gather{OneByOne: true}) },
+				},
+				{
+					Name: "unguarded", About: "writes do not depend on the locks", Shows: []string{"is not in the order of fences"},
+					Run: func(w *World) Tally { return theGatherers(w, Gather{Unguarded: true}) },
+				},
+			},
+		},
+		{
 			Name: "clocks", About: "a lock set and a counter under wrong clocks",
 			Profile: ClocksProfile,
 			Run:     func(w *World) Tally { return theClocks(w, LockSet{}) },
@@ -323,6 +338,11 @@ func theQueue(w *World, q Queue) Tally {
 func theFair(w *World, f Fair) Tally {
 	f.Processes, f.Workers, f.Rounds = 4, 3, w.Rounds(25)
 	return f.Run(w)
+}
+
+func theGatherers(w *World, g Gather) Tally {
+	g.Locks, g.Gatherers, g.Singles, g.Rounds, g.Overslept = 4, 4, 2, w.Rounds(12), .05
+	return g.Run(w)
 }
 
 func theDeletion(w *World, d Deletion) Tally {
