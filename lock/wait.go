@@ -120,6 +120,13 @@ func (a *acquisition) stand(ctx context.Context) error {
 		ended = a.session.Ended()
 	}
 	for {
+		select { // before what a look has found: a select takes either
+		case <-ended:
+			return errAnew // its session takes the tickets along
+		case <-ctx.Done():
+			return causeOf(ctx)
+		default:
+		}
 		first := 0
 		for i, e := range a.entries {
 			is, err := e.act(ctx)
@@ -147,11 +154,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 				return err
 			}
 		case <-ended:
-			stop()
-			return errAnew // its session takes the tickets along
 		case <-ctx.Done():
-			stop()
-			return causeOf(ctx)
 		}
 		stop()
 	}
