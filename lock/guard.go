@@ -89,17 +89,22 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 		if bad != nil {
 			return bad
 		}
-		for i, row := range rows {
-			l := leases[i]
-			switch row.Wrote(l.holding(), l.turn.writes) {
-			case lockrow.Written: // by an attempt whose token has been forgotten
-				written++
-			case lockrow.Gone:
-				l.taken()
-				return ErrStolen
+		lost := false
+		for i, l := range leases {
+			if row := rows[i]; row != nil {
+				switch row.Wrote(l.holding(), l.turn.writes) {
+				case lockrow.Written: // by an attempt whose token has been forgotten
+					written++
+				case lockrow.Gone:
+					lost = true
+					l.taken()
+				}
 			}
 		}
-		if written == len(leases) {
+		switch {
+		case lost:
+			return ErrStolen
+		case written == len(leases):
 			return nil
 		}
 		return err
@@ -154,17 +159,25 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	if bad != nil {
 		return false, bad
 	}
-	for i, row := range rows {
-		l := leases[i]
+	refused, lost := 0, false
+	for i, l := range leases {
+		row := rows[i]
+		if row == nil {
+			continue
+		}
+		refused++
 		switch {
 		case !row.Holds(l.holding()) && l.commits.Load():
-			return false, l.afterCommit(ctx, &row)
+			return false, l.afterCommit(ctx, row)
 		case !row.Holds(l.holding()):
 			l.taken() // the transaction's token judges: it was not applied, and never will be
-			return false, ErrStolen
+			lost = true
 		case c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
-			l.turn.row, again = row, true
+			l.turn.row, again = *row, true
 		}
+	}
+	if lost {
+		return false, ErrStolen
 	}
 	if doubt {
 		for _, l := range leases {
@@ -172,7 +185,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 			l.commits.Store(true)
 		}
 	}
-	return again && !doubt && len(rows) == len(table.Conditions(err)), err
+	return again && !doubt && refused == len(table.Conditions(err)), err
 }
 
 // afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
@@ -208,10 +221,10 @@ func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	return attempt.WithCause(ctx, err)
 }
 
-// guardRefusals are the rows that have refused guards, by the index of the lease. The guards were sent
-// after so many operations.
-func guardRefusals(leases []*Lease, err error, after int) (map[int]lockrow.Row, error) {
-	rows := map[int]lockrow.Row{}
+// guardRefusals are the rows that have refused guards, by the index of the lease; nil where none has. The
+// guards were sent after so many operations.
+func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error) {
+	rows := make([]*lockrow.Row, len(leases))
 	for _, failed := range table.Conditions(err) {
 		i := failed.Index - after
 		if i < 0 {
@@ -221,7 +234,7 @@ func guardRefusals(leases []*Lease, err error, after int) (map[int]lockrow.Row, 
 		if errors.Is(err, ErrMalformed) {
 			return nil, err // nothing is concluded from it
 		}
-		rows[i] = row
+		rows[i] = &row
 	}
 	return rows, nil
 }
