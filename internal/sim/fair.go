@@ -112,9 +112,7 @@ func (f *fair) start() {
 }
 
 func (f *fair) turn(ctx context.Context, x *Worker, locks *lock.Client) {
-	if x.IntN(2) == 0 {
-		x.Sleep(x.Between(0, 100*time.Millisecond))
-	}
+	x.Sleep(x.Between(0, 100*time.Millisecond)) // or else those of a process come in any order
 	t := &turn{process: x.Process, worker: x.Name, came: time.Now()}
 	patience := 10 * time.Minute
 	if x.IntN(10) == 0 {

@@ -119,9 +119,7 @@ func (g *gather) patient(ctx context.Context, x *Worker) (_ context.Context, can
 
 // both takes two locks together, and writes under both.
 func (g *gather) both(ctx context.Context, x *Worker, locks *lock.Client) {
-	if x.IntN(2) == 0 {
-		x.Sleep(x.Between(0, 50*time.Millisecond))
-	}
+	x.Sleep(x.Between(0, 50*time.Millisecond)) // or else those of a process come in any order
 	p := &pair{process: x.Process, worker: x.Name, locks: x.Perm(g.Locks)[:2]}
 	targets, names := make([]lock.Target, 2), make([]string, 2)
 	for i, n := range p.locks {
@@ -181,9 +179,7 @@ func (g *gather) oneByOne(ctx context.Context, x *Worker, locks *lock.Client, p 
 
 // one takes a single lock, and writes under it.
 func (g *gather) one(ctx context.Context, x *Worker, locks *lock.Client) {
-	if x.IntN(2) == 0 {
-		x.Sleep(x.Between(0, 50*time.Millisecond))
-	}
+	x.Sleep(x.Between(0, 50*time.Millisecond)) // or else those of a process come in any order
 	p := &pair{process: x.Process, worker: x.Name, locks: []int{x.IntN(g.Locks)}}
 	name := lockName(p.locks[0])
 	bounded, cancel, served := g.patient(ctx, x)
