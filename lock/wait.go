@@ -340,7 +340,8 @@ func (e *entry) next() time.Duration {
 	return est.Look(e.client.clk())
 }
 
-// minLook bounds the times between looks that Config.Backoff says.
+// minLook bounds the times between looks that Config.Backoff says, and is how long looks at sessions wait
+// for each other.
 const minLook = 10 * time.Millisecond
 
 // patience is a new Config.Backoff; nil where there is none.
