@@ -30,33 +30,43 @@ type object = map[string]any
 
 // breakages is what has to be noticed.
 func breakages() []breakage {
-	unguarded := unconditional("writes")
+	unguarded := unconditional("writes", "")
+	unreleased := unconditional("hold", "") // of all that change the first place, only its holder writes how long it held
 	return []breakage{
 		{"writes without a guard", "take over from a dead session", "exclusion: a holder went on", unguarded},
 		{"writes without a guard after it stood still", "guarded write", "exclusion: a write under fence", unguarded},
-		{"commits without a guard", "take over from a dead Fixed lease", "exclusion: a holder went on", unconditional("since")},
-		{"releases without a condition", "take over from a dead session", "exclusion: a holder went on", unconditional("since")},
-		{"enters without a condition", "wait for another process", "a lock is held although everybody is gone", unconditional("line")},
-		{"marks sessions dead without a condition", "take over from a dead session", "exclusion: ", func(operation string, request object) bool {
-			return leased("100")(operation, request) && unconditional("dead")(operation, request)
+		{"commits without a guard", "take over from a dead Fixed lease", "exclusion: a holder went on", unreleased},
+		{"enters at the front", "wait for another process", "fence: ", func(_ string, request object) bool {
+			rewriteExpression(request, regexp.MustCompile(`list_append\((if_not_exists\([^()]*\)), ?([^()]*)\)`), "list_append($2, $1)")
+			return true
 		}},
-		{"sends no token twice", "guarded write", "effect: applied 1 times; acknowledged false, uncertain false", func(operation string, request object) bool {
+		{"releases without a condition", "take over from a dead session", "exclusion: a holder went on", unreleased},
+		{"sends no token twice, nor numbers", "guarded write", "effect: applied 2 times", func(operation string, request object) bool {
 			if operation == "TransactWriteItems" {
 				request["ClientRequestToken"] = rand.Text()
 			}
-			return true
+			return unguarded(operation, request)
 		}},
 		{"says that it has released", "release", "answer: the row still names a lease", func(operation string, request object) bool {
-			return operation != "UpdateItem" || !sets(request, "since")
+			return operation != "UpdateItem" || !sets(request, "hold")
 		}},
+		{"enters twice", "acquire", "liveness: acquired after", unconditional("line", "")},
 		{"leaves the fence as it is", "acquire a row with a past", "fence: ", func(_ string, request object) bool {
-			if name := placeholder(request, "fence"); name != "" {
-				change(request, regexp.MustCompile(name+` ?= ?(:\w+)`), "5")
+			if sets(request, "since") {
+				fence := placeholder(request, "fence")
+				expression, _ := request["UpdateExpression"].(string)
+				condition, _ := request["ConditionExpression"].(string)
+				values, _ := request["ExpressionAttributeValues"].(object)
+				pattern := regexp.MustCompile(fence + ` ?= ?(:\w+)`)
+				next, is := pattern.FindStringSubmatch(expression), pattern.FindStringSubmatch(condition)
+				if next != nil && is != nil {
+					values[next[1]] = values[is[1]]
+				}
 			}
 			return true
 		}},
-		{"says that leases are shorter than they are", "wait for another process", "exclusion: a lock was granted before its holder was told", leased("100")},
-		{"says that leases are longer than they are", "release", "liveness: acquired after", leased("3600000")},
+		{"says that leases are shorter than they are", "wait for another process", "exclusion: a lock was granted before its holder was told", leased("100", "")},
+		{"says that leases are longer than they are", "release", "liveness: acquired after", leased("3600000", "32503680000000")},
 	}
 }
 
@@ -104,9 +114,9 @@ func actionsOf(operation string, request object) (list []object) {
 	return list
 }
 
-// unconditional leaves the condition out of single updates, and of those in transactions, that set an
-// attribute.
-func unconditional(attribute string) func(operation string, request object) bool {
+// unconditional leaves the condition out of single updates, and of those in transactions, that
+// set one attribute and not the other.
+func unconditional(one, other string) func(operation string, request object) bool {
 	return func(operation string, request object) bool {
 		list := []object{request}
 		for _, action := range actionsOf(operation, request) {
@@ -115,7 +125,7 @@ func unconditional(attribute string) func(operation string, request object) bool
 			}
 		}
 		for _, update := range list {
-			if sets(update, attribute) {
+			if sets(update, one) && (other == "" || !sets(update, other)) {
 				forget(update)
 			}
 		}
@@ -123,15 +133,22 @@ func unconditional(attribute string) func(operation string, request object) bool
 	}
 }
 
-// leased has sessions record that their leases are so many milliseconds long, and end in a thousand years.
-func leased(milliseconds string) func(string, object) bool {
+// leased has whatever sets how long a lease is, and when it ends, say so many milliseconds.
+func leased(milliseconds, end string) func(string, object) bool {
 	return func(_ string, request object) bool {
-		for name, is := range map[string]string{"lease": milliseconds, "expires": "32503680000000"} {
-			if at := placeholder(request, name); at != "" {
-				change(request, regexp.MustCompile(at+` ?= ?(:\w+)`), is)
+		for attribute, to := range map[string]string{"lease": milliseconds, "expires": end} {
+			if name := placeholder(request, attribute); name != "" && to != "" {
+				change(request, regexp.MustCompile(name+` ?= ?(:\w+)`), to)
 			}
 		}
 		return true
+	}
+}
+
+// rewriteExpression changes how an update is written.
+func rewriteExpression(request object, pattern *regexp.Regexp, to string) {
+	if expression, ok := request["UpdateExpression"].(string); ok {
+		request["UpdateExpression"] = pattern.ReplaceAllString(expression, to)
 	}
 }
 

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,21 +85,27 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 			guards[i] = l.client.layout.rows.GuardedWrite(l.key, l.holding(), l.turn.writes)
 		}
 		err := send(ctx, leases, guards, ops)
-		written := 0
 		rows, bad := guardRefusals(leases, err, len(ops))
 		if bad != nil {
 			return bad
 		}
-		for i, row := range rows {
-			l := leases[i]
-			switch row.Wrote(l.holding(), l.turn.writes) {
+		written := 0
+		var gone error
+		for i, l := range leases {
+			if rows[i] == nil {
+				continue
+			}
+			switch rows[i].Wrote(l.holding(), l.turn.writes) {
 			case lockrow.Written: // by an attempt whose token has been forgotten
 				written++
-			case lockrow.Gone:
-				return l.gone(ctx, &row)
+			case lockrow.Gone: // others may be, too
+				gone = cmp.Or(gone, l.gone(ctx, rows[i]))
 			}
 		}
-		if written == len(leases) {
+		switch {
+		case gone != nil:
+			return gone
+		case written == len(leases):
 			return nil
 		}
 		return err
@@ -152,16 +159,25 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	if bad != nil {
 		return false, bad
 	}
-	for i, row := range rows {
-		l := leases[i]
+	refused := 0
+	var gone error
+	for i, l := range leases {
+		row := rows[i]
+		if row == nil {
+			continue
+		}
+		refused++
 		switch {
 		case !row.Holds(l.holding()) && l.commits.Load():
-			return false, l.afterCommit(ctx, &row)
-		case !row.Holds(l.holding()):
-			return false, l.gone(ctx, &row) // the transaction's token judges: it was not applied, and never will be
+			gone = cmp.Or(gone, l.afterCommit(ctx, row))
+		case !row.Holds(l.holding()): // the transaction's token judges: it was not applied, and never will be
+			gone = cmp.Or(gone, l.gone(ctx, row))
 		case c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
-			l.turn.row, again = row, true
+			l.turn.row, again = *row, true
 		}
+	}
+	if gone != nil {
+		return false, gone
 	}
 	if doubt {
 		for _, l := range leases {
@@ -169,7 +185,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 			l.commits.Store(true)
 		}
 	}
-	return again && !doubt && len(rows) == len(table.Conditions(err)), err
+	return again && !doubt && refused == len(table.Conditions(err)), err
 }
 
 // afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
@@ -224,10 +240,10 @@ func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	return attempt.WithCause(ctx, err)
 }
 
-// guardRefusals are the rows that have refused guards, by the index of the lease. The guards were sent
-// after so many operations.
-func guardRefusals(leases []*Lease, err error, after int) (map[int]lockrow.Row, error) {
-	rows := map[int]lockrow.Row{}
+// guardRefusals are the rows that have refused guards, by the index of the lease; nil where none has. The
+// guards were sent after so many operations.
+func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error) {
+	rows := make([]*lockrow.Row, len(leases))
 	for _, failed := range table.Conditions(err) {
 		i := failed.Index - after
 		if i < 0 {
@@ -237,7 +253,7 @@ func guardRefusals(leases []*Lease, err error, after int) (map[int]lockrow.Row, 
 		if errors.Is(err, ErrMalformed) {
 			return nil, err // nothing is concluded from it
 		}
-		rows[i] = row
+		rows[i] = &row
 	}
 	return rows, nil
 }

@@ -478,7 +478,7 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	if state := l.is(); state != lease.Held && state != lease.Revoked {
-		return l.over()
+		return cmp.Or(l.over(), l.cause(), ErrReleased)
 	}
 	if l.own == nil {
 		return nil

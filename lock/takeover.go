@@ -63,7 +63,7 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		ahead = e.livingBefore(row, place, id)
 	}
 	if ahead == 0 || since >= lease {
-		c.watched.stand(e, id, max(lease/4-since, 0))
+		c.watched.stand(e, id, max(lease/4-since, minLook))
 	} else {
 		c.watched.stand(e, "", 0)
 	}
@@ -109,7 +109,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 		}
 		look := e.client.others.Suspect(id)
 		if id != "" && !look.Known && !e.client.isOwn(id) {
-			e.client.watched.lookOnce(id, 0)
+			e.client.watched.lookOnce(id, minLook) // all of them by one request
 		}
 		if id == "" || !look.Known || look.Wait > 0 {
 			n++

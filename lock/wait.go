@@ -116,6 +116,13 @@ func (a *acquisition) stand(ctx context.Context) error {
 		ended = a.session.Ended()
 	}
 	for waited := false; ; waited = true {
+		select { // before what a look has found: a select takes either
+		case <-ended:
+			return errAnew // its session takes the tickets along
+		case <-ctx.Done():
+			return causeOf(ctx)
+		default:
+		}
 		first := 0
 		for i, e := range a.entries {
 			is, err := e.act(ctx)
@@ -148,11 +155,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 				return err
 			}
 		case <-ended:
-			stop()
-			return errAnew // its session takes the tickets along
 		case <-ctx.Done():
-			stop()
-			return causeOf(ctx)
 		}
 		stop()
 	}
@@ -361,8 +364,12 @@ func (e *entry) pause() time.Duration {
 }
 
 const (
-	minLook   = 10 * time.Millisecond  // bounds the times between looks that Config.Backoff says
-	firstLook = 200 * time.Millisecond // bounds the time until the holder's session is looked at
+	// minLook bounds the times between looks that Config.Backoff says, and is how long looks at sessions wait for
+	// each other.
+	minLook = 10 * time.Millisecond
+
+	// firstLook bounds the time until the holder's session is looked at.
+	firstLook = 200 * time.Millisecond
 )
 
 // patience is a new Config.Backoff; nil where there is none.

@@ -32,9 +32,9 @@ func lossOf(seed uint64) Loss { return Loss(seed % 3) }
 func DeletionProfile(seed uint64) Profile {
 	p := Swarm(seed)
 	p.Sweeps = 0 // the workload's own
-	// It takes days, not minutes.
+	// It takes weeks, not minutes.
 	for _, mean := range []*time.Duration{&p.Storms, &p.Pauses, &p.Suspends, &p.Cuts, &p.Crashes, &p.Jumps} {
-		*mean *= 50
+		*mean *= 1200
 	}
 	if lossOf(seed) != Expiring {
 		p.Offset, p.Rate, p.Jumps, p.SkewedDate, p.Duplicated, p.LostLate, p.Slow = 0, 0, 0, 0, 0, 0, 0
@@ -42,18 +42,18 @@ func DeletionProfile(seed uint64) Profile {
 	return p
 }
 
-// Deletion is locks that are held and idle for hours, in a table that loses rows.
+// Deletion is locks that are held and idle for days, in a table that loses rows.
 type Deletion struct {
 	Locks   int
 	Clients int
 	Rounds  int           // of each client
-	Lease   time.Duration // defaults to 10 min
+	Lease   time.Duration // defaults to 1 h
 	Rewound bool          // a negative twin: a row that is gone comes back with fence 1
 	Brief   bool          // another one: no holder puts the deletion of its row off
 }
 
 // retention is the least that a Config takes.
-const retention = time.Hour
+const retention = 24 * time.Hour
 
 // Run runs the workload and checks it: who acquires a lock after somebody else has a greater
 // fence, except across a restore, where fences go on from what the backup has; what is
@@ -62,11 +62,11 @@ const retention = time.Hour
 // there, and nothing that was refused.
 func (d Deletion) Run(w *World) Tally {
 	if d.Lease == 0 {
-		d.Lease = 10 * time.Minute
+		d.Lease = lock.MaxLease
 	}
 	r := &deletion{Deletion: d, world: w, ledger: newLedger(w), loss: lossOf(w.Seed), chance: rand.New(rand.NewPCG(mix(w.Seed, "deletion"), 0)), held: map[*Worker]*grant{}, floors: [][]int64{make([]int64, d.Locks)}}
 	r.start()
-	w.SettleWithin(48 * time.Hour)
+	w.SettleWithin(48 * retention)
 	return r.check()
 }
 
@@ -90,7 +90,7 @@ type deletion struct {
 // backup is one of the table.
 type backup struct {
 	snapshot *tabletest.Snapshot
-	fences   []int64 // by lock; 0 where it had no row
+	fences   []int64 // by lock, those given out last; none where it had no row
 }
 
 // grant is a lock that was acquired. Times are true.
@@ -107,24 +107,21 @@ type grant struct {
 
 func lockName(i int) string { return "lock" + strconv.Itoa(i+1) }
 
-func lockKey(i int) keys.Key {
-	text := "LOCK#" + lockName(i)
-	return keys.NewKey(text, text)
-}
+func lockKey(i int) keys.Key { return lockNamed(lockName(i)) }
 
 func writtenKey(i int) keys.Key { return keys.NewKey("WRITTEN#"+strconv.Itoa(i+1), "WRITTEN") }
 
 func (d *deletion) start() {
 	config := lock.Config{Lease: d.Lease, Retention: retention, HomeRegion: tabletest.Region}
 	d.world.turns("client", d.Clients, d.Rounds, config, d.round)
-	d.again(20*time.Minute, d.sweep)
+	d.again(retention/3, d.sweep)
 	switch {
 	case d.Rewound:
-		d.again(2*time.Hour, d.rewind)
+		d.again(2*retention, d.rewind)
 	case d.loss == ByHand:
-		d.again(2*time.Hour, d.remove)
+		d.again(2*retention, d.remove)
 	case d.loss == Restored:
-		d.again(90*time.Minute, d.restore)
+		d.again(retention*3/2, d.restore)
 	}
 }
 
@@ -137,7 +134,7 @@ func (d *deletion) again(mean time.Duration, do func()) {
 }
 
 func (d *deletion) round(ctx context.Context, x *Worker, locks *lock.Client) {
-	x.Sleep(x.Between(0, 90*time.Minute))
+	x.Sleep(x.Between(0, retention))
 	g := &grant{lock: x.IntN(d.Locks), process: x.Process, came: time.Now()}
 	d.mu.Lock()
 	g.from = len(d.floors) - 1
@@ -157,7 +154,7 @@ func (d *deletion) round(ctx context.Context, x *Worker, locks *lock.Client) {
 	d.mu.Unlock()
 	d.write(ctx, x, g)
 	if x.IntN(3) == 0 {
-		x.Sleep(x.Between(0, 3*retention)) // its row is to outlive the retention
+		x.Sleep(x.Between(0, 2*retention)) // its row is to outlive the retention
 	} else {
 		x.Sleep(x.Between(0, time.Minute))
 	}
@@ -191,7 +188,7 @@ func (d *deletion) sweep() {
 	held := d.holding()
 	var named []*grant
 	for _, g := range held {
-		if row := d.world.item(lockKey(g.lock)); row["nonce"] != nil && number(row, "fence") == g.fence {
+		if row := lineOf(d.world.item(lockKey(g.lock))); row.holder() == g.lease.Ticket() && row.fence == g.fence {
 			named = append(named, g)
 		}
 	}
@@ -216,7 +213,7 @@ func (d *deletion) sweep() {
 func (d *deletion) shorten(named []*grant) {
 	for _, g := range named {
 		key := lockKey(g.lock)
-		until := number(d.world.item(key), "acquired")/1000 + int64((d.Lease+retention)/time.Second)
+		until := g.entered.Add(d.Lease + retention).Unix()
 		ttl := table.Attr(d.world.scheme.TTL).Set(until)
 		d.world.must(d.world.Table().Write(context.WithoutCancel(d.world.ctx), table.Update(key, ttl)))
 	}
@@ -251,7 +248,7 @@ func (d *deletion) rewind() {
 		return
 	}
 	change := []table.Change{table.Attr("fence").Set(1)}
-	for _, name := range []string{"nonce", "session", "lease", "beat", "expires"} {
+	for _, name := range []string{"line", "writes"} {
 		change = append(change, table.Attr(name).Remove())
 	}
 	d.world.must(d.world.Table().Write(context.WithoutCancel(d.world.ctx), table.Update(lockKey(i), change...)))
@@ -264,7 +261,10 @@ func (d *deletion) restore() {
 	if len(d.backups) == 0 || d.chance.IntN(2) == 0 {
 		b := backup{snapshot: w.engine.Snapshot(), fences: make([]int64, d.Locks)}
 		for i := range b.fences {
-			b.fences[i] = number(w.item(lockKey(i)), "fence")
+			row := lineOf(w.item(lockKey(i)))
+			if b.fences[i] = row.fence; row.holder() == "" {
+				b.fences[i]-- // that of who comes next
+			}
 		}
 		d.backups = append(d.backups, b)
 		w.tell(Event{Kind: Noted}, "backup %d", len(d.backups))

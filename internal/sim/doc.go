@@ -22,10 +22,10 @@
 // See Profile for what happens to requests, Clock for what is wrong with clocks, and Process
 // for pauses, suspensions, crashes and partitions. World.At does the rest.
 //
-// Deletion by time to live strikes what has expired. Worlds last minutes and retention is an
-// hour at least: where a profile has sweeps, a world begins with rows of long ago (released,
+// Deletion by time to live strikes what has expired. Worlds last minutes and retention is a
+// day at least: where a profile has sweeps, a world begins with rows of long ago (released,
 // or held by the dead), which are deleted while their locks are acquired again. In the
-// workload named deletion locks are idle and held for hours instead. It alone restores the
+// workload named deletion locks are idle and held for days instead. It alone restores the
 // table from backups, in the worlds of every third seed.
 //
 // What is counted as a fault, and what the history says beside a request, has happened to it:

@@ -112,6 +112,13 @@ func (h *history) close() {
 // random is what Text of a machine looks like.
 var random = regexp.MustCompile(`[A-Z2-7]{26}`)
 
+// alias is a list with random texts replaced by short names.
+func (h *history) alias(list []string) []string {
+	list = slices.Clone(list)
+	h.aliases(list)
+	return list
+}
+
 // aliases replaces random texts by short names.
 func (h *history) aliases(list []string) {
 	if !h.keep {

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,14 +15,6 @@ func TestQueueChecks(t *testing.T) {
 	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
 	visited := func(p *Process, worker string, fence int64, came, entered, left int) *visit {
 		return &visit{process: p, worker: worker, fence: fence, came: at(came), entered: at(entered), left: at(left)}
-	}
-	row := func(n int, handed bool) (list []*visit) {
-		for i := range n {
-			v := visited(p, "w1", int64(i+1), i, i+1, i+1)
-			v.handed = handed
-			list = append(list, v)
-		}
-		return list
 	}
 	for name, c := range map[string]struct {
 		visits []*visit
@@ -66,12 +58,8 @@ func TestQueueChecks(t *testing.T) {
 			visits: []*visit{{process: p, worker: "w1", fence: 1, came: at(0), entered: at(1)}, visited(other, "w1", 1, 0, 4, 6)},
 			want:   []string{"fence 1 was given out twice"},
 		},
-		"two inside":          {visits: []*visit{visited(p, "w1", 1, 0, 1, 5), visited(other, "w1", 2, 0, 4, 6)}, want: []string{"fence 2 was let in while fence 1 was inside"}},
-		"one that has died":   {visits: []*visit{{process: p, worker: "w1", fence: 1, came: at(0), entered: at(1)}, visited(other, "w1", 2, 0, 4, 6)}},
-		"as often as allowed": {visits: row(handoffs, true)},
-		"too often":           {visits: row(handoffs+1, true), want: []string{"process 1 has handed the lock over more than 16 times in a row, up to fence 17"}},
-		"not in a row":        {visits: slices.Delete(row(handoffs+2, true), handoffs, handoffs+1)}, // somebody has had the fence that is left out
-		"not handed over":     {visits: row(handoffs+1, false)},
+		"two inside":        {visits: []*visit{visited(p, "w1", 1, 0, 1, 5), visited(other, "w1", 2, 0, 4, 6)}, want: []string{"fence 2 was let in while fence 1 was inside"}},
+		"one that has died": {visits: []*visit{{process: p, worker: "w1", fence: 1, came: at(0), entered: at(1)}, visited(other, "w1", 2, 0, 4, 6)}},
 	} {
 		got := found(t, func(w *World) {
 			q := &queue{world: w, visits: c.visits, failed: map[*Process][]time.Time{p: c.failed}}
@@ -113,5 +101,71 @@ func TestExclusionIsCheckedWhereItHolds(t *testing.T) {
 			q.check()
 		})
 		assert.Equal(t, c.want, got, name)
+	}
+}
+
+// logged makes up the log of a line, of rows in words: the tickets, and the fence where that changes.
+func logged(states ...string) *lineLog {
+	l := &lineLog{first: map[string]lineChange{}}
+	is := lineState{fence: 10}
+	for i, text := range states {
+		was := is
+		is = lineState{tickets: strings.Fields(text), fence: was.fence}
+		if was.holder() != "" && was.holder() != is.holder() {
+			is.fence++
+		}
+		l.changes = append(l.changes, lineChange{number: i + 1, before: was, after: is})
+	}
+	return l
+}
+
+// Who comes stands behind all others, and nobody but the next one of a process comes in before them.
+func TestLinesAreChecked(t *testing.T) {
+	const overtakes = "somebody overtakes in the line: "
+	for name, c := range map[string]struct {
+		line *lineLog
+		want []string
+	}{
+		"in order":          {line: logged("a", "a b", "a b c", "b c", "b", "", "d")},
+		"gives up waiting":  {line: logged("a", "a b", "a b c", "a c", "c")},
+		"evicted with more": {line: logged("a", "a b", "a b a2", "b")},
+		"passed on":         {line: logged("a", "a b", "a2 b", "b")},
+		"a ghost":           {line: logged("a", "", "b", "b a")},
+		"to the second":     {line: logged("a", "a b", "a c b"), want: []string{overtakes + "[a b] became [a c b]"}},
+		"to the front":      {line: logged("a", "a b", "c a b"), want: []string{overtakes + "[a b] became [c a b]"}},
+		"turned around":     {line: logged("a", "a b", "a b c", "a c b"), want: []string{overtakes + "[a b c] became [a c b]"}},
+		"moved up":          {line: logged("a", "a b", "a b c", "c b"), want: []string{overtakes + "[a b c] became [c b]"}},
+		"comes and goes":    {line: logged("a", "a b", "b c"), want: []string{overtakes + "[a b] became [b c]"}},
+		"the same fence": {
+			line: &lineLog{changes: []lineChange{{before: lineState{[]string{"a", "b"}, 5}, after: lineState{[]string{"b"}, 5}}}},
+			want: []string{"the fence grew by 0, from 5, as the first place changed 1 times"},
+		},
+		"a fence for nothing": {
+			line: &lineLog{changes: []lineChange{{before: lineState{[]string{"a"}, 5}, after: lineState{[]string{"a", "b"}, 6}}}},
+			want: []string{"the fence grew by 1, from 5, as the first place changed 0 times"},
+		},
+		"a new row": {line: &lineLog{changes: []lineChange{{after: lineState{[]string{"a"}, 1000}}}}},
+	} {
+		assert.Equal(t, c.want, found(t, c.line.checkOrder), name)
+	}
+}
+
+// Passes count while others wait, from the last time that the line moved on.
+func TestPassesAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		states string
+		passes int
+		want   []string
+	}{
+		"as often as allowed":     {"a|a b|c b|d b|b", 2, nil},
+		"too often":               {"a|a b|c b|d b|e b|b", 3, []string{"the lock was passed on within a process more than 2 times in a row while others waited, up to fence 13"}},
+		"nobody waits":            {"a|c|d|e|f", 4, nil},
+		"from when somebody does": {"a|c|d|e|e b|f b|g b|b", 5, nil},
+		"not in a row":            {"a|a b|c b|d b|b|b e|f e|g e", 4, nil},
+	} {
+		passes := 0
+		got := found(t, func(w *World) { passes = logged(strings.Split(c.states, "|")...).checkPasses(w, 2) })
+		assert.Equal(t, c.want, got, name)
+		assert.Equal(t, c.passes, passes, name)
 	}
 }

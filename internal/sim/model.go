@@ -141,36 +141,51 @@ func (m model) step(s situation, o *operation) (situation, bool) {
 //   - A write without an answer whose value nobody has read can come after everything else,
 //     where its guard refuses it. One that was read has taken effect before the first who read
 //     it came back.
-//   - An acquisition without an answer matters to those who have lost the lock: it may be what
-//     they have lost it to, where it was called before they were told, and given up after they
-//     had begun to acquire, since it has to name the lease that it takes the lock from. Each
-//     acquisition that takes effect counts the fence up by one, since rows of locks outlive
-//     worlds, and so this one has the next: where somebody is known to have been granted that,
-//     it was lost to them. Releases without
-//     an answer do not matter, since acquiring is always possible.
+//   - Those who have lost the lock, and to nobody who says so, may have lost it to somebody who was
+//     not told: to an acquisition that was under way, between their own call and their being told. One
+//     that had no answer may have been first. One that was granted the lock, or was refused, may
+//     have been first before that, without knowing it: its session ended, and it entered the line
+//     anew. Each change of the first place counts the fence up by one, since rows of locks outlive
+//     worlds. So where somebody is known to have been granted the next fence, it was lost to them.
+//     And the fences up to the next that was granted have to be as few as those who were under way
+//     can have had: twice each, which leaves room for coming and going. Releases without an answer
+//     do not matter, since acquiring is always possible.
 func closed(history []*operation) []*operation {
 	seen := map[int64]int64{}         // when each value was first known to be there
 	granted := map[int64]*operation{} // acquisitions by their fences
-	var ghosts []*operation           // acquisitions without an answer
+	var asked []*operation            // acquisitions, whatever came of them
 	for _, o := range history {
 		if (o.kind == reads || o.kind == changes) && o.outcome == succeeded {
 			if at, ok := seen[o.read]; !ok || o.ret < at {
 				seen[o.read] = o.ret
 			}
 		}
-		switch {
-		case o.kind != acquires:
-		case o.outcome == succeeded:
+		if o.kind == acquires && o.outcome == succeeded {
 			granted[o.fence] = o
-		case o.outcome == unclear:
-			ghosts = append(ghosts, o)
+		}
+		if o.kind == acquires || o.kind == isHeld {
+			asked = append(asked, o)
 		}
 	}
 	excused := func(o *operation) bool {
 		mine := granted[o.fence]
-		return granted[o.fence+1] == nil && slices.ContainsFunc(ghosts, func(g *operation) bool {
-			return g.call <= o.ret && (mine == nil || g.left == 0 || g.left >= mine.call)
-		})
+		under := int64(0) // way, meanwhile
+		for _, g := range asked {
+			end := g.ret
+			if g.left != 0 {
+				end = g.left
+			}
+			if g != mine && g.call <= o.ret && (mine == nil || end >= mine.call) {
+				under++
+			}
+		}
+		next := int64(0)
+		for fence := range granted {
+			if fence > o.fence && (next == 0 || fence < next) {
+				next = fence
+			}
+		}
+		return under > 0 && (next == 0 || next > o.fence+1 && next-o.fence-1 <= 2*under)
 	}
 	list := make([]*operation, 0, len(history))
 	for _, o := range history {

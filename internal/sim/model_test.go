@@ -78,6 +78,15 @@ func TestModels(t *testing.T) {
 		"lost to somebody who was not told, before somebody came later": {
 			history: []*operation{ok(acquires, 5, 1, 2), op(acquires, unclear, 0, 2, open), write(lost, 5, 1, 3, 4), ok(acquires, 7, 5, 6)},
 		},
+		"lost to somebody who was not told, and was granted it later": {
+			history: []*operation{ok(acquires, 5, 1, 2), ok(acquires, 8, 2, 9), write(lost, 5, 1, 3, 4), ok(acquires, 7, 5, 6), ok(releases, 7, 7, 8)},
+		},
+		"lost to somebody who was not told, and was refused later": {
+			history: []*operation{ok(acquires, 5, 1, 2), ok(isHeld, 7, 2, 9), write(lost, 5, 1, 3, 4), ok(acquires, 7, 5, 6)},
+		},
+		"lost, and the next fence is too great for all who were under way": {
+			history: []*operation{ok(acquires, 5, 1, 2), ok(acquires, 10, 2, 9), write(lost, 5, 1, 3, 4), ok(acquires, 9, 5, 6), ok(releases, 9, 7, 8)}, lock: illegal, object: illegal,
+		},
 		"released, and held by whom it was before": {
 			history: []*operation{ok(acquires, 5, 1, 2), ok(releases, 5, 3, 4), ok(isHeld, 5, 5, 6)}, lock: illegal, object: illegal,
 		},

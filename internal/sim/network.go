@@ -293,6 +293,9 @@ func (n *network) deliver(f *flight, faults []tabletest.Fault) reply {
 		what = "refused"
 	}
 	w.note(f.Process, what, f.String(), how)
+	if what == "applied" && f.writes() {
+		w.journal.applied(f.Process, f.Keys)
+	}
 	return reply{response: response, err: err, applied: what == "applied"}
 }
 

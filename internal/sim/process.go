@@ -27,6 +27,7 @@ type Process struct {
 	resumed int       // how often all of them were ended at once
 	thawed  bool      // the world has ended: nothing stops it any more
 	crashed bool      // for ever
+	died    time.Time // when it has crashed
 	cut     bool      // from the network
 	joins   time.Time // when it joins the network again, of run alone
 	held    []func()  // answers that came while it was stopped
@@ -164,7 +165,7 @@ func (p *Process) Crash() {
 		p.mu.Unlock()
 		return
 	}
-	p.crashed = true
+	p.crashed, p.died = true, time.Now()
 	p.mu.Unlock()
 	p.machine.stop(false)
 	p.tell(Event{Kind: Crashed}, "crashed")
@@ -208,6 +209,19 @@ func (p *Process) Crashed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.crashed
+}
+
+// crashes are when processes have crashed.
+func (w *World) crashes() map[*Process]time.Time {
+	when := map[*Process]time.Time{}
+	for _, p := range w.list() {
+		p.mu.Lock()
+		if p.crashed {
+			when[p] = p.died
+		}
+		p.mu.Unlock()
+	}
+	return when
 }
 
 // Cut cuts the process off from the network, or joins it again. What is under way arrives.

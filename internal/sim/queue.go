@@ -37,16 +37,16 @@ func QueueProfile(seed uint64) Profile {
 }
 
 // Run runs the workload and checks it: waiters of one process are served in the order in
-// which they came; a lock is handed over within a process so many times in a row and no more;
-// later holders have greater fences; and, where clocks are right and no process is stopped, nobody
-// is let in before the one before has left or been told. Who has waited for longer than it was
-// patient gives up: how many do, the Tally says.
+// which they came; nobody overtakes in the line; while others wait the lock is passed on within a
+// process so many times in a row and no more; later holders have greater fences; and, where clocks
+// are right and no process is stopped, nobody is let in before the one before has left or been told.
+// Who has waited for longer than it was patient gives up: how many do, the Tally says.
 func (q Queue) Run(w *World) Tally {
 	if q.Lease == 0 {
 		q.Lease = 5 * time.Second
 	}
 	w.relics(lock.Name("queue"))
-	r := &queue{Queue: q, world: w, failed: map[*Process][]time.Time{}}
+	r := &queue{Queue: q, world: w, failed: map[*Process][]time.Time{}, journal: w.follow(lockNamed("queue"))}
 	r.start()
 	w.Settle()
 	return r.check()
@@ -55,7 +55,8 @@ func (q Queue) Run(w *World) Tally {
 type queue struct {
 	Queue
 
-	world *World
+	world   *World
+	journal *journal
 
 	mu     sync.Mutex
 	visits []*visit
@@ -67,7 +68,6 @@ type visit struct {
 	process *Process
 	worker  string
 	fence   int64
-	handed  bool      // the lock was handed over by another waiter of the process
 	came    time.Time // when it was called
 	entered time.Time // when it returned a lease; zero where it did not
 	left    time.Time // when that was given up, or its holder was told; zero where it was not
@@ -124,12 +124,6 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	told := context.AfterFunc(l.Context(), func() { q.leave(v) })
 	defer told()
 	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
-	row, err := locks.Inspect(ctx, target)
-	if err == nil && row.Fence == l.Fence() && row.Changed >= row.Holder().Since.UnixMilli() {
-		q.mu.Lock()
-		v.handed = true
-		q.mu.Unlock()
-	}
 	q.leave(v)
 	left, start, wall := l.Remaining(), time.Now(), x.Process.machine.Wall()
 	err = l.Release(ctx)
@@ -173,7 +167,9 @@ func (q *queue) check() (tally Tally) {
 	slices.SortFunc(in, byFence)
 	q.checkFences(in)
 	q.checkOrder(in)
-	tally.Handed = q.checkHandovers(in)
+	line := q.journal.of(lockNamed("queue"))
+	line.checkOrder(q.world)
+	tally.Handed = line.checkPasses(q.world, handoffs)
 	if p := q.world.Profile; p.Pauses == 0 && p.Suspends == 0 && p.Jumps == 0 && p.SkewedDate == 0 && p.Offset == 0 && p.Rate == 0 {
 		tally.Audits = q.checkExclusion(in)
 	}
@@ -212,25 +208,6 @@ func (q *queue) checkOrder(in []*visit) {
 			last[v.process] = v
 		}
 	}
-}
-
-// checkHandovers: a process does not keep the lock to itself. It returns how many there were.
-func (q *queue) checkHandovers(in []*visit) (handed int) {
-	row := 0
-	for i, v := range in {
-		if !v.handed {
-			row = 0
-			continue
-		}
-		handed++
-		if i > 0 && in[i-1].fence+1 != v.fence { // somebody in between was not let in after all
-			row = 0
-		}
-		if row++; row == handoffs+1 {
-			q.world.Violation("process %d has handed the lock over more than %d times in a row, up to fence %d", v.process.id, handoffs, v.fence)
-		}
-	}
-	return handed
 }
 
 // checkExclusion: nobody enters before the one before has left. It returns how many entered. When

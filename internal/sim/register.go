@@ -302,7 +302,7 @@ func (c *registrant) write(ctx context.Context, of int, l *lock.Lease, o operati
 	case c.Guard == Guarded:
 		err = l.Write(ctx, op)
 	case c.Guard == Unfenced:
-		err = c.Process.Table().Write(ctx, op, table.Check(l.Key(), table.Attr("nonce").Exists()))
+		err = c.Process.Table().Write(ctx, op, table.Check(l.Key(), table.Attr("line").At(0).Exists()))
 	default:
 		err = c.Process.Table().Write(ctx, op)
 	}
@@ -337,11 +337,11 @@ func (c *registrant) release(ctx context.Context, of int, l *lock.Lease, again b
 			switch {
 			case err == nil:
 				o.outcome = succeeded
-			case errors.Is(err, lock.ErrLost):
+			case errors.Is(err, lock.ErrStolen), errors.Is(err, lock.ErrExpired):
 				o.outcome = lost
 			}
 		})
-		if o.outcome != unclear {
+		if o.outcome != unclear || errors.Is(err, lock.ErrLost) { // which may be since it was released
 			return
 		}
 		again = true

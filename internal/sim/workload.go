@@ -177,6 +177,41 @@ func Workloads() []Workload {
 			},
 		},
 		{
+			Name: "fair", About: "goroutines of a few processes want one lock again and again: who came first, and who waits for whom",
+			Unit:    "turns",
+			Profile: FairProfile,
+			Run:     func(w *World) Tally { return theFair(w, Fair{}) },
+			Twins: []Twin{
+				{
+					Name: "overtakes", About: "now and then the last one in the line is put behind the holder", Shows: []string{"somebody overtakes in the line"},
+					Run: func(w *World) Tally { return theFair(w, Fair{Overtakes: true}) },
+				},
+				{
+					Name: "greedy", About: "processes pass the lock on to their own for longer than they may", Shows: []string{"times in a row while others waited"},
+					Run: func(w *World) Tally { return theFair(w, Fair{Greedy: true}) },
+				},
+				{
+					Name: "tardy", About: "some holders do nothing for a lease and a half before they release", Shows: []string{"was not used for"},
+					Run: func(w *World) Tally { return theFair(w, Fair{Tardy: true}) },
+				},
+			},
+		},
+		{
+			Name: "gather", About: "pairs of four locks are taken together, while others take single ones",
+			Profile: GatherProfile,
+			Run:     func(w *World) Tally { return theGatherers(w, Gather{}) },
+			Twins: []Twin{
+				{
+					Name: "one-by-one", About: "pairs are taken one lock after the other, in any order", Shows: []string{"stuck: ", "by two requests"},
+					Run: func(w *World) Tally { return theGatherers(w, Gather{OneByOne: true}) },
+				},
+				{
+					Name: "unguarded", About: "writes do not depend on the locks", Shows: []string{"is not in the order of fences"},
+					Run: func(w *World) Tally { return theGatherers(w, Gather{Unguarded: true}) },
+				},
+			},
+		},
+		{
 			Name: "clocks", About: "a lock set and a counter under wrong clocks",
 			Profile: ClocksProfile,
 			Run:     func(w *World) Tally { return theClocks(w, LockSet{}) },
@@ -300,8 +335,18 @@ func theQueue(w *World, q Queue) Tally {
 	return q.Run(w)
 }
 
+func theFair(w *World, f Fair) Tally {
+	f.Processes, f.Workers, f.Rounds = 4, 3, w.Rounds(25)
+	return f.Run(w)
+}
+
+func theGatherers(w *World, g Gather) Tally {
+	g.Locks, g.Gatherers, g.Singles, g.Rounds, g.Overslept = 4, 4, 2, w.Rounds(12), .05
+	return g.Run(w)
+}
+
 func theDeletion(w *World, d Deletion) Tally {
-	d.Locks, d.Clients, d.Rounds = 3, 4, w.Rounds(16)
+	d.Locks, d.Clients, d.Rounds = 3, 4, w.Rounds(12)
 	return d.Run(w)
 }
 

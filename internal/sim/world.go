@@ -60,6 +60,7 @@ type World struct {
 	transactions, conflicts int // TransactWriteItems that were sent, and those that were cancelled since they were to meet another one
 
 	history *history
+	journal *journal // of lines; nil where no workload follows any
 
 	mu         sync.Mutex
 	processes  []*Process

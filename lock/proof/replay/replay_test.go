@@ -215,6 +215,8 @@ func TestSeedsThatFoundMistakes(t *testing.T) {
 	}{
 		{"register", []uint64{32, 132}},
 		{"queue", []uint64{35, 61, 457, 110, 146, 318, 488}},
+		{"fair", []uint64{13, 31, 199}},
+		{"single", []uint64{34}},
 		{"deletion", []uint64{150, 276, 777}},
 		{"versions", []uint64{1, 3, 4}},
 		{"unique", []uint64{319, 363}},

@@ -52,6 +52,29 @@ func TestQueueIsServedInOrder(t *testing.T) {
 	figure.Check(t, "queue, no line", twin.Found(.8))
 }
 
+// Whoever comes first is served first, whatever process it is of; processes pass a lock on to their own
+// so many times and no more; and the dead keep others waiting for a lease, once.
+func TestLineIsFair(t *testing.T) {
+	o := simtest.Play(t, "fair", 24)
+	figure.Check(t, "fair", o.Each(o.Acknowledged, "turns of 300", 200), o.Each(o.Handed, "passed on", 50), o.Each(o.Audits, "first places looked at", 50), o.None())
+	twin := simtest.Twinned(t, "fair", "overtakes", 12)
+	figure.Check(t, "fair, the last one overtakes", twin.Found(.8))
+	twin = simtest.Twinned(t, "fair", "greedy", 12)
+	figure.Check(t, "fair, processes do not give way", twin.Found(.5))
+	twin = simtest.Twinned(t, "fair", "tardy", 12)
+	figure.Check(t, "fair, some holders do nothing", twin.Found(.3)) // half of the worlds judge that
+}
+
+// Locks that are taken together are so without deadlock, in whatever order they are named, and nobody starves.
+func TestPairsAreGathered(t *testing.T) {
+	o := simtest.Play(t, "gather", 24)
+	figure.Check(t, "gather", o.Each(o.Acquired, "pairs of 96", 60), o.Each(o.Acknowledged, "writes", 90), figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
+	twin := simtest.Twinned(t, "gather", "one-by-one", 12)
+	figure.Check(t, "gather, one lock after the other", twin.Says("by two requests", .8), twin.Says("stuck: ", .2)) // where no crash undoes it
+	twin = simtest.Twinned(t, "gather", "unguarded", 24)
+	figure.Check(t, "gather, unguarded", twin.Found(.1))
+}
+
 // Whatever the clocks say, guarded writes are exclusive.
 func TestWrongClocks(t *testing.T) {
 	o := simtest.Play(t, "clocks", 20)

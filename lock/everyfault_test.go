@@ -1,0 +1,239 @@
+package lock_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/repeat"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+var seed = flag.Uint64("everyfault.seed", 1, "which pairs of faults TestTwoFaults tries")
+
+// pairs is how many pairs of faults of each scenario both have to hit.
+const pairs = 100
+
+// retries is how many calls beyond those of a scenario are struck: repetitions.
+const retries = 3
+
+// share is the part of the cases that is tried: the race detector makes each take seven
+// times as long, and looks at one in three.
+func share() int {
+	if race.Enabled {
+		return 3
+	}
+	return 1
+}
+
+// arena is the state that every case begins with: an empty table.
+func arena(t *testing.T) *tabletest.Snapshot {
+	t.Helper()
+	w := newWorld(t)
+	require.NoError(t, w.table.Ensure(t.Context()))
+	return w.engine.Snapshot()
+}
+
+// endure runs one case in a bubble of its own. A goroutine that is left behind is a panic,
+// which names the case.
+func endure(t *testing.T, arena *tabletest.Snapshot, s *scenario, o *ordeal) (made []string, struck []int) {
+	t.Helper()
+	name := s.name
+	for _, k := range o.strikes {
+		name += fmt.Sprintf(", %s at call %d", k.name, k.call)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Sprintf("%s: %v", name, r))
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.engine.Restore(arena)
+		if len(o.strikes) == 0 { // what goes wrong later makes the same requests
+			w.guardian = newGuardian(t, "app", w.table.Scheme())
+		}
+		o.world = w
+		made, struck = o.run(s.run)
+	})
+	for i, v := range o.violations {
+		o.violations[i] = name + ": " + v
+	}
+	return made, struck
+}
+
+// tries counts cases.
+type tries struct {
+	mu    sync.Mutex
+	cases map[string]int
+	all   int
+}
+
+func (c *tries) add(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cases[name] += n
+	c.all += n
+}
+
+// F5: whatever goes wrong at whatever call of whatever operation, an answer means what it
+// says, no write under a lock is applied twice or after somebody else has the lock, fences
+// increase, holders are told before others are granted what they hold, and the lock is had
+// by somebody else soon after. One kind at one operation:
+// -run 'TestEveryFault/all/commit$/dropped_reply$'.
+func TestEveryFault(t *testing.T) {
+	// Each case leaves a few hundred kilobytes behind, and nothing lives for longer.
+	defer debug.SetGCPercent(debug.SetGCPercent(1000))
+	empty := arena(t)
+	repetition := repeat.Of(t)
+	kinds := tries{cases: map[string]int{}}
+	var goal, met, broken, came, ran atomic.Int64
+	list := scenarios()
+	t.Run("all", func(t *testing.T) {
+		for _, s := range list {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				ran.Add(1)
+				o := &ordeal{}
+				made, _ := endure(t, empty, &s, o)
+				for _, v := range o.violations {
+					t.Error(v)
+				}
+				struck, least, violations, number := 0, 0, len(o.violations), 0
+				var missed []string
+				for i, m := range mishaps() {
+					t.Run(m.name, func(t *testing.T) {
+						for call := 1; call <= len(made)+retries; call++ {
+							if (i+call)%share() != 0 || call <= len(made) && !m.concerns(made[call-1]) {
+								continue
+							}
+							if number++; !repetition.Turn(number) {
+								continue
+							}
+							if call <= len(made) {
+								least++ // up to there nothing is different: it has to strike
+							}
+							o := &ordeal{strikes: []strike{{m, call}}, calls: len(made)}
+							_, hits := endure(t, empty, &s, o)
+							for _, v := range o.violations {
+								t.Error(v)
+							}
+							violations += len(o.violations)
+							came.Add(o.came.Load())
+							if hits[0] > 0 {
+								kinds.add(m.name, 1)
+								if call <= len(made) {
+									struck++
+								}
+							} else if call <= len(made) {
+								missed = append(missed, fmt.Sprintf("%s at call %d", m.name, call))
+							}
+						}
+					})
+				}
+				if missed != nil {
+					t.Logf("not struck: %s", strings.Join(missed, ", "))
+				}
+				want := least
+				if s.byChance() { // here, and when the calls were counted that are struck
+					want /= 2
+				}
+				figure.Check(t, "F5, "+s.name, figure.AtLeast(struck, "faults at its calls", want), figure.Exactly(violations, "violations", 0))
+				goal.Add(int64(least))
+				met.Add(int64(struck))
+				broken.Add(int64(violations))
+			})
+		}
+	})
+	once := repetition.All == 1 && int(ran.Load()) == len(list) // nothing is left out, or to others
+	for _, m := range mishaps() {
+		if n := kinds.cases[m.name]; n > 0 || once {
+			figure.Check(t, "F5, "+m.name, figure.AtLeast(n, "times", 1))
+		}
+	}
+	if once {
+		figure.Check(t, "F5, paused", figure.AtLeast(int(came.Load()), "times somebody else had the lock meanwhile", 5*len(list)/share()))
+	}
+	t.Logf("%d faults tried, with those at repetitions", kinds.all)
+	figure.Check(t, "F5, total", figure.AtLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), figure.Exactly(int(broken.Load()), "violations", 0))
+}
+
+// F5, two at a time, by chance: what the answer to the first has made of the client, the
+// second finds. Only pairs count of which both have hit: after a crash, or where the client
+// gives up, there is no second.
+func TestTwoFaults(t *testing.T) {
+	empty := arena(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(1000))
+	kinds := mishaps()
+	repetition := repeat.Of(t)
+	goal := (pairs/share() + repetition.All - 1) / repetition.All
+	tried, hit, found, wanted := 0, 0, 0, 0
+	for i, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(i)+uint64(repetition.Number)<<32, *seed))
+			made, _ := endure(t, empty, &s, &ordeal{})
+			// what can happen to a call, as far as is known which it is
+			drawn := func(call int) mishap {
+				for {
+					if m := kinds[rnd.IntN(len(kinds))]; call > len(made) || m.concerns(made[call-1]) {
+						return m
+					}
+				}
+			}
+			both := 0
+			for n := 0; both < goal && n < 100+4*goal; n++ {
+				first := 1 + rnd.IntN(len(made))
+				second := min(first+1+rnd.IntN(len(made)), len(made)+retries)
+				o := &ordeal{calls: len(made), strikes: []strike{{drawn(first), first}, {drawn(second), second}}}
+				_, struck := endure(t, empty, &s, o)
+				for _, v := range o.violations {
+					t.Error(v)
+				}
+				tried, found = tried+1, found+len(o.violations)
+				if !slices.Contains(struck, 0) {
+					both++
+				}
+			}
+			hit, wanted = hit+both, wanted+goal
+		})
+	}
+	t.Logf("%d pairs tried", tried)
+	figure.Check(t, "F5, two at a time", figure.AtLeast(hit, "pairs that both hit", wanted), figure.Exactly(found, "violations", 0))
+}
+
+// A broken client, of whichever kind, has violations in the same enumeration: what passes
+// above is looked at.
+func TestEveryFaultFindsBrokenClients(t *testing.T) {
+	empty := arena(t)
+	list := scenarios()
+	for _, b := range breakages() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			s := list[slices.IndexFunc(list, func(s scenario) bool { return s.name == b.scenario })]
+			o := &ordeal{through: b.through}
+			made, _ := endure(t, empty, &s, o)
+			cases, found := 1, o.violations
+			for _, m := range mishaps() {
+				for call := 1; call <= len(made) && !b.seen(found); call++ {
+					o := &ordeal{through: b.through, strikes: []strike{{m, call}}, calls: len(made)}
+					endure(t, empty, &s, o)
+					cases, found = cases+1, append(found, o.violations...)
+				}
+			}
+			require.True(t, b.seen(found), "want a violation of %q, found: %q", b.violates, found)
+			figure.Check(t, "F5, broken client: "+b.name, figure.AtLeast(len(found), fmt.Sprintf("violations within %d cases", cases), 1))
+			t.Log(found[len(found)-1])
+		})
+	}
+}

@@ -1,0 +1,374 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// scenario is an operation of which every call is to go wrong.
+type scenario struct {
+	name string
+	run  func(o *ordeal)
+}
+
+// targets are the locks of all scenarios.
+func targets() []lock.Target {
+	return []lock.Target{lock.Name("report"), lock.Name("second"), lock.Name("third")}
+}
+
+// scenarios is what is enumerated.
+func scenarios() []scenario {
+	target := targets()[0]
+	fixed := lock.Fixed(ordealLease)
+	held := func(o *ordeal, opts ...lock.Option) *holding { return o.process().acquire(target, opts...) }
+	return []scenario{
+		{"session start", func(o *ordeal) {
+			p := o.process()
+			o.begin()
+			p.acquire(target)
+		}},
+		{"acquire", func(o *ordeal) {
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(target); h != nil {
+				_ = h.write()
+			}
+		}},
+		{"acquire Fixed", func(o *ordeal) {
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(target, fixed); h != nil {
+				_ = h.write()
+			}
+		}},
+		{"acquire a row with a past", func(o *ordeal) {
+			held(o).release()
+			p := o.process()
+			p.acquire(target).release()
+			o.begin()
+			p.acquire(target)
+		}},
+		{"acquire and release", func(o *ordeal) {
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(target); h != nil {
+				h.release()
+			}
+		}},
+		{"wait for another process", func(o *ordeal) {
+			h, p := held(o), o.process().warm()
+			time.AfterFunc(time.Second, h.release)
+			o.begin()
+			if h := p.acquire(target); h != nil {
+				_ = h.write()
+			}
+			time.Sleep(2 * time.Second) // also where waiting has failed: until it is released
+		}},
+		{"renew under a session", func(o *ordeal) {
+			h := held(o)
+			o.begin()
+			time.Sleep(12 * time.Second)
+			_ = h.write()
+			time.Sleep(12 * time.Second)
+			h.renew()
+		}},
+		{"renew Fixed", func(o *ordeal) {
+			h := held(o, fixed)
+			o.begin()
+			for range 2 {
+				time.Sleep(5 * time.Second)
+				h.renew()
+			}
+		}},
+		{"release", func(o *ordeal) {
+			h := held(o)
+			o.begin()
+			h.release()
+		}},
+		{"release Fixed", func(o *ordeal) {
+			h := held(o, fixed)
+			o.begin()
+			h.release()
+		}},
+		{"guarded write", func(o *ordeal) {
+			h := held(o)
+			o.begin()
+			_ = h.write()
+			_ = h.write()
+		}},
+		{"commit", func(o *ordeal) {
+			h := held(o)
+			o.begin()
+			_ = h.commit()
+		}},
+		{"commit Fixed", func(o *ordeal) {
+			h := held(o, fixed)
+			o.begin()
+			_ = h.commit()
+		}},
+		{"take over from a dead session", func(o *ordeal) { o.takeOver(17 * time.Second) }},
+		{"take over from a session long dead", func(o *ordeal) { o.takeOver(time.Hour) }},
+		{"take over from a dead Fixed lease", func(o *ordeal) { o.takeOver(19*time.Second, fixed) }},
+		{"take over from a Fixed lease long dead", func(o *ordeal) { o.takeOver(time.Hour, fixed) }},
+		{"take over for several who wait", func(o *ordeal) {
+			dead := o.process().warm()
+			time.Sleep(ordealPeriod)
+			old := dead.acquire(target)
+			dead.pause()
+			time.Sleep(17 * time.Second)
+			p := o.process().warm()
+			o.begin()
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					h := p.acquire(target)
+					if h == nil {
+						return
+					}
+					_ = h.write()
+					if h.commit() != nil && !h.released {
+						h.release()
+					}
+				})
+			}
+			all.Wait()
+			dead.resume()
+			o.goesOn(old)
+		}},
+		{"hand over by release", func(o *ordeal) {
+			h := held(o)
+			next := h.of.acquireLater(target)
+			o.begin()
+			h.release()
+			if h := <-next; h != nil {
+				_ = h.write()
+			}
+		}},
+		{"hand over by commit", func(o *ordeal) {
+			h := held(o)
+			next, last := h.of.acquireLater(target), h.of.acquireLater(target, fixed)
+			o.begin()
+			if h.commit() != nil && !h.released {
+				h.release()
+			}
+			for _, heir := range []<-chan *holding{next, last} {
+				if h := <-heir; h != nil && h.commit() != nil && !h.released {
+					h.release()
+				}
+			}
+		}},
+		{"acquire all", func(o *ordeal) {
+			p := o.process().warm()
+			o.begin()
+			if b, list := p.acquireAll(targets()); b != nil {
+				_ = o.effect(list, func(op table.Op) error { return b.Write(p.ctx, op) })
+			}
+		}},
+		{"acquire all Fixed", func(o *ordeal) {
+			p := o.process().warm()
+			o.begin()
+			if b, list := p.acquireAll(targets()[:2], fixed); b != nil {
+				o.commitAll(b, list)
+			}
+		}},
+		{"acquire all from a dead session", func(o *ordeal) {
+			h := held(o)
+			time.Sleep(ordealPeriod)
+			h.of.pause()
+			time.Sleep(19 * time.Second)
+			p := o.process().warm()
+			o.begin()
+			p.acquireAll(targets())
+		}},
+		{"commit of a bundle", func(o *ordeal) {
+			p := o.process()
+			b, list := p.acquireAll(targets())
+			o.begin()
+			o.commitAll(b, list)
+		}},
+		{"idle session ends", func(o *ordeal) {
+			h := held(o)
+			h.release()
+			o.begin()
+			time.Sleep(ordealLease + 2*ordealPeriod)
+			h.of.acquire(target)
+		}},
+		{"close", func(o *ordeal) {
+			h := held(o)
+			list := []*holding{h, h.of.acquire(targets()[1], fixed)}
+			for _, h := range list {
+				h.parts()
+			}
+			o.begin()
+			err := h.of.Close(h.of.ctx)
+			h.of.answered("close", err)
+			if err == nil {
+				for _, h := range list {
+					if !errors.Is(context.Cause(h.Context()), lock.ErrExpired) { // that frees itself
+						h.gone("close", err)
+					}
+				}
+			}
+		}},
+		{"force release", func(o *ordeal) {
+			h, op := held(o), o.process().warm()
+			seen, err := op.Inspect(o.Context(), target)
+			if err != nil {
+				o.violated("answer: inspect: %v", err)
+			}
+			h.parts()
+			o.begin()
+			err = op.ForceRelease(op.ctx, target, seen.Holder().Ticket)
+			op.answered("force release", err)
+			if err != nil {
+				return
+			}
+			h.gone("force release", lock.ErrStolen)
+			_ = h.effectOfTheForced()
+			time.Sleep(2 * ordealPeriod)
+			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrStolen) && o.mild() {
+				o.violated("answer: the holder was told %v of a forced release", cause)
+			}
+			if next := op.acquire(target); next != nil && next.Fence() != seen.Fence+1 && o.mild() {
+				o.violated("fence: %d after %d was taken by force", next.Fence(), seen.Fence)
+			}
+		}},
+		{"revoke", func(o *ordeal) {
+			h, op := held(o), o.process().warm()
+			o.begin()
+			err := op.Revoke(op.ctx, target)
+			op.answered("revoke", err)
+			time.Sleep(2 * ordealPeriod)
+			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrRevoked) && o.mild() {
+				o.violated("answer: the holder was told %v when asked", cause)
+			}
+			if h.commit() != nil && !h.released {
+				h.release()
+			}
+			// A question that comes in late is about that acquisition, not about the next.
+			if next := h.of.acquire(target); next != nil {
+				late, _ := o.late()
+				time.Sleep(late + 2*ordealPeriod)
+				if cause := context.Cause(next.Context()); cause != nil && o.mild() {
+					o.violated("answer: another holder was told %v", cause)
+				}
+			}
+		}},
+		{"every", (*ordeal).every},
+	}
+}
+
+// byChance says whether chance decides how many calls a scenario makes: where somebody waits, how
+// often they look, and where time passes, how often sessions are renewed.
+func (s *scenario) byChance() bool {
+	return slices.Contains([]string{
+		"wait for another process", "renew under a session", "hand over by release", "hand over by commit", "idle session ends",
+		"acquire all from a dead session", "force release", "revoke", "every",
+	}, s.name) || strings.HasPrefix(s.name, "take over ")
+}
+
+// takeOver takes a lock from a process that has not been heard of for so long, and goes on
+// later.
+func (o *ordeal) takeOver(silent time.Duration, opts ...lock.Option) {
+	target := targets()[0]
+	dead := o.process().warm()
+	time.Sleep(ordealPeriod) // the first renewal of a new client's session records its end
+	old := dead.acquire(target, opts...)
+	dead.pause()
+	time.Sleep(silent)
+	p := o.process().warm()
+	o.begin()
+	if h := p.acquire(target); h != nil {
+		dead.resume()
+		o.goesOn(old)
+		_ = h.write()
+	}
+}
+
+// commitAll writes something and gives several locks up.
+func (o *ordeal) commitAll(b *lock.Bundle, list []*holding) {
+	for _, h := range list {
+		h.parts()
+	}
+	err := o.effect(list, func(op table.Op) error { return b.Commit(list[0].of.ctx, op) })
+	for _, h := range list {
+		h.judge("commit of a bundle", err)
+		h.gone("commit of a bundle", err)
+	}
+}
+
+// goesOn has a holder go on under a lock that somebody else has taken.
+func (o *ordeal) goesOn(old *holding) {
+	if o.before(old.Target())[0] != old || len(o.before(old.Target())) == 1 {
+		return // nobody has
+	}
+	for _, err := range []error{
+		o.effect([]*holding{old}, func(op table.Op) error { return old.Write(o.Context(), op) }),
+		o.effect([]*holding{old}, func(op table.Op) error { return old.Commit(o.Context(), op) }),
+		old.Release(o.Context()),
+	} {
+		if err == nil {
+			o.violated("exclusion: a holder went on under a lock that somebody else has taken")
+		}
+	}
+}
+
+// effectOfTheForced writes under a lease that was taken away.
+func (h *holding) effectOfTheForced() error {
+	err := h.of.ordeal.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
+	if err == nil {
+		h.of.ordeal.violated("exclusion: a write went through after a forced release")
+	}
+	return err
+}
+
+// every runs two intervals, and ends in the third.
+func (o *ordeal) every() {
+	const interval = 10 * time.Second
+	target := targets()[0]
+	p := o.process().warm()
+	ctx, stop := context.WithCancel(p.ctx)
+	defer stop()
+	var last, before time.Time // interval that was committed, and that was run
+	runs := 0
+	o.asks(target)
+	o.begin()
+	err := p.Every(ctx, target, interval, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+		h := p.granted(l, o.before(target))
+		defer h.parts() // Every releases
+		if !at.After(last) {
+			o.violated("every: an interval was run after it, or a later one, was committed")
+		}
+		// An interval is what DynamoDB's clock says.
+		wrong := slices.ContainsFunc(o.strikes, func(k strike) bool { return k.fault.Kind == tabletest.SkewDate })
+		if !before.IsZero() && at.After(before.Add(interval)) && o.mild() && !wrong {
+			o.violated("every: the interval after %v was forgotten, %v is run", before, at)
+		}
+		before = at
+		if runs++; runs > 2 {
+			stop()
+			return ctx.Err()
+		}
+		if runs%2 == 0 {
+			return nil
+		}
+		h.parts()
+		err := o.effect([]*holding{h}, func(op table.Op) error { return h.Commit(ctx, op) })
+		if err == nil {
+			last = at
+			h.gone("commit", err)
+		}
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		p.answered("every", err)
+	}
+}
