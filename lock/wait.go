@@ -315,34 +315,34 @@ func (c *Client) passes(err error) bool {
 
 // await has the row looked at until the ticket is first.
 func (e *entry) await() {
-	e.mu.Lock()
-	row := e.at.row
-	if row.Entered(e.ticket.ID) == lockrow.Granted {
-		e.mu.Unlock()
-		e.stop()
-		return
-	}
-	d := e.next()
-	e.mu.Unlock()
+	row := e.lastRow()
 	switch {
+	case row.Entered(e.ticket.ID) == lockrow.Granted:
+		e.stop()
 	case e.watch == nil:
+		d := e.next()
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
 		e.client.watched.lookOnce(first.Session(), d)
 	case e.patience == nil:
-		e.watch.Soon(d)
+		e.watch.Soon(e.next())
 	}
 }
 
-// next is when to look again. It is called with mu held.
+// next is when to look again. With a Config.Backoff, await calls it before the row is watched, and the
+// poller from then on, so that the caller's code runs on one goroutine at a time and under no mutex.
 func (e *entry) next() time.Duration {
 	if e.patience != nil {
 		d := e.patience.NextBackOff()
 		if d == backoff.Stop {
+			e.mu.Lock()
 			e.at.fatal = errStopped
+			e.mu.Unlock()
 		}
 		return max(d, minLook)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
 	est.Unchanged = e.client.clk().Ago(e.at.first)
 	est.Held = max(est.Held, e.client.clk().Ago(e.at.turn))
@@ -360,8 +360,20 @@ func (c *Client) patience() backoff.BackOff {
 	return c.config.Backoff()
 }
 
-// seen records a look, on the poller's goroutine. What is to be done is left to the goroutine that waits.
+// seen takes a look, on the poller's goroutine. What is to be done is left to the goroutine that waits.
 func (e *entry) seen(look waitqueue.Look) time.Duration {
+	changed := e.record(look)
+	next := e.next()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if changed || e.at.fatal != nil || e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
+		e.signal()
+	}
+	return next
+}
+
+// record records a look, and reports whether it is to be acted on.
+func (e *entry) record(look waitqueue.Look) (changed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	fence, length := e.at.row.Fence, len(e.at.row.Line)
@@ -374,12 +386,7 @@ func (e *entry) seen(look waitqueue.Look) time.Duration {
 	default:
 		e.take(&row, look.At)
 	}
-	next := e.next()
-	if e.at.fatal != nil || e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length ||
-		e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
-		e.signal()
-	}
-	return next
+	return e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length
 }
 
 func (e *entry) signal() {
