@@ -129,7 +129,7 @@ func TestOnAtRiskIsNotCalledWithoutLocks(t *testing.T) {
 }
 
 func TestAtRiskIsAShareOfTheLease(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
+	virtual(t, func(_ context.Context, w *world) {
 		for _, share := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
 			_, err := lock.New(w.open(), lock.Config{AtRisk: share})
 			require.ErrorIs(t, err, lock.ErrInvalid, "%v", share)

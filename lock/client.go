@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -396,12 +397,11 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Duration) {
 	c.metrics.renewed(ctx, left)
-	for _, l := range c.tickets.leases() {
-		if ctx.Err() != nil {
-			return
-		}
+	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return !l.due() })
+	_ = eachLease(list, func(l *Lease) error { // several at once: a request that hangs keeps no other
 		l.maintain(ctx)
-	}
+		return nil
+	})
 }
 
 // clockSkew is how far the local clock is behind DynamoDB's for certain; negative where it is ahead.

@@ -75,8 +75,9 @@ type Config struct {
 	// Defaults to nil.
 	OnAtRisk func(atRisk bool)
 
-	// Backoff makes the times between a waiter's looks at the lock's row. Defaults to nil: looks are timed by the waiter's
-	// place in the line. Stop ends the wait with a [*HeldError].
+	// Backoff makes the times between a waiter's looks at the lock's row: 10 ms to a quarter of Lease; others are taken for
+	// the nearer of these. Defaults to nil: looks are timed by the waiter's place in the line. Stop ends the wait with a
+	// [*HeldError].
 	Backoff func() backoff.BackOff
 
 	// MaxHold ends a lease that its holder has kept for so long, for locks that are not acquired with the option [MaxHold]:

@@ -129,14 +129,13 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	for i, l := range leases {
 		gives[i] = l.give(to, true)
 	}
-	start := c.clk().Instant()
 	err = send(ctx, leases, gives, ops)
 	if err == nil {
 		for _, l := range leases {
 			l.committed.Store(true)
 			if to != nil {
 				l.turn.row = passedRow(l, to)
-				l.passed(to, start)
+				l.passed(to)
 			} else {
 				l.gaveUp()
 			}

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // quiet keeps expected losses out of the tests' output.
@@ -131,10 +132,12 @@ func (w *world) force(ctx context.Context, op *lock.Client, target lock.Target) 
 	require.NoError(w, err)
 	require.NoError(w, op.ForceRelease(ctx, target, r.Holder().Ticket))
 }
+
 func sessionKey(c *lock.Client) keys.Key {
 	id := lock.SessionID(c)
 	return keys.NewKey("SESSION#"+id, "SESSION#"+id)
 }
+
 func (w *world) requestsTo(pk string) (list []tabletest.Request) {
 	for _, r := range w.engine.Requests() {
 		if slices.ContainsFunc(r.Keys, func(k tabletest.Key) bool {

@@ -55,6 +55,7 @@ type status struct {
 	place *place        // of the process in the line; nil where it has another one there
 	got   time.Time     // monotonic: when the caller got it; zero before
 	limit machine.Timer // of MaxHold; nil for none
+	kept  time.Time     // monotonic: when the row's deletion was put off last
 	over  bool          // nothing depends on the session any more
 }
 
@@ -70,7 +71,6 @@ type turn struct {
 	edits   int64        // number of the last SetData
 	inDoubt bool         // a release may have been applied, or a commit
 	targets []target     // tickets that the lock may have been passed to
-	kept    time.Time    // monotonic: when the row's deletion was put off last
 }
 
 func (t *turn) take(ctx context.Context) error {
@@ -97,7 +97,8 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	now := c.clk().Now()
 	l := &Lease{
 		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
-		turn: turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, kept: now},
+		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now},
+		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
 	if s == nil {
@@ -394,23 +395,25 @@ func (l *Lease) renew(ctx context.Context) error {
 	if l.own == nil {
 		return nil
 	}
-	err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
+	row, err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
 	if errors.Is(err, ErrStolen) {
-		l.on(lease.Taken, nil)
+		return l.gone(ctx, &row)
 	}
 	return err
 }
 
-// renewOwn extends a lease of its own, and its term where there is one.
+// renewOwn extends a lease of its own, and its term where there is one. The row is the one that has refused it,
+// with ErrStolen.
 //
 // Cost: one conditional write.
-func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) error {
+func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
 	var history attempt.History
-	return c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
+	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
 		at := c.now()
 		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
-		if row, refused, bad := c.rowOf(item, err); refused {
-			if bad != nil || !row.RenewedAt(h, at) {
+		now, refused, bad := c.rowOf(item, err)
+		if refused {
+			if row = now; bad != nil || !row.RenewedAt(h, at) {
 				return ErrStolen
 			}
 			err = nil // by an attempt whose answer was lost, or by a clock that was ahead
@@ -420,15 +423,20 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 		}
 		return err
 	})
+	return row, err
 }
 
-// maintain is called after each renewal of the session. It tries a release that has failed again, and puts
-// off the deletion of a row that is held for long.
+// due reports whether there is something to maintain.
+func (l *Lease) due() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	c := l.client
+	return l.session != nil && (l.status.state == lease.Releasing || c.clk().Ago(l.status.kept) >= c.config.Retention/4) && !l.turn.taken()
+}
+
+// maintain tries a release that has failed again, and puts off the deletion of a row that is held for long.
 func (l *Lease) maintain(ctx context.Context) {
 	c := l.client
-	if l.session == nil || l.turn.taken() {
-		return
-	}
 	if l.is() == lease.Releasing {
 		_ = l.release(ctx)
 		return
@@ -437,15 +445,17 @@ func (l *Lease) maintain(ctx context.Context) {
 		return
 	}
 	defer l.turn.end()
-	if c.clk().Ago(l.turn.kept) < c.config.Retention/4 || l.is().Over() {
+	if l.is().Over() {
 		return
 	}
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
 	if row, refused, bad := c.rowOf(item, err); refused {
 		if bad == nil && !row.Holds(l.holding()) {
-			l.on(lease.Taken, nil)
+			_ = l.gone(ctx, &row)
 		}
 	} else if err == nil {
-		l.turn.kept = c.clk().Now()
+		l.status.mu.Lock()
+		l.status.kept = c.clk().Now()
+		l.status.mu.Unlock()
 	}
 }

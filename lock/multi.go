@@ -51,9 +51,9 @@ func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, ho
 	default:
 		return nil, err
 	}
-	ends := make([]context.Context, len(list))
-	for i, l := range list {
-		ends[i] = l.ctx
+	ends := make([]context.Context, 0, len(list))
+	for _, l := range list {
+		ends = append(ends, l.ctx)
 	}
 	b := &Bundle{client: c, leases: list}
 	b.ctx, _ = until(context.WithoutCancel(ctx), context.Cause, ends...) // which each of the leases lets go of in the end

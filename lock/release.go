@@ -89,6 +89,7 @@ func (l *Lease) othersWait() bool { return len(l.turn.row.Line) > 1 }
 type target struct {
 	ticket  lockrow.Ticket
 	session *session.Session
+	start   clock.Instant // before the ticket was taken
 	claim   *waitqueue.Claim[*acquisition, *Lease]
 }
 
@@ -112,7 +113,7 @@ func (l *Lease) next() *target {
 		return nil
 	}
 	w := claim.Request()
-	to := &target{claim: claim}
+	to := &target{claim: claim, start: c.clk().Instant()}
 	if w.fixed == 0 {
 		if to.session = c.keeper.Current(); to.session == nil || to.session.Cause() != nil {
 			claim.Cancel() // it opens one when its turn comes
@@ -152,9 +153,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		to = l.next()
 	}
 	var h attempt.History
-	var start clock.Instant
-	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, at clock.Instant) error {
-		start = at
+	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
 		item, err := c.table.Apply(ctx, l.give(to, false), table.ReturnNew)
 		row, refused, bad := c.rowOf(item, err)
 		switch {
@@ -176,7 +175,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.gaveUp()
 		return nil
 	case err == nil:
-		l.passed(to, start)
+		l.passed(to)
 		return nil
 	case !refused && h.InDoubt:
 		l.turn.inDoubt = true
@@ -203,10 +202,10 @@ func (l *Lease) gaveUp() {
 }
 
 // passed hands the lock over to the goroutine whose ticket is first now.
-func (l *Lease) passed(to *target, start clock.Instant) {
+func (l *Lease) passed(to *target) {
 	w := to.claim.Request()
-	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, start, &l.turn.row)
-	heir.fence = l.fence + 1
+	l.turn.row.Fence = l.fence + 1
+	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &l.turn.row)
 	heir.path, heir.begun = pathHandedOver, w.run == nil
 	heir.turn.since = l.turn.since
 	l.status.mu.Lock()
@@ -238,7 +237,7 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 			to := l.turn.targets[i]
 			l.turn.targets = slices.Delete(l.turn.targets, i, i+1)
 			l.dropTargets()
-			l.passed(&to, l.client.clk().Instant())
+			l.passed(&to)
 			return nil
 		}
 	case lockrow.Perhaps:

@@ -258,7 +258,7 @@ func (s *schedule) turn(ctx context.Context, target Target, at int64, opts []Opt
 	case l.committed.Load() || wait == backoff.Stop && (cause == nil || err != nil):
 		s.done = time.UnixMilli(at) // or else the row tells
 	case wait != backoff.Stop:
-		freed = s.client.clk().Sleep(s.open, wait) //nolint:contextcheck // waits for as long as Every runs
+		freed = s.client.clk().Sleep(s.open, wait)
 	}
 	return false, freed
 }

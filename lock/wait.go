@@ -166,7 +166,7 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	if a.fixed == 0 || first == 0 {
 		return nil, func() {}
 	}
-	t := a.client.clk().NewTimer(a.fixed / 3)
+	t := a.client.clk().NewTimer(max(a.fixed/3-a.client.clk().Ago(a.start.Mono), 0))
 	return t.C(), func() { t.Stop() }
 }
 
@@ -182,7 +182,7 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 		if row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
-		err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
+		_, err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
 		if errors.Is(err, ErrLost) {
 			return errAnew
 		}
@@ -339,7 +339,7 @@ func (e *entry) next() time.Duration {
 			e.at.fatal = errStopped
 			e.mu.Unlock()
 		}
-		return max(d, minLook)
+		return min(max(d, minLook), e.client.config.Lease/4)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -349,7 +349,8 @@ func (e *entry) next() time.Duration {
 	return est.Look(e.client.clk())
 }
 
-// minLook bounds the times between looks that Config.Backoff says.
+// minLook bounds the times between looks that Config.Backoff says. So does a quarter of the lease: a ticket that
+// came to be first holds the lock, and a holder's death has to be found in time.
 const minLook = 10 * time.Millisecond
 
 // patience is a new Config.Backoff; nil where there is none.
