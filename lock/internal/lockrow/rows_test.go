@@ -318,8 +318,6 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 		assert.Equal(t, int64(at+62_000), row.Ends())
 		row = b.refused(b.rows.Renew(b.key, h, at+1000, 4100000000))
 		assert.Equal(t, int64(at+62_000), row.Ends())
-		assert.True(t, row.RenewedAt(h, at+1000))
-		assert.False(t, row.RenewedAt(h, at+3000))
 		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, at+4000, 4100000000))
 
 		b.refused(b.rows.Enter(b.key, e))                                          // a late copy of the entry
