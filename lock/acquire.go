@@ -69,7 +69,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 // finish ends a lease whose work ended with err.
 func (l *Lease) finish(ctx context.Context, err error) error {
 	lost := l.cause()
-	if l.is().Over() && !errors.Is(lost, ErrLost) {
+	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
 		return err // by f
 	}
 	ctx, cancel := l.client.clk().Detached(ctx)
@@ -172,12 +172,18 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 
 // inPlace runs how with the process's place in the line.
 func (a *acquisition) inPlace(ctx context.Context, p *place, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
+	kept := false
+	defer func() {
+		if !kept { // or a Logger has panicked
+			p.Over()
+		}
+	}()
 	list, err := how(a, ctx)
 	if err != nil {
-		p.Over()
 		return nil, err
 	}
 	list[0].keepPlace(p)
+	kept = true
 	return list, nil
 }
 
@@ -202,6 +208,9 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	if errors.Is(err, ErrHeld) {
 		err = a.replaceDead(ctx, err)
 	}
+	if err == nil {
+		err = a.notFirst()
+	}
 	if err != nil {
 		a.leave(ctx)
 		if ctx.Err() != nil {
@@ -210,6 +219,20 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 		return nil, err
 	}
 	return a.granted(ctx)
+}
+
+// notFirst is the error of entries that are not first any more: the lock was forced meanwhile.
+func (a *acquisition) notFirst() error {
+	var held []*HeldError
+	for _, e := range a.entries {
+		if row := e.lastRow(); row.Entered(e.ticket.ID) != lockrow.Granted {
+			held = append(held, a.client.heldError(e.target, &row))
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	return &HeldAllError{held}
 }
 
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
@@ -235,7 +258,7 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 
 // take makes new tickets. This process answers for them from now on.
 //
-// Cost: none, or one conditional write to open a session.
+// Cost: none, or one conditional write to open a session, or half a read unit where DynamoDB's time is not known.
 func (a *acquisition) take(ctx context.Context) error {
 	c := a.client
 	a.inDoubt = false
@@ -245,6 +268,9 @@ func (a *acquisition) take(ctx context.Context) error {
 			return err
 		}
 		a.session = s
+	}
+	if err := c.learnTime(ctx, a.wanted[0].key); err != nil {
+		return err
 	}
 	a.start = c.clk().Instant()
 	a.entries = make([]*entry, len(a.wanted))
@@ -327,16 +353,17 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 		}
 	}
 	a.entries, a.session = nil, nil
-	for i, l := range list {
+	begun := false
+	defer func() {
+		for i := 0; i < len(list) && !begun; i++ {
+			list[i].giveBack()
+		}
+	}()
+	for _, l := range list {
 		if err := l.begin(ctx); err != nil {
-			for _, other := range list[:i] {
-				other.giveBack()
-			}
-			for _, other := range list[i+1:] {
-				other.giveBack()
-			}
 			return nil, err
 		}
 	}
+	begun = true
 	return list, nil
 }

@@ -38,10 +38,12 @@ type Client struct {
 	tickets *tickets          // that this process answers for
 
 	atRisk atomic.Bool // OnAtRisk was told so last
+	warned atomic.Bool // that the clock is off
 
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
 	work    work
+	failed  sync.Map // leases that Close could not release
 }
 
 // clk is where the time comes from.
@@ -79,6 +81,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		return nil, err
 	}
 	clk := clock.New(t)
+	clk.Bound = config.Skew
 	c := &Client{
 		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(),
 		repeater: &attempt.Repeater{Clock: clk, Table: t, Observer: m},
@@ -312,13 +315,30 @@ func (c *Client) Close(ctx context.Context) error {
 	ctx, cancel := c.clk().Detach(checked(ctx))
 	defer cancel()
 	c.work.mu.Lock()
+	first := !c.work.closed
 	c.work.closed = true
 	c.work.mu.Unlock()
 	list := c.tickets.leases()
 	c.close(ErrClosed)
 	defer c.metrics.stop()
 
-	err := eachLease(list, func(l *Lease) error { return l.releaseWhileHeld(ctx) })
+	err := eachLease(list, func(l *Lease) error {
+		err := l.releaseWhileHeld(ctx)
+		if err != nil {
+			c.failed.Store(l, nil)
+		}
+		return err
+	})
+	if !first {
+		c.failed.Range(func(l, _ any) bool {
+			if failed := l.(*Lease).release(ctx); failed == nil || errors.Is(failed, ErrLost) {
+				c.failed.Delete(l)
+			} else {
+				err = join(err, failed)
+			}
+			return true
+		})
+	}
 	done := make(chan struct{})
 	go func() {
 		c.work.group.Wait()
@@ -372,25 +392,25 @@ func (c *Client) risk(atRisk bool) {
 func (c *Client) sessionOpened(s *session.Session) {
 	c.risk(false)
 	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)
-	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew {
+	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
 		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are not used", "by", by, "bound", c.config.Skew)
 	}
 }
 
 // sessionEnded is called when this process's session has ended: every lease under it has, too.
 func (c *Client) sessionEnded(s *session.Session, cause error) {
-	lost := 0
-	for _, l := range c.tickets.leases() {
-		if l.session == s {
-			lost++
-			l.termEnded(cause)
-		}
+	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return l.session != s })
+	for _, l := range list {
+		l.cancel(l.endOf(cause)) // all holders are told before anything is logged, which may take its time
+	}
+	for _, l := range list {
+		l.termEnded(cause)
 	}
 	if errors.Is(cause, session.ErrIdle) || errors.Is(cause, session.ErrClosed) {
 		c.config.Logger.Debug("lock: session ended", "session", s.ID())
 		return
 	}
-	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", lost, "cause", cause)
+	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", len(list), "cause", cause)
 }
 
 // renewed is called after each renewal of the session, for work at that pace: releases that have failed
@@ -405,7 +425,7 @@ func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Dura
 }
 
 // clockSkew is how far the local clock is behind DynamoDB's for certain; negative where it is ahead.
-func (c *Client) clockSkew() (time.Duration, bool) { return behind(c.clk()) }
+func (c *Client) clockSkew() (time.Duration, bool) { return c.clk().Behind() }
 
 // ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how long it is
 // to be kept beyond the retention.
@@ -413,8 +433,26 @@ func (c *Client) ttl(more time.Duration) int64 {
 	return c.clk().Today().Add(c.config.Retention+more).Unix() + 1
 }
 
-// now is the local time, which stands in rows for people, in epoch milliseconds.
-func (c *Client) now() int64 { return c.clk().Instant().Wall.UnixMilli() }
+// now is the time that stands in rows, in epoch milliseconds.
+func (c *Client) now() int64 { return c.clk().Stamp().UnixMilli() }
+
+// learnTime has DynamoDB answer something where its time is not known: with it the fence of a new row begins, and a
+// lease of its own counts from it for others.
+//
+// Cost: half a read unit, or none.
+func (c *Client) learnTime(ctx context.Context, key keys.Key) error {
+	if _, _, known := c.clk().Server(); known {
+		return nil
+	}
+	var h attempt.History
+	return c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), &h, func(ctx context.Context, _ clock.Instant) error {
+		_, err := c.table.Get(ctx, key, false)
+		if errors.Is(err, table.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
 
 // past reports whether a recorded end lies back far enough for its holder to be taken for dead.
 func (c *Client) past(end int64) bool {

@@ -108,7 +108,7 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 	}
 	defer l.turn.end()
 	if l.is().Over() {
-		return wrap("set data", l.cause())
+		return wrap("set data", l.over())
 	}
 	return wrap("set data", l.setData(ctx, lockrow.Data{Given: true, Value: d.av}))
 }

@@ -27,35 +27,27 @@ func (a *acquisition) enter(ctx context.Context, ifFree bool) error {
 	return a.enterOne(ctx, ifFree)
 }
 
-// entry is what an entry writes; timed reports whether DynamoDB's time is known, without which no new row
-// is made.
-func (a *acquisition) entry(e *entry, ifFree bool) (entry lockrow.Entry, timed bool) {
-	_, latest, timed := a.client.clk().Server()
-	entry = lockrow.Entry{Ticket: e.ticket, IfFree: ifFree, Exists: a.existing || !timed, Seed: latest.UnixMilli(), TTL: a.client.ttl(a.keep())}
+// entry is what an entry writes.
+func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
+	entry := lockrow.Entry{Ticket: e.ticket, IfFree: ifFree, Exists: a.existing, Seed: a.client.clk().Today().UnixMilli(), TTL: a.client.ttl(a.keep())}
 	if ifFree {
 		entry.Data, entry.Run = a.data, a.run.start()
 	}
 	entry.Shard, entry.Listed = a.client.layout.index.listed(e.key, e.ticket)
-	return entry, timed
+	return entry
 }
 
 func (a *acquisition) enterOne(ctx context.Context, ifFree bool) error {
 	c, e := a.client, a.entries[0]
 	var h attempt.History
 	entered := false // into a row that is not in order
-	err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), &h, func(ctx context.Context, start clock.Instant) error {
-		entry, timed := a.entry(e, ifFree)
-		if !timed && h.Sent > 1 && !a.existing { // no answer tells the time
-			entry.Seed, entry.Exists = start.Wall.UnixMilli(), false
-		}
-		item, err := c.table.Apply(ctx, c.layout.rows.Enter(e.key, entry), table.ReturnNew)
+	err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), &h, func(ctx context.Context, _ clock.Instant) error {
+		item, err := c.table.Apply(ctx, c.layout.rows.Enter(e.key, a.entry(e, ifFree)), table.ReturnNew)
 		var failed *table.ConditionError
 		refused := errors.As(err, &failed)
 		switch {
-		case refused && failed.Item == nil && a.existing:
+		case refused && failed.Item == nil: // Existing
 			return table.ErrNotFound
-		case refused && failed.Item == nil:
-			return attempt.ErrAgain // an answer tells by now with which fence a row begins
 		case refused:
 			item = failed.Item
 		case errors.Is(err, table.ErrInvalid):
@@ -106,22 +98,17 @@ func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) er
 //
 // Cost: two write units for each line; and half a read unit for each, since a transaction returns no rows.
 func (a *acquisition) enterAll(ctx context.Context, ifFree bool) error {
-	c := a.client
-	if _, _, timed := c.clk().Server(); !timed { // an answer tells with which fences rows begin
-		if _, err := c.table.Get(ctx, a.entries[0].key, false); err != nil && !errors.Is(err, table.ErrNotFound) {
-			return err
-		}
-	}
 	ops := make([]table.Op, len(a.entries))
 	for i, e := range a.entries {
-		entry, timed := a.entry(e, ifFree)
-		if !timed && !a.existing {
-			entry.Seed, entry.Exists = c.now(), false
-		}
-		ops[i] = c.layout.rows.Enter(e.key, entry)
+		ops[i] = a.client.layout.rows.Enter(e.key, a.entry(e, ifFree))
 	}
+	return a.enterBy(ctx, ops, ifFree)
+}
+
+// enterBy enters several lines by one operation for each.
+func (a *acquisition) enterBy(ctx context.Context, ops []table.Op, ifFree bool) error {
 	a.inDoubt = true
-	if err := c.table.Write(ctx, ops...); err != nil {
+	if err := a.client.table.Write(ctx, ops...); err != nil {
 		return a.refusedAll(ctx, err, ifFree)
 	}
 	if err := a.readAll(ctx); err != nil {

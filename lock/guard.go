@@ -20,7 +20,7 @@ import (
 func (l *Lease) Guard() table.Op {
 	return l.client.layout.rows.Guard(l.key, l.holding()).In(l.client.table).Explain(func(table.Item) error {
 		if l.is().Over() {
-			return l.cause()
+			return l.over()
 		}
 		return ErrStolen
 	})
@@ -52,9 +52,9 @@ func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	return wrap("commit", commit(ctx, []*Lease{l}, ops))
 }
 
-// inTurns runs f while no other write under one of the leases is under way. Leases of a bundle are always
-// taken in the same order.
-func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, f func() error) error {
+// inTurns runs f while no other write under one of the leases is under way. Leases of a bundle are always taken in the
+// same order. over is the error of a lease that is over.
+func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, over func(*Lease) error, f func() error) error {
 	if len(ops) == 0 {
 		return invalid("no operations")
 	}
@@ -69,7 +69,7 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, f func() erro
 	}
 	for _, l := range leases {
 		if l.is().Over() {
-			return l.cause()
+			return over(l)
 		}
 	}
 	return f()
@@ -77,7 +77,7 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, f func() erro
 
 // write applies operations under leases, which all have to be held.
 func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
-	return inTurns(ctx, leases, ops, func() error {
+	return inTurns(ctx, leases, ops, (*Lease).over, func() error {
 		guards := make([]table.Op, len(leases))
 		for i, l := range leases {
 			l.turn.writes++
@@ -107,7 +107,7 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 
 // commit applies operations under leases, and gives their locks up.
 func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
-	return inTurns(ctx, leases, ops, func() error {
+	return inTurns(ctx, leases, ops, (*Lease).overOrCommitted, func() error {
 		for {
 			again, err := commitOnce(ctx, leases, ops)
 			if !again {
@@ -179,7 +179,16 @@ func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
 	if err := l.refused(ctx, true); err != nil && !l.is().Over() {
 		return err
 	}
-	return fmt.Errorf("%w: the lock is not held any more, and an earlier commit may have been applied", table.ErrUnreachable)
+	return l.overOrCommitted()
+}
+
+// overOrCommitted is over for a commit, where an earlier one may have been applied. Nothing but its token tells: no
+// release answers for it.
+func (l *Lease) overOrCommitted() error {
+	if l.commits.Load() && !l.committed.Load() {
+		return fmt.Errorf("%w: the lock is not held any more, and an earlier commit may have been applied", table.ErrUnreachable)
+	}
+	return l.over()
 }
 
 // gone is the error of a write that was refused since the lock is not held any more: it was lost, or given up by

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -39,8 +40,9 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool // what the holder writes beside its ticket is written
-	data    Data // when the lease began
+	begun   bool        // what the holder writes beside its ticket is written
+	start   time.Time   // monotonic: not later than the ticket came to be first
+	row     lockrow.Row // when the lease began; its payload is guarded by status.mu until the caller has the lease
 
 	turn      turn
 	status    status
@@ -67,6 +69,7 @@ type turn struct {
 	row     lockrow.Row  // as it was seen last
 	data    lockrow.Data // that the row has; not Given where that is not known
 	since   time.Time    // monotonic: when the process came to be first
+	began   int64        // the same for others, in epoch milliseconds
 	writes  int64        // number of the last guarded write
 	edits   int64        // number of the last SetData
 	inDoubt bool         // a release may have been applied, or a commit
@@ -95,9 +98,10 @@ func (t *turn) taken() bool { return len(t.slot) > 0 }
 // its own counts.
 func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
+	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
-		client: c, request: r, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, data: Data{row.Data},
-		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now},
+		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: *row,
+		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
 		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
@@ -149,7 +153,7 @@ func (l *Lease) Ticket() string { return l.id }
 
 // Data is the payload that the row had when this lease began: its own ([WithData]), or what the last holder
 // left. [Lease.SetData] does not change what it returns.
-func (l *Lease) Data() Data { return l.data }
+func (l *Lease) Data() Data { return Data{l.row.Data} }
 
 // Remaining is how long the lease lasts unless renewed, by the more pessimistic of the wall and the
 // monotonic clock; 0 when it has ended. One that was asked back goes on.
@@ -165,6 +169,12 @@ func (l *Lease) Remaining() time.Duration {
 
 // begin hands the lease to its caller, unless it is over already or nobody wants it any more.
 func (l *Lease) begin(ctx context.Context) error {
+	begun := false
+	defer func() {
+		if !begun { // or a Logger has panicked
+			l.giveBack()
+		}
+	}()
 	err := l.termCause()
 	if err == nil && !l.begun {
 		err = l.writeFirst(ctx)
@@ -176,14 +186,13 @@ func (l *Lease) begin(ctx context.Context) error {
 		err = l.termCause()
 	}
 	if err != nil {
-		l.giveBack()
 		return err
 	}
 	c := l.client
 	l.status.mu.Lock()
 	l.status.got = c.clk().Now()
 	if d := l.request.maxHold; d > 0 {
-		l.status.limit = c.clk().AfterFunc(d, func() { l.on(lease.Overstay, ErrMaxHold) })
+		l.status.limit = c.clk().AfterFunc(d-c.clk().Ago(l.start), func() { l.on(lease.Overstay, ErrMaxHold) })
 	}
 	l.status.mu.Unlock()
 	c.metrics.acquired(l.ctx, l.path)
@@ -193,6 +202,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
 		log.Debug("lock: acquired", "key", l.key, "fence", l.fence, "path", l.path)
 	}
+	begun = true
 	return nil
 }
 
@@ -208,7 +218,9 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 		if err := l.setData(ctx, r.data); err != nil {
 			return err
 		}
-		l.data = Data{r.data.Value}
+		l.status.mu.Lock()
+		l.row.Data = r.data.Value
+		l.status.mu.Unlock()
 	}
 	return nil
 }
@@ -230,14 +242,38 @@ func (l *Lease) termCause() error {
 
 // termEnded is called when the session, or the lease's own term, has ended.
 func (l *Lease) termEnded(cause error) {
+	doubt := l.commits.Load() || l.is() == lease.Releasing
+	if l.on(lease.End, l.endOf(cause)); !doubt {
+		return
+	}
+	l.client.work.tryRun(func() {
+		if l.turn.take(l.client.closing) == nil {
+			l.dropTargets() // or nobody would take their tickets for ghosts
+			l.turn.end()
+		}
+	})
+}
+
+// endOf is why the lease has ended whose session, or whose own term, has.
+func (l *Lease) endOf(cause error) error {
 	switch {
 	case errors.Is(cause, session.ErrDead):
-		l.on(lease.End, ErrStolen)
+		return ErrStolen
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
-		l.on(lease.End, ErrClosed)
-	default:
-		l.on(lease.End, join(ErrExpired, errors.Unwrap(cause)))
+		return ErrReleased // or it is about to be
 	}
+	if failed := l.termFailure(); failed != nil {
+		return fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
+	}
+	return ErrExpired
+}
+
+// termFailure is why the last renewal failed; nil where it did not.
+func (l *Lease) termFailure() error {
+	if l.session == nil {
+		return nil // the caller renews, and knows
+	}
+	return l.session.Failure()
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
@@ -256,6 +292,25 @@ func (l *Lease) giveBack() {
 
 // cause is why the lease's context has ended; nil while it goes on.
 func (l *Lease) cause() error { return context.Cause(l.ctx) }
+
+// over is why a lease that is over does not hold the lock any more.
+func (l *Lease) over() error {
+	cause := l.cause()
+	switch {
+	case l.is() == lease.Released && (l.committed.Load() || !errors.Is(cause, ErrMaxHold)):
+		return ErrReleased
+	case errors.Is(cause, ErrLost):
+		return cause
+	}
+	return ErrStolen
+}
+
+// had reports whether the caller has got the lease.
+func (l *Lease) had() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return !l.status.got.IsZero()
+}
 
 func (l *Lease) is() lease.State {
 	l.status.mu.Lock()
@@ -325,7 +380,7 @@ func (l *Lease) giveUp() {
 		ctx, cancel := c.clk().Detached(c.closing)
 		err := l.release(ctx)
 		cancel()
-		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, l.length()/8) != nil {
+		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, c.config.Lease/8) != nil {
 			return // Close releases it
 		}
 	}
@@ -355,6 +410,21 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Revoke:
 		l.on(lease.Ask, nil)
+	case session.Claim:
+		if q.Fence == l.fence {
+			return true
+		}
+		// A ghost may be first under its ticket: the lock was lost, or a commit has no answer.
+		if l.turn.taken() || l.turn.take(ctx) != nil {
+			return false
+		}
+		defer l.turn.end()
+		row, err := l.client.read(ctx, l.key)
+		if err == nil && !row.Holds(l.holding()) {
+			_ = l.gone(ctx, &row)
+			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row) == nil
+		}
+		return err == nil
 	case session.Forced:
 		row, err := l.client.read(ctx, l.key)
 		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
@@ -367,11 +437,10 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 
 // heldByOwn is the error of a wait for a lock that this very client holds.
 func (l *Lease) heldByOwn() *HeldError {
-	since := fromMillis(l.client.clk().Instant().Wall.Add(-l.client.clk().Ago(l.turn.since)).UnixMilli())
-	return &HeldError{
-		Target: l.target, Owner: l.client.config.Owner, Ticket: l.id, Fence: l.fence, Since: since, Own: true,
-		Line: []Place{{Ticket: l.id, Owner: l.client.config.Owner, Since: since, Lease: l.request.fixed}},
-	}
+	l.status.mu.Lock()
+	row := l.row
+	l.status.mu.Unlock()
+	return l.client.heldError(l.target, &row)
 }
 
 // Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are
@@ -386,11 +455,14 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
+	if l.is().Over() {
+		return l.over()
+	}
 	if err := l.termCause(); err != nil {
 		return err
 	}
 	if state := l.is(); state != lease.Held && state != lease.Revoked {
-		return l.cause()
+		return l.over()
 	}
 	if l.own == nil {
 		return nil
@@ -434,10 +506,12 @@ func (l *Lease) due() bool {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
 	c := l.client
-	return l.session != nil && (l.status.state == lease.Releasing || c.clk().Ago(l.status.kept) >= c.config.Retention/4) && !l.turn.taken()
+	return l.session != nil && !l.turn.taken() &&
+		(l.status.state == lease.Releasing || l.commits.Load() || c.clk().Ago(l.status.kept) >= c.config.Retention/4)
 }
 
-// maintain tries a release that has failed again, and puts off the deletion of a row that is held for long.
+// maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts
+// off the deletion of a row that is held for long.
 func (l *Lease) maintain(ctx context.Context) {
 	c := l.client
 	if l.is() == lease.Releasing {

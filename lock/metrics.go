@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -132,22 +131,6 @@ func (m *metrics) observe(from metricSources) error {
 	}, skew, session, held, retries, requests, units)
 	m.registration = made(&f, m.registration, err)
 	return f.err
-}
-
-// behind is how far the local clock is behind DynamoDB's for certain, negative where it is ahead; false where DynamoDB's is not
-// known.
-func behind(c clock.Clock) (time.Duration, bool) {
-	earliest, latest, ok := c.Server()
-	wall := c.Instant().Wall
-	switch {
-	case !ok:
-		return 0, false
-	case wall.Before(earliest):
-		return earliest.Sub(wall), true
-	case wall.After(latest):
-		return latest.Sub(wall), true
-	}
-	return 0, true
 }
 
 // stop ends the observation of a client that was closed.

@@ -31,7 +31,7 @@ func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Optio
 // then is a *[HeldAllError], which lists all that stand in the way. It does not wait.
 //
 // Cost: a transaction of 2n write units for n locks, whether it succeeds or not, and n read units where it
-// does. Once more, with two writes per lock that is in the way, where all their holders died long ago.
+// does. Once more, with one write per process that is in the way, where all of them died long ago.
 func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.bundle(ctx, targets, opts, (*acquisition).try)
 	return b, wrap("try acquire all", err)

@@ -68,8 +68,9 @@ func Fixed(lease time.Duration) Option {
 }
 
 // MaxHold ends the lease once it has been held for d, at least 100 ms, however well it is renewed: a
-// holder that hangs does not keep others out for ever. Its context then ends with [ErrMaxHold], and
-// the lock is released after a guarded write under way.
+// holder that hangs does not keep others out for ever. It counts from the request, and after a wait from
+// when the turn was noticed. The lease's context then ends with [ErrMaxHold], and the lock is released after
+// a guarded write under way.
 func MaxHold(d time.Duration) Option {
 	return func(r *request) error {
 		if d < MinFixed {

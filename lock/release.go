@@ -37,31 +37,40 @@ func (l *Lease) release(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	switch l.is() {
-	case lease.Released:
-		return nil
-	case lease.Lost:
-		return ErrStolen
+	if l.is().Over() {
+		return l.released()
 	}
 	err := l.releaseInTurn(ctx)
 	if err != nil {
 		l.client.metrics.releaseFailed(ctx, err)
+		return err
 	}
-	return err
+	return l.released()
+}
+
+// released is the answer to a release of a lease that is over.
+func (l *Lease) released() error {
+	if err := l.over(); !errors.Is(err, ErrReleased) {
+		return err
+	}
+	return nil
 }
 
 // releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
 func (l *Lease) releaseWhileHeld(ctx context.Context) error {
-	if l.termCause() != nil {
-		return nil
+	for l.termCause() == nil {
+		bounded, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
+		err := l.release(bounded)
+		late := bounded.Err() != nil && ctx.Err() == nil // unless the lease was renewed meanwhile
+		cancel()
+		switch {
+		case errors.Is(err, ErrLost):
+			return nil
+		case !late:
+			return err
+		}
 	}
-	ctx, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
-	defer cancel()
-	err := l.release(ctx)
-	if errors.Is(err, ErrLost) || l.termCause() != nil {
-		return nil
-	}
-	return err
+	return nil
 }
 
 func (l *Lease) termRemaining() time.Duration {
@@ -74,11 +83,22 @@ func (l *Lease) termRemaining() time.Duration {
 // change is what a change of the first place writes. The turn is taken.
 func (l *Lease) change(commit bool) lockrow.Change {
 	c := l.client
-	hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
-	change := lockrow.Change{
-		Since: c.now(), Hold: max(hold.Milliseconds(), 1), TTL: c.ttl(l.request.keep()), Last: !l.othersWait(),
+	change := lockrow.Change{Since: c.now(), TTL: c.ttl(l.request.keep()), Last: !l.othersWait()}
+	if l.had() { // or else it says nothing of how long holders take
+		hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
+		change.Hold = max(hold.Milliseconds(), 1)
 	}
 	l.request.run.end(&change, commit)
+	return change
+}
+
+// passing is what a pass writes. The process stays first: since when it has been goes on, and how long it stays
+// is not known yet. Those who wait in other processes go by its whole turn.
+func (l *Lease) passing(to *target, commit bool) lockrow.Change {
+	change := l.change(commit)
+	if change.Hold = 0; to.session != nil { // a lease of its own counts from the pass
+		change.Since = l.turn.began
+	}
 	return change
 }
 
@@ -88,8 +108,8 @@ func (l *Lease) othersWait() bool { return len(l.turn.row.Line) > 1 }
 // target is a ticket that the lock is passed to: of the next goroutine of this process.
 type target struct {
 	ticket  lockrow.Ticket
-	session *session.Session
 	start   clock.Instant // before the ticket was taken
+	session *session.Session
 	claim   *waitqueue.Claim[*acquisition, *Lease]
 }
 
@@ -121,7 +141,9 @@ func (l *Lease) next() *target {
 		}
 		to.session.Use()
 	}
-	to.ticket = c.newTicket(w.fixed, to.session)
+	if to.ticket = c.newTicket(w.fixed, to.session); to.session != nil {
+		to.ticket.At = l.turn.began
+	}
 	c.tickets.set(to.ticket.ID, passing{})
 	return to
 }
@@ -138,11 +160,10 @@ func (t *target) cancel(c *Client) {
 // give is the operation that gives the lock up: to a target, or to the next one in the line.
 // A commit records that the run of an interval has finished.
 func (l *Lease) give(to *target, commit bool) table.Op {
-	change := l.change(commit)
 	if to == nil {
-		return l.client.layout.rows.Release(l.key, l.holding(), change)
+		return l.client.layout.rows.Release(l.key, l.holding(), l.change(commit))
 	}
-	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.claim.Request().data)
+	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, l.passing(to, commit), to.claim.Request().data)
 }
 
 // releaseInTurn passes or releases, and finds out what became of that.
@@ -207,7 +228,7 @@ func (l *Lease) passed(to *target) {
 	l.turn.row.Fence = l.fence + 1
 	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &l.turn.row)
 	heir.path, heir.begun = pathHandedOver, w.run == nil
-	heir.turn.since = l.turn.since
+	heir.turn.since, heir.turn.began = l.turn.since, l.turn.began
 	l.status.mu.Lock()
 	p := l.status.place
 	l.status.place = nil // it goes on with the heir

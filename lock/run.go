@@ -20,6 +20,7 @@ type run struct {
 	at        int64 // start of the interval, epoch milliseconds
 	intervals intervals
 	clock     clock.Clock
+	behind    bool // others were in the line when the row was read
 
 	ending atomic.Int32 // what a release records of it
 }
@@ -52,11 +53,17 @@ func (r *run) kept() time.Duration {
 	return 2 * r.intervals.longest()
 }
 
+// waits reports whether the lock is known not to be free.
+func (r *run) waits() bool { return r != nil && r.behind }
+
+// recorded reports whether a row shows that the run has finished, which stays so.
+func (r *run) recorded(row *lockrow.Row) bool { return r != nil && row.Ran >= r.at }
+
 // settled reports whether a row shows that the run has finished, or that the interval before it, or a later
 // one, has begun and not finished.
 func (r *run) settled(row *lockrow.Row) bool {
 	now, _ := r.clock.Told()
-	return row.Ran >= r.at || unfinished(row, r.at, r.intervals.before(r.at)) || begunSince(row, r.at, r.intervals.next(now.UnixMilli()))
+	return r.recorded(row) || unfinished(row, r.at, r.intervals.before(r.at)) || begunSince(row, r.at, r.intervals.next(now.UnixMilli()))
 }
 
 // begunSince reports whether the run of a later interval than the one at at has begun and not finished. A

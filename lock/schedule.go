@@ -63,9 +63,10 @@ const maxJitter = time.Second
 //
 // Cost per interval: each instance sends one read of one unit, and another after an answer
 // whose date differs by more than an interval from those before; the one that runs f one write
-// to acquire, which for others that come while f runs is refused, and one to release. Those
-// wait like Acquire until the run has finished, and write no more. One write opens a session
-// where the client has none, and one deletes it, unless the option Fixed is given.
+// to acquire, one more if it has waited for that, and one to release. Others that come while f
+// runs wait like Acquire until the run has finished: one write to enter the line, and one to
+// leave it. One write opens a session where the client has none, and one deletes it, unless the
+// option Fixed is given.
 func (c *Client) Every(
 	ctx context.Context, target Target, interval time.Duration,
 	f func(ctx context.Context, lease *Lease, at time.Time) error, opts ...Option,
@@ -87,10 +88,10 @@ func (c *Client) Every(
 	s.campaign = c.campaign(ctx)
 	defer s.stop()
 	for {
-		at, err := s.next()
+		r, err := s.next()
 		if err == nil {
 			var over bool
-			if over, err = s.turn(ctx, target, at, opts); over {
+			if over, err = s.turn(ctx, target, r, opts); over {
 				return wrap("every", err)
 			}
 		}
@@ -126,28 +127,28 @@ type schedule struct {
 // errNoTime means that intervals cannot be told.
 var errNoTime = errors.New("DynamoDB's answers do not tell its time")
 
-// next waits until there is an interval to run, and returns its start.
+// next waits until there is an interval to run.
 //
 // Cost: one read unit per interval, if it is done already.
-func (s *schedule) next() (int64, error) {
+func (s *schedule) next() (*run, error) {
 	for {
 		if err := s.sleep(); err != nil {
-			return 0, err
+			return nil, err
 		}
 		row, now, err := s.look()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		at := s.intervals.at(now.UnixMilli())
+		r := &run{at: s.intervals.at(now.UnixMilli()), intervals: s.intervals, clock: s.client.clk(), behind: len(row.Line) > 0}
 		switch {
-		case unfinished(&row, at, s.intervals.before(at)):
-			return row.Running, nil
-		case begunSince(&row, at, s.intervals.next(at)): // somebody's answers are ahead of these
-			return row.Running, nil
-		case row.Ran < at:
-			return at, nil
+		case unfinished(&row, r.at, s.intervals.before(r.at)),
+			begunSince(&row, r.at, s.intervals.next(r.at)): // somebody's answers are ahead of these
+			r.at = row.Running
+			return r, nil
+		case row.Ran < r.at:
+			return r, nil
 		}
-		s.done = time.UnixMilli(at)
+		s.done = time.UnixMilli(r.at)
 	}
 }
 
@@ -216,8 +217,8 @@ func (s *schedule) sleep() error {
 
 // turn acquires the lock for an interval and runs f. over means that Every ends with err.
 // Otherwise it goes on: at once where err is nil or errSettled.
-func (s *schedule) turn(ctx context.Context, target Target, at int64, opts []Option) (over bool, err error) {
-	r := &run{at: at, intervals: s.intervals, clock: s.client.clk()}
+func (s *schedule) turn(ctx context.Context, target Target, r *run, opts []Option) (over bool, err error) {
+	at := r.at
 	l, err := one(s.client.acquire(ctx, []Target{target}, slices.Concat(opts, []Option{ofRun(r)}), (*acquisition).wait))
 	if err != nil {
 		return false, err

@@ -44,7 +44,7 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		return fine
 	}
 	id := first.Session()
-	if e.session != nil && id == e.session.ID() {
+	if c.isOwn(id) {
 		if c.tickets.find(first.ID) == nil {
 			return ghost
 		}
@@ -80,6 +80,24 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 	return fine
 }
 
+// ripe is how long it takes until the first ticket can be taken for dead, by what is known: a quarter of a lease where
+// nothing is, and 0 where it can be. It is called with mu held.
+func (e *entry) ripe(row *lockrow.Row) time.Duration {
+	c := e.client
+	first, _ := row.First()
+	if first.Length == 0 {
+		if look := c.others.Suspect(first.Session()); look.Known {
+			return look.Wait
+		}
+		return c.config.Lease / 4
+	}
+	ripe := time.Duration(first.Length)*time.Millisecond - c.clk().Ago(e.at.first)
+	if now, ok := c.clk().Earliest(); ok && c.config.Expiry != ObservedOnly {
+		ripe = min(ripe, time.UnixMilli(row.Ends()+1).Add(c.config.Skew).Sub(now))
+	}
+	return ripe
+}
+
 // livingBefore is how many tickets before a place are neither of a dead session, nor of one that may be.
 // Sessions that nothing is known of are looked at.
 func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) {
@@ -89,7 +107,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 			continue
 		}
 		look := e.client.others.Suspect(id)
-		if id != "" && !look.Known && (e.session == nil || id != e.session.ID()) {
+		if id != "" && !look.Known && !e.client.isOwn(id) {
 			e.client.watched.lookOnce(id, 0)
 		}
 		if id == "" || !look.Known || look.Wait > 0 {
@@ -101,10 +119,10 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 
 // judge does what has to be done about the first ticket. It returns the row where that has changed it.
 func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, error) {
-	e.mu.Lock()
-	what := e.suspect(row)
-	e.mu.Unlock()
 	c := e.client
+	e.mu.Lock()
+	what, since := e.suspect(row), c.clk().Ago(e.at.first)
+	e.mu.Unlock()
 	first, _ := row.First()
 	switch what {
 	case ghost:
@@ -118,7 +136,7 @@ func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, erro
 		}
 		return nil, e.patient(ctx, err)
 	case claim:
-		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Key: e.key})
+		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Fence: row.Fence, Key: e.key}, since)
 		if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
 			err = nil // later; or its row tells soon
 		}
@@ -171,24 +189,20 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 		}
 	}
 	if !a.queued() {
-		for _, e := range a.entries {
+		ops := make([]table.Op, len(a.entries))
+		for i, e := range a.entries {
 			if row := e.lastRow(); len(row.Line) == 1 {
-				op := c.layout.rows.Evict(e.key, &row, nil, c.change(&row))
-				if err := c.table.Write(ctx, op); err != nil && !errors.Is(err, table.ErrCondition) {
-					return err
-				}
+				ops[i], e.path = a.replace(e, &row), pathTakenOver
+			} else {
+				ops[i] = c.layout.rows.Enter(e.key, a.entry(e, true))
 			}
 		}
-		a.leave(ctx)
-		return a.enter(ctx, true)
+		return a.enterBy(ctx, ops, true)
 	}
 	e := a.entries[0]
 	row := e.lastRow()
-	change := c.change(&row)
-	change.TTL = c.ttl(a.keep())
-	op := c.layout.rows.Replace(e.key, &row, e.ticket, change, a.data)
 	a.inDoubt = true
-	item, err := c.table.Apply(ctx, op, table.ReturnNew)
+	item, err := c.table.Apply(ctx, a.replace(e, &row), table.ReturnNew)
 	row, _, err = c.rowOf(item, err)
 	if err != nil {
 		return err
@@ -201,6 +215,13 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	return nil
 }
 
+// replace puts an entry's ticket into the place of a dead holder behind whom nobody waits.
+func (a *acquisition) replace(e *entry, row *lockrow.Row) table.Op {
+	change := a.client.change(row)
+	change.TTL = max(change.TTL, a.client.ttl(a.keep()))
+	return a.client.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
+}
+
 // longDead reports whether a holder that nobody has watched is dead, and marks its session so.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
 	c := a.client
@@ -209,7 +230,7 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
 		return c.tickets.find(first.ID) == nil && c.past(row.Ends())
 	}
 	id := first.Session()
-	if a.session != nil && id == a.session.ID() {
+	if c.isOwn(id) {
 		return c.tickets.find(first.ID) == nil // a ghost of this process
 	}
 	if c.others.SeenAlive(id) || !c.past(row.HeldSince()+c.config.Lease.Milliseconds()) {
@@ -307,22 +328,30 @@ func (w *watched) mayAsk(id, ticket string) bool {
 	return v != nil && !w.client.clk().Now().Before(v.asked[ticket])
 }
 
-// ask puts a question to a session, which is not asked about that ticket again for a lease. Questions that
-// come while a request is under way share the next one.
+// askTogether is how long a question waits for others that are put to the same session.
+const askTogether = 200 * time.Millisecond
+
+// ask puts a question to a session about a ticket that has been first for a time. It is not asked about that
+// ticket again before that time has doubled: a ghost is gone after the first question, and a holder may hold for
+// days. Questions that come within a short time, or while a request is under way, share a request.
 //
 // Cost: one conditional write, or none.
-func (w *watched) ask(ctx context.Context, id string, q session.Question) error {
+func (w *watched) ask(ctx context.Context, id string, q session.Question, since time.Duration) error {
 	w.mu.Lock()
 	v := w.list[id]
 	if v == nil {
 		w.mu.Unlock()
 		return nil
 	}
-	v.asked[q.Ticket] = w.client.clk().Now().Add(w.client.config.Lease)
+	v.asked[q.Ticket] = w.client.clk().Now().Add(since)
 	v.ready = append(v.ready, q)
 	for !v.asking && len(v.ready) > 0 {
+		v.asking = true
+		w.mu.Unlock()
+		_ = w.client.clk().Sleep(ctx, askTogether)
+		w.mu.Lock()
 		list := v.ready[:min(len(v.ready), session.MaxAsked)]
-		v.ready, v.asking = v.ready[len(list):], true
+		v.ready = v.ready[len(list):]
 		w.mu.Unlock()
 		err := w.client.others.Ask(ctx, id, list...)
 		w.mu.Lock()

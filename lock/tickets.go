@@ -93,6 +93,12 @@ func (t *tickets) ofKey(key keys.Key) *Lease {
 	return nil
 }
 
+// isOwn reports whether a session is this process's.
+func (c *Client) isOwn(session string) bool {
+	s := c.keeper.Current()
+	return s != nil && s.ID() == session
+}
+
 // asked answers what another process asks of this one.
 func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	if by := c.tickets.find(q.Ticket); by != nil {
@@ -160,7 +166,7 @@ func (c *Client) removal(key keys.Key, id string, row *lockrow.Row, item table.I
 }
 
 // change is what a change of the first place writes, by anybody but its holder. row is what was seen
-// before it.
+// before it: what its holder wanted kept for longer (Every) is.
 func (c *Client) change(row *lockrow.Row) lockrow.Change {
-	return lockrow.Change{Since: c.now(), TTL: c.ttl(0), Last: len(row.Line) == 1}
+	return lockrow.Change{Since: c.now(), TTL: max(c.ttl(0), row.TTL), Last: len(row.Line) == 1}
 }

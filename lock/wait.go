@@ -67,7 +67,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 // enterAnyhow enters the lines. Where the holder of a free lock writes something beside its ticket, it
 // first tries to do so in one request.
 func (a *acquisition) enterAnyhow(ctx context.Context) error {
-	if a.writes() && !a.waited {
+	if a.writes() && !a.waited && !a.run.waits() {
 		err := a.enter(ctx, true)
 		if !errors.Is(err, ErrHeld) {
 			return err
@@ -124,11 +124,13 @@ func (a *acquisition) stand(ctx context.Context) error {
 		for i, e := range a.entries {
 			is, err := e.act(ctx)
 			a.wanted[i].row = e.lastRow()
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if is {
+			case is:
 				first++
+			case a.run.recorded(&a.wanted[i].row):
+				return errSettled
 			}
 		}
 		if first == len(a.entries) {
@@ -170,16 +172,13 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	return t.C(), func() { t.Stop() }
 }
 
-// renewFirst renews the tickets that are first after a wait, where they have leases of their own. The
-// leases count from there.
+// renewFirst renews the tickets that are first after a wait, where they have leases of their own. Those count
+// from there, and so does MaxHold.
 func (a *acquisition) renewFirst(ctx context.Context) error {
-	if a.fixed == 0 {
-		return nil
-	}
 	start := a.client.clk().Instant()
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if row.Entered(e.ticket.ID) != lockrow.Granted {
+		if a.fixed == 0 || row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
 		_, err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
@@ -242,7 +241,7 @@ func (e *entry) take(row *lockrow.Row, at time.Time) {
 	was, _ := e.at.row.First()
 	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence || row.Renewed != e.at.row.Renewed {
 		e.at.first = at
-		if is.ID != was.ID && (is.Session() != was.Session() || is.Session() == "") {
+		if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
 			e.at.turn = at
 		}
 	}
@@ -323,15 +322,27 @@ func (e *entry) await() {
 		d := e.next()
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
-		e.client.watched.lookOnce(first.Session(), d)
+		e.client.watched.lookOnce(first.Session(), min(d, firstLook))
 	case e.patience == nil:
 		e.watch.Soon(e.next())
 	}
 }
 
-// next is when to look again. With a Config.Backoff, await calls it before the row is watched, and the
-// poller from then on, so that the caller's code runs on one goroutine at a time and under no mutex.
+// next is when to look again: not later than the moment at which the first ticket can be taken for dead.
 func (e *entry) next() time.Duration {
+	d := e.pause()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ripe := e.ripe(&e.at.row); ripe > 0 {
+		return min(d, ripe)
+	}
+	return d
+}
+
+// pause is how long to wait between two looks while the first ticket's process is alive. With a Config.Backoff,
+// await calls it before the row is watched, and the poller from then on: the caller's code runs on one goroutine
+// at a time, and under no mutex.
+func (e *entry) pause() time.Duration {
 	if e.patience != nil {
 		d := e.patience.NextBackOff()
 		if d == backoff.Stop {
@@ -344,14 +355,14 @@ func (e *entry) next() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
-	est.Unchanged = e.client.clk().Ago(e.at.first)
-	est.Held = max(est.Held, e.client.clk().Ago(e.at.turn))
+	est.Unchanged = e.client.clk().Ago(e.at.turn)
 	return est.Look(e.client.clk())
 }
 
-// minLook bounds the times between looks that Config.Backoff says. So does a quarter of the lease: a ticket that
-// came to be first holds the lock, and a holder's death has to be found in time.
-const minLook = 10 * time.Millisecond
+const (
+	minLook   = 10 * time.Millisecond  // bounds the times between looks that Config.Backoff says
+	firstLook = 200 * time.Millisecond // bounds the time until the holder's session is looked at
+)
 
 // patience is a new Config.Backoff; nil where there is none.
 func (c *Client) patience() backoff.BackOff {

@@ -21,6 +21,9 @@ import (
 type Clock struct {
 	machine.Machine
 
+	// Bound is how far the local wall clock may be off for Earliest and Latest to be known; 0 for any.
+	Bound time.Duration
+
 	table *table.Table
 }
 
@@ -77,23 +80,46 @@ func (c Clock) Server() (earliest, latest time.Time, ok bool) {
 }
 
 // Earliest is the earliest that the time can be, by DynamoDB's and by the local wall clock. The
-// recorded end of another holder's lease is compared with it. It returns false where Server does.
+// recorded end of another holder's lease is compared with it. It returns false where Server does,
+// and where the local wall clock is off by more than Bound.
 func (c Clock) Earliest() (time.Time, bool) {
 	earliest, _, ok := c.Server()
 	if wall := c.wall(); wall.Before(earliest) {
 		earliest = wall
 	}
-	return earliest, ok
+	return earliest, ok && c.agrees()
 }
 
 // Latest is the latest that the time can be, by DynamoDB's and by the local wall clock. A holder
-// records the end of its own lease from it. It returns false where Server does.
+// records the end of its own lease from it. It returns false where Earliest does.
 func (c Clock) Latest() (time.Time, bool) {
 	_, latest, ok := c.Server()
 	if wall := c.wall(); wall.After(latest) && ok {
 		latest = wall
 	}
-	return latest, ok
+	return latest, ok && c.agrees()
+}
+
+// Behind returns how far the local wall clock is behind DynamoDB's for certain; negative where it is ahead. It returns
+// false where Server does.
+func (c Clock) Behind() (time.Duration, bool) {
+	earliest, latest, ok := c.Server()
+	wall := c.wall()
+	switch {
+	case !ok:
+		return 0, false
+	case wall.Before(earliest):
+		return earliest.Sub(wall), true
+	case wall.After(latest):
+		return latest.Sub(wall), true
+	}
+	return 0, true
+}
+
+// agrees reports whether the local wall clock is within the bound.
+func (c Clock) agrees() bool {
+	by, ok := c.Behind()
+	return ok && (c.Bound == 0 || by.Abs() <= c.Bound)
 }
 
 // Today is the time for what must not come too early by days: the deletion of a row by time to
@@ -109,6 +135,15 @@ func (c Clock) Today() time.Time {
 		}
 	}
 	return today
+}
+
+// Stamp is the time for rows that people and others read: that of the local wall clock, unless DynamoDB's answers
+// show it to be wrong, or do not tell any more.
+func (c Clock) Stamp() time.Time {
+	if by, ok := c.Behind(); ok && by == 0 {
+		return c.wall()
+	}
+	return c.Today()
 }
 
 // Jitter spreads d over ±10 %, so that clients that started together drift apart.

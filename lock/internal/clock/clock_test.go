@@ -36,6 +36,35 @@ func TestServer_IsKnownFromAnswers(t *testing.T) {
 	})
 }
 
+// However a clock is set, by up to a second between two answers, DynamoDB's time lies within what is known of it.
+func TestServer_IsKnownAlsoWhenAClockWasSetByLessThanASecond(t *testing.T) {
+	for _, step := range []time.Duration{-900 * time.Millisecond, 0, 900 * time.Millisecond} {
+		virtual(t, func(w *world) {
+			w.ask()
+			time.Sleep(time.Minute)
+			w.set(step)
+			earliest, latest, ok := w.clock.Server()
+			require.True(t, ok)
+			assert.False(t, time.Now().Before(earliest), "%v", step)
+			assert.False(t, time.Now().After(latest), "%v", step)
+		})
+	}
+}
+
+// What was told goes on also when a clock was set.
+func TestTold_IsCarriedOnByTheMonotonicClock(t *testing.T) {
+	virtual(t, func(w *world) {
+		_, ok := w.clock.Told()
+		assert.False(t, ok, "before the first answer")
+		w.ask()
+		w.set(time.Hour)
+		time.Sleep(time.Minute)
+		now, ok := w.clock.Told()
+		require.True(t, ok)
+		assert.WithinDuration(t, time.Now(), now, time.Second)
+	})
+}
+
 // A wrong local clock, or a wrong date, makes a client wait longer: it never makes it judge others
 // earlier, or promise less than it keeps.
 func TestEarliestAndLatest_GoByTheClockThatHarmsNobody(t *testing.T) {

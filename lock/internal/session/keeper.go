@@ -18,7 +18,7 @@ var ErrClosed = errors.New("session keeper closed")
 // ErrDead is the cause with which a session ends that was marked dead, or whose row is gone.
 var ErrDead = errors.New("the session was marked dead")
 
-// ErrIdle is the cause with which a session ends that nothing has depended on for a lease.
+// ErrIdle is the cause with which a session ends that nothing depends on, since it is not renewed any more.
 var ErrIdle = errors.New("the session was not needed any more")
 
 // Config sets a Keeper up.
@@ -62,6 +62,7 @@ type Keeper struct {
 	mu      sync.Mutex // guards the following; never held across I/O
 	current *Session
 	opening chan struct{} // closed when the opening under way has ended; nil for none
+	parked  *Session      // has ended idle: its row can go on; nil for none
 	closed  bool
 }
 
@@ -78,7 +79,8 @@ func (k *Keeper) Current() *Session {
 }
 
 // Use returns the open session, and opens one where there is none. It stays open, if it can be renewed,
-// until Session.Unuse has been called as often.
+// until Session.Unuse has been called as often. A session that nothing depends on is not renewed, and ends when
+// half of its lease is over. Its row stays: the next session goes on with it, under the same ID.
 //
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
@@ -102,7 +104,11 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 			k.forget(s) // it has ended, and says so to the hooks
 			continue
 		case mine:
-			if err := k.openFor(ctx, opening); err != nil {
+			err := k.openFor(ctx, opening)
+			if errors.Is(err, ErrDead) || errors.Is(err, clock.ErrEnded) {
+				continue // a clock was set meanwhile, or somebody has taken the old row for dead
+			}
+			if err != nil {
 				return nil, fmt.Errorf("open a session: %w", err)
 			}
 			continue
@@ -141,6 +147,21 @@ func (k *Keeper) openFor(ctx context.Context, opening chan struct{}) (err error)
 	return nil
 }
 
+// park keeps the row of a session that nothing depends on for the next one.
+func (k *Keeper) park(s *Session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.parked = s
+}
+
+func (k *Keeper) unpark() *Session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.parked
+	k.parked = nil
+	return s
+}
+
 // forget makes room for the next session.
 func (k *Keeper) forget(s *Session) {
 	k.mu.Lock()
@@ -153,7 +174,7 @@ func (k *Keeper) forget(s *Session) {
 // Close ends the session, deletes its row, and waits until that is done or ctx ends. Where the row could
 // not be deleted its time to live does it. Nothing is opened any more.
 //
-// Cost: one conditional write where a session is open.
+// Cost: one conditional write where a session is open, or was.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true
@@ -172,6 +193,9 @@ func (k *Keeper) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		k.work.Wait()
+		if s := k.unpark(); s != nil {
+			s.remove(ctx)
+		}
 		close(done)
 	}()
 	select {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -34,6 +35,7 @@ const (
 type Question struct {
 	Kind   Kind
 	Ticket string   // its ID
+	Fence  int64    // under which it was seen first
 	Key    keys.Key // of the lock's row
 }
 
@@ -42,7 +44,7 @@ type Question struct {
 const maxQuestions = 1000
 
 // MaxAsked is how many questions one request asks at most.
-const MaxAsked = 50
+const MaxAsked = 100
 
 // answeredAtOnce is how many questions are answered at a time.
 const answeredAtOnce = 16
@@ -56,24 +58,28 @@ var ErrNobody = errors.New("the session has ended")
 // String is the question as the mailbox keeps it.
 func (q Question) String() string {
 	enc := base64.RawURLEncoding
-	return strings.Join([]string{string(q.Kind), q.Ticket, enc.EncodeToString([]byte(q.Key.PK)), enc.EncodeToString([]byte(q.Key.SK))}, " ")
+	return strings.Join([]string{string(q.Kind), q.Ticket, strconv.FormatInt(q.Fence, 10), enc.EncodeToString([]byte(q.Key.PK)), enc.EncodeToString([]byte(q.Key.SK))}, " ")
 }
 
 func parseQuestion(text string) (q Question, ok bool) {
 	parts := strings.Split(text, " ")
-	if len(parts) != 4 {
+	if len(parts) != 5 {
 		return q, false
 	}
 	enc := base64.RawURLEncoding
-	pk, err := enc.DecodeString(parts[2])
+	fence, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil {
 		return q, false
 	}
-	sk, err := enc.DecodeString(parts[3])
+	pk, err := enc.DecodeString(parts[3])
 	if err != nil {
 		return q, false
 	}
-	q = Question{Kind: Kind(parts[0]), Ticket: parts[1], Key: keys.NewKey(string(pk), string(sk))}
+	sk, err := enc.DecodeString(parts[4])
+	if err != nil {
+		return q, false
+	}
+	q = Question{Kind: Kind(parts[0]), Ticket: parts[1], Fence: fence, Key: keys.NewKey(string(pk), string(sk))}
 	return q, q.Key.Validate() == nil
 }
 

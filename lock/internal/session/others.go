@@ -129,8 +129,11 @@ func (o *Others) SeenAlive(id string) bool {
 // MarkDead marks a session dead, for good, unless it has shown life: since it was last seen here, if it
 // was silent for a whole lease, and by the end that it records. It reports whether the session is dead.
 //
-// Cost: one conditional write.
+// Cost: one conditional write; none where it is known to be dead.
 func (o *Others) MarkDead(ctx context.Context, id string) (dead bool, err error) {
+	if o.Suspect(id).Dead {
+		return true, nil
+	}
 	n := o.names
 	beat, silent := o.silent(id)
 	var h attempt.History

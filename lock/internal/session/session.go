@@ -32,9 +32,8 @@ type Session struct {
 
 	mu    sync.Mutex // guards the following; never held across I/O
 	uses  int
-	idle  time.Time // monotonic: since when there are none
-	over  bool      // nothing may depend on it any more
-	why   error     // with which it is to end, once woken
+	over  bool  // nothing may depend on it any more
+	why   error // with which it is to end, once woken
 	woken chan struct{}
 }
 
@@ -84,16 +83,21 @@ func (s *Session) Use() {
 func (s *Session) Unuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.uses--; s.uses == 0 {
-		s.idle = s.keeper.repeater.Clock.Now()
-	}
+	s.uses--
 }
 
-// isIdle ends the session, for all who would depend on it, if nothing has for a lease.
-func (s *Session) isIdle() bool {
+// idle reports whether nothing depends on the session.
+func (s *Session) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.uses > 0 || s.keeper.repeater.Clock.Ago(s.idle) < s.keeper.config.Lease {
+	return s.uses == 0
+}
+
+// retire ends the session, for all who would depend on it, if nothing does.
+func (s *Session) retire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uses > 0 || s.over {
 		return false
 	}
 	s.over, s.why = true, ErrIdle
@@ -110,41 +114,77 @@ func (s *Session) wake(why error) {
 	}
 }
 
-// open writes the row of a new session. Its term begins before the request is sent.
+// open opens a session: with the row of the last one where that has ended idle, else with a new row.
 //
-// Cost: one conditional write.
+// Cost: one conditional write; another one where the old row was marked dead, or the local clock is slow.
 func (k *Keeper) open(ctx context.Context) (*Session, error) {
-	c := k.repeater.Clock
-	s := &Session{keeper: k, id: c.Text(), ended: make(chan struct{}), woken: make(chan struct{}), idle: c.Now()}
+	if last := k.unpark(); last != nil {
+		s, err := k.begin(ctx, last)
+		if !errors.Is(err, ErrDead) {
+			return s, err
+		}
+	}
+	return k.begin(ctx, nil)
+}
+
+// begin writes the row of a session, which last is the end of; nil for a new row. The term begins before the
+// request is sent.
+func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
+	c, n := k.repeater.Clock, k.config.Names
+	s := &Session{keeper: k, ended: make(chan struct{}), woken: make(chan struct{})}
+	cond := table.Attr(n.PK).NotExists()
+	if last == nil {
+		s.id = c.Text()
+	} else {
+		s.id, s.beat = last.id, last.beat+1
+		s.number.Store(last.number.Load())
+		cond = s.renewable()
+	}
 	s.key = k.config.Key(s.id)
 	if err := s.key.Validate(); err != nil {
 		return nil, err
 	}
-	n := k.config.Names
 	var h attempt.History
-	err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, _ clock.Instant) error {
-		err := k.repeater.Table.Write(ctx, table.Update(s.key, append(s.renewal(0),
+	err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, start clock.Instant) error {
+		changes := s.renewal(s.beat)
+		if !s.timed {
+			// No answer has told the time yet. The local clock stands in for it, unless the answer to this
+			// request shows that it is slow: then the session is renewed before anything depends on it.
+			changes[len(changes)-1] = table.Attr(n.Expires).Set(start.Wall.Add(time.Second + k.config.Lease).UnixMilli())
+		}
+		err := k.repeater.Table.Write(ctx, table.Update(s.key, append(changes,
 			table.Attr(n.Type).Set(Type),
 			table.Attr(n.Owner).Set(k.config.Owner),
 			table.Attr(n.Lease).Set(k.config.Lease.Milliseconds()),
-		)...).If(table.Attr(n.PK).NotExists()))
+		)...).If(cond))
 		var failed *table.ConditionError
 		if !errors.As(err, &failed) {
 			return err
 		}
-		// The ID is new: only an earlier attempt of this call can have written the row.
-		row, err := n.Parse(failed.Item)
-		if err == nil && row.Dead {
-			err = ErrDead
+		// An earlier attempt of this call may have written the row.
+		if row, err := n.Parse(failed.Item); err != nil || row.Dead || row.Beat != s.beat {
+			return ErrDead
 		}
-		s.timed = row.Expires > 0
-		return err
+		return nil
 	})
 	if err != nil {
+		if last != nil && !errors.Is(err, ErrDead) {
+			k.park(s)
+		}
 		return nil, err
 	}
 	s.term = k.terms.Begin(h.First, k.config.Lease-k.config.Margin, clock.Watch{End: s.end, Risk: k.config.Hooks.Risk, Part: k.config.RiskPart})
-	return s, nil
+	if earliest, _, ok := c.Server(); !s.timed && (!ok || c.Instant().Wall.Before(earliest)) {
+		if _, err := s.renewOnce(ctx); err != nil {
+			s.term.End(err)
+			if !errors.Is(err, ErrDead) {
+				k.park(s)
+			}
+			return nil, err
+		}
+	}
+	s.timed = true
+	return s, nil // it may have ended by now: the next one is opened then
 }
 
 // end is called once, when the term ends.
@@ -174,14 +214,28 @@ func (s *Session) renewal(beat int64) []table.Change {
 	return append(changes, table.Attr(n.Expires).Set(latest.Add(k.config.Lease).UnixMilli()))
 }
 
+// renewable is the condition under which a renewal with the present beat is applied.
+func (s *Session) renewable() table.Cond {
+	n := s.keeper.config.Names
+	return table.And(table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(), table.Attr(n.Beat).Less(s.beat))
+}
+
 // minRetry is the shortest wait between two renewals.
 const minRetry = 10 * time.Millisecond
 
 // keep renews the row every quarter of the lease until the session ends. It does not watch the end of
-// the term: a renewal that hangs delays nothing.
+// the term: a renewal that hangs delays nothing. While nothing depends on the session it is not renewed, and
+// whether something does is asked every fortieth of the lease once the next renewal is due.
 func (s *Session) keep() {
-	for s.pause(s.untilRenewal()) && !s.isIdle() {
+	for s.pause(s.untilRenewal()) {
 		left := s.term.Remaining()
+		if s.idle() && left >= s.keeper.config.Lease/2 {
+			continue
+		}
+		if s.retire() {
+			s.keeper.park(s)
+			break
+		}
 		asked, ok := s.renew()
 		if !ok {
 			break
@@ -195,7 +249,9 @@ func (s *Session) keep() {
 		return // the term has ended by itself
 	}
 	s.term.End(why)
-	s.remove()
+	if !errors.Is(why, ErrIdle) {
+		s.remove(context.Background())
+	}
 }
 
 // untilRenewal is how long to wait before the next renewal, counted from the last one's request. A row
@@ -203,7 +259,7 @@ func (s *Session) keep() {
 // should the process die before, only those who have watched it for a lease could tell.
 func (s *Session) untilRenewal() time.Duration {
 	c, period := s.keeper.repeater.Clock, s.keeper.config.Lease/4
-	if _, ok := c.Latest(); ok && !s.timed {
+	if _, ok := c.Latest(); ok && !s.timed && !s.idle() {
 		return minRetry
 	}
 	return max(c.Jitter(period)-s.term.Age(), period/10)
@@ -233,7 +289,7 @@ func (s *Session) renew() (asked []string, ok bool) {
 		backoff.WithMaxElapsedTime(0),
 	)
 	for {
-		asked, err := s.renewOnce()
+		asked, err := s.renewOnce(context.Background())
 		switch {
 		case s.term.Cause() != nil:
 			return nil, false
@@ -258,19 +314,18 @@ func (s *Session) renew() (asked []string, ok bool) {
 // nothing.
 //
 // Cost: one conditional write.
-func (s *Session) renewOnce() ([]string, error) {
+func (s *Session) renewOnce(ctx context.Context) ([]string, error) {
 	k, n := s.keeper, s.keeper.config.Names
 	s.beat++
 	// A share of what is left: a request that hangs leaves time for others.
-	ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), min(max(s.term.Remaining()/3, minRetry), attempt.MaxTimeout))
+	ctx, cancel := k.repeater.Clock.WithTimeout(ctx, min(max(s.term.Remaining()/3, minRetry), attempt.MaxTimeout))
 	defer cancel()
 	start := k.repeater.Clock.Instant()
 	changes := s.renewal(s.beat)
 	if len(s.handled) > 0 {
 		changes = append(changes, table.Attr(n.Ask).DeleteFrom(stringSet(s.handled)))
 	}
-	item, err := k.repeater.Table.Apply(table.WithoutRetry(ctx), table.Update(s.key, changes...).If(
-		table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(), table.Attr(n.Beat).Less(s.beat)), table.ReturnNew)
+	item, err := k.repeater.Table.Apply(table.WithoutRetry(ctx), table.Update(s.key, changes...).If(s.renewable()), table.ReturnNew)
 	var failed *table.ConditionError
 	if errors.As(err, &failed) {
 		row, bad := n.Parse(failed.Item)
@@ -336,9 +391,9 @@ func (s *Session) Confirm(ctx context.Context) (alive bool, err error) {
 }
 
 // remove deletes the row. Should that fail, its time to live does it.
-func (s *Session) remove() {
+func (s *Session) remove(ctx context.Context) {
 	k, n := s.keeper, s.keeper.config.Names
-	ctx, cancel := k.repeater.Clock.Detached(context.Background())
+	ctx, cancel := k.repeater.Clock.Detached(ctx)
 	defer cancel()
 	err := k.repeater.Table.Write(ctx, table.Delete(s.key).If(table.Or(
 		table.Attr(n.PK).NotExists(), table.Attr(n.Type).Equal(Type))))

@@ -230,9 +230,9 @@ func TestLine(t *testing.T) {
 		{"again", 20, 1, time.Minute, 0, always50, 5, 0.85},
 		{"again", 100, 1, time.Minute, 0, always50, 6, 0.85},
 		{"again, of 10 goroutines", 4, 10, time.Minute, 0, always50, 1, 0.85},
-		{"again, 1 s", 20, 1, 10 * time.Minute, 0, func() time.Duration { return time.Second }, 6, 0.85},
+		{"again, 1 s", 20, 1, 10 * time.Minute, 0, func() time.Duration { return time.Second }, 11, 0.92},
 		{"again, clocks off by up to 2 s", 20, 1, time.Minute, 2 * time.Second, always50, 8, 0.65},
-		{"again, 0 to 100 ms", 20, 1, time.Minute, 0, func() time.Duration { return rand.N(100 * ms) }, 10, 0.7},
+		{"again, 0 to 100 ms", 20, 1, time.Minute, 0, func() time.Duration { return rand.N(100 * ms) }, 12, 0.8},
 		{"again, mostly 5 ms, else 500 ms", 20, 1, 2 * time.Minute, 0, func() time.Duration {
 			if rand.IntN(10) == 0 {
 				return 500 * ms

@@ -2,24 +2,18 @@ package waitqueue
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
-// batchSize is how many rows one request reads at most.
-const batchSize = 100
-
 // DefaultRate is how many rows a second a [Poller] reads at most in the long run, unless it is told otherwise.
 const DefaultRate = 1000
-
-// mostRate keeps the time of a row well above what timers can do.
-const mostRate = 1_000_000
 
 // PollerConfig configures a [Poller].
 type PollerConfig struct {
@@ -32,231 +26,198 @@ type PollerConfig struct {
 	Read func(ctx context.Context, list []keys.Key) ([]table.Item, error)
 
 	// Fatal reports whether repeating a read that failed with err cannot help. The error is then told to the watchers.
-	// It is not asked about a read that ran into Timeout. Defaults to a function that always reports false.
+	// It is not asked about a read that ran into Timeout. nil for never.
 	Fatal func(err error) bool
 
 	// Timeout bounds each call of Read. Defaults to 5 s.
 	Timeout time.Duration
 
-	// Rate is how many rows a second are read at most in the long run. After a quiet time, three tenths of a second's
-	// are read at once. Where the watchers ask for more, all intervals get longer in proportion, and requests are sent
-	// at most 20 times a second. Defaults to [DefaultRate]; 1,000,000 at most.
+	// Rate is how many rows a second are read at most in the long run: a quarter of a second's at once after a quiet
+	// time, and a twentieth of a second's by one request. Where the watchers ask for more, all intervals get longer in
+	// proportion. Defaults to [DefaultRate]; 1,000,000 at most.
 	Rate int
-}
-
-func (c PollerConfig) withDefaults() PollerConfig {
-	if c.Fatal == nil {
-		c.Fatal = func(error) bool { return false }
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 5 * time.Second
-	}
-	if c.Rate <= 0 {
-		c.Rate = DefaultRate
-	}
-	c.Rate = min(c.Rate, mostRate)
-	return c
 }
 
 // Poller reads the rows that somebody watches, again and again, for any number of watchers.
 //
-// All rows that are due share a request, and so do the watchers of one row. A row that is not due, but past half of its
-// interval, comes along when there is room. The number of rows a second is bounded: [PollerConfig].Rate.
+// All rows that are due share a request, and so do the watchers of one row. Watchers that are past half of their interval
+// come along when there is room. A read that fails is repeated for as long as somebody watches, after 50 ms at first and
+// after 5 s in the end, jittered by half. Each time, its rows are read with fewer others, so that rows whose reads hang
+// do not keep others from being read.
 //
-// A read that fails is repeated for as long as somebody watches, after 50 ms at first and after 5 s in the end, jittered
-// by half. A request that brought nothing is followed by smaller ones, so that rows whose reads hang do not keep others
-// from being read.
-//
-// One goroutine reads, and calls the watchers. It runs only while there are watches. All methods may be called from many
-// goroutines; all but Close also from a watcher.
+// One goroutine reads, and calls the watchers. All methods may be called from many goroutines; all but Close also from a
+// watcher.
 type Poller struct {
 	config PollerConfig
 	ctx    context.Context // bounds the goroutine, which all calls share
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	wake   chan struct{} // of capacity 1: something is due earlier than planned, or nobody watches
+	wake   chan struct{} // of capacity 1: what is due has changed
 
-	mu       sync.Mutex // guards the following; never held across I/O, or while a watcher is called
-	schedule schedule
-	bucket   bucket
-	watches  int
+	mu       sync.Mutex // guards the following, and the watches; never held across I/O, or while a watcher is called
+	due      []*Watch   // by when they are due; without those for which a read is under way
 	running  bool
-	planned  time.Time          // until when the goroutine sleeps; zero while it does not
-	gate     time.Time          // nothing is read before, whatever is due
-	abandon  context.CancelFunc // ends the read under way
-
-	// Of the goroutine.
-	timer  machine.Timer
-	outage backoff.BackOff // while nothing can be read
-	resume time.Time       // nothing is read before
+	gate     time.Time // the rate allows nothing before
+	resume   time.Time // nothing is read before, after a failure
+	failures int       // requests in a row that brought nothing
+	wanted   float64   // looks a second that the watchers ask for
 }
 
 // NewPoller returns a Poller without watches. It sends nothing, and runs no goroutine. It ends with ctx or [Poller.Close].
-func NewPoller(ctx context.Context, config PollerConfig) *Poller {
-	config = config.withDefaults()
-	ctx, cancel := context.WithCancel(ctx)
-	return &Poller{
-		config: config, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
-		schedule: newSchedule(), bucket: newBucket(config.Rate),
+func NewPoller(ctx context.Context, c PollerConfig) *Poller {
+	if c.Timeout <= 0 {
+		c.Timeout = 5 * time.Second
 	}
+	if c.Rate = min(c.Rate, 1_000_000); c.Rate <= 0 {
+		c.Rate = DefaultRate
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return &Poller{config: c, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1)}
 }
 
 // Close ends all watches, and waits for the goroutine. No watcher is called afterwards. A watcher must not call Close.
 func (p *Poller) Close() {
-	p.mu.Lock()
+	p.mu.Lock() // the goroutine begins under it
 	p.cancel()
 	p.mu.Unlock()
 	p.work.Wait()
 }
 
-// Look is what a read saw of a row.
-type Look struct {
-	// Item is the row; nil if there is none. Watchers of one row share it, and must not change it.
-	Item table.Item
-
-	// At is when the request began, by the machine's monotonic clock. What was written before may still be missing.
-	At time.Time
-
-	// Err is why the row cannot be read, if repeating cannot help. Item is nil then.
-	Err error
-}
-
-// Watch is a watcher's interest in a row.
-type Watch struct {
-	poller *Poller
-	seen   func(Look) time.Duration
-
-	// Guarded by the poller's mu.
-	row       *row
-	index     int // in the row
-	interval  time.Duration
-	due, half time.Time
-	soon      time.Time // that Soon has asked for while the row was being read
-	told      bool      // the read under way is for it
-	ended     bool
-}
-
-// Watch calls seen with what it reads of a row, for the first time after the duration first.
-//
-// seen returns how long to wait until the next look; a negative duration ends the watch. The time counts from its
-// return. seen is called on the poller's goroutine, one call at a time, and must not block. Another look is shared with
-// it from half of its interval on. A look that had begun before the watch did is not.
-//
-// If the poller has ended, seen is never called.
-func (p *Poller) Watch(key keys.Key, first time.Duration, seen func(Look) (next time.Duration)) *Watch {
-	w := &Watch{poller: p, seen: seen}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx.Err() != nil {
-		w.ended = true
-		return w
-	}
-	p.watches++
-	p.wait(w, first)
-	p.schedule.add(key, w)
-	if !p.running {
-		p.running = true
-		p.work.Go(p.run)
-	}
-	p.changed(w.due)
-	return w
-}
-
-// Soon has the next look begin in d at the latest. A look that is under way does not count. It does nothing where the
-// next look is due earlier already, or the watch has ended.
-func (w *Watch) Soon(d time.Duration) {
-	p := w.poller
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w.ended {
-		return
-	}
-	at := p.config.Machine.Now().Add(min(d, longest))
-	if w.told {
-		if w.soon.IsZero() || at.Before(w.soon) {
-			w.soon = at
+// run is the goroutine.
+func (p *Poller) run() {
+	for {
+		rows, at, open := p.plan()
+		if !open {
+			return
 		}
+		if len(rows) > 0 {
+			p.read(rows, at)
+			continue
+		}
+		timer := p.config.Machine.NewTimer(at.Sub(p.config.Machine.Now()))
+		select {
+		case <-timer.C():
+		case <-p.wake:
+		case <-p.ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// plan returns the watchers of each row that is to be read now, or until when to wait. It reports false when nobody
+// watches, or the poller has ended.
+func (p *Poller) plan() (rows [][]*Watch, at time.Time, open bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running = len(p.due) > 0 && p.ctx.Err() == nil; !p.running {
+		return nil, at, false
+	}
+	now := p.config.Machine.Now()
+	if at = later(p.due[0].due, later(p.gate, p.resume)); at.After(now) {
+		return nil, at, true
+	}
+	most := min(max(p.config.Rate/20, 1), 100)
+	index := map[keys.Key]int{}
+	n := 0
+	for ; n < len(p.due) && !p.due[n].half.After(now); n++ {
+		w := p.due[n]
+		i, known := index[w.key]
+		if !known {
+			if most = min(most, max(most>>w.failures, 1)); len(rows) >= most {
+				break
+			}
+			i = len(rows)
+			index[w.key], rows = i, append(rows, nil)
+		}
+		rows[i] = append(rows[i], w)
+		w.reading, w.due, w.half = true, now.Add(longest), now.Add(longest)
+	}
+	p.due = slices.Delete(p.due, 0, n)
+	p.gate = later(p.gate, now.Add(-time.Second/4)).Add(p.cost(len(rows)))
+	return rows, now, true
+}
+
+// cost is how long the rate takes to allow so many rows.
+func (p *Poller) cost(rows int) time.Duration {
+	return time.Duration(rows) * (time.Second / time.Duration(p.config.Rate))
+}
+
+// read reads rows, and tells the watchers.
+func (p *Poller) read(rows [][]*Watch, at time.Time) {
+	list := make([]keys.Key, len(rows))
+	for i, watches := range rows {
+		list[i] = watches[0].key
+	}
+	ctx, cancel := p.config.Machine.WithTimeout(p.ctx, p.config.Timeout)
+	defer cancel()
+	items, err := p.config.Read(ctx, list)
+	var part *table.UnprocessedError
+	some := errors.As(err, &part) || err == nil && len(items) == len(rows)
+	fatal := err != nil && ctx.Err() == nil && p.config.Fatal != nil && p.config.Fatal(err)
+	brought := 0
+	for i, watches := range rows {
+		look := Look{At: at}
+		switch {
+		case some && i < len(items) && (part == nil || !slices.Contains(part.Keys, list[i])):
+			look.Item = items[i]
+		case fatal:
+			look.Err = err
+		default:
+			p.missed(watches)
+			continue
+		}
+		brought++
+		for _, w := range watches {
+			p.tell(w, look)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failures++; brought > 0 {
+		p.failures = 0
+	}
+	p.resume = p.retry(p.failures)
+}
+
+// retry is when something is tried again that has failed so many times; zero where it has not.
+func (p *Poller) retry(failures int) time.Time {
+	if failures == 0 {
+		return time.Time{}
+	}
+	d := min(25*time.Millisecond<<min(failures, 10), 5*time.Second)
+	return p.config.Machine.Now().Add(d/2 + p.config.Machine.N(d))
+}
+
+// missed puts back the watchers of a row that could not be read.
+func (p *Poller) missed(watches []*Watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	failures := watches[0].failures + 1
+	at := p.retry(failures)
+	for _, w := range watches {
+		w.failures, w.least = failures, at
+		w.sooner(at)
+		p.back(w)
+	}
+}
+
+// tell calls a watcher, and puts it back.
+func (p *Poller) tell(w *Watch, look Look) {
+	p.mu.Lock()
+	over := w.ended || p.ctx.Err() != nil
+	p.mu.Unlock()
+	if over {
 		return
 	}
-	w.hurry(at)
-	p.schedule.sooner(w)
-	p.changed(w.due)
-}
-
-// Stop ends the watch. It does not wait: when it returns, one call of seen may still be running, if its look was being
-// delivered. No other call begins. Stop may be called more than once, and from within seen.
-func (w *Watch) Stop() {
-	p := w.poller
+	next := w.seen(look)
 	p.mu.Lock()
-	abandon := p.stop(w)
-	p.mu.Unlock()
-	if abandon != nil {
-		abandon()
+	defer p.mu.Unlock()
+	if next < 0 {
+		p.end(w)
 	}
-}
-
-// stop ends a watch. It returns what is to be called without mu, unless it is nil. It is called with mu held.
-func (p *Poller) stop(w *Watch) (abandon context.CancelFunc) {
-	if w.ended {
-		return nil
-	}
-	w.ended = true
-	p.schedule.remove(w)
-	if p.watches--; p.watches > 0 {
-		return nil
-	}
-	p.signal()
-	return p.abandon
-}
-
-// longest is a time that may as well be for ever.
-const longest = 365 * 24 * time.Hour
-
-// wait sets the watch's next look to be in d, or later by as much as the rate requires. It is called with mu held.
-func (p *Poller) wait(w *Watch, d time.Duration) {
-	now := p.config.Machine.Now()
-	w.interval = min(d, longest)
-	d = p.slowed(now, w.interval)
-	w.due, w.half = now.Add(d), now.Add(d/2)
-}
-
-// slowed is an interval at times when reads have to wait for the rate: longer by the ratio of what all want to what
-// there is, so that rows that are looked at often and rows that are looked at seldom lose the same share. It is longer
-// by the time of one read of all rows at most, as it would be if they were read in turn. It is called with mu held.
-func (p *Poller) slowed(now time.Time, d time.Duration) time.Duration {
-	over := p.schedule.wanted*p.bucket.row.Seconds() - 1
-	if over <= 0 || !p.bucket.ready().After(now) {
-		return d
-	}
-	all := time.Duration(len(p.schedule.rows)) * p.bucket.row
-	return d + time.Duration(min(float64(d)*over, float64(all)))
-}
-
-// hurry moves the next look forward.
-func (w *Watch) hurry(at time.Time) {
-	if at.Before(w.due) {
-		w.due = at
-	}
-	if at.Before(w.half) {
-		w.half = at
-	}
-}
-
-// wanted is how often the watch asks for a look, per second.
-func (w *Watch) wanted() float64 {
-	return float64(time.Second) / float64(max(w.interval, time.Millisecond))
-}
-
-// changed wakes the goroutine if it would sleep for too long. It is called with mu held.
-func (p *Poller) changed(due time.Time) {
-	if due.Before(p.planned) && p.gate.Before(p.planned) {
-		p.signal()
-	}
-}
-
-func (p *Poller) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	soon := w.due // that Soon has asked for meanwhile
+	w.failures, w.least = 0, p.config.Machine.Now().Add(time.Millisecond)
+	p.wait(w, next)
+	w.sooner(soon)
+	p.back(w)
 }

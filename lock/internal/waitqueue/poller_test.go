@@ -39,7 +39,7 @@ func TestRowsThatAreDueShareARequest(t *testing.T) {
 		for _, q := range r.sent() {
 			sizes = append(sizes, len(q.list))
 		}
-		assert.Equal(t, []int{100, 100, 50}, sizes)
+		assert.Equal(t, []int{50, 50, 50, 50, 50}, sizes)
 	})
 }
 
@@ -164,7 +164,7 @@ func TestWatchersMayWatchAndStop(t *testing.T) {
 			p.Watch(key(1), 20*ms, inner.each(time.Hour))
 			return 0
 		})
-		otherWatch = p.Watch(key(2), 10*ms, other.each(0))
+		otherWatch = p.Watch(key(2), 11*ms, other.each(0))
 		p.Watch(key(1), time.Minute, third.each(time.Hour))
 		pause(10 * time.Second)
 		assert.Equal(t, "[32ms]", inner.String())
@@ -204,5 +204,24 @@ func TestStopWhileLooksAreDelivered(t *testing.T) {
 		w.Stop()
 		pause(time.Second)
 		assert.Empty(t, l.looks())
+	})
+}
+
+// A watcher that was told and has not acted yet is not told a second time at one instant, however it is hurried.
+func TestTwoLooksAreNotAtOneInstant(t *testing.T) {
+	inTime(t, waitqueue.PollerConfig{Rate: 100_000}, func(r *reader, p *waitqueue.Poller) {
+		r.latency = 0
+		l := newLog(t, key(1))
+		w := p.Watch(key(1), 0, l.each(0))
+		for range 1000 {
+			w.Soon(0)
+			time.Sleep(100 * time.Microsecond)
+		}
+		w.Stop()
+		list := l.times()
+		for i := range list[1:] {
+			require.GreaterOrEqual(t, list[i+1]-list[i], ms)
+		}
+		assert.GreaterOrEqual(t, len(list), 90)
 	})
 }

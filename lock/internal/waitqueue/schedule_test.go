@@ -205,10 +205,10 @@ func (w *scheduled) expected() time.Time {
 	return due
 }
 
-// lateness is how long the rate and the requests can keep a row waiting: its interval is longer by one read of all
-// rows at most, and then as many rows are before it at most.
+// lateness is how long the rate and the requests can keep a watcher waiting: its interval is longer by one read for each
+// watcher at most, and then as many are before it at most.
 func (s *schedule) lateness() time.Duration {
-	rows := float64(len(s.of) + 1)
+	rows := float64(len(s.watchers) + 1)
 	requests := rows/float64(max(s.rate/20, 1)) + 2 // which have so many rows at least where there are more
 	each := s.latency + 50*ms
 	return time.Duration(2*rows/float64(s.rate)*float64(time.Second) + requests*float64(each))

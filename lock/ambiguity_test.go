@@ -1,0 +1,374 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// F6.
+func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
+	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.InternalErrorAfter} {
+		t.Run(kind.String(), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				w.engine.ResetRequests()
+				w.engine.Inject(tabletest.Fault{Kind: kind, Call: 1})
+				start := time.Now()
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				figure.Check(t, "F6, "+kind.String(), figure.AtMost(len(w.engine.Requests())-1, "extra requests", 1), figure.AtMost(time.Since(start), " waited", time.Second))
+				require.NoError(t, l.Write(ctx, w.put("x")))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
+// A hung request is not waited for until the end of the lease, and the lock that it took
+// is recognised.
+func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				w.engine.ResetRequests()
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 24 * time.Hour, Call: 1})
+				start := time.Now()
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				waited := time.Since(start)
+				assert.Less(t, waited, 4*time.Second)
+				// The row was written by the first attempt: the lease began before that.
+				assert.LessOrEqual(t, l.Remaining(), 20*time.Second-waited)
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
+// F7.
+func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
+	replies := race.Fewer(10_000)
+	for name, opts := range map[string][]lock.Option{"session": nil, "Fixed": {lock.Fixed(20 * time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				time.Sleep(time.Minute) // the session is idle and ends: only what is tested is renewed
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				// Each renewal's first attempt is applied without an answer.
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: replies, When: func(r tabletest.Request) bool {
+					return r.Index%2 == 1
+				}})
+				w.engine.ResetRequests()
+				dropped, lost := 0, 0
+				for dropped < replies && lost == 0 {
+					if opts == nil {
+						time.Sleep(time.Hour)
+					} else {
+						for range 720 {
+							time.Sleep(5 * time.Second)
+							require.NoError(t, l.Renew(ctx))
+						}
+					}
+					dropped = 0
+					for _, r := range w.engine.Requests() {
+						dropped += len(r.Faults)
+					}
+					if l.Context().Err() != nil {
+						lost++
+					}
+				}
+				figure.Check(t, "F7, "+name, figure.Exactly(dropped, "lost replies", replies), figure.Exactly(lost, "locks lost", 0))
+				require.NoError(t, l.Write(ctx, w.put("x")))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
+// F8.
+func TestReleaseGoesThroughThrottles(t *testing.T) {
+	for _, kind := range []tabletest.FaultKind{
+		tabletest.Throttle, tabletest.TransactionConflict, tabletest.DropRequest, tabletest.DropReply,
+		tabletest.InternalError, tabletest.InternalErrorAfter,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				w.engine.ResetRequests()
+				w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "UpdateItem", Times: 5})
+				require.NoError(t, l.Release(ctx))
+				hit, held := 0, 0
+				for _, r := range w.engine.Requests() {
+					hit += len(r.Faults)
+				}
+				require.NoError(t, l.Release(ctx), "again does nothing")
+				r, err := c.Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				if r.Held() {
+					held++
+				}
+				figure.Check(t, "F8, "+kind.String(), figure.Exactly(hit, "faults", 5), figure.Exactly(held, "rows held after the same handle's Release", 0))
+			})
+		})
+	}
+}
+
+func TestReleaseCanBeRepeatedAfterItFailed(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle})
+		require.ErrorIs(t, l.Release(ctx), table.ErrThrottled)
+		w.engine.ClearFaults()
+		require.NoError(t, l.Release(ctx))
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+	})
+}
+
+// A release without an answer whose row names somebody else may have been applied before that.
+// Not that of a holder that has been told that it has lost the lock.
+func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.force(ctx, op, lock.Name("report"))
+		_, err = op.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.InternalErrorAfter, Operation: "UpdateItem", Times: 1})
+		require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+	})
+}
+
+// A failed release must not leave the lock renewed forever by a caller who left it at that.
+func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		lost := 0
+		c := w.client(lock.Config{OnLost: func(*lock.Lease, error) { lost++ }})
+		other := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "UpdateItem", Times: 100})
+		start := time.Now()
+		w.releaseInVain(ctx, l)
+		w.engine.ClearFaults()
+		_, err = other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(start), 24*time.Second)
+		assert.Zero(t, lost, "given up is not lost")
+	})
+}
+
+// A caller who leaves it at a failed release does not hold the lock for as long as its
+// process lives: the session goes on trying.
+func TestSessionFreesWhatReleaseCouldNot(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		line := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(line, lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		line.cut(refused)
+		w.releaseInVain(ctx, l)
+		line.cut(open)
+		time.Sleep(6 * time.Second) // a renewal is due
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.False(t, r.Held())
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+func TestReleaseWithEndedContextReleases(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		require.NoError(t, l.Release(ended))
+		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+	})
+}
+
+// F19: also where the session goes on, since other locks hang on it.
+func TestGhostAcquire(t *testing.T) {
+	for _, late := range []time.Duration{5 * time.Second, time.Minute} {
+		for _, holders := range []int{0, 1, 3} {
+			for _, busy := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v late, %d holders in between, session goes on %v", late, holders, busy), func(t *testing.T) {
+					virtual(t, func(ctx context.Context, w *world) {
+						w.ghost(ctx, late, holders, busy)
+					})
+				})
+			}
+		}
+	}
+}
+
+// ghost has the first attempt of an acquisition arrive after the second has acquired and
+// released, and others have held the lock.
+func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy bool) {
+	t := w.T
+	c := w.client(lock.Config{})
+	if busy {
+		_, err := c.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+	}
+	w.engine.ResetRequests()
+	w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: late})
+	l, err := c.Acquire(ctx, lock.Name("report"))
+	require.NoError(t, err)
+	require.NoError(t, l.Release(ctx))
+	fence := l.Fence()
+	for range holders {
+		l, err := w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Greater(t, l.Fence(), fence)
+		fence = l.Fence()
+		require.NoError(t, l.Release(ctx))
+	}
+	time.Sleep(late)
+	arrived := time.Now()
+	r, err := c.Inspect(ctx, lock.Name("report"))
+	require.NoError(t, err)
+	require.True(t, r.Held(), "the ghost is there")
+	next, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+	require.NoError(t, err)
+	what := ""
+	if busy {
+		what = ", session goes on"
+	}
+	figure.Check(t, fmt.Sprintf("F19, %v late, %d holders between%s", late, holders, what),
+		figure.AtMost(time.Since(arrived), " until free again", 25*time.Second), figure.AtLeast(next.Fence()-fence, "more than the last fence", 1))
+}
+
+func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: time.Minute, Times: 1})
+		require.NoError(t, l.Release(ctx))
+		next, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, context.Cause(next.Context()))
+		require.NoError(t, next.Write(ctx, w.put("x")))
+	})
+}
+
+func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err = l.Commit(short, w.put("x"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, lock.ErrLost)
+		w.engine.ClearFaults()
+		again := l.Commit(ctx, w.put("x"))
+		require.ErrorIs(t, again, table.ErrUnreachable, "nothing answers for the first but its token")
+		require.NotErrorIs(t, again, lock.ErrLost)
+		require.NoError(t, l.Release(ctx))
+		require.NotErrorIs(t, context.Cause(l.Context()), lock.ErrLost)
+	})
+}
+
+func TestCommitWithALostReplyIsAppliedOnce(t *testing.T) {
+	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.InternalErrorAfter, tabletest.DuplicateLate} {
+		t.Run(kind.String(), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "TransactWriteItems", Times: 1, For: time.Minute})
+				require.NoError(t, l.Write(ctx, w.count("n")))
+				w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "TransactWriteItems", Times: 1, For: time.Minute})
+				require.NoError(t, l.Commit(ctx, w.count("n")))
+				require.NoError(t, l.Release(ctx))
+				time.Sleep(2 * time.Minute)
+				assert.Equal(t, int64(2), w.counted("n"))
+			})
+		})
+	}
+}
+
+// F15.
+func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		orders := w.orders()
+		o, err := orders.Create(ctx, order{Tenant: "acme", ID: "1", Status: "open"})
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.3, Seed: 1})
+		l, err := c.Acquire(ctx, lock.Beside(orders.Key(o)))
+		require.NoError(t, err)
+		transactions := race.Fewer(10_000)
+		for range transactions {
+			require.NoError(t, l.Write(ctx, w.count("n")))
+		}
+		require.NoError(t, l.Commit(ctx, orders.UpdateOp(o, entity.Set("status", "done"))))
+		figure.Check(t, "F15, 30 % conflicts", figure.Exactly(int(w.counted("n")), "transactions applied", transactions))
+	})
+}
+
+// A release whose answer is lost is a release, also where others have had the lock before it
+// is sent again, and the row shows no trace of it any more.
+func TestLostAnswerOfAReleaseThatOthersFollow(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(time.Minute)}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{}), w.client(lock.Config{})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Times: 1, Key: w.table.KeyItem(l.Key())})
+				released := make(chan error, 1)
+				go func() { released <- l.Release(ctx) }()
+				time.Sleep(time.Millisecond) // applied; the next attempt comes 12 ms later at the earliest
+				for range 2 {
+					o, err := other.TryAcquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					require.NoError(t, o.Release(ctx))
+				}
+				require.NoError(t, <-released)
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+				require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrReleased)
+			})
+		})
+	}
+}
+
+// Without such an attempt it is a loss.
+func TestReleaseOfALockThatOthersHaveTaken(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		fence := table.Attr("fence")
+		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), fence.Set(fence.Plus(1)), table.Attr("line").Set([]string{"STRANGER/1@1764000000123 another"}))))
+		require.ErrorIs(t, l.Release(ctx), lock.ErrStolen)
+	})
+}

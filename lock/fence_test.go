@@ -1,0 +1,249 @@
+package lock_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// F12: whoever acquires next, with whatever clock, after the row was deleted.
+func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
+	offsets := []time.Duration{0, time.Hour, -time.Hour, -30 * 24 * time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour}
+	larger := 0
+	for _, cold := range []bool{false, true} {
+		for _, first := range offsets {
+			for _, second := range offsets {
+				virtual(t, func(ctx context.Context, w *world) {
+					start := w.client
+					if cold {
+						start = w.cold
+					}
+					acquire := func(by time.Duration) *lock.Lease {
+						l, err := start(lock.Config{}, at(by)).Acquire(ctx, lock.Name("report"))
+						require.NoError(t, err)
+						return l
+					}
+					l := acquire(first)
+					require.NoError(t, l.Release(ctx))
+					last := l.Fence()
+					time.Sleep(6 * 24 * time.Hour)
+					assert.Zero(t, w.engine.Sweep(), "within the retention, clock off by %v", first)
+					time.Sleep(2*24*time.Hour + 2*time.Hour)
+					w.engine.Sweep()
+					_, err := w.table.Get(ctx, l.Key(), true)
+					require.ErrorIs(t, err, table.ErrNotFound, "after the retention, clock off by %v", first)
+					l = acquire(second)
+					require.Greater(t, l.Fence(), last, "cold %v, clocks off by %v and %v", cold, first, second)
+					r, err := w.client(lock.Config{}).Inspect(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					require.Equal(t, l.Fence(), r.Fence)
+					require.NoError(t, l.Release(ctx))
+					larger++
+				})
+				if t.Failed() {
+					return
+				}
+			}
+		}
+	}
+	figure.Check(t, "F12, rows deleted under wrong clocks", figure.Exactly(larger, "fences larger than the one before", 2*len(offsets)*len(offsets)))
+}
+
+// timeless stands for something between that takes the date off the first refusal.
+type timeless struct {
+	to   aws.HTTPClient
+	done atomic.Bool
+}
+
+func (h *timeless) Do(r *http.Request) (*http.Response, error) {
+	ans, err := h.to.Do(r)
+	if err == nil && ans.StatusCode == http.StatusBadRequest && !h.done.Swap(true) {
+		ans.Header.Del("Date")
+	}
+	return ans, err
+}
+
+// The correction of a fence that was begun by a wrong clock is repeated, and recognised. It is
+// needed where the acquisition is the very first request, which asks for no replicas of the table
+// before and opens no session, and where its refusal, since there is no row, does not tell the time.
+func TestFenceIsCorrectedThroughFaults(t *testing.T) {
+	single := func(ctx context.Context, c *lock.Client, opts ...lock.Option) (*lock.Lease, error) {
+		return c.Acquire(ctx, lock.Name("report"), opts...)
+	}
+	several := func(ctx context.Context, c *lock.Client, opts ...lock.Option) (*lock.Lease, error) {
+		b, err := c.AcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("other")}, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return b.Leases()[0], nil
+	}
+	for _, acquire := range []func(context.Context, *lock.Client, ...lock.Option) (*lock.Lease, error){single, several} {
+		for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.DropRequest, tabletest.InternalErrorAfter, tabletest.Throttle} {
+			for call := range 5 { // 0: none
+				for home, opts := range map[string][]lock.Option{"": nil, tabletest.Region: {lock.Fixed(20 * time.Second)}} {
+					virtual(t, func(ctx context.Context, w *world) {
+						tbl := w.openOver(&timeless{to: w.engine.HTTPClient()}, table.Schema{Name: "app"}, at(-10*365*24*time.Hour))
+						c, err := lock.New(tbl, lock.Config{HomeRegion: home})
+						require.NoError(t, err)
+						defer func() { require.NoError(t, c.Close(context.Background())) }()
+						if call > 0 {
+							w.engine.Inject(tabletest.Fault{Kind: kind, Call: call})
+						}
+						w.engine.ResetRequests()
+						l, err := acquire(ctx, c, opts...)
+						require.NoError(t, err)
+						assert.GreaterOrEqual(t, l.Fence(), time.Now().Add(-2*time.Second).UnixMilli(), "%v at call %d", kind, call)
+						r, err := c.Inspect(ctx, lock.Name("report"))
+						require.NoError(t, err)
+						assert.Equal(t, l.Fence(), r.Fence)
+					})
+				}
+			}
+		}
+	}
+}
+
+// A held row outlives any retention, since renewals extend it.
+func TestHeldRowIsNeverSwept(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Retention: day, Lease: time.Hour})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		for range 72 {
+			time.Sleep(time.Hour)
+			w.engine.Sweep()
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.True(t, r.Held())
+		}
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(day + 3*time.Second)
+		w.engine.Sweep()
+		_, err = c.Inspect(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, table.ErrNotFound)
+	})
+}
+
+// What a resource outside the table does with the fence.
+func TestCheapTierRefusesOlderHolders(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		row := w.row("report")
+		fenced := func(l *lock.Lease) table.Op {
+			fence := table.Attr("fence")
+			return table.Update(row, fence.Set(l.Fence()), table.Attr("by").Set(l.Fence())).
+				If(table.Or(fence.NotExists(), fence.AtMost(l.Fence())))
+		}
+		stale, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, fenced(stale)))
+		time.Sleep(time.Minute)
+		fresh, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, fenced(stale)), "the limit of this tier: the new holder has not touched the row yet")
+		require.NoError(t, w.table.Write(ctx, fenced(fresh)))
+		require.ErrorIs(t, w.table.Write(ctx, fenced(stale)), table.ErrCondition)
+	})
+}
+
+// A client that does not know DynamoDB's time makes no row, whose fence might have to be corrected: it
+// would stay as it is should the correction fail.
+func TestFenceOfANewRowIsRightAtOnce(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(8 * 24 * time.Hour)
+		w.engine.Sweep()
+		_, err = w.table.Get(ctx, l.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
+
+		slow := func() *lock.Client { // by ten years, which it does not know before the first answer
+			return w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*365*24*time.Hour))
+		}
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, When: func(r tabletest.Request) bool { return r.Index > 1 && short.Err() == nil }})
+		_, err = slow().Acquire(short, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		w.engine.ClearFaults()
+		var next *lock.Lease
+		require.Len(t, w.requests(func() { next, err = slow().TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second)) }), 2)
+		require.NoError(t, err)
+		require.Greater(t, next.Fence(), l.Fence())
+		require.NoError(t, next.Release(ctx))
+
+		b, err := slow().TryAcquireAll(ctx, names(3), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		for _, one := range b.Leases() {
+			require.Greater(t, one.Fence(), l.Fence())
+		}
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// frozen is a machine that was suspended: its clock of durations stood still meanwhile.
+type frozen struct {
+	machine.Real
+
+	by atomic.Int64
+}
+
+func (f *frozen) Now() time.Time { return time.Now().Add(-time.Duration(f.by.Load())) }
+
+type frozenClient struct {
+	table.Client
+
+	machine *frozen
+}
+
+func (c frozenClient) Machine() machine.Machine { return c.machine }
+
+// What a machine knew of DynamoDB's time before it was suspended, for longer than rows are kept, it does
+// not go by.
+func TestFenceAfterASuspension(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		m := &frozen{}
+		tbl, err := table.Open(frozenClient{w.sdk(w.engine.HTTPClient()), m}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		config := lock.Config{Retention: day, HomeRegion: tabletest.Region}
+		suspended, err := lock.New(tbl, config)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, suspended.Close(ctx)) }()
+		l, err := suspended.Acquire(ctx, lock.Name("warm"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+
+		time.Sleep(day)
+		other, err := w.client(config).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.NoError(t, other.Release(ctx))
+		time.Sleep(2 * day)
+		w.engine.Sweep()
+		_, err = w.table.Get(ctx, other.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
+		m.by.Store(int64(3 * day))
+
+		next, err := suspended.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		require.Greater(t, next.Fence(), other.Fence())
+		w.engine.Sweep()
+		r, err := suspended.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.DeleteAfter.After(time.Now()), "it is held")
+		require.NoError(t, next.Release(ctx))
+	})
+}

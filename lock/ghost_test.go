@@ -1,0 +1,207 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// A holder that was asked about its ticket once is asked again when that ticket comes back, late, under a greater
+// fence.
+func TestGhostOfAHolderThatWasAskedBefore(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, b, c := w.client(quiet), w.client(quiet), w.client(quiet)
+		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
+		require.NoError(t, err)
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		go func() { _, _ = c.Acquire(waiting, lock.Name("other")) }() // c remembers what it has asked
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.DropRequest, Times: 1, For: 40*time.Second + 500*time.Millisecond, Key: w.table.KeyItem(keys.NewKey("LOCK#report", "LOCK#report")),
+		})
+		began := time.Now()
+		l, err := a.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.AfterFunc(time.Until(began.Add(40*time.Second+200*time.Millisecond)), func() { assert.NoError(t, l.Release(ctx)) })
+		next, err := c.Acquire(waiting, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(time.Until(began.Add(41 * time.Second)))
+		require.NoError(t, next.Release(ctx))
+		time.Sleep(10 * time.Millisecond)
+		r, err := b.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Equal(t, l.Ticket(), r.Holder().Ticket, "the ghost is there")
+		require.Less(t, l.Fence(), r.Fence)
+		start := time.Now()
+		next, err = c.Acquire(waiting, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+		assert.Less(t, time.Since(start), 26500*time.Millisecond)
+		cancel()
+		time.Sleep(time.Second)
+	})
+}
+
+// A holder that is asked while it still knows the lease under whose ticket the ghost came looks at the row:
+// nobody would ask again once the lease is forgotten.
+func TestGhostOfALeaseThatIsKnownYet(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, b, c := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
+		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
+		require.NoError(t, err)
+		const late = 5 * time.Second
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: late})
+		began := time.Now()
+		l, err := a.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems", Times: 1})
+		short, stop := context.WithTimeout(ctx, time.Millisecond)
+		defer stop()
+		require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+		o, err := b.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+		time.Sleep(time.Until(began.Add(late + time.Millisecond)))
+		r, err := b.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the ghost is there")
+		require.Less(t, l.Fence(), r.Fence)
+		start := time.Now()
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), 26*time.Second)
+		require.ErrorIs(t, l.Commit(ctx, w.count("n")), lock.ErrReleased)
+		assert.EqualValues(t, 1, w.counted("n"))
+	})
+}
+
+// A question that is asked once more while the renewal is under way that takes the answered one back is
+// answered, too; where that answer fails there is another.
+func TestQuestionIsNotTakenBackUnanswered(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			a := w.clientOver(wire, lock.Config{})
+			c := w.client(lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Second) }})
+			_, err := a.Acquire(ctx, lock.Name("other"))
+			require.NoError(t, err)
+			l, err := a.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			ghost, err := w.table.Get(ctx, l.Key(), true)
+			require.NoError(t, err)
+			session := func() (asked bool, beat int64) {
+				item, err := w.table.Get(ctx, sessionKey(a), true)
+				require.NoError(t, err)
+				_, asked = item["ask"].(*types.AttributeValueMemberSS)
+				return asked, number(t, item["beat"])
+			}
+			start, got := time.Now(), make(chan time.Duration, 1)
+			waiting, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			go func() {
+				_, err := c.Acquire(waiting, lock.Name("report"))
+				assert.NoError(t, err)
+				got <- time.Since(start)
+			}()
+			asked, beat := session()
+			for ; !asked; asked, beat = session() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			for before := beat; beat == before; _, beat = session() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(10 * time.Millisecond) // answered: it is held
+			now, err := w.table.Get(ctx, l.Key(), true)
+			require.NoError(t, err)
+			ghost["line"] = now["line"] // as if l had been released, and an attempt of its acquisition had come late, before c's
+			require.NoError(t, l.Release(ctx))
+			ghost["fence"] = numeral(l.Fence() + 2)
+			require.NoError(t, w.table.Write(ctx, table.Put(ghost)))
+			time.Sleep(12 * time.Second)
+			wire.cut(refused)
+			time.Sleep(10 * time.Second) // c asks again
+			asked, _ = session()
+			require.True(t, asked)
+			if fails {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, For: 240 * time.Hour, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1})
+			}
+			wire.cut(open)
+			require.Less(t, <-got, time.Minute)
+		})
+	}
+}
+
+// A ghost of an old lease's acquisition does not have the old lease renewed, after others have held the
+// lock.
+func TestGhostDoesNotRenewAnOldLease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, op := w.client(lock.Config{}), w.client(lock.Config{})
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: time.Minute})
+		l, err := a.Acquire(ctx, lock.Name("report"), lock.Fixed(10*time.Minute))
+		require.NoError(t, err)
+		w.force(ctx, op, lock.Name("report"))
+		o, err := op.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, o.Release(ctx))
+		time.Sleep(2 * time.Minute)
+		err = l.Renew(ctx)
+		assert.ErrorIs(t, err, lock.ErrLost)
+	})
+}
+
+// A waiter for a lease of its own frees a ghost of its process's session, too: nobody else would, and
+// nobody's death is waited for.
+func TestFixedWaiterFreesAGhost(t *testing.T) {
+	fixed := lock.Fixed(20 * time.Second)
+	for name, acquire := range map[string]func(ctx context.Context, c *lock.Client) error{
+		"one": func(ctx context.Context, c *lock.Client) error {
+			_, err := c.Acquire(ctx, names(2)[1], fixed)
+			return err
+		},
+		"several": func(ctx context.Context, c *lock.Client) error {
+			_, err := c.AcquireAll(ctx, names(2), fixed)
+			return err
+		},
+		"at once": func(ctx context.Context, c *lock.Client) error {
+			_, err := c.TryAcquire(ctx, names(2)[1], fixed)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+				require.NoError(t, err)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: w.table.KeyItem(keys.NewKey("LOCK#n01", "LOCK#n01")), Times: 1, For: time.Minute})
+				for range 2 { // a row that names the first as released would refuse it
+					l, err := c.Acquire(ctx, names(2)[1])
+					require.NoError(t, err)
+					require.NoError(t, l.Release(ctx))
+				}
+				time.Sleep(2 * time.Minute)
+				r, err := c.Inspect(ctx, names(2)[1])
+				require.NoError(t, err)
+				require.True(t, r.Held(), "by a ghost")
+				waiting, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				start := time.Now()
+				require.NoError(t, acquire(waiting, c))
+				assert.Less(t, time.Since(start), 2*time.Second)
+			})
+		})
+	}
+}

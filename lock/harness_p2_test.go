@@ -1,0 +1,273 @@
+package lock_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// wallClock is a wall clock that can be set.
+type wallClock struct {
+	mu sync.Mutex
+	by time.Duration
+}
+
+func (c *wallClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.by)
+}
+
+func (c *wallClock) jump(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by += by
+}
+
+func every(d time.Duration) func() backoff.BackOff {
+	return func() backoff.BackOff { return backoff.NewConstantBackOff(d) }
+}
+
+// askBack asks the holder for the lock, as another process does.
+func (w *world) askBack(ctx context.Context, c *lock.Client, l *lock.Lease) {
+	w.Helper()
+	r, err := c.Inspect(ctx, l.Target())
+	require.NoError(w, err)
+	b64 := base64.RawURLEncoding.EncodeToString
+	question := strings.Join([]string{"revoke", r.Holder().Ticket, b64([]byte(l.Key().PK)), b64([]byte(l.Key().SK))}, " ")
+	id := "SESSION#" + r.Holder().Session
+	require.NoError(w, w.table.Write(ctx, table.Update(keys.NewKey(id, id), table.Attr("ask").Add(&types.AttributeValueMemberSS{Value: []string{question}}))))
+}
+
+// standstill is how long a process that is paused stands still: for longer than two leases.
+const standstill = 2*ordealLease + ordealPeriod
+
+// halting is the machine of a process that can be paused: then its clocks go on, and what its
+// timers have to do waits until it goes on, as what it has to send and what it is sent does.
+// Timeouts of requests end them meanwhile, but nothing that follows from that can be sent.
+type halting struct {
+	machine.Real
+
+	mu    sync.Mutex
+	until chan struct{} // closed when it goes on; nil while it runs
+}
+
+// halt has it stand still; false where it does.
+func (m *halting) halt() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.until != nil {
+		return false
+	}
+	m.until = make(chan struct{})
+	return true
+}
+
+// goOn ends that.
+func (m *halting) goOn() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.until)
+	m.until = nil
+}
+
+// runs is closed when the machine does not stand still, or does not any more.
+func (m *halting) runs() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.until
+}
+
+// stands says whether it stands still.
+func (m *halting) stands() bool { return m.runs() != nil }
+
+// stand returns while the machine runs.
+func (m *halting) stand() {
+	for until := m.runs(); until != nil; until = m.runs() {
+		<-until
+	}
+}
+
+// NewTimer is for package machine.
+func (m *halting) NewTimer(d time.Duration) machine.Timer {
+	b := &bell{machine: m, c: make(chan time.Time, 1)}
+	b.Reset(d)
+	return b
+}
+
+// AfterFunc is for package machine.
+func (m *halting) AfterFunc(d time.Duration, f func()) machine.Timer {
+	b := &bell{machine: m, f: f}
+	b.Reset(d)
+	return b
+}
+
+// bell is a timer of a halting machine.
+type bell struct {
+	machine *halting
+	c       chan time.Time
+	f       func()
+
+	mu    sync.Mutex
+	timer *time.Timer
+	set   int // how often it was set or stopped
+	live  bool
+}
+
+// C is for package machine.
+func (b *bell) C() <-chan time.Time { return b.c }
+
+// Stop is for package machine.
+func (b *bell) Stop() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stop()
+}
+
+func (b *bell) stop() bool {
+	was := b.live
+	b.live = false
+	b.set++
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	select { // nothing stale is received
+	case <-b.c:
+	default:
+	}
+	return was
+}
+
+// Reset is for package machine.
+func (b *bell) Reset(d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.stop()
+	b.live = true
+	set := b.set
+	b.timer = time.AfterFunc(d, func() { b.ring(set) })
+	return was
+}
+
+// ring goes off, unless the bell was set anew or stopped since.
+func (b *bell) ring(set int) {
+	b.machine.stand()
+	b.mu.Lock()
+	due := b.set == set
+	if due {
+		b.live = false
+		if b.f == nil {
+			b.c <- time.Now()
+		}
+	}
+	b.mu.Unlock()
+	if due && b.f != nil {
+		b.f()
+	}
+}
+
+// onMachine is an SDK client that brings its machine along.
+type onMachine struct {
+	*dynamodb.Client
+
+	machine machine.Machine
+}
+
+// Machine is for package machine.
+func (c onMachine) Machine() machine.Machine { return c.machine }
+
+// stall has the process stand still here. Where others come in, somebody else acquires what
+// the scenario has asked for as soon as it can, and holds it beyond the standstill.
+func (p *process) stall(others bool) {
+	o := p.ordeal
+	if p.machine.halt() {
+		o.stalls.Go(func() {
+			var all sync.WaitGroup
+			if others {
+				for _, target := range o.asked() {
+					all.Go(func() { o.comesIn(target) })
+				}
+			}
+			time.Sleep(standstill)
+			p.machine.goOn()
+			time.Sleep(100 * time.Millisecond) // F10's
+			o.told(p)
+			all.Wait()
+		})
+	}
+	p.machine.stand()
+}
+
+// comesIn has somebody else acquire a lock while its holder stands still, write under it, and
+// hold it until the holder has gone on for a while.
+func (o *ordeal) comesIn(target lock.Target) {
+	begin := time.Now()
+	bounded, cancel := context.WithTimeout(o.other.ctx, standstill-time.Second)
+	defer cancel()
+	before := o.asks(target)
+	l, err := o.other.Acquire(bounded, target)
+	if err != nil { // as others hold it who go on
+		if !errors.Is(err, context.DeadlineExceeded) && o.alone() {
+			o.violated("answer: somebody else could not acquire: %v", err)
+		}
+		return
+	}
+	o.came.Add(1)
+	h := o.other.granted(l, before)
+	h.keeps(h.write())
+	time.Sleep(standstill + 5*time.Second - time.Since(begin))
+	h.keeps(context.Cause(h.Context()))
+	h.parts()
+	h.keeps(h.Release(h.of.ctx))
+}
+
+// alone says that nothing else goes wrong, which could have met somebody else.
+func (o *ordeal) alone() bool { return len(o.strikes) == 1 }
+
+// keeps judges what somebody else meets who has come in, to whom nothing may happen.
+func (h *holding) keeps(err error) {
+	if err != nil && (errors.Is(err, lock.ErrLost) || h.of.ordeal.alone()) {
+		h.of.ordeal.violated("exclusion: somebody else's lock was lost: %v", err)
+	}
+}
+
+// told checks that a process which has stood still knows what it has lost meanwhile, unless
+// it stands still again: then it is asked after that.
+func (o *ordeal) told(p *process) {
+	if p.machine.stands() {
+		return
+	}
+	for _, h := range o.all() {
+		o.mu.Lock()
+		givenUp := h.givenUp
+		o.mu.Unlock()
+		if h.of != p || givenUp || h.Context().Err() != nil {
+			continue
+		}
+		for _, later := range o.before(h.Target()) {
+			if later.Fence() > h.Fence() {
+				o.violated("exclusion: a holder that went on was not told that somebody else has the lock")
+			}
+		}
+	}
+}
+
+// asked lists the locks that the scenario has asked for.
+func (o *ordeal) asked() []lock.Target {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]lock.Target(nil), o.targets...)
+}

@@ -1,0 +1,91 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestHealthyFollowsTheSession(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.coldClientOver(way, lock.Config{})
+		require.NoError(t, c.Healthy(ctx), "without a session there is nothing to lose")
+		_, ok := c.Remaining()
+		assert.False(t, ok)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		left, ok := c.Remaining()
+		assert.True(t, ok)
+		assert.Equal(t, 19800*time.Millisecond, left)
+		for range 100 {
+			time.Sleep(time.Second)
+			assert.Empty(t, w.requests(func() { require.NoError(t, c.Healthy(ctx)) }))
+			left, ok = c.Remaining()
+			assert.True(t, ok)
+			assert.Greater(t, left, 14*time.Second)
+		}
+
+		way.cut(refused)
+		healthy, unhealthy := 0, 0
+		for l.Context().Err() == nil {
+			left, _ = c.Remaining()
+			err := c.Healthy(ctx)
+			if left > 10*time.Second {
+				require.NoError(t, err)
+				healthy++
+			} else if left > 0 {
+				var sick *lock.HealthError
+				require.ErrorAs(t, err, &sick)
+				assert.Equal(t, left, sick.Remaining)
+				require.ErrorIs(t, err, table.ErrUnreachable, "why the last renewal failed")
+				unhealthy++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.Positive(t, healthy)
+		assert.InDelta(t, 100, unhealthy, 2, "half of the lease, looked at every 100 ms")
+		require.NoError(t, c.Healthy(ctx), "the session has ended, its leases were told, and the next acquisition opens another")
+		way.cut(open)
+		_, err = c.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+		require.NoError(t, c.Healthy(ctx))
+
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		require.ErrorIs(t, c.Healthy(ended), context.Canceled)
+		require.NoError(t, c.Close(ctx))
+		err = c.Healthy(ctx)
+		var sick *lock.HealthError
+		require.ErrorAs(t, err, &sick)
+		require.ErrorIs(t, err, lock.ErrClosed)
+		assert.Zero(t, sick.Remaining)
+		_, ok = c.Remaining()
+		assert.False(t, ok)
+	})
+}
+
+// A renewal that hangs is as bad as one that fails.
+func TestHealthyKnowsOverdueRenewals(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.coldClientOver(way, lock.Config{Lease: lock.MinLease})
+		_, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(hung)
+		for c.Healthy(ctx) == nil {
+			time.Sleep(time.Millisecond)
+		}
+		var sick *lock.HealthError
+		require.ErrorAs(t, c.Healthy(ctx), &sick)
+		assert.Equal(t, 500*time.Millisecond, sick.Remaining)
+		require.Error(t, errors.Unwrap(sick))
+	})
+}

@@ -1,0 +1,161 @@
+package waitqueue
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Look is what a read saw of a row.
+type Look struct {
+	// Item is the row; nil if there is none. Watchers of one row share it, and must not change it.
+	Item table.Item
+
+	// At is when the request began, by the machine's monotonic clock. What was written before may still be missing.
+	At time.Time
+
+	// Err is why the row cannot be read, if repeating cannot help. Item is nil then.
+	Err error
+}
+
+// Watch is a watcher's interest in a row.
+type Watch struct {
+	poller    *Poller
+	key       keys.Key
+	seen      func(Look) time.Duration
+	due, half time.Time // of its interval; far away while the row is read for it
+	least     time.Time // the next look is not earlier
+	wanted    float64   // looks a second
+	failures  int       // reads in a row that brought nothing
+	reading   bool      // a read under way is for it
+	ended     bool
+}
+
+// Watch calls seen with what it reads of a row, for the first time after the duration first.
+//
+// seen returns how long to wait until the next look, from its return on and 1 ms at least; a negative duration ends the
+// watch. seen is called on the poller's goroutine, one call at a time, and must not block. Another look is shared with it
+// from half of its interval on, but none that had begun before the watch did. If the poller has ended, seen is never
+// called.
+func (p *Poller) Watch(key keys.Key, first time.Duration, seen func(Look) (next time.Duration)) *Watch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := &Watch{poller: p, key: key, seen: seen, ended: p.ctx.Err() != nil}
+	if w.ended {
+		return w
+	}
+	p.wait(w, first)
+	p.back(w)
+	if !p.running {
+		p.running = true
+		p.work.Go(p.run)
+	}
+	return w
+}
+
+// Soon has the next look begin in d at the latest, but no less than 1 ms after the one before. A look that is under way
+// does not count. It does nothing where the next look is due earlier already, or the watch has ended.
+func (w *Watch) Soon(d time.Duration) {
+	p := w.poller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.ended {
+		return
+	}
+	reading := p.take(w)
+	w.sooner(p.config.Machine.Now().Add(min(d, longest)))
+	if !reading {
+		p.back(w)
+	}
+}
+
+// Stop ends the watch. It does not wait: when it returns, one call of seen may still be running, if its look was being
+// delivered. No other call begins. Stop may be called more than once, and from within seen.
+func (w *Watch) Stop() {
+	w.poller.mu.Lock()
+	defer w.poller.mu.Unlock()
+	w.poller.end(w)
+}
+
+// end ends a watch. It is called with mu held.
+func (p *Poller) end(w *Watch) {
+	if w.ended {
+		return
+	}
+	w.ended = true
+	p.wanted -= w.wanted
+	p.take(w)
+	p.signal()
+}
+
+// take takes a watch out of those that are due at some time, unless its row is being read. It is called with mu held.
+func (p *Poller) take(w *Watch) (reading bool) {
+	if !w.reading {
+		i := slices.Index(p.due, w)
+		p.due = slices.Delete(p.due, i, i+1)
+	}
+	return w.reading
+}
+
+// back puts a watch among those that are due at some time, unless it has ended. It is called with mu held.
+func (p *Poller) back(w *Watch) {
+	if w.reading = false; w.ended {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(p.due, w.due, func(o *Watch, due time.Time) int {
+		if o.due.After(due) {
+			return 1
+		}
+		return -1 // behind those that are due at the same time
+	})
+	p.due = slices.Insert(p.due, i, w)
+	p.signal()
+}
+
+// signal has the goroutine plan anew.
+func (p *Poller) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait sets a watch's next look to be in d. At times when reads have to wait for the rate, it is later by the ratio of
+// what all watchers want to what there is: those who look often and those who look seldom lose the same share. It is
+// later by the time of one read for each of them at most, as if they had their turns. It is called with mu held.
+func (p *Poller) wait(w *Watch, d time.Duration) {
+	if w.ended {
+		return
+	}
+	now := p.config.Machine.Now()
+	d = min(d, longest)
+	wanted := 1 / max(d, time.Millisecond).Seconds()
+	p.wanted += wanted - w.wanted
+	w.wanted = wanted
+	if over := p.wanted/float64(p.config.Rate) - 1; over > 0 && p.gate.After(now) {
+		d += time.Duration(min(float64(d)*over, float64(p.cost(len(p.due)))))
+	}
+	w.due, w.half = later(now.Add(d), w.least), later(now.Add(d/2), w.least)
+}
+
+// sooner moves the next look forward.
+func (w *Watch) sooner(at time.Time) {
+	at = later(at, w.least)
+	w.due, w.half = earlier(w.due, at), earlier(w.half, at)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

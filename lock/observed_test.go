@@ -1,0 +1,192 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// A waiter that looks once and then not again for a lease knows of no renewal since. What it
+// writes then re-checks what it saw, and what it meets counts anew.
+func TestRareLooksTakeNothingFromTheLiving(t *testing.T) {
+	for kind, opts := range leases() {
+		for how, expiry := range map[string]lock.Expiry{"recorded or observed": lock.RecordedOrObserved, "observed": lock.ObservedOnly} {
+			t.Run(kind+"/"+how, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					renewing, stop := context.WithCancel(ctx)
+					renewed := make(chan struct{})
+					go func() { // what a session does by itself
+						defer close(renewed)
+						for renewing.Err() == nil {
+							assert.NoError(t, l.Renew(ctx))
+							time.Sleep(5 * time.Second)
+						}
+					}()
+					waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+					defer cancel()
+					_, err = w.client(lock.Config{Expiry: expiry, Backoff: every(time.Hour)}).Acquire(waiting, lock.Name("report"))
+					require.ErrorIs(t, err, lock.ErrHeld)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					stop()
+					<-renewed
+					require.NoError(t, context.Cause(l.Context()))
+					require.NoError(t, l.Write(ctx, w.put("x")))
+				})
+			})
+		}
+	}
+}
+
+// However long the waits between two looks are, none is slept through beyond the moment at
+// which the lock can be taken.
+func TestRareLooksDoNotDelayATakeover(t *testing.T) {
+	const lease, skew = 20 * time.Second, 2 * time.Second
+	for kind, opts := range leases() {
+		for expiry, bound := range map[lock.Expiry]time.Duration{lock.RecordedOrObserved: lease + skew, lock.ObservedOnly: lease} {
+			t.Run(kind+"/"+expiry.String(), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					wire := &line{to: w.engine.HTTPClient()}
+					dead := w.clientOver(wire, lock.Config{})
+					time.Sleep(2 * lease) // no renewal is about to come: the session is idle, and ends
+					l, err := dead.Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					wire.cut(refused)
+					start := time.Now()
+					_, err = w.client(lock.Config{Expiry: expiry, Backoff: every(time.Hour)}).Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					assert.LessOrEqual(t, time.Since(start), bound+time.Second)
+					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+				})
+			})
+		}
+	}
+}
+
+// More than the skew bound has to have passed since a recorded end: not a millisecond less. It
+// can be up to a second more, to which DynamoDB's time resolves.
+func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {
+	const skew = 2 * time.Second
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				dead := w.clientOver(wire, lock.Config{})
+				l, err := dead.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				session := sessionKey(dead)
+				wire.cut(refused)
+				time.Sleep(time.Hour)
+				ended := time.Now().Truncate(time.Second)
+				recorded := table.Update(session, table.Attr("expires").Set(ended.UnixMilli()))
+				if opts != nil {
+					recorded = table.Update(l.Key(), table.Attr("renewed").Set(ended.Add(-20*time.Second).UnixMilli()))
+				}
+				require.NoError(t, w.table.Write(ctx, recorded))
+				first, second := w.cold(lock.Config{}), w.cold(lock.Config{})
+				time.Sleep(time.Until(ended.Add(skew)))
+				_, err = first.TryAcquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrHeld, "by no more than the bound")
+				time.Sleep(time.Second)
+				_, err = second.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// A read that lags so far behind that it does not know the holder's session says nothing of
+// whether that lives.
+func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem", Writes: 1024})
+		waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Write(ctx, w.put("x")))
+	})
+}
+
+// Between the moment at which a holder was found dead and the write that takes its lock,
+// somebody else can have taken it.
+func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
+	t.Run("session", func(t *testing.T) {
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			dead := w.clientOver(wire, lock.Config{})
+			_, err := dead.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			wire.cut(refused)
+			late, fast := w.client(lock.Config{}), w.client(lock.Config{Owner: "fast"})
+			w.engine.Inject(tabletest.Fault{
+				Kind: tabletest.Delay, After: true, For: 2 * time.Second, Times: 1, Key: w.table.KeyItem(sessionKey(dead)),
+				When: func(tabletest.Request) bool { return time.Now().Minute() > 0 }, // not one of its own renewals
+			})
+			time.Sleep(time.Hour + time.Minute)
+			refusal := make(chan error, 1)
+			go func() {
+				_, err := late.TryAcquire(ctx, lock.Name("report"))
+				refusal <- err
+			}()
+			time.Sleep(time.Second)
+			next, err := fast.TryAcquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			var held *lock.HeldError
+			require.ErrorAs(t, <-refusal, &held)
+			assert.Equal(t, "fast", held.Owner)
+			require.NoError(t, next.Write(ctx, w.put("x")))
+		})
+	})
+	t.Run("Fixed", func(t *testing.T) {
+		virtual(t, func(ctx context.Context, w *world) {
+			first, second := w.client(lock.Config{}), w.client(lock.Config{})
+			l, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+			require.NoError(t, err)
+			start := time.Now()
+			next := acquireAsync(ctx, second, lock.Name("report"), lock.Fixed(20*time.Second))
+			time.AfterFunc(10*time.Second, func() { assert.NoError(t, l.Release(ctx)) })
+			c := w.client(lock.Config{Expiry: lock.ObservedOnly, Backoff: every(time.Hour)})
+			_, err = c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, time.Since(start), 40*time.Second, "the next one was seen 20 s after the first")
+			require.ErrorIs(t, (<-next).Write(ctx, w.put("x")), lock.ErrLost)
+		})
+	})
+}
+
+// Who is told to go by observation alone does not look at what a holder recorded, however
+// long it is dead.
+func TestObservedOnlyWaitsForALease(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				_, err := w.clientOver(wire, lock.Config{}).Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				wire.cut(refused)
+				time.Sleep(time.Hour)
+				c := w.client(lock.Config{Expiry: lock.ObservedOnly})
+				_, err = c.TryAcquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrHeld)
+				start := time.Now()
+				_, err = c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, time.Since(start), 20*time.Second)
+				assert.LessOrEqual(t, time.Since(start), 22*time.Second)
+			})
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Renewals of one lease take turns: the later one counts, and neither is a loss.
+func TestRenewalsOfOneLeaseTakeTurns(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Call: 1})
+		slow := make(chan error, 1)
+		go func() { slow <- l.Renew(ctx) }()
+		time.Sleep(500 * time.Millisecond)
+		require.NoError(t, l.Renew(ctx))
+		renewed := l.Remaining()
+		require.NoError(t, <-slow)
+		assert.Equal(t, renewed, l.Remaining(), "by the later one")
+		assert.Equal(t, 20*time.Second-200*time.Millisecond, renewed)
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// One renewal that hangs leaves time for others.
+func TestHungRenewalLosesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: 1000 * time.Hour, Times: 1})
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(l.Context()))
+		assert.Greater(t, l.Remaining(), 10*time.Second)
+	})
+}
+
+// A renewal is the holder's alone: one who has lost the lock, and does not know yet, renews
+// nothing for the next.
+func TestRenewalOfALostLeaseRenewsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		first, second := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		w.force(ctx, second, lock.Name("report"))
+		next, err := second.TryAcquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		before, err := second.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.ErrorIs(t, l.Renew(ctx), lock.ErrLost)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+		after, err := second.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+		require.NoError(t, next.Renew(ctx))
+	})
+}
+
+func TestLateDuplicateOfARenewalChangesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 10 * time.Second, Times: 1, Key: w.table.KeyItem(l.Key()),
+		})
+		time.Sleep(5 * time.Second)
+		require.NoError(t, l.Renew(ctx))
+		time.Sleep(5 * time.Second)
+		require.NoError(t, l.Renew(ctx))
+		before, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(6 * time.Second)
+		after, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+		assert.Equal(t, 14*time.Second, time.Until(after.Until()))
+	})
+}
+
+func TestLateDuplicateOfASessionsRenewalChangesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		key := sessionKey(c)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 12 * time.Second, Times: 3, Key: w.table.KeyItem(key),
+		})
+		var beat, expires int64
+		for range 60 {
+			time.Sleep(time.Second)
+			row, err := w.table.Get(ctx, key, true)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, number(t, row["beat"]), beat)
+			require.GreaterOrEqual(t, number(t, row["expires"]), expires)
+			beat, expires = number(t, row["beat"]), number(t, row["expires"])
+		}
+		assert.GreaterOrEqual(t, beat, int64(10), "it was renewed")
+		require.NoError(t, context.Cause(l.Context()))
+	})
+}
+
+// Grants and renewals count from the request's sending: the holder never believes in more
+// than the row and its readers do.
+func TestSlowAnswersDoNotProlongTheLease(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				time.Sleep(time.Minute) // the session is idle, and ends
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				for range 12 {
+					for range 50 {
+						require.LessOrEqual(t, l.Remaining(), 18*time.Second)
+						time.Sleep(100 * time.Millisecond)
+					}
+					require.NoError(t, l.Renew(ctx))
+					require.Greater(t, l.Remaining(), 10*time.Second, "it is renewed")
+				}
+			})
+		})
+	}
+}
+
+// An answer that took longer than the lease grants nothing, and leaves nothing behind.
+func TestGrantThatTookLongerThanTheLeaseIsNone(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		w.engine.ResetRequests()
+		for call := 1; call <= 4; call++ {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Call: call})
+		}
+		start := time.Now()
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.Greater(t, time.Since(start), time.Second)
+		require.ErrorIs(t, err, lock.ErrExpired)
+		require.Nil(t, l)
+		w.free(ctx, []lock.Target{lock.Name("report")})
+	})
+}
