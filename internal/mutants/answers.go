@@ -34,10 +34,10 @@ func answers() []Mutant {
 			New:    `!held && slices.Contains(targets, first.ID)`,
 		},
 		{
-			Name: "pass-by-the-ticket-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
-			Breaks: "takes a pass for applied under whatever fence",
+			Name: "pass-by-the-fence-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a pass for applied whoever is first",
 			Old:    `return r.Holds(Holding{ID: to, Fence: h.Fence + 1})`,
-			New:    `return r.Holds(Holding{ID: to, Fence: r.Fence})`,
+			New:    `return r.Fence == h.Fence+1 && to != ""`,
 		},
 		{
 			Name: "release-without-the-session", Part: Answers, File: "lock/release.go",

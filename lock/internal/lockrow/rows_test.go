@@ -329,6 +329,25 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 	})
 }
 
+func TestEvict_SparesALeaseThatWasRenewedMeanwhile(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		e := entry(1)
+		e.Ticket = lockrow.OwnTicket("OWN", at, time.Minute, "")
+		h := lockrow.Holding{ID: "OWN", Fence: 1000}
+		last := change
+		last.Last = true
+		seen := b.apply(b.rows.Enter(b.key, e))
+		for i := range int64(2) {
+			now := b.apply(b.rows.Renew(b.key, h, at+i+1, 4100000000))
+			b.refused(b.rows.Evict(b.key, &seen, nil, last))
+			b.refused(b.rows.Replace(b.key, &seen, entry(2).Ticket, last, lockrow.Data{}))
+			seen = now
+		}
+		row := b.apply(b.rows.Evict(b.key, &seen, nil, last))
+		assert.Empty(t, row.Line)
+	})
+}
+
 func TestRun_IsRecordedOncePerInterval(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		begin := func(n, interval int64) lockrow.Entry {
