@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -88,6 +89,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 type wanted struct {
 	target Target
 	key    keys.Key
+	ticket string      // of the call, the present one or the last
 	row    lockrow.Row // that kept the call waiting last
 }
 
@@ -101,7 +103,7 @@ type acquisition struct {
 	// Of the present tickets, which are used by one goroutine, the caller's.
 	entries []*entry
 	session *session.Session // nil for leases of their own
-	start   clock.Instant    // before the tickets were taken
+	start   clock.Instant    // before the tickets were taken, or renewed: MaxHold and leases of their own count from it
 	inDoubt bool             // they may be in their lines, or may yet come
 	waited  bool             // the call was in a line, or found it full
 
@@ -113,11 +115,20 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 	if err != nil {
 		return nil, err
 	}
+	if len(targets) == 0 || len(targets) > MaxTargets {
+		return nil, invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
+	}
 	a := &acquisition{client: c, request: r, wanted: make([]wanted, len(targets)), wake: make(chan struct{}, 1)}
 	for i, t := range targets {
 		key, err := c.key(t)
+		if err != nil && len(targets) > 1 {
+			err = fmt.Errorf("target %d: %w", i, err)
+		}
 		if err != nil {
 			return nil, err
+		}
+		if j := slices.IndexFunc(a.wanted[:i], func(w wanted) bool { return w.key == key }); j >= 0 {
+			return nil, invalid("targets %d and %d mean one lock", j, i)
 		}
 		a.wanted[i] = wanted{target: t, key: key}
 	}
@@ -208,9 +219,6 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	if errors.Is(err, ErrHeld) {
 		err = a.replaceDead(ctx, err)
 	}
-	if err == nil {
-		err = a.notFirst()
-	}
 	if err != nil {
 		a.leave(ctx)
 		if ctx.Err() != nil {
@@ -221,32 +229,10 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	return a.granted(ctx)
 }
 
-// notFirst is the error of entries that are not first any more: the lock was forced meanwhile.
-func (a *acquisition) notFirst() error {
-	var held []*HeldError
-	for _, e := range a.entries {
-		if row := e.lastRow(); row.Entered(e.ticket.ID) != lockrow.Granted {
-			held = append(held, a.client.heldError(e.target, &row))
-		}
-	}
-	if len(held) == 0 {
-		return nil
-	}
-	return &HeldAllError{held}
-}
-
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	cause := causeOf(ctx)
-	var held []*HeldError
-	for i := range a.wanted {
-		w := &a.wanted[i]
-		if len(w.row.Line) > 0 {
-			held = append(held, a.client.heldError(w.target, &w.row))
-		} else if l := a.client.tickets.ofKey(w.key); l != nil {
-			held = append(held, l.heldByOwn())
-		}
-	}
+	held := a.inTheWay()
 	switch {
 	case len(held) == 0:
 		return cause
@@ -254,6 +240,24 @@ func (a *acquisition) gaveUp(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", cause, held[0])
 	}
 	return fmt.Errorf("%w: %w", cause, &HeldAllError{held})
+}
+
+// inTheWay are those that hold what the call wants.
+func (a *acquisition) inTheWay() (held []*HeldError) {
+	for i := range a.wanted {
+		w := &a.wanted[i]
+		first, is := w.row.First()
+		switch {
+		case is && first.ID == w.ticket: // of this very call
+		case is:
+			held = append(held, a.client.heldError(w.target, &w.row))
+		default:
+			if l := a.client.tickets.ofKey(w.key); l != nil {
+				held = append(held, l.heldByOwn())
+			}
+		}
+	}
+	return held
 }
 
 // take makes new tickets. This process answers for them from now on.
@@ -280,7 +284,7 @@ func (a *acquisition) take(ctx context.Context) error {
 			patience: a.client.patience(), wake: a.wake, path: pathFree,
 		}
 		c.tickets.set(e.ticket.ID, e)
-		a.entries[i] = e
+		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) { // the poller repeats
 			return t.BatchGet(table.WithoutRetry(ctx), list, false)
 		},
-		Fatal:   func(err error) bool { return !t.Retryable(err) && !errors.As(err, new(*table.UnprocessedError)) },
+		Fatal:   func(err error) bool { return !t.Retryable(err) },
 		Timeout: attempt.Timeout(config.Lease),
 	})
 	c.watched = newWatched(c)
@@ -392,8 +392,13 @@ func (c *Client) risk(atRisk bool) {
 func (c *Client) sessionOpened(s *session.Session) {
 	c.risk(false)
 	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)
+	c.checkClock()
+}
+
+// checkClock warns once of a clock that is off.
+func (c *Client) checkClock() {
 	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
-		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are not used", "by", by, "bound", c.config.Skew)
+		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are neither used nor written", "by", by, "bound", c.config.Skew)
 	}
 }
 

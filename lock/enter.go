@@ -109,18 +109,42 @@ func (a *acquisition) enterAll(ctx context.Context, ifFree bool) error {
 func (a *acquisition) enterBy(ctx context.Context, ops []table.Op, ifFree bool) error {
 	a.inDoubt = true
 	if err := a.client.table.Write(ctx, ops...); err != nil {
-		return a.refusedAll(ctx, err, ifFree)
+		if err = a.refusedAll(ctx, err, ifFree); err != nil {
+			return err
+		}
 	}
 	if err := a.readAll(ctx); err != nil {
 		return err
 	}
-	for _, e := range a.entries {
-		e.begun = ifFree
+	if !ifFree {
+		return nil
 	}
-	return nil
+	for _, e := range a.entries {
+		e.begun = true
+	}
+	return a.allFirst()
 }
 
-// refusedAll is the meaning of the rows that have refused a transaction.
+// allFirst refuses several tickets of which one has left its line, by force, before the rows were read.
+func (a *acquisition) allFirst() error {
+	var held []*HeldError
+	for _, e := range a.entries {
+		row := e.lastRow()
+		switch {
+		case row.Entered(e.ticket.ID) == lockrow.Granted:
+		case len(row.Line) == 0:
+			return ErrStolen
+		default:
+			held = append(held, a.client.heldError(e.target, &row))
+		}
+	}
+	if held == nil {
+		return nil
+	}
+	return &HeldAllError{held}
+}
+
+// refusedAll is the meaning of the rows that have refused a transaction; nil where it was applied.
 func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) error {
 	c := a.client
 	failed := table.Conditions(err)
@@ -151,7 +175,7 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 		e.saw(&row)
 		a.wanted[f.Index].row = row
 		if row.Place(e.ticket.ID) >= 0 { // by an attempt whose token has been forgotten
-			return a.readAll(ctx)
+			return nil
 		}
 		held = append(held, c.heldError(e.target, &row))
 	}

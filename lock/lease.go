@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ type status struct {
 	mu    sync.Mutex // guards the following; never held across I/O
 	state lease.State
 	place *place        // of the process in the line; nil where it has another one there
+	loss  error         // why it has ended by time, or has been found lost; nil while neither
 	got   time.Time     // monotonic: when the caller got it; zero before
 	limit machine.Timer // of MaxHold; nil for none
 	kept  time.Time     // monotonic: when the row's deletion was put off last
@@ -196,6 +198,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	}
 	l.status.mu.Unlock()
 	c.metrics.acquired(l.ctx, l.path)
+	c.checkClock()
 	if l.path == pathTakenOver {
 		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.fence)
 	}
@@ -290,14 +293,21 @@ func (l *Lease) giveBack() {
 	_ = l.release(ctx)
 }
 
-// cause is why the lease's context has ended; nil while it goes on.
-func (l *Lease) cause() error { return context.Cause(l.ctx) }
+// cause is why the lease was lost, or else why its context has ended; nil while it goes on. A context that
+// told first that the lock was asked back does not tell of a loss after that.
+func (l *Lease) cause() error {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return cmp.Or(l.status.loss, context.Cause(l.ctx))
+}
 
-// over is why a lease that is over does not hold the lock any more.
+// over is why a lease that is over does not hold the lock any more; nil while it may.
 func (l *Lease) over() error {
-	cause := l.cause()
+	state, cause := l.is(), l.cause()
 	switch {
-	case l.is() == lease.Released && (l.committed.Load() || !errors.Is(cause, ErrMaxHold)):
+	case !state.Over():
+		return nil
+	case state == lease.Released && (l.committed.Load() || !errors.Is(cause, ErrMaxHold)):
 		return ErrReleased
 	case errors.Is(cause, ErrLost):
 		return cause
@@ -324,7 +334,14 @@ func (l *Lease) on(event lease.Event, cause error) {
 	s := &l.status
 	s.mu.Lock()
 	next, effects := s.state.On(event)
+	ended := next.Ended() && !s.state.Ended()
 	s.state = next
+	if effects.Has(lease.CancelStolen) || cause == nil {
+		cause = ErrStolen
+	}
+	if ended && next != lease.Released {
+		s.loss = cause
+	}
 	got, limit := s.got, s.limit
 	s.mu.Unlock()
 	c := l.client
@@ -333,14 +350,8 @@ func (l *Lease) on(event lease.Event, cause error) {
 		l.cancel(ErrRevoked)
 	case effects.Has(lease.CancelReleased):
 		l.cancel(ErrReleased)
-	case effects.Has(lease.CancelStolen):
-		cause = ErrStolen
+	case effects.Has(lease.CancelStolen), effects.Has(lease.CancelExpired), effects.Has(lease.CancelOverstayed):
 		l.cancel(cause)
-	case effects.Has(lease.CancelExpired), effects.Has(lease.CancelOverstayed):
-		l.cancel(cause)
-	}
-	if cause == nil {
-		cause = ErrStolen
 	}
 	if effects.Has(lease.Forget) {
 		if limit != nil {
@@ -355,13 +366,14 @@ func (l *Lease) on(event lease.Event, cause error) {
 		c.metrics.revoked(l.ctx)
 		c.config.Logger.Info("lock: asked back", "fence", l.fence)
 	}
+	if ended {
+		c.metrics.held(l.ctx, c.clk().Ago(got))
+	}
 	if effects.Has(lease.TellReleased) {
 		c.metrics.released(l.ctx)
-		c.metrics.held(l.ctx, c.clk().Ago(got))
 	}
 	if effects.Has(lease.TellLost) {
 		c.metrics.lost(l.ctx, cause)
-		c.metrics.held(l.ctx, c.clk().Ago(got))
 		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
 		if f := c.config.OnLost; f != nil {
 			go f(l, cause) // the application's own, which may Close the client
@@ -420,7 +432,11 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		}
 		defer l.turn.end()
 		row, err := l.client.read(ctx, l.key)
-		if err == nil && !row.Holds(l.holding()) {
+		switch {
+		case errors.Is(err, table.ErrNotFound), errors.Is(err, ErrNotLock):
+			l.taken()
+			return true
+		case err == nil && !row.Holds(l.holding()):
 			_ = l.gone(ctx, &row)
 			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row) == nil
 		}
@@ -430,7 +446,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
 			l.on(lease.Taken, nil)
 		}
-		return err == nil || l.is().Over()
+		return err == nil || l.is().Over() || !l.client.table.Retryable(err)
 	}
 	return true
 }
@@ -455,8 +471,8 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	if l.is().Over() {
-		return l.over()
+	if err := l.over(); err != nil {
+		return err
 	}
 	if err := l.termCause(); err != nil {
 		return err
@@ -480,9 +496,9 @@ func (l *Lease) renew(ctx context.Context) error {
 // Cost: one conditional write.
 func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
 	var history attempt.History
-	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
+	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(bounded context.Context, start clock.Instant) error {
 		at := max(c.now(), row.Renewed+1)
-		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
+		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
 		now, refused, bad := c.rowOf(item, err)
 		if refused {
 			switch row = now; {
@@ -493,10 +509,19 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 			}
 			err = nil // by this very attempt, or by one whose answer was lost
 		}
-		if err == nil && own != nil && !own.Extend(start) {
+		if err != nil {
+			c.metrics.renewalFailed(ctx, err)
+			return err
+		}
+		if own == nil {
+			return nil
+		}
+		left := own.Remaining()
+		if !own.Extend(start) {
 			return ErrExpired
 		}
-		return err
+		c.metrics.renewed(ctx, left)
+		return nil
 	})
 	return row, err
 }

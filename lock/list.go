@@ -2,8 +2,8 @@ package lock
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"slices"
 
@@ -190,7 +190,6 @@ func (x *sparse) listed(key keys.Key, t lockrow.Ticket) (shard, sort string) {
 	if x == nil {
 		return "", ""
 	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key.PK + "\x00" + key.SK))
-	return x.shard(int(h.Sum32() % shards)), fmt.Sprintf("%015d%s%s", max(t.At, 0), x.delimiter, t.ID)
+	sum := sha256.Sum256([]byte(key.PK + "\x00" + key.SK))
+	return x.shard(int(sum[0]) % shards), fmt.Sprintf("%015d%s%s", max(t.At, 0), x.delimiter, t.ID)
 }

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -38,9 +37,6 @@ func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Op
 }
 
 func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, how func(*acquisition, context.Context) ([]*Lease, error)) (*Bundle, error) {
-	if err := c.distinct(targets); err != nil {
-		return nil, err
-	}
 	list, err := c.acquire(ctx, targets, opts, how)
 	var all *HeldAllError
 	var held *HeldError
@@ -58,25 +54,6 @@ func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, ho
 	b := &Bundle{client: c, leases: list}
 	b.ctx, _ = until(context.WithoutCancel(ctx), context.Cause, ends...) // which each of the leases lets go of in the end
 	return b, nil
-}
-
-// distinct refuses targets of which two mean one lock.
-func (c *Client) distinct(targets []Target) error {
-	if len(targets) == 0 || len(targets) > MaxTargets {
-		return invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
-	}
-	for i, t := range targets {
-		key, err := c.key(t)
-		if err != nil {
-			return fmt.Errorf("target %d: %w", i, err)
-		}
-		for j, other := range targets[:i] {
-			if k, _ := c.key(other); k == key {
-				return invalid("targets %d and %d mean one lock", j, i)
-			}
-		}
-	}
-	return nil
 }
 
 // heldOneError is the error of acquiring a single lock, which can be looked at like that of several.

@@ -129,7 +129,12 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	q := session.Question{Kind: session.Forced, Ticket: first.ID, Key: key}
 	ctx, cancel := c.clk().Detached(ctx)
 	defer cancel()
-	if by := c.tickets.find(first.ID); by != nil {
+	switch by := c.tickets.find(first.ID).(type) {
+	case nil:
+	case *Lease:
+		by.on(lease.Taken, nil)
+		return
+	default:
 		by.answer(ctx, q)
 		return
 	}

@@ -22,7 +22,7 @@ type Record struct {
 
 	Renewed int64 `dynamo:"renewed,omitempty"` // when the holder renewed a lease of its own last (Fixed), epoch milliseconds
 	Writes  int64 `dynamo:"writes,omitempty"`  // number of the holder's last guarded write
-	Changed int64 `dynamo:"since,omitempty"`   // last change of the first place, epoch milliseconds
+	Changed int64 `dynamo:"since,omitempty"`   // since when the first place is free, or its process's, epoch milliseconds
 	Hold    int64 `dynamo:"hold,omitempty"`    // how long a process has held the lock lately, in milliseconds
 
 	Ran     int64 `dynamo:"ran,omitempty"`     // of Every: start of the last interval whose run has finished, or failed, epoch milliseconds

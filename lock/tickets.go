@@ -104,7 +104,11 @@ func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	if by := c.tickets.find(q.Ticket); by != nil {
 		return by.answer(ctx, q)
 	}
-	return q.Kind == session.Forced || c.remove(ctx, q.Key, q.Ticket, nil) == nil
+	if q.Kind == session.Forced {
+		return true
+	}
+	err := c.remove(ctx, q.Key, q.Ticket, nil)
+	return err == nil || ctx.Err() == nil && !c.table.Retryable(err)
 }
 
 // remove takes a ticket of this process out of a line, wherever it stands, also out of a row that is not in

@@ -93,12 +93,7 @@ func (a *acquisition) lobby(ctx context.Context, tries int) error {
 
 // heldBy is the error of a wait that its backoff has ended.
 func (a *acquisition) heldBy() error {
-	var held []*HeldError
-	for i := range a.wanted {
-		if w := &a.wanted[i]; len(w.row.Line) > 0 {
-			held = append(held, a.client.heldError(w.target, &w.row))
-		}
-	}
+	held := a.inTheWay()
 	switch {
 	case len(held) == 0:
 		return ErrHeld
@@ -225,27 +220,32 @@ type look struct {
 	fatal error     // reading again cannot help
 }
 
-// saw records a row that the goroutine that waits has read or written.
+// saw records a row that the goroutine that waits has written, or read consistently.
 func (e *entry) saw(row *lockrow.Row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.take(row, e.client.clk().Now())
+	e.at.take(row, e.client.clk().Now())
 }
 
-// take records a row that was seen at a monotonic time, unless it is older than what is known. It is
-// called with mu held.
-func (e *entry) take(row *lockrow.Row, at time.Time) {
-	if row.Fence < e.at.row.Fence {
-		return
+// older reports whether a row was read that is older than what is known: each change of the first place counts
+// the fence up, but for one that begins with an empty line.
+func (l *look) older(row *lockrow.Row) bool {
+	was, held := l.row.First()
+	is, _ := row.First()
+	return row.Fence < l.row.Fence || row.Fence == l.row.Fence && held && (is.ID != was.ID || row.Renewed < l.row.Renewed)
+}
+
+// take records a row that was seen at a monotonic time.
+func (l *look) take(row *lockrow.Row, at time.Time) {
+	was, _ := l.row.First()
+	is, _ := row.First()
+	if is.ID != was.ID || row.Renewed != l.row.Renewed || row.Fence != l.row.Fence {
+		l.first = at
 	}
-	was, _ := e.at.row.First()
-	if is, _ := row.First(); is.ID != was.ID || row.Fence != e.at.row.Fence || row.Renewed != e.at.row.Renewed {
-		e.at.first = at
-		if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
-			e.at.turn = at
-		}
+	if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
+		l.turn = at
 	}
-	e.at.row = *row
+	l.row = *row
 }
 
 func (e *entry) lastRow() lockrow.Row {
@@ -393,10 +393,10 @@ func (e *entry) record(look waitqueue.Look) (changed bool) {
 	switch {
 	case look.Err != nil:
 		e.at.fatal = look.Err
-	case err != nil:
+	case err != nil, e.at.older(&row): // a consistent read decides: the table may have been restored
 		e.at.stale = true
 	default:
-		e.take(&row, look.At)
+		e.at.take(&row, look.At)
 	}
 	return e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length
 }
@@ -433,8 +433,12 @@ func (e *entry) answer(_ context.Context, q session.Question) bool {
 
 // estimate is what a row tells about when to look at it again, with so many places before the own one.
 func (c *Client) estimate(row *lockrow.Row, ahead int) waitqueue.Estimate {
+	began := row.Since
+	if began == 0 {
+		began = row.HeldSince() // nobody has released it yet
+	}
 	return waitqueue.Estimate{
 		Ahead: ahead, Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
-		Held: time.Duration(c.now()-row.HeldSince()) * time.Millisecond,
+		Held: time.Duration(c.now()-began) * time.Millisecond,
 	}
 }

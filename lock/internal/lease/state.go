@@ -136,6 +136,9 @@ func (s State) On(e Event) (State, Effect) {
 	return step.next, step.effects
 }
 
+// Ended reports whether the lease has ended: its holder was told so, or does not hold the lock any more.
+func (s State) Ended() bool { return s == Expired || s.Over() }
+
 // Over reports whether the lease does not hold the lock any more, for certain.
 func (s State) Over() bool { return s == Released || s == Lost }
 

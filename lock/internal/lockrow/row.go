@@ -139,6 +139,9 @@ func (n Names) Parse(item table.Item) (Row, error) {
 	default:
 		return r, fmt.Errorf("%w: %s is not a string", ErrMalformed, n.Forced)
 	}
+	if r.Since > maxTime {
+		return r, fmt.Errorf("%w: %s is out of range", ErrMalformed, n.Since)
+	}
 	if r.Fence < 1 || r.Fence > MaxFence {
 		return r, fmt.Errorf("%w: %s is missing or out of range", ErrMalformed, n.Fence)
 	}

@@ -79,7 +79,7 @@ func ParseTicket(text string) (Ticket, error) {
 		return t, errTicket
 	}
 	session, n, under := strings.Cut(id, "/")
-	if under == own || under && (session == "" || !number(n, new(int64))) || len(at) < timeDigits || !number(at, &t.At) {
+	if under == own || under && (session == "" || !number(n, new(int64))) || len(at) < timeDigits || !number(at, &t.At) || t.At > maxTime {
 		return t, errTicket
 	}
 	if own && (!number(length, &t.Length) || t.Length < 1 || t.Length > MaxLength.Milliseconds()) {
@@ -93,6 +93,10 @@ func ParseTicket(text string) (Ticket, error) {
 
 // timeDigits is how many digits a time has at least, so that the texts of one ticket sort by their times.
 const timeDigits = 13
+
+// maxTime is the latest time in epoch milliseconds that a row in order has: sums with lengths of leases do not
+// overflow.
+const maxTime = 1 << 50
 
 func number(text string, n *int64) bool {
 	v, err := strconv.ParseInt(text, 10, 64)

@@ -52,7 +52,7 @@ const answeredAtOnce = 16
 // ErrBusy is the error of a question to a session whose mailbox is full.
 var ErrBusy = fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, maxQuestions)
 
-// ErrNobody is the error of a question to a session that is dead or gone.
+// ErrNobody is the error of a question to a session that is dead or gone, or whose recorded end lies back.
 var ErrNobody = errors.New("the session has ended")
 
 // String is the question as the mailbox keeps it.
@@ -86,7 +86,7 @@ func parseQuestion(text string) (q Question, ok bool) {
 func stringSet(list []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: list} }
 
 // Ask puts questions into the mailbox of another process's session. ErrBusy and ErrNobody say why they
-// were not.
+// were not, or are there in vain.
 //
 // Cost: one conditional write.
 func (o *Others) Ask(ctx context.Context, id string, questions ...Question) error {
@@ -99,20 +99,24 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 	op := table.Update(o.key(id), ask.Add(stringSet(texts))).If(
 		table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(),
 		table.Or(ask.NotExists(), ask.Size().AtMost(maxQuestions-len(texts))))
+	var item table.Item
 	var h attempt.History
-	err := o.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
-		return o.repeater.Table.Write(ctx, op)
+	err := o.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) (err error) {
+		item, err = o.repeater.Table.Apply(ctx, op, table.ReturnNew)
+		return err
 	})
 	var failed *table.ConditionError
 	if errors.Is(err, table.ErrInvalid) { // the row is as large as it can be
 		return ErrBusy
 	}
-	if !errors.As(err, &failed) {
+	if errors.As(err, &failed) {
+		item = failed.Item
+	} else if err != nil {
 		return err
 	}
-	row, err := o.names.Parse(failed.Item)
+	row, err := o.names.Parse(item)
 	switch {
-	case err != nil || row.Dead:
+	case err != nil || row.Dead || o.past(row):
 		return ErrNobody
 	case !slices.ContainsFunc(texts, func(q string) bool { return !slices.Contains(row.Ask, q) }):
 		return nil // they are there already

@@ -116,6 +116,12 @@ func (o *Others) Suspect(id string) Suspicion {
 	return Suspicion{Known: true, Wait: max(wait, 0), Lease: lease}
 }
 
+// past reports whether the end that a session has recorded lies back far enough.
+func (o *Others) past(row Row) bool {
+	now, timed := o.repeater.Clock.Earliest()
+	return timed && o.skew > 0 && row.Expires > 0 && row.Expires < now.Add(-o.skew).UnixMilli()
+}
+
 // SeenAlive reports whether a session showed life so lately that its recorded end cannot lie back far
 // enough.
 func (o *Others) SeenAlive(id string) bool {

@@ -1,0 +1,256 @@
+package lock_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// busy is a table with one row on a partition that is too busy to be read: batches hand its key back.
+type busy struct {
+	to   aws.HTTPClient
+	pk   string
+	over atomic.Bool // it is busy no more
+}
+
+type batchOf struct {
+	Keys           []map[string]map[string]string
+	ConsistentRead bool
+}
+
+func (b *busy) Do(r *http.Request) (*http.Response, error) {
+	if b.over.Load() || !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchGetItem") {
+		return b.to.Do(r)
+	}
+	var in struct {
+		RequestItems           map[string]batchOf
+		ReturnConsumedCapacity string
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	left := map[string]batchOf{}
+	for name, batch := range in.RequestItems {
+		var rest []map[string]map[string]string
+		for _, key := range batch.Keys {
+			if key["pk"]["S"] == b.pk {
+				left[name] = batchOf{Keys: []map[string]map[string]string{key}}
+			} else {
+				rest = append(rest, key)
+			}
+		}
+		if batch.Keys = rest; len(rest) == 0 {
+			delete(in.RequestItems, name)
+		} else {
+			in.RequestItems[name] = batch
+		}
+	}
+	out := map[string]any{"Responses": map[string]any{}}
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}, "X-Amzn-Requestid": {"busy"}}, Request: r}
+	if len(in.RequestItems) > 0 {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		if answer, err = b.to.Do(r); err != nil {
+			return nil, err
+		}
+		if err := json.NewDecoder(answer.Body).Decode(&out); err != nil {
+			return nil, err
+		}
+	}
+	if len(left) > 0 {
+		out["UnprocessedKeys"] = left
+	}
+	text, err := json.Marshal(out)
+	answer.Header.Del("X-Amz-Crc32")
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return answer, err
+}
+
+// A row that cannot be read for now keeps nobody waiting who waits for other locks. Waiting for that lock
+// goes on for as long as its caller wants.
+func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasts time.Duration
+		want  error
+	}{
+		"for a while": {5 * time.Second, nil},
+		"for long":    {time.Hour, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				to := &busy{to: w.engine.HTTPClient(), pk: "LOCK#busy"}
+				waiter, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, waiter.Close(ctx)) }()
+				holder := w.client(lock.Config{})
+				held := map[string]*lock.Lease{}
+				for _, name := range []string{"another", "busy", "dead"} { // before and behind it in a request
+					held[name], err = holder.Acquire(ctx, lock.Name(name))
+					require.NoError(t, err)
+				}
+				way := &line{to: w.engine.HTTPClient()}
+				_, err = w.clientOver(way, lock.Config{}).Acquire(ctx, lock.Name("taken over"))
+				require.NoError(t, err)
+				way.cut(refused)
+
+				w.engine.ResetRequests()
+				start := time.Now()
+				waits := func(name string) <-chan time.Duration {
+					done := make(chan time.Duration, 1)
+					go func() {
+						waiting, cancel := context.WithTimeout(ctx, time.Minute)
+						defer cancel()
+						l, err := waiter.Acquire(waiting, lock.Name(name))
+						if name == "busy" && c.want != nil {
+							assert.ErrorIs(t, err, c.want)
+							assert.ErrorIs(t, err, lock.ErrHeld)
+						} else if assert.NoError(t, err) {
+							assert.NoError(t, l.Release(ctx))
+						}
+						done <- time.Since(start)
+					}()
+					return done
+				}
+				another, hot, dead, died := waits("another"), waits("busy"), waits("dead"), waits("taken over")
+				time.AfterFunc(c.lasts, func() { to.over.Store(true) })
+				time.Sleep(4 * time.Second)
+				require.NoError(t, held["another"].Release(ctx))
+				require.NoError(t, held["dead"].Release(ctx))
+				assert.Less(t, <-another, 6*time.Second)
+				assert.Less(t, <-dead, 6*time.Second)
+				tries := 0
+				for _, r := range w.engine.Requests() {
+					if r.Operation == "UpdateItem" && r.Keys[0].Attrs["pk"].(*types.AttributeValueMemberS).Value == to.pk {
+						tries++
+					}
+				}
+				assert.Equal(t, 1, tries, "what cannot be read is not written to instead")
+				if c.want == nil {
+					time.Sleep(10 * time.Second)
+					require.NoError(t, held["busy"].Release(ctx))
+				}
+				assert.Greater(t, <-hot, 9*time.Second)
+				assert.LessOrEqual(t, <-died, 21*time.Second)
+				if c.want != nil {
+					require.NoError(t, held["busy"].Release(ctx))
+				}
+			})
+		})
+	}
+}
+
+// A session that cannot be read for now is looked for with the polls, and not again at once: what would
+// tell when its lock could be taken is missing until then.
+func TestBusySessionIsLookedForWithThePolls(t *testing.T) {
+	const latency = 5 * time.Millisecond
+	for name, rows := range map[string]string{"of all rows": "", "of the session": "session"} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				holder := w.clientOver(wire, lock.Config{})
+				_, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				to := &busy{to: w.engine.HTTPClient(), pk: sessionKey(holder).PK}
+				if rows == "" {
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "BatchGetItem"})
+				}
+				c, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})
+				require.NoError(t, err)
+				w.latency(latency)
+				got := acquireAsync(ctx, c, lock.Name("report"))
+				looks := times("BatchGetItem", w.requests(func() { time.Sleep(8 * time.Second) }))
+				assert.Positive(t, looks)
+				assert.Less(t, looks, 40)
+				w.engine.ClearFaults()
+				to.over.Store(true)
+				start := time.Now()
+				wire.cut(refused)
+				l := <-got
+				require.NotNil(t, l)
+				assert.Less(t, time.Since(start), 30*time.Second)
+				require.NoError(t, l.Release(ctx))
+				require.NoError(t, c.Close(ctx))
+			})
+		})
+	}
+}
+
+// A row that cannot be read for now does not fail the acquisition of several locks that has taken it.
+func TestBusyRowOfSeveralIsReadAgain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		to := &busy{to: w.engine.HTTPClient(), pk: "LOCK#n01"}
+		c, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { to.over.Store(true) })
+		b, err := c.AcquireAll(ctx, names(3))
+		require.NoError(t, err)
+		require.NoError(t, b.Release(ctx))
+		require.NoError(t, c.Close(ctx))
+	})
+}
+
+// forbidding is the way of a process to the table that must not do one operation.
+type forbidding struct {
+	to        aws.HTTPClient
+	operation string
+	times     atomic.Int64
+}
+
+func (f *forbidding) Do(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+f.operation) {
+		return f.to.Do(r)
+	}
+	f.times.Add(1)
+	text := `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no identity-based policy allows it"}`
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Header: http.Header{"X-Amzn-Requestid": {"forbidden"}},
+		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), Request: r,
+	}, nil
+}
+
+// A process that is not allowed to read its rows answers all the same: questions that stay would fill its
+// session's row, and keep out those of others.
+func TestProcessThatMayNotReadAnswers(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &forbidding{to: w.engine.HTTPClient(), operation: "GetItem"}
+		holder, op := w.clientOver(&line{to: way}, quiet), w.client(quiet)
+		keeps, err := holder.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(t, err)
+		l, err := holder.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.force(ctx, op, lock.Name("report"))
+		// A ghost of its session, which somebody waits behind.
+		stranger := text(fmt.Sprintf("%s/1000@%013d test", lock.SessionID(holder), time.Now().UnixMilli()))
+		require.NoError(t, w.table.Write(ctx, table.Put(w.lineRow("ghost", stranger))))
+		waiting, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
+		<-acquireAsync(waiting, op, lock.Name("ghost"))
+		time.Sleep(10 * time.Second)
+		assert.Greater(t, way.times.Load(), int64(1), "it was asked, and has tried to read")
+		row, err := w.table.Get(ctx, sessionKey(holder), true)
+		require.NoError(t, err)
+		assert.NotContains(t, row, "ask")
+		require.NoError(t, context.Cause(keeps.Context()))
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+		require.NoError(t, keeps.Release(ctx))
+	})
+}

@@ -1,0 +1,184 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestConfigIsValidated(t *testing.T) {
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	for field, configs := range map[string][]lock.Config{
+		"Lease":     {{Lease: -time.Second}, {Lease: time.Second - 1}, {Lease: time.Microsecond}, {Lease: time.Hour + time.Millisecond}},
+		"Owner":     {{Owner: strings.Repeat("x", 257)}, {Owner: "\xff"}},
+		"Retention": {{Retention: -1}, {Retention: 24*time.Hour - 1}, {Retention: 1<<63 - 1}},
+		"Skew":      {{Skew: -1}, {Skew: time.Second - 1}, {Skew: time.Hour + 1}},
+		"Expiry":    {{Expiry: -1}, {Expiry: 2}},
+		"Handoffs":  {{Handoffs: 1001}},
+		"AtRisk":    {{AtRisk: -.1}, {AtRisk: 1}, {AtRisk: math.NaN()}, {AtRisk: math.Inf(1)}},
+		"Index":     {{Index: "nope"}},
+
+		"AttributePrefix": {{AttributePrefix: strings.Repeat("x", 65)}, {AttributePrefix: "\xff"}},
+		"SessionKey":      {{SessionKey: "SESSION"}, {SessionKey: "{owner}"}, {SessionKey: "{id}#{more}"}, {SessionKey: "{"}},
+		"Margin":          {{Margin: -1}, {Margin: 10*time.Second + 1}, {Lease: time.Second, Margin: 600 * time.Millisecond}},
+		"StandaloneKey":   {{StandaloneKey: "LOCK"}, {StandaloneKey: "{other}"}, {StandaloneKey: "{name}#{more}"}, {StandaloneKey: "{"}},
+		"RowKey":          {{RowKey: "LOCK"}, {RowKey: "{name}"}, {RowKey: "{of}#{more}"}, {RowKey: "{"}, {RowKey: "{fence}"}},
+	} {
+		for _, config := range configs {
+			c, err := lock.New(tbl, config)
+			require.ErrorIs(t, err, lock.ErrInvalid, "%s: %+v", field, config)
+			require.ErrorContains(t, err, field)
+			assert.Nil(t, c)
+		}
+	}
+	_, err = lock.New(tbl, lock.Config{Lease: time.Millisecond, Skew: 1, Owner: "\xff"})
+	for _, field := range []string{"Lease", "Skew", "Owner"} {
+		require.ErrorContains(t, err, "Config."+field, "all at once")
+	}
+	assert.NotContains(t, err.Error(), "\n")
+	_, err = lock.New(nil, lock.Config{})
+	require.ErrorIs(t, err, lock.ErrInvalid)
+
+	for _, config := range []lock.Config{
+		{},
+		{Lease: lock.MinLease, Skew: time.Second, Retention: 24 * time.Hour, Margin: 500 * time.Millisecond, AtRisk: .01, Owner: strings.Repeat("x", 256)},
+		{Lease: lock.MaxLease, Skew: time.Hour, Expiry: lock.ObservedOnly},
+	} {
+		_, err = lock.New(tbl, config)
+		require.NoError(t, err)
+	}
+}
+
+// An attribute of the application's naming that a lock row needs for itself.
+func TestCollidingAttributeNamesAreRefused(t *testing.T) {
+	for _, name := range []string{"line", "fence", "writes", "since", "hold", "data", "edits", "ran", "running", "failed", "forced", "forced_fence", "owner", "lease", "beat", "expires", "dead", "ask"} {
+		for field, schema := range map[string]table.Schema{
+			"time to live":  {Keys: keys.Scheme{TTL: name}},
+			"type":          {Keys: keys.Scheme{Type: name}},
+			"partition key": {Keys: keys.Scheme{PK: name}},
+			"sort key":      {Keys: keys.Scheme{SK: name}},
+			"index":         {Indexes: []table.Index{{Name: "by-it", PK: name}}},
+		} {
+			schema.Name = "app"
+			tbl, err := table.Open(tabletest.New(t).Client(), schema)
+			require.NoError(t, err)
+			_, err = lock.New(tbl, lock.Config{})
+			require.ErrorIs(t, err, lock.ErrInvalid, "%s %s", field, name)
+			require.ErrorContains(t, err, `attribute "`+name+`" of lock and session rows`)
+			require.ErrorContains(t, err, field)
+			require.ErrorContains(t, err, "Config.AttributePrefix", "the way out")
+			_, err = lock.New(tbl, lock.Config{AttributePrefix: "lock_"})
+			require.NoError(t, err, "%s %s", field, name)
+		}
+	}
+}
+
+func TestTargetsAndLengthsAreChecked(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		broken := errors.New("broken")
+		ops := w.requests(func() {
+			for name, target := range map[string]lock.Target{
+				"zero": {}, "empty": lock.Name(""), "long": lock.Name(strings.Repeat("x", 513)), "no UTF-8": lock.Name("a\xff"),
+				"no key": lock.Beside(keys.Key{}), "no sort key": lock.Beside(keys.NewKey("a", "")), "no partition": lock.Beside(keys.NewKey("", "a")),
+				"long sort key": lock.Beside(keys.NewKey("a", strings.Repeat("x", 1020))), "escapes": lock.Name(strings.Repeat("#", 512)),
+				"long partition": lock.Beside(keys.NewKey(strings.Repeat("x", 2049), "a")), "bad key": lock.Beside(keys.InvalidKey(broken)),
+			} {
+				_, err := c.Acquire(ctx, target)
+				require.ErrorIs(t, err, lock.ErrInvalid, name)
+				_, err = c.TryAcquire(ctx, target)
+				require.ErrorIs(t, err, lock.ErrInvalid, name)
+				_, err = c.Inspect(ctx, target)
+				require.ErrorIs(t, err, lock.ErrInvalid, name)
+				require.ErrorIs(t, c.Do(ctx, target, func(context.Context, *lock.Lease) error { return nil }), lock.ErrInvalid, name)
+			}
+			_, err := c.Acquire(ctx, lock.Beside(keys.InvalidKey(broken)))
+			require.ErrorIs(t, err, broken)
+			for _, d := range []time.Duration{0, -time.Second, 100*time.Millisecond - 1, 24*time.Hour + 1} {
+				_, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(d))
+				require.ErrorIs(t, err, lock.ErrInvalid)
+				require.ErrorContains(t, err, "Fixed")
+			}
+			_, err = c.Acquire(ctx, lock.Name("report"), nil)
+			require.ErrorIs(t, err, lock.ErrInvalid)
+		})
+		assert.Empty(t, ops)
+		for _, target := range []lock.Target{
+			lock.Name("x"), lock.Name(strings.Repeat("x", 512)), lock.Name("ünï/code #1"), lock.Beside(keys.NewKey("a", strings.Repeat("x", 1000))),
+		} {
+			for _, d := range []time.Duration{lock.MinFixed, 1234567 * time.Microsecond, lock.MaxFixed} {
+				l, err := c.Acquire(ctx, target, lock.Fixed(d))
+				require.NoError(t, err)
+				assert.Equal(t, target, l.Target())
+				assert.LessOrEqual(t, l.Remaining(), d)
+				require.NoError(t, l.Release(ctx))
+			}
+		}
+		assert.Equal(t, "x", lock.Name("x").Name())
+		assert.Equal(t, keys.NewKey("a", "b"), lock.Beside(keys.NewKey("a", "b")).Beside())
+	})
+}
+
+func TestKeysFollowTheTemplates(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		scheme := keys.Scheme{Prefix: "shop/", Delimiter: '|'}
+		w.guardian = newGuardian(t, "app", keys.Scheme{PK: "pk", Prefix: scheme.Prefix, Delimiter: scheme.Delimiter}, "shop/MUTEX|*", "shop/T|*")
+		tbl := w.openOver(w.engine.HTTPClient(), table.Schema{Name: "app", Keys: scheme})
+		c, err := lock.New(tbl, lock.Config{StandaloneKey: "MUTEX|{name}", RowKey: "~lock|{of}"})
+		require.NoError(t, err)
+		l, err := c.Acquire(ctx, lock.Name("a"))
+		require.NoError(t, err)
+		assert.Equal(t, keys.NewKey("shop/MUTEX|a", "~lock|a"), l.Key())
+		beside, err := c.Acquire(ctx, lock.Beside(keys.NewKey("shop/T|1", "O|2")))
+		require.NoError(t, err)
+		assert.Equal(t, "shop/T|1", beside.Key().PK)
+		r, err := c.Inspect(ctx, lock.Beside(keys.NewKey("shop/T|1", "O|2")))
+		require.NoError(t, err)
+		assert.Equal(t, "O|2", r.Of)
+		require.NoError(t, c.Close(ctx))
+	})
+}
+
+// Two locks never share a row, whatever is in their names.
+func TestNamesDoNotForgeOthers(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		seen := map[keys.Key]bool{}
+		for _, target := range []lock.Target{
+			lock.Name("a"), lock.Name("a#a"), lock.Name("a#LOCK#a"), lock.Name("LOCK#a"), lock.Name("a$"), lock.Name("a$0"), lock.Name("#"), lock.Name("$"),
+			lock.Beside(keys.NewKey("a", "a")), lock.Beside(keys.NewKey("a#a", "a")), lock.Beside(keys.NewKey("a", "LOCK#a")),
+			lock.Beside(keys.NewKey("LOCK#a", "LOCK#a")), lock.Beside(keys.NewKey("LOCK#a", "#")),
+		} {
+			l, err := c.TryAcquire(ctx, target)
+			require.NoError(t, err)
+			require.False(t, seen[l.Key()])
+			seen[l.Key()] = true
+		}
+	})
+}
+
+// An application whose rows could stand where lock rows stand hears of it at the start.
+func TestOverlappingEntityIsRefused(t *testing.T) {
+	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	_, err = entity.Define(tbl, entity.Spec[order]{Type: "Order", PK: "T#{tenant}", SK: "LOCK#{id}"})
+	require.NoError(t, err)
+	_, err = lock.New(tbl, lock.Config{})
+	require.ErrorIs(t, err, lock.ErrInvalid)
+	require.ErrorContains(t, err, "RowKey")
+	_, err = lock.New(tbl, lock.Config{RowKey: "MUTEX#{of}"})
+	require.NoError(t, err)
+}

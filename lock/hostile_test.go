@@ -1,0 +1,385 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// choices are bytes that decide how a row looks. Without any left everything is in order.
+type choices struct{ left []byte }
+
+func (c *choices) next(n int) int {
+	if len(c.left) == 0 {
+		return 0
+	}
+	b := int(c.left[0])
+	c.left = c.left[1:]
+	return b % n
+}
+
+// value is what an attribute has: the right one, none, or one of those that nobody expects.
+func (c *choices) value(right types.AttributeValue) types.AttributeValue {
+	odd := []types.AttributeValue{
+		text("mortise.Lock"), text(""), text("mortise.LockSession"), text("x"), text(strings.Repeat("y", 5000)),
+		text("0"), text("not UTF-8 \x7f \u2028"), numeral(0), numeral(-1), numeral(1), numeral(math.MaxInt64), numeral(math.MaxInt64 - 1),
+		&types.AttributeValueMemberN{Value: "-9223372036854775809"}, &types.AttributeValueMemberN{Value: "1e125"},
+		&types.AttributeValueMemberN{Value: "0.5"}, numeral(86_400_000), numeral(86_400_001),
+		&types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberBOOL{Value: true},
+		&types.AttributeValueMemberB{Value: []byte{0, 255}}, &types.AttributeValueMemberSS{Value: []string{"a", "b"}},
+		&types.AttributeValueMemberNS{Value: []string{"1"}}, &types.AttributeValueMemberL{Value: []types.AttributeValue{text("a")}},
+		&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"line": text("a")}},
+	}
+	switch n := c.next(100); {
+	case n < 75:
+		return right
+	case n < 82:
+		return nil
+	}
+	return odd[c.next(len(odd))]
+}
+
+// set puts an attribute into a row, unless it is to be missing.
+func (c *choices) set(row table.Item, name string, right types.AttributeValue) {
+	if v := c.value(right); v != nil {
+		row[name] = v
+	}
+}
+
+// hostile is a lock row and perhaps the row of its holder's session.
+type hostile struct {
+	lock    table.Item
+	session table.Item // nil for none
+}
+
+func (w *world) hostile(c *choices, name string) (h hostile) {
+	now := time.Now()
+	end := []time.Time{now.Add(-50 * time.Minute), now.Add(time.Minute), now.Add(-time.Second)}[c.next(3)].UnixMilli()
+	h.lock = w.table.KeyItem(keys.NewKey("LOCK#"+name, "LOCK#"+name))
+	c.set(h.lock, "type", text("mortise.Lock"))
+	c.set(h.lock, "fence", numeral(7))
+	c.set(h.lock, "since", numeral(now.Add(-time.Hour).UnixMilli()))
+	c.set(h.lock, "ttl", numeral(now.Add(time.Hour).Unix()))
+	for _, extra := range []struct {
+		name  string
+		right types.AttributeValue
+	}{
+		{"data", text("payload")},
+		{"forced", text("by hand")},
+		{"forced_fence", numeral(3)},
+		{"edits", numeral(2)},
+		{"writes", numeral(5)},
+		{"hold", numeral(50)},
+		{"ran", numeral(1000)},
+		{"running", numeral(2000)},
+		{"failed", numeral(1000)},
+	} {
+		if c.next(8) == 1 {
+			c.set(h.lock, extra.name, extra.right)
+		}
+	}
+	var line []types.AttributeValue
+	stand := func(ticket string) {
+		if v := c.value(text(ticket)); v != nil {
+			line = append(line, v)
+		}
+	}
+	switch c.next(3) {
+	case 1:
+		stand(fmt.Sprintf("ANOTHER@%013d+1000 another", end-1000))
+	case 2:
+		stand(fmt.Sprintf("%s/3@%013d another", name, now.Add(-time.Hour).UnixMilli()))
+		if c.next(4) > 0 {
+			h.session = w.table.KeyItem(keys.NewKey("SESSION#"+name, "SESSION#"+name))
+			c.set(h.session, "type", text("mortise.LockSession"))
+			c.set(h.session, "owner", text("another"))
+			c.set(h.session, "lease", numeral(20_000))
+			c.set(h.session, "beat", numeral(700))
+			c.set(h.session, "expires", numeral(end))
+			c.set(h.session, "ttl", numeral(now.Add(time.Hour).Unix()))
+			if c.next(4) == 1 {
+				c.set(h.session, "dead", numeral(1))
+			}
+			if c.next(4) == 1 {
+				c.set(h.session, "ask", &types.AttributeValueMemberSS{Value: []string{"claim ANOTHER QQ QQ"}})
+			}
+		}
+	}
+	if c.next(8) == 1 {
+		stand(fmt.Sprintf("WAITS/1@%013d another", now.UnixMilli()))
+	}
+	c.set(h.lock, "line", listOf(line...))
+	return h
+}
+
+// integer is a number that is one.
+func integer(v types.AttributeValue) (int64, bool) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(n.Value, 10, 64)
+	return i, err == nil
+}
+
+// String is for people who look for what was wrong.
+func (h hostile) String() string {
+	var b strings.Builder
+	for _, row := range []table.Item{h.lock, h.session} {
+		for _, name := range slices.Sorted(maps.Keys(row)) {
+			fmt.Fprintf(&b, "%s=%T%.40v ", name, row[name], reflect.Indirect(reflect.ValueOf(row[name])).Field(0))
+		}
+		b.WriteString("| ")
+	}
+	return strings.ReplaceAll(b.String(), "*types.AttributeValueMember", "")
+}
+
+func isText(v types.AttributeValue) (string, bool) {
+	s, ok := v.(*types.AttributeValueMemberS)
+	if !ok {
+		return "", false
+	}
+	return s.Value, true
+}
+
+var (
+	ofSession = regexp.MustCompile(`^([^/@ ]+)/[0-9]+@[0-9]{13,15} .{0,64}$`)
+	ofItself  = regexp.MustCompile(`^[^/@ ]+@([0-9]{13,15})\+([0-9]+) .{0,64}$`)
+)
+
+// mayBeTaken says whether the documentation lets anybody acquire it without waiting, independently of how
+// the package finds out.
+func (h hostile) mayBeTaken(now time.Time) bool {
+	const skew = 2 * time.Second
+	row := h.lock
+	if typ, _ := isText(row["type"]); typ != "mortise.Lock" {
+		return false
+	}
+	if fence, ok := integer(row["fence"]); !ok || fence < 1 || fence == math.MaxInt64 {
+		return false
+	}
+	if _, ok := isText(row["forced"]); row["forced"] != nil && !ok {
+		return false
+	}
+	for _, name := range []string{"since", "hold", "writes", "edits", "ran", "running", "failed", "forced_fence"} {
+		if n, ok := integer(row[name]); row[name] != nil && (!ok || n < 0) {
+			return false
+		}
+	}
+	since, _ := integer(row["since"])
+	list, ok := row["line"].(*types.AttributeValueMemberL)
+	switch {
+	case row["line"] == nil:
+		return true
+	case !ok || len(list.Value) > 1:
+		return false
+	case len(list.Value) == 0:
+		return true
+	}
+	past := func(end float64) bool { return end < float64(now.Add(-skew).UnixMilli()) }
+	first, _ := isText(list.Value[0])
+	if m := ofItself.FindStringSubmatch(first); m != nil {
+		at, _ := strconv.ParseFloat(m[1], 64)
+		length, _ := strconv.ParseFloat(m[2], 64)
+		return past(max(at, float64(since)) + length)
+	}
+	m := ofSession.FindStringSubmatch(first)
+	switch {
+	case m == nil:
+		return false
+	case h.session == nil, m[1] != lastPart(h.session):
+		return true // there is no such session
+	}
+	typ, _ := isText(h.session["type"])
+	end, ok := integer(h.session["expires"])
+	return typ == "mortise.LockSession" && (h.session["dead"] != nil || ok && end >= 0 && past(float64(end)))
+}
+
+// lastPart is the name in a key like SESSION#name.
+func lastPart(item table.Item) string {
+	pk, _ := isText(item["pk"])
+	_, name, _ := strings.Cut(pk, "#")
+	return name
+}
+
+// try has a client meet a hostile row, and says whether it was granted the lock.
+func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted bool) {
+	w.Helper()
+	require.NoError(w, w.table.Write(ctx, table.Put(h.lock)))
+	if h.session != nil {
+		require.NoError(w, w.table.Write(ctx, table.Put(h.session)))
+	}
+	name := lastPart(h.lock)
+	key := keys.NewKey("LOCK#"+name, "LOCK#"+name)
+	typed := func(err error) {
+		w.Helper()
+		known := false
+		for _, is := range []error{lock.ErrHeld, lock.ErrNotLock, lock.ErrMalformed} {
+			known = known || errors.Is(err, is)
+		}
+		assert.True(w, known, "%v: %v", err, h)
+	}
+	if _, err := c.Inspect(ctx, lock.Name(name)); err != nil {
+		typed(err)
+	}
+	l, err := c.TryAcquire(ctx, lock.Name(name))
+	if err == nil {
+		assert.True(w, h.mayBeTaken(time.Now()), "granted: %v", h)
+		require.NoError(w, l.Release(ctx))
+		return true
+	}
+	typed(err)
+	w.unchanged(ctx, h, key)
+	w.operate(ctx, c, h, key)
+	return false
+}
+
+// unchanged checks that a row grants what it has granted before: whoever was refused may have put its
+// deletion off, and has not stayed in its line.
+func (w *world) unchanged(ctx context.Context, h hostile, key keys.Key) {
+	w.Helper()
+	got, err := w.table.Get(ctx, key, true)
+	require.NoError(w, err)
+	was := maps.Clone(h.lock)
+	if list, ok := got["line"].(*types.AttributeValueMemberL); ok && len(list.Value) == 0 && was["line"] == nil {
+		delete(got, "line")
+	}
+	if typ, _ := isText(was["type"]); typ == "mortise.Lock" {
+		delete(was, "ttl")
+		delete(got, "ttl")
+	}
+	assert.True(w, table.SameItem(was, got), "changed: %v to %v", h, hostile{lock: got})
+}
+
+// operate does to a hostile row, which is not free, what people do to locks.
+func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys.Key) {
+	w.Helper()
+	for r, err := range c.List(ctx, lock.In(key.PK)) {
+		var payload any
+		_ = r.Data.Decode(&payload)
+		if err != nil {
+			assert.ErrorIs(w, err, lock.ErrMalformed, "%v", h)
+		}
+	}
+	target := lock.Name(lastPart(h.lock))
+	r, seen := c.Inspect(ctx, target)
+	_ = c.Revoke(ctx, target) // which may not be written where the session's row is not in order
+	if seen != nil || !r.Held() {
+		require.Error(w, c.ForceRelease(ctx, target, "ANOTHER"), "%v", h)
+		w.unchanged(ctx, h, key)
+		return
+	}
+	require.NoError(w, c.ForceRelease(ctx, target, r.Holder().Ticket), "%v", h)
+	freed, err := c.Inspect(ctx, target)
+	if r.Fence == math.MaxInt64-1 {
+		assert.ErrorIs(w, err, lock.ErrMalformed, "there is no greater fence")
+		return
+	}
+	require.NoError(w, err)
+	assert.Equal(w, r.Waiting() > 0, freed.Held())
+	assert.Equal(w, r.Fence+1, freed.Fence, "%v", h)
+}
+
+// B3.
+func TestHostileRows(t *testing.T) {
+	const rows = 2000
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		granted, forbidden := 0, 0
+		random := rand.NewChaCha8([32]byte{'B', '3'})
+		for i := range rows {
+			bytes := make([]byte, 64)
+			_, err := random.Read(bytes)
+			require.NoError(t, err)
+			h := w.hostile(&choices{bytes}, fmt.Sprint(i))
+			if !h.mayBeTaken(time.Now()) {
+				forbidden++
+			}
+			if w.try(ctx, c, h) {
+				granted++
+			}
+			if w.Failed() {
+				return
+			}
+		}
+		figure.Check(t, "B3, hostile rows", figure.AtLeast(forbidden, "out of order or in use, none granted, none changed", rows/4),
+			figure.AtLeast(granted, "that may be taken granted", rows/10))
+	})
+}
+
+func FuzzHostileRow(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{1, 90, 3, 95, 7, 0, 0, 0, 1})
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3, 90, 9, 90, 9, 90, 9})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		virtual(t, func(ctx context.Context, w *world) {
+			w.try(ctx, w.client(lock.Config{}), w.hostile(&choices{data}, "fuzzed"))
+		})
+	})
+}
+
+// B3: what strangers write into a client's own session row.
+func TestHostileQuestions(t *testing.T) {
+	const rounds, innocentPK = 300, "Uk9XI2lubm9jZW50" // ROW#innocent
+	ended := 0
+	random := rand.New(rand.NewPCG(3, 3))
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		innocent := w.table.KeyItem(w.row("innocent"))
+		innocent["line"] = listOf(text("ANOTHER@1764000000123+1000 another"))
+		require.NoError(t, w.table.Write(ctx, table.Put(innocent)))
+		for round := range rounds {
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			parts := make([]string, random.IntN(6))
+			for i := range parts {
+				parts[i] = []string{"claim", "revoke", "forced", "ANOTHER", "", "QQ", innocentPK, "Uk9X", "=", "\n", strings.Repeat("A", 3000)}[random.IntN(11)]
+			}
+			var asked types.AttributeValue = &types.AttributeValueMemberSS{Value: []string{
+				strings.Join(parts, " "), "claim x", "claim ANOTHER " + innocentPK + " Uk9X",
+			}}
+			if random.IntN(8) == 0 {
+				asked = (&choices{[]byte{99, byte(random.IntN(256))}}).value(nil)
+			}
+			name := "ask"
+			if round > rounds/2 { // with these out of order nothing that is asked is read any more
+				name = []string{"ask", "lease", "owner", "expires"}[random.IntN(4)]
+			}
+			require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr(name).Set(asked))))
+			time.Sleep(20 * time.Second)
+			_, err = other.TryAcquire(ctx, lock.Name("report"))
+			if l.Context().Err() == nil {
+				require.ErrorIs(t, err, lock.ErrHeld)
+				require.NoError(t, l.Write(ctx, w.count("n")))
+				require.NoError(t, l.Release(ctx))
+				continue
+			}
+			ended++
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrLost)
+			_ = l.Release(ctx)
+		}
+		got, err := w.table.Get(ctx, w.row("innocent"), true)
+		require.NoError(t, err)
+		assert.True(t, table.SameItem(innocent, got), "a row that is no lock was changed")
+		figure.Check(t, fmt.Sprintf("B3, %d hostile session rows", rounds), figure.Exactly(ended, "locks lost", 0))
+	})
+}
