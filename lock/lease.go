@@ -497,14 +497,17 @@ func (l *Lease) renew(ctx context.Context) error {
 func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
 	var history attempt.History
 	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(bounded context.Context, start clock.Instant) error {
-		at := c.now()
+		at := max(c.now(), row.Renewed+1)
 		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
 		now, refused, bad := c.rowOf(item, err)
 		if refused {
-			if row = now; bad != nil || !row.RenewedAt(h, at) {
+			switch row = now; {
+			case bad != nil || !row.Holds(h):
 				return ErrStolen
+			case row.Renewed > at:
+				return attempt.ErrAgain // by a clock that was set back since: observers have to see this one, too
 			}
-			err = nil // by an attempt whose answer was lost, or by a clock that was ahead
+			err = nil // by this very attempt, or by one whose answer was lost
 		}
 		if err != nil {
 			c.metrics.renewalFailed(ctx, err)

@@ -321,43 +321,46 @@ func (c *Client) passes(err error) bool {
 
 // await has the row looked at until the ticket is first.
 func (e *entry) await() {
-	e.mu.Lock()
-	row := e.at.row
-	if row.Entered(e.ticket.ID) == lockrow.Granted {
-		e.mu.Unlock()
-		e.stop()
-		return
-	}
-	d := e.next()
-	e.mu.Unlock()
+	row := e.lastRow()
 	switch {
+	case row.Entered(e.ticket.ID) == lockrow.Granted:
+		e.stop()
 	case e.watch == nil:
+		d := e.next()
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
 		e.client.watched.lookOnce(first.Session(), min(d, firstLook))
 	case e.patience == nil:
-		e.watch.Soon(d)
+		e.watch.Soon(e.next())
 	}
 }
 
-// next is when to look again: not later than the moment at which the first ticket can be taken for dead. It is
-// called with mu held.
+// next is when to look again: not later than the moment at which the first ticket can be taken for dead.
 func (e *entry) next() time.Duration {
+	d := e.pause()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if ripe := e.ripe(&e.at.row); ripe > 0 {
-		return min(e.pause(), ripe)
+		return min(d, ripe)
 	}
-	return e.pause()
+	return d
 }
 
-// pause is how long to wait between two looks while the first ticket's process is alive.
+// pause is how long to wait between two looks while the first ticket's process is alive. With a Config.Backoff,
+// await calls it before the row is watched, and the poller from then on: the caller's code runs on one goroutine
+// at a time, and under no mutex.
 func (e *entry) pause() time.Duration {
 	if e.patience != nil {
 		d := e.patience.NextBackOff()
 		if d == backoff.Stop {
+			e.mu.Lock()
 			e.at.fatal = errStopped
+			e.mu.Unlock()
 		}
 		return min(max(d, minLook), e.client.config.Lease/4)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
 	est.Unchanged = e.client.clk().Ago(e.at.turn)
 	return est.Look(e.client.clk())
@@ -380,8 +383,20 @@ func (c *Client) patience() backoff.BackOff {
 	return c.config.Backoff()
 }
 
-// seen records a look, on the poller's goroutine. What is to be done is left to the goroutine that waits.
+// seen takes a look, on the poller's goroutine. What is to be done is left to the goroutine that waits.
 func (e *entry) seen(look waitqueue.Look) time.Duration {
+	changed := e.record(look)
+	next := e.next()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if changed || e.at.fatal != nil || e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
+		e.signal()
+	}
+	return next
+}
+
+// record records a look, and reports whether it is to be acted on.
+func (e *entry) record(look waitqueue.Look) (changed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	fence, length := e.at.row.Fence, len(e.at.row.Line)
@@ -394,12 +409,7 @@ func (e *entry) seen(look waitqueue.Look) time.Duration {
 	default:
 		e.at.take(&row, look.At)
 	}
-	next := e.next()
-	if e.at.fatal != nil || e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length ||
-		e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
-		e.signal()
-	}
-	return next
+	return e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length
 }
 
 func (e *entry) signal() {

@@ -3,6 +3,8 @@
 //	internal/{machine,nilctx,errs} <- keys <- table <- entity <- lock <- migrations <- migrations/migratecmd <- example
 //	                                            ^
 //	                                            table/tabletest
+//
+// and between the packages within lock.
 package archtest
 
 import (
@@ -25,8 +27,11 @@ const module = "github.com/mortise-go/mortise"
 // module's internal packages that have a rule below.
 var layers = []string{"internal/machine", "internal/nilctx", "internal/errs", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example"}
 
-// parts are packages that know of little: all that they may import of the module.
+// parts are packages that know of little: all that they may import of the module. Those of lock point down:
+//
+//	lock -> {waitqueue, session} -> attempt -> lockrow -> clock -> table
 var parts = map[string][]string{
+	"internal/itemsize":       {},
 	"internal/settings":       {"internal/errs"},
 	"internal/toolkit":        {},
 	"lock/internal/attempt":   {"lock/internal/clock", "table"},
@@ -45,7 +50,7 @@ var owners = map[string][]string{
 	"github.com/guregu/dynamo/v2":                          {"table", "entity", "lock", "example/app"},
 	"github.com/cenkalti/backoff/v4":                       {"internal/machine", "table", "entity", "lock", "migrations", "example/app", "internal/engines"},
 	"go.opentelemetry.io/otel":                             {"lock"},
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"table", "entity", "lock", "migrations", "example"},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/itemsize", "table", "entity", "lock", "migrations", "example"},
 	"github.com/aws/aws-sdk-go-v2/config":                  {"example/app", "internal/engines"},
 	"golang.org/x/term":                                    {"migrations/migratecmd", "example/app"},
 	"github.com/stretchr/testify":                          {},
@@ -132,6 +137,11 @@ func TestImportsPointDown(t *testing.T) {
 
 func TestPartsKnowOfLittle(t *testing.T) {
 	packages := ours(load(t))
+	for name := range packages {
+		if within(name, []string{"lock/internal"}) {
+			assert.Contains(t, parts, name, "a package of lock's own needs a rule")
+		}
+	}
 	for name, allowed := range parts {
 		require.Contains(t, packages, name)
 		for _, imported := range packages[name].Imports {

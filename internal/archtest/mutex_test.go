@@ -24,7 +24,7 @@ import (
 )
 
 // guardedPackages are those whose mutexes are looked at.
-var guardedPackages = []string{"lock", "lock/internal/clock", "lock/internal/next", "lock/internal/session", "lock/internal/waitqueue"}
+var guardedPackages = []string{"lock", "lock/internal/clock", "lock/internal/session", "lock/internal/waitqueue"}
 
 // While a mutex is held nothing is sent, logged, waited for or handed to the application:
 // whatever takes long there, or calls back, stops everybody else.

@@ -24,12 +24,13 @@ func (w *world) alter(key keys.Key, changes ...table.Change) {
 	require.NoError(w, w.table.Write(w.Context(), table.Update(key, changes...)))
 }
 
-// nonce is that of the lock's holder.
-func (w *world) nonce(of lock.Target) string {
+// ticket is that of the lock's holder.
+func (w *world) ticket(of lock.Target) string {
 	w.Helper()
 	r, err := w.locks.Inspect(w.Context(), of)
 	require.NoError(w, err)
-	return r.Nonce
+	require.True(w, r.Held())
+	return r.Holder().Ticket
 }
 
 // each are the errors of some calls, by their names.
@@ -203,7 +204,7 @@ func inputs() map[string]func(w *world) map[string]error {
 			defer func() { require.NoError(w, other.Close(ctx)) }()
 			lost, err := w.locks.Acquire(ctx, lock.Name("lost"))
 			require.NoError(w, err)
-			require.NoError(w, other.ForceRelease(ctx, lock.Name("lost"), w.nonce(lock.Name("lost"))))
+			require.NoError(w, other.ForceRelease(ctx, lock.Name("lost"), w.ticket(lock.Name("lost"))))
 			released, err := w.locks.Acquire(ctx, lock.Name("released"))
 			require.NoError(w, err)
 			require.NoError(w, released.Release(ctx))
@@ -253,17 +254,17 @@ func inputs() map[string]func(w *world) map[string]error {
 			ctx := w.Context()
 			lease, err := w.locks.Acquire(ctx, target, lock.Fixed(time.Minute))
 			require.NoError(w, err)
-			nonce := w.nonce(target)
+			ticket := w.ticket(target)
 			w.alter(lease.Key(), table.Attr("fence").Set("many"))
 			errs := map[string]error{
 				"acquire": first(w.locks.Acquire(ctx, target)), "try": first(w.locks.TryAcquire(ctx, target)), "inspect": first(w.locks.Inspect(ctx, target)),
 				"list": drained(w.locks.List(ctx, lock.WholeTable())), "revoke": w.locks.Revoke(ctx, target),
-				"all": first(w.locks.TryAcquireAll(ctx, []lock.Target{target})), "force": w.locks.ForceRelease(ctx, target, nonce),
+				"all": first(w.locks.TryAcquireAll(ctx, []lock.Target{target})), "force": w.locks.ForceRelease(ctx, target, ticket),
 			}
 			w.alter(lease.Key(), table.Attr("type").Set("Order"))
 			return merged(errs, each("not a lock: ", map[string]error{
 				"acquire": first(w.locks.Acquire(ctx, target)), "try": first(w.locks.TryAcquire(ctx, target)), "inspect": first(w.locks.Inspect(ctx, target)),
-				"revoke": w.locks.Revoke(ctx, target), "force": w.locks.ForceRelease(ctx, target, nonce), "release": lease.Release(ctx),
+				"revoke": w.locks.Revoke(ctx, target), "force": w.locks.ForceRelease(ctx, target, ticket), "release": lease.Release(ctx),
 			}))
 		},
 		"closed": func(w *world) map[string]error {

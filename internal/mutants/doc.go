@@ -25,22 +25,9 @@
 //
 //	go run ./internal/mutants/cmd/mutants -search queue,register -seeds 0-99 -run hand-overs-counted-anew
 //
-// Left out are mistakes that no test can tell from the protocol, since something else says
-// the same:
-//   - a hand-over with a release that was given up, though others may hold the lock by then:
-//     whoever waits has most often seen these, and is not taken out of the line then;
-//   - a waiter that takes a holder for dead too early: the write that it sends then checks
-//     what was observed once more (what is observed, and that check, are in the list);
-//   - a takeover from a dead session by the nonce alone, or by the session alone: a row never
-//     changes one without the other;
-//   - a hand-over that checks the fence alone: whoever takes the nonce away increases it;
-//   - trying a grant whose answer came too late once more under its nonce, where it could not be
-//     given back: what the row names then is counted from the request that has written it, and is
-//     too late again;
-//   - waiting for a lease of the own process that is gone as if it handed over: who gives a nonce
-//     up has those look who wait, and who tries frees a row that names it;
-//   - giving out a lease that comes in after Close: the context that Close has ended refuses
-//     it as well as the list of leases does;
-//   - hanging a new lock on a session in the instant between its decision to end and its end:
-//     nothing waits in between, and what hangs on it ends with it.
+// Left out are mistakes that no test can tell from the protocol, since something else decides the same:
+//   - a waiter that takes a holder for dead too early: the write that it sends then checks once more what was
+//     observed (what is observed, and that check, are in the list);
+//   - evicting a session's ticket under whatever fence: a session that is marked dead holds under no other;
+//   - giving out a lease that comes after Close: the context that Close has ended refuses it as well.
 package mutants

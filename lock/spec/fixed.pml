@@ -1,14 +1,13 @@
 /*
  * Leases of a length of their own (Fixed), without a session: the ticket carries the lease.
  *
- * A ticket is a name, which stays, and a stamp: when it was made or renewed last. A renewal replaces
- * the first ticket by one with the same name and a later stamp, under the same fence. The lease ends
- * when its length has passed since the stamp, or since the ticket became first if that was later.
- * After that others evict it. Its holder counts from the moment at which it sent the request that
- * was answered, so that its own end is never later.
+ * A ticket is a name and a stamp: when it was taken. It never changes. A renewal writes the row's attribute
+ * renewed, which is removed with every change of the first place. The lease ends when its length has passed
+ * since the stamp, since the ticket became first, or since the renewal, whichever is latest. After that others
+ * evict it. Its holder counts from the moment at which it sent the request that was answered, so that its own
+ * end is never later.
  *
- * The holder's conditions compare the name of the first ticket, an eviction compares the whole ticket.
- * NOT contains can only compare whole tickets.
+ * Conditions compare the whole first ticket, an eviction also the renewal that it has seen.
  *
  * Time is one clock that everybody reads: how far clocks may differ is a margin, and not here.
  */
@@ -39,7 +38,7 @@
 
 /* The lock's row. */
 byte line[3];
-byte fence = 1, writes, since;
+byte fence = 1, writes, since, renewed;
 byte now = 1;
 
 /* The row that the lock protects has the last write: a name and the write's number. */
@@ -54,8 +53,7 @@ bit given[CLIENTS + 1];         /* its lease was ended by its own process */
 byte late;
 
 #define contains(t) (line[0] == (t) || line[1] == (t) || line[2] == (t))
-#define stands(t) (name(line[0]) == name(t) || name(line[1]) == name(t) || name(line[2]) == name(t))
-#define holds(t, f) (name(line[0]) == name(t) && fence == (f))
+#define holds(t, f) (line[0] == (t) && fence == (f))
 
 #define promise(name, condition) \
   if :: condition :: else -> printf("BROKEN: "); printf(name); printf("\n"); assert(false) fi
@@ -63,22 +61,22 @@ byte late;
 /* ---- Rules. ---- */
 
 #ifndef may_enter
-#define may_enter(t) (!contains(t) && name(line[0]) != name(t))         /* only a first ticket has got another stamp */
+#define may_enter(t) (!contains(t))             /* a ticket never changes: its late copy is recognised */
 #endif
 #ifndef may_renew
-#define may_renew(f, x) (holds(x, f) && stamp(line[0]) < stamp(x))      /* a late copy never sets the stamp back */
+#define may_renew(t, f, x) (holds(t, f) && renewed < x)                 /* a late copy never sets the renewal back */
 #endif
 #ifndef may_evict
-#define may_evict(t, f) (line[0] == (t) && fence == (f))                /* the ticket is as it was seen: nobody has renewed it */
+#define may_evict(t, f, x) (holds(t, f) && renewed == x)                /* nobody has renewed it since it was seen */
 #endif
 #ifndef keep_writes
 #define keep_writes skip                        /* a renewal leaves the number of the last write as it is */
 #endif
 #ifndef end_of
-#define end_of(t) (later(stamp(t), since) + LENGTH)
+#define end_of(t) (later(later(stamp(t), since), renewed) + LENGTH)
 #endif
 #ifndef next_stamp
-#define next_stamp later(now, last + 1)         /* each attempt of a renewal has one of its own */
+#define next_stamp later(now, last + 1)         /* later than the renewal that has refused the attempt before */
 #endif
 #ifndef counted_from
 #define counted_from start                      /* the request that was answered, and not its answer */
@@ -98,13 +96,13 @@ byte i;
 inline apply_ENTER(t, f, x, read) {
   if
   :: may_enter(t) && line[2] == NOBODY ->
-     promise("no ticket is in the line twice", !stands(t));
+     promise("no ticket is in the line twice", !contains(t));
      i = 0; do :: line[i] != NOBODY -> i++ :: else -> break od; line[i] = t; ok = true
   :: else
   fi
 }
 
-inline turn_over() { line[0] = line[1]; line[1] = line[2]; line[2] = NOBODY; fence++; writes = 0; since = now; ok = true }
+inline turn_over() { line[0] = line[1]; line[1] = line[2]; line[2] = NOBODY; fence++; writes = 0; renewed = 0; since = now; ok = true }
 
 inline apply_RELEASE(t, f, x, read) {
   if :: holds(t, f) -> given[name(t)] = (until[name(t)] != 0); turn_over() :: else fi
@@ -112,13 +110,13 @@ inline apply_RELEASE(t, f, x, read) {
 
 inline apply_EVICT(t, f, x, read) {
   if
-  :: may_evict(t, f) -> promise("who is evicted does not believe that it holds", until[name(t)] <= now); turn_over()
+  :: may_evict(t, f, x) -> promise("who is evicted does not believe that it holds", until[name(t)] <= now); turn_over()
   :: else
   fi
 }
 
 inline apply_RENEW(t, f, x, read) {
-  if :: may_renew(f, x) -> line[0] = x; ok = true; keep_writes :: else fi
+  if :: may_renew(t, f, x) -> renewed = x; ok = true; keep_writes :: else fi
 }
 
 inline apply_WRITE(t, f, x, read) {
@@ -133,7 +131,7 @@ inline apply_WRITE(t, f, x, read) {
 }
 
 inline end_request(op, t, f, x) {
-  printf("%e of %d@%d (fence %d, x %d@%d): applied %d; line %d@%d %d@%d %d@%d, fence %d, writes %d, since %d; now %d\n", op, name(t), stamp(t), f, name(x), stamp(x), ok, name(line[0]), stamp(line[0]), name(line[1]), stamp(line[1]), name(line[2]), stamp(line[2]), fence, writes, since, now);
+  printf("%e of %d@%d (fence %d, x %d): applied %d; line %d@%d %d@%d %d@%d, fence %d, writes %d, since %d, renewed %d; now %d\n", op, name(t), stamp(t), f, x, ok, name(line[0]), stamp(line[0]), name(line[1]), stamp(line[1]), name(line[2]), stamp(line[2]), fence, writes, since, renewed, now);
   i = 0
 }
 
@@ -193,7 +191,7 @@ inline told_lost() {
 }
 
 inline hold() {                 /* what the holder does next */
-  answer = 0; x = 0; start = 0; last = stamp(t);
+  answer = 0; x = 0; start = 0; last = 0;
   if
   :: now >= until[c] -> until[c] = 0; goto over                 /* its own clock says so */
   :: now < until[c] && renewals < RENEWALS && c == 1 -> renewals++; goto renew
@@ -203,15 +201,15 @@ inline hold() {                 /* what the holder does next */
 }
 
 proctype Client(byte c) {
-  byte t, f;                    /* my ticket as it was acknowledged last, and the fence of my lease */
+  byte t, f;                    /* my ticket, and the fence of my lease */
   byte n, read;                 /* number of the guarded write under way, and what it is based on */
-  byte x, last, start;          /* the ticket that a renewal writes, its stamp, and when it was sent */
+  byte x, last, start;          /* what a renewal writes, the one before, and when it was sent */
   byte renewals;
-  byte head, head_fence;        /* what a look showed */
+  byte head, head_fence, head_renewed;  /* what a look showed */
   bit doubt;
   mtype answer;
 
-  atomic { now < END -> t = ticket(c, now); last = now };
+  atomic { now < END -> t = ticket(c, now) };
 enter:
   atomic {
     send(ENTER, t, 0, 0, 0);
@@ -227,24 +225,25 @@ wait:
     :: line[0] == t -> f = fence;
        if :: renewed_when_first -> goto renew :: !renewed_when_first -> until[c] = now + LENGTH; hold() fi
     :: !contains(t) -> goto over        /* was evicted */
-    :: line[0] != t && line[0] != NOBODY && now > end_of(line[0]) -> head = line[0]; head_fence = fence
+    :: line[0] != t && line[0] != NOBODY && now > end_of(line[0]) -> head = line[0]; head_fence = fence; head_renewed = renewed
     fi
   };
-  atomic { send(EVICT, head, head_fence, 0, 0); head = 0; head_fence = 0; answer = 0; goto wait };
+  atomic { send(EVICT, head, head_fence, head_renewed, 0); head = 0; head_fence = 0; head_renewed = 0; answer = 0; goto wait };
 renew:
   atomic {
     if :: until[c] != 0 && now >= until[c] -> until[c] = 0; goto over :: else fi;
-    start = now; last = next_stamp; x = ticket(c, last)
+    start = now; last = next_stamp; x = last
   };
   atomic {                      /* the request is on its way: time passes */
     send(RENEW, t, f, x, 0);
     if
-    :: answer != LOST && holds(t, f) && stamp(line[0]) >= stamp(x) ->
+    :: answer == APPLIED || (answer == REFUSED && holds(t, f) && renewed == x) ->
        if
-       :: until[c] == 0 || now < until[c] -> t = x; until[c] = counted_from + LENGTH; hold()
+       :: until[c] == 0 || now < until[c] -> until[c] = counted_from + LENGTH; hold()
        :: else -> until[c] = 0; goto over       /* an end that has come stays */
        fi
-    :: answer != LOST && !(holds(t, f) && stamp(line[0]) >= stamp(x)) -> told_lost()
+    :: answer == REFUSED && holds(t, f) && renewed != x -> last = renewed; answer = 0; goto renew       /* again, with a later one */
+    :: answer == REFUSED && !holds(t, f) -> told_lost()
     :: answer == LOST ->
        if
        :: renewals < RENEWALS -> renewals++; answer = 0; goto renew     /* again */
@@ -275,7 +274,7 @@ release:
     fi
   };
 over:
-  atomic { t = 0; f = 0; n = 0; read = 0; x = 0; last = 0; start = 0; renewals = 0; head = 0; head_fence = 0; doubt = false; answer = 0 }
+  atomic { t = 0; f = 0; n = 0; read = 0; x = 0; last = 0; start = 0; renewals = 0; head = 0; head_fence = 0; head_renewed = 0; doubt = false; answer = 0 }
 }
 
 init {

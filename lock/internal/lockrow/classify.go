@@ -110,9 +110,6 @@ func (r *Row) counted(h Holding, count, number int64) Wrote {
 	return Open
 }
 
-// RenewedAt reports whether a lease of its own was renewed at a time or later, by the row that refused it.
-func (r *Row) RenewedAt(h Holding, at int64) bool { return r.Holds(h) && r.Renewed >= at }
-
 // Others are the places of a session's tickets behind the first.
 func (r *Row) Others(session string) (list []Position) {
 	for i, t := range r.Line {

@@ -2,6 +2,7 @@ package lockrow_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -109,4 +110,17 @@ func TestNames_MustDiffer(t *testing.T) {
 	scheme := keys.Scheme{PK: "pk", SK: "sk", Type: "type", TTL: "line"}
 	require.ErrorIs(t, lockrow.NamesOf(scheme, "").Check(), table.ErrInvalid)
 	require.NoError(t, lockrow.NamesOf(scheme, "lock_").Check())
+}
+
+func TestEnds_CountsFromWhatIsLatest(t *testing.T) {
+	own := []lockrow.Ticket{lockrow.OwnTicket("OWN", at, time.Minute, "")}
+	for name, row := range map[string]lockrow.Row{
+		"taken": {Line: own, Since: at - 5000}, "came to be first": {Line: own, Since: at}, "renewed": {Line: own, Since: at - 5000, Renewed: at},
+	} {
+		assert.Equal(t, int64(at+60_000), row.Ends(), name)
+		row.Since += 7000
+		assert.Equal(t, max(at, row.Since)+60_000, row.Ends(), name)
+	}
+	under := lockrow.Row{Line: []lockrow.Ticket{lockrow.SessionTicket("S", 1, at, "")}}
+	assert.Zero(t, under.Ends())
 }

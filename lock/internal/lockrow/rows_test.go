@@ -318,8 +318,6 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 		assert.Equal(t, int64(at+62_000), row.Ends())
 		row = b.refused(b.rows.Renew(b.key, h, at+1000, 4100000000))
 		assert.Equal(t, int64(at+62_000), row.Ends())
-		assert.True(t, row.RenewedAt(h, at+1000))
-		assert.False(t, row.RenewedAt(h, at+3000))
 		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, at+4000, 4100000000))
 
 		b.refused(b.rows.Enter(b.key, e))                                          // a late copy of the entry
@@ -328,6 +326,25 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 		row = b.apply(b.rows.Evict(b.key, &row, nil, change))
 		assert.Empty(t, row.Line)
 		assert.Zero(t, row.Renewed, "that of the next holder begins anew")
+	})
+}
+
+func TestEvict_SparesALeaseThatWasRenewedMeanwhile(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		e := entry(1)
+		e.Ticket = lockrow.OwnTicket("OWN", at, time.Minute, "")
+		h := lockrow.Holding{ID: "OWN", Fence: 1000}
+		last := change
+		last.Last = true
+		seen := b.apply(b.rows.Enter(b.key, e))
+		for i := range int64(2) {
+			now := b.apply(b.rows.Renew(b.key, h, at+i+1, 4100000000))
+			b.refused(b.rows.Evict(b.key, &seen, nil, last))
+			b.refused(b.rows.Replace(b.key, &seen, entry(2).Ticket, last, lockrow.Data{}))
+			seen = now
+		}
+		row := b.apply(b.rows.Evict(b.key, &seen, nil, last))
+		assert.Empty(t, row.Line)
 	})
 }
 

@@ -30,7 +30,7 @@ func TestArguments(t *testing.T) {
 	s, err = parsed("-tests", "Bank|Queue", "-run", "^guard-")
 	require.NoError(t, err)
 	assert.Equal(t, "Bank|Queue", s.tests.String())
-	assert.Equal(t, "guard-without-nonce", s.mutants[0].Name)
+	assert.Equal(t, "guard-of-anybody", s.mutants[0].Name)
 	assert.Equal(t, cli.Seeds{Last: 29}, s.seeds)
 	s, err = parsed("-search", "queue,bank", "-seeds", "7-9")
 	require.NoError(t, err)

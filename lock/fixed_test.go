@@ -1,0 +1,61 @@
+package lock_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// The local clock decides nothing about a lease of its own: others count it from DynamoDB's time.
+func TestFixedLeaseOfAHolderWhoseClockIsOff(t *testing.T) {
+	for name, by := range map[string]time.Duration{"an hour behind": -time.Hour, "an hour ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				off := table.WithClock(func() time.Time { return time.Now().Add(by) })
+				wire := &line{to: w.engine.HTTPClient()}
+				l, err := w.clientOver(wire, lock.Config{}, off).Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+				require.NoError(t, err)
+				next := w.client(lock.Config{})
+				time.Sleep(15 * time.Second)
+				require.NoError(t, l.Renew(ctx))
+				time.Sleep(15 * time.Second)
+				_, err = next.TryAcquire(ctx, lock.Name("report"))
+				require.ErrorIs(t, err, lock.ErrHeld)
+				require.NoError(t, l.Context().Err())
+
+				wire.cut(refused)
+				time.Sleep(10 * time.Second)
+				_, err = next.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err, "it has ended, and its end was recorded")
+				assert.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+			})
+		})
+	}
+}
+
+// A holder whose clock is set back renews all the same: others see each renewal.
+func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var by atomic.Int64
+		clock := table.WithClock(func() time.Time { return time.Now().Add(time.Duration(by.Load())) })
+		l, err := w.client(lock.Config{}, clock).Acquire(ctx, lock.Name("report"), lock.Fixed(10*time.Second))
+		require.NoError(t, err)
+		waits := acquireAsync(ctx, w.client(lock.Config{Expiry: lock.ObservedOnly}), lock.Name("report"))
+		for range 10 {
+			time.Sleep(8 * time.Second)
+			by.Add(-int64(time.Minute))
+			require.NoError(t, l.Renew(ctx))
+		}
+		require.NoError(t, l.Context().Err())
+		require.NoError(t, l.Write(ctx, w.put("a")))
+		require.NoError(t, l.Release(ctx))
+		require.NotNil(t, <-waits)
+	})
+}
