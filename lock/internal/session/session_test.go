@@ -183,25 +183,77 @@ func TestSession_CostsOneWritePerPeriod(t *testing.T) {
 	})
 }
 
-func TestSession_EndsWhenNothingDependsOnIt(t *testing.T) {
+func TestSession_IsNotRenewedWhileNothingDependsOnIt(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)
 		s := w.use(p)
-		time.Sleep(3 * lease)
+		time.Sleep(3*lease + period/2)
 		require.NoError(t, s.Cause())
+		w.engine.ResetRequests()
 		s.Unuse()
-		time.Sleep(lease - period)
+		time.Sleep(period)
 		require.NoError(t, s.Cause(), "it is kept for a while")
-		time.Sleep(2 * period)
+		assert.Same(t, s, w.use(p))
+		time.Sleep(period / 4)
+		assert.Len(t, w.engine.Requests(), 1, "it is renewed once it is needed again")
+		s.Unuse()
+		time.Sleep(lease)
 		require.ErrorIs(t, s.Cause(), session.ErrIdle)
 		assert.Nil(t, p.Current())
-		w.engine.ResetRequests()
 		time.Sleep(time.Hour)
-		assert.Empty(t, w.engine.Requests())
+		assert.Len(t, w.engine.Requests(), 1)
+		w.close(p)
+		_, err := p.table.Get(w.Context(), s.Key(), true)
+		require.ErrorIs(t, err, table.ErrNotFound)
+	})
+}
+
+func TestSession_GoesOnWithTheRowOfTheLastOne(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		number := s.Next()
+		s.Unuse()
+		time.Sleep(time.Hour)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: 1})
 		next := w.use(p)
-		assert.NotEqual(t, s.ID(), next.ID())
+		w.engine.ClearFaults()
+		assert.Len(t, w.engine.Requests(), 2, "one is repeated")
+		assert.Equal(t, s.ID(), next.ID())
+		assert.Greater(t, next.Next(), number, "no ticket comes twice")
+		w.look(q, s.ID())
+		assert.Positive(t, q.others.Suspect(s.ID()).Wait)
+		time.Sleep(10 * lease)
+		require.NoError(t, next.Cause())
+
+		next.Unuse()
+		time.Sleep(time.Hour)
+		assert.True(t, w.markDead(q, s.ID()))
+		assert.NotEqual(t, s.ID(), w.use(p).ID(), "a session that was marked dead is dead for good")
 		w.close(p)
 	})
+}
+
+// A new session says from the beginning when it ends, also in a process that has not heard DynamoDB's time yet.
+func TestSession_RecordsItsEndWithTheFirstWrite(t *testing.T) {
+	for offset, requests := range map[time.Duration]int{0: 1, time.Hour: 1, -time.Minute: 2} {
+		t.Run(offset.String(), func(t *testing.T) {
+			virtual(t, func(w *world) {
+				time.Sleep(300 * time.Millisecond) // the date of an answer is rounded down
+				p := w.process(offset)
+				w.engine.ResetRequests()
+				s := w.use(p)
+				assert.Len(t, w.engine.Requests(), requests, "a slow clock is noticed before anything depends on it")
+				item, err := p.table.Get(w.Context(), s.Key(), true)
+				require.NoError(t, err)
+				row, err := session.NamesOf(p.table.Scheme(), "").Parse(item)
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, row.Expires, time.Now().Add(lease).UnixMilli())
+				w.close(p)
+			})
+		})
+	}
 }
 
 func TestSession_LostAnswersLoseNothing(t *testing.T) {
