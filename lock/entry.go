@@ -1,0 +1,266 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
+	"github.com/mortise-go/mortise/table"
+)
+
+// entry is one lock of an acquisition, with the ticket that stands in its line.
+type entry struct {
+	client   *Client
+	target   Target
+	key      keys.Key
+	session  *session.Session // nil for a lease of its own
+	wake     chan struct{}    // of the acquisition
+	patience backoff.BackOff  // Config.Backoff; nil where looks are timed by the place
+
+	// Of the goroutine that waits.
+	ticket lockrow.Ticket
+	path   string // how it came to be first
+	begun  bool   // what the holder writes beside its ticket is written
+	watch  *waitqueue.Watch
+
+	// Guarded by watched.mu.
+	behind string // the session that is watched for it
+	left   bool   // none is any more
+
+	mu sync.Mutex // guards the following, which the poller's goroutine uses, too
+	at look
+}
+
+// look is what an entry knows of its lock.
+type look struct {
+	row   lockrow.Row
+	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
+	turn  time.Time // monotonic: since when its process was seen to be first, which passes the lock on within
+	stale bool      // the row is to be read again
+	fatal error     // reading again cannot help
+}
+
+// saw records a row that the goroutine that waits has written, or read consistently.
+func (e *entry) saw(row *lockrow.Row) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at.take(row, e.client.clk().Now())
+}
+
+// older reports whether a row was read that is older than what is known: each change of the first place counts
+// the fence up, but for one that begins with an empty line.
+func (l *look) older(row *lockrow.Row) bool {
+	was, held := l.row.First()
+	is, _ := row.First()
+	return row.Fence < l.row.Fence || row.Fence == l.row.Fence && held && (is.ID != was.ID || row.Renewed < l.row.Renewed)
+}
+
+// take records a row that was seen at a monotonic time.
+func (l *look) take(row *lockrow.Row, at time.Time) {
+	was, _ := l.row.First()
+	is, _ := row.First()
+	if is.ID != was.ID || row.Renewed != l.row.Renewed || row.Fence != l.row.Fence {
+		l.first = at
+	}
+	if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
+		l.turn = at
+	}
+	l.row = *row
+}
+
+func (e *entry) lastRow() lockrow.Row {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.at.row
+}
+
+// known is what is known, and whether the row has to be read again.
+func (e *entry) known() (row lockrow.Row, stale bool, fatal error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	stale = e.at.stale
+	e.at.stale = false
+	return e.at.row, stale, e.at.fatal
+}
+
+// act does what the present row asks for, and reports whether the ticket is first. The error is errAnew
+// where it has left the line.
+func (e *entry) act(ctx context.Context) (first bool, err error) {
+	for {
+		row, stale, fatal := e.known()
+		place := row.Entered(e.ticket.ID)
+		switch {
+		case fatal != nil:
+			return false, fatal
+		case stale, place == lockrow.Refused:
+			// Absence in a look that lags behind proves nothing.
+			now, err := e.client.read(ctx, e.key)
+			switch {
+			case errors.Is(err, table.ErrNotFound):
+				return false, errAnew
+			case err != nil:
+				return false, e.patient(ctx, err)
+			case now.Place(e.ticket.ID) < 0:
+				return false, errAnew
+			}
+			e.saw(&now)
+			continue
+		case place == lockrow.Granted:
+			return true, nil
+		}
+		if e.path == pathFree {
+			e.path = pathWaited
+		}
+		next, err := e.judge(ctx, &row)
+		if err != nil || next == nil {
+			return false, err
+		}
+		e.saw(next)
+	}
+}
+
+// patient drops errors that waiting goes on through.
+func (e *entry) patient(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, session.ErrMalformed):
+		return fmt.Errorf("%w: that of the holder's session: %w", ErrMalformed, err) // nobody can find out whether it is dead
+	case ctx.Err() == nil && e.client.passes(err):
+		return nil
+	}
+	return err
+}
+
+// passes reports whether an error is that of an outage, which passes. The context of the call goes on.
+func (c *Client) passes(err error) bool {
+	return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded) // of a single request
+}
+
+// await has the row looked at until the ticket is first.
+func (e *entry) await() {
+	row := e.lastRow()
+	switch {
+	case row.Entered(e.ticket.ID) == lockrow.Granted:
+		e.stop()
+	case e.watch == nil:
+		d := e.next()
+		e.watch = e.client.poller.Watch(e.key, d, e.seen)
+		first, _ := row.First()
+		e.client.watched.lookOnce(first.Session(), min(d, firstLook))
+	case e.patience == nil:
+		e.watch.Soon(e.next())
+	}
+}
+
+// next is when to look again: not later than the moment at which the first ticket can be taken for dead.
+func (e *entry) next() time.Duration {
+	d := e.pause()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ripe := e.ripe(&e.at.row); ripe > 0 {
+		return min(d, ripe)
+	}
+	return d
+}
+
+// pause is how long to wait between two looks while the first ticket's process is alive. With a Config.Backoff,
+// await calls it before the row is watched, and the poller from then on: the caller's code runs on one goroutine
+// at a time, and under no mutex.
+func (e *entry) pause() time.Duration {
+	if e.patience != nil {
+		d := e.patience.NextBackOff()
+		if d == backoff.Stop {
+			e.mu.Lock()
+			e.at.fatal = errStopped
+			e.mu.Unlock()
+		}
+		return min(max(d, minLook), e.client.config.Lease/4)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
+	est.Unchanged = e.client.clk().Ago(e.at.turn)
+	return est.Look(e.client.clk())
+}
+
+const (
+	// minLook bounds the times between looks that Config.Backoff says, and is how long looks at sessions wait for
+	// each other.
+	minLook = 10 * time.Millisecond
+
+	// firstLook bounds the time until the holder's session is looked at.
+	firstLook = 200 * time.Millisecond
+)
+
+// patience is a new Config.Backoff; nil where there is none.
+func (c *Client) patience() backoff.BackOff {
+	if c.config.Backoff == nil {
+		return nil
+	}
+	return c.config.Backoff()
+}
+
+// seen takes a look, on the poller's goroutine. What is to be done is left to the goroutine that waits.
+func (e *entry) seen(look waitqueue.Look) time.Duration {
+	changed := e.record(look)
+	next := e.next()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if changed || e.at.fatal != nil || e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
+		e.signal()
+	}
+	return next
+}
+
+// record records a look, and reports whether it is to be acted on.
+func (e *entry) record(look waitqueue.Look) (changed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	fence, length := e.at.row.Fence, len(e.at.row.Line)
+	row, err := e.client.layout.names.Parse(look.Item)
+	switch {
+	case look.Err != nil:
+		e.at.fatal = look.Err
+	case err != nil, e.at.older(&row): // a consistent read decides: the table may have been restored
+		e.at.stale = true
+	default:
+		e.at.take(&row, look.At)
+	}
+	return e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length
+}
+
+func (e *entry) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default: // it was told already
+	}
+}
+
+// stop ends what await has begun.
+func (e *entry) stop() {
+	if e.watch != nil {
+		e.watch.Stop()
+		e.watch = nil
+	}
+	e.client.watched.leave(e)
+}
+
+// answer is for questions about a ticket that waits.
+func (e *entry) answer(_ context.Context, q session.Question) bool {
+	switch q.Kind {
+	case session.Forced:
+		e.mu.Lock()
+		e.at.stale = true
+		e.mu.Unlock()
+		e.signal()
+	case session.Revoke:
+		return false // it may have come to be first just now: the lease answers
+	}
+	return true
+}

@@ -1,0 +1,138 @@
+package lock
+
+import (
+	"fmt"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/toolkit"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/table"
+)
+
+// layout is where the rows of locks and sessions are in the table, and what their attributes are
+// called.
+type layout struct {
+	rows       *lockrow.Rows
+	names      lockrow.Names
+	session    session.Names
+	records    *entity.Entity[Record]
+	sessions   *entity.Entity[sessionRecord]
+	standalone *keys.Template
+	rowKey     *keys.Template
+	sessionAt  func(id string) keys.Key
+	index      *sparse // nil for none
+}
+
+func newLayout(t *table.Table, config *Config) (*layout, error) {
+	scheme := t.Scheme()
+	l := &layout{
+		names:   lockrow.NamesOf(scheme, config.AttributePrefix),
+		session: session.NamesOf(scheme, config.AttributePrefix),
+	}
+	var err error
+	if l.standalone, err = template(scheme.PKTemplate, config.StandaloneKey, "name"); err != nil {
+		return nil, invalid("Config.StandaloneKey: %w", err)
+	}
+	if l.rowKey, err = template(scheme.SKTemplate, config.RowKey, "of"); err != nil {
+		return nil, invalid("Config.RowKey: %w", err)
+	}
+	sessionPK, err := template(scheme.PKTemplate, config.SessionKey, "id")
+	if err != nil {
+		return nil, invalid("Config.SessionKey: %w", err)
+	}
+	sessionSK, err := template(scheme.SKTemplate, config.SessionKey, "id")
+	if err != nil {
+		return nil, invalid("Config.SessionKey: %w", err)
+	}
+	l.sessionAt = func(id string) keys.Key { // an ID that makes no key makes an empty one, which is refused
+		pk, _ := sessionPK.Format(id)
+		sk, _ := sessionSK.Format(id)
+		return keys.NewKey(pk, sk)
+	}
+	if err := l.checkNames(t.Schema()); err != nil {
+		return nil, err
+	}
+	if err := config.agree(t, false); err != nil {
+		return nil, err
+	}
+	if err := toolkit.Claim(t, lockrow.Type, session.Type); err != nil {
+		return nil, err
+	}
+	l.records, err = entity.Define(t, entity.Spec[Record]{
+		Type: lockrow.Type, PK: "{Partition:key}", SK: config.RowKey, TTL: "DeleteAfter", ReadOnly: true, AttributePrefix: config.AttributePrefix,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("Config.RowKey, or attributes of lock rows: %w", err)
+	}
+	l.sessions, err = entity.Define(t, entity.Spec[sessionRecord]{
+		Type: session.Type, PK: config.SessionKey, SK: config.SessionKey, TTL: "DeleteAfter", ReadOnly: true, AttributePrefix: config.AttributePrefix,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("Config.SessionKey, or attributes of session rows: %w", err)
+	}
+	if l.index, err = newSparse(t.Schema(), l.names, config.Index); err != nil {
+		return nil, fmt.Errorf("Config.Index: %w", err)
+	}
+	l.rows = lockrow.NewRows(l.names, l.index.attributes())
+	return l, config.agree(t, true)
+}
+
+// template compiles a template whose one field is what keeps rows apart.
+func template(compile func(string) (*keys.Template, error), text, field string) (*keys.Template, error) {
+	t, err := compile(text)
+	if err == nil && (len(t.Fields()) != 1 || t.Fields()[0].Name != field) {
+		err = fmt.Errorf("want the one field %s", field)
+	}
+	return t, err
+}
+
+// checkNames refuses attribute names that are something else in the table. An index over what lock
+// rows say of themselves would list locks among the application's rows.
+func (l *layout) checkNames(schema table.Schema) error {
+	taken := map[string]string{}
+	for _, x := range schema.Indexes {
+		taken[x.PK], taken[x.SK] = "a key of index "+x.Name, "a key of index "+x.Name
+	}
+	s := schema.Keys
+	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
+	n := l.session
+	for _, name := range append(l.names.Own(), n.Owner, n.Lease, n.Beat, n.Expires, n.Dead, n.Ask) {
+		if what, ok := taken[name]; ok {
+			return invalid("attribute %q of lock and session rows is %s of the table: "+
+				"set Config.AttributePrefix, the same for all clients of the table", name, what)
+		}
+	}
+	return l.names.Check()
+}
+
+// agreed is what all clients of a table have to have in common: they do not find each other's rows
+// otherwise.
+type agreed struct{ RowKey, SessionKey, AttributePrefix string }
+
+// agree refuses settings that clients of the same Table have otherwise. It makes this client's known if
+// register is set.
+func (c *Config) agree(t *table.Table, register bool) error {
+	mine := agreed{c.RowKey, c.SessionKey, c.AttributePrefix}
+	var value any
+	if register {
+		value = mine
+	}
+	return t.Register("lock.Config", value, func(_ string, other any) error {
+		theirs, ok := other.(agreed)
+		if !ok || theirs == mine {
+			return nil
+		}
+		for _, x := range []struct{ field, mine, theirs string }{
+			{"RowKey", mine.RowKey, theirs.RowKey},
+			{"SessionKey", mine.SessionKey, theirs.SessionKey},
+			{"AttributePrefix", mine.AttributePrefix, theirs.AttributePrefix},
+		} {
+			if x.mine != x.theirs {
+				return invalid("Config.%s: %q, and another client of this table has %q: all have to have the same", x.field, x.mine, x.theirs)
+			}
+		}
+		return nil
+	})
+}

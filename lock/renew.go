@@ -1,0 +1,118 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/lock/internal/clock"
+	"github.com/mortise-go/mortise/lock/internal/lease"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are
+// renewed in the background: for them it only reports whether the lease goes on. A lease that has ended
+// stays ended.
+//
+// Cost: one conditional write; nothing under a session.
+func (l *Lease) Renew(ctx context.Context) error { return wrap("renew", l.renew(ctx)) }
+
+func (l *Lease) renew(ctx context.Context) error {
+	if err := l.turn.take(ctx); err != nil {
+		return err
+	}
+	defer l.turn.end()
+	if err := l.over(); err != nil {
+		return err
+	}
+	if err := l.termCause(); err != nil {
+		return err
+	}
+	if state := l.is(); state != lease.Held && state != lease.Revoked {
+		return cmp.Or(l.over(), l.cause(), ErrReleased)
+	}
+	if l.own == nil {
+		return nil
+	}
+	row, err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
+	if errors.Is(err, ErrStolen) {
+		return l.gone(ctx, &row)
+	}
+	return err
+}
+
+// renewOwn extends a lease of its own, and its term where there is one. The row is the one that has refused it,
+// with ErrStolen.
+//
+// Cost: one conditional write.
+func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
+	var history attempt.History
+	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(bounded context.Context, start clock.Instant) error {
+		at := max(c.now(), row.Renewed+1)
+		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
+		now, refused, bad := c.rowOf(item, err)
+		if refused {
+			switch row = now; {
+			case bad != nil || !row.Holds(h):
+				return ErrStolen
+			case row.Renewed > at:
+				return attempt.ErrAgain // by a clock that was set back since: observers have to see this one, too
+			}
+			err = nil // by this very attempt, or by one whose answer was lost
+		}
+		if err != nil {
+			c.metrics.renewalFailed(ctx, err)
+			return err
+		}
+		if own == nil {
+			return nil
+		}
+		left := own.Remaining()
+		if !own.Extend(start) {
+			return ErrExpired
+		}
+		c.metrics.renewed(ctx, left)
+		return nil
+	})
+	return row, err
+}
+
+// due reports whether there is something to maintain.
+func (l *Lease) due() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	c := l.client
+	return l.session != nil && !l.turn.taken() &&
+		(l.status.state == lease.Releasing || l.commits.Load() || c.clk().Ago(l.status.kept) >= c.config.Retention/4)
+}
+
+// maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts
+// off the deletion of a row that is held for long.
+func (l *Lease) maintain(ctx context.Context) {
+	c := l.client
+	if l.is() == lease.Releasing {
+		_ = l.release(ctx)
+		return
+	}
+	if l.turn.take(ctx) != nil {
+		return
+	}
+	defer l.turn.end()
+	if l.is().Over() {
+		return
+	}
+	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
+	if row, refused, bad := c.rowOf(item, err); refused {
+		if bad == nil && !row.Holds(l.holding()) {
+			_ = l.gone(ctx, &row)
+		}
+	} else if err == nil {
+		l.status.mu.Lock()
+		l.status.kept = c.clk().Now()
+		l.status.mu.Unlock()
+	}
+}

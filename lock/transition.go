@@ -1,0 +1,258 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/lock/internal/lease"
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/table"
+)
+
+// status is how far a lease has come.
+type status struct {
+	mu    sync.Mutex // guards the following; never held across I/O
+	state lease.State
+	place *place        // of the process in the line; nil where it has another one there
+	loss  error         // why it has ended by time, or has been found lost; nil while neither
+	got   time.Time     // monotonic: when the caller got it; zero before
+	limit machine.Timer // of MaxHold; nil for none
+	kept  time.Time     // monotonic: when the row's deletion was put off last
+	over  bool          // nothing depends on the session any more
+}
+
+// termCause is why the lease has ended by time; nil while it goes on.
+func (l *Lease) termCause() error {
+	var cause error
+	if l.own != nil {
+		cause = l.own.Cause()
+	} else {
+		cause = l.session.Cause()
+	}
+	if cause != nil {
+		l.termEnded(cause)
+		return l.cause()
+	}
+	return nil
+}
+
+// termEnded is called when the session, or the lease's own term, has ended.
+func (l *Lease) termEnded(cause error) {
+	doubt := l.commits.Load() || l.is() == lease.Releasing
+	if l.on(lease.End, l.endOf(cause)); !doubt {
+		return
+	}
+	l.client.work.tryRun(func() {
+		if l.turn.take(l.client.closing) == nil {
+			l.dropTargets() // or nobody would take their tickets for ghosts
+			l.turn.end()
+		}
+	})
+}
+
+// endOf is why the lease has ended whose session, or whose own term, has.
+func (l *Lease) endOf(cause error) error {
+	switch {
+	case errors.Is(cause, session.ErrDead):
+		return ErrStolen
+	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
+		return ErrReleased // or it is about to be
+	}
+	if failed := l.termFailure(); failed != nil {
+		return fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
+	}
+	return ErrExpired
+}
+
+// termFailure is why the last renewal failed; nil where it did not.
+func (l *Lease) termFailure() error {
+	if l.session == nil {
+		return nil // the caller renews, and knows
+	}
+	return l.session.Failure()
+}
+
+// givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
+// have.
+func (l *Lease) givenUp() (released, committed bool) {
+	state := l.is()
+	return state == lease.Releasing || state == lease.Released, l.committed.Load() || l.commits.Load()
+}
+
+// giveBack releases a lease that its caller never saw.
+func (l *Lease) giveBack() {
+	ctx, cancel := l.client.clk().Detached(context.Background())
+	defer cancel()
+	_ = l.release(ctx)
+}
+
+// cause is why the lease was lost, or else why its context has ended; nil while it goes on. A context that
+// told first that the lock was asked back does not tell of a loss after that.
+func (l *Lease) cause() error {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return cmp.Or(l.status.loss, context.Cause(l.ctx))
+}
+
+// over is why a lease that is over does not hold the lock any more; nil while it may.
+func (l *Lease) over() error {
+	state, cause := l.is(), l.cause()
+	switch {
+	case !state.Over():
+		return nil
+	case state == lease.Released && (l.committed.Load() || !errors.Is(cause, ErrMaxHold)):
+		return ErrReleased
+	case errors.Is(cause, ErrLost):
+		return cause
+	}
+	return ErrStolen
+}
+
+// had reports whether the caller has got the lease.
+func (l *Lease) had() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return !l.status.got.IsZero()
+}
+
+func (l *Lease) is() lease.State {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return l.status.state
+}
+
+// on takes the lease to its next state, and carries out what follows from that. cause is why, where the
+// event does not say.
+func (l *Lease) on(event lease.Event, cause error) {
+	s := &l.status
+	s.mu.Lock()
+	next, effects := s.state.On(event)
+	ended := next.Ended() && !s.state.Ended()
+	s.state = next
+	if effects.Has(lease.CancelStolen) || cause == nil {
+		cause = ErrStolen
+	}
+	if ended && next != lease.Released {
+		s.loss = cause
+	}
+	got, limit := s.got, s.limit
+	s.mu.Unlock()
+	c := l.client
+	switch {
+	case effects.Has(lease.CancelRevoked):
+		l.cancel(ErrRevoked)
+	case effects.Has(lease.CancelReleased):
+		l.cancel(ErrReleased)
+	case effects.Has(lease.CancelStolen), effects.Has(lease.CancelExpired), effects.Has(lease.CancelOverstayed):
+		l.cancel(cause)
+	}
+	if effects.Has(lease.Forget) {
+		if limit != nil {
+			limit.Stop()
+		}
+		l.forget()
+	}
+	if got.IsZero() {
+		return // nobody has had it
+	}
+	if effects.Has(lease.TellRevoked) {
+		c.metrics.revoked(l.ctx)
+		c.config.Logger.Info("lock: asked back", "fence", l.fence)
+	}
+	if ended {
+		c.metrics.held(l.ctx, c.clk().Ago(got))
+	}
+	if effects.Has(lease.TellReleased) {
+		c.metrics.released(l.ctx)
+	}
+	if effects.Has(lease.TellLost) {
+		c.metrics.lost(l.ctx, cause)
+		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
+		if f := c.config.OnLost; f != nil {
+			go f(l, cause) // the application's own, which may Close the client
+		}
+	}
+	if effects.Has(lease.GiveUp) {
+		c.work.tryRun(l.giveUp)
+	}
+}
+
+// giveUp releases in the holder's place, which has held the lock for too long, and tries again until the
+// lease is over.
+func (l *Lease) giveUp() {
+	c := l.client
+	for {
+		ctx, cancel := c.clk().Detached(c.closing)
+		err := l.release(ctx)
+		cancel()
+		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, c.config.Lease/8) != nil {
+			return // Close releases it
+		}
+	}
+}
+
+// forget lets go of what the lease needs while it goes on.
+func (l *Lease) forget() {
+	c := l.client
+	c.tickets.drop(l.id)
+	if l.own != nil {
+		l.own.End(ErrReleased)
+	}
+	l.status.mu.Lock()
+	p, over := l.status.place, l.status.over
+	l.status.place, l.status.over = nil, true
+	l.status.mu.Unlock()
+	if l.session != nil && !over {
+		l.session.Unuse()
+	}
+	if p != nil {
+		p.Over()
+	}
+}
+
+// answer is for questions of others about the lease's ticket.
+func (l *Lease) answer(ctx context.Context, q session.Question) bool {
+	switch q.Kind {
+	case session.Revoke:
+		l.on(lease.Ask, nil)
+	case session.Claim:
+		if q.Fence == l.fence {
+			return true
+		}
+		// A ghost may be first under its ticket: the lock was lost, or a commit has no answer.
+		if l.turn.taken() || l.turn.take(ctx) != nil {
+			return false
+		}
+		defer l.turn.end()
+		row, err := l.client.read(ctx, l.key)
+		switch {
+		case errors.Is(err, table.ErrNotFound), errors.Is(err, ErrNotLock):
+			l.taken()
+			return true
+		case err == nil && !row.Holds(l.holding()):
+			_ = l.gone(ctx, &row)
+			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row) == nil
+		}
+		return err == nil
+	case session.Forced:
+		row, err := l.client.read(ctx, l.key)
+		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
+			l.on(lease.Taken, nil)
+		}
+		return err == nil || l.is().Over() || !l.client.table.Retryable(err)
+	}
+	return true
+}
+
+// heldByOwn is the error of a wait for a lock that this very client holds.
+func (l *Lease) heldByOwn() *HeldError {
+	l.status.mu.Lock()
+	row := l.row
+	l.status.mu.Unlock()
+	return l.client.heldError(l.target, &row)
+}
