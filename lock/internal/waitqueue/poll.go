@@ -187,6 +187,10 @@ func (p *Poller) again(w *Watch, next time.Duration) {
 		p.stop(w)
 	default:
 		p.wait(w, next)
+		if !w.soon.IsZero() { // not at once: the watcher may have seen what it waits for, and is about to end
+			w.hurry(later(w.soon, p.config.Machine.Now().Add(shortestInterval)))
+			w.soon = time.Time{}
+		}
 	}
 }
 
