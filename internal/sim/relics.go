@@ -17,7 +17,7 @@ const longAgo = 8 * 24 * time.Hour
 // relics has the world begin with rows of long ago, where it deletes by time to live at all:
 // some of the locks were released then, and of some the holder has died, under a lease of its
 // own or under a session. The time to live of all these rows has passed, and DynamoDB deletes
-// each of them when it likes: mostly within seconds from now, while the locks are acquired
+// each of them when it likes: mostly within a second from now, while the locks are acquired
 // again, and some only with a sweep. Nothing else in a world of minutes lives long enough.
 //
 // A workload calls it before it boots anybody. The history begins afterwards.
@@ -43,7 +43,7 @@ func (w *World) relics(targets ...lock.Target) {
 		w.calm = false
 		for _, item := range w.outlived() {
 			if chance.IntN(4) > 0 {
-				w.At(time.Now().Add(Range{Most: 3 * time.Second}.draw(chance)), func() { w.perish(item) })
+				w.At(time.Now().Add(Range{Most: time.Second}.draw(chance)), func() { w.perish(item) })
 			}
 		}
 	})
