@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // The local clock decides nothing about a lease of its own: others count it from DynamoDB's time.
@@ -40,7 +41,7 @@ func TestFixedLeaseOfAHolderWhoseClockIsOff(t *testing.T) {
 	}
 }
 
-// A holder whose clock is set back renews all the same: others see each renewal.
+// A holder whose clock is set back, as are the dates of answers, renews all the same: others see each renewal.
 func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var by atomic.Int64
@@ -48,9 +49,12 @@ func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
 		l, err := w.client(lock.Config{}, clock).Acquire(ctx, lock.Name("report"), lock.Fixed(10*time.Second))
 		require.NoError(t, err)
 		waits := acquireAsync(ctx, w.client(lock.Config{Expiry: lock.ObservedOnly}), lock.Name("report"))
-		for range 10 {
+		for i := range 10 {
 			time.Sleep(8 * time.Second)
-			by.Add(-int64(time.Minute))
+			back := -time.Duration(i+1) * time.Minute
+			by.Store(int64(back))
+			w.engine.ClearFaults()
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: back})
 			require.NoError(t, l.Renew(ctx))
 		}
 		require.NoError(t, l.Context().Err())

@@ -4,8 +4,8 @@ package mutants
 func answers() []Mutant {
 	return []Mutant{
 		{
-			Name: "own-ticket-is-a-refusal", Part: Answers, File: "lock/internal/lockrow/classify.go",
-			Breaks: "does not recognise the own ticket in the row that has refused it",
+			Name: "own-place-is-a-refusal", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "does not recognise the own ticket where it waits behind others",
 			Old:    "\tcase -1:\n",
 			New:    "\tdefault:\n\t\treturn Refused\n\tcase -1:\n",
 		},

@@ -81,11 +81,5 @@ func death() []Mutant {
 			Old:    `now.Add(-c.config.Skew).UnixMilli() > end`,
 			New:    `now.UnixMilli() > end`,
 		},
-		{
-			Name: "who-is-behind-acts-first", Part: Death, File: "lock/takeover.go",
-			Breaks: "has all who wait act at once where the holder is dead",
-			Old:    `case ahead > 0 && since < time.Duration(ahead+1)*lease:`,
-			New:    `case ahead > 0 && since < 0:`,
-		},
 	}
 }

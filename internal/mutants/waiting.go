@@ -46,12 +46,6 @@ func waiting() []Mutant {
 			New:    `return between(m, d, d, longest)`,
 		},
 		{
-			Name: "place-is-kept-after-giving-up", Part: Waiting, File: "lock/wait.go",
-			Breaks: "keeps the place of a caller that has given up",
-			Old:    "\t\tcase ctx.Err() != nil:\n\t\t\treturn nil, a.gaveUp(ctx)\n\t\tcase errors.Is(err, errStopped)",
-			New:    "\t\tcase errors.Is(err, errStopped)",
-		},
-		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/wait.go",
 			Breaks: "ends a wait with an outage",
 			Old:    `return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)`,
