@@ -470,7 +470,7 @@ func (o *ordeal) probe() (list []*holding) {
 		bounded, cancel := context.WithTimeout(p.ctx, 5*time.Minute)
 		l, err := p.Acquire(bounded, target, lock.Fixed(probeLease))
 		cancel()
-		if took := time.Since(end); err != nil || took > ordealBound*time.Duration(max(len(o.strikes), 1)) {
+		if took := time.Since(end); err != nil || took > ordealBound*time.Duration(max(len(o.strikes), o.dead(), 1)) {
 			o.violated("liveness: acquired after %v: %v", took, err)
 		}
 		if err == nil {
@@ -478,6 +478,16 @@ func (o *ordeal) probe() (list []*holding) {
 		}
 	}
 	return list
+}
+
+// dead is how many processes are: each delays those behind it once, also where it only waited.
+func (o *ordeal) dead() (n int) {
+	for _, p := range o.processes {
+		if p.crashed.Load() || p.paused {
+			n++
+		}
+	}
+	return n
 }
 
 // haunt has everybody who held a lock before go on as if they still did.

@@ -171,6 +171,7 @@ type tenure struct {
 	to     time.Time // zero where it still is
 	passed bool      // it came to be first by a pass
 	others bool      // others stood in the line as it did
+	alone  bool      // nobody else stood there at some moment since
 	crowd  time.Time // since when others have waited behind it; zero where nobody has
 	behind []string  // tickets that stood behind it at any time
 }
@@ -191,6 +192,9 @@ func (l *lineLog) tenures() (list []*tenure) {
 				}
 				list = append(list, now)
 			}
+		}
+		if now != nil && len(c.after.tickets) == 1 {
+			now.alone = true
 		}
 		if now != nil && len(c.after.tickets) > 1 {
 			if now.crowd.IsZero() {
@@ -232,16 +236,18 @@ func (l *lineLog) checkOrder(w *World) {
 func (l *lineLog) checkPasses(w *World, atMost int) (passed int) {
 	inRow := 0
 	for _, t := range l.tenures() {
-		if !t.passed || !t.others {
+		if !t.passed {
 			inRow = 0
-			if t.passed {
-				passed++
-			}
 			continue
 		}
 		passed++
-		if inRow++; inRow == atMost+1 {
-			w.Violation("the lock was passed on within a process more than %d times in a row while others waited, up to fence %d", atMost, t.fence)
+		if t.others {
+			if inRow++; inRow == atMost+1 {
+				w.Violation("the lock was passed on within a process more than %d times in a row while others waited, up to fence %d", atMost, t.fence)
+			}
+		}
+		if t.alone {
+			inRow = 0
 		}
 	}
 	return passed

@@ -161,6 +161,7 @@ func TestPassesAreCounted(t *testing.T) {
 		"too often":               {"a|a b|c b|d b|e b|b", 3, []string{"the lock was passed on within a process more than 2 times in a row while others waited, up to fence 13"}},
 		"nobody waits":            {"a|c|d|e|f", 4, nil},
 		"from when somebody does": {"a|c|d|e|e b|f b|g b|b", 5, nil},
+		"alone for a moment":      {"a|a b|c b|d b|d|d e|f e|g e|e", 4, nil},
 		"not in a row":            {"a|a b|c b|d b|b|b e|f e|g e", 4, nil},
 	} {
 		passes := 0

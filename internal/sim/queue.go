@@ -29,7 +29,7 @@ type Queue struct {
 // QueueProfile is Swarm, hastened, and for every other seed without what lets two processes believe to
 // hold the lock at once: pauses and clocks that are wrong.
 func QueueProfile(seed uint64) Profile {
-	p := Swarm(seed).Hastened(5)
+	p := Swarm(seed).Hastened(6)
 	if seed%2 == 1 {
 		p.Pauses, p.Suspends, p.Jumps, p.SkewedDate, p.Offset, p.Rate = 0, 0, 0, 0, 0, 0
 	}
