@@ -334,7 +334,7 @@ func (a *acquisition) leave(ctx context.Context) {
 			if r := e.lastRow(); r.Place(e.ticket.ID) >= 0 {
 				row = &r
 			}
-			_ = c.remove(ctx, e.key, e.ticket.ID, row) // or else others ask for it, or its lease ends
+			_ = c.remove(ctx, e.key, e.ticket.ID, row, e.malformed) // or else others ask for it, or its lease ends
 		}
 	})
 	t := c.clk().NewTimer(leaving)

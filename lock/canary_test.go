@@ -82,7 +82,7 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 			check(l.SetData(ctx, map[string]any{canary: canary + "\xff"}))
 			check(l.SetData(ctx, map[string]any{canary: func() {}}))
 			check(l.Data().Decode(new(int)))
-			check(other.ForceRelease(ctx, target, canary))
+			check(other.ForceRelease(ctx, target, canary+"/1"))
 			check(other.ForceRelease(ctx, target, canary, canary+"\xff"))
 			check(other.Revoke(ctx, lock.Name("no "+canary)))
 			fixed, err := c.Acquire(ctx, lock.Name("fixed "+canary), lock.Fixed(time.Hour), lock.WithData([]string{canary}))
@@ -124,7 +124,7 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 				require.NoError(t, w.table.Write(ctx, table.Put(row)))
 				_, err = other.Inspect(ctx, target)
 				check(err)
-				check(other.ForceRelease(ctx, target, canary))
+				check(other.ForceRelease(ctx, target, canary+"/1"))
 				check(other.Revoke(ctx, target))
 				found := 0
 				for _, err := range other.List(ownHand(ctx), lock.WholeTable()) {

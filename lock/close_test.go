@@ -155,7 +155,7 @@ func TestOnLostMayClose(t *testing.T) {
 // Whoever uses Fixed and lets the lease end by itself keeps nothing in the client.
 func TestFixedLeasesThatEndedAreLetGo(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
+		c := w.coldClient(lock.Config{}) // without a session
 		for i := range 100 {
 			_, err := c.Acquire(ctx, lock.Name(fmt.Sprint(i)), lock.Fixed(time.Second))
 			require.NoError(t, err)

@@ -57,7 +57,9 @@ func (a *acquisition) enterOne(ctx context.Context, ifFree bool) error {
 		}
 		row, err := c.layout.names.Parse(item)
 		if err != nil {
-			entered = !refused
+			if entered = !refused; entered {
+				e.malformed = item
+			}
 			return err
 		}
 		e.saw(&row)

@@ -25,10 +25,11 @@ type entry struct {
 	patience backoff.BackOff  // Config.Backoff; nil where looks are timed by the place
 
 	// Of the goroutine that waits.
-	ticket lockrow.Ticket
-	path   string // how it came to be first
-	begun  bool   // what the holder writes beside its ticket is written
-	watch  *waitqueue.Watch
+	ticket    lockrow.Ticket
+	path      string     // how it came to be first
+	begun     bool       // what the holder writes beside its ticket is written
+	malformed table.Item // the row in which the ticket stands, where that is not in order
+	watch     *waitqueue.Watch
 
 	// Guarded by watched.mu.
 	behind string // the session that is watched for it

@@ -90,7 +90,7 @@ type HeldError struct {
 	Owner  string    // Config.Owner of the holder
 	Ticket string    // of the holder, for ForceRelease
 	Fence  int64     // of the holder
-	Since  time.Time // when it came to hold the lock, by the clock of the one before it or its own
+	Since  time.Time // since when its process has held the lock, passes within it included
 	Until  time.Time // when a lease of its own ends unless renewed (Fixed); zero under a session
 	Line   []Place   // in order: the first one holds, the others wait
 	Data   Data      // payload of the lock

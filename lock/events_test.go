@@ -115,7 +115,7 @@ func TestEvents(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, l.Release(ctx))
 		}
-		assert.Equal(t, 1, n.count("WARN lock: the clock is off: dead holders are found out later"))
+		assert.Equal(t, 1, n.count("WARN lock: the clock is off: recorded ends of leases are neither used nor written"))
 	})
 }
 

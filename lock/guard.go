@@ -134,7 +134,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	c := leases[0].client
 	gives := make([]table.Op, len(leases))
 	for i, l := range leases {
-		gives[i] = l.give(to, true)
+		gives[i], _ = l.give(to, true)
 	}
 	err = send(ctx, leases, gives, ops)
 	if err == nil {

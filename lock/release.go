@@ -159,11 +159,13 @@ func (t *target) cancel(c *Client) {
 
 // give is the operation that gives the lock up: to a target, or to the next one in the line.
 // A commit records that the run of an interval has finished.
-func (l *Lease) give(to *target, commit bool) table.Op {
+func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 	if to == nil {
-		return l.client.layout.rows.Release(l.key, l.holding(), l.change(commit))
+		change := l.change(commit)
+		return l.client.layout.rows.Release(l.key, l.holding(), change), change
 	}
-	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, l.passing(to, commit), to.claim.Request().data)
+	change := l.passing(to, commit)
+	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.claim.Request().data), change
 }
 
 // releaseInTurn passes or releases, and finds out what became of that.
@@ -175,8 +177,10 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	}
 	var h attempt.History
 	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
-		item, err := c.table.Apply(ctx, l.give(to, false), table.ReturnNew)
+		op, change := l.give(to, false)
+		item, err := c.table.Apply(ctx, op, table.ReturnNew)
 		row, refused, bad := c.rowOf(item, err)
+		l.turn.inDoubt = l.turn.inDoubt || refused && row.Echoes(l.holding(), change)
 		switch {
 		case bad != nil && (err == nil || refused): // applied or refused, by a row that is not in order
 			row = lockrow.Row{}

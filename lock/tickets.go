@@ -107,17 +107,16 @@ func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	if q.Kind == session.Forced {
 		return true
 	}
-	err := c.remove(ctx, q.Key, q.Ticket, nil)
+	err := c.remove(ctx, q.Key, q.Ticket, nil, nil)
 	return err == nil || ctx.Err() == nil && !c.table.Retryable(err)
 }
 
 // remove takes a ticket of this process out of a line, wherever it stands, also out of a row that is not in
-// order. row is where it was seen last; nil where it was not.
+// order. It was seen last in row, or in item; nil where it was not.
 //
 // Cost: one conditional write, and one consistent read without a row.
-func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockrow.Row) error {
+func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockrow.Row, item table.Item) error {
 	var h attempt.History
-	var item table.Item
 	return c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), &h, func(ctx context.Context, _ clock.Instant) (err error) {
 		if row == nil && item == nil {
 			item, err = c.table.Get(ctx, key, true)

@@ -236,7 +236,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 			return true
 		case err == nil && !row.Holds(l.holding()):
 			_ = l.gone(ctx, &row)
-			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row) == nil
+			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row, nil) == nil
 		}
 		return err == nil
 	case session.Forced:

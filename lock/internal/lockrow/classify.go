@@ -64,8 +64,7 @@ func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
 	if first, held := r.First(); held && slices.Contains(targets, first.ID) {
 		return Passed
 	}
-	// A network may deliver a request twice, and answer the second time: then the fence is the next one.
-	if (inDoubt && r.Fence > h.Fence || r.Fence == h.Fence+1) && !r.forcedSince(h.Fence) {
+	if inDoubt && r.Fence > h.Fence && !r.forcedSince(h.Fence) {
 		return Perhaps
 	}
 	return Lost
@@ -129,3 +128,7 @@ func (r *Row) ForeignBefore(place int, session string) (n int) {
 	}
 	return n
 }
+
+// Echoes reports whether a change of the first place under a holding is the last one, by the time that it has
+// written: a network may deliver a request twice, and answer the second time.
+func (r *Row) Echoes(h Holding, c Change) bool { return r.Fence == h.Fence+1 && r.Since == c.Since }

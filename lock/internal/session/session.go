@@ -173,7 +173,7 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 		}
 		return nil, err
 	}
-	s.term = k.terms.Begin(h.First, k.config.Lease-k.config.Margin, clock.Watch{End: s.end, Risk: k.config.Hooks.Risk, Part: k.config.RiskPart})
+	s.term = k.terms.Begin(h.First, k.config.Lease-k.config.Margin, clock.Watch{End: s.end, Risk: s.risk, Part: k.config.RiskPart})
 	if earliest, _, ok := c.Server(); !s.timed && (!ok || c.Instant().Wall.Before(earliest)) {
 		if _, err := s.renewOnce(ctx); err != nil {
 			s.term.End(err)
@@ -185,6 +185,14 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 	}
 	s.timed = true
 	return s, nil // it may have ended by now: the next one is opened then
+}
+
+// risk is called when the lease is at risk, and when it is well again. A session that nothing depends on is not
+// renewed, and has nothing at risk.
+func (s *Session) risk(atRisk bool) {
+	if f := s.keeper.config.Hooks.Risk; f != nil && !(atRisk && s.idle()) {
+		f(atRisk)
+	}
 }
 
 // end is called once, when the term ends.
