@@ -261,7 +261,7 @@ func (a *acquisition) take(ctx context.Context) error {
 
 func (c *Client) newTicket(fixed time.Duration, s *session.Session) lockrow.Ticket {
 	if s == nil {
-		return lockrow.OwnTicket(c.clk().Text(), c.now(), fixed, c.config.Owner)
+		return lockrow.OwnTicket(c.clk().Text(), c.latest(), fixed, c.config.Owner)
 	}
 	return lockrow.SessionTicket(s.ID(), s.Next(), c.now(), c.config.Owner)
 }

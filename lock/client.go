@@ -402,6 +402,14 @@ func (c *Client) ttl(more time.Duration) int64 {
 // now is the local time, which stands in rows for people, in epoch milliseconds.
 func (c *Client) now() int64 { return c.clk().Instant().Wall.UnixMilli() }
 
+// latest is the latest that the time can be, in epoch milliseconds: others count a lease of its own from it.
+func (c *Client) latest() int64 {
+	if latest, ok := c.clk().Latest(); ok {
+		return latest.UnixMilli()
+	}
+	return c.now()
+}
+
 // past reports whether a recorded end lies back far enough for its holder to be taken for dead.
 func (c *Client) past(end int64) bool {
 	now, ok := c.clk().Earliest()

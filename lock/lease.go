@@ -424,7 +424,7 @@ func (c *Client) renewTicket(ctx context.Context, key keys.Key, h lockrow.Holdin
 	length := time.Duration(t.Length) * time.Millisecond
 	var history attempt.History
 	err := c.repeater.Do(ctx, attempt.Timeout(length), &history, func(ctx context.Context, start clock.Instant) error {
-		t.At = max(c.now(), t.At+1)
+		t.At = max(c.latest(), t.At+1)
 		item, err := c.table.Apply(ctx, c.layout.rows.Renew(key, h, t, c.ttl(length)), table.ReturnNone)
 		if row, refused, bad := c.rowOf(item, err); refused {
 			if bad != nil || !row.Renewed(h, t.At) {
