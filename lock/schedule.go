@@ -121,6 +121,8 @@ type schedule struct {
 	job       job
 	f         func(ctx context.Context, lease *Lease, at time.Time) error
 	done      time.Time // start of the last interval that is known to be recorded
+	told      time.Time // DynamoDB's time, as the answer to the last look told it
+	toldAt    time.Time // monotonic: when it did
 	failures  failures
 }
 
@@ -169,6 +171,7 @@ func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
 			return row, now, errNoTime
 		}
 		if !known || now.Sub(told.Add(s.client.clk().Ago(began))).Abs() <= s.interval {
+			s.told, s.toldAt = now, s.client.clk().Now()
 			return row, now, nil
 		}
 		known = false
@@ -189,7 +192,7 @@ func (s *schedule) read() (row lockrow.Row, err error) {
 	return row, err
 }
 
-// sleep waits for the interval after the one that is done to begin, by DynamoDB's clock and
+// sleep waits for the interval after the one that is done to begin, by the time that the last look told and
 // a little longer, so that not all instances look at once. It returns early where the wall
 // clock says that the machine was suspended: the process's clock has stood still then, and
 // the next answer tells the time.
@@ -200,9 +203,8 @@ func (s *schedule) sleep() error {
 	clk := s.client.clk()
 	begin := time.UnixMilli(s.intervals.next(s.done.UnixMilli())).Add(clk.N(min(s.interval/20, maxJitter)))
 	for {
-		now, ok := clk.Told()
-		left := begin.Sub(now)
-		if !ok || left <= 0 {
+		left := begin.Sub(s.told.Add(clk.Ago(s.toldAt)))
+		if left <= 0 {
 			return nil
 		}
 		start := clk.Instant()
