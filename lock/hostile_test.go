@@ -284,7 +284,7 @@ func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys
 	r, seen := c.Inspect(ctx, target)
 	_ = c.Revoke(ctx, target) // which may not be written where the session's row is not in order
 	if seen != nil || !r.Held() {
-		require.Error(w, c.ForceRelease(ctx, target, "ANOTHER"), "%v", h)
+		require.Error(w, c.ForceRelease(ctx, target, "NOBODY"), "%v", h)
 		w.unchanged(ctx, h, key)
 		return
 	}

