@@ -92,7 +92,7 @@ func TestGuardInAnotherTableIsRefused(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		other, err := table.Open(w.sdk(w.engine.HTTPClient()), table.Schema{Name: "other"})
 		require.NoError(t, err)
-		require.NoError(t, other.Ensure(ctx))
+		require.NoError(t, other.Ensure(ownHand(ctx)))
 		c := w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
