@@ -144,12 +144,14 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 	if err := s.key.Validate(); err != nil {
 		return nil, err
 	}
+	local := false // the row may have an end by the local clock
 	var h attempt.History
 	err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, start clock.Instant) error {
 		changes := s.renewal(s.beat)
-		if !s.timed {
+		if _, _, told := c.Server(); !told {
 			// No answer has told the time yet. The local clock stands in for it, unless the answer to this
 			// request shows that it is slow: then the session is renewed before anything depends on it.
+			local = true
 			changes[len(changes)-1] = table.Attr(n.Expires).Set(start.Wall.Add(time.Second + k.config.Lease).UnixMilli())
 		}
 		err := k.repeater.Table.Write(ctx, table.Update(s.key, append(changes,
@@ -174,7 +176,8 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 		return nil, err
 	}
 	s.term = k.terms.Begin(h.First, k.config.Lease-k.config.Margin, clock.Watch{End: s.end, Risk: s.risk, Part: k.config.RiskPart})
-	if earliest, _, ok := c.Server(); !s.timed && (!ok || c.Instant().Wall.Before(earliest)) {
+	s.timed = s.timed || local
+	if earliest, _, ok := c.Server(); local && (!ok || c.Instant().Wall.Before(earliest)) {
 		if _, err := s.renewOnce(ctx); err != nil {
 			s.term.End(err)
 			if !errors.Is(err, ErrDead) {
@@ -183,7 +186,6 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 			return nil, err
 		}
 	}
-	s.timed = true
 	return s, nil // it may have ended by now: the next one is opened then
 }
 
