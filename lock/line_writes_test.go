@@ -90,7 +90,7 @@ func TestWriteThatComesLateIsRefusedAfterALaterOne(t *testing.T) {
 // A guard is of its lock's table. In another one there is no such row, which does not mean that the lock is lost.
 func TestGuardInAnotherTableIsRefused(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		other, err := table.Open(w.engine.Client(), table.Schema{Name: "other"})
+		other, err := table.Open(w.sdk(w.engine.HTTPClient()), table.Schema{Name: "other"})
 		require.NoError(t, err)
 		require.NoError(t, other.Ensure(ctx))
 		c := w.client(quiet)
