@@ -317,7 +317,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 			require.NotErrorIs(p, err, lock.ErrNoSession)
 			full++
 		}
-		p.Log(asked, full)
+		assert.Equal(p, 98, asked)
+		assert.Equal(p, 12, full)
 		require.NoError(p, p.client.Revoke(ctx, lock.Beside(keys.NewKey(pk, name(3)))), "asked already")
 
 		// And a thousand of usual lengths.

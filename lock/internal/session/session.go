@@ -29,6 +29,7 @@ type Session struct {
 	beat    int64
 	timed   bool     // the row says when the session ends
 	handled []string // questions that the next renewal takes out of the mailbox
+	empties bool     // it drops the mailbox, which is not one, or fills the row: renewing comes first
 
 	mu    sync.Mutex // guards the following; never held across I/O
 	uses  int
@@ -310,8 +311,8 @@ func (s *Session) renew() (asked []string, ok bool) {
 		if k.config.Hooks.Failed != nil {
 			k.config.Hooks.Failed(err)
 		}
-		if errors.Is(err, table.ErrInvalid) && len(s.handled) > 0 {
-			s.handled = nil // the mailbox is not one: renewing comes first
+		if errors.Is(err, table.ErrInvalid) && !s.empties {
+			s.empties = true
 			continue
 		}
 		if !s.pause(wait.NextBackOff()) {
@@ -332,7 +333,10 @@ func (s *Session) renewOnce(ctx context.Context) ([]string, error) {
 	defer cancel()
 	start := k.repeater.Clock.Instant()
 	changes := s.renewal(s.beat)
-	if len(s.handled) > 0 {
+	switch {
+	case s.empties:
+		changes = append(changes, table.Attr(n.Ask).Remove())
+	case len(s.handled) > 0:
 		changes = append(changes, table.Attr(n.Ask).DeleteFrom(stringSet(s.handled)))
 	}
 	item, err := k.repeater.Table.Apply(table.WithoutRetry(ctx), table.Update(s.key, changes...).If(s.renewable()), table.ReturnNew)
@@ -348,6 +352,7 @@ func (s *Session) renewOnce(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.empties = false
 	if !s.term.Extend(start) {
 		return nil, s.term.Cause()
 	}
