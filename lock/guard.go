@@ -141,7 +141,8 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		for _, l := range leases {
 			l.committed.Store(true)
 			if to != nil {
-				l.turn.row = passedRow(l, to)
+				row := passedRow(l, to)
+				l.turn.row = &row
 				l.passed(to)
 			} else {
 				l.gaveUp()
@@ -173,7 +174,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		case !row.Holds(l.holding()): // the transaction's token judges: it was not applied, and never will be
 			gone = cmp.Or(gone, l.gone(ctx, row))
 		case c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
-			l.turn.row, again = *row, true
+			l.turn.row, again = row, true
 		}
 	}
 	if gone != nil {
@@ -191,7 +192,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 // afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
 // answers for that one: it may have been applied.
 func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
-	l.turn.row = *row
+	l.turn.row = row
 	if err := l.refused(ctx, true); err != nil && !l.is().Over() {
 		return err
 	}
@@ -210,7 +211,7 @@ func (l *Lease) overOrCommitted() error {
 // gone is the error of a write that was refused since the lock is not held any more: it was lost, or given up by
 // a release, or a commit, whose answer was lost.
 func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
-	l.turn.row = *row
+	l.turn.row = row
 	if err := l.refused(ctx, l.turn.inDoubt); err != nil {
 		return err
 	}
@@ -219,7 +220,7 @@ func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
 
 // passedRow is the row of a lock after a transaction, which returns none, has passed it on.
 func passedRow(l *Lease, to *target) lockrow.Row {
-	row := l.turn.row
+	row := *l.turn.row
 	row.Fence++
 	row.Line = append([]lockrow.Ticket{to.ticket}, row.Line[min(1, len(row.Line)):]...)
 	if d := to.claim.Request().data; d.Given {

@@ -34,9 +34,9 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool        // what the holder writes beside its ticket is written
-	start   time.Time   // monotonic: not later than the ticket came to be first
-	row     lockrow.Row // when the lease began; its payload is guarded by status.mu until the caller has the lease
+	begun   bool         // what the holder writes beside its ticket is written
+	start   time.Time    // monotonic: not later than the ticket came to be first
+	row     *lockrow.Row // when the lease began, not changed; guarded by status.mu until the caller has the lease
 
 	turn      turn
 	status    status
@@ -49,7 +49,7 @@ type Lease struct {
 type turn struct {
 	slot chan struct{} // of capacity 1
 
-	row     lockrow.Row  // as it was seen last
+	row     *lockrow.Row // as it was seen last, not changed
 	data    lockrow.Data // that the row has; not Given where that is not known
 	since   time.Time    // monotonic: when the process came to be first
 	began   int64        // the same for others, in epoch milliseconds
@@ -78,13 +78,13 @@ func (t *turn) end() { <-t.slot }
 func (t *turn) taken() bool { return len(t.slot) > 0 }
 
 // newLease makes the lease of a ticket that is first in a row. start is the moment from which a lease of
-// its own counts.
+// its own counts. The row is the lease's from now on.
 func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
 	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
-		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: *row,
-		turn:   turn{slot: make(chan struct{}, 1), row: *row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
+		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: row,
+		turn:   turn{slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
 		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
@@ -203,7 +203,8 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 			return err
 		}
 		l.status.mu.Lock()
-		l.row.Data = r.data.Value
+		row := *l.row
+		row.Data, l.row = r.data.Value, &row
 		l.status.mu.Unlock()
 	}
 	return nil

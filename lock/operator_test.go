@@ -106,7 +106,7 @@ func TestForceReleaseAndRevokeRefuseWhatIsNoLock(t *testing.T) {
 		} {
 			item := p.lockRow(key, true, tc.change)
 			require.NoError(p, p.table.Write(ctx, table.Put(item)))
-			for _, err := range []error{p.client.ForceRelease(ctx, target, "ANOTHER"), p.client.Revoke(ctx, target)} {
+			for _, err := range []error{p.client.ForceRelease(ctx, target, "A THIRD"), p.client.Revoke(ctx, target)} {
 				require.ErrorIs(p, err, tc.want, "%d", i)
 				require.NotContains(p, err.Error(), canary)
 			}
@@ -305,7 +305,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		holder := p.open(lock.Config{Lease: lock.MaxLease}) // which does not renew meanwhile
 		pk, name := "ROW#"+strings.Repeat("p", keys.MaxPK-4), func(i int) string { return fmt.Sprintf("%04d", i) + strings.Repeat("s", 1015) }
 		asked, full := 0, 0
-		for i := range 86 {
+		for i := range 110 {
 			target := lock.Beside(keys.NewKey(pk, name(i)))
 			_, err := holder.Acquire(ctx, target)
 			require.NoError(p, err)
@@ -317,16 +317,29 @@ func TestQuestionsAreBounded(t *testing.T) {
 			require.NotErrorIs(p, err, lock.ErrNoSession)
 			full++
 		}
-		assert.Equal(p, 80, asked)
-		assert.Equal(p, 6, full)
+		assert.Equal(p, 98, asked)
+		assert.Equal(p, 12, full)
 		require.NoError(p, p.client.Revoke(ctx, lock.Beside(keys.NewKey(pk, name(3)))), "asked already")
+
+		// And a thousand of usual lengths.
+		other := p.open(lock.Config{Lease: lock.MaxLease})
+		_, err := other.AcquireAll(ctx, names(2))
+		require.NoError(p, err)
+		others := &types.AttributeValueMemberSS{}
+		for i := range 999 {
+			others.Value = append(others.Value, fmt.Sprint(i))
+		}
+		require.NoError(p, p.table.Write(ctx, table.Update(sessionKey(other), table.Attr("ask").Add(others))))
+		require.NoError(p, p.client.Revoke(ctx, lock.Name("n00")))
+		require.ErrorIs(p, p.client.Revoke(ctx, lock.Name("n01")), table.ErrThrottled)
+		require.NoError(p, p.client.Revoke(ctx, lock.Name("n00")), "asked already")
 	})
 }
 
 func TestQuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
-		const locks = 200
+		const locks = 2200
 		leases := make([]*lock.Lease, locks)
 		for i := range leases {
 			var err error
@@ -348,7 +361,7 @@ func TestQuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
 		for _, l := range leases {
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
 		}
-		// 80 in two periods: one brings them, the next takes them back.
+		// 1,000 in two periods: one brings them, the next takes them back.
 		assert.LessOrEqual(t, time.Since(start), 45*time.Second)
 		for i, l := range leases {
 			require.NoError(t, l.Release(ctx), "%d", i)
@@ -608,7 +621,7 @@ func TestLeaseGoesOnAfterARevocation(t *testing.T) {
 			assert.Greater(t, l.Remaining(), 10*time.Second)
 			require.NoError(t, l.Renew(ctx))
 			require.NoError(t, l.Write(ctx, w.count("n")))
-			want := lock.ErrRevoked // the first cause
+			want := lock.ErrReleased
 			if lost {
 				wire.cut(refused)
 				time.Sleep(time.Minute)

@@ -231,7 +231,7 @@ func TestCommitWithoutAnAnswerIsNoLossWhoeverHearsOfIt(t *testing.T) {
 				require.ErrorIs(t, hear(ctx, l), lock.ErrReleased)
 				require.ErrorIs(t, hear(ctx, l), lock.ErrReleased)
 				err = l.Commit(ctx, w.count("n"))
-				require.ErrorIs(t, err, lock.ErrReleased)
+				require.ErrorIs(t, err, table.ErrUnreachable, "nothing answers for the first one but its token")
 				require.NotErrorIs(t, err, lock.ErrLost)
 				require.EqualValues(t, 1, w.counted("n"))
 			})

@@ -187,12 +187,12 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 			row = lockrow.Row{}
 		case err == nil:
 		case refused && row.Holds(l.holding()) && c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
-			l.turn.row = row // others have come, or gone: the row stays in the index, or leaves it
+			l.turn.row = &row // others have come, or gone: the row stays in the index, or leaves it
 			return attempt.ErrAgain
 		case !refused:
 			return err
 		}
-		l.turn.row = row
+		l.turn.row = &row
 		return err
 	})
 	refused := errors.Is(err, table.ErrCondition)
@@ -230,8 +230,9 @@ func (l *Lease) gaveUp() {
 // passed hands the lock over to the goroutine whose ticket is first now.
 func (l *Lease) passed(to *target) {
 	w := to.claim.Request()
-	l.turn.row.Fence = l.fence + 1
-	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &l.turn.row)
+	row := *l.turn.row
+	row.Fence = l.fence + 1
+	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &row)
 	heir.path, heir.begun = pathHandedOver, w.run == nil
 	heir.turn.since, heir.turn.began = l.turn.since, l.turn.began
 	l.status.mu.Lock()
@@ -249,7 +250,7 @@ func (l *Lease) passed(to *target) {
 
 // refused finds out what the row means that has refused a release or a pass.
 func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
-	row := &l.turn.row
+	row := l.turn.row
 	ids := make([]string, len(l.turn.targets))
 	for i := range l.turn.targets {
 		ids[i] = l.turn.targets[i].ticket.ID

@@ -98,7 +98,7 @@ func (r *run) end(c *lockrow.Change, commit bool) {
 //
 // Cost: one conditional write.
 func (l *Lease) beginRun(ctx context.Context, r *run) error {
-	if r.settled(&l.turn.row) {
+	if r.settled(l.turn.row) {
 		return errSettled
 	}
 	c := l.client

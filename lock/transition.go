@@ -254,5 +254,5 @@ func (l *Lease) heldByOwn() *HeldError {
 	l.status.mu.Lock()
 	row := l.row
 	l.status.mu.Unlock()
-	return l.client.heldError(l.target, &row)
+	return l.client.heldError(l.target, row)
 }

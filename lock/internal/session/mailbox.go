@@ -50,7 +50,7 @@ const MaxAsked = 100
 const answeredAtOnce = 16
 
 // ErrBusy is the error of a question to a session whose mailbox is full.
-var ErrBusy = fmt.Errorf("%w: the holder has %d questions to answer already", table.ErrThrottled, maxQuestions)
+var ErrBusy = fmt.Errorf("%w: the holder has as many questions to answer as it can be asked", table.ErrThrottled)
 
 // ErrNobody is the error of a question to a session that is dead or gone, or whose recorded end lies back.
 var ErrNobody = errors.New("the session has ended")

@@ -159,6 +159,7 @@ func (o *Others) MarkDead(ctx context.Context, id string) (dead bool, err error)
 			table.Attr(n.Type).Set(Type),
 			table.Attr(n.Dead).Set(start.Wall.UnixMilli()),
 			table.Attr(n.TTL).Set(o.repeater.Clock.Today().Add(o.retention).Unix()+1),
+			table.Attr(n.Ask).Remove(), // it may fill the row
 		).If(cond))
 	})
 	var failed *table.ConditionError

@@ -29,6 +29,7 @@ type Session struct {
 	beat    int64
 	timed   bool     // the row says when the session ends
 	handled []string // questions that the next renewal takes out of the mailbox
+	empties bool     // it drops the mailbox, which is not one, or fills the row: renewing comes first
 
 	mu    sync.Mutex // guards the following; never held across I/O
 	uses  int
@@ -144,12 +145,14 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 	if err := s.key.Validate(); err != nil {
 		return nil, err
 	}
+	local := false // the row may have an end by the local clock
 	var h attempt.History
 	err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, start clock.Instant) error {
 		changes := s.renewal(s.beat)
-		if !s.timed {
+		if _, _, told := c.Server(); !told {
 			// No answer has told the time yet. The local clock stands in for it, unless the answer to this
 			// request shows that it is slow: then the session is renewed before anything depends on it.
+			local = true
 			changes[len(changes)-1] = table.Attr(n.Expires).Set(start.Wall.Add(time.Second + k.config.Lease).UnixMilli())
 		}
 		err := k.repeater.Table.Write(ctx, table.Update(s.key, append(changes,
@@ -174,7 +177,8 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 		return nil, err
 	}
 	s.term = k.terms.Begin(h.First, k.config.Lease-k.config.Margin, clock.Watch{End: s.end, Risk: s.risk, Part: k.config.RiskPart})
-	if earliest, _, ok := c.Server(); !s.timed && (!ok || c.Instant().Wall.Before(earliest)) {
+	s.timed = s.timed || local
+	if earliest, _, ok := c.Server(); local && (!ok || c.Instant().Wall.Before(earliest)) {
 		var h attempt.History
 		err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, _ clock.Instant) error {
 			_, err := s.renewOnce(ctx)
@@ -188,7 +192,6 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 			return nil, err
 		}
 	}
-	s.timed = true
 	return s, nil // it may have ended by now: the next one is opened then
 }
 
@@ -313,8 +316,8 @@ func (s *Session) renew() (asked []string, ok bool) {
 		if k.config.Hooks.Failed != nil {
 			k.config.Hooks.Failed(err)
 		}
-		if errors.Is(err, table.ErrInvalid) && len(s.handled) > 0 {
-			s.handled = nil // the mailbox is not one: renewing comes first
+		if errors.Is(err, table.ErrInvalid) && !s.empties {
+			s.empties = true
 			continue
 		}
 		if !s.pause(wait.NextBackOff()) {
@@ -335,7 +338,10 @@ func (s *Session) renewOnce(ctx context.Context) ([]string, error) {
 	defer cancel()
 	start := k.repeater.Clock.Instant()
 	changes := s.renewal(s.beat)
-	if len(s.handled) > 0 {
+	switch {
+	case s.empties:
+		changes = append(changes, table.Attr(n.Ask).Remove())
+	case len(s.handled) > 0:
 		changes = append(changes, table.Attr(n.Ask).DeleteFrom(stringSet(s.handled)))
 	}
 	item, err := k.repeater.Table.Apply(table.WithoutRetry(ctx), table.Update(s.key, changes...).If(s.renewable()), table.ReturnNew)
@@ -351,6 +357,7 @@ func (s *Session) renewOnce(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.empties = false
 	if !s.term.Extend(start) {
 		return nil, s.term.Cause()
 	}

@@ -559,6 +559,36 @@ func TestMailbox_ThatIsNoneDoesNotEndTheSession(t *testing.T) {
 	})
 }
 
+// A mailbox that fills the row to the last byte keeps the session neither from being renewed nor from being marked dead.
+func TestMailbox_ThatIsFull(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		virtual(t, func(w *world) {
+			p, q := w.process(0), w.process(0)
+			p.refuse = true
+			s := w.use(p)
+			full := func(n int) error {
+				return q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Set(
+					&types.AttributeValueMemberSS{Value: []string{"claim T 1 YQ YQ" + strings.Repeat("Q", n)}})))
+			}
+			n := 400 * 1024
+			for full(n) != nil {
+				n--
+			}
+			if dies {
+				p.wire.cut.Store(true)
+				time.Sleep(2 * lease)
+				dead, err := q.others.MarkDead(w.Context(), s.ID())
+				require.NoError(t, err)
+				require.True(t, dead)
+				return
+			}
+			time.Sleep(500 * period)
+			require.NoError(t, s.Cause())
+			w.close(p)
+		})
+	}
+}
+
 func TestUse_ManyAtOnceOpenOneSession(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)
