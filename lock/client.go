@@ -94,7 +94,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
 			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
-			Failed: func(err error) { c.metrics.renewalFailed(context.Background(), err) },
+			Failed: c.renewalFailed,
 		},
 	})
 	c.closing, c.close = context.WithCancelCause(context.Background())
@@ -289,6 +289,9 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 	}
 	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", len(list), "cause", cause)
 }
+
+// renewalFailed is called for each renewal of the session that failed.
+func (c *Client) renewalFailed(err error) { c.metrics.renewalFailed(context.Background(), err) }
 
 // renewed is called after each renewal of the session, for work at that pace: releases that have failed
 // are tried again, and the deletion of rows that are held for long is put off.
