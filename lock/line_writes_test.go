@@ -90,9 +90,7 @@ func TestWriteThatComesLateIsRefusedAfterALaterOne(t *testing.T) {
 // A guard is of its lock's table. In another one there is no such row, which does not mean that the lock is lost.
 func TestGuardInAnotherTableIsRefused(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		other, err := table.Open(w.sdk(w.engine.HTTPClient()), table.Schema{Name: "other"})
-		require.NoError(t, err)
-		require.NoError(t, other.Ensure(ctx))
+		other := w.openOver(w.engine.HTTPClient(), table.Schema{Name: "other"})
 		c := w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
