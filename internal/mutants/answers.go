@@ -82,7 +82,7 @@ func answers() []Mutant {
 			New:    "\t\t\treturn fine\n",
 		},
 		{
-			Name: "absence-in-a-look", Part: Answers, File: "lock/wait.go",
+			Name: "absence-in-a-look", Part: Answers, File: "lock/entry.go",
 			Breaks: "believes a look that lags behind and does not show the own ticket",
 			Old:    `case stale, place == lockrow.Refused:`,
 			New:    "case place == lockrow.Refused:\n\t\t\treturn false, errAnew\n\t\tcase stale:",

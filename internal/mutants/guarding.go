@@ -43,7 +43,7 @@ func guarding() []Mutant {
 		{
 			Name: "commit-keeps-the-lock", Part: Guarding, File: "lock/guard.go",
 			Breaks: "commits under the guard, and does not give the lock up",
-			Old:    `gives[i] = l.give(to, true)`,
+			Old:    `gives[i], _ = l.give(to, true)`,
 			New:    `gives[i] = l.Guard()`,
 		},
 		{

@@ -52,7 +52,7 @@ func renewal() []Mutant {
 			New:    `table.Or(renewed.NotExists(), renewed.Exists())`,
 		},
 		{
-			Name: "renewal-that-does-not-show", Part: Renewal, File: "lock/lease.go",
+			Name: "renewal-that-does-not-show", Part: Renewal, File: "lock/renew.go",
 			Breaks: "takes a renewal for done that has changed nothing, since the clock was set back",
 			Old:    `case row.Renewed > at:`,
 			New:    `case row.Renewed < at:`,
@@ -76,7 +76,7 @@ func renewal() []Mutant {
 			New:    "Held: {\n\t\tAsk:      {Revoked, CancelRevoked | TellRevoked},\n\t\tEnd:      {Expired, TellLost | Forget},",
 		},
 		{
-			Name: "held-row-is-deleted", Part: Renewal, File: "lock/lease.go",
+			Name: "held-row-is-deleted", Part: Renewal, File: "lock/renew.go",
 			Breaks: "does not put off the deletion of a row that is held for long",
 			Old:    `c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep()))`,
 			New:    `c.layout.rows.Prolong(l.key, l.holding(), c.ttl(-c.config.Retention))`,

@@ -123,7 +123,7 @@ func TestRunJudgesMutants(t *testing.T) {
 	}
 	survived, broken, unseen := report.Sum()
 	assert.Equal(t, []int{1, 2, 0}, []int{survived, broken, unseen})
-	assert.Contains(t, out.String(), "F16: 4 of 7 mutants killed, 57.1 % (goal at least 25 mutants, all killed by all tests); "+
+	assert.Contains(t, out.String(), "F16: 4 of 7 mutants killed, 57.1 % (goal at least 60 mutants, all killed by all tests); "+
 		"1 of them since a test hung, 1 survived, 2 could not be run")
 	text, err := os.ReadFile(filepath.Join(dir, "sum", "sum.go"))
 	require.NoError(t, err)

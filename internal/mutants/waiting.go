@@ -46,7 +46,7 @@ func waiting() []Mutant {
 			New:    `return between(m, d, d, longest)`,
 		},
 		{
-			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/wait.go",
+			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
 			Breaks: "ends a wait with an outage",
 			Old:    `return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)`,
 			New:    `return errors.Is(err, context.DeadlineExceeded)`,
