@@ -71,6 +71,27 @@ func TestRareLooksDoNotDelayATakeover(t *testing.T) {
 	}
 }
 
+// The waiter that is next looks seldom also in the last second before a dead holder's recorded end lies back far
+// enough: dates of answers are in whole seconds, so looks within that second tell nothing new.
+func TestWaitingForADeadHolderTakesFewLooks(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				dead := w.clientOver(wire, lock.Config{})
+				time.Sleep(5300 * time.Millisecond) // the session has recorded its end
+				_, err := dead.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				wire.cut(refused)
+				w.engine.ResetRequests()
+				_, err = w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Less(t, len(w.engine.Requests()), 80)
+			})
+		})
+	}
+}
+
 // More than the skew bound has to have passed since a recorded end: not a millisecond less. It
 // can be up to a second more, to which DynamoDB's time resolves.
 func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {

@@ -227,7 +227,9 @@ func scenarios() []scenario {
 			h.parts()
 			o.begin()
 			err = op.ForceRelease(op.ctx, target, seen.Holder().Ticket)
-			op.answered("force release", err)
+			if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
+				op.answered("force release", err)
+			}
 			if err != nil {
 				return
 			}
@@ -245,7 +247,9 @@ func scenarios() []scenario {
 			h, op := held(o), o.process().warm()
 			o.begin()
 			err := op.Revoke(op.ctx, target)
-			op.answered("revoke", err)
+			if !h.goneBefore(err, lock.ErrNoSession, lock.ErrNotHeld) {
+				op.answered("revoke", err)
+			}
 			time.Sleep(2 * ordealPeriod)
 			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrRevoked) && o.mild() {
 				o.violated("answer: the holder was told %v when asked", cause)
@@ -319,6 +323,13 @@ func (o *ordeal) goesOn(old *holding) {
 			o.violated("exclusion: a holder went on under a lock that somebody else has taken")
 		}
 	}
+}
+
+// goneBefore reports whether an operator was refused with one of some errors, and rightly: the holder's process had stood
+// still for longer than its lease, or crashed.
+func (h *holding) goneBefore(err error, refusals ...error) bool {
+	return !h.of.ordeal.mild() && (h.Context().Err() != nil || h.of.machine.stands()) &&
+		slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
 }
 
 // effectOfTheForced writes under a lease that was taken away.

@@ -93,8 +93,8 @@ func (e *entry) ripe(row *lockrow.Row) time.Duration {
 		return c.config.Lease / 4
 	}
 	ripe := time.Duration(first.Length)*time.Millisecond - c.clk().Ago(e.at.first)
-	if now, ok := c.clk().Earliest(); ok && c.config.Expiry != ObservedOnly {
-		ripe = min(ripe, time.UnixMilli(row.Ends()+1).Add(c.config.Skew).Sub(now))
+	if until, ok := c.clk().Until(time.UnixMilli(row.Ends() + 1).Add(c.config.Skew)); ok && c.config.Expiry != ObservedOnly {
+		ripe = min(ripe, until)
 	}
 	return ripe
 }

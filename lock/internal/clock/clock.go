@@ -90,6 +90,16 @@ func (c Clock) Earliest() (time.Time, bool) {
 	return earliest, ok && c.agrees()
 }
 
+// Until is how long it takes until Earliest is at an end, or past it: 0 where it is. DynamoDB dates its answers in whole
+// seconds, so none that comes before the next whole second after the end tells. It returns false where Earliest does.
+func (c Clock) Until(end time.Time) (time.Duration, bool) {
+	now, ok := c.Earliest()
+	if !now.Before(end) {
+		return 0, ok
+	}
+	return end.Add(resolution - 1).Truncate(resolution).Sub(now), ok
+}
+
 // Latest is the latest that the time can be, by DynamoDB's and by the local wall clock. A holder
 // records the end of its own lease from it. It returns false where Earliest does.
 func (c Clock) Latest() (time.Time, bool) {

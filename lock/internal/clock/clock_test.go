@@ -51,6 +51,28 @@ func TestServer_IsKnownAlsoWhenAClockWasSetByLessThanASecond(t *testing.T) {
 	}
 }
 
+// Who waits for an end asks DynamoDB no earlier than it can tell: in whole seconds.
+func TestUntil_IsTheNextWholeSecond(t *testing.T) {
+	virtual(t, func(w *world) {
+		_, ok := w.clock.Until(time.Now())
+		assert.False(t, ok, "before the first answer")
+		time.Sleep(700 * time.Millisecond)
+		w.ask()
+		start := time.Now().Truncate(time.Second)
+		for end, want := range map[time.Duration]time.Duration{
+			-time.Second: 0, 0: 0, time.Millisecond: time.Second, 1300 * time.Millisecond: 2 * time.Second, 2 * time.Second: 2 * time.Second,
+		} {
+			d, ok := w.clock.Until(start.Add(end))
+			require.True(t, ok)
+			assert.Equal(t, want, d, "%v", end)
+		}
+		d, _ := w.clock.Until(start.Add(1300 * time.Millisecond))
+		time.Sleep(d)
+		d, _ = w.clock.Until(start.Add(1300 * time.Millisecond))
+		assert.Zero(t, d)
+	})
+}
+
 // What was told goes on also when a clock was set.
 func TestTold_IsCarriedOnByTheMonotonicClock(t *testing.T) {
 	virtual(t, func(w *world) {

@@ -96,7 +96,6 @@ type Suspicion struct {
 
 // Suspect reports how a session looks, going by what was seen of it.
 func (o *Others) Suspect(id string) Suspicion {
-	now, timed := o.repeater.Clock.Earliest()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.seen[id]
@@ -110,8 +109,9 @@ func (o *Others) Suspect(id string) Suspicion {
 	}
 	lease := time.Duration(s.row.Lease) * time.Millisecond
 	wait := lease - o.repeater.Clock.Ago(s.since)
+	until, timed := o.repeater.Clock.Until(time.UnixMilli(s.row.Expires + 1).Add(o.skew))
 	if timed && o.skew > 0 && s.row.Expires > 0 {
-		wait = min(wait, time.UnixMilli(s.row.Expires).Add(o.skew+time.Millisecond).Sub(now))
+		wait = min(wait, until)
 	}
 	return Suspicion{Known: true, Wait: max(wait, 0), Lease: lease}
 }
