@@ -193,7 +193,7 @@ func (k *Keeper) begin(ctx context.Context, last *Session) (*Session, error) {
 // risk is called when the lease is at risk, and when it is well again. A session that nothing depends on is not
 // renewed, and has nothing at risk.
 func (s *Session) risk(atRisk bool) {
-	if f := s.keeper.config.Hooks.Risk; f != nil && !(atRisk && s.idle()) {
+	if f := s.keeper.config.Hooks.Risk; f != nil && (!atRisk || !s.idle()) {
 		f(atRisk)
 	}
 }
