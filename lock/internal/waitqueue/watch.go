@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -104,11 +105,8 @@ func (p *Poller) back(w *Watch) {
 	if w.reading = false; w.ended {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(p.due, w.due, func(o *Watch, due time.Time) int {
-		if o.due.After(due) {
-			return 1
-		}
-		return -1 // behind those that are due at the same time
+	i, _ := slices.BinarySearchFunc(p.due, w, func(o, w *Watch) int { // in one order, whoever came first at an instant
+		return cmp.Or(o.due.Compare(w.due), cmp.Compare(o.key.PK, w.key.PK), cmp.Compare(o.key.SK, w.key.SK), -1)
 	})
 	p.due = slices.Insert(p.due, i, w)
 	p.signal()
