@@ -142,7 +142,6 @@ func (a *acquisition) stand(ctx context.Context) error {
 		again, stop := a.third(first)
 		select {
 		case <-a.wake:
-			a.client.poller.Told()
 		case <-again:
 			if err := a.renewFirst(ctx); err != nil {
 				stop()

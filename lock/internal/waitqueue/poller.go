@@ -54,8 +54,6 @@ type Poller struct {
 	work   sync.WaitGroup
 	wake   chan struct{} // of capacity 1: what is due has changed
 
-	telling sync.Mutex // held while watchers are told of the rows of one read
-
 	mu       sync.Mutex // guards the following, and the watches; never held across I/O, or while a watcher is called
 	due      []*Watch   // by when they are due; without those for which a read is under way
 	running  bool
@@ -83,13 +81,6 @@ func (p *Poller) Close() {
 	p.cancel()
 	p.mu.Unlock()
 	p.work.Wait()
-}
-
-// Told returns when the watchers of all rows of a read have been told, where some have: what a watcher wakes up
-// begins from all that the read has brought. A watcher must not call it.
-func (p *Poller) Told() {
-	p.telling.Lock()
-	defer p.telling.Unlock()
 }
 
 // run is the goroutine.
@@ -164,7 +155,6 @@ func (p *Poller) read(rows [][]*Watch, at time.Time) {
 	some := errors.As(err, &part) || err == nil && len(items) == len(rows)
 	fatal := err != nil && ctx.Err() == nil && p.config.Fatal != nil && p.config.Fatal(err)
 	brought := 0
-	p.telling.Lock()
 	for i, watches := range rows {
 		look := Look{At: at}
 		switch {
@@ -181,7 +171,6 @@ func (p *Poller) read(rows [][]*Watch, at time.Time) {
 			p.tell(w, look)
 		}
 	}
-	p.telling.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failures++; brought > 0 {
