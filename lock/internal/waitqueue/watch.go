@@ -1,7 +1,6 @@
 package waitqueue
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -105,8 +104,11 @@ func (p *Poller) back(w *Watch) {
 	if w.reading = false; w.ended {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(p.due, w, func(o, w *Watch) int { // in one order, whoever came first at an instant
-		return cmp.Or(o.due.Compare(w.due), cmp.Compare(o.key.PK, w.key.PK), cmp.Compare(o.key.SK, w.key.SK), -1)
+	i, _ := slices.BinarySearchFunc(p.due, w.due, func(o *Watch, due time.Time) int {
+		if o.due.After(due) {
+			return 1
+		}
+		return -1 // behind those that are due at the same time
 	})
 	p.due = slices.Insert(p.due, i, w)
 	p.signal()
