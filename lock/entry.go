@@ -215,7 +215,7 @@ func (e *entry) seen(look waitqueue.Look) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if changed || e.at.fatal != nil || e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
-		e.signal()
+		look.Then(e.signal)
 	}
 	return next
 }

@@ -155,8 +155,9 @@ func (p *Poller) read(rows [][]*Watch, at time.Time) {
 	some := errors.As(err, &part) || err == nil && len(items) == len(rows)
 	fatal := err != nil && ctx.Err() == nil && p.config.Fatal != nil && p.config.Fatal(err)
 	brought := 0
+	var then []func()
 	for i, watches := range rows {
-		look := Look{At: at}
+		look := Look{At: at, then: &then}
 		switch {
 		case some && i < len(items) && (part == nil || !slices.Contains(part.Keys, list[i])):
 			look.Item = items[i]
@@ -172,11 +173,14 @@ func (p *Poller) read(rows [][]*Watch, at time.Time) {
 		}
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.failures++; brought > 0 {
 		p.failures = 0
 	}
 	p.resume = p.retry(p.failures)
+	p.mu.Unlock()
+	for _, f := range then {
+		f()
+	}
 }
 
 // retry is when something is tried again that has failed so many times; zero where it has not.

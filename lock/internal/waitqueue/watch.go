@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,7 +19,13 @@ type Look struct {
 
 	// Err is why the row cannot be read, if repeating cannot help. Item is nil then.
 	Err error
+
+	then *[]func()
 }
+
+// Then has f called when all watchers of the rows that were read together have been told. So what a watcher wakes does not
+// run beside those that follow. f must not block.
+func (l Look) Then(f func()) { *l.then = append(*l.then, f) }
 
 // Watch is a watcher's interest in a row.
 type Watch struct {
@@ -104,11 +111,9 @@ func (p *Poller) back(w *Watch) {
 	if w.reading = false; w.ended {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(p.due, w.due, func(o *Watch, due time.Time) int {
-		if o.due.After(due) {
-			return 1
-		}
-		return -1 // behind those that are due at the same time
+	i, _ := slices.BinarySearchFunc(p.due, w, func(o, w *Watch) int {
+		// Those that are due at the same time are in the order of their keys, whichever goroutine came first.
+		return cmp.Or(o.due.Compare(w.due), cmp.Compare(o.key.PK, w.key.PK), cmp.Compare(o.key.SK, w.key.SK), -1)
 	})
 	p.due = slices.Insert(p.due, i, w)
 	p.signal()

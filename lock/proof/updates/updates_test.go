@@ -33,8 +33,8 @@ func TestFaultsAroundALockSet(t *testing.T) {
 // What is added under a lock is added once, also where transactions keep meeting others. A
 // transaction is one for its caller: it is sent as often as it takes.
 func TestCounterAddsOnce(t *testing.T) {
-	o := simtest.Play(t, "counter", 16)
-	figure.Check(t, "F15", o.Each(o.All(), "transactions", 625).InFull(625*o.Runs, 10_000),
+	o := simtest.Play(t, "counter", 18)
+	figure.Check(t, "F15", o.Each(o.All(), "transactions", 560).InFull(560*o.Runs, 10_000),
 		figure.AtLeast(100*float64(o.Conflicts)/float64(o.Transactions), fmt.Sprintf("%% of the %d transactions sent met a conflict", o.Transactions), 30),
 		figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "counter", "anew", 8)
