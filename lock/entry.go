@@ -31,6 +31,7 @@ type entry struct {
 	begun     bool       // what the holder writes beside its ticket is written
 	malformed table.Item // the row in which the ticket stands, where that is not in order
 	watch     *waitqueue.Watch
+	news      bool // it has seen the row by other means than by a look, which tells when the next look is due
 
 	// Guarded by watched.mu.
 	behind string // the session that is watched for it
@@ -54,6 +55,7 @@ func (e *entry) saw(row *lockrow.Row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.at.take(row, e.client.clk().Now())
+	e.news = true
 }
 
 // older reports whether a row was read that is older than what is known: each change of the first place counts
@@ -155,9 +157,10 @@ func (e *entry) await() {
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
 		e.client.watched.lookOnce(first.Session(), min(d, firstLook))
-	case e.patience == nil:
+	case e.patience == nil && e.news:
 		e.watch.Soon(e.next())
 	}
+	e.news = false
 }
 
 // next is when to look again: not later than the moment at which the first ticket can be taken for dead.
