@@ -73,12 +73,12 @@ func TestCommand(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	s, err := parsed("-list", "-run", "^guard-without-")
+	s, err := parsed("-list", "-run", "^commit-|^force-is-")
 	require.NoError(t, err)
 	var out bytes.Buffer
 	code, err := s.print(t.Context(), &out)
 	require.NoError(t, err)
 	assert.Zero(t, code)
-	assert.Contains(t, out.String(), "guard-without-fence")
-	assert.True(t, strings.HasSuffix(out.String(), "\n2 mutants\n"), out.String())
+	assert.Contains(t, out.String(), "commit-keeps-the-lock")
+	assert.True(t, strings.HasSuffix(out.String(), "\n3 mutants\n"), out.String())
 }
