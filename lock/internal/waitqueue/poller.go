@@ -176,7 +176,9 @@ func (p *Poller) read(rows [][]*Watch, at time.Time) {
 	if p.failures++; brought > 0 {
 		p.failures = 0
 	}
-	p.resume = p.retry(p.failures)
+	if p.resume = p.retry(p.failures); then != nil { // those who are woken may end their watches: the next read is without them
+		p.resume = later(p.resume, p.config.Machine.Now().Add(time.Microsecond))
+	}
 	p.mu.Unlock()
 	for _, f := range then {
 		f()
