@@ -186,9 +186,9 @@ func rowsOf(s *store, locks *lock.Client, c collection) (partition string, rows 
 	for _, r := range c.locks {
 		state := "free"
 		if r.Held() {
-			state = "held"
+			state = "held by " + printable(r.Holder().Owner)
 		}
-		add(locks.Records().Key(r).SK, locks.Records().Type(), "%s, fence %d, last holder %s", state, r.Fence, r.Holder().Owner)
+		add(locks.Records().Key(r).SK, locks.Records().Type(), "%s, fence %d", state, r.Fence)
 	}
 	o := c.order
 	key := s.orders.Key(o)
