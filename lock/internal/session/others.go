@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
@@ -24,6 +26,8 @@ type Others struct {
 	// recorded ends are not used.
 	skew      time.Duration
 	retention time.Duration
+
+	marking singleflight.Group // of sessions that are marked dead
 
 	mu   sync.Mutex // guards the following; never held across I/O
 	seen map[string]*sighting
@@ -134,12 +138,22 @@ func (o *Others) SeenAlive(id string) bool {
 
 // MarkDead marks a session dead, for good, unless it has shown life: since it was last seen here, if it
 // was silent for a whole lease, and by the end that it records. It reports whether the session is dead.
+// Those who mark one session at the same time share the request, which ends with none of their contexts.
 //
 // Cost: one conditional write; none where it is known to be dead.
 func (o *Others) MarkDead(ctx context.Context, id string) (dead bool, err error) {
 	if o.Suspect(id).Dead {
 		return true, nil
 	}
+	result, err, _ := o.marking.Do(id, func() (any, error) {
+		ctx, cancel := o.repeater.Clock.Detached(ctx)
+		defer cancel()
+		return o.markDead(ctx, id)
+	})
+	return result == true, err
+}
+
+func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error) {
 	n := o.names
 	beat, silent := o.silent(id)
 	var h attempt.History
