@@ -217,6 +217,7 @@ func (e *entry) seen(look waitqueue.Look) time.Duration {
 	next := e.next()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.watchFirst()
 	if changed || e.at.fatal != nil || e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
 		look.Then(e.signal)
 	}

@@ -56,16 +56,10 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 	if lease == 0 {
 		lease = c.config.Lease
 	}
-	// Those before act first, unless they are dead, too. The first of them watches the session, the
-	// others do once it would have been taken for dead.
+	// Those before act first, unless they are dead, too.
 	ahead := row.ForeignBefore(place, id)
 	if ahead > 0 && look.Known && look.Wait == 0 {
 		ahead = e.livingBefore(row, place, id)
-	}
-	if ahead == 0 || since >= lease {
-		c.watched.stand(e, id, max(lease/4-since, minLook))
-	} else {
-		c.watched.stand(e, "", 0)
 	}
 	switch {
 	case ahead > 0 && since < time.Duration(ahead+1)*lease:
@@ -79,6 +73,33 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		return claim
 	}
 	return fine
+}
+
+// watchFirst has the session of the first ticket watched: by the first of those who wait behind it, and by the
+// others once it would have been taken for dead. It is called with mu held, by the poller's goroutine alone, so that
+// what is watched does not depend on which of several waiters is faster.
+func (e *entry) watchFirst() {
+	row, c := &e.at.row, e.client
+	first, held := row.First()
+	id, place := first.Session(), row.Place(e.ticket.ID)
+	if !held || place <= 0 || id == "" || c.isOwn(id) {
+		c.watched.stand(e, "", 0)
+		return
+	}
+	since, lease := c.clk().Ago(e.at.first), c.config.Lease
+	look := c.others.Suspect(id)
+	if look.Lease > 0 {
+		lease = look.Lease
+	}
+	ahead := row.ForeignBefore(place, id)
+	if ahead > 0 && look.Known && look.Wait == 0 {
+		ahead = e.livingBefore(row, place, id)
+	}
+	if ahead == 0 || since >= lease {
+		c.watched.stand(e, id, max(lease/4-since, minLook))
+	} else {
+		c.watched.stand(e, "", 0)
+	}
 }
 
 // ripe is how long it takes until the first ticket can be taken for dead, by what is known: a quarter of a lease where
