@@ -351,7 +351,7 @@ func (w *watched) mayAsk(id, ticket string) bool {
 }
 
 // askTogether is how long a question waits for others that are put to the same session.
-const askTogether = 50 * time.Millisecond
+const askTogether = 100 * time.Millisecond
 
 // ask puts a question to a session about a ticket that has been first for a time. It is not asked about that
 // ticket again before that time has doubled: a ghost is gone after the first question, and a holder may hold for
