@@ -51,16 +51,7 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		}
 		return fine
 	}
-	look := c.others.Suspect(id)
-	lease := look.Lease
-	if lease == 0 {
-		lease = c.config.Lease
-	}
-	// Those before act first, unless they are dead, too.
-	ahead := row.ForeignBefore(place, id)
-	if ahead > 0 && look.Known && look.Wait == 0 {
-		ahead = e.livingBefore(row, place, id)
-	}
+	look, lease, ahead := e.behindSession(row, place, id)
 	switch {
 	case ahead > 0 && since < time.Duration(ahead+1)*lease:
 	case look.Dead:
@@ -75,6 +66,19 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 	return fine
 }
 
+// behindSession is how the session of the first ticket looks, its lease, and how many tickets of others stand
+// between that ticket and a place. Those act first, unless they are dead, too.
+func (e *entry) behindSession(row *lockrow.Row, place int, id string) (look session.Suspicion, lease time.Duration, ahead int) {
+	look = e.client.others.Suspect(id)
+	if lease = look.Lease; lease == 0 {
+		lease = e.client.config.Lease
+	}
+	if ahead = row.ForeignBefore(place, id); ahead > 0 && look.Known && look.Wait == 0 {
+		ahead = e.livingBefore(row, place, id)
+	}
+	return look, lease, ahead
+}
+
 // watchFirst has the session of the first ticket watched: by the first of those who wait behind it, and by the
 // others once it would have been taken for dead. It is called with mu held, by the poller's goroutine alone, so that
 // what is watched does not depend on which of several waiters is faster.
@@ -86,15 +90,8 @@ func (e *entry) watchFirst() {
 		c.watched.stand(e, "", 0)
 		return
 	}
-	since, lease := c.clk().Ago(e.at.first), c.config.Lease
-	look := c.others.Suspect(id)
-	if look.Lease > 0 {
-		lease = look.Lease
-	}
-	ahead := row.ForeignBefore(place, id)
-	if ahead > 0 && look.Known && look.Wait == 0 {
-		ahead = e.livingBefore(row, place, id)
-	}
+	_, lease, ahead := e.behindSession(row, place, id)
+	since := c.clk().Ago(e.at.first)
 	if ahead == 0 || since >= lease {
 		c.watched.stand(e, id, max(lease/4-since, minLook))
 	} else {
