@@ -105,9 +105,8 @@ type acquisition struct {
 	session *session.Session // nil for leases of their own
 	start   clock.Instant    // before the tickets were taken, or renewed: MaxHold and leases of their own count from it
 	inDoubt bool             // they may be in their lines, or may yet come
+	wake    chan struct{}    // of capacity 1: a look has found something to do
 	waited  bool             // the call was in a line, or found it full
-
-	wake chan struct{} // of capacity 1: a look has found something to do
 }
 
 func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Option) (*acquisition, error) {
@@ -118,7 +117,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 	if len(targets) == 0 || len(targets) > MaxTargets {
 		return nil, invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
 	}
-	a := &acquisition{client: c, request: r, wanted: make([]wanted, len(targets)), wake: make(chan struct{}, 1)}
+	a := &acquisition{client: c, request: r, wanted: make([]wanted, len(targets))}
 	for i, t := range targets {
 		key, err := c.key(t)
 		if err != nil && len(targets) > 1 {
@@ -277,7 +276,7 @@ func (a *acquisition) take(ctx context.Context) error {
 		return err
 	}
 	a.start = c.clk().Instant()
-	a.entries = make([]*entry, len(a.wanted))
+	a.entries, a.wake = make([]*entry, len(a.wanted)), make(chan struct{}, 1)
 	for i, w := range a.wanted {
 		e := &entry{
 			client: c, target: w.target, key: w.key, ticket: c.newTicket(a.fixed, a.session), session: a.session,

@@ -88,6 +88,8 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
+	l.status.mu.Lock() // its term may end at once, which waits until the lease is whole
+	defer l.status.mu.Unlock()
 	if s == nil {
 		l.own = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{End: l.termEnded})
 	}
