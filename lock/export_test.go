@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"context"
+
 	"github.com/mortise-go/mortise/internal/settings"
 	"github.com/mortise-go/mortise/keys"
 )
@@ -23,3 +25,13 @@ func Settings() (names, fields []string) {
 
 // Queued is how many goroutines of this client wait behind its place in the line of a lock.
 func Queued(c *Client, key keys.Key) int { return c.queues.Waiting(key) }
+
+// EndedByClose is how what waits under the client has ended right after Close has begun, before anything
+// that listens to that could run.
+func EndedByClose(c *Client) (err, cause error) {
+	ctx, stop := c.open(context.Background())
+	defer stop()
+	c.close(ErrClosed)
+	err = ctx.Err()
+	return err, context.Cause(ctx)
+}
