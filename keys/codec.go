@@ -10,7 +10,7 @@ import (
 type kind uint8
 
 const (
-	// Text comes first; parseCodec relies on kindID being the last of it.
+	// The text kinds come first; parseCodec relies on kindID being the last of them.
 	kindString kind = iota
 	kindRaw
 	kindRest
@@ -27,12 +27,12 @@ const (
 	kindShard
 )
 
-// codec is a value with a switch in its methods rather than an interface: calls through an interface would move
-// every argument of Format to the heap.
+// codec switches over its kind instead of being an interface. Calls through an interface would move every argument of
+// Format to the heap.
 type codec struct {
 	kind kind
 	desc bool
-	// width counts bytes in the key; of an id, bytes before escaping; 0 means that it varies.
+	// width is the number of bytes in the key, or 0 if it varies. For an id it is the number of bytes before escaping.
 	width int
 	// max is the greatest magnitude of a number, or the number of shards.
 	max uint64
@@ -40,7 +40,7 @@ type codec struct {
 
 func (c codec) variable() bool { return c.width == 0 }
 
-// parseCodec reads what follows the name of a field: a codec name and possibly ":desc".
+// parseCodec reads the part of a field after its name: a codec's name, optionally followed by ":desc".
 func parseCodec(text string) (codec, error) {
 	name, variant, hasVariant := strings.Cut(text, ":")
 	c, err := codecByName(name)
@@ -122,7 +122,7 @@ func pow10(n int) uint64 {
 	return p
 }
 
-// append adds the text of v to dst. A failure can leave a part of it there. Shards are not its business.
+// append appends the text of v to dst. On failure a part of the text can remain. It does not handle shards.
 func (c codec) append(dst []byte, v any, esc escaper) ([]byte, error) {
 	switch c.kind {
 	case kindString, kindRaw, kindRest, kindKey, kindID:
@@ -171,7 +171,7 @@ func (c codec) appendString(dst []byte, s string, esc escaper) ([]byte, error) {
 	switch {
 	case c.kind == kindID && len(s) != c.width:
 		return dst, fmt.Errorf("%w: %d bytes, want exactly %d", ErrRange, len(s), c.width)
-	case len(s) > MaxPK: // over any limit of DynamoDB; do not copy it first
+	case len(s) > MaxPK: // longer than any limit of DynamoDB, so do not copy it
 		return dst, tooLong(len(s), MaxPK)
 	case c.kind != kindString && c.kind != kindID:
 		if c.kind == kindRaw && strings.IndexByte(s, esc.delim) >= 0 {
@@ -189,8 +189,8 @@ func tooLong(n, limit int) error {
 	return fmt.Errorf("%w: at least %d bytes, the limit is %d", ErrTooLong, n, limit)
 }
 
-// decode reads a value at the beginning of s and returns the number of bytes it took; false if there is none. Shards are
-// returned as numbers.
+// decode reads a value at the beginning of s. It returns the number of bytes read, or false. A shard is returned as its
+// number.
 func (c codec) decode(s string, esc escaper) (scalar, int, bool) {
 	n := c.width
 	switch c.kind {

@@ -9,10 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// NewTemplate compiles template text; the package comment describes it. It returns an *[Error] that names the field where
-// there is one: [ErrSyntax], [ErrEmpty], [ErrInvalidUTF8], [ErrDuplicate], [ErrAmbiguous] if a variable-width field is
-// followed by anything but the delimiter or the end, [ErrDelimiter] and [ErrRange] for options, and [ErrTooLong] if not even the
-// shortest key would be within the limit.
+// NewTemplate compiles a template; the package documentation describes its text. The *[Error] names the field, if the
+// cause concerns one:
+//
+//   - [ErrSyntax], [ErrEmpty], [ErrInvalidUTF8], [ErrDuplicate]: the text is malformed
+//   - [ErrAmbiguous]: neither the delimiter nor the end follows a variable-width field
+//   - [ErrDelimiter], [ErrRange]: an option is invalid
+//   - [ErrTooLong]: even the shortest key would exceed the limit
 func NewTemplate(text string, opts ...Option) (*Template, error) {
 	o := options{delim: '#', limit: MaxPK}
 	for _, opt := range opts {
@@ -51,7 +54,7 @@ func NewTemplate(text string, opts ...Option) (*Template, error) {
 	return t, nil
 }
 
-// MustTemplate is NewTemplate for templates that are part of a program. It panics with NewTemplate's error.
+// MustTemplate is [NewTemplate] for templates that are part of a program. It panics on an error.
 func MustTemplate(text string, opts ...Option) *Template {
 	t, err := NewTemplate(text, opts...)
 	if err != nil {
@@ -60,7 +63,7 @@ func MustTemplate(text string, opts ...Option) *Template {
 	return t
 }
 
-// scan splits text into parts and the tail, and returns the name of each part's field.
+// scan splits text into parts and the tail. It returns the name of each part's field.
 func (t *Template) scan(text string) (names []string, err error) {
 	syntax := func(at int, what string) error {
 		return &Error{Op: "template", Template: text, Err: fmt.Errorf("%w at byte %d: %s", ErrSyntax, at, what)}
@@ -129,12 +132,12 @@ func (t *Template) begin(prefix string) {
 	}
 }
 
-// link numbers the fields in the order of their value parts, and checks what concerns more than one part.
+// link numbers the fields in the order of their values, and checks the rules that concern several parts.
 func (t *Template) link(names []string) error {
 	fail := func(field string, cause error) error {
 		return &Error{Op: "template", Template: t.text, Field: field, Err: cause}
 	}
-	valueOf := make(map[string]int, len(names)) // name to value part
+	valueOf := make(map[string]int, len(names)) // from name to the part with the value
 	for i, name := range names {
 		if t.parts[i].codec.kind == kindShard {
 			if t.shard >= 0 {
@@ -153,7 +156,7 @@ func (t *Template) link(names []string) error {
 		p := &t.parts[i]
 		computed := p.codec.kind == kindShard
 		if home, ok := valueOf[name]; ok && home != i {
-			continue // a shard of a field that stands elsewhere
+			continue // a shard of a field whose value also stands in the key
 		}
 		number[name] = len(t.fields)
 		if !computed {
@@ -193,7 +196,8 @@ func (t *Template) link(names []string) error {
 	return nil
 }
 
-// check reports a template that no NewTemplate returned, so that a forgotten one is an error and not an empty key.
+// check returns an error for a template that NewTemplate did not create. Otherwise a forgotten template would give an
+// empty key.
 func (t *Template) check(op string) error {
 	if t == nil || t.text == "" {
 		return &Error{Op: op, Err: errors.New("template was not compiled by NewTemplate")}

@@ -1,107 +1,89 @@
-// Package keys builds and reads the keys of a table that holds many entity types: attribute naming ([Scheme]), key
-// templates ([Template]), escaping, codecs whose byte order is the value's order, prefixes and ranges. It is pure
-// computation on the standard library; it sends no request and knows no database client.
+// Package keys builds and reads the keys of a DynamoDB table that holds many entity types. A template describes a key,
+// formats values as a key, and parses a key back into the values:
 //
 //	order := keys.MustTemplate("TENANT#{tenant}#ORDER#{seq:uint10}")
-//	key, err := order.Format("acme", uint64(42)) // TENANT#acme#ORDER#0000000042
-//	values, err := order.Parse(key)              // "acme", uint64(42)
 //
-// # Template text
+//	key, err := order.Format("acme", uint64(42))   // TENANT#acme#ORDER#0000000042
+//	values, err := order.Parse(key)                // "acme", uint64(42)
+//	prefix, err := order.Prefix("acme")            // TENANT#acme#ORDER#
+//	recent, err := order.From(uint64(100), "acme") // the orders of acme from number 100 on
 //
-// A template is literal text with fields: {name}, {name:codec} or {name:codec:desc}. {{ and }} stand for literal braces.
-// A name consists of letters, digits, '_', '-' and '.'; dots separate the elements of a path. A name may stand once, and
-// once more in a shard.
+// A [Scheme] names the table's attributes and the delimiter. [Scheme.PKTemplate] and [Scheme.SKTemplate] compile templates
+// for it. The package sends no requests and depends on the standard library alone.
 //
-//	codec         value                     text in the key                          width
-//	string        non-empty string          the string, escaped (the default)        varies
-//	raw           non-empty string          the string; a delimiter in it is refused varies
-//	rest          non-empty string          the string, delimiters too; stands last  varies
-//	key           a whole key               the key as it is; stands alone, no prefix varies
-//	idN           string of N bytes         the string, escaped                      N (1..2048) before escaping
-//	uintN         unsigned, below 10^N      N decimal digits                         N (1..20)
-//	intN          -10^N < v < 10^N          v + 10^N as N+1 decimal digits           N+1 (N is 1..19)
-//	float         float64 but NaN           16 hex digits                            16
-//	bool          bool                      0 or 1                                   1
-//	time          time.Time                 2006-01-02T15:04:05.000000000Z           30
-//	time-ms       whole milliseconds        2006-01-02T15:04:05.000Z                 24
-//	time-s        whole seconds             2006-01-02T15:04:05Z                     20
-//	date          midnight UTC              2006-01-02                               10
-//	shardN        any of the above          FNV-1a of the value modulo N             digits of N-1 (N is 2..1000)
+// # Templates
 //
-// All numeric and time codecs have a descending variant, {placed:time-s:desc}: every digit is replaced by its complement
-// (9 minus the digit, 15 for hex, 1 for bool), so that the newest or greatest comes first. Times are written in UTC and hold the
-// years 0000 to 9999. In an intN key the first digit is the sign: with int4, -1 is 09999 and 42 is 10042.
+// A template is literal text with fields: {name}, {name:codec} or {name:codec:desc}. Write {{ and }} for literal braces. A
+// field's name consists of letters, digits, '_', '-' and '.'; dots separate the elements of a path. Each name may occur
+// once, and once more in a shard.
 //
-// # Guarantees
+//	codec     value                     text in the key                              bytes
+//	string    non-empty string          the string, escaped; the default             varies
+//	raw       non-empty string          the string; must not contain the delimiter   varies
+//	rest      non-empty string          the string with delimiters; the last field   varies
+//	key       a whole key               the key, unchanged; the only field           varies
+//	idN       string of N bytes         the string, escaped                          N (1..2048) before escaping
+//	uintN     unsigned, below 10^N      N decimal digits                             N (1..20)
+//	intN      -10^N < v < 10^N          v + 10^N as N+1 decimal digits               N+1 (N is 1..19)
+//	float     float64 but NaN           16 hex digits                                16
+//	bool      bool                      0 or 1                                       1
+//	time      time.Time                 2006-01-02T15:04:05.000000000Z               30
+//	time-ms   whole milliseconds        2006-01-02T15:04:05.000Z                     24
+//	time-s    whole seconds             2006-01-02T15:04:05Z                         20
+//	date      midnight UTC              2006-01-02                                   10
+//	shardN    any of the above          FNV-1a of the value modulo N                 digits of N-1 (N is 2..1000)
 //
-//   - Reversible: Parse returns what Format was given, as string, uint64, int64, float64, bool or time.Time in UTC, and
-//     Parse accepts only keys that Format produces.
-//   - Injective: two different lists of values never give one key (but see shards below). The delimiter and an escape byte
-//     next to it are escaped inside values, so a value cannot forge structure: a tenant "a#ORDER#1" stays a tenant.
-//     [NewTemplate] refuses text in which the end of a field could not be told. The key codec is the exception: it takes
-//     over any key, structure included, so only give it keys that a template or the table produced, never input. A rest
-//     takes structure too, but only below the fields before it: [Overlap] tells which templates it shares keys with.
-//   - Ordered: for each codec, comparing encoded values as bytes gives the order of the values (the reverse for desc);
-//     strings, raw values and ids compare as bytes. Number and time values that do not fit are errors; nothing is
-//     widened, rounded or cut off.
-//   - A prefix made from some of a template's fields ends at a delimiter: the prefix for order 1 does not match order 10.
-//   - A value without delimiter and escape byte stands in the key unchanged.
-//   - Errors are *[Error]. They name template, field and Go type; they never contain a value or a key. A [Key] or [Range] prints
-//     as its lengths, with every verb of fmt and in log/slog; its fields are plain strings.
+// Times are written in UTC and cover the years 0000 to 9999. The first digit of an intN is its sign: with int4, -1 is 09999
+// and 42 is 10042.
 //
-// # Order of composite keys
-//
-// Keys of one template have the order of their tuples of values when no string or raw value contains a byte below the
-// delimiter. For '#' those bytes are the control characters, space, '!' and '"'; for '|' and '~' they include all letters
-// and digits, so a low delimiter is the better choice. The reason is that a value which is a prefix of another one is
-// followed by the delimiter: "a#" sorts after "a b#" because the space sorts before '#'. The last field of a template is
-// exempt if no text follows it, and so are all fixed-width codecs. With the few delimiters whose escape byte lies below
-// them (see below) values must be free of the delimiter too. The order of single values, above, holds without any of
-// these conditions.
-//
-// # Escaping
-//
-// The escape byte E is the byte after the delimiter D, or the one before it where that one is a letter, a digit, a brace or
-// not printable: '$' for '#', ';' for ':', '.' for '/'. '|' has braces on both sides and takes '}'; '~' takes '}' also.
-// The lower of D and E becomes E0, the higher E1. E takes D's place in the order of bytes, which
-// is why the encoding keeps that order, and D itself never occurs in an encoded string.
-//
-// The texts of the time codecs contain '-', ':' and '.', also if one of these is the delimiter. That is harmless to parsing,
-// since their width is fixed, and [Overlap] takes it into account.
-//
-// # Keys made by hand
-//
-// The raw codec reproduces, byte for byte, keys that another program concatenated, with the scheme's delimiter and prefix set to
-// that program's. It is checked: a value with the delimiter in it, which would have read as two, is refused with
-// [ErrDelimiter]. The escape byte has no meaning in it. A delimiter of several bytes, "::", is its first byte, ':', spelled
-// out in the template, "A::{a:raw}::B"; values must not contain that byte. Where the last value may contain it, as an
-// address in "DE#Berlin#Allee #5" does, it is a rest: "{country:raw}#{city:raw}#{address:rest}" gives it back whole, since no
-// raw value before it has a delimiter. Numbers without leading zeros are strings here.
-// Key attributes are strings: a table whose keys are numbers or binary cannot be described.
+// Numbers, bools and times have a descending variant, such as {placed:time-s:desc}. It replaces every digit by its
+// complement (9 minus the digit; 15 minus it in a float, 1 minus it in a bool), so the greatest value sorts first.
 //
 // # Shards
 //
-// {id:shard16} spreads a hot partition: it stands for a number from 0 to 15, computed from the value of id and never
-// passed around. If id stands elsewhere in the template, Parse checks the number. If not, id is a value that Format needs
-// and Parse cannot return (Field.Computed), and keys are injective in the other fields only. [Template.Shards] lists the
-// variants for reading all of them. A template has at most one shard. The computation will not change: 64-bit FNV-1a over
-// the value's text (a string as it is, decimal digits of an integer, true or false, strconv's shortest 'g' form of a float64,
-// the text of the time codec), the two halves xor-ed to 32 bits, modulo N.
+// {id:shard16} spreads a hot partition over 16 keys. It stands for a number from 0 to 15 that is computed from the value of
+// id. [Template.Shards] lists the keys or prefixes that a reader has to query to see all shards. A template has at most one
+// shard.
+//
+// If id also stands elsewhere in the template, Parse checks the number. If it does not, Format needs its value but Parse
+// cannot return it ([Field.Computed]).
+//
+// # Guarantees
+//
+//   - Reversible. Parse returns the values that Format was given, as string, uint64, int64, float64, bool or time.Time in
+//     UTC. It accepts only keys that Format can produce.
+//   - Injective. Two different lists of values never give the same key, and a value cannot imitate the structure of a key: a
+//     tenant named "a#ORDER#1" is escaped and stays a tenant. [NewTemplate] refuses a template in which the end of a field
+//     would be ambiguous. See the exceptions below.
+//   - Ordered. Values of one codec sort in the key as they sort by value; with desc, in reverse. Strings sort as bytes.
+//   - Exact. A number or time that does not fit its codec is an error. Nothing is widened, rounded or cut off.
+//   - A prefix ends at a delimiter, so the prefix for order 1 does not match order 10.
+//   - A value that contains neither delimiter nor escape byte stands in the key unchanged.
+//   - Private. Errors name the template, the field and the Go type, but contain no value and no key. A [Key] or [Range]
+//     prints as its lengths only, with every verb of fmt and in log/slog.
 //
 // # Not guaranteed
 //
-// Nothing here stops two templates from sharing a key space, nor two prefixes of which one begins with the other; ask
-// [Overlap]. Patterns tell such templates apart: [Template.Only] and [Template.Except]. Key order across templates is the
-// order of bytes, so a range over one template's field can contain keys of another template; check with Matches.
+//   - A key field accepts any text, and so does a rest below the fields before it. Give a key field only keys that a
+//     template or the table produced, never user input.
+//   - With a computed field, keys are injective in the other fields only.
+//   - Two templates can produce the same key, and one prefix can begin with another. [Overlap] detects both.
+//     [Template.Only] and [Template.Except] tell such templates apart by a pattern.
+//   - A range over the keys of one template can contain keys of another. Check each key with [Template.Matches].
+//   - Keys whose strings contain bytes below the delimiter may not sort by their list of values. REFERENCE.md has
+//     the exact rule.
 //
-// # Failure handling
+// # Errors
 //
-// All checks happen before any request is made. [Error] can be inspected with errors.As, its cause with errors.Is and the
-// Err… values. Nothing panics but [MustTemplate].
+// All errors are of type *[Error] and wrap one of the Err values, for errors.Is. They occur before any request is made. Only
+// [MustTemplate] panics.
 //
 // # Cost
 //
-// A template is compiled once and is safe for concurrent use afterwards. Format makes one allocation, the key, as long as
-// that has up to 128 bytes; Append makes none; Matches makes none unless a value contains an escape. No request,
-// no capacity unit, no permission is needed.
+// Compile a template once; it is safe for concurrent use. [Template.Format] allocates once for a key of at most 128 bytes. [Template.Append]
+// does not allocate. [Template.Matches] allocates only for values with an escape sequence. The package needs no request, no capacity unit
+// and no permission.
+//
+// REFERENCE.md, in this package's directory, describes escaping, the order of composite keys, keys that other programs
+// wrote, and how shards are computed.
 package keys

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// escaper writes strings so that the delimiter does not occur in them and their order as bytes is kept.
+// escaper encodes strings so that they do not contain the delimiter and still sort as before.
 //
-// The escape byte is a neighbour of the delimiter: no other byte lies between the two, so an escape sequence
-// can stand for either without changing places with any third byte; the second byte of the sequence orders the two.
+// The escape byte is adjacent to the delimiter. No other byte lies between the two, so a sequence that begins with the
+// escape byte sorts where either of them sorted. The second byte of the sequence orders the two among themselves.
 type escaper struct {
 	delim, esc       byte
 	forDelim, forEsc byte
@@ -47,7 +47,7 @@ func delimiter(c byte) bool {
 	return true
 }
 
-// append adds the escaped s; one pass decides whether anything has to be done at all.
+// append adds s in escaped form. One pass decides whether s needs escaping at all.
 func (e escaper) append(dst []byte, s string) ([]byte, error) {
 	special, high := 0, byte(0)
 	for i := range len(s) {
@@ -121,8 +121,8 @@ func (e escaper) units(s string, n int) int {
 	return i
 }
 
-// ordered reports whether the keys of values that are proper prefixes of v sort before the encoded v. Such a value is
-// followed by the delimiter in its key, and by some byte of v but its first in the encoded v.
+// ordered reports whether the key of every value that is a proper prefix of v sorts before the key of v. In such a key
+// the delimiter follows where v has some byte after its first.
 func (e escaper) ordered(v any) bool {
 	s, _ := stringOf(v)
 	for i := 1; i < len(s); i++ {

@@ -8,18 +8,19 @@ import (
 // Field describes a field of a template.
 type Field struct {
 	Name  string
-	Codec string // as in the template's text, such as "uint10" or "time-s:desc"; "string" where none is given
+	Codec string // as written in the template, such as "uint10" or "time-s:desc"; "string" if the template names none
 
-	// Width is the number of bytes that a value takes in the key, or 0 where that varies. For idN it is N, the number before
-	// escaping.
+	// Width is the number of bytes that a value occupies in the key, or 0 if it varies. For idN it is N, the number
+	// before escaping.
 	Width int
 
-	// Computed is true of a field that only a shard refers to: Format needs its value, Parse does not return it.
+	// Computed reports that the field stands only in a shard: [Template.Format] needs its value, but [Template.Parse]
+	// does not return it.
 	Computed bool
 }
 
-// Accepts reports whether values of Go type typ suit the field's codec. It lets a caller refuse a struct field once,
-// before there are values; single values can still be refused, by length or range.
+// Accepts reports whether the field's codec takes values of Go type typ. It allows a caller to refuse a type before
+// there are values. A single value can still be refused for its length or range.
 func (f Field) Accepts(typ reflect.Type) bool {
 	c, err := parseCodec(f.Codec)
 	if err != nil || typ == nil {

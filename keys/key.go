@@ -14,23 +14,24 @@ const (
 	MaxSK = 1024
 )
 
-// Key is the primary key of one item. It is comparable and may be used as a map key.
+// Key is the primary key of one item. It is comparable and can be a map key.
 //
-// A Key can carry the error that prevented it from being built, so that builders of keys fit into expressions;
-// whoever sends a Key calls Validate before.
+// A Key can carry the error that prevented it from being built. This allows functions that build keys to return a Key
+// alone. Call [Key.Validate] before you send one.
 type Key struct {
 	PK, SK string
 
-	// A pointer, since comparing an error of an uncomparable type would panic.
+	// A pointer, because comparing two Keys would panic if they held errors of an uncomparable type.
 	err *deferred
 }
 
 type deferred struct{ err error }
 
-// NewKey returns the key of the given values; they are checked by Validate, not here.
+// NewKey returns the key with the given values. It does not check them; [Key.Validate] does.
 func NewKey(pk, sk string) Key { return Key{PK: pk, SK: sk} }
 
-// InvalidKey returns a key that stands for err. A nil err still gives an invalid key. Keys of two calls are never equal.
+// InvalidKey returns a key that carries err. If err is nil, the key is still invalid. Keys of two calls are never
+// equal.
 func InvalidKey(err error) Key {
 	if err == nil {
 		err = &Error{Op: "key", Err: errors.New("invalid without a reason given")}
@@ -64,7 +65,7 @@ func (k Key) Validate() error {
 	return nil
 }
 
-// checkText applies the rules that hold for all names and key values.
+// checkText applies the rules that all names and key values share.
 func checkText(s string, limit int) error {
 	switch {
 	case s == "":

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// What a definition may cost: a matcher's states, and the pairs of positions that it is made from.
+// Limits on what one pattern may cost: the states of its matcher, and the pairs of positions from which they are built.
 const (
 	maxStates = 1000
 	maxLinks  = 1_000_000
 )
 
-// matcher is a complete deterministic automaton over bytes. It starts in state 0. Bytes that no pattern tells apart are
-// one class.
+// matcher is a complete deterministic automaton over bytes. It starts in state 0. Bytes that the pattern never
+// distinguishes share a class.
 type matcher struct {
 	class  [256]uint8
 	bytes  []byteSet // by class
@@ -34,8 +34,8 @@ func (m *matcher) matches(text string) bool {
 	return m.accept[state]
 }
 
-// compile makes the matcher of a pattern: first the positions that can follow each other in it (Glushkov's automaton), and
-// then the sets of positions that one text can reach.
+// compile builds the matcher of a pattern. It first determines which positions of the pattern can follow each other
+// (Glushkov's automaton), then the sets of positions that a text can reach (subset construction).
 func compile(pattern string) (*matcher, error) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -54,7 +54,7 @@ func compile(pattern string) (*matcher, error) {
 	return m, g.determine(m, whole)
 }
 
-// classes numbers the bytes so that bytes of one class are in the same sets.
+// classes numbers the classes of bytes. Two bytes are in one class if they are in the same sets.
 func (m *matcher) classes(sets []byteSet) {
 	m.bytes = []byteSet{byteSet{}.not()}
 	for _, set := range sets {
@@ -79,13 +79,13 @@ func (m *matcher) classes(sets []byteSet) {
 // positions are the places of a pattern at which a byte can stand.
 type positions struct {
 	bytes  []byteSet
-	follow [][]int // the positions after each, in no order, and some of them repeatedly
-	links  int     // in follow
+	follow [][]int // the positions after each; unordered, with repetitions
+	links  int     // number of entries in follow
 }
 
 // piece is a part of a pattern.
 type piece struct {
-	empty       bool // it matches the empty text
+	empty       bool // whether it matches the empty text
 	first, last []int
 }
 
@@ -97,7 +97,7 @@ func (g *positions) set(s byteSet) piece {
 	return piece{first: at, last: at}
 }
 
-// link lets what begins at first follow what ends at last.
+// link records that a position of first can follow a position of last.
 func (g *positions) link(last, first []int) {
 	if g.links += len(last) * len(first); g.links > maxLinks {
 		return
@@ -129,7 +129,7 @@ func (g *positions) again(a piece) piece {
 	return a
 }
 
-// add translates a pattern that was simplified: without counted repetitions.
+// add translates a simplified pattern. Such a pattern has no counted repetitions.
 func (g *positions) add(re *syntax.Regexp) (piece, error) {
 	if len(g.bytes) > maxLinks || g.links > maxLinks {
 		return nothing, tooComplex()
@@ -198,7 +198,7 @@ func tooComplex() error {
 	return fmt.Errorf("%w: the pattern takes more than %d states to decide", ErrRange, maxStates)
 }
 
-// runes matches the UTF-8 of one rune from lo to hi.
+// runes matches the UTF-8 of any one rune from lo to hi.
 func (g *positions) runes(lo, hi rune) piece {
 	all := nothing
 	for _, span := range [...][2]rune{{0, 0x7f}, {0x80, 0x7ff}, {0x800, 0xd7ff}, {0xe000, 0xffff}, {0x10000, utf8.MaxRune}} {
@@ -209,7 +209,7 @@ func (g *positions) runes(lo, hi rune) piece {
 	return all
 }
 
-// between matches the texts from lo to hi that have their length and, but for the first byte, bytes from 0x80 to 0xbf.
+// between matches the texts from lo to hi of the same length whose bytes, except for the first, are from 0x80 to 0xbf.
 func (g *positions) between(lo, hi []byte) piece {
 	if len(lo) == 1 {
 		return g.set(bytesBetween(lo[0], hi[0]))
@@ -233,7 +233,7 @@ func (g *positions) between(lo, hi []byte) piece {
 	return all
 }
 
-// determine fills m with the sets of positions that texts can reach.
+// determine fills m with the sets of positions that a text can reach.
 func (g *positions) determine(m *matcher, whole piece) error {
 	states, sets := map[string]int{}, [][]int{}
 	last := make([]bool, len(g.bytes))
@@ -254,7 +254,7 @@ func (g *positions) determine(m *matcher, whole piece) error {
 		}
 		return n
 	}
-	// The state before the first byte is no set of positions: it is named apart from the empty one.
+	// The start state is not a set of positions, so its name differs from that of the empty set.
 	states["start"] = 0
 	sets, m.accept = [][]int{nil}, []bool{whole.empty}
 	in := make([][]int, len(g.bytes)) // the classes of each position
@@ -291,7 +291,7 @@ func (g *positions) determine(m *matcher, whole piece) error {
 	}
 }
 
-// sorted is a list in order and without repetitions.
+// sorted returns the list in order and without repetitions.
 func sorted(list []int) []int {
 	list = slices.Clone(list)
 	slices.Sort(list)

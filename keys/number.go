@@ -10,7 +10,7 @@ const (
 	hexDigits = "0123456789abcdef"
 )
 
-// appendDigits adds n with leading zeros, or the complement of every digit. n must not have more than width digits.
+// appendDigits adds n with leading zeros or, with desc, the complement of each digit. n must fit in width digits.
 func appendDigits(dst []byte, n uint64, width int, desc bool) []byte {
 	dst = append(dst, zeros[:width]...)
 	field := dst[len(dst)-width:]
@@ -25,7 +25,7 @@ func appendDigits(dst []byte, n uint64, width int, desc bool) []byte {
 	return dst
 }
 
-// complement replaces each decimal digit by nine minus the digit and leaves all else.
+// complement replaces each decimal digit by nine minus the digit. It leaves other bytes unchanged.
 func complement(text []byte) {
 	for i, c := range text {
 		if '0' <= c && c <= '9' {
@@ -34,7 +34,7 @@ func complement(text []byte) {
 	}
 }
 
-// parseDigits is false for anything but digits and for numbers over 64 bits.
+// parseDigits returns false if s contains anything but digits, or if the number exceeds 64 bits.
 func parseDigits(s string, desc bool) (uint64, bool) {
 	var n uint64
 	for i := range len(s) {
@@ -53,7 +53,7 @@ func parseDigits(s string, desc bool) (uint64, bool) {
 	return n, true
 }
 
-// appendUint takes a magnitude and a sign as integerOf returns them.
+// appendUint takes magnitude and sign as integerOf returns them.
 func (c codec) appendUint(dst []byte, n uint64, negative bool) ([]byte, error) {
 	if negative || n > c.max {
 		return dst, fmt.Errorf("%w: want 0 to %d", ErrRange, c.max)
@@ -61,7 +61,7 @@ func (c codec) appendUint(dst []byte, n uint64, negative bool) ([]byte, error) {
 	return appendDigits(dst, n, c.width, c.desc), nil
 }
 
-// appendInt writes 1 and the digits of a number from zero up, or 0 and the digits of the number plus 10^N.
+// appendInt writes 1 and the digits of a number that is not negative, or 0 and the digits of the number plus 10^N.
 func (c codec) appendInt(dst []byte, n uint64, negative bool) ([]byte, error) {
 	if n > c.max || n > math.MaxInt64 && (!negative || n != 1<<63) {
 		return dst, fmt.Errorf("%w: want %d digits or fewer and a number that fits int64", ErrRange, c.width-1)
@@ -88,14 +88,14 @@ func (c codec) decodeInt(s string) (scalar, bool) {
 	return scalar{kind: kindInt, bits: -magnitude}, n > 0 && magnitude <= 1<<63
 }
 
-// appendFloat flips the sign bit of positive numbers and all bits of negative ones, so that unsigned order of the bits is
-// the order of the numbers.
+// appendFloat flips the sign bit of positive numbers and all bits of negative ones. The resulting bits, as an unsigned
+// number, sort as the floats do.
 func (c codec) appendFloat(dst []byte, f float64) ([]byte, error) {
 	if math.IsNaN(f) {
 		return dst, fmt.Errorf("%w: not a number", ErrRange)
 	}
 	if f == 0 {
-		f = 0 // negative zero equals zero and must not be another key
+		f = 0 // negative zero equals zero, so both need the same key
 	}
 	bits := math.Float64bits(f)
 	if bits>>63 == 1 {

@@ -2,15 +2,16 @@ package keys
 
 import "strings"
 
-// Overlap reports whether a and b could produce the same key. It is conservative: false is proven, true means that no proof was
-// found. The keys of a template are described by a regular language over bytes, and Overlap looks for a string in both
-// languages; delimiters, escapes, widths, the digits of the codecs and patterns ([Template.Only], [Template.Except]) are part of
-// the description; UTF-8, the limit, shards, and numbers and dates out of range are not. Templates with different delimiters are
-// compared as well. A nil template overlaps everything.
+// Overlap reports whether a and b could produce the same key. False is proven. True means that no proof was found. A
+// nil template overlaps everything. The templates may have different delimiters.
 //
-// Templates whose literal text differs at the beginning or at the end, as most do, are told apart by that. Otherwise the cost
-// is at most the product of the numbers of bytes in both templates, with idN counting for 2N, and the states of patterns; it is
-// meant for definitions, not for requests.
+// Overlap looks for a string that both templates can produce. It takes delimiters, escapes, widths, the digits of the
+// codecs and patterns ([Template.Only], [Template.Except]) into account. It ignores UTF-8, the limit, shards, and
+// whether a number or date is in range.
+//
+// The cost is low for templates whose literal text differs at the beginning or at the end. Otherwise it is at most the
+// product of the lengths of both templates in bytes, where idN counts as 2N, and of the states of their patterns. Call
+// Overlap when templates are defined, not for each request.
 func Overlap(a, b *Template) bool {
 	if a.check("overlap") != nil || b.check("overlap") != nil {
 		return true
@@ -57,11 +58,10 @@ func Overlap(a, b *Template) bool {
 	return false
 }
 
-// maxPairs bounds what is looked at: more than any two templates of NewTemplate have, and less than those of which long
-// ids have to match large patterns.
+// maxPairs bounds the search. Templates without patterns never reach it; long ids with large patterns can.
 const maxPairs = 1 << 26
 
-// apart reports that the literal text before the first field, or that after the last one, settles it.
+// apart reports whether the literal text before the first field, or after the last one, already tells a and b apart.
 func apart(a, b *Template) bool {
 	first, other := a.lead(), b.lead()
 	n := min(len(first), len(other))
@@ -72,7 +72,7 @@ func apart(a, b *Template) bool {
 	return a.tail[len(a.tail)-n:] != b.tail[len(b.tail)-n:]
 }
 
-// lead is the literal text that every key of t begins with.
+// lead returns the literal text with which every key of t begins.
 func (t *Template) lead() string {
 	if len(t.parts) > 0 {
 		return t.parts[0].literal
@@ -80,7 +80,7 @@ func (t *Template) lead() string {
 	return t.tail
 }
 
-// language is the template's automaton, made when it is needed first: each template is compared with many others.
+// language returns the template's automaton. It is built once, since each template is compared with many others.
 func (t *Template) language() *automaton {
 	t.once.Do(func() { t.regular = t.automaton() })
 	return t.regular
@@ -95,7 +95,7 @@ type automaton struct {
 type edge struct {
 	bytes byteSet
 	to    int
-	skip  bool // without a byte
+	skip  bool // without consuming a byte
 }
 
 type byteSet [4]uint64
@@ -137,7 +137,7 @@ func (m *automaton) skip(from, to int) {
 	m.edges[from] = append(m.edges[from], edge{to: to, skip: true})
 }
 
-// add puts another automaton behind m.
+// add appends another automaton.
 func (m *automaton) add(other *automaton) {
 	first := len(m.edges)
 	for _, edges := range other.edges {
@@ -151,7 +151,7 @@ func (m *automaton) add(other *automaton) {
 	m.accept = first + other.accept
 }
 
-// then adds a state after accept, reached by one of the bytes, and makes it the accepting one.
+// then appends a state that one of the bytes leads to, and makes it the accepting one.
 func (m *automaton) then(bytes byteSet) {
 	next := m.state()
 	m.edge(m.accept, bytes, next)
@@ -164,7 +164,7 @@ func (m *automaton) literal(s string) {
 	}
 }
 
-// escaped adds a state after accept that is reached by one escaped byte, in one step or in two.
+// escaped appends a state that one escaped byte leads to, in one step or in two.
 func (m *automaton) escaped(esc escaper) {
 	from := m.accept
 	m.then(bytesOf(string([]byte{esc.delim, esc.esc})).not())

@@ -2,19 +2,22 @@ package keys
 
 import "slices"
 
-// Only returns a template of those keys of t in which the text of a field matches a pattern. Its Format, Parse and Matches
-// check the pattern, and [Overlap] takes it into account. Values that are given to a prefix or a range have to match too.
+// Only returns a template of those keys of t in which the text of a field matches a pattern. [Template.Format],
+// [Template.Parse] and [Template.Matches] of the new template check the pattern, and so do prefixes and ranges for the
+// values that they are given. [Overlap] takes it into account.
 //
-// The pattern has the syntax of package regexp. It has to match the whole text of the field, so anchors and word boundaries
-// are [ErrSyntax]. The text is that of the key: delimiters in it are escaped, and numbers have their full width. A literal
-// is a pattern too; [regexp.QuoteMeta] makes one of any text. An unknown field is [ErrUnknownField], and so is a field of
-// which the key holds the shard only. A pattern that takes more than 1,000 states to decide is [ErrRange].
+// The pattern has the syntax of package regexp and has to match the whole text of the field. Anchors and word
+// boundaries are therefore [ErrSyntax]. To match a literal, use [regexp.QuoteMeta]. The text is that in the key: its
+// delimiters are escaped, and numbers have their full width.
+//
+// An unknown field is [ErrUnknownField]. So is a field that stands only in a shard, because the key does not contain
+// its text. A pattern that needs more than 1,000 states is [ErrRange].
 func (t *Template) Only(field, pattern string) (*Template, error) {
 	return t.restrict("only", field, pattern, true)
 }
 
-// Except returns a template of those keys of t in which the text of a field does not match a pattern. Patterns and errors
-// are those of [Template.Only].
+// Except returns a template of those keys of t in which the text of a field does not match a pattern. See
+// [Template.Only] for patterns and errors.
 func (t *Template) Except(field, pattern string) (*Template, error) {
 	return t.restrict("except", field, pattern, false)
 }
@@ -40,13 +43,13 @@ func (t *Template) restrict(op, field, pattern string, want bool) (*Template, er
 	return narrow, nil
 }
 
-// rule is what the text of a part has to match, or must not.
+// rule is a pattern that the text of a part must match, or must not match if want is false.
 type rule struct {
 	matcher *matcher
 	want    bool
 }
 
-// admits reports whether the text of the part is as its rules want it.
+// admits reports whether text obeys the rules of the part.
 func (p *part) admits(text string) bool {
 	for _, r := range p.rules {
 		if r.matcher.matches(text) != r.want {
@@ -56,8 +59,8 @@ func (p *part) admits(text string) bool {
 	return true
 }
 
-// meet returns the automaton of those texts of a part that its rules admit. What matches no pattern is still text: without
-// saying so, bytes that are no UTF-8 would be among it.
+// meet returns the automaton of the texts of a part that obey its rules. The complement of a pattern also contains
+// bytes that are not UTF-8, so that case is intersected with all valid text.
 func (m *automaton) meet(rules []rule) *automaton {
 	for _, r := range rules {
 		m = m.both(r)
@@ -70,10 +73,10 @@ func (m *automaton) meet(rules []rule) *automaton {
 	return m
 }
 
-// maxProduct bounds what one rule makes of the automaton of a part.
+// maxProduct bounds the automaton that results from one rule.
 const maxProduct = 1 << 17
 
-// both is the product with a rule's automaton. One that is too large is left at m, which describes more texts.
+// both returns the product with a rule's automaton. If the product is too large it returns m, which accepts more texts.
 func (m *automaton) both(r rule) *automaton {
 	type pair struct{ at, state int }
 	product, number := &automaton{}, map[pair]int{}

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Prefix returns the text that all keys with the given values of the first fields begin with. It ends at a delimiter, so
-// that it matches no longer value of the last given field:
+// Prefix returns the text with which all keys begin that have the given values in their first fields. It ends at a
+// delimiter, so that the prefix for order 1 does not match order 10.
 //
-//   - without values: all text up to the first field;
-//   - with some: through the last delimiter before the next field. [ErrNoPrefix] is returned if there is none, which
-//     takes a fixed-width field ([Template.Between] can do that), or if a shard of a later field comes before
-//     ([Template.Shards]);
-//   - with all: the key and a delimiter, which is what keys below it in a hierarchy begin with. The key itself does not,
-//     since as a prefix order 1 would match order 10. [Template.Range] selects the key itself.
+//   - Without values: the text before the first field.
+//   - With some values: the text through the last delimiter before the next field. Returns [ErrNoPrefix] if no
+//     delimiter stands there, as after a fixed-width field (use [Template.Between]), or if a shard of a later field
+//     comes first (use [Template.Shards]).
+//   - With all values: the key and a delimiter. This is the prefix of keys below it in a hierarchy. The key itself does
+//     not begin with it; use [Template.Range] to include the key.
 //
-// A [Values] has to hold the first fields without a gap and nothing else.
+// A [Values] must contain the first fields, without a gap and without others.
 func (t *Template) Prefix(values ...any) (string, error) {
 	const op = "prefix"
 	if err := t.check(op); err != nil {
@@ -61,7 +61,7 @@ func (t *Template) prefix(op string, src source, n, shard int) (string, error) {
 	return string(append(head, literal...)), nil
 }
 
-// reached is an error unless the first n fields all stand before part stop.
+// reached returns an error unless the first n fields all stand before part stop.
 func (t *Template) reached(op string, n, stop int) error {
 	if n > 0 && t.home[n-1] >= stop {
 		return t.fail(op, t.parts[stop].field, fmt.Errorf("%w: its shard stands before a given field; see Shards", ErrNoPrefix))

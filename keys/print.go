@@ -6,11 +6,11 @@ import (
 	"log/slog"
 )
 
-// A key often holds what nobody wants in a log: names, addresses, tenants. What prints a struct with a Key somewhere
-// inside rarely means to print that, so no verb of package fmt and no slog handler does. PK and SK are strings like
-// any others to those who ask for them.
+// Keys often contain names, addresses and tenants. A log statement that prints a struct with a Key in it rarely means
+// to print these. So no verb of package fmt and no slog handler prints them. A caller who needs PK and SK uses the
+// fields.
 
-// String tells how long PK and SK are; it does not tell them.
+// String returns the lengths of PK and SK, but not their text.
 func (k Key) String() string {
 	switch {
 	case k.Err() != nil:
@@ -21,13 +21,13 @@ func (k Key) String() string {
 	return fmt.Sprintf("key (PK of %d bytes, SK of %d bytes)", len(k.PK), len(k.SK))
 }
 
-// Format writes String for every verb.
+// Format implements [fmt.Formatter]. It writes [Key.String] for every verb.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// LogValue is String for package log/slog.
+// LogValue implements [slog.LogValuer] with [Key.String].
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// String tells how long Lo and Hi are; it does not tell them.
+// String returns the lengths of Lo and Hi, but not their text.
 func (r Range) String() string {
 	if r.Hi == "" {
 		return fmt.Sprintf("range (from %d bytes on)", len(r.Lo))
@@ -35,8 +35,8 @@ func (r Range) String() string {
 	return fmt.Sprintf("range (from %d bytes to %d bytes)", len(r.Lo), len(r.Hi))
 }
 
-// Format writes String for every verb.
+// Format implements [fmt.Formatter]. It writes [Range.String] for every verb.
 func (r Range) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
-// LogValue is String for package log/slog.
+// LogValue implements [slog.LogValuer] with [Range.String].
 func (r Range) LogValue() slog.Value { return slog.StringValue(r.String()) }

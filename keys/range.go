@@ -5,27 +5,30 @@ import (
 	"unicode/utf8"
 )
 
-// Range is a half-open range of keys in the order of their bytes: Lo is in it, Hi is not. An empty Hi means that there is no
-// upper bound. DynamoDB's BETWEEN includes both ends, so whoever uses it has to drop an item whose key equals Hi.
+// Range is a half-open range of keys in byte order: it includes Lo and excludes Hi. An empty Hi means that there is no
+// upper bound.
 //
-// Lo and Hi are valid UTF-8 but no keys of any template; Hi can be a byte longer than the limit.
+// DynamoDB's BETWEEN includes both ends. A caller that uses it has to drop an item whose key equals Hi.
+//
+// Lo and Hi are valid UTF-8, but need not be keys of the template. Hi can be one byte longer than the limit.
 type Range struct {
 	Lo, Hi string
 }
 
-// Contains reports whether key lies in r.
+// Contains reports whether key is in r.
 func (r Range) Contains(key string) bool {
 	return key >= r.Lo && (r.Hi == "" || key < r.Hi)
 }
 
-// PrefixRange returns the range of all valid UTF-8 strings that begin with prefix. With an empty prefix it is
-// unbounded. A prefix that is not valid UTF-8 gives the range of byte strings instead.
+// PrefixRange returns the range of all valid UTF-8 strings that begin with prefix. An empty prefix gives an unbounded
+// range. A prefix that is not valid UTF-8 gives a range of byte strings.
 func PrefixRange(prefix string) Range {
 	return Range{Lo: prefix, Hi: after(prefix)}
 }
 
-// after returns the least string that is greater than all strings with the prefix, or "". It counts in runes,
-// because an incremented byte could give a string that DynamoDB refuses; the orders of runes and of bytes are the same.
+// after returns the least string that is greater than all strings with the prefix, or "" if there is none. It
+// increments runes, since an incremented byte could give invalid UTF-8, which DynamoDB refuses. Runes and bytes sort
+// alike.
 func after(prefix string) string {
 	valid := utf8.ValidString(prefix)
 	for prefix != "" {
@@ -42,7 +45,7 @@ func after(prefix string) string {
 		switch r {
 		case utf8.MaxRune:
 			continue
-		case 0xd7ff: // next come the surrogates, which UTF-8 does not encode
+		case 0xd7ff: // the surrogates follow, which UTF-8 does not encode
 			r = 0xdfff
 		}
 		return prefix + string(r+1)
@@ -50,8 +53,8 @@ func after(prefix string) string {
 	return ""
 }
 
-// Range returns the range of all keys of t with the given values of the first fields. With all values it holds that
-// key and no other. It returns [ErrNoPrefix] where a shard of a later field comes before.
+// Range returns the range of all keys of t with the given values in their first fields. With all values it contains
+// only that key. It returns [ErrNoPrefix] if a shard of a later field comes first.
 func (t *Template) Range(values ...any) (Range, error) {
 	const op = "range"
 	if err := t.check(op); err != nil {
@@ -76,13 +79,13 @@ func (t *Template) Range(values ...any) (Range, error) {
 	return PrefixRange(string(head)), nil
 }
 
-// Between returns the range of all keys of t whose first fields have the leading values and whose next field has a value v
-// with lo <= v < hi. The bounds are in the order of values also for a descending field, where the keys run the other
-// way. lo = hi gives an empty range; lo > hi is [ErrRange].
+// Between returns the range of all keys of t whose first fields have the leading values and whose next field has a
+// value v with lo <= v < hi. Pass the bounds in the order of values for a descending field too. lo = hi gives an empty
+// range; lo > hi is [ErrRange].
 //
-// A bound for a string or raw field that is not the last thing in a key must not, after its first byte, contain one that
-// sorts before the delimiter: the keys would not be in the order of the values (see the package comment), and
-// [ErrNoPrefix] says so. The same error is returned for a computed field, and where a shard of a later field comes before.
+// It returns [ErrNoPrefix] for a computed field, and if a shard of a later field comes first. It also returns
+// [ErrNoPrefix] if a bound is a string or raw value that contains, after its first byte, a byte below the delimiter,
+// unless the field ends the key: such keys do not sort as their values do (see REFERENCE.md).
 func (t *Template) Between(lo, hi any, leading ...any) (Range, error) {
 	s, err := t.span("between", leading)
 	if err != nil {
@@ -105,7 +108,7 @@ func (t *Template) Between(lo, hi any, leading ...any) (Range, error) {
 	return Range{Lo: from, Hi: until}, nil
 }
 
-// From is Between without an upper bound: the next field has a value v with lo <= v.
+// From is [Template.Between] without an upper bound: lo <= v.
 func (t *Template) From(lo any, leading ...any) (Range, error) {
 	s, err := t.span("from", leading)
 	if err != nil {
@@ -121,7 +124,7 @@ func (t *Template) From(lo any, leading ...any) (Range, error) {
 	return Range{Lo: edge, Hi: after(s.head)}, nil
 }
 
-// Until is Between without a lower bound: the next field has a value v with v < hi.
+// Until is [Template.Between] without a lower bound: v < hi.
 func (t *Template) Until(hi any, leading ...any) (Range, error) {
 	s, err := t.span("until", leading)
 	if err != nil {
@@ -137,10 +140,11 @@ func (t *Template) Until(hi any, leading ...any) (Range, error) {
 	return Range{Lo: s.head, Hi: edge}, nil
 }
 
-// BeginsWith returns the range of all keys of t whose first fields have the leading values and whose next field is text that
-// begins with the given one: of string, raw, rest, key or idN. Unlike [Template.Prefix] it need not end where a value ends. The text
-// must not be empty ([ErrEmpty]); a field of another codec is [ErrType], and where a shard of a later field comes before it is
-// [ErrNoPrefix].
+// BeginsWith returns the range of all keys of t whose first fields have the leading values and whose next field begins
+// with text. Unlike [Template.Prefix], it can end within a value.
+//
+// The field must have the codec string, raw, rest, key or idN; otherwise it returns [ErrType]. An empty text is
+// [ErrEmpty]. A shard of a later field that comes first is [ErrNoPrefix].
 func (t *Template) BeginsWith(text string, leading ...any) (Range, error) {
 	s, err := t.span("begins with", leading)
 	if err != nil {
@@ -153,7 +157,7 @@ func (t *Template) BeginsWith(text string, leading ...any) (Range, error) {
 	case c.kind == kindID && len(text) > c.width:
 		err = fmt.Errorf("%w: %d bytes, want at most %d", ErrRange, len(text), c.width)
 	case c.kind == kindID:
-		c = codec{kind: kindString} // of fewer bytes
+		c = codec{kind: kindString} // a part of an id has fewer bytes
 	}
 	var prefix []byte
 	if err == nil {
@@ -168,7 +172,7 @@ func (t *Template) BeginsWith(text string, leading ...any) (Range, error) {
 	return PrefixRange(string(prefix)), nil
 }
 
-// head returns the text of the first n fields and all literal text before the next one, which is returned too.
+// head returns the text up to the field after the first n, and that field's part.
 func (t *Template) head(op string, src source, n int) ([]byte, *part, error) {
 	head, stop, err := t.appendParts(op, nil, src, n, -1)
 	if err != nil {
@@ -184,7 +188,7 @@ func (t *Template) head(op string, src source, n int) ([]byte, *part, error) {
 	return head, next, nil
 }
 
-// span is a field to range over and the text before it.
+// span is the field of a range, with the text before it.
 type span struct {
 	t    *Template
 	op   string
@@ -216,7 +220,7 @@ func (t *Template) span(op string, leading []any) (span, error) {
 	return span{t: t, op: op, head: string(head), part: next, last: last}, nil
 }
 
-// edge returns the text that separates the keys of values below v from those of v and above, or the reverse for desc.
+// edge returns the text between the keys of values below v and the keys of v and above; the reverse with desc.
 func (s span) edge(v any) (string, error) {
 	edge, err := s.part.codec.append([]byte(s.head), v, s.t.esc)
 	if err == nil && len(edge) > s.t.limit {

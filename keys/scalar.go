@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scalar is a value in its canonical type, without the allocation of an interface. Its kind is one of string, uint,
-// int, float, bool and time.
+// scalar is a value in its canonical type: string, uint, int, float, bool or time, as its kind tells. It avoids the
+// allocation of an interface.
 type scalar struct {
 	kind kind
 	text string
@@ -35,7 +35,7 @@ func (s scalar) value() any {
 	}
 }
 
-// scalarOf accepts whatever some codec accepts. Integers of equal value have equal text, whatever their type.
+// scalarOf accepts a value that any codec accepts. Integers of equal value have equal text, whatever their type.
 func scalarOf(v any) (scalar, error) {
 	if s, ok := stringOf(v); ok {
 		return scalar{kind: kindString, text: s}, checkText(s, MaxPK)
@@ -68,7 +68,7 @@ func scalarOf(v any) (scalar, error) {
 	return scalar{}, typeError("a string, integer, float, bool or time.Time", v)
 }
 
-// shard returns the number of the shard among n. The package comment promises never to change it.
+// shard returns the shard of s among n. The documentation promises that the computation never changes.
 func (s scalar) shard(n uint64) (uint64, error) {
 	var buf [32]byte
 	var text []byte
@@ -96,11 +96,12 @@ func (s scalar) shard(n uint64) (uint64, error) {
 	for _, b := range text {
 		h = (h ^ uint64(b)) * prime
 	}
-	// The low bits of FNV depend on the low bits of the input only; folding brings the others in.
+	// The low bits of FNV depend only on the low bits of the input. Folding mixes in the high bits.
 	return (h>>32 ^ h&math.MaxUint32) % n, nil
 }
 
-// The functions below take the types at hand first and named types through reflect. None of them lets v escape.
+// The functions below try the built-in types first and use reflect for named types. None of them lets v escape to the
+// heap.
 
 func stringOf(v any) (string, bool) {
 	if s, ok := v.(string); ok {
@@ -112,7 +113,7 @@ func stringOf(v any) (string, bool) {
 	return "", false
 }
 
-// integerOf returns the magnitude and whether the number is negative.
+// integerOf returns the magnitude of an integer and whether it is negative.
 func integerOf(v any) (magnitude uint64, negative, ok bool) {
 	var n int64
 	switch x := v.(type) {

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is the greatest length of an attribute name that is part of a key.
+// maxName is the greatest length of the name of a key attribute.
 //
 // Source: "Constraints in Amazon DynamoDB", Attribute names: 255 bytes for names of key attributes.
 const maxName = 255
 
-// Scheme is the naming of a table: its attribute names, the delimiter inside of keys and a prefix of partition keys. All other
-// packages take names from it. The zero value stands for the defaults.
+// Scheme is the naming of a table: its attribute names, the delimiter within keys, and a prefix for partition keys. All
+// other packages take names from it. The zero value stands for the defaults.
 //
 // As JSON it is an object of strings:
 //
@@ -23,17 +23,17 @@ const maxName = 255
 type Scheme struct {
 	PK      string // attribute of the partition key. Defaults to "pk"
 	SK      string // attribute of the sort key. Defaults to "sk"
-	Type    string // attribute that holds an item's entity type. Defaults to "type"
-	TTL     string // attribute that holds the time to live, in seconds since 1970. Defaults to "ttl"
-	Version string // attribute that holds an item's version number. Defaults to "version"
+	Type    string // attribute of an item's entity type. Defaults to "type"
+	TTL     string // attribute of the time to live, in seconds since 1970. Defaults to "ttl"
+	Version string // attribute of an item's version number. Defaults to "version"
 
-	// Delimiter ends variable-width fields in keys; see [WithDelimiter]. Where keys have longer ones, such as "::", it is the
-	// first byte and templates spell them out. Defaults to '#'.
+	// Delimiter ends variable-width fields in keys; see [WithDelimiter]. If the table's keys use a longer delimiter,
+	// such as "::", set its first byte here and spell it out in the templates. Defaults to '#'.
 	Delimiter byte
 
 	// Prefix is literal text before every partition key, of the table and of indexes, that is built from a template. It
-	// lets applications share a table, if none of their prefixes begins with another: end it with a byte that is in none of
-	// them, such as the delimiter. Defaults to none.
+	// allows several applications to share a table. No application's prefix may begin with another one's: end each with
+	// a byte that occurs in none of them, such as the delimiter. Defaults to none.
 	Prefix string
 }
 
@@ -55,8 +55,8 @@ func (s Scheme) WithDefaults() Scheme {
 	return s
 }
 
-// Validate checks s with its defaults and returns an *[Error] that names the field: names have up to 255 bytes of UTF-8 and
-// are distinct, Delimiter is as in [WithDelimiter], Prefix is UTF-8 and shorter than [MaxPK].
+// Validate checks s with its defaults. Names must be distinct and have at most 255 bytes of UTF-8. Delimiter must be as
+// in [WithDelimiter]. Prefix must be UTF-8 and shorter than [MaxPK]. The *[Error] names the field.
 func (s Scheme) Validate() error {
 	s = s.WithDefaults()
 	names := [...]struct{ field, name string }{
@@ -83,8 +83,8 @@ func (s Scheme) Validate() error {
 	return nil
 }
 
-// PKTemplate compiles a template for partition keys, of the table or an index: with s's delimiter and prefix, up to
-// [MaxPK] bytes.
+// PKTemplate compiles a template for the partition keys of the table or an index. It uses the delimiter and prefix of s
+// and a limit of [MaxPK] bytes.
 func (s Scheme) PKTemplate(text string) (*Template, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -92,7 +92,8 @@ func (s Scheme) PKTemplate(text string) (*Template, error) {
 	return NewTemplate(text, WithDelimiter(s.WithDefaults().Delimiter), WithPrefix(s.Prefix), WithLimit(MaxPK))
 }
 
-// SKTemplate compiles a template for sort keys, of the table or an index: with s's delimiter, up to [MaxSK] bytes.
+// SKTemplate compiles a template for the sort keys of the table or an index. It uses the delimiter of s and a limit of
+// [MaxSK] bytes.
 func (s Scheme) SKTemplate(text string) (*Template, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -100,8 +101,8 @@ func (s Scheme) SKTemplate(text string) (*Template, error) {
 	return NewTemplate(text, WithDelimiter(s.WithDefaults().Delimiter), WithLimit(MaxSK))
 }
 
-// ParseScheme reads a scheme from JSON, with defaults for what is not mentioned, and validates it. Unknown and repeated
-// members are refused, as is an empty name.
+// ParseScheme reads a scheme from JSON, sets the defaults and validates it. It refuses unknown members, repeated
+// members and empty names.
 func ParseScheme(data []byte) (Scheme, error) {
 	var s Scheme
 	if err := s.UnmarshalJSON(data); err != nil {
@@ -134,8 +135,8 @@ func (s Scheme) MarshalJSON() ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// UnmarshalJSON replaces s. It is as strict about members as [ParseScheme] but neither adds defaults nor validates. A JSON null
-// leaves s as it is.
+// UnmarshalJSON replaces s. It refuses the members that [ParseScheme] refuses, but does not set defaults and does not
+// validate. A JSON null leaves s unchanged.
 func (s *Scheme) UnmarshalJSON(data []byte) error {
 	if string(bytes.TrimSpace(data)) == "null" {
 		return nil
@@ -148,7 +149,7 @@ func (s *Scheme) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readScheme goes by token because decoding into a struct would accept repeated members and members in other case.
+// readScheme reads token by token. Decoding into a struct would accept repeated members, and members in other case.
 func readScheme(data []byte) (Scheme, error) {
 	fail := func(field string, cause error) (Scheme, error) {
 		return Scheme{}, &Error{Op: "scheme", Field: field, Err: cause}

@@ -14,12 +14,12 @@ func (c codec) appendShard(dst []byte, v any) ([]byte, error) {
 	return appendDigits(dst, n, c.width, false), nil
 }
 
-// Shards returns what has to be read to see all shards: the variants of a key or prefix, in the order of the shard. The
-// values are those of the first fields that are not computed, or a [Values], which may name the computed one too. If all of
-// them are given, the results are whole keys, otherwise prefixes as [Template.Prefix] returns them.
+// Shards returns the keys or prefixes that have to be read to see all shards, in the order of the shard. Its values are
+// those of the first fields that are not computed. If all of them are given the results are whole keys; otherwise they
+// are prefixes, as of [Template.Prefix]. A [Values] may also name the computed field.
 //
-// There is one result if the template has no shard, if the shard's own field is given, or if the values end before the shard;
-// otherwise N of them.
+// It returns N results, or a single one if the template has no shard, if the value of the sharded field is given, or if
+// the values end before the shard.
 func (t *Template) Shards(values ...any) ([]string, error) {
 	const op = "shards"
 	if err := t.check(op); err != nil {
@@ -37,7 +37,7 @@ func (t *Template) Shards(values ...any) ([]string, error) {
 		}
 		src = source{names: spread}
 	} else {
-		named := 0 // all fields that have a value
+		named := 0 // number of fields that have a value
 		for _, f := range t.fields {
 			if _, ok := src.names[f.Name]; ok {
 				named++
@@ -76,7 +76,7 @@ func (t *Template) Shards(values ...any) ([]string, error) {
 			return nil, err
 		}
 		if len(all) > 0 && all[0] == one {
-			break // the shard is known or lies behind the end of the prefix
+			break // the shard is known, or the prefix ends before it
 		}
 		all = append(all, one)
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Template is a compiled key template. It is immutable and safe for concurrent use; [NewTemplate] makes one. The zero
-// Template and a nil *Template return an error from everything.
+// Template is a compiled key template; [NewTemplate] and [MustTemplate] create one. It is immutable and safe for
+// concurrent use. All operations on a nil *Template or the zero Template return an error.
 type Template struct {
 	text   string
 	esc    escaper
@@ -15,9 +15,9 @@ type Template struct {
 	parts  []part
 	tail   string // literal text after the last part
 	fields []Field
-	home   []int // part that holds the value of a field; of a computed field, its shard
-	stored []int // fields that are not computed
-	shard  int   // the part that is a shard, or -1
+	home   []int // index of the part with a field's value; for a computed field, of its shard
+	stored []int // indexes of the fields that are not computed
+	shard  int   // index of the part that is a shard, or -1
 
 	once    sync.Once
 	regular *automaton // for Overlap
@@ -32,7 +32,7 @@ type part struct {
 	rules   []rule // of Only and Except
 }
 
-// String returns the template's text, without a prefix.
+// String returns the text of the template, without the prefix.
 func (t *Template) String() string {
 	if t == nil {
 		return ""
@@ -40,8 +40,8 @@ func (t *Template) String() string {
 	return t.text
 }
 
-// Fields returns the fields in the order in which Format takes values: the order in which they stand in the text. A
-// field that stands in a shard also counts where its value stands.
+// Fields returns the fields in the order in which [Template.Format] takes their values. This is the order in which the
+// values stand in the text. A field that stands in a shard too has the place of its value.
 func (t *Template) Fields() []Field {
 	if t == nil {
 		return nil
@@ -49,10 +49,12 @@ func (t *Template) Fields() []Field {
 	return slices.Clone(t.fields)
 }
 
-// Format returns the key for values, one for each of Fields, or for a single [Values], in which names that the template
-// does not have are ignored. The result is never empty, is valid UTF-8 and within the limit; otherwise Format returns an
-// *[Error] naming the field, and one of [ErrEmpty], [ErrInvalidUTF8], [ErrTooLong], [ErrRange], [ErrPrecision], [ErrType],
-// [ErrDelimiter] (raw only), [ErrNoMatch] ([Template.Only] and [Template.Except]), [ErrCount] and [ErrMissing].
+// Format returns the key for the given values, one for each of [Template.Fields]. A single [Values] replaces the list;
+// Format ignores names in it that the template does not have.
+//
+// The key is valid UTF-8, not empty, and within the limit. Otherwise Format returns an *[Error] that names the field,
+// with one of [ErrEmpty], [ErrInvalidUTF8], [ErrTooLong], [ErrRange], [ErrPrecision], [ErrType], [ErrDelimiter] (raw
+// only), [ErrNoMatch] ([Template.Only] and [Template.Except]), [ErrCount] and [ErrMissing].
 func (t *Template) Format(values ...any) (string, error) {
 	var buf [128]byte
 	key, err := t.Append(buf[:0], values...)
@@ -62,7 +64,8 @@ func (t *Template) Format(values ...any) (string, error) {
 	return string(key), nil
 }
 
-// Append is Format into a buffer: it returns dst with the key added. On failure it returns dst.
+// Append appends the key to dst, as [Template.Format] builds it, and returns the extended slice. On failure it returns
+// dst.
 func (t *Template) Append(dst []byte, values ...any) ([]byte, error) {
 	const op = "format"
 	if err := t.check(op); err != nil {
@@ -83,9 +86,9 @@ func (t *Template) Append(dst []byte, values ...any) ([]byte, error) {
 	return key, nil
 }
 
-// appendParts adds the parts up to the first one whose field is not among the first n; it returns that part's index, or the
-// number of parts. The literal before that part is not added. If shard is not negative, it is written for a field that is not among
-// the first n or has no value.
+// appendParts appends the parts before the first one whose field is not among the first n. It returns the index of that
+// part, or the number of parts. The literal of that part is not appended. If shard is not negative, it is written in
+// place of a value that is missing or not among the first n.
 func (t *Template) appendParts(op string, dst []byte, src source, n, shard int) ([]byte, int, error) {
 	start := len(dst)
 	for i := range t.parts {
@@ -126,7 +129,8 @@ func (t *Template) appendParts(op string, dst []byte, src source, n, shard int) 
 	return dst, len(t.parts), nil
 }
 
-// appendTail adds the text after the last field to a key of the given length. If that makes the key too long, the last field is to blame.
+// appendTail appends the text after the last field to a key of the given length. If that makes the key too long, the
+// error names the last field.
 func (t *Template) appendTail(op string, dst []byte, length int) ([]byte, error) {
 	if length += len(t.tail); length > t.limit {
 		last := -1
@@ -138,9 +142,11 @@ func (t *Template) appendTail(op string, dst []byte, length int) ([]byte, error)
 	return append(dst, t.tail...), nil
 }
 
-// Parse returns the values of a key in the order of Fields, without computed fields, as string, uint64, int64, float64, bool and
-// time.Time in UTC. It accepts exactly the keys that Format returns; for others it returns an *[Error] with [ErrNoMatch],
-// naming the first field that does not fit.
+// Parse returns the values of a key in the order of [Template.Fields], without computed fields. They are of type
+// string, uint64, int64, float64, bool or time.Time (in UTC).
+//
+// It accepts exactly the keys that [Template.Format] returns. Any other key is [ErrNoMatch]; the *[Error] names the
+// first field that does not fit.
 func (t *Template) Parse(key string) ([]any, error) {
 	const op = "parse"
 	if err := t.check(op); err != nil {
@@ -158,7 +164,7 @@ func (t *Template) Parse(key string) ([]any, error) {
 	return slices.Delete(values, computed, computed+1), nil
 }
 
-// ParseValues is Parse with the values by name.
+// ParseValues is [Template.Parse] with the values by name.
 func (t *Template) ParseValues(key string) (Values, error) {
 	list, err := t.Parse(key)
 	if err != nil {
@@ -171,7 +177,7 @@ func (t *Template) ParseValues(key string) (Values, error) {
 	return values, nil
 }
 
-// Matches reports whether Parse accepts key. It costs less.
+// Matches reports whether [Template.Parse] accepts key. It is cheaper than Parse.
 func (t *Template) Matches(key string) bool {
 	if t.check("parse") != nil {
 		return false
@@ -180,7 +186,7 @@ func (t *Template) Matches(key string) bool {
 	return ok
 }
 
-// walk decodes key into values, one for each field, unless values is nil. On a mismatch it returns the field, or -1.
+// walk decodes key into values, which has one element per field or is nil. On a mismatch it returns the field, or -1.
 func (t *Template) walk(key string, values []any) (field int, ok bool) {
 	if len(key) > t.limit {
 		return -1, false

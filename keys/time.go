@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// appendTime writes t in UTC. time.AppendFormat is not used because its layouts cost three times as much.
+// appendTime writes t in UTC. It does not use time.AppendFormat, which takes three times as long.
 func (c codec) appendTime(dst []byte, t time.Time) ([]byte, error) {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -51,8 +51,8 @@ func (c codec) appendTime(dst []byte, t time.Time) ([]byte, error) {
 	return dst, nil
 }
 
-// decodeTime reads the digits wherever they should be, lets time.Date normalize them, and then accepts only what
-// appendTime writes for the result. That one comparison rules out wrong punctuation and the 30th of February alike.
+// decodeTime reads digits at their positions, lets time.Date normalize them, and accepts the result only if appendTime
+// writes the same text for it. This refuses wrong punctuation as well as the 30th of February.
 func (c codec) decodeTime(s string) (scalar, bool) {
 	number := func(from, to int) int {
 		if from >= len(s) {

@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// Values holds values by the name of their field. As the only argument it replaces the list of values everywhere.
+// Values holds values by the name of their field. Passed as the only argument, it replaces the list of values in every
+// method of [Template].
 type Values map[string]any
 
-// source gives values by the number of their field.
+// source provides the value of a field by the field's number.
 type source struct {
 	list  []any
-	names Values // not nil if it is to be used
+	names Values // used instead of list unless nil
 }
 
 func sourceOf(values []any) source {
@@ -37,8 +38,8 @@ func (s source) get(t *Template, field int) (any, bool) {
 	return s.list[field], true
 }
 
-// leading returns how many of the first fields have values. Unlike Format it refuses names that the template does not
-// have and fields after a gap: both would silently widen what a prefix or a range covers.
+// leading returns how many of the first fields have values. Unlike Format, it refuses unknown names, and fields after a
+// gap. Ignoring them would widen a prefix or a range.
 func (t *Template) leading(op string, src source) (int, error) {
 	if src.names == nil {
 		if len(src.list) > len(t.fields) {
@@ -62,7 +63,7 @@ func (t *Template) leading(op string, src source) (int, error) {
 	return 0, t.fail(op, n, fmt.Errorf("%w: a later field has one", ErrMissing))
 }
 
-// unknown reports the first name, in alphabetical order, that is not a field.
+// unknown returns an error for the first name, in alphabetical order, that is not a field.
 func (t *Template) unknown(op string, names Values) error {
 	var strange []string
 	for name := range names {
