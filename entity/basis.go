@@ -11,24 +11,24 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// basis is what a write of an existing row starts from.
+// basis is the state from which a write of an existing row starts.
 type basis[T any] struct {
 	row     T
-	item    table.Item // the row as it was read just now; nil where row is the caller's
-	guarded bool       // the row has to be of the version of row; where that is 0, with the same attributes
+	item    table.Item // the row as just read; nil if row is the caller's value
+	guarded bool       // the row must have the version of row or, if that is 0, the same attributes
 
-	// whole says that the outcome depends on all that T has of the row, not only on what
-	// keys are made of: it is returned without being read, or the caller's code looked at it.
+	// whole reports that the outcome depends on all fields that T has of the row, not only on those in keys. The
+	// outcome is returned without being read again, or the caller's code has looked at the row.
 	whole bool
 
-	after *T // what the update makes of row, where that is known already
+	after *T // row after the update, if it is known already
 }
 
-// expectation is what a write relies on in one attribute of the row.
+// expectation is the value of one attribute that a write relies on.
 type expectation struct {
 	attr  string
-	want  types.AttributeValue // nil for nothing
-	empty bool                 // of nothing, in whatever form a program writes it: missing, NULL, or zero
+	want  types.AttributeValue // nil if the attribute is absent
+	empty bool                 // absent in any form that a program writes: missing, NULL or zero
 	zero  types.AttributeValue
 }
 
@@ -54,15 +54,15 @@ func (x *expectation) holds(item table.Item) bool {
 	return null || x.zero != nil && table.SameValue(have, x.zero)
 }
 
-// expect is what the row has for a field by the basis. A condition on it is needed under a
-// version too: the row may be the caller's, and not as it was read; and a row that was
-// deleted and created again since has the version that its predecessor had.
+// expect returns the expected value of a field according to the basis. It is a condition even if a version is checked:
+// the caller's value may not be the row as it was read, and a row that was deleted and created again can have the
+// version of its predecessor.
 func (from *basis[T]) expect(p *plan, f *field) (x expectation, err error) {
 	x.attr = p.attrOf(f)
 	v := f.of(reflect.ValueOf(&from.row).Elem())
 	switch {
 	case from.item != nil:
-		x.want = from.item[x.attr] // in whatever form an older program wrote it
+		x.want = from.item[x.attr] // in the form that an older program may have written
 		return x, nil
 	case f.home != nil:
 		x.want, err = f.home.kept(reflect.ValueOf(&from.row).Elem())
@@ -84,15 +84,13 @@ func (from *basis[T]) expect(p *plan, f *field) (x expectation, err error) {
 	return x, err
 }
 
-// identified says that the version and the time of creation together tell the row as it was
-// read from any other.
+// identified reports whether the version and the time of creation together identify the row that was read.
 func (from *basis[T]) identified(p *plan) bool {
 	return from.guarded && from.item != nil && p.created != nil && !p.created.unix &&
 		p.version.of(reflect.ValueOf(&from.row).Elem()).Int() > 0
 }
 
-// all are the fields by which a row is known to be the one that was read as a whole; those
-// that the update supplies left out.
+// all returns the fields that identify the whole row as it was read, without those that the update supplies.
 func (from *basis[T]) all(p *plan, u *update) []*field {
 	switch {
 	case from.identified(p):
@@ -103,7 +101,7 @@ func (from *basis[T]) all(p *plan, u *update) []*field {
 	return slices.DeleteFunc(p.kept(), u.supplies)
 }
 
-// attrOf is the attribute that a field is kept in.
+// attrOf returns the attribute that stores a field.
 func (p *plan) attrOf(f *field) string {
 	switch {
 	case f == p.ttl:
@@ -114,8 +112,7 @@ func (p *plan) attrOf(f *field) string {
 	return f.attr
 }
 
-// kept are the fields that a row's attributes tell of, those that the entity maintains
-// itself and those of the key left out.
+// kept returns the fields that the row stores as attributes, without the key's and those that the entity maintains.
 func (p *plan) kept() (list []*field) {
 	for _, f := range p.fields {
 		if p.attrOf(f) == "" || f == p.version || f == p.created || f == p.updated || p.inKey(f) {
@@ -126,7 +123,7 @@ func (p *plan) kept() (list []*field) {
 	return list
 }
 
-// touches says whether the update changes what the keys of an index depend on.
+// touches reports whether the update changes a field on which an index's keys depend.
 func (p *plan) touches(x *indexPlan, u *update) bool {
 	if x.when {
 		return len(u.list) > 0
@@ -139,7 +136,7 @@ func (p *plan) touches(x *indexPlan, u *update) bool {
 	return false
 }
 
-// needsRow says whether keys have to be computed from more than the update and the key say.
+// needsRow reports whether computing the keys takes more than the update and the row's key.
 func (e *Entity[T]) needsRow(u *update) bool {
 	p := e.plan
 	for i := range p.indexes {
@@ -150,8 +147,8 @@ func (e *Entity[T]) needsRow(u *update) bool {
 	return p.touchesUnique(u)
 }
 
-// unsupplied are the fields that an index's keys depend on and that neither the update
-// nor the row's key supplies.
+// unsupplied returns the fields on which an index's keys depend and which neither the update nor the row's key
+// supplies.
 func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	for f := range x.refs() {
 		if u.supplies(f) || p.inKey(f) {
@@ -162,17 +159,16 @@ func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 	return list
 }
 
-// consequences are what an update entails beyond the changes that were asked for.
+// consequences are the changes that an update entails beyond those requested.
 type consequences[T any] struct {
-	after     *T      // the row as it will be; nil where nothing depends on it
-	update    *update // what was asked for
+	after     *T      // the row after the update; nil if nothing depends on it
+	update    *update // the requested changes
 	changes   []table.Change
-	seen      []expectation // under which all this is right
+	seen      []expectation // conditions under which the above holds
 	sentinels []table.Op
 }
 
-// consequences computes them from the basis with the update applied: keys of indexes,
-// sentinels of unique values, and all that differs in a row of an older schema.
+// consequences computes index keys, sentinels and, for a row of an older schema, all other differences.
 func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c consequences[T], err error) {
 	p := e.plan
 	c.update = u
@@ -201,7 +197,7 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 				c.changes = append(c.changes, table.Attr(kv.attr).Set(kv.value))
 			}
 		}
-		if x.when { // which may look at anything
+		if x.when { // a predicate may look at any field
 			depends.add(from.all(p, u)...)
 		} else {
 			depends.add(p.unsupplied(x, u)...)
@@ -242,7 +238,7 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 	return c, nil
 }
 
-// also adds an expectation, unless there is one of the attribute: several fields may be kept in one.
+// also adds an expectation unless the list has one for the attribute. Several fields can share an attribute.
 func also(list []expectation, x expectation) []expectation {
 	if slices.ContainsFunc(list, func(have expectation) bool { return have.attr == x.attr }) {
 		return list
@@ -266,9 +262,8 @@ func (e *Entity[T]) applied(from *basis[T], u *update, c *consequences[T]) error
 	return nil
 }
 
-// renew adds what brings a row of an older schema to the current one, beside the update.
-// Without a version it is under the condition that nothing of the row has changed, since
-// an upgrade may have looked at anything.
+// renew adds the changes that bring a row of an older schema to the current one. Without a version they require that no
+// attribute of the row has changed, since an upgrade may have looked at any of them.
 func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 	p := e.plan
 	up, err := e.upgraded(from.item)
@@ -303,7 +298,7 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 			c.seen = append(c.seen, expectation{attr: name})
 		}
 	}
-	// What the row has to be added to is the old schema's: the sum is known here.
+	// The row still has the number or list of the old schema, so write the result instead of adding to it.
 	c.update, err = u.settled(reflect.ValueOf(c.after).Elem())
 	return err
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// BatchError says which values of a batch failed, and why. It matches whatever one of the
-// causes matches. Its text contains none of the values.
+// BatchError lists the values of a batch that failed, with their causes. It matches every error that one of the causes
+// matches. Its text contains none of the values.
 type BatchError[T any] struct {
 	Failed []Failure[T] // in the order of the batch
-	Of     int          // how many values the batch had
+	Of     int          // number of values in the batch
 }
 
 // Failure is a value of a batch that failed.
 type Failure[T any] struct {
-	Index int // in the list given
-	Value T   // as given
+	Index int // index in the batch
+	Value T   // the value as it was passed
 	Err   error
 }
 
@@ -43,7 +43,7 @@ func (e *BatchError[T]) Unwrap() []error {
 	return list
 }
 
-// outcome is the error of a batch; nil where nothing failed.
+// outcome returns the error of a batch; nil where nothing failed.
 func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
 	failed := &BatchError[T]{Of: len(list)}
 	for i, err := range errs {
@@ -57,16 +57,17 @@ func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
 	return e.fail(operation, failed)
 }
 
-// BatchGet reads the rows of many values, of which only the key fields count, in as few
-// requests as possible. The result has the order of list: nil stands for a row that is missing or has
-// expired. Of values with the same key each gets a copy of the row, which is read once.
+// BatchGet reads the rows of many values with as few requests as possible. Only the key fields of the values count. The
+// result has the order of list. A row that is missing or expired is nil. Values with the same key each get a copy of
+// the row, which is read once.
 //
-// What could not be read is nil too, and in a *BatchError beside what could: what DynamoDB left
-// unprocessed until the retry policy ended (with a *table.UnprocessedError, see there), rows of other
-// types, rows that do not decode. A value whose key cannot be made refuses the whole batch
-// with ErrInvalid before anything is sent. Options: Consistent, WithExpired.
+// If some rows cannot be read, BatchGet returns the others and a *[BatchError]; the failed ones are nil. They are rows
+// that DynamoDB left unprocessed until the retry policy ended (*[table.UnprocessedError]), rows of other types, and
+// rows that do not decode. A value without a valid key refuses the whole batch with [ErrInvalid] before any request.
 //
-// Cost: one request per 100 rows; units as for Get.
+// Options: [Consistent], [WithExpired].
+//
+// Cost: one request per 100 rows; units as for [Entity.Get].
 func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) ([]*T, error) {
 	r, err := newReading(opts, getOptions)
 	if err != nil {
@@ -88,7 +89,7 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 			continue
 		}
 		if met[at[i]] {
-			item = table.CloneItem(item) // bytes and documents are not copied by decoding
+			item = table.CloneItem(item) // decoding does not copy bytes and documents
 		}
 		met[at[i]] = true
 		o, err := e.Decode(item)
@@ -112,17 +113,14 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 	return rows, e.outcome("batch get", list, errs)
 }
 
-// PutAll puts many values, each as Put does, and returns them as written, in the order of
-// list. They are independent of each other and written in no order: what fails is
-// in a *BatchError, the rest is written all the same. Two values with the same key, and a
-// value whose key cannot be made, are refused with ErrInvalid before anything is sent.
+// PutAll puts many values as [Entity.Put] does, in no order, and returns them as written, in the order of list. Values
+// that fail are in a *[BatchError]; the others are written all the same. Two values with the same key, or a value
+// without a valid key, are refused with [ErrInvalid] before any request.
 //
-// It sends single puts, up to 8 at a time, and not DynamoDB's BatchWriteItem, which knows no
-// conditions: that would overwrite newer versions and rows of other types, and costs as many
-// units. Where nothing of that matters, as in the import into an empty table, use
-// table.BatchWrite.
+// It sends single puts, up to 8 at a time. DynamoDB's BatchWriteItem costs as many units and has no conditions, so it
+// would overwrite newer versions and rows of other types. To import into an empty table use [table.Table.BatchWrite].
 //
-// Cost: per value, that of Put.
+// Cost: that of Put for each value.
 func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {
 	at, err := e.batchKeys(list)
 	if err != nil {
@@ -141,7 +139,7 @@ func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {
 	for i := range list {
 		group.Go(func() error {
 			written[i], errs[i] = e.Put(ctx, list[i])
-			return nil // one that fails does not stop the others
+			return nil // a failure does not stop the others
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Change is one change to a field, for Update. Fields are named as in Spec.
+// Change is one change to a field, for [Entity.Update]. Fields are named as in [Spec].
 type Change struct {
 	verb  verb
 	name  string
@@ -31,23 +31,24 @@ const (
 	removeFromVerb
 )
 
-// Set gives a field a value of its type. A value that its tag leaves out of a row, such as
-// an empty string without allowempty, removes the attribute.
+// Set gives a field a value of its type. If the field's tag omits the value, such as an empty string without
+// allowempty, Set removes the attribute.
 func Set(name string, value any) Change { return Change{setVerb, name, value} }
 
-// Add adds to a number, where a missing one counts as 0, or puts elements into a set. A
-// request that is repeated after a lost answer may add twice, unless T has a version and
-// o is as it was read, or it is part of a transaction.
+// Add adds to a number, or adds elements to a set. A missing number counts as 0.
+//
+// If an answer is lost, the request is repeated and can add twice. It adds once in a transaction, and if T has a
+// version and the value is the row as it was read.
 func Add(name string, value any) Change { return Change{addVerb, name, value} }
 
 // Remove removes a field from the row.
 func Remove(name string) Change { return Change{removeVerb, name, nil} }
 
-// Append appends the elements of a slice to a list; a missing one counts as empty.
+// Append appends the elements of a slice to a list. A missing list counts as empty.
 func Append(name string, elements any) Change { return Change{appendVerb, name, elements} }
 
-// RemoveFrom removes elements, given as the field's type, from a set; those that are not in it
-// do not matter. A set that becomes empty is removed.
+// RemoveFrom removes elements from a set. Pass them as the field's type; elements that are not in the set are ignored.
+// A set that becomes empty is removed.
 func RemoveFrom(name string, elements any) Change { return Change{removeFromVerb, name, elements} }
 
 // update is a list of changes that has been checked against T.
@@ -56,11 +57,11 @@ type update struct {
 }
 
 type resolved struct {
-	field *field // nil where the attribute's field cannot be named
+	field *field // nil if the attribute's field cannot be named
 	verb  verb
-	value reflect.Value        // for set: of the field's type
-	av    types.AttributeValue // nil for remove, and for a set to nothing
-	attr  string               // of the table
+	value reflect.Value        // for set: a value of the field's type
+	av    types.AttributeValue // nil to remove the attribute
+	attr  string               // attribute of the table
 }
 
 func (u *update) find(f *field) *resolved {
@@ -72,7 +73,7 @@ func (u *update) find(f *field) *resolved {
 	return nil
 }
 
-// resolveChanges checks the changes, and adds the one that the entity makes itself.
+// resolveChanges checks the changes, and adds the one for the field Updated.
 func (e *Entity[T]) resolveChanges(changes []Change) (*update, error) {
 	u := &update{list: make([]resolved, 0, len(changes)+1)}
 	for _, c := range changes {
@@ -88,7 +89,7 @@ func (e *Entity[T]) resolveChanges(changes []Change) (*update, error) {
 	return u, e.stampUpdate(u)
 }
 
-// stampUpdate adds the change that the entity makes itself.
+// stampUpdate adds the change of the field Updated.
 func (e *Entity[T]) stampUpdate(u *update) (err error) {
 	f := e.plan.updated
 	if f == nil {
@@ -124,7 +125,7 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 		if r.value, err = f.convert(c.value); err != nil {
 			return r, err
 		}
-		if f.home != nil { // with the others that are kept there: see consequences
+		if f.home != nil { // written with the other fields in the same key; see consequences
 			return r, nil
 		}
 		if f != p.ttl {
@@ -153,8 +154,8 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 	return r, fmt.Errorf("%w: %q is %s and cannot be added to, appended to or removed from with a %T", ErrInvalid, c.name, f.typ, c.value)
 }
 
-// encodeElements encodes what is added to a field: by the field's own tag, so that a set
-// stays a set. A delta of another numeric type is taken where the sum stays of the field's.
+// encodeElements encodes the operand of an addition by the field's own tag, so that a set stays a set. It accepts
+// another numeric type if the sum still fits the field's type.
 func (f *field) encodeElements(c Change) (types.AttributeValue, error) {
 	rv, err := f.convert(c.value)
 	if err != nil {
@@ -168,14 +169,14 @@ func (f *field) encodeElements(c Change) (types.AttributeValue, error) {
 	case av != nil || err != nil:
 		return av, err
 	case c.verb == addVerb && f.isNumber():
-		return table.Encode(rv.Interface()) // zero, which a tag leaves out
+		return table.Encode(rv.Interface()) // a zero, which the tag omits
 	case c.verb == appendVerb && rv.Kind() == reflect.Slice:
 		return &types.AttributeValueMemberL{}, nil
 	}
 	return nil, fmt.Errorf("%w: nothing to add to %q, or to remove from it", ErrInvalid, f.goName)
 }
 
-// isNumber says whether the encoder makes a number of the field by itself.
+// isNumber reports whether the encoder itself encodes the field as a number.
 func (f *field) isNumber() bool {
 	t := f.typ
 	if t.Kind() == reflect.Pointer {
@@ -214,7 +215,7 @@ func (f *field) delta(v any) (types.AttributeValue, error) {
 	return table.Encode(c.Interface())
 }
 
-// table is the update in terms of attributes.
+// table returns the update in terms of attributes.
 func (u *update) table() []table.Change {
 	list := make([]table.Change, 0, len(u.list)+4)
 	for i := range u.list {
@@ -237,7 +238,7 @@ func (u *update) table() []table.Change {
 	return list
 }
 
-// settled is the update with sums and lists as they come out in v.
+// settled returns the update with sums and lists replaced by their results in v.
 func (u *update) settled(v reflect.Value) (*update, error) {
 	out := &update{list: slices.Clone(u.list)}
 	for i := range out.list {
@@ -254,13 +255,13 @@ func (u *update) settled(v reflect.Value) (*update, error) {
 	return out, nil
 }
 
-// supplies says whether the update itself tells what the field will be.
+// supplies reports whether the update alone determines the field's new value.
 func (u *update) supplies(f *field) bool {
 	r := u.find(f)
 	return r != nil && (r.verb == setVerb || r.verb == removeVerb)
 }
 
-// applyTo makes the changes to a value of T, as DynamoDB makes them to the row.
+// applyTo applies the changes to a value of T as DynamoDB applies them to the row.
 func (u *update) applyTo(v reflect.Value) error {
 	for i := range u.list {
 		r := &u.list[i]
@@ -286,7 +287,7 @@ func (u *update) applyTo(v reflect.Value) error {
 				err = r.field.decode(target, sum)
 			}
 			if err != nil {
-				// Not with the cause, which may quote the values.
+				// Do not wrap the cause, which may quote the values.
 				return fmt.Errorf("%w: the sum does not fit %q, which is %s", ErrInvalid, r.field.goName, r.field.typ)
 			}
 		}
@@ -294,7 +295,7 @@ func (u *update) applyTo(v reflect.Value) error {
 	return nil
 }
 
-// combine is what ADD or list_append make of two attribute values; have may be nil.
+// combine returns the result of ADD or list_append for two attribute values; have may be nil.
 func combine(have, delta types.AttributeValue) (types.AttributeValue, error) {
 	if have == nil {
 		return delta, nil
@@ -325,7 +326,7 @@ func combine(have, delta types.AttributeValue) (types.AttributeValue, error) {
 	return nil, fmt.Errorf("%w: types differ", ErrInvalid)
 }
 
-// without is what DELETE leaves of a set; nil for nothing.
+// without returns a set after DELETE, or nil if it is empty.
 func without(have, delta types.AttributeValue) (types.AttributeValue, error) {
 	if have == nil {
 		return nil, nil
@@ -374,7 +375,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// plus adds exactly, with the 38 digits that DynamoDB has.
+// plus adds exactly, with the 38 digits of DynamoDB's numbers.
 func plus(a, b string) (types.AttributeValue, error) {
 	x, _, err := apd.NewFromString(a)
 	if err != nil {

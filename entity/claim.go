@@ -12,22 +12,22 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// claim is one case in which a row is an entity's: facts that all have to hold, and the keys that the row can have then.
+// claim is one case in which a row belongs to an entity: facts that all hold, and the keys that the row can then have.
 type claim struct {
 	facts  []fact
 	pk, sk *keys.Template
 }
 
-// fact is a rule about one attribute or one part of a key, or the opposite of such a rule.
+// fact is a rule about one attribute or one part of a key, or the negation of such a rule.
 type fact struct {
 	*rule
 	not bool
 }
 
-// maxCases bounds what comparing two rules costs.
+// maxCases bounds the cost of comparing two rules.
 const maxCases = 100
 
-// cases are the alternatives of a rule, or of its opposite: it holds where all facts of one of them hold.
+// cases returns the rule, or its negation, as alternatives. It holds if all facts of one alternative hold.
 func (r *rule) cases(not bool) ([][]fact, error) {
 	switch {
 	case r.kind == noneOf:
@@ -44,7 +44,7 @@ func (r *rule) cases(not bool) ([][]fact, error) {
 		if err != nil {
 			return nil, err
 		}
-		if not { // one of them does not hold
+		if not { // at least one of them does not hold
 			all = append(all, some...)
 		} else {
 			var product [][]fact
@@ -62,8 +62,8 @@ func (r *rule) cases(not bool) ([][]fact, error) {
 	return all, nil
 }
 
-// expand finds the claims of a rule for rows without a type attribute. A rule that could hold neither for one of those nor
-// for a row of the entity's own type is refused.
+// expand computes the claims of a rule for rows without a type attribute. It refuses a rule that holds neither for such
+// a row nor for a row of the entity's own type.
 func (m *match) expand(p *plan, typ string) error {
 	all, err := m.rule.cases(false)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *match) expand(p *plan, typ string) error {
 				return err
 			}
 		}
-		if !keys.Overlap(c.pk, c.pk) || !keys.Overlap(c.sk, c.sk) { // there are no such keys
+		if !keys.Overlap(c.pk, c.pk) || !keys.Overlap(c.sk, c.sk) { // no such key exists
 			continue
 		}
 		if consistent(c.facts) {
@@ -104,11 +104,11 @@ func (m *match) expand(p *plan, typ string) error {
 	return nil
 }
 
-// consistent reports whether one row could be as all facts say. Parts of keys are left aside.
+// consistent reports whether one row can satisfy all facts. It ignores parts of keys.
 func consistent(facts []fact) bool {
 	type attribute struct {
 		exists, missing bool
-		among           []types.AttributeValue // where exact
+		among           []types.AttributeValue // used if exact is set
 		exact           bool
 		except          []types.AttributeValue
 	}
@@ -147,7 +147,7 @@ func consistent(facts []fact) bool {
 	return true
 }
 
-// claims are the cases in which a row without a type attribute is of this kind.
+// claims returns the cases in which a row without a type attribute is of this kind.
 func (k *rowKeys) claims() []claim {
 	if k.match == nil {
 		return []claim{{pk: k.pk, sk: k.sk}}
@@ -155,7 +155,7 @@ func (k *rowKeys) claims() []claim {
 	return k.match.claims
 }
 
-// ambiguous is the error for two kinds that meet, with the way out of it. Rows of this module's own have no Match.
+// ambiguous returns the error for two kinds that overlap, with a remedy. The module's own rows have no Match.
 func (k *rowKeys) ambiguous(o *rowKeys) error {
 	text := fmt.Sprintf("PK %q with SK %q could be the key of a %q, whose templates are %q and %q", k.pk, k.sk, o.typ, o.pk, o.sk)
 	const narrow = ": a KeyPart in Spec.Match of %q can leave such keys out, or a template of another form"
@@ -175,7 +175,7 @@ func (k *rowKeys) ambiguous(o *rowKeys) error {
 
 // meets reports whether a row without a type attribute could be of both kinds. False is proven.
 func (k *rowKeys) meets(o *rowKeys) bool {
-	if !keys.Overlap(k.sk, o.sk) || !keys.Overlap(k.pk, o.pk) { // sort keys differ sooner, as a rule
+	if !keys.Overlap(k.sk, o.sk) || !keys.Overlap(k.pk, o.pk) { // sort keys usually differ sooner
 		return false
 	}
 	if k.match == nil && o.match == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Key is the key of o's row: only the fields that the templates of PK and SK name count.
-// A key that cannot be made carries its error, which whatever uses it reports.
+// Key returns the key of o's row. Only the fields in the templates of PK and SK count. A key that cannot be built
+// carries its error ([keys.Key.Err]); every call that uses the key returns it.
 func (e *Entity[T]) Key(o T) keys.Key { return e.keyOf(reflect.ValueOf(&o).Elem()) }
 
 func (e *Entity[T]) keyOf(v reflect.Value) keys.Key {
@@ -28,7 +28,7 @@ func (e *Entity[T]) keyOf(v reflect.Value) keys.Key {
 	return keys.NewKey(pk, sk)
 }
 
-// format makes the key; every field needs a value.
+// format builds the key; every field needs a value.
 func (k keyPlan) format(v reflect.Value) (string, error) {
 	values := make([]any, len(k.refs))
 	for i, f := range k.refs {
@@ -48,7 +48,7 @@ func (k keyPlan) format(v reflect.Value) (string, error) {
 	return key, nil
 }
 
-// complete says whether every field of the key has a value.
+// complete reports whether every field of the key has a value.
 func (k keyPlan) complete(v reflect.Value) bool {
 	for _, f := range k.refs {
 		if _, ok, _ := f.keyValue(v); !ok {
@@ -72,7 +72,7 @@ func (k keyPlan) restore(v reflect.Value, key string) error {
 	return nil
 }
 
-// encode is o as a row: T's attributes, the keys, the type, and what the entity maintains.
+// encode returns o as a row: T's attributes, the keys, the type, and the attributes that the entity maintains.
 func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 	v := reflect.ValueOf(o).Elem()
 	item, err := e.plan.marshal(v)
@@ -123,7 +123,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// ttlTime rounds up to what is kept of a TTL: a row must not expire before it says.
+// ttlTime rounds up to whole seconds, so that a row does not expire early.
 func ttlTime(at time.Time) time.Time {
 	s := at.Unix()
 	if at.Nanosecond() > 0 {
@@ -134,7 +134,7 @@ func ttlTime(at time.Time) time.Time {
 
 func ttlValue(at time.Time) types.AttributeValue { return number(ttlTime(at).Unix()) }
 
-// ttlAttribute is the value of the TTL field as it is kept; nil for never.
+// ttlAttribute returns the TTL field as it is stored, or nil if the row never expires.
 func (p *plan) ttlAttribute(v reflect.Value) types.AttributeValue {
 	if at := v.Interface().(time.Time); !at.IsZero() {
 		return ttlValue(at)
@@ -144,7 +144,7 @@ func (p *plan) ttlAttribute(v reflect.Value) types.AttributeValue {
 
 type keyAttr struct{ attr, value string }
 
-// indexKeys are the key attributes of one index for o; with empty values where o is not in it.
+// indexKeys returns the key attributes of one index for o. Their values are empty if o is not in the index.
 func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 	x := &e.plan.indexes[i]
 	v := reflect.ValueOf(o).Elem()
@@ -157,7 +157,7 @@ func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 		kv := keyAttr{attr: k.attr}
 		var err error
 		switch {
-		case len(k.keeps) > 0: // in the row, even where the row is not in the index
+		case len(k.keeps) > 0: // stored even if the row is not in the index
 			kv.value, err = k.whole(v)
 		case in:
 			kv.value, err = k.format(v)
@@ -170,8 +170,8 @@ func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 	return list, nil
 }
 
-// Owns says whether a row is one of this entity's: by its type attribute or, where it has
-// none, by its key and Spec.Match.
+// Owns reports whether a row belongs to the entity. The type attribute decides or, if there is none, the key and
+// [Spec.Match].
 func (e *Entity[T]) Owns(item table.Item) bool {
 	switch typ := item[e.plan.scheme.Type].(type) {
 	case *types.AttributeValueMemberS:
@@ -182,8 +182,8 @@ func (e *Entity[T]) Owns(item table.Item) bool {
 	return false
 }
 
-// Decode turns a row into a T. Rows of other types are refused with ErrType; it does not
-// look at expiry. Errors are *DecodeError.
+// Decode turns a row into a T. It refuses rows of other types with [ErrType], and does not check expiry. Errors are
+// *[DecodeError].
 func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
 	if attribute, err := e.decode(item, &o); err != nil {
 		var zero T
@@ -193,9 +193,8 @@ func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
 	return o, nil
 }
 
-// decodeAt is Decode for a row that will be written back. The attributes of a row that another
-// program wrote may say another key than the one that it stands at: what is made of
-// them would go to another row.
+// decodeAt is Decode for a row that will be written back. It refuses a row of another program whose attributes give
+// another key than the one at which the row stands: the write would go to another row.
 func (e *Entity[T]) decodeAt(key keys.Key, item table.Item) (o T, err error) {
 	if o, err = e.Decode(item); err != nil {
 		return o, err
@@ -215,7 +214,7 @@ func (e *Entity[T]) decodeAt(key keys.Key, item table.Item) (o T, err error) {
 	return zero, at
 }
 
-// decode also returns the attribute that is at fault, where it is known.
+// decode also returns the attribute that caused the error, if it is known.
 func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) {
 	if !e.Owns(item) {
 		return "", e.otherType(item)
@@ -225,7 +224,7 @@ func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) 
 		return p.schema, err
 	}
 	var zero T
-	*o = zero // what a row lacks is not left over from before
+	*o = zero // drop values that the row does not have
 	v := reflect.ValueOf(o).Elem()
 	if attribute, err := p.unmarshal(item, v); err != nil {
 		return attribute, err
@@ -252,7 +251,7 @@ func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) 
 	return p.restoreKeys(item, v)
 }
 
-// restoreKeys fills the key's fields that the row does not hold as attributes of their own.
+// restoreKeys sets the key fields that the row does not store as attributes.
 func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, err error) {
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
 		missing := false
@@ -273,7 +272,7 @@ func (p *plan) restoreKeys(item table.Item, v reflect.Value) (attribute string, 
 	return "", nil
 }
 
-// integer is a number attribute; 0 where there is none.
+// integer returns a number attribute, or 0 if there is none.
 func integer(av types.AttributeValue) (int64, error) {
 	switch n := av.(type) {
 	case nil:
@@ -291,7 +290,7 @@ func integer(av types.AttributeValue) (int64, error) {
 	return 0, fmt.Errorf("%w: not a number", ErrInvalid)
 }
 
-// expired says whether a row is past its time to live.
+// expired reports whether a row is past its time to live.
 func (p *plan) expired(item table.Item, now time.Time) bool {
 	if p.ttl == nil {
 		return false

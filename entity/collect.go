@@ -9,19 +9,19 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Sink takes rows of one kind, and leaves others to the sinks after it: see Collect and
-// Sort. Into and Each take rows of an entity; Raw and SkipUnknown take what is left.
+// Sink takes the rows of one kind; other rows go to the sinks after it. See [Collect] and [Sort]. [Into] and [Each]
+// take the rows of an entity. [Raw] and [SkipUnknown] take the remaining rows.
 type Sink interface{ sink() sink }
 
 type sink struct {
-	err error // what is wrong with the sink, before anything is sent
+	err error // a mistake in the sink, returned before any request
 
-	// take returns false for a row that is not for this sink. An image is a row from anywhere: it
-	// is not hidden where it has expired, and it may be a part of a row.
+	// take returns false for a row that does not belong to this sink. An image is a row from outside of the table: it
+	// is not hidden if it has expired, and it can be incomplete.
 	take func(item table.Item, image bool) (bool, error)
 
-	// foreign is the error for a row that only its type attribute keeps from being the entity's; nil
-	// for a sink that takes whatever is left.
+	// foreign returns an error if only the type attribute of a row keeps it from belonging to the entity. It is nil for
+	// a sink that takes any row.
 	foreign func(item table.Item) error
 }
 
@@ -29,7 +29,7 @@ func (s sink) sink() sink { return s }
 
 func badSink(what string) Sink { return sink{err: fmt.Errorf("%w: %s", ErrInvalid, what)} }
 
-// Into appends the rows of one entity to dst, in the order in which they come.
+// Into appends the rows of one entity to dst, in the order in which they are read.
 func Into[T any](e *Entity[T], dst *[]T) Sink {
 	if dst == nil {
 		return badSink("Into: nil slice")
@@ -40,8 +40,7 @@ func Into[T any](e *Entity[T], dst *[]T) Sink {
 	})
 }
 
-// Each calls f with each row of one entity. An error of f ends the call that the sink was given
-// to, which returns it as it is.
+// Each calls f with each row of one entity. An error of f ends the call that has the sink, and is returned unchanged.
 func Each[T any](e *Entity[T], f func(T) error) Sink {
 	if e == nil || f == nil {
 		return badSink("Each or Into: nil entity or function")
@@ -51,7 +50,7 @@ func Each[T any](e *Entity[T], f func(T) error) Sink {
 		case image && e.plan.undecided(item):
 			return false, nil
 		case !e.Owns(item):
-			return e.isSentinel(item), nil // which an image of keys alone does not say of itself
+			return e.isSentinel(item), nil // an image of keys alone has no type attribute
 		case e.hidden(item, image):
 			return true, nil
 		}
@@ -64,8 +63,8 @@ func Each[T any](e *Entity[T], f func(T) error) Sink {
 	return sink{take: take, foreign: e.foreign}
 }
 
-// Raw appends every row that no sink before it took to dst, as it is, expired or not. It takes
-// the toolkit's own rows too, whose types begin with "mortise.".
+// Raw appends every row that no earlier sink took to dst, unchanged, including expired rows. It takes the module's own
+// rows too, whose types begin with "mortise.".
 func Raw(dst *[]table.Item) Sink {
 	if dst == nil {
 		return badSink("Raw: nil slice")
@@ -76,31 +75,30 @@ func Raw(dst *[]table.Item) Sink {
 	}}
 }
 
-// SkipUnknown drops every row that no sink before it took.
+// SkipUnknown drops every row that no earlier sink took.
 func SkipUnknown() Sink {
 	return sink{take: func(table.Item, bool) (bool, error) { return true, nil }}
 }
 
-// Collect reads an item collection, all rows of one partition key, with a consistent
-// query, and gives each to the first sink that takes it, in the order of the sort keys. Rows of an
-// entity that have expired are left out. A row that no sink takes is an *UnknownTypeError:
-// end the sinks with Raw or SkipUnknown to allow others. A row that does not decode is a
-// *DecodeError with its key. A row that has the key of an entity among the sinks and an unknown
-// type is a *ForeignTypeError. All three end the collection; what came before is in the sinks.
+// Collect reads an item collection, that is, all rows of one partition key, with a consistent query. Each row goes to
+// the first sink that takes it, in the order of the sort keys. Expired rows of an entity are left out.
 //
-// The toolkit's own rows, such as locks and sessions, are left out unless a sink takes them:
-// Into their own entity, such as lock.Client.Records, or Raw.
+// These errors end the collection; the sinks keep the rows before it:
 //
-// A row without a type attribute, as another program may have written it, goes to the
-// entity whose key templates it fits and whose Match holds.
+//   - a row that no sink takes is an *[UnknownTypeError]; end the sinks with [Raw] or [SkipUnknown] to allow such rows
+//   - a row that does not decode is a *[DecodeError] with its key
+//   - a row with the key of an entity among the sinks, but an unknown type, is a *[ForeignTypeError]
+//
+// The module's own rows, such as locks and sessions, are left out unless a sink takes them. A row without a type
+// attribute goes to the entity whose key templates it fits and whose [Spec.Match] holds.
 //
 // Cost: one query, a read unit per 4 KB of the whole collection; one request per MB.
 func Collect(ctx context.Context, t *table.Table, pk string, sinks ...Sink) error {
 	return CollectIn(ctx, t, pk, keys.Range{}, sinks...)
 }
 
-// CollectIn is Collect for the rows whose sort keys are in a range, such as that of a prefix
-// (keys.PrefixRange) or of a template (keys.Template.Range).
+// CollectIn is [Collect] for the rows whose sort keys are in a range, such as one of [keys.PrefixRange] or
+// [keys.Template.Range].
 func CollectIn(ctx context.Context, t *table.Table, pk string, sk keys.Range, sinks ...Sink) error {
 	if err := checkSinks(t, sinks); err != nil {
 		return fmt.Errorf("entity: collect: %w", err)
@@ -134,7 +132,7 @@ func checkSinks(t *table.Table, sinks []Sink) error {
 func sort(t *table.Table, item table.Item, image bool, sinks []Sink) error {
 	for _, s := range sinks {
 		s := s.sink()
-		if s.foreign == nil { // it takes what is left, and nothing that an entity may lack
+		if s.foreign == nil { // the sink takes any row
 			if err := foreign(item, sinks); err != nil {
 				return err
 			}

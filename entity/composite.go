@@ -7,12 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A field without an attribute (tagged "-") that is part of an index's key and not of the row's own is
-// kept in that key alone: its home. It is written whenever all fields of the key have values, whether
-// or not the row is in the index, and read back by the key's template.
+// A field without an attribute (tagged "-") that is part of an index's key, but not of the row's own key, is stored in
+// the index key alone. That key is the field's home. It is written whenever all of its fields have values, whether or
+// not the row is in the index, and read back with the key's template.
 
-// settle finds the fields that a key of an index is the home of. A field's home is the first
-// key that it stands in.
+// settle finds the fields whose home is a key of an index. A field's home is the first index key that contains it.
 func (c *compiler) settle(k *keyPlan) {
 	for _, f := range k.stored {
 		if f.attr == "" && f.index != nil && f.home == nil && !c.plan.inKey(f) && f != c.plan.ttl && f != c.plan.version {
@@ -29,10 +28,11 @@ func (c *compiler) settle(k *keyPlan) {
 	c.plan.homes = append(c.plan.homes, &home)
 }
 
-// removable reports whether a key can be left out of a row to keep the row out of the index.
+// removable reports whether omitting the key keeps a row out of the index.
 func (k *keyPlan) removable() bool { return k.tpl != nil && !k.inherited && len(k.keeps) == 0 }
 
-// whole is the key for v, "" where v has nothing to keep there. What would not come back is refused.
+// whole returns the key for v, or "" if v has no fields to store in it. A value that could not be read back is an
+// error.
 func (k *keyPlan) whole(v reflect.Value) (string, error) {
 	if !k.complete(v) {
 		for _, f := range k.keeps {
@@ -58,7 +58,7 @@ func (k *keyPlan) whole(v reflect.Value) (string, error) {
 	return key, nil
 }
 
-// missing is the first field of the key that has no value.
+// missing returns the first field of the key that has no value.
 func (k *keyPlan) missing(v reflect.Value) string {
 	for _, f := range k.refs {
 		if _, has, _ := f.keyValue(v); !has {
@@ -68,7 +68,7 @@ func (k *keyPlan) missing(v reflect.Value) string {
 	return ""
 }
 
-// kept is the key as it is kept in a row; nil for none.
+// kept returns the key as a row stores it, or nil.
 func (k *keyPlan) kept(v reflect.Value) (types.AttributeValue, error) {
 	key, err := k.whole(v)
 	if err != nil || key == "" {
@@ -77,13 +77,12 @@ func (k *keyPlan) kept(v reflect.Value) (types.AttributeValue, error) {
 	return &types.AttributeValueMemberS{Value: key}, nil
 }
 
-// restoreHomes fills the fields that are kept in keys of indexes. It also returns the attribute
-// that is at fault.
+// restoreHomes sets the fields that are stored in index keys. It also returns the attribute that caused the error.
 func (p *plan) restoreHomes(item map[string]types.AttributeValue, v reflect.Value) (attribute string, err error) {
 	for _, k := range p.homes {
 		av := item[k.attr]
 		if av == nil {
-			continue // nothing to keep, or not read: an index need not hold it
+			continue // absent, or not read because an index need not project it
 		}
 		key, ok := av.(*types.AttributeValueMemberS)
 		if !ok || key == nil {
@@ -93,7 +92,7 @@ func (p *plan) restoreHomes(item map[string]types.AttributeValue, v reflect.Valu
 		if err := k.restore(back, key.Value); err != nil {
 			return k.attr, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
-		for _, f := range k.keeps { // other fields have attributes of their own
+		for _, f := range k.keeps { // the other fields have their own attributes
 			f.of(v).Set(f.of(back))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// The recipes of the package documentation, in its order.
+// The recipes of COOKBOOK.md, in its order.
 
 func check(err error) {
 	if err != nil {

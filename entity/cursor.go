@@ -14,21 +14,19 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Cursor is a place in the rows of a query: where the next page begins. It is text that may
-// stand in a URL as it is, and "" is the beginning. Page makes cursors, After takes them.
+// Cursor is the position in a query at which the next page begins. It is text that can stand in a URL unescaped. The
+// empty cursor is the beginning. [Entity.Page] returns cursors, and [After] takes them.
 //
-// A cursor belongs to its query: to the table, the entity, the index, the partition key, the
-// range of sort keys, the direction, and the filter without its values. Limit, PageSize,
-// Consistent and WithExpired, and the values that a filter compares with, may change from
-// page to page. A bound that moves with the clock (From, Until) has to be kept by the caller.
+// A cursor is valid for its query only: the table, entity, index, partition key, range of sort keys, direction, and the
+// filter without its values. [Limit], [PageSize], [Consistent], [WithExpired] and the values of a filter may change
+// from page to page. If a bound ([From], [Until]) depends on the time, the caller has to keep it constant.
 //
-// A cursor contains the sort key of the row before it, on an index the row's own key too,
-// and is neither encrypted nor signed. It holds no partition key to read from: that is always the
-// query's own, so that whoever makes one up gets to no other rows than the query has.
+// A cursor contains the sort key of the row before it and, on an index, the row's own key. It is neither encrypted nor
+// signed. It contains no partition key, so a forged cursor cannot reach rows outside its query.
 type Cursor string
 
-// After starts a query after the row at which a page ended; "" is no such row. A cursor of
-// another query is refused with a *CursorError, before anything is sent.
+// After starts a query after the row at which a page ended. An empty cursor starts at the beginning. A cursor of
+// another query is refused with a *[CursorError] before any request.
 func After(c Cursor) ReadOption {
 	return func(r *reading) error {
 		r.given |= optAfter
@@ -37,45 +35,45 @@ func After(c Cursor) ReadOption {
 	}
 }
 
-// ErrCursor says that a cursor is not one of this query: see CursorError.
+// ErrCursor reports that a cursor does not belong to the query. The error is a *[CursorError].
 var ErrCursor = errors.New("cursor refused")
 
-// CursorError says that a cursor was refused. It matches ErrCursor and ErrInvalid. Its text
-// does not contain the cursor.
+// CursorError reports that a cursor was refused. It matches [ErrCursor] and [ErrInvalid]. Its text does not contain the
+// cursor.
 type CursorError struct {
-	Type   string // the entity's
+	Type   string // type of the entity
 	Reason string
 }
 
 func (e *CursorError) Error() string { return ErrCursor.Error() + ": " + e.Reason }
 
-// Unwrap returns ErrCursor and ErrInvalid.
+// Unwrap returns [ErrCursor] and [ErrInvalid].
 func (e *CursorError) Unwrap() []error { return []error{ErrCursor, ErrInvalid} }
 
 const (
 	cursorVersion = 1
 	digestSize    = 16
-	cursorHead    = 1 + digestSize // version, digest; then the position
+	cursorHead    = 1 + digestSize // version and digest; the position follows
 
-	// maxCursor is more than the longest keys take.
+	// maxCursor exceeds the length of a cursor with the longest keys.
 	maxCursor = 16 << 10
 )
 
-// binding is what a cursor belongs to.
+// binding is the query that a cursor belongs to.
 type binding struct {
 	table   *table.Table
 	typ     string
 	pks     []string // by shard
-	pk, sk  *keyPlan // of what is queried
+	pk, sk  *keyPlan // keys of the table or index that is queried
 	reading *reading
 	span    keys.Range
 }
 
-// digest ties a position to its query and finds it changed. It is no secret.
+// digest binds a position to its query and detects changes to it. It is not a secret.
 func (b *binding) digest(position []byte) []byte {
 	h := sha256.New()
 	var size [binary.MaxVarintLen64]byte
-	add := func(s string) { // with its length, so that no two lists look the same
+	add := func(s string) { // with its length, so that different lists have different digests
 		h.Write(binary.AppendUvarint(size[:0], uint64(len(s))))
 		h.Write([]byte(s))
 	}
@@ -92,7 +90,7 @@ func (b *binding) digest(position []byte) []byte {
 	return h.Sum(nil)[:digestSize]
 }
 
-// names are the key attributes of a row beside that which the query itself fixes.
+// names returns the key attributes of a row that the query does not fix.
 func (b *binding) names() []string {
 	scheme := b.table.Scheme()
 	list := make([]string, 0, 3)
@@ -104,7 +102,7 @@ func (b *binding) names() []string {
 	return list
 }
 
-// seal is the cursor after a row of one shard.
+// seal returns the cursor after a row of one shard.
 func (b *binding) seal(shard int, row table.Item) Cursor {
 	position := binary.AppendUvarint(nil, uint64(shard))
 	for _, name := range b.names() {
@@ -120,8 +118,8 @@ func (b *binding) pack(position []byte) Cursor {
 	return Cursor(base64.RawURLEncoding.EncodeToString(append(raw, position...)))
 }
 
-// open is the shard and the keys of the row that a cursor stands after. They are in the
-// query's own range, whoever made the cursor.
+// open returns the shard, and the keys of the row at which a page ended. The keys are within the query's range, even if
+// the cursor is forged.
 func (b *binding) open(c Cursor) (shard int, start table.Item, err error) {
 	refuse := func(reason string) (int, table.Item, error) {
 		return 0, nil, &CursorError{Type: b.typ, Reason: reason}

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// plan is a specification, checked and compiled: what all operations work from.
+// plan is a specification, checked and compiled. All operations work from it.
 type plan struct {
 	scheme keys.Scheme
 	fields []*field
@@ -23,41 +23,41 @@ type plan struct {
 	readOnly, untyped bool
 
 	pk, sk  keyPlan
-	match   *match // nil where every row matches
+	match   *match // nil if every row matches
 	indexes []indexPlan
 	version *field
 	ttl     *field
 	created *field
 	updated *field
 	uniques []uniquePlan
-	// naturals are the keys of indexes that the entity does not make.
+	// naturals are the attributes that are keys of indexes but not made by a template.
 	naturals []naturalKey
-	homes    []*keyPlan // keys of indexes that keep fields
+	homes    []*keyPlan // keys of indexes that store fields
 	nameless []string   // attributes of T whose fields cannot be named
-	schema   string     // attribute of the schema's number; "" for none
+	schema   string     // attribute of the schema number; "" if there is none
 	current  int        // number of the current schema
 }
 
-// keyPlan makes one key attribute of a value's fields.
+// keyPlan builds one key attribute from a value's fields.
 type keyPlan struct {
 	attr      string
 	tpl       *keys.Template
-	refs      []*field // by the template's fields
-	stored    []*field // those that a key is parsed into
-	inherited bool     // of an index: the attribute is one of the table's own keys
-	natural   *field   // of an index: the field that is kept in the attribute, in place of all but attr
-	keeps     []*field // of an index: those of stored that are kept nowhere else
+	refs      []*field // the template's fields
+	stored    []*field // the fields that parsing the key sets
+	inherited bool     // of an index: the attribute is a key of the table
+	natural   *field   // of an index: the field that is the key; no template is used
+	keeps     []*field // of an index: the fields of stored that are stored nowhere else
 }
 
-// indexPlan makes the keys of one index.
+// indexPlan builds the keys of one index.
 type indexPlan struct {
 	name   string
 	pk, sk keyPlan // tpl is nil for a natural key, and sk.attr is empty for an index without a sort key
 	when   bool    // has a predicate
-	lacks  string  // an attribute that Match looks at and the index does not hold
+	lacks  string  // an attribute that Match needs and the index does not project
 }
 
-// refs are the fields that the index's keys are made of.
+// refs returns the fields from which the index's keys are made.
 func (x *indexPlan) refs() iter.Seq[*field] {
 	return func(yield func(*field) bool) {
 		for _, k := range []*keyPlan{&x.pk, &x.sk} {
@@ -70,18 +70,18 @@ func (x *indexPlan) refs() iter.Seq[*field] {
 	}
 }
 
-// inKey says whether a row's own key supplies the field.
+// inKey reports whether a row's own key supplies the field.
 func (p *plan) inKey(f *field) bool {
 	return slices.Contains(p.pk.refs, f) || slices.Contains(p.sk.refs, f)
 }
 
-// definition is what two entities of a table are compared by.
+// definition is the part of an entity that Define compares with other entities of the table.
 type definition struct {
 	goType reflect.Type
-	rows   []rowKeys // the entity's, then its sentinels'
+	rows   []rowKeys // the entity's, then those of its sentinels
 }
 
-// rowKeys are the keys that rows of one type can have, and the rule that tells them from others.
+// rowKeys are the keys that rows of one type can have, and the rule that distinguishes the rows from others.
 type rowKeys struct {
 	typ    string
 	pk, sk *keys.Template
@@ -90,7 +90,7 @@ type rowKeys struct {
 
 func (p *plan) definition(goType reflect.Type, typ string) definition {
 	d := definition{goType: goType}
-	if p.pk.tpl != nil && p.sk.tpl != nil { // or what is wrong with them has been reported
+	if p.pk.tpl != nil && p.sk.tpl != nil { // otherwise the mistake has been reported already
 		d.rows = append(d.rows, rowKeys{typ, p.pk.tpl, p.sk.tpl, p.match})
 	}
 	for i := range p.uniques {
@@ -100,12 +100,11 @@ func (p *plan) definition(goType reflect.Type, typ string) definition {
 	return d
 }
 
-// Define checks spec against T and the table's schema, and compiles it. All problems are
-// reported at once, in a *SpecError. It sends nothing.
+// Define checks spec against T and the table's schema, and compiles it. It reports all problems together, as a
+// *[SpecError]. It sends no request.
 //
-// Within one table (one *table.Table) types have to be unique, and templates must not be
-// able to produce the same key, unless Spec.Match tells the rows apart: of two such
-// entities the rules must not hold for one row. Defining the same entity again is allowed.
+// Types must be unique within one *[table.Table]. The templates of two types must not be able to produce the same key,
+// unless [Spec.Match] distinguishes their rows. Defining the same entity again is allowed.
 func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
@@ -156,8 +155,8 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 	return e, nil
 }
 
-// register enters the entity with its table, unless something is wrong with it; clashes with
-// others are reported in any case.
+// register adds the entity to the table's definitions if it has no problems. It always reports conflicts with other
+// entities.
 func (c *compiler) register(t *table.Table, d definition, typ string) {
 	var value any = d
 	if len(c.problems) > 0 {
@@ -195,7 +194,7 @@ func (k rowKeys) same(o rowKeys) bool {
 	return k.typ == o.typ && k.pk.String() == o.pk.String() && k.sk.String() == o.sk.String() && k.match.same(o.match)
 }
 
-// compiler collects what is wrong while it compiles.
+// compiler collects problems while it compiles.
 type compiler struct {
 	table    *table.Table
 	schema   table.Schema
@@ -257,8 +256,8 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 	return k
 }
 
-// indexKey compiles one key of the index x. One that is the table's own key takes its template
-// from there, and one that is a field's attribute is that field.
+// indexKey compiles one key of an index. A key that is also a key of the table takes the table's template. A key that
+// is the attribute of a field is that field.
 func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType, text string, compile func(string) (*keys.Template, error)) keyPlan {
 	for _, own := range []keyPlan{c.plan.pk, c.plan.sk} {
 		if attr != own.attr {
@@ -302,14 +301,14 @@ func (c *compiler) indexKey(where, index, attr string, kind table.AttributeType,
 	return k
 }
 
-// specials checks the fields that the entity maintains against each other and the indexes.
+// specials checks the fields that the entity maintains against each other and against the indexes.
 func (c *compiler) specials() {
 	p := c.plan
 	seen := map[*field]string{}
 	for _, s := range []struct {
 		where string
 		f     *field
-		kept  bool // in an attribute of its own
+		kept  bool // whether it has an attribute of its own
 	}{{"Version", p.version, false}, {"TTL", p.ttl, false}, {"Created", p.created, true}, {"Updated", p.updated, true}} {
 		if s.f == nil {
 			continue
@@ -401,16 +400,16 @@ func (c *compiler) index(i int, name, pk, sk string, when bool) {
 	c.plan.indexes = append(c.plan.indexes, ip)
 }
 
-// sharded says whether a query may have to read several keys for one.
+// sharded reports whether a query can have to read several keys.
 func (k *keyPlan) sharded() bool {
 	return slices.ContainsFunc(k.tpl.Fields(), func(f keys.Field) bool { return f.Computed })
 }
 
-// attributes checks that no field of T takes a name that belongs to the table.
+// attributes checks that no field of T has the name of one of the table's attributes.
 func (c *compiler) attributes() {
 	s := c.plan.scheme
 	taken := map[string]string{}
-	for _, x := range c.schema.Indexes { // which any field may be, but for those that are kept elsewhere
+	for _, x := range c.schema.Indexes { // any field may be an index key, except for those that are stored elsewhere
 		taken[x.PK], taken[x.SK] = "key of index "+x.Name, "key of index "+x.Name
 	}
 	for _, f := range c.fields {

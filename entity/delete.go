@@ -8,14 +8,14 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Delete deletes the row of o. Where T has a Version, o has to be as it was read: a row of another
-// version is ErrStale, one of version 0 whose attributes differ too, and a missing one
-// ErrNotFound. Without, and with AnyVersion, whatever row of this type is there is deleted, and
-// a missing one is no error.
+// Delete deletes the row of o.
 //
-// Cost: one delete. Where values are unique, a transaction; a consistent read before it
-// unless o has a version and is the whole row as it was read. A consistent read too where T has
-// a Version and o is of version 0.
+// With a version, o has to be the row as it was read. A row of another version is [ErrStale], and so is a row of
+// version 0 with other attributes. A missing row is [ErrNotFound]. Without a version, and with [Entity.AnyVersion],
+// Delete deletes any row of this type, and a missing row is not an error.
+//
+// Cost: one delete. With unique values, a transaction, with a consistent read before it unless o has a version and is
+// the whole row as it was read. With a version, a consistent read before it if o has version 0.
 func (e *Entity[T]) Delete(ctx context.Context, o T) error {
 	from := e.given(o)
 	unique := len(e.plan.uniques) > 0
@@ -65,21 +65,21 @@ func (e *Entity[T]) deleteNow(ctx context.Context, from *basis[T]) error {
 		err := e.table.Write(ctx, op)
 		var failed *table.ConditionError
 		if errors.As(err, &failed) && failed.Repeated && len(failed.Item) == 0 {
-			return nil // gone: the attempt whose answer was lost deleted it
+			return nil // already deleted by the attempt whose answer was lost
 		}
 		if failed == nil || !failed.Repeated || errors.Is(err, ErrType) {
 			return err
 		}
 		version := e.versionOf(&from.row)
 		if n, bad := integer(failed.Item[e.plan.scheme.Version]); version == 0 || bad == nil && n < version {
-			return errUnclear // deleted by whomever, and created again
+			return errUnclear // deleted by this or another program, and created again
 		}
 		return err
 	})
 }
 
-// DeleteOp is Delete as part of a transaction. It cannot read: where values are unique, o
-// has to be the whole row as it was read, and each takes an action more.
+// DeleteOp is [Entity.Delete] as part of a transaction. It cannot read. With unique values, o has to be the whole row
+// as it was read, and each unique value is one more action.
 func (e *Entity[T]) DeleteOp(o T) table.Op { return e.deleteOp(e.given(o), nil) }
 
 func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
@@ -93,7 +93,7 @@ func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
 		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
 	case version > 0:
 		g.version = version
-	case from.guarded: // a row that was read without a version has none still
+	case from.guarded: // a row that was read without a version still has none
 		g.exists, g.version = true, noVersion
 	}
 	op := table.Delete(key)

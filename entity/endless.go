@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// endless finds, in t or below it, a type that contains itself without a struct in between,
-// like type L []L. The encoder follows such a type until the process has no stack left,
-// which nobody can recover from. Types that encode themselves are their own business.
+// endless finds a type, in t or below it, that contains itself without a struct in between, like type L []L. The
+// encoder would recurse on it until the stack overflows, which a program cannot recover from. Types that encode
+// themselves are not checked.
 func endless(t reflect.Type) reflect.Type {
 	done := map[reflect.Type]bool{}
 	var find func(t reflect.Type, trail []reflect.Type) reflect.Type

@@ -13,27 +13,27 @@ import (
 )
 
 var (
-	// ErrNotFound says that there is no such row, or that it has expired.
+	// ErrNotFound reports that the row does not exist or has expired.
 	ErrNotFound = table.ErrNotFound
-	// ErrExists says that Create found a row at the key.
+	// ErrExists reports that [Entity.Create] found a row at the key.
 	ErrExists = errors.New("row exists already")
-	// ErrStale says that the row has changed since it was read.
+	// ErrStale reports that the row has changed since it was read.
 	ErrStale = errors.New("row was changed by somebody else")
-	// ErrType says that the row at the key belongs to something else.
+	// ErrType reports that the row at the key belongs to another type.
 	ErrType = errors.New("row is of another type")
-	// ErrNewer says that the row is of a newer schema than this program knows (Spec.Upgrades).
+	// ErrNewer reports that the row has a newer schema than this program knows ([Spec.Upgrades]).
 	ErrNewer = errors.New("row is of a newer schema than this program knows")
-	// ErrOlder says that an operation in a transaction met a row of an older schema. Only
-	// Update, Modify and Put bring such a row to the current one.
+	// ErrOlder reports that an operation in a transaction found a row of an older schema. Only [Entity.Update],
+	// [Entity.Modify], [Entity.Upsert] and [Entity.Put] bring such a row to the current schema.
 	ErrOlder = errors.New("row is of an older schema")
-	// ErrMatch is the error of a write that would make a row which does not match Spec.Match. Other programs, which do not know the
-	// type attribute, would take it for a row of another type. Nothing was written. It matches ErrInvalid.
+	// ErrMatch reports a write that would create a row that does not match [Spec.Match]. Other programs do not know the
+	// type attribute and would take the row for one of another type. Nothing was written. It matches [ErrInvalid].
 	ErrMatch = fmt.Errorf("%w: the row would not match Spec.Match", ErrInvalid)
-	// ErrInvalid says that a specification, a value or a change is not acceptable.
+	// ErrInvalid reports an invalid specification, value or change.
 	ErrInvalid = table.ErrInvalid
 )
 
-// SpecError lists everything that is wrong with a specification. It matches ErrInvalid.
+// SpecError lists all problems of a specification. It matches [ErrInvalid].
 type SpecError struct {
 	Type     string
 	Problems []error
@@ -53,12 +53,12 @@ func (e *SpecError) Is(target error) bool { return target == ErrInvalid }
 // Unwrap returns the problems.
 func (e *SpecError) Unwrap() []error { return e.Problems }
 
-// DecodeError says that a row could not be decoded. Its text leaves out the key and the
-// cause, which may quote the row: both are the application's, and errors end in logs.
+// DecodeError reports that a row could not be decoded. Its text contains neither the key nor the cause, because the
+// cause may quote the row.
 type DecodeError struct {
-	Type      string // the entity's
+	Type      string // type of the entity
 	Key       keys.Key
-	Attribute string // that does not fit its field; empty where it is not known or not one alone
+	Attribute string // attribute that does not fit its field; empty if it is unknown or not a single one
 	Err       error
 }
 
@@ -75,10 +75,9 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// UnknownTypeError says that Collect or Sort met a row that none of its sinks takes. It matches
-// ErrType.
+// UnknownTypeError reports that [Collect] or [Sort] found a row that none of its sinks takes. It matches [ErrType].
 type UnknownTypeError struct {
-	Type string // the row's; empty when it has none
+	Type string // type of the row; empty if it has none
 	Key  keys.Key
 }
 
@@ -89,19 +88,19 @@ func (e *UnknownTypeError) Error() string {
 // Is matches ErrType.
 func (e *UnknownTypeError) Is(target error) bool { return target == ErrType }
 
-// ForeignTypeError is the error of a row whose key fits the entity, and Spec.Match holds, but whose type attribute holds no
-// type of this table. No entity was defined with that type on this *table.Table, or the value is not a string. Usually
-// another program uses an attribute of that name for something else. It matches ErrType. Its text leaves out the value
-// and the key.
+// ForeignTypeError reports a row whose key fits the entity and for which [Spec.Match] holds, but whose type attribute
+// is not a type of this table: no entity on this *[table.Table] has that type, or the value is not a string. Usually
+// another program uses an attribute of that name for something else. It matches [ErrType]. Its text contains neither
+// the value nor the key.
 //
-// There are two ways out. If the attribute means something else, give keys.Scheme.Type another name. If such rows belong
-// to another program, exclude them with Spec.Match: Not(AttrEquals("type", "premium")), or Not(HasAttr("type")) for every
-// row of another type.
+// There are two remedies. If the attribute means something else, set another name in [keys.Scheme.Type]. If such rows
+// belong to another program, exclude them with Spec.Match: Not(AttrEquals("type", "premium")), or Not(HasAttr("type"))
+// for every row of another type.
 type ForeignTypeError struct {
-	Type      string               // the entity's
+	Type      string               // type of the entity
 	Attribute string               // the type attribute
-	Value     types.AttributeValue // of the row
-	Key       keys.Key             // of the row
+	Value     types.AttributeValue // value of that attribute
+	Key       keys.Key             // key of the row
 }
 
 func (e *ForeignTypeError) Error() string {
@@ -122,8 +121,7 @@ func (e *Entity[T]) fail(operation string, err error) error {
 	return &failure{operation, e.typ, bare(err)}
 }
 
-// bare is an error without the name of this package and the operation in front of it, for a
-// text that says them already.
+// bare strips the prefix with the package and operation from an error, for a text that already has one.
 func bare(err error) error {
 	if f, ok := err.(*failure); ok { //nolint:errorlint // only what stands outermost says the same twice
 		return f.err
@@ -131,7 +129,7 @@ func bare(err error) error {
 	return err
 }
 
-// failure is an operation of an entity that failed.
+// failure is a failed operation of an entity.
 type failure struct {
 	operation, typ string
 	err            error

@@ -11,10 +11,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Facet is the entity as NoSQL Workbench shows it, for table.Schema.Workbench: its key
-// templates, and the attributes that its rows have besides the table's keys, with those that
-// the entity adds, by name. The type of an attribute is what the encoder makes of a sample
-// value; S stands for what a type with an encoding of its own makes of none.
+// Facet returns the entity as a facet of a NoSQL Workbench model, for [table.Schema.Workbench]: its key templates, and
+// its other attributes by name, including those that the entity adds. The type of an attribute is that of an encoded
+// sample value. It is S if a type with its own encoding encodes nothing.
 func (e *Entity[T]) Facet() table.Facet {
 	p := e.plan
 	f := table.Facet{Name: e.typ, PK: p.pk.tpl.String(), SK: p.sk.tpl.String()}
@@ -47,19 +46,19 @@ func (e *Entity[T]) Facet() table.Facet {
 	return f
 }
 
-// attributeType is DynamoDB's name of the type that the field's values are encoded to.
+// attributeType returns DynamoDB's name of the type to which the field is encoded.
 func (f *field) attributeType() string {
 	kind, known := f.sample()
 	switch {
 	case known:
 		return kind
-	case f.natural != nil: // or it could not be written
+	case f.natural != nil: // any other kind could not be written
 		return string(f.natural.kind)
 	}
 	return "S"
 }
 
-// sample is the type of what the encoder makes of a sample value; false where it makes none.
+// sample returns the type of an encoded sample value, or false if there is none.
 func (f *field) sample() (kind string, known bool) {
 	v := reflect.New(f.typ).Elem()
 	fill(v, 8)
@@ -90,8 +89,7 @@ func (f *field) sample() (kind string, known bool) {
 	return "", false
 }
 
-// fill makes v something that is not left out of a row for being empty. Depth bounds types
-// that contain themselves.
+// fill sets v to a value that the encoder does not omit as empty. Depth bounds types that contain themselves.
 func fill(v reflect.Value, depth int) {
 	switch {
 	case depth == 0:

@@ -18,15 +18,15 @@ import (
 // field is a field of T, by the rules of guregu/dynamo's tags.
 type field struct {
 	goName string
-	tag    string // the name that its tag gives it; "" for a field that is not encoded ("-")
-	attr   string // of its attribute: the tag's, behind the specification's prefix
+	tag    string // name in its tag; "" for a field that is not encoded ("-")
+	attr   string // its attribute: the tag's name after the specification's prefix
 	index  []int
 	typ    reflect.Type
 	codec  *codec.Field // its part of the compiled T; nil for a field that is not encoded
-	unix   bool         // a time that is kept in whole seconds
+	unix   bool         // a time that is stored in whole seconds
 
-	natural *naturalKey // where the attribute is a key of an index
-	home    *keyPlan    // of a field without an attribute: the key of an index that keeps it
+	natural *naturalKey // set if the attribute is a key of an index
+	home    *keyPlan    // for a field without an attribute: the index key that stores it
 }
 
 var (
@@ -37,14 +37,13 @@ var (
 	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// awsMarshaler is the SDK's attributevalue.Marshaler, which the encoder knows too.
+// awsMarshaler is the SDK's attributevalue.Marshaler, which the encoder supports too.
 type awsMarshaler interface {
 	MarshalDynamoDBAttributeValue() (types.AttributeValue, error)
 }
 
-// fieldsOf lists the fields of a struct that can be named, those nearer to its surface
-// first, and says what is wrong with them. It goes by the same rules as the encoder: fields
-// in the order of declaration, embedded structs in their place, the first of an
+// fieldsOf lists the fields of a struct that can be named, the outer ones first, and its problems. It follows the
+// encoder's rules: fields in the order of declaration, embedded structs in their place, and the first field with an
 // attribute's name wins. Fields of embedded pointers are encoded but cannot be named.
 func fieldsOf(t reflect.Type, prefix string) (list []*field, problems []string) {
 	seen := map[string]*field{}
@@ -99,9 +98,9 @@ func newField(f reflect.StructField, prefix string) *field {
 	}
 }
 
-// stamp is a time as the field keeps it.
+// stamp returns a time with the precision with which the field stores it.
 func (f *field) stamp(now time.Time) time.Time {
-	now = now.UTC().Round(0) // without the monotonic reading, which a row cannot hold
+	now = now.UTC().Round(0) // drop the monotonic reading, which a row cannot store
 	if f.unix {
 		now = now.Truncate(time.Second)
 	}
@@ -110,8 +109,7 @@ func (f *field) stamp(now time.Time) time.Time {
 
 func (f *field) of(v reflect.Value) reflect.Value { return v.FieldByIndex(f.index) }
 
-// encode is the attribute value that a whole value of T would have for v in this field;
-// nil where the field would be left out.
+// encode returns the attribute value for the field of a T, or nil if the tag omits it.
 func (f *field) encode(v reflect.Value) (types.AttributeValue, error) {
 	av, err := f.codec.Encode(v)
 	if err != nil {
@@ -123,7 +121,7 @@ func (f *field) encode(v reflect.Value) (types.AttributeValue, error) {
 	return av, nil
 }
 
-// decode sets the field of a value of T, addressed by target, from an attribute value.
+// decode sets the field of target, an addressable T, from an attribute value.
 func (f *field) decode(target reflect.Value, av types.AttributeValue) error {
 	fresh := reflect.New(f.typ).Elem()
 	if err := f.codec.Decode(av, fresh); err != nil {
@@ -133,7 +131,7 @@ func (f *field) decode(target reflect.Value, av types.AttributeValue) error {
 	return nil
 }
 
-// convert makes v assignable to the field, where that loses nothing.
+// convert converts v to the field's type if nothing is lost.
 func (f *field) convert(v any) (reflect.Value, error) {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() {
@@ -144,7 +142,7 @@ func (f *field) convert(v any) (reflect.Value, error) {
 		return reflect.Value{}, fmt.Errorf("%w: %q is %s, not nil: use Remove", ErrInvalid, f.goName, f.typ)
 	}
 	if rv.Type().AssignableTo(f.typ) {
-		if rv.Type() != f.typ { // an interface is encoded as what it holds, so it has to be one
+		if rv.Type() != f.typ { // an interface is encoded by its dynamic type, so the type has to be the same
 			own := reflect.New(f.typ).Elem()
 			own.Set(rv)
 			return own, nil
@@ -182,8 +180,8 @@ func negative(v reflect.Value) bool {
 	return false
 }
 
-// resolve finds the field that a specification or a caller names: by its tag's name, by its Go
-// name, or by either without regard to case where that is unambiguous.
+// resolve finds the field that a specification or caller names: by the name in its tag, by its Go name, or by either
+// ignoring case if that is unambiguous.
 func resolve(fields []*field, name string) *field {
 	for _, f := range fields {
 		if f.tag == name && name != "" {
@@ -207,14 +205,14 @@ func resolve(fields []*field, name string) *field {
 	return found
 }
 
-// keyValue is the field's part of a key in v, a value of T.
+// keyValue returns the field of v, a T, as a value for a key template.
 func (f *field) keyValue(v reflect.Value) (any, bool, error) {
 	part, ok, err := keyValue(f.of(v))
 	return f.whole(part), ok, err
 }
 
-// whole cuts off what the attribute does not keep of a part of a key, as the encoder does:
-// the row that is read has to have the key under which it stands.
+// whole truncates a value for a key to the precision of the attribute. Otherwise the row that is read would give
+// another key than the one at which it stands.
 func (f *field) whole(part any) any {
 	if at, ok := part.(time.Time); ok && f.unix {
 		return at.Truncate(time.Second)
@@ -222,7 +220,7 @@ func (f *field) whole(part any) any {
 	return part
 }
 
-// keyValue is a field's value as key templates take it; false means that it has none.
+// keyValue returns a field's value for a key template, or false if it has none.
 func keyValue(v reflect.Value) (any, bool, error) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -252,7 +250,7 @@ func keyValue(v reflect.Value) (any, bool, error) {
 	return v.Interface(), true, nil
 }
 
-// keyType is the type of what keyValue returns for a field.
+// keyType returns the type of the values that keyValue returns for a field.
 func keyType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -263,7 +261,7 @@ func keyType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// restorable says whether setKeyValue can undo keyValue.
+// restorable reports whether setKeyValue can undo keyValue.
 func restorable(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -271,8 +269,7 @@ func restorable(t reflect.Type) bool {
 	return t == timeType || !reflect.PointerTo(t).Implements(textMarshalerType) || reflect.PointerTo(t).Implements(textUnmarshalerType)
 }
 
-// plainValue is a value of a caller's as key templates take it; what they cannot take is
-// left for them to refuse.
+// plainValue returns a caller's value for a key template. It passes on values that the template will refuse.
 func plainValue(v any) (any, error) {
 	rv := reflect.ValueOf(v)
 	if !rv.IsValid() {
@@ -287,7 +284,7 @@ func plainValue(v any) (any, error) {
 	return v, nil
 }
 
-// setKeyValue puts what a template parsed from a key into a field.
+// setKeyValue sets a field to a value that a template parsed from a key.
 func setKeyValue(v reflect.Value, parsed any) error {
 	if v.Kind() == reflect.Pointer {
 		p := reflect.New(v.Type().Elem())

@@ -7,8 +7,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// foreign is the error for a row that would be the entity's, were it not for a type attribute that means nothing here; nil
-// for every other row. A row of another program's type does not have such a key, or two entities would.
+// foreign returns an error for a row that would belong to the entity if its type attribute were not unknown, and nil
+// for any other row. A row whose type is defined never has such a key, since Define refuses two entities with the same
+// keys.
 func (e *Entity[T]) foreign(item table.Item) error {
 	value := item[e.plan.scheme.Type]
 	if value == nil || !e.plan.fits(item) {
@@ -22,7 +23,7 @@ func (e *Entity[T]) foreign(item table.Item) error {
 	return foreign
 }
 
-// otherType is the error for a row that is not the entity's.
+// otherType returns the error for a row that is not the entity's.
 func (e *Entity[T]) otherType(item table.Item) error {
 	if err := e.foreign(item); err != nil {
 		return err
@@ -43,7 +44,7 @@ func defines(t *table.Table, typ string) bool {
 	return errors.Is(err, errDefined)
 }
 
-// definedTypes are the types of the entities of a table, in order; not more than one condition takes.
+// definedTypes returns the types of the table's entities, in order, and at most as many as one condition can hold.
 func definedTypes(t *table.Table) (list []any) {
 	_ = t.Register("", nil, func(name string, other any) error {
 		if _, ok := other.(definition); ok && !toolkit.Has(name) && len(list) < maxValues {
@@ -54,8 +55,8 @@ func definedTypes(t *table.Table) (list []any) {
 	return list
 }
 
-// scanned is what a scan for the entity has to see: its own rows, those that have no type, and those that foreign might
-// be about.
+// scanned returns the condition for rows that a scan has to return: the entity's own rows, rows without a type, and
+// rows that foreign can report.
 func (e *Entity[T]) scanned() table.Cond {
 	p := e.plan
 	typ := table.Attr(p.scheme.Type)

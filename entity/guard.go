@@ -7,14 +7,14 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// guard is what a write asks of the row at its key.
+// guard is the set of conditions that a write puts on the row at its key.
 type guard struct {
-	exists  bool  // there has to be a row
-	version int64 // that the row has; noVersion or anyVersion
+	exists  bool  // the row must exist
+	version int64 // the row must have this version; or noVersion, or anyVersion
 	live    bool  // the row must not have expired
-	current bool  // the row has to be of the current schema, not of an older one
+	current bool  // the row must have the current schema
 	seen    []expectation
-	match   verdict // on a row without a type attribute
+	match   verdict // for a row without a type attribute
 }
 
 const (
@@ -22,11 +22,11 @@ const (
 	noVersion  = 0
 )
 
-// guarded puts a guard on an operation, and the entity's own condition.
+// guarded adds a guard, and the entity's own condition, to an operation.
 func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 	p := e.plan
 	conds := make([]table.Cond, 0, 5+len(g.seen))
-	if g.exists && g.version <= 0 { // which a version says too
+	if g.exists && g.version <= 0 { // the version implies that the row exists
 		conds = append(conds, table.Attr(p.scheme.PK).Exists())
 	}
 	if g.version != anyVersion {
@@ -51,8 +51,8 @@ func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 	return e.bind(op)
 }
 
-// explain says why a guard did not hold, by the row that was there; nil where it did: then
-// it was another condition that was put on the operation.
+// explain returns why a guard failed, given the row that was found. It returns nil if the guard holds, so another
+// condition of the operation failed.
 func (e *Entity[T]) explain(g *guard, item table.Item) error {
 	p := e.plan
 	switch {
@@ -77,7 +77,7 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 		}
 		return ErrStale
 	}
-	if g.current && e.outdated(item) { // its attributes tell nothing
+	if g.current && e.outdated(item) { // the attributes of a row of an older schema cannot be compared
 		return ErrOlder
 	}
 	for i := range g.seen {
@@ -91,8 +91,7 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 	return nil
 }
 
-// bind keeps an operation from being written to another table, or at all where the entity
-// is for reading only.
+// bind makes an operation fail if it is written to another table, or if the entity is read-only.
 func (e *Entity[T]) bind(op table.Op) table.Op {
 	if e.plan.readOnly {
 		return table.Invalid(e.fail("write", errReadOnly))
@@ -100,8 +99,8 @@ func (e *Entity[T]) bind(op table.Op) table.Op {
 	return op.In(e.table)
 }
 
-// isOursOrNone keeps a put from replacing a row of another type. Rows without a type
-// attribute that match are let through: their key is all the type they have.
+// isOursOrNone prevents a put from replacing a row of another type. It allows rows without a type attribute that match,
+// since only their key tells their type.
 func (e *Entity[T]) isOursOrNone(m verdict) table.Cond {
 	typ, none := table.Attr(e.plan.scheme.Type), table.Attr(e.plan.scheme.PK).NotExists()
 	switch {

@@ -77,7 +77,7 @@ func Not(m Match) Match {
 	return Match{&rule{kind: noneOf, subs: []*rule{m.rule}}}
 }
 
-// String is the rule as it is written in Go.
+// String returns the rule as it is written in Go.
 func (m Match) String() string {
 	if m.rule == nil {
 		return "And()"
@@ -129,7 +129,7 @@ func (r *rule) String() string {
 	return [...]string{"HasAttr", "AttrEquals", "KeyPart", "And", "Not"}[r.kind] + "(" + strings.Join(args, ", ") + ")"
 }
 
-// literal is a value of a specification, for people.
+// literal returns a value of a specification, for people.
 func literal(av types.AttributeValue) string {
 	switch v := av.(type) {
 	case *types.AttributeValueMemberS:
@@ -197,7 +197,7 @@ func (c *compiler) rule(r *rule, m *match) *rule {
 	return &out
 }
 
-// matchable is the attribute that a rule names. One that the entity itself writes would tell what it wrote.
+// matchable returns the attribute that a rule names. One that the entity itself writes would tell what it wrote.
 func (c *compiler) matchable(name string) string {
 	p, s := c.plan, c.plan.scheme
 	f := resolve(c.fields, name)
@@ -251,7 +251,7 @@ func (c *compiler) keyPart(r *rule) {
 	c.problem("Match: KeyPart(%q): no such field in PK or SK", r.name)
 }
 
-// lacks is an attribute that the rule looks at and an index does not hold; "" for none.
+// lacks returns an attribute that the rule looks at and an index does not hold; "" for none.
 func (c *compiler) lacks(index string, attrs []string) string {
 	x, _ := c.schema.Index(index)
 	if x.Include == nil {
@@ -332,7 +332,7 @@ func (p *plan) checkMatch(item table.Item) error {
 	return fmt.Errorf("%w: %s", ErrMatch, p.match)
 }
 
-// String is the rule; that of none holds for every row.
+// String returns the rule; that of none holds for every row.
 func (m *match) String() string {
 	if m == nil {
 		return "none"

@@ -42,7 +42,7 @@ func (p *part) read(ctx context.Context, t *table.Table) error {
 	return nil
 }
 
-// next is the next row; nil at the end.
+// next returns the next row; nil at the end.
 func (m *merge) next(ctx context.Context) (table.Item, error) {
 	if err := m.fill(ctx); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (m *merge) fill(ctx context.Context) error {
 	return readAll(ctx, m.table, empty)
 }
 
-// readAll is apart from fill, which is called for every row, for the sake of its allocations.
+// readAll returns apart from fill, which is called for every row, for the sake of its allocations.
 func readAll(ctx context.Context, t *table.Table, parts []*part) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -122,7 +122,7 @@ func (m *merge) resume(at int, start table.Item) {
 	}
 }
 
-// pending says whether a row may follow that seen would let pass; false is certain.
+// pending reports whether a row may follow that seen would let pass; false is certain.
 func (m *merge) pending(seen func(table.Item) bool) bool {
 	for i := range m.parts {
 		if !m.parts[i].done || slices.ContainsFunc(m.parts[i].rows, seen) {
@@ -132,7 +132,7 @@ func (m *merge) pending(seen func(table.Item) bool) bool {
 	return false
 }
 
-// text is a string attribute; "" where there is none.
+// text returns a string attribute; "" where there is none.
 func text(item table.Item, attr string) string {
 	if s, ok := item[attr].(*types.AttributeValueMemberS); ok && s != nil {
 		return s.Value

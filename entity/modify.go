@@ -152,7 +152,7 @@ func (e *Entity[T]) checkModified(was, is *T) error {
 	return nil
 }
 
-// sameKeyValue says whether two values of a field make the same part of a key.
+// sameKeyValue reports whether two values of a field make the same part of a key.
 func sameKeyValue(v, w reflect.Value) bool {
 	a, hasA, errA := keyValue(v)
 	b, hasB, errB := keyValue(w)
@@ -166,7 +166,7 @@ func sameKeyValue(v, w reflect.Value) bool {
 	return !hasA || reflect.DeepEqual(a, b)
 }
 
-// difference is the update that makes is of was, by their attributes.
+// difference returns the update that makes is of was, by their attributes.
 func (e *Entity[T]) difference(was, is *T) (*update, error) {
 	p := e.plan
 	have, err := e.encode(was, 0)

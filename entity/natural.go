@@ -65,7 +65,7 @@ func (c *compiler) naturals() {
 	}
 }
 
-// natural is the field that is kept in an attribute as it is.
+// natural returns the field that is kept in an attribute as it is.
 func (c *compiler) natural(attr string) *field {
 	for _, f := range c.fields {
 		if f.attr == attr && f != c.plan.version && f != c.plan.ttl {
@@ -89,7 +89,7 @@ func (c *compiler) nearly(attr string) string {
 	return fmt.Sprintf(" (field %s is attribute %q: is it to be tagged dynamo:%q?)", f.goName, f.attr, attr)
 }
 
-// fit is what may stand in the attribute: nil for a value that is empty, with which a row is not
+// fit returns what may stand in the attribute: nil for a value that is empty, with which a row is not
 // in the index.
 func (n *naturalKey) fit(av types.AttributeValue) (types.AttributeValue, error) {
 	kind := table.AttributeType("")
@@ -139,7 +139,7 @@ func (p *plan) fitKeys(item table.Item) error {
 	return nil
 }
 
-// text is a caller's value of the field as the key of an index holds it.
+// text returns a caller's value of the field as the key of an index holds it.
 func (f *field) text(v any) (string, error) {
 	rv := reflect.ValueOf(v)
 	for rv.Kind() == reflect.Pointer && !rv.IsNil() && !rv.Type().AssignableTo(f.typ) {
@@ -168,7 +168,7 @@ func (f *field) text(v any) (string, error) {
 	return "", fmt.Errorf("%w: %q is empty: such rows are not in the index", ErrInvalid, f.goName)
 }
 
-// edge is text for a bound. A time that is kept as text has as many digits as it needs, so that texts of
+// edge returns text for a bound. A time that is kept as text has as many digits as it needs, so that texts of
 // one second are not in the order of time; whole seconds are, and their text without what follows it sorts
 // before all that begins with it.
 func (f *field) edge(v any) (string, error) {
@@ -184,12 +184,12 @@ func (f *field) edge(v any) (string, error) {
 	return f.text(v)
 }
 
-// keepsTime says whether the field's values are times, or point to them.
+// keepsTime reports whether the field's values are times, or point to them.
 func (f *field) keepsTime() bool {
 	return f.typ == timeType || f.typ.Kind() == reflect.Pointer && f.typ.Elem() == timeType
 }
 
-// timeIn is a value that is a time, or points to one.
+// timeIn returns a value that is a time, or points to one.
 func timeIn(v reflect.Value) (at time.Time, ok bool) {
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
@@ -200,7 +200,7 @@ func timeIn(v reflect.Value) (at time.Time, ok bool) {
 	return reflect.TypeAssert[time.Time](v)
 }
 
-// one is the partition key that is a field's value.
+// one returns the partition key that is a field's value.
 func (k *keyPlan) one(values keys.Values) (string, error) {
 	v, ok := values[k.attr]
 	if !ok {
@@ -209,7 +209,7 @@ func (k *keyPlan) one(values keys.Values) (string, error) {
 	return k.natural.text(v)
 }
 
-// naturalSpan is span where the sort key is a field's value.
+// naturalSpan returns span where the sort key is a field's value.
 func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, err error) {
 	v, exact := values[k.attr]
 	for _, name := range r.bounded() {
@@ -240,7 +240,7 @@ func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, e
 	return span, nil
 }
 
-// naturalPrefix is the range of the field's values that begin with text.
+// naturalPrefix returns the range of the field's values that begin with text.
 func (k *keyPlan) naturalPrefix(text string) (span keys.Range, err error) {
 	switch {
 	case k.kind() != table.String:
@@ -255,7 +255,7 @@ func (k *keyPlan) naturalPrefix(text string) (span keys.Range, err error) {
 	return span, err
 }
 
-// kind is the type of the key's attribute; that of a key that does not exist is String.
+// kind returns the type of the key's attribute; that of a key that does not exist is String.
 func (k *keyPlan) kind() table.AttributeType {
 	if k.natural != nil && k.natural.natural != nil {
 		return k.natural.natural.kind
@@ -263,7 +263,7 @@ func (k *keyPlan) kind() table.AttributeType {
 	return table.String
 }
 
-// keyText is a key attribute as text; "" where there is none.
+// keyText returns a key attribute as text; "" where there is none.
 func keyText(item table.Item, attr string) string {
 	if n, ok := item[attr].(*types.AttributeValueMemberN); ok {
 		return n.Value
@@ -271,7 +271,7 @@ func keyText(item table.Item, attr string) string {
 	return text(item, attr)
 }
 
-// keyValueOf is what keyText made text of.
+// keyValueOf returns what keyText made text of.
 func keyValueOf(kind table.AttributeType, text string) types.AttributeValue {
 	if kind == table.Number {
 		return &types.AttributeValueMemberN{Value: text}
@@ -309,7 +309,7 @@ func decimal(text string) (*apd.Decimal, error) {
 	return d, err
 }
 
-// contains says whether a key is in the range of a query; an end that is empty is open.
+// contains reports whether a key is in the range of a query; an end that is empty is open.
 func contains(span keys.Range, kind table.AttributeType, key string) bool {
 	if kind != table.Number {
 		return span.Contains(key)

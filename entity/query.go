@@ -50,12 +50,12 @@ func (e *Entity[T]) readItem(ctx context.Context, o T, r reading) (table.Item, e
 	return item, nil
 }
 
-// hidden says whether a row is invisible because it has expired.
+// hidden reports whether a row is invisible because it has expired.
 func (e *Entity[T]) hidden(item table.Item, expired bool) bool {
 	return !expired && e.plan.expired(item, e.table.Now())
 }
 
-// visible says whether a row found beside others is one of e that a reader sees.
+// visible reports whether a row found beside others is one of e that a reader sees.
 func (e *Entity[T]) visible(item table.Item, r *reading) bool {
 	return e.Owns(item) && !e.hidden(item, r.expired)
 }
@@ -158,7 +158,7 @@ func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*sea
 	return s, nil
 }
 
-// next is the next visible row; nil at the end.
+// next returns the next visible row; nil at the end.
 func (s *search) next(ctx context.Context) (table.Item, error) {
 	for {
 		item, err := s.rows.next(ctx)
@@ -171,7 +171,7 @@ func (s *search) next(ctx context.Context) (table.Item, error) {
 	}
 }
 
-// shards are the partition keys for values: several where they leave out what a shard is
+// shards returns the partition keys for values: several where they leave out what a shard is
 // computed from.
 func (k *keyPlan) shards(values keys.Values) ([]string, error) {
 	if k.natural != nil {
@@ -264,7 +264,7 @@ func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 	return list, nil
 }
 
-// bounded are the fields that From, Until and Prefix name.
+// bounded returns the fields that From, Until and Prefix name.
 func (r *reading) bounded() (names []string) {
 	for _, b := range []*bound{r.lo, r.hi} {
 		if b != nil {
@@ -277,7 +277,7 @@ func (r *reading) bounded() (names []string) {
 	return names
 }
 
-// span is the range of sort keys: that of the leading values, narrowed by bounds.
+// span returns the range of sort keys: that of the leading values, narrowed by bounds.
 func (k *keyPlan) span(leading keys.Values, r reading) (keys.Range, error) {
 	if k.natural != nil {
 		return k.naturalSpan(leading, r)

@@ -58,7 +58,7 @@ const (
 	scanOptions  = getOptions | optOn | optLimit | optPageSize | optFilter | optSegments
 )
 
-// String is the name of the first option of the set.
+// String returns the name of the first option of the set.
 func (o option) String() string {
 	names := [...]string{
 		"Consistent", "WithExpired", "On", "Descending", "Limit", "PageSize", "Filter", "From", "Until", "Prefix", "After", "Segments",
@@ -117,7 +117,7 @@ func Limit(n int) ReadOption {
 	}
 }
 
-// PageSize is the number of rows that one request examines, at least 1. Defaults to as
+// PageSize returns the number of rows that one request examines, at least 1. Defaults to as
 // many as 1 MB holds, or no more than Limit asks for.
 func PageSize(n int) ReadOption {
 	return func(r *reading) error {

@@ -140,7 +140,7 @@ func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string,
 	return "", nil
 }
 
-// cutsOff says whether n is out of the range of a number field that is narrower than what
+// cutsOff reports whether n is out of the range of a number field that is narrower than what
 // decoding looks at.
 func (f *field) cutsOff(n string) bool {
 	var err error

@@ -111,13 +111,13 @@ type Entity[T any] struct {
 	anyVersion bool // writes do not look at versions
 }
 
-// Table is the table that the entity lives in.
+// Table returns the table that the entity lives in.
 func (e *Entity[T]) Table() *table.Table { return e.table }
 
-// Type is the value of the type attribute.
+// Type returns the value of the type attribute.
 func (e *Entity[T]) Type() string { return e.typ }
 
-// If is the entity with a condition on the row of every write, in addition to its own:
+// If returns the entity with a condition on the row of every write, in addition to its own:
 // orders.If(orders.Field("status").Equal("open")).Delete(ctx, o). A row for which it does not
 // hold is ErrCondition; where something else is in the way too, that is the error. Reads are
 // not affected.
@@ -127,7 +127,7 @@ func (e *Entity[T]) If(conds ...table.Cond) *Entity[T] {
 	return &conditional
 }
 
-// Field is a field's attribute, for conditions and filters. Fields are named as in Spec;
+// Field returns a field's attribute, for conditions and filters. Fields are named as in Spec;
 // what uses an unknown one is refused with ErrInvalid. Values that it is compared with are
 // encoded by their own type, not by the field's tag: a time that is kept as a number is
 // compared as a number.

@@ -39,7 +39,7 @@ type Unique[T any] struct {
 	When func(T) bool
 }
 
-// ErrUnique says that another row has a value that has to be unique; the error is a
+// ErrUnique reports that another row has a value that has to be unique; the error is a
 // *UniqueError. It is not ErrExists: a row at the key is another matter.
 var ErrUnique = errors.New("value is taken")
 
@@ -131,7 +131,7 @@ func (c *compiler) unique(i int, typ, name, key string, when bool) {
 	c.plan.uniques = append(c.plan.uniques, x)
 }
 
-// touchesUnique says whether sentinels depend on what the update changes. Their time to live
+// touchesUnique reports whether sentinels depend on what the update changes. Their time to live
 // is the row's.
 func (p *plan) touchesUnique(u *update) bool {
 	for i := range p.uniques {
@@ -165,7 +165,7 @@ func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
 	return nil
 }
 
-// sentinelKey is the key of o's value of a constraint; false where it has none.
+// sentinelKey returns the key of o's value of a constraint; false where it has none.
 func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) {
 	x := &e.plan.uniques[i]
 	if o == nil {
@@ -182,7 +182,7 @@ func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) 
 	return keys.NewKey(pk, sentinelMark), true, nil
 }
 
-// isSentinel says whether a row is a sentinel of this entity's: by its type attribute or,
+// isSentinel reports whether a row is a sentinel of this entity's: by its type attribute or,
 // where it has none, by its key.
 func (e *Entity[T]) isSentinel(item table.Item) bool {
 	p := e.plan
@@ -211,7 +211,7 @@ type ruling struct {
 	orphan keys.Key // its owner, which does not exist
 }
 
-// sentinels are the operations that keep the sentinels in step when the row at owner is
+// sentinels returns the operations that keep the sentinels in step when the row at owner is
 // changed from before to after, either of which may be nil for no row.
 func (e *Entity[T]) sentinels(owner keys.Key, before, after *T, s settlement) (ops []table.Op, err error) {
 	p := e.plan
@@ -351,7 +351,7 @@ func (e *Entity[T]) settled(ctx context.Context, write func(settlement) error) e
 	}
 }
 
-// isOrphan says whether a sentinel's owner is gone.
+// isOrphan reports whether a sentinel's owner is gone.
 func (e *Entity[T]) isOrphan(ctx context.Context, owner keys.Key) (bool, error) {
 	item, err := e.table.Get(ctx, owner, true)
 	switch {

@@ -101,7 +101,7 @@ func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, 
 	return o, err
 }
 
-// updated is the row after an update, as it will be read.
+// updated returns the row after an update, as it will be read.
 func (e *Entity[T]) updated(from *basis[T], after *T) (row T, err error) {
 	version := e.versionOf(&from.row)
 	if e.plan.version != nil {

@@ -39,7 +39,7 @@ func (c *compiler) upgrades(attr string, n int, missing func(int) bool) {
 	}
 }
 
-// schemaOf is the number of a row's schema.
+// schemaOf returns the number of a row's schema.
 func (p *plan) schemaOf(item table.Item) (int64, error) {
 	n, err := integer(item[p.schema])
 	if err == nil && n < 0 {
@@ -60,7 +60,7 @@ func (p *plan) knows(item table.Item) error {
 	return err
 }
 
-// outdated says whether a row is of an older schema than the current one.
+// outdated reports whether a row is of an older schema than the current one.
 func (e *Entity[T]) outdated(item table.Item) bool {
 	p := e.plan
 	if p.schema == "" {
@@ -70,7 +70,7 @@ func (e *Entity[T]) outdated(item table.Item) bool {
 	return err == nil && n < int64(p.current)
 }
 
-// upgraded is a row in the current schema: the same item where it is already.
+// upgraded returns a row in the current schema: the same item where it is already.
 func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 	p := e.plan
 	if p.schema == "" {

@@ -25,7 +25,7 @@ type effect struct {
 	unclear bool                 // a value that is not known, or nothing
 }
 
-// at is the rule for a row without a type attribute at a key.
+// at returns the rule for a row without a type attribute at a key.
 func (m *match) at(key keys.Key) verdict {
 	if m == nil {
 		return verdict{}
@@ -34,7 +34,7 @@ func (m *match) at(key keys.Key) verdict {
 	return v
 }
 
-// after is the rule for such a row before an update and after it. An update after which it could not hold is refused.
+// after returns the rule for such a row before an update and after it. An update after which it could not hold is refused.
 func (m *match) after(key keys.Key, u *update) (verdict, error) {
 	before := m.at(key)
 	if m == nil || before.never {
@@ -88,7 +88,7 @@ func (v verdict) keeps(m *match, item table.Item) bool {
 	return m.holds(after)
 }
 
-// ask is the rule as a condition on a row at a key, with the attributes in effects as they say.
+// ask returns the rule as a condition on a row at a key, with the attributes in effects as they say.
 func (r *rule) ask(key keys.Key, effects map[string]effect) (verdict, error) {
 	if r.kind == hasAttr || r.kind == attrEquals {
 		if e, ok := effects[r.name]; ok {
@@ -138,7 +138,7 @@ func (r *rule) ask(key keys.Key, effects map[string]effect) (verdict, error) {
 	return all, unclear
 }
 
-// foresee is the rule for an attribute that an update changes.
+// foresee returns the rule for an attribute that an update changes.
 func (r *rule) foresee(e effect) (verdict, error) {
 	switch {
 	case e.unclear, e.some && r.kind == attrEquals:

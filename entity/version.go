@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// AnyVersion is the entity whose writes do not depend on what the caller has read. It is for
+// AnyVersion returns the entity whose writes do not depend on what the caller has read. It is for
 // values that are made of the key alone, as in counters.AnyVersion().Update(ctx, Counter{ID: id},
 // entity.Add("hits", 1)). What somebody else wrote in between is overwritten where the write
 // changes the same attributes. Versions are counted all the same.
@@ -31,7 +31,7 @@ func (e *Entity[T]) AnyVersion() *Entity[T] {
 // value was read from.
 func (e *Entity[T]) depends() bool { return e.plan.version != nil && !e.anyVersion }
 
-// given is the basis of a write that starts from the caller's value.
+// given returns the basis of a write that starts from the caller's value.
 func (e *Entity[T]) given(o T) *basis[T] {
 	from := &basis[T]{row: o, guarded: e.depends()}
 	if f := e.plan.version; f != nil && e.anyVersion {
@@ -81,7 +81,7 @@ func notAsRead(attr string) error {
 	return fmt.Errorf("%w: attribute %q is not as it was read", ErrStale, attr)
 }
 
-// hasVersion is the condition that the row is of a version; noVersion is that of a row without
+// hasVersion returns the condition that the row is of a version; noVersion is that of a row without
 // the attribute, and of one in which another program began to count at 0.
 func (p *plan) hasVersion(version int64) table.Cond {
 	attr := table.Attr(p.scheme.Version)
@@ -104,7 +104,7 @@ var (
 	errUntold = fmt.Errorf("%w: it has no version, so that Put cannot tell whether the value was read from it: use Modify, or AnyVersion", ErrStale)
 )
 
-// unseen is the error of a Put for version 0 that met a row.
+// unseen returns the error of a Put for version 0 that met a row.
 func (p *plan) unseen(item table.Item) error {
 	if p.isVersion(item, noVersion) {
 		return errUntold
@@ -112,7 +112,7 @@ func (p *plan) unseen(item table.Item) error {
 	return errUnseen
 }
 
-// nameless are expectations on what T has of the row in attributes whose fields cannot be named:
+// nameless returns expectations on what T has of the row in attributes whose fields cannot be named:
 // those of embedded pointers, and whatever T makes as its own ItemMarshaler.
 func (e *Entity[T]) nameless(from *basis[T], u *update) (list []expectation, err error) {
 	p := e.plan

@@ -135,7 +135,7 @@ func (e *Entity[T]) PutOp(o T) table.Op {
 	return e.putOp(e.stamp(o, false), nil, false, nil)
 }
 
-// stamp is o as it will be written.
+// stamp returns o as it will be written.
 func (e *Entity[T]) stamp(o T, create bool) T {
 	v := reflect.ValueOf(&o).Elem()
 	p := e.plan
@@ -238,7 +238,7 @@ func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 // errUnclear stands for a refusal that may be of the write's own making.
 var errUnclear = fmt.Errorf("%w: an answer was lost, and the row has changed since: the write may have been applied", table.ErrUnreachable)
 
-// decided is the error of a write that did not recognise its own effect, unless nobody can
+// decided returns the error of a write that did not recognise its own effect, unless nobody can
 // tell what the refusal means: an attempt without an answer may have been applied, and others
 // have changed or deleted the row since. A row that is one version further than the one that
 // the write was for was changed by somebody else in its place. Where there was no version
@@ -256,7 +256,7 @@ func (e *Entity[T]) decided(err error, version int64) error {
 	return errUnclear
 }
 
-// expectations are those of the basis on what the row's sentinels are made of and, where no
+// expectations returns those of the basis on what the row's sentinels are made of and, where no
 // version tells the row, on all that T has of it.
 func (e *Entity[T]) expectations(from *basis[T]) (list []expectation, err error) {
 	var fields fieldSet

@@ -36,7 +36,7 @@ func (b *budget) wait(ctx context.Context) error {
 	}
 }
 
-// debt is how long until the balance is even.
+// debt returns how long until the balance is even.
 func (b *budget) debt() time.Duration {
 	if b.rate == 0 {
 		return 0

@@ -46,7 +46,7 @@ func (m *Migrator) DownTo(ctx context.Context, id string) (Report, error) {
 	return report, wrap("down to", err)
 }
 
-// begun says whether there is something of a migration to take back.
+// begun reports whether there is something of a migration to take back.
 func (m *Migrator) begun(s *snapshot, migration *Migration) bool {
 	return !migration.Repeatable && migration.status(s).State != Pending
 }

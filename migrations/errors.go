@@ -11,38 +11,38 @@ import (
 )
 
 var (
-	// ErrInvalid says that an argument or a migration is not acceptable; nothing was sent.
+	// ErrInvalid reports that an argument or a migration is not acceptable; nothing was sent.
 	ErrInvalid = table.ErrInvalid
 
-	// ErrDrift says that an applied migration has another revision now: a *DriftError.
+	// ErrDrift reports that an applied migration has another revision now: a *DriftError.
 	ErrDrift = errors.New("an applied migration was changed")
 
-	// ErrOutOfOrder says that a pending migration comes before one that is applied: an
+	// ErrOutOfOrder reports that a pending migration comes before one that is applied: an
 	// *OrderError.
 	ErrOutOfOrder = errors.New("a pending migration comes before an applied one")
 
-	// ErrUnknown says that the table has records of migrations that this program does not
+	// ErrUnknown reports that the table has records of migrations that this program does not
 	// have: an *UnknownError.
 	ErrUnknown = errors.New("the table has records of unknown migrations")
 
-	// ErrUnfinished says that a migration was cut off or has failed before, and that going
+	// ErrUnfinished reports that a migration was cut off or has failed before, and that going
 	// on with it is not safe without somebody's decision: an *UnfinishedError.
 	ErrUnfinished = errors.New("a migration was not finished")
 
-	// ErrIrreversible says that a migration has no Down.
+	// ErrIrreversible reports that a migration has no Down.
 	ErrIrreversible = errors.New("the migration has no Down")
 
-	// ErrRecorded says that a Run was used after Atomic, which finishes its migration.
+	// ErrRecorded reports that a Run was used after Atomic, which finishes its migration.
 	ErrRecorded = errors.New("the migration is recorded as finished already")
 
-	// ErrSegments says that a backfill that was cut off had another number of segments,
+	// ErrSegments reports that a backfill that was cut off had another number of segments,
 	// whose positions mean nothing to this one.
 	ErrSegments = errors.New("the number of segments changed during a backfill")
 
-	// ErrPanic says that a migration panicked: a *PanicError.
+	// ErrPanic reports that a migration panicked: a *PanicError.
 	ErrPanic = errors.New("panic")
 
-	// ErrMalformed says that the row of a migration or of a checkpoint is not in order, as
+	// ErrMalformed reports that the row of a migration or of a checkpoint is not in order, as
 	// one of a newer version of this package may seem to be. Nothing was run.
 	ErrMalformed = errors.New("malformed record")
 

@@ -31,7 +31,7 @@ func newFilling(r *Run, spec Backfill) *filling {
 	return &filling{run: r, spec: spec, reads: budget{rate: spec.ReadUnits}, writes: budget{rate: spec.WriteUnits}, started: time.Now()}
 }
 
-// progress is how far it has come.
+// progress returns how far it has come.
 func (f *filling) progress() Progress {
 	p := Progress{
 		Migration: f.run.migration.ID, Step: f.spec.Name, Seen: f.seen.Load(), Changed: f.changed.Load(), Conflicts: f.conflicts.Load(),

@@ -24,19 +24,19 @@ func (r *Run) own(items []table.Item, all bool) []table.Item {
 	})
 }
 
-// keyOf is an item's key, as attributes.
+// keyOf returns an item's key, as attributes.
 func (r *Run) keyOf(item table.Item) table.Item {
 	scheme := r.Table().Scheme()
 	return table.Item{scheme.PK: item[scheme.PK], scheme.SK: item[scheme.SK]}
 }
 
-// sameKey says whether two items are rows of one key.
+// sameKey reports whether two items are rows of one key.
 func (r *Run) sameKey(a, b table.Item) bool {
 	scheme := r.Table().Scheme()
 	return table.SameValue(a[scheme.PK], b[scheme.PK]) && table.SameValue(a[scheme.SK], b[scheme.SK])
 }
 
-// become is what an item should become; nil where that is what it is.
+// become returns what an item should become; nil where that is what it is.
 func (s *segment) become(ctx context.Context, item table.Item) (table.Item, error) {
 	var next table.Item
 	err := safely(func() (err error) {

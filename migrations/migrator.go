@@ -177,7 +177,7 @@ func (m *Migrator) With(opts ...Option) (*Migrator, error) {
 	return New(m.table, m.locks, m.list, slices.Concat(m.opts, opts)...)
 }
 
-// find is the migration with an ID.
+// find returns the migration with an ID.
 func (m *Migrator) find(id string) (*Migration, error) {
 	if migration := m.byID[id]; migration != nil {
 		return migration, nil
@@ -212,7 +212,7 @@ func malformed(err error) error {
 	return err
 }
 
-// short is an error's text for a record: bounded, so that the row stays small.
+// short returns an error's text for a record: bounded, so that the row stays small.
 func short(err error) string {
 	const limit = 1000
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")

@@ -111,7 +111,7 @@ func (r *Run) call(ctx context.Context, down bool) error {
 	return r.failure
 }
 
-// done is the record of a migration that is finished.
+// done returns the record of a migration that is finished.
 func (r *Run) done() Record {
 	record := *r.record
 	now := r.migrator.table.Now().UTC()
@@ -122,7 +122,7 @@ func (r *Run) done() Record {
 	return record
 }
 
-// concludedError says that the record is not that of a running migration any more.
+// concludedError reports that the record is not that of a running migration any more.
 type concludedError struct{ record Record }
 
 func (*concludedError) Error() string { return "it is recorded as finished already" }

@@ -86,7 +86,7 @@ func (st *Status) text() string {
 	return "run " + name
 }
 
-// Validate says whether the table's records and the program's list go together: that
+// Validate reports whether the table's records and the program's list go together: that
 // nothing is drifted, unknown, out of order, or unfinished. It joins all that it finds.
 //
 // Cost: one consistent query.
@@ -110,7 +110,7 @@ const (
 	underLock       // nobody else runs anything: what is recorded as running was cut off
 )
 
-// missing are the IDs of records of migrations that the program does not have, in their order.
+// missing returns the IDs of records of migrations that the program does not have, in their order.
 func (m *Migrator) missing(s *snapshot) []string {
 	var ids []string
 	for id := range s.records {
@@ -122,7 +122,7 @@ func (m *Migrator) missing(s *snapshot) []string {
 	return ids
 }
 
-// unknown is the error of records of migrations that the program does not have; nil where
+// unknown returns the error of records of migrations that the program does not have; nil where
 // there are none. One that was taken back does not matter any more.
 func (m *Migrator) unknown(s *snapshot) *UnknownError {
 	ids := slices.DeleteFunc(m.missing(s), func(id string) bool { return s.records[id].State == Pending })

@@ -65,7 +65,7 @@ func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview
 	return p, nil
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (p Preview) String() string {
 	return fmt.Sprintf("%d items read, %d would be written, %d would fail", p.Seen, p.Changes, p.Failed)
 }

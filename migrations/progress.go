@@ -23,7 +23,7 @@ type Progress struct {
 	ReadUnits, WriteUnits float64 // that DynamoDB reported
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (p Progress) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %d items", p.Migration, p.Step, p.Seen)

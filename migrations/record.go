@@ -95,7 +95,7 @@ func (c *checkpoint) check() error {
 	return nil
 }
 
-// position is where the segment goes on; nil at its beginning.
+// position returns where the segment goes on; nil at its beginning.
 func (c *checkpoint) position(s keys.Scheme) table.Item {
 	if c.AfterPK == "" {
 		return nil

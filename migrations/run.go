@@ -27,10 +27,10 @@ type Run struct {
 	unclear   bool                             // whether that is recorded
 }
 
-// Table is the table that is migrated.
+// Table returns the table that is migrated.
 func (r *Run) Table() *table.Table { return r.migrator.table }
 
-// Lease is the lease of the lock that the migration runs under.
+// Lease returns the lease of the lock that the migration runs under.
 func (r *Run) Lease() *lock.Lease { return r.lease }
 
 // Attempt counts the attempts to run the migration, from 1.
@@ -65,7 +65,7 @@ func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context)
 	})
 }
 
-// AtomicStep is a step of operations that are applied together with its record, in one
+// AtomicStep returns a step of operations that are applied together with its record, in one
 // transaction: exactly once, whatever happens. At most 98 operations.
 //
 // Cost: twice the operations' write units, and four.

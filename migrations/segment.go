@@ -64,7 +64,7 @@ func (s *segment) paid(ctx context.Context, request func(ctx context.Context) er
 	return err
 }
 
-// advance is the checkpoint after n more items, of which some have changed.
+// advance returns the checkpoint after n more items, of which some have changed.
 func (s *segment) advance(next table.Item, seen, changed int) checkpoint {
 	c := s.at
 	c.move(next, s.filling.run.Table().Scheme())
@@ -153,7 +153,7 @@ func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, e
 	}
 }
 
-// after is the item to transform after a condition has failed: what stands there now. It is
+// after returns the item to transform after a condition has failed: what stands there now. It is
 // nil where that is none of the backfill's business any more.
 func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, error) {
 	switch {
@@ -267,7 +267,7 @@ func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) 
 	return false, nil
 }
 
-// endOf is why inner ended: why ctx did, with that error in sight, or for a reason of its own.
+// endOf returns why inner ended: why ctx did, with that error in sight, or for a reason of its own.
 func endOf(ctx, inner context.Context) error {
 	cause := context.Cause(inner)
 	if err := ctx.Err(); err != nil && errors.Is(cause, context.Cause(ctx)) && !errors.Is(cause, err) {

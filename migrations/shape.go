@@ -54,7 +54,7 @@ type shape struct {
 // operators in an expression, and 4 KB.
 const maxCompared = 140
 
-// newShape is the shape of the difference between an item and what it becomes: written on
+// newShape returns the shape of the difference between an item and what it becomes: written on
 // the condition that every attribute still is what it was, and that the filter holds.
 func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape, error) {
 	s := &shape{had: len(item), has: len(next)}
@@ -111,7 +111,7 @@ func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape
 	return s, err
 }
 
-// fits says whether an item and what it becomes, under the same key, are of this shape.
+// fits reports whether an item and what it becomes, under the same key, are of this shape.
 func (s *shape) fits(item, next table.Item) bool {
 	if len(item) != s.had || len(next) != s.has {
 		return false
@@ -127,7 +127,7 @@ func (s *shape) fits(item, next table.Item) bool {
 	return true
 }
 
-// op is the write of one item.
+// op returns the write of one item.
 func (s *shape) op(key keys.Key, item, next table.Item) table.Op {
 	params := make([]any, 0, s.params)
 	for i := range s.attributes {

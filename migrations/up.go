@@ -28,7 +28,7 @@ func (m *Migrator) Up(ctx context.Context) (Report, error) {
 	return report, wrap("up", err)
 }
 
-// UpTo is Up, up to and including the migration with an ID. Repeatable ones wait.
+// UpTo returns Up, up to and including the migration with an ID. Repeatable ones wait.
 func (m *Migrator) UpTo(ctx context.Context, id string) (Report, error) {
 	migration, err := m.find(id)
 	if err == nil && migration.Repeatable {

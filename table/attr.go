@@ -41,7 +41,7 @@ func Attr(name string) Operand { return Operand{name: name} }
 // something: everywhere else plain values are accepted.
 func Value(v any) Operand { return Operand{kind: valueOperand, value: v} }
 
-// InvalidOperand is an operand that could not be made: whatever uses it is refused with err.
+// InvalidOperand returns an operand that could not be made: whatever uses it is refused with err.
 func InvalidOperand(err error) Operand { return Operand{kind: invalidOperand, value: err} }
 
 // Field addresses a field of a map attribute.
@@ -73,20 +73,20 @@ func function(kind operandKind, args ...Operand) Operand {
 	return Operand{kind: kind, args: list}
 }
 
-// Size is the length of a string, binary, list, map or set.
+// Size returns the length of a string, binary, list, map or set.
 func (o Operand) Size() Operand { return function(sizeOperand, o) }
 
-// OrElse is the attribute's value or, where the item has no such attribute, v
+// OrElse returns the attribute's value or, where the item has no such attribute, v
 // (if_not_exists). For changes only.
 func (o Operand) OrElse(v any) Operand { return function(orElseOperand, o, operand(v)) }
 
-// Plus is o + v. For changes only.
+// Plus returns o + v. For changes only.
 func (o Operand) Plus(v any) Operand { return function(plusOperand, o, operand(v)) }
 
-// Minus is o − v. For changes only.
+// Minus returns o − v. For changes only.
 func (o Operand) Minus(v any) Operand { return function(minusOperand, o, operand(v)) }
 
-// Append is the list o followed by the list v (list_append). For changes only.
+// Append returns the list o followed by the list v (list_append). For changes only.
 func (o Operand) Append(v any) Operand { return function(appendOperand, o, operand(v)) }
 
 func (o *Operand) write(b *builder) {

@@ -20,7 +20,7 @@ const (
 	batchWriteSize = 25
 )
 
-// UnprocessedError says that DynamoDB left part of a batch undone, for lack of capacity,
+// UnprocessedError reports that DynamoDB left part of a batch undone, for lack of capacity,
 // until the retry policy or the context ended. It matches ErrThrottled or what Err is.
 type UnprocessedError struct {
 	Keys []keys.Key // what was not read

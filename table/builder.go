@@ -29,7 +29,7 @@ type builder struct {
 	depth    int  // of functions around what is being written
 }
 
-// allows says whether an operand of that kind may stand at this place. DynamoDB would refuse
+// allows reports whether an operand of that kind may stand at this place. DynamoDB would refuse
 // it too, with a message about its own syntax.
 func (b *builder) allows(k operandKind) bool {
 	switch k {
@@ -178,7 +178,7 @@ func (b *builder) call(name string, args []*Operand) {
 	b.text(")")
 }
 
-// EncodeError says that a value could not be turned into an attribute value. It matches
+// EncodeError reports that a value could not be turned into an attribute value. It matches
 // ErrInvalid. Its text leaves the cause out: that comes from a type of the application's and
 // may quote the value. Err has it.
 type EncodeError struct {

@@ -44,7 +44,7 @@ type (
 	cfnTag      struct{ Key, Value string }
 )
 
-// CloudFormation is the table as a CloudFormation resource, in JSON, to stand under a logical
+// CloudFormation returns the table as a CloudFormation resource, in JSON, to stand under a logical
 // name in a template's Resources; a YAML template takes it too. Teams that provision with
 // CloudFormation use it in place of Ensure, and Verify to see that it was done.
 //

@@ -24,10 +24,10 @@ const (
 	emptyCond // an Or of nothing, which would hold for nothing: refused when it is sent
 )
 
-// IsZero says whether c is no condition at all.
+// IsZero reports whether c is no condition at all.
 func (c Cond) IsZero() bool { return c.kind == noCond }
 
-// Err is what is wrong with the condition itself: what would refuse a request with it before
+// Err returns what is wrong with the condition itself: what would refuse a request with it before
 // it is sent. It matches ErrInvalid.
 func (c Cond) Err() error {
 	var b builder
@@ -35,7 +35,7 @@ func (c Cond) Err() error {
 	return b.err
 }
 
-// Shape is the condition without the values that it compares with: equal for conditions that
+// Shape returns the condition without the values that it compares with: equal for conditions that
 // ask the same of an item, each with its own values. It is text without a grammar of its own, to
 // be compared and hashed.
 func (c Cond) Shape() string {

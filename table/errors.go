@@ -17,25 +17,25 @@ import (
 // What an error of this package is about, for errors.Is. The cause, with the SDK's own
 // types, stays in the chain for errors.As.
 var (
-	// ErrNotFound says that there is no such item.
+	// ErrNotFound reports that there is no such item.
 	ErrNotFound = errors.New("item not found")
-	// ErrCondition says that a condition of a write did not hold; the error is a *ConditionError.
+	// ErrCondition reports that a condition of a write did not hold; the error is a *ConditionError.
 	ErrCondition = errors.New("condition does not hold")
-	// ErrConflict says that transactions kept meeting each other on an item until the retry policy ended.
+	// ErrConflict reports that transactions kept meeting each other on an item until the retry policy ended.
 	ErrConflict = errors.New("transaction conflict")
-	// ErrThrottled says that DynamoDB refused for lack of capacity until the retry policy ended.
+	// ErrThrottled reports that DynamoDB refused for lack of capacity until the retry policy ended.
 	ErrThrottled = errors.New("throttled")
-	// ErrUnreachable says that no answer came. A write may have been applied.
+	// ErrUnreachable reports that no answer came. A write may have been applied.
 	ErrUnreachable = errors.New("endpoint unreachable")
-	// ErrCredentials says that credentials are missing, expired or not accepted.
+	// ErrCredentials reports that credentials are missing, expired or not accepted.
 	ErrCredentials = errors.New("credentials missing or refused")
-	// ErrDenied says that the credentials lack a permission.
+	// ErrDenied reports that the credentials lack a permission.
 	ErrDenied = errors.New("access denied")
-	// ErrNoTable says that the table or the index does not exist.
+	// ErrNoTable reports that the table or the index does not exist.
 	ErrNoTable = errors.New("no such table or index")
-	// ErrInvalid says that a request cannot be sent as it is, or that DynamoDB refused it as invalid.
+	// ErrInvalid reports that a request cannot be sent as it is, or that DynamoDB refused it as invalid.
 	ErrInvalid = errors.New("invalid request")
-	// ErrSchema says that the live table is not as the schema wants it: it has other keys, where a
+	// ErrSchema reports that the live table is not as the schema wants it: it has other keys, where a
 	// request was refused for that. Of Ensure and Verify the error is a *SchemaError.
 	ErrSchema = errors.New("table differs from its schema")
 )
@@ -194,7 +194,7 @@ func kindOf(err error) error {
 	return nil
 }
 
-// MayHaveApplied says whether a single request that failed with err may have been applied
+// MayHaveApplied reports whether a single request that failed with err may have been applied
 // all the same: the request went out, and what came back, if anything, was no refusal.
 func MayHaveApplied(err error) bool {
 	if err == nil || unsent(err) {
@@ -229,7 +229,7 @@ func unsent(err error) bool {
 		!errors.As(err, &cut) && !errors.As(err, &api)
 }
 
-// kindOfRefusal is the kind of what DynamoDB has refused, for a request or for one action of a
+// kindOfRefusal returns the kind of what DynamoDB has refused, for a request or for one action of a
 // transaction. That the table, or an index, has other keys than its schema says has no code: the
 // texts of the service and of DynamoDB Local tell. Key conditions are made from the schema alone.
 func kindOfRefusal(code, message string) error {
@@ -278,7 +278,7 @@ func kindOfCode(code string) error {
 	return nil
 }
 
-// kindOfReasons is the kind of the most telling reason: one that a retry cannot mend
+// kindOfReasons returns the kind of the most telling reason: one that a retry cannot mend
 // before one that it can.
 func kindOfReasons(reasons []types.CancellationReason) error {
 	var found error

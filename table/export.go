@@ -50,7 +50,7 @@ func (c *Capacity) units() *throughputUnits {
 	return &throughputUnits{ReadCapacityUnits: c.Read, WriteCapacityUnits: c.Write}
 }
 
-// billing is the mode that a table is created with.
+// billing returns the mode that a table is created with.
 func (s Schema) billing() string {
 	if s.Capacity != nil {
 		return "PROVISIONED"

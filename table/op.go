@@ -58,7 +58,7 @@ func Delete(key keys.Key) Op { return Op{kind: deleteOp, key: key} }
 // condition on the item at key.
 func Check(key keys.Key, cond Cond) Op { return Op{kind: checkOp, key: key, cond: cond} }
 
-// Invalid is an operation that cannot be made; Write returns err.
+// Invalid returns an operation that cannot be made; Write returns err.
 func Invalid(err error) Op { return Op{err: err} }
 
 // If adds a condition; all conditions of an operation have to hold.
@@ -106,7 +106,7 @@ func (o Op) Explain(f func(Item) error) Op {
 	return o
 }
 
-// Item is what a put writes; nil for other operations.
+// Item returns what a put writes; nil for other operations.
 func (o Op) Item() Item { return o.item }
 
 // In binds an operation to a table: writing it to one of another name is refused.
@@ -115,7 +115,7 @@ func (o Op) In(t *Table) Op {
 	return o
 }
 
-// Err is the error of an operation that could not be made.
+// Err returns the error of an operation that could not be made.
 func (o Op) Err() error { return o.err }
 
 // action is an operation that is ready to be sent: checked, with its key, and with the

@@ -179,7 +179,7 @@ func (t *Table) describeTable(ctx context.Context) (table *types.TableDescriptio
 	return table, err
 }
 
-// present is l without what is being deleted.
+// present returns l without what is being deleted.
 func (l live) present() live {
 	if l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
 		return live{}
@@ -225,7 +225,7 @@ func (t *Table) describeTags(ctx context.Context, arn *string) (map[string]strin
 	}
 }
 
-// compare is the one place that knows what a difference is.
+// compare returns the one place that knows what a difference is.
 func (t *Table) compare(l live) Plan {
 	p := Plan{Table: t.schema.Name}
 	l = l.present()
@@ -394,7 +394,7 @@ func (c *Capacity) describe() string {
 	return fmt.Sprintf("%d read and %d write units", c.Read, c.Write)
 }
 
-// provisioned is nil where there is none: the table is on demand, and its indexes with it.
+// provisioned returns nil where there is none: the table is on demand, and its indexes with it.
 func provisioned(p *types.ProvisionedThroughputDescription) *Capacity {
 	if p == nil || aws.ToInt64(p.ReadCapacityUnits) == 0 {
 		return nil
@@ -409,12 +409,12 @@ func liveCapacity(d *types.TableDescription) *Capacity {
 	return provisioned(d.ProvisionedThroughput)
 }
 
-// describe is an index in words; two are the same when their words are.
+// describe returns an index in words; two are the same when their words are.
 func (x Index) describe() string {
 	return indexText(x.Name, x.Local, keyText(x.PK, x.PKType, x.SK, x.SKType), x.Include)
 }
 
-// indexText is an index in words; include is nil for one that holds all attributes.
+// indexText returns an index in words; include is nil for one that holds all attributes.
 func indexText(name string, local bool, keys string, include []string) string {
 	kind := ""
 	if local {

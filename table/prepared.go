@@ -52,7 +52,7 @@ func Prepare(op Op) (*Prepared, error) {
 	return p, nil
 }
 
-// Op is the operation on one row, with a value for each Param.
+// Op returns the operation on one row, with a value for each Param.
 func (p *Prepared) Op(key keys.Key, params ...any) Op {
 	op := p.op
 	op.key, op.prepared, op.params = key, p, params

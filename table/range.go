@@ -17,7 +17,7 @@ type queryKey struct {
 	kind AttributeType // String or Number
 }
 
-// queryKeys are the key attributes of the table or of an index.
+// queryKeys returns the key attributes of the table or of an index.
 func (t *Table) queryKeys(index string) (pk, sk queryKey, err error) {
 	if index == "" {
 		return queryKey{t.scheme.PK, String}, queryKey{t.scheme.SK, String}, nil
@@ -32,7 +32,7 @@ func (t *Table) queryKeys(index string) (pk, sk queryKey, err error) {
 	return queryKey{x.PK, x.PKType}, queryKey{x.SK, x.SKType}, nil
 }
 
-// value is text as the attribute holds it.
+// value returns text as the attribute holds it.
 func (k queryKey) value(text string) types.AttributeValue {
 	if k.kind == Number {
 		return &types.AttributeValueMemberN{Value: text}
@@ -40,7 +40,7 @@ func (k queryKey) value(text string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: text}
 }
 
-// within is the key condition of a range. Items whose sort key equals drop are to be dropped: see rangeCond.
+// within returns the key condition of a range. Items whose sort key equals drop are to be dropped: see rangeCond.
 func (k queryKey) within(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
 	if k.kind == Number && r != (keys.Range{}) && k.name != "" {
 		return k.withinNumbers(r)
@@ -52,7 +52,7 @@ func (k queryKey) within(r keys.Range) (cond Cond, drop types.AttributeValue, er
 	return cond, drop, err
 }
 
-// withinNumbers is rangeCond for numbers, which have no prefixes and no successors.
+// withinNumbers returns rangeCond for numbers, which have no prefixes and no successors.
 func (k queryKey) withinNumbers(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
 	attr, lo, hi := Attr(k.name), k.value(r.Lo), k.value(r.Hi)
 	if r.Hi == r.Lo+"\x00" {
@@ -93,7 +93,7 @@ func number(text string) (*apd.Decimal, error) {
 	return d, nil
 }
 
-// rangeCond is the key condition of a half-open range. DynamoDB has no such condition, but
+// rangeCond returns the key condition of a half-open range. DynamoDB has no such condition, but
 // BETWEEN includes its upper end, so items exactly there are dropped afterwards: drop.
 func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
 	switch {

@@ -147,7 +147,7 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 	return page, err
 }
 
-// keyed says whether items that were read have the keys that the schema says. Of reads that name no
+// keyed reports whether items that were read have the keys that the schema says. Of reads that name no
 // keys, or not all of them, nothing else tells.
 func (t *Table) keyed(operation string, items []Item) error {
 	if len(items) == 0 {
@@ -193,7 +193,7 @@ func checkRead(s Schema, index string, consistent bool, limit, pageSize int) err
 	return nil
 }
 
-// pageLimit is how many items a request should examine: no more than are wanted, unless a
+// pageLimit returns how many items a request should examine: no more than are wanted, unless a
 // filter may drop most of them, and one more where that one will be.
 func pageLimit(limit, size int, filter, oneMore bool) *int32 {
 	if limit > 0 && !filter {
@@ -210,7 +210,7 @@ func pageLimit(limit, size int, filter, oneMore bool) *int32 {
 	return aws.Int32(int32(min(size, 1<<30)))
 }
 
-// page is what a request brought, cut off at limit: a filtered request is not limited in
+// page returns what a request brought, cut off at limit: a filtered request is not limited in
 // what it examines.
 func (t *Table) page(items []Item, last Item, limit int, index string) Page {
 	if limit > 0 && len(items) > limit {
@@ -223,7 +223,7 @@ func (t *Table) page(items []Item, last Item, limit int, index string) Page {
 	return Page{Items: items, Next: last}
 }
 
-// startAfter is the key from which a read goes on after item.
+// startAfter returns the key from which a read goes on after item.
 func (t *Table) startAfter(item Item, index string) Item {
 	names := []string{t.scheme.PK, t.scheme.SK}
 	if x, ok := t.schema.Index(index); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// Region is the region that the client sends requests to; empty where the client does not
+// Region returns the region that the client sends requests to; empty where the client does not
 // say, as one that is no *dynamodb.Client may.
 func (t *Table) Region() string {
 	if c, ok := t.client.(interface{ Options() dynamodb.Options }); ok {
@@ -18,7 +18,7 @@ func (t *Table) Region() string {
 	return ""
 }
 
-// Replicated says whether the table has replicas in other regions (a global table), whose
+// Replicated reports whether the table has replicas in other regions (a global table), whose
 // writes meet nobody's conditions but their own region's. The answer is remembered, also
 // that of Plan, Verify and Ensure.
 //
@@ -80,7 +80,7 @@ func isReplicated(description *types.TableDescription) bool {
 	return len(description.Replicas) > 0 || deref(description.GlobalTableVersion) != ""
 }
 
-// EstimateItems is how many items the table has, as DynamoDB counts about every six hours.
+// EstimateItems returns how many items the table has, as DynamoDB counts about every six hours.
 //
 // Cost: one DescribeTable.
 func (t *Table) EstimateItems(ctx context.Context) (int64, error) {

@@ -24,7 +24,7 @@ type Retry struct {
 	// 1 s, jittered by half, that gives up after 10 s.
 	Backoff func() backoff.BackOff
 
-	// Retryable says whether a request that failed with err is worth sending again.
+	// Retryable reports whether a request that failed with err is worth sending again.
 	// Defaults to Retryable.
 	Retryable func(err error) bool
 
@@ -83,7 +83,7 @@ func defaultBackoff(m machine.Machine) backoff.BackOff {
 	)
 }
 
-// Retryable is the default classification: throttling, also of what a batch has left
+// Retryable returns the default classification: throttling, also of what a batch has left
 // undone, internal errors, lost connections and transaction conflicts are worth another
 // try. A failed condition is a result, not an error to retry.
 func Retryable(err error) bool {
@@ -119,7 +119,7 @@ type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// repeats says whether the policy sends a request again after err.
+// repeats reports whether the policy sends a request again after err.
 func (r Retry) repeats(err error) bool {
 	var final *finalError
 	return !errors.As(err, &final) && r.Retryable(err)
@@ -162,7 +162,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 	return withCause(ctx, last) // backoff drops the last error when ctx ends
 }
 
-// ended is why a context ended: its error and, where that is another one, its cause.
+// ended returns why a context ended: its error and, where that is another one, its cause.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) || errors.Is(err, cause) {
@@ -191,5 +191,5 @@ func (r Retry) backoff() backoff.BackOff {
 // packages that repeat more than a request.
 func (t *Table) Backoff() backoff.BackOff { return t.retry.backoff() }
 
-// Retryable says whether the table's retry policy would repeat a request that failed with err.
+// Retryable reports whether the table's retry policy would repeat a request that failed with err.
 func (t *Table) Retryable(err error) bool { return t.retry.Retryable(err) }

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// SameItem says whether two items are equal as DynamoDB compares them: numbers by value,
+// SameItem reports whether two items are equal as DynamoDB compares them: numbers by value,
 // sets without order.
 func SameItem(a, b Item) bool {
 	if len(a) != len(b) {

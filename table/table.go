@@ -91,16 +91,16 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 	return t, nil
 }
 
-// Name is the table's name.
+// Name returns the table's name.
 func (t *Table) Name() string { return t.schema.Name }
 
-// Schema is the schema that the table was opened with, defaults filled in. It is a copy.
+// Schema returns the schema that the table was opened with, defaults filled in. It is a copy.
 func (t *Table) Schema() Schema { return t.schema.withDefaults() }
 
 // Scheme names the attributes, defaults filled in.
 func (t *Table) Scheme() keys.Scheme { return t.scheme }
 
-// Now is the table's clock.
+// Now returns the table's clock.
 func (t *Table) Now() time.Time { return t.now() }
 
 // Register lets the packages above keep, per table, what must not clash within it: the
@@ -124,7 +124,7 @@ func (t *Table) Register(name string, value any, check func(name string, other a
 	return nil
 }
 
-// KeyItem is a key as attributes.
+// KeyItem returns a key as attributes.
 func (t *Table) KeyItem(key keys.Key) Item {
 	return Item{
 		t.scheme.PK: &types.AttributeValueMemberS{Value: key.PK},
@@ -132,7 +132,7 @@ func (t *Table) KeyItem(key keys.Key) Item {
 	}
 }
 
-// KeyOf is the key of an item.
+// KeyOf returns the key of an item.
 func (t *Table) KeyOf(item Item) (keys.Key, error) {
 	pk, err := keyAttribute(item, t.scheme.PK)
 	if err != nil {
@@ -168,10 +168,10 @@ type ServerTime struct {
 	Trip   time.Duration // from sending to receiving
 }
 
-// Machine is what the packages of this module take time and chance from.
+// Machine returns what the packages of this module take time and chance from.
 func (t *Table) Machine() machine.Machine { return t.machine }
 
-// LastServerTime is the most recent sighting; false before the first answer.
+// LastServerTime returns the most recent sighting; false before the first answer.
 func (t *Table) LastServerTime() (ServerTime, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,7 +238,7 @@ func serverTimeOf(err error) time.Time {
 	return at
 }
 
-// one is the capacity of an output that has at most one.
+// one returns the capacity of an output that has at most one.
 func one(c *types.ConsumedCapacity) []types.ConsumedCapacity {
 	if c == nil {
 		return nil

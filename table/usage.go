@@ -76,7 +76,7 @@ func (t *Table) count(ctx context.Context, cost Totals) {
 	}
 }
 
-// Metered is the same table, whose requests are counted in u too: for a part of a program
+// Metered returns the same table, whose requests are counted in u too: for a part of a program
 // that wants to know what it sends, whatever contexts it is called with.
 func (t *Table) Metered(u *Usage) *Table {
 	view := *t

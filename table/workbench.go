@@ -77,7 +77,7 @@ type (
 // so that a file under version control changes only when the model does.
 const workbenchDate = "Jan 01, 2020, 12:00 AM"
 
-// Workbench is the table, with the entity types in it as facets, as a data model that
+// Workbench returns the table, with the entity types in it as facets, as a data model that
 // NoSQL Workbench for DynamoDB imports, in JSON:
 //
 //	model, err := tbl.Schema().Workbench(customers.Facet(), orders.Facet())

@@ -284,5 +284,5 @@ func (t *Table) transactItem(a *action) (types.TransactWriteItem, error) {
 	return item, err
 }
 
-// newToken is an idempotency token: 26 characters of randomness.
+// newToken returns an idempotency token: 26 characters of randomness.
 func (t *Table) newToken() string { return t.machine.Text() }

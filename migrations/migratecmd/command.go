@@ -15,14 +15,14 @@ import (
 const DefaultName = "migrate"
 
 var (
-	// ErrUsage says that the arguments make no sense; nothing was sent.
+	// ErrUsage reports that the arguments make no sense; nothing was sent.
 	ErrUsage = errors.New("usage")
 
-	// ErrNotApproved says that repair has found something to mend, had nobody to ask, and was
+	// ErrNotApproved reports that repair has found something to mend, had nobody to ask, and was
 	// not told -yes. Nothing was changed.
 	ErrNotApproved = errors.New("fixes wait for approval: run repair on a terminal, or with -yes")
 
-	// ErrChanged says that a fix was approved and not made, because by then it was not what
+	// ErrChanged reports that a fix was approved and not made, because by then it was not what
 	// had been shown.
 	ErrChanged = errors.New("what was to be mended has changed meanwhile: run repair again")
 )
@@ -161,7 +161,7 @@ func (c *call) result(err error, document any, text func(w io.Writer)) error {
 	return err
 }
 
-// ExitCode is what a program should exit with after Run: 0 where err is nil, 2 for ErrUsage,
+// ExitCode returns what a program should exit with after Run: 0 where err is nil, 2 for ErrUsage,
 // 130 when the context was cancelled, as shells report an interrupt, and 1 for all else.
 func ExitCode(err error) int {
 	const failure, usage, interrupted = 1, 2, 130

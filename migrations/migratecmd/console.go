@@ -114,7 +114,7 @@ func (c *console) show(p *migrations.Progress) {
 	say(c.w, "%s\n", clean(p.String()))
 }
 
-// bar is progress as one line with a bar, where it is known how much there is to do, and as
+// bar returns progress as one line with a bar, where it is known how much there is to do, and as
 // many words beside it as there is room for.
 func bar(p *migrations.Progress, width int) string {
 	const most, least = 30, 10

@@ -57,7 +57,7 @@ func (g *grid) write(w io.Writer, limit int) {
 	}
 }
 
-// widths is how wide each column wants to be; 0 where it is left out.
+// widths returns how wide each column wants to be; 0 where it is left out.
 func (g *grid) widths(rows [][]string) []int {
 	var widths []int
 	for i, row := range rows {
@@ -76,7 +76,7 @@ func (g *grid) widths(rows [][]string) []int {
 	return widths
 }
 
-// extent is the last column that is there, and how wide all are.
+// extent returns the last column that is there, and how wide all are.
 func extent(widths []int) (last, total int) {
 	total = -gap
 	for j, width := range widths {

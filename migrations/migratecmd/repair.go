@@ -50,7 +50,7 @@ func contains(list []migrations.Fix, f migrations.Fix) bool {
 	return slices.ContainsFunc(list, func(g migrations.Fix) bool { return g.ID == f.ID && g.Kind == f.Kind && g.Text == f.Text })
 }
 
-// mended says whether one of the fixes is of a migration.
+// mended reports whether one of the fixes is of a migration.
 func mended(fixes []migrations.Fix, id string) bool {
 	return slices.ContainsFunc(fixes, func(f migrations.Fix) bool { return f.ID == id })
 }

@@ -67,7 +67,7 @@ func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 	say(w, "\n%s\n", counts(list))
 }
 
-// counts is how many migrations are in which state.
+// counts returns how many migrations are in which state.
 func counts(list []migrations.Status) string {
 	n := map[migrations.State]int{}
 	for _, st := range list {
@@ -80,7 +80,7 @@ func counts(list []migrations.Status) string {
 	return strings.Join(texts, ", ")
 }
 
-// stepLines are how far a migration that is not finished has come, a line for each of its steps.
+// stepLines returns how far a migration that is not finished has come, a line for each of its steps.
 func stepLines(st *migrations.Status) (lines []string) {
 	for _, s := range st.Steps {
 		text := "done"
@@ -99,7 +99,7 @@ func stepLines(st *migrations.Status) (lines []string) {
 	return lines
 }
 
-// note is what the other columns do not say.
+// note returns what the other columns do not say.
 func note(st *migrations.Status) string {
 	r := st.Record
 	if r == nil {
@@ -146,7 +146,7 @@ func whatNext(st *migrations.Status) string {
 	return direction(st.Record) + " goes on with it"
 }
 
-// roundly is a duration without the digits that nobody reads.
+// roundly returns a duration without the digits that nobody reads.
 func roundly(d time.Duration) string {
 	switch {
 	case d >= time.Minute:

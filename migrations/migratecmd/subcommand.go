@@ -177,7 +177,7 @@ func (c Command) help(s subcommand, o options) error {
 	return err
 }
 
-// synopsis is a subcommand's name with its own flags and its operand.
+// synopsis returns a subcommand's name with its own flags and its operand.
 func (s *subcommand) synopsis() string {
 	text := s.name
 	s.flagSet(&options{}).VisitAll(func(f *flag.Flag) {

@@ -11,7 +11,7 @@ import (
 // defaultWidth is for terminals that do not say how wide they are.
 const defaultWidth = 80
 
-// terminal is the width of a stream in columns, and whether it is a terminal at all.
+// terminal returns the width of a stream in columns, and whether it is a terminal at all.
 func terminal(stream any) (width int, ok bool) {
 	f, ok := stream.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -37,7 +37,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// columns is how wide a text is on a terminal.
+// columns returns how wide a text is on a terminal.
 func columns(text string) (n int) {
 	for _, r := range text {
 		n += runeColumns(r)

@@ -46,7 +46,7 @@ func (in *incoming) has(k FaultKind) *armed {
 	return nil
 }
 
-// errReset is what the client's transport reports for a dropped request or answer. The SDK retries it.
+// errReset returns what the client's transport reports for a dropped request or answer. The SDK retries it.
 func errReset() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }

@@ -17,7 +17,7 @@ type view struct {
 
 func (c *call) view(status string) view { return view{status: status, now: c.now} }
 
-// viewUpdate is the view of an answer to UpdateTable, which the service gives while it carries the request out.
+// viewUpdate returns the view of an answer to UpdateTable, which the service gives while it carries the request out.
 func (c *call) viewUpdate() view {
 	v := c.view(statusActive)
 	_, indexed := indexChanges(&c.in)

@@ -73,7 +73,7 @@ func parameter(format string, args ...any) *apiError {
 
 func errMissingTable() *apiError { return fail(codeNotFound, "Requested resource not found") }
 
-// errNoSuchTable is what the operations on tables themselves answer.
+// errNoSuchTable returns what the operations on tables themselves answer.
 func errNoSuchTable(name string) *apiError {
 	return fail(codeNotFound, "Requested resource not found: Table: %s not found", name)
 }
@@ -84,7 +84,7 @@ func errInternal() *apiError {
 	return e
 }
 
-// errFailure is how the service fails on some requests, each time and without a message.
+// errFailure returns how the service fails on some requests, each time and without a message.
 func errFailure() *apiError {
 	e := fail(codeFailure, "")
 	e.status = http.StatusInternalServerError

@@ -117,7 +117,7 @@ func (x *index) checkEmpty(a keyAttr, v *attr.Value) error {
 	return nil
 }
 
-// maxKey is the largest size of a value of one of the index's key attributes.
+// maxKey returns the largest size of a value of one of the index's key attributes.
 func (x *index) maxKey(a keyAttr) int {
 	if named(x.keys.sort(), a.name) {
 		return maxSortKey

@@ -18,7 +18,7 @@ func putItem(c *call) ([]byte, error)    { return c.writeItem((*call).readPut) }
 func deleteItem(c *call) ([]byte, error) { return c.writeItem((*call).readDelete) }
 func updateItem(c *call) ([]byte, error) { return c.writeItem((*call).readUpdate) }
 
-// writeItem is what the three single writes have in common.
+// writeItem returns what the three single writes have in common.
 func (c *call) writeItem(read func(*call, *fields) (*write, error)) ([]byte, error) {
 	w, err := read(c, &c.in)
 	if err != nil {

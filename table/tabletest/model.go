@@ -190,8 +190,8 @@ func transactWriteModel() *shape.Shape {
 		shape.May("ClientRequestToken", shape.Text().AtLeast(1).AtMost(maxToken)))
 }
 
-// errNothing is the answer to a batch without requests, which the service words in its own way.
+// errNothing returns the answer to a batch without requests, which the service words in its own way.
 func errNothing(op string) error { return invalid("The requestItems parameter is required for %s", op) }
 
-// errSerialization is the answer to a body that is no JSON object.
+// errSerialization returns the answer to a body that is no JSON object.
 func errSerialization() error { return attr.MalformedError("") }

@@ -8,7 +8,7 @@ const (
 	maxNameLength = 255
 )
 
-// newTableName is the name of a table that is to be made.
+// newTableName returns the name of a table that is to be made.
 func newTableName() shape.Field {
 	return shape.First("TableName", shape.Text().Name().AtLeast(minNameLength).AtMost(maxNameLength))
 }
@@ -59,7 +59,7 @@ func billingMode() shape.Field {
 	return shape.May("BillingMode", shape.Enum("PROVISIONED", "PAY_PER_REQUEST"))
 }
 
-// settingsModel is what CreateTable and UpdateTable have in common.
+// settingsModel returns what CreateTable and UpdateTable have in common.
 func settingsModel() []shape.Field {
 	return []shape.Field{
 		billingMode(), shape.May("ProvisionedThroughput", throughputMembers()),

@@ -50,7 +50,7 @@ func errFirstRole() error {
 	return invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
 }
 
-// errOneName is the answer to a partition key and a sort key that are one attribute.
+// errOneName returns the answer to a partition key and a sort key that are one attribute.
 func errOneName() error {
 	return invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
 }

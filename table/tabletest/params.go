@@ -21,7 +21,7 @@ func (c *call) table(in *fields) (*table, error) {
 	return c.lookup(name)
 }
 
-// tableItself is table for the operations on tables, whose error names it.
+// tableItself returns table for the operations on tables, whose error names it.
 func (c *call) tableItself() (*table, error) {
 	t, err := c.table(&c.in)
 	if err != nil && c.in.err == nil {

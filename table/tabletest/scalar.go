@@ -28,7 +28,7 @@ func (t *table) checkScalars(e pathsOf) error {
 	return err
 }
 
-// checkCondition is checkScalars for conditions and filters, of which the older form has no paths.
+// checkCondition returns checkScalars for conditions and filters, of which the older form has no paths.
 func (t *table) checkCondition(c condition) error {
 	if e, ok := c.(pathsOf); ok {
 		return t.checkScalars(e)

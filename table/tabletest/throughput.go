@@ -157,7 +157,7 @@ func (p *provision) compare(old throughput, now time.Time) {
 	}
 }
 
-// decreasesToday is 0 again after midnight UTC.
+// decreasesToday returns 0 again after midnight UTC.
 func (p *provision) decreasesToday(now time.Time) int {
 	if p.decreased.UTC().Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
 		return 0

@@ -211,7 +211,7 @@ func firstInvalid(n int, refused func(i int) *apiError) []reason {
 	return nil
 }
 
-// payload is what a write counts towards the size of its transaction.
+// payload returns what a write counts towards the size of its transaction.
 func (w *write) payload() int {
 	if w.change == nil || w.after == nil {
 		return w.key.Size()
@@ -274,7 +274,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 	return c.transactOutput(order, reads), c.in.err
 }
 
-// canonical is the part of a request that must not change under one token, independent of the order of members.
+// canonical returns the part of a request that must not change under one token, independent of the order of members.
 func (c *call) canonical() string {
 	return string(c.in.n.Get("TransactItems").AppendSorted(nil))
 }

@@ -95,7 +95,7 @@ func (w *write) commit() *usage {
 	return u
 }
 
-// refusedUnits is what a refused write costs: as much as rewriting the item that stood in its way.
+// refusedUnits returns what a refused write costs: as much as rewriting the item that stood in its way.
 func (w *write) refusedUnits() float64 {
 	if w.before == nil {
 		return writeUnits(0)
@@ -163,7 +163,7 @@ func (t *table) checkUpdated(item attr.Item) error {
 	return item.CheckDepth()
 }
 
-// storedSize is what the limit on an item's size applies to: the item and its entries in local indexes.
+// storedSize returns what the limit on an item's size applies to: the item and its entries in local indexes.
 func (t *table) storedSize(item attr.Item) int {
 	size := item.Size()
 	for _, x := range t.indexes {

@@ -82,13 +82,13 @@ func parseFloat(n string) (float64, error) {
 	return f, nil
 }
 
-// isVoid says whether av is nil, itself or inside of its interface.
+// isVoid reports whether av is nil, itself or inside of its interface.
 func isVoid(av types.AttributeValue) bool {
 	rv := reflect.ValueOf(av)
 	return !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil()
 }
 
-// sound says whether all in a value is there, and not too deep.
+// sound reports whether all in a value is there, and not too deep.
 func sound(av types.AttributeValue, depth int) error {
 	if isVoid(av) {
 		return fmt.Errorf("%w: nil", ErrKind)

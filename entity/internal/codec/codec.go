@@ -34,11 +34,11 @@ type Item = map[string]types.AttributeValue
 const MaxDepth = 32
 
 var (
-	// ErrDepth says that a value is nested more than MaxDepth levels deep.
+	// ErrDepth reports that a value is nested more than MaxDepth levels deep.
 	ErrDepth = errors.New("nested more than 32 levels deep")
-	// ErrRange says that a number is out of its field's range.
+	// ErrRange reports that a number is out of its field's range.
 	ErrRange = errors.New("number out of range")
-	// ErrKind says that an attribute value is of a type that its field does not take.
+	// ErrKind reports that an attribute value is of a type that its field does not take.
 	ErrKind = errors.New("attribute of another type")
 )
 
@@ -88,7 +88,7 @@ func Compile(t reflect.Type) (*Struct, error) {
 	return &Struct{fields: fields, embedded: l.embedded}, nil
 }
 
-// Problems are the errors that errors.Join has joined, as Compile does.
+// Problems returns the errors that errors.Join has joined, as Compile does.
 func Problems(err error) []error {
 	if err == nil {
 		return nil
@@ -121,13 +121,13 @@ func (c *compiler) fields(l *layout) ([]*Field, error) {
 	return list, errors.Join(problems...)
 }
 
-// Without is the struct less some attributes.
+// Without returns the struct less some attributes.
 func (s *Struct) Without(names ...string) *Struct {
 	kept := slices.DeleteFunc(slices.Clone(s.fields), func(f *Field) bool { return slices.Contains(names, f.name) })
 	return &Struct{fields: kept, embedded: s.embedded}
 }
 
-// Names are the attributes, in the order of the fields.
+// Names returns the attributes, in the order of the fields.
 func (s *Struct) Names() []string {
 	list := make([]string, len(s.fields))
 	for i, f := range s.fields {
@@ -136,7 +136,7 @@ func (s *Struct) Names() []string {
 	return list
 }
 
-// Prefixed is the struct with other names of its attributes, which begin with prefix.
+// Prefixed returns the struct with other names of its attributes, which begin with prefix.
 func (s *Struct) Prefixed(prefix string) *Struct {
 	if prefix == "" {
 		return s
@@ -200,7 +200,7 @@ func (s *Struct) Decode(item Item, v reflect.Value) error {
 	return nil
 }
 
-// Encode is the attribute value for a value of the field's type; nil where the field's tag
+// Encode returns the attribute value for a value of the field's type; nil where the field's tag
 // leaves it out.
 func (f *Field) Encode(v reflect.Value) (types.AttributeValue, error) {
 	return f.encodeAt(v, 0)

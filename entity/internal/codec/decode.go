@@ -176,7 +176,7 @@ func decodeString(av types.AttributeValue, v reflect.Value, _ int) error {
 	return nil
 }
 
-// numberError is a parser's error without the text that it quotes.
+// numberError returns a parser's error without the text that it quotes.
 func numberError(err error) error {
 	if errors.Is(err, strconv.ErrRange) {
 		return ErrRange
@@ -254,7 +254,7 @@ func (c *compiler) sliceDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// members are the elements of a list or set, as attribute values.
+// members returns the elements of a list or set, as attribute values.
 func members(av types.AttributeValue, depth int) (n int, at func(int) types.AttributeValue, err error) {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberL:

@@ -86,7 +86,7 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 
 func null() types.AttributeValue { return &types.AttributeValueMemberNULL{Value: true} }
 
-// nothing is what a nil value is written as.
+// nothing returns what a nil value is written as.
 func nothing(fl flags) types.AttributeValue {
 	if fl&asNull != 0 {
 		return null()
@@ -305,7 +305,7 @@ func (c *compiler) document(t reflect.Type, fl flags) (encodeFunc, error) {
 
 func plainText(v reflect.Value) (string, error) { return v.String(), nil }
 
-// keyText is the text of a map's key or of a set's element.
+// keyText returns the text of a map's key or of a set's element.
 func keyText(v reflect.Value) (string, error) {
 	if isNilOf[encoding.TextMarshaler](v) {
 		return "", fmt.Errorf("%w: nil as a key or in a set", ErrKind)

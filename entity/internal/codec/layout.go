@@ -51,7 +51,7 @@ func tag(f reflect.StructField) (name string, fl flags) {
 // place is where a field is in a struct, through embedded ones.
 type place struct{ index []int }
 
-// of is the field of v; invalid behind an embedded pointer that is nil.
+// of returns the field of v; invalid behind an embedded pointer that is nil.
 func (p *place) of(v reflect.Value) reflect.Value {
 	if len(p.index) == 1 {
 		return v.Field(p.index[0])

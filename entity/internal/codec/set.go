@@ -37,7 +37,7 @@ func (e elements) each(v reflect.Value, f func(reflect.Value) error) error {
 	return nil
 }
 
-// truth is what a map's values are for elements of a set; invalid where the map is no set.
+// truth returns what a map's values are for elements of a set; invalid where the map is no set.
 func truth(m reflect.Type) reflect.Value {
 	switch v := m.Elem(); {
 	case v.Kind() == reflect.Bool:

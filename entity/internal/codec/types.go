@@ -24,7 +24,7 @@ func implements[I any](t reflect.Type) bool { return t.Implements(reflect.TypeFo
 
 func isTime(t reflect.Type) bool { return t == reflect.TypeFor[time.Time]() }
 
-// isValue says whether t is types.AttributeValue or one of the types that it stands for.
+// isValue reports whether t is types.AttributeValue or one of the types that it stands for.
 func isValue(t reflect.Type) bool {
 	av := reflect.TypeFor[types.AttributeValue]()
 	return t == av || t.Kind() == reflect.Pointer && t.Elem().PkgPath() == av.PkgPath() && t.Implements(av)
@@ -80,7 +80,7 @@ func (c *compiler) zeroStruct(t reflect.Type) zeroFunc {
 	}
 }
 
-// isNilOf says whether v is nil and must not be asked: a nil interface, or a nil pointer to a
+// isNilOf reports whether v is nil and must not be asked: a nil interface, or a nil pointer to a
 // type whose own method would be called. A pointer's method is called with nil.
 func isNilOf[I any](v reflect.Value) bool {
 	switch v.Kind() {
@@ -92,7 +92,7 @@ func isNilOf[I any](v reflect.Value) bool {
 	return false
 }
 
-// as is v as an interface that its type implements, without a copy where there is an address.
+// as returns v as an interface that its type implements, without a copy where there is an address.
 func as[I any](v reflect.Value) I {
 	if k := v.Kind(); k != reflect.Pointer && k != reflect.Interface && v.CanAddr() {
 		return v.Addr().Interface().(I)
