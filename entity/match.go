@@ -13,17 +13,17 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Match is a rule about rows, for Spec.Match. HasAttr, AttrEquals and KeyPart make rules; And and Not combine them. Define
-// decides whether two rules could hold for one row. The zero Match holds for every row.
+// Match is a rule about rows, for [Spec.Match]. [HasAttr], [AttrEquals] and [KeyPart] make rules; [And] and [Not]
+// combine them. [Define] decides whether two rules could hold for the same row. The zero Match holds for every row.
 type Match struct{ rule *rule }
 
-// HasAttr holds for rows that have an attribute, with any value, NULL included. The name is that of a field, as in Spec, or
-// of any other attribute.
+// HasAttr holds for rows that have an attribute, with any value including NULL. The name is that of a field, as in
+// [Spec], or of any other attribute.
 func HasAttr(name string) Match { return Match{&rule{kind: hasAttr, name: name}} }
 
-// AttrEquals holds for rows in which an attribute equals one of the values. There are 1 to 100 of them: strings, numbers,
-// booleans, bytes, and what is encoded as one of these. Values are encoded by their own type, not by a field's tag. The
-// name is as for HasAttr.
+// AttrEquals holds for rows in which an attribute equals one of the values. Pass 1 to 100 values: strings, numbers,
+// booleans, bytes, or types that are encoded as one of these. They are encoded by their own type, not by a field's tag.
+// The name is as for [HasAttr].
 func AttrEquals(name string, values ...any) Match {
 	r := &rule{kind: attrEquals, name: name}
 	if len(values) < 1 || len(values) > maxValues {
@@ -45,17 +45,19 @@ func AttrEquals(name string, values ...any) Match {
 	return Match{r}
 }
 
-// maxValues is the number of values that DynamoDB compares with.
+// maxValues is the greatest number of operands of DynamoDB's IN.
 const maxValues = 100
 
-// KeyPart holds for rows whose key has, in the place of a field of PK or SK, a text that matches a pattern. The pattern has
-// the syntax of package regexp. It has to match the whole text, and has no anchors. A literal is a pattern too. The text is
-// that of the key: delimiters in it are escaped, and numbers have their full width (see keys.Template.Only).
+// KeyPart holds for rows in whose key the text of a field of PK or SK matches a pattern.
+//
+// The pattern has the syntax of package regexp, has to match the whole text, and has no anchors. To match a literal,
+// use [regexp.QuoteMeta]. The text is that in the key: its delimiters are escaped, and numbers have their full width
+// (see [keys.Template.Only]).
 func KeyPart(field, pattern string) Match {
 	return Match{&rule{kind: keyPart, name: field, pattern: pattern}}
 }
 
-// And holds for rows for which all rules hold.
+// And holds for a row if all rules hold.
 func And(rules ...Match) Match {
 	r := &rule{kind: allOf}
 	for _, m := range rules {
@@ -69,7 +71,7 @@ func And(rules ...Match) Match {
 	return Match{r}
 }
 
-// Not holds for rows for which the rule does not.
+// Not holds for a row if the rule does not.
 func Not(m Match) Match {
 	if m.rule == nil {
 		m.rule = &rule{kind: allOf}
@@ -77,7 +79,7 @@ func Not(m Match) Match {
 	return Match{&rule{kind: noneOf, subs: []*rule{m.rule}}}
 }
 
-// String returns the rule as it is written in Go.
+// String returns the rule in Go syntax.
 func (m Match) String() string {
 	if m.rule == nil {
 		return "And()"
@@ -85,17 +87,17 @@ func (m Match) String() string {
 	return m.rule.String()
 }
 
-// rule is a Match. Once it is compiled, name is an attribute, or nothing.
+// rule is a Match. In a compiled rule, name is an attribute or empty.
 type rule struct {
 	kind    ruleKind
 	name    string
-	values  []types.AttributeValue // of attrEquals
-	pattern string                 // of keyPart
+	values  []types.AttributeValue // for attrEquals
+	pattern string                 // for keyPart
 	subs    []*rule
-	err     error // why it cannot be
+	err     error // why the rule is invalid
 
-	// Of keyPart, compiled: the key that has the part, its attribute, the field of its template, and the
-	// template of those keys for which the rule holds.
+	// For a compiled keyPart: whether the part is in PK, the key's attribute, the field of its template, and the
+	// template of the keys for which the rule holds.
 	inPK   bool
 	attr   string
 	field  string
@@ -129,7 +131,7 @@ func (r *rule) String() string {
 	return [...]string{"HasAttr", "AttrEquals", "KeyPart", "And", "Not"}[r.kind] + "(" + strings.Join(args, ", ") + ")"
 }
 
-// literal returns a value of a specification, for people.
+// literal formats a value of a specification for people.
 func literal(av types.AttributeValue) string {
 	switch v := av.(type) {
 	case *types.AttributeValueMemberS:
@@ -144,14 +146,14 @@ func literal(av types.AttributeValue) string {
 	return "?"
 }
 
-// match is a compiled rule; nil where there is none.
+// match is a compiled rule; nil if there is none.
 type match struct {
 	*rule
-	attrs  []string // that it looks at
+	attrs  []string // attributes that the rule names
 	claims []claim
 }
 
-// match compiles Spec.Match. The keys and all that the entity maintains have been compiled before.
+// match compiles Spec.Match. The keys and the fields that the entity maintains are compiled before.
 func (c *compiler) match(m Match, typ string) {
 	p := c.plan
 	if m.rule == nil || p.pk.tpl == nil || p.sk.tpl == nil {
@@ -176,7 +178,7 @@ func (c *compiler) match(m Match, typ string) {
 	}
 }
 
-// rule compiles one rule, and notes the attributes that it looks at.
+// rule compiles one rule and records the attributes that it names.
 func (c *compiler) rule(r *rule, m *match) *rule {
 	out := *r
 	if r.err != nil {
@@ -197,7 +199,8 @@ func (c *compiler) rule(r *rule, m *match) *rule {
 	return &out
 }
 
-// matchable returns the attribute that a rule names. One that the entity itself writes would tell what it wrote.
+// matchable returns the attribute that a rule names. It refuses attributes that the entity itself writes, since a rule
+// about them would only describe its own writes.
 func (c *compiler) matchable(name string) string {
 	p, s := c.plan, c.plan.scheme
 	f := resolve(c.fields, name)
@@ -231,7 +234,7 @@ func (c *compiler) matchable(name string) string {
 	return attr
 }
 
-// keyPart finds the key that has the part.
+// keyPart finds the key that contains the field.
 func (c *compiler) keyPart(r *rule) {
 	f := resolve(c.fields, r.name)
 	for _, k := range []*keyPlan{&c.plan.pk, &c.plan.sk} {
@@ -251,7 +254,7 @@ func (c *compiler) keyPart(r *rule) {
 	c.problem("Match: KeyPart(%q): no such field in PK or SK", r.name)
 }
 
-// lacks returns an attribute that the rule looks at and an index does not hold; "" for none.
+// lacks returns an attribute that the rule names and an index does not project, or "".
 func (c *compiler) lacks(index string, attrs []string) string {
 	x, _ := c.schema.Index(index)
 	if x.Include == nil {
@@ -294,12 +297,12 @@ func (r *rule) equals(have types.AttributeValue) bool {
 	return slices.ContainsFunc(r.values, func(v types.AttributeValue) bool { return table.SameValue(v, have) })
 }
 
-// fits reports whether a row is one of the entity's by its key and Match, whatever its type attribute says.
+// fits reports whether a row belongs to the entity by its key and Match, whatever its type attribute.
 func (p *plan) fits(item table.Item) bool {
 	return p.pk.tpl.Matches(text(item, p.scheme.PK)) && p.sk.tpl.Matches(text(item, p.scheme.SK)) && p.match.holds(item)
 }
 
-// undecided reports whether an image has nothing but a key, and Match looks at what is not in it.
+// undecided reports whether an image has only a key while Match names attributes.
 func (p *plan) undecided(image table.Item) bool {
 	if p.match == nil || len(p.match.attrs) == 0 {
 		return false
@@ -312,8 +315,8 @@ func (p *plan) undecided(image table.Item) bool {
 	return true
 }
 
-// checkMatch refuses a row that would be taken for one of another type, were it not for its type attribute, which other
-// programs may not know.
+// checkMatch refuses a row that other programs, which do not know the type attribute, would take for one of another
+// type.
 func (p *plan) checkMatch(item table.Item) error {
 	if p.match.holds(item) {
 		return nil
@@ -332,7 +335,7 @@ func (p *plan) checkMatch(item table.Item) error {
 	return fmt.Errorf("%w: %s", ErrMatch, p.match)
 }
 
-// String returns the rule; that of none holds for every row.
+// String returns the rule in Go syntax; without a rule, that it holds for every row.
 func (m *match) String() string {
 	if m == nil {
 		return "none"
@@ -340,7 +343,7 @@ func (m *match) String() string {
 	return m.rule.String()
 }
 
-// same reports whether two entities have one rule.
+// same reports whether two entities have the same rule.
 func (m *match) same(o *match) bool {
 	return m.String() == o.String()
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// parallel is how many requests a call sends at a time, where it has many to send.
+// parallel is the number of requests that one call sends at the same time.
 const parallel = 8
 
-// merge reads several partition keys as one sequence: in the order of the sort keys and,
-// where these are equal, of the partition keys. Between calls of next nothing runs.
+// merge reads several partition keys as one sequence, ordered by sort key and then by partition key. No goroutine runs
+// between calls of next.
 type merge struct {
 	table      *table.Table
 	parts      []part
-	sk         string // the attribute that orders the rows; "" where there is none
+	sk         string // attribute that orders the rows; "" if there is none
 	descending bool
-	last       int // the part that the last row came from
+	last       int // index of the part with the last row
 }
 
-// part is what is left of one partition key.
+// part is the unread rest of one partition key.
 type part struct {
 	query table.Query  // for the next request
-	rows  []table.Item // read, and not returned yet
-	done  bool         // nothing follows the rows
+	rows  []table.Item // read but not returned yet
+	done  bool         // no rows follow
 }
 
-// read sends requests until there are rows, or the end: a page may be empty for a filter.
+// read sends requests until there are rows or the end is reached. A page can be empty because of a filter.
 func (p *part) read(ctx context.Context, t *table.Table) error {
 	for len(p.rows) == 0 && !p.done {
 		page, err := t.QueryPage(ctx, p.query)
@@ -42,7 +42,7 @@ func (p *part) read(ctx context.Context, t *table.Table) error {
 	return nil
 }
 
-// next returns the next row; nil at the end.
+// next returns the next row, or nil at the end.
 func (m *merge) next(ctx context.Context) (table.Item, error) {
 	if err := m.fill(ctx); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (m *merge) before(a, b string) bool {
 	return a < b
 }
 
-// fill reads on wherever it is not known which row comes next.
+// fill reads until the next row is known.
 func (m *merge) fill(ctx context.Context) error {
 	var empty []*part
 	for i := range m.parts {
@@ -89,7 +89,7 @@ func (m *merge) fill(ctx context.Context) error {
 	return readAll(ctx, m.table, empty)
 }
 
-// readAll returns apart from fill, which is called for every row, for the sake of its allocations.
+// readAll is separate from fill, which is called for every row, to save allocations.
 func readAll(ctx context.Context, t *table.Table, parts []*part) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
@@ -99,8 +99,8 @@ func readAll(ctx context.Context, t *table.Table, parts []*part) error {
 	return group.Wait()
 }
 
-// resume goes on after a row of one part, whose keys are start: what the order puts before
-// it has been returned, in the other parts too.
+// resume continues after a row of one part, whose keys are start. In the other parts it skips the rows that sort before
+// it.
 func (m *merge) resume(at int, start table.Item) {
 	key := text(start, m.sk)
 	for i := range m.parts {
@@ -122,7 +122,7 @@ func (m *merge) resume(at int, start table.Item) {
 	}
 }
 
-// pending reports whether a row may follow that seen would let pass; false is certain.
+// pending reports whether a row that seen accepts can follow. False is certain.
 func (m *merge) pending(seen func(table.Item) bool) bool {
 	for i := range m.parts {
 		if !m.parts[i].done || slices.ContainsFunc(m.parts[i].rows, seen) {
@@ -132,7 +132,7 @@ func (m *merge) pending(seen func(table.Item) bool) bool {
 	return false
 }
 
-// text returns a string attribute; "" where there is none.
+// text returns a string attribute, or "" if there is none.
 func text(item table.Item, attr string) string {
 	if s, ok := item[attr].(*types.AttributeValueMemberS); ok && s != nil {
 		return s.Value

@@ -12,21 +12,19 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Modify reads the row of o, of which only the key fields count, lets f change it, writes
-// what f has changed, and returns the row as it is then. A missing row is ErrNotFound.
+// Modify reads the row of o, lets f change it, writes the changes of f, and returns the row as written. Only the key
+// fields of o count. A missing row is [ErrNotFound]. If f changes nothing, nothing is written.
 //
-// f may be called several times, each time with the row as it was read anew, as long as
-// somebody else changes the row in between and the table's retry policy allows; what f does
-// besides changing its argument has to bear that. An error of f's ends it, with nothing
-// written; errors.Is and As find it. The fields of the key and those that the entity maintains
-// are not f's to change: that is ErrInvalid. If f changes nothing, nothing is written.
+// f is called again, with the row read anew, whenever another program has changed the row in between, as long as the
+// table's retry policy allows. So f should have no side effects. An error of f ends Modify with nothing written;
+// errors.Is and errors.As find it. If f changes a field of the key, or one that the entity maintains, Modify returns
+// [ErrInvalid].
 //
-// The write is under the condition that the row is the one that f saw: by its version and,
-// where T has one, its time of creation; otherwise, and where the row has no version yet, by all
-// of T's attributes. Attributes that T does not know survive.
+// The write requires that the row is the one that f saw. Its version and, if T has one, its time of creation identify
+// it. Without them, or if the row has no version yet, all of T's attributes do. Attributes that T does not have
+// survive.
 //
-// Cost: a consistent read and a conditional update per call of f; a transaction where a
-// unique value changes.
+// Cost: a consistent read and a conditional update for each call of f; a transaction if a unique value changes.
 func (e *Entity[T]) Modify(ctx context.Context, o T, f func(*T) error) (T, error) {
 	modified, err := e.modify(ctx, o, f, false)
 	if err != nil {
@@ -35,10 +33,9 @@ func (e *Entity[T]) Modify(ctx context.Context, o T, f func(*T) error) (T, error
 	return modified, nil
 }
 
-// Upsert is Modify that creates the row where there is none: f is called with o as given,
-// and what it makes of it is created.
+// Upsert is [Entity.Modify] that creates a missing row: it calls f with o and creates the result.
 //
-// Cost: that of Modify; without a row, a consistent read and a conditional put.
+// Cost: that of Modify; for a missing row, a consistent read and a conditional put.
 func (e *Entity[T]) Upsert(ctx context.Context, o T, f func(*T) error) (T, error) {
 	modified, err := e.modify(ctx, o, f, true)
 	if err != nil {
@@ -63,7 +60,7 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 		before, after := &from.row, o
 		if from.absent() {
 			before = &o
-		} else if after, err = e.Decode(table.CloneItem(from.item)); err != nil { // shares nothing with the row: f may write into slices and maps
+		} else if after, err = e.Decode(table.CloneItem(from.item)); err != nil { // must not share memory with the row, since f can write into slices and maps
 			return err
 		}
 		if err := f(&after); err != nil {
@@ -72,14 +69,14 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 		if err := e.checkModified(before, &after); err != nil {
 			return err
 		}
-		if e.Key(after) != key { // behind a pointer that before shares
+		if e.Key(after) != key { // changed through a pointer that before shares
 			return fmt.Errorf("%w: a field that is part of the key", ErrInvalid)
 		}
 		if from.absent() {
 			out = e.stamp(after, true)
 			err := e.putNow(ctx, out, nil, true)
 			if errors.Is(err, ErrExists) {
-				err = fmt.Errorf("%w: %w", ErrStale, err) // a race lost like any other
+				err = fmt.Errorf("%w: %w", ErrStale, err) // a lost race like any other
 			}
 			return err
 		}
@@ -104,10 +101,9 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 	return out, err
 }
 
-// ModifyOp writes, in a transaction, what differs between a row as it was read and as it
-// is to be. It does what Modify does, for one attempt: the row has to be of the version of was;
-// where that is 0, or T has no Version, its attributes have to be those of was. Nothing that
-// differs is ErrInvalid, and a row of an older schema ErrOlder.
+// ModifyOp writes the differences between a row as it was read and as it should be, in a transaction. The row must have
+// the version of was. If that is 0, or T has no version, the row must have the attributes of was. No difference is
+// [ErrInvalid]; a row of an older schema is [ErrOlder].
 func (e *Entity[T]) ModifyOp(was, is T) table.Op {
 	err := e.checkModified(&was, &is)
 	var u *update
@@ -130,7 +126,7 @@ func (e *Entity[T]) ModifyOp(was, is T) table.Op {
 	return op
 }
 
-// checkModified refuses changes of fields that are not the caller's to change.
+// checkModified refuses changes of fields that the caller must not change.
 func (e *Entity[T]) checkModified(was, is *T) error {
 	p := e.plan
 	v, w := reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem()
@@ -152,7 +148,7 @@ func (e *Entity[T]) checkModified(was, is *T) error {
 	return nil
 }
 
-// sameKeyValue reports whether two values of a field make the same part of a key.
+// sameKeyValue reports whether two values of a field give the same key.
 func sameKeyValue(v, w reflect.Value) bool {
 	a, hasA, errA := keyValue(v)
 	b, hasB, errB := keyValue(w)
@@ -166,7 +162,7 @@ func sameKeyValue(v, w reflect.Value) bool {
 	return !hasA || reflect.DeepEqual(a, b)
 }
 
-// difference returns the update that makes is of was, by their attributes.
+// difference returns the update that turns was into is, by their attributes.
 func (e *Entity[T]) difference(was, is *T) (*update, error) {
 	p := e.plan
 	have, err := e.encode(was, 0)
@@ -220,7 +216,7 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 	return u, nil
 }
 
-// stampModified adds the time of the write to an update and to what it makes of the row.
+// stampModified adds the time of the write to an update and to its result.
 func (e *Entity[T]) stampModified(u *update, after *T) error {
 	if err := e.stampUpdate(u); err != nil {
 		return err

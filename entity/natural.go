@@ -13,17 +13,17 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// naturalKey is an attribute that is a key of an index of the table and not made of a template: what
-// rows hold there has to suit the index, or DynamoDB refuses the write.
+// naturalKey is an attribute that is a key of an index but not made by a template. Its value has to suit the index, or
+// DynamoDB refuses the write.
 type naturalKey struct {
 	attr  string
 	index string
 	kind  table.AttributeType
-	limit int // bytes
+	limit int // in bytes
 }
 
-// naturals lists them, those of indexes that the entity does not use too, and checks the fields that are
-// kept in them.
+// naturals lists the natural keys, including those of indexes that the entity does not use, and checks the fields that
+// are stored in them.
 func (c *compiler) naturals() {
 	p, s := c.plan, c.plan.scheme
 	made := map[string]bool{"": true, s.PK: true, s.SK: true, s.Type: true}
@@ -65,7 +65,7 @@ func (c *compiler) naturals() {
 	}
 }
 
-// natural returns the field that is kept in an attribute as it is.
+// natural returns the field that the attribute stores unchanged.
 func (c *compiler) natural(attr string) *field {
 	for _, f := range c.fields {
 		if f.attr == attr && f != c.plan.version && f != c.plan.ttl {
@@ -75,7 +75,7 @@ func (c *compiler) natural(attr string) *field {
 	return nil
 }
 
-// nearly names a field that may have been meant to be the attribute.
+// nearly returns the name of a field that may have been meant by the attribute's name.
 func (c *compiler) nearly(attr string) string {
 	f := resolve(c.fields, attr)
 	switch {
@@ -89,8 +89,7 @@ func (c *compiler) nearly(attr string) string {
 	return fmt.Sprintf(" (field %s is attribute %q: is it to be tagged dynamo:%q?)", f.goName, f.attr, attr)
 }
 
-// fit returns what may stand in the attribute: nil for a value that is empty, with which a row is not
-// in the index.
+// fit returns the value for the attribute. It is nil for an empty value, which keeps the row out of the index.
 func (n *naturalKey) fit(av types.AttributeValue) (types.AttributeValue, error) {
 	kind := table.AttributeType("")
 	size := 0
@@ -121,7 +120,7 @@ func (n *naturalKey) fit(av types.AttributeValue) (types.AttributeValue, error) 
 	return av, nil
 }
 
-// fitKeys makes a row, which it changes, suit the indexes of the table.
+// fitKeys changes a row so that it suits the table's indexes.
 func (p *plan) fitKeys(item table.Item) error {
 	for i := range p.naturals {
 		n := &p.naturals[i]
@@ -139,7 +138,7 @@ func (p *plan) fitKeys(item table.Item) error {
 	return nil
 }
 
-// text returns a caller's value of the field as the key of an index holds it.
+// text returns a caller's value of the field as the index key stores it.
 func (f *field) text(v any) (string, error) {
 	rv := reflect.ValueOf(v)
 	for rv.Kind() == reflect.Pointer && !rv.IsNil() && !rv.Type().AssignableTo(f.typ) {
@@ -168,9 +167,8 @@ func (f *field) text(v any) (string, error) {
 	return "", fmt.Errorf("%w: %q is empty: such rows are not in the index", ErrInvalid, f.goName)
 }
 
-// edge returns text for a bound. A time that is kept as text has as many digits as it needs, so that texts of
-// one second are not in the order of time; whole seconds are, and their text without what follows it sorts
-// before all that begins with it.
+// edge is text for a bound. Times stored as text have a varying number of digits, so within one second they do not sort
+// by time. A bound of whole seconds works: its text without the suffix sorts before all texts that begin with it.
 func (f *field) edge(v any) (string, error) {
 	if at, ok := timeIn(reflect.ValueOf(v)); ok && !f.unix && f.keepsTime() {
 		switch at = at.UTC(); {
@@ -184,12 +182,12 @@ func (f *field) edge(v any) (string, error) {
 	return f.text(v)
 }
 
-// keepsTime reports whether the field's values are times, or point to them.
+// keepsTime reports whether the field's values are times or pointers to times.
 func (f *field) keepsTime() bool {
 	return f.typ == timeType || f.typ.Kind() == reflect.Pointer && f.typ.Elem() == timeType
 }
 
-// timeIn returns a value that is a time, or points to one.
+// timeIn returns the time that v is or points to.
 func timeIn(v reflect.Value) (at time.Time, ok bool) {
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
@@ -200,7 +198,7 @@ func timeIn(v reflect.Value) (at time.Time, ok bool) {
 	return reflect.TypeAssert[time.Time](v)
 }
 
-// one returns the partition key that is a field's value.
+// one returns the partition key for a field's value.
 func (k *keyPlan) one(values keys.Values) (string, error) {
 	v, ok := values[k.attr]
 	if !ok {
@@ -209,7 +207,7 @@ func (k *keyPlan) one(values keys.Values) (string, error) {
 	return k.natural.text(v)
 }
 
-// naturalSpan returns span where the sort key is a field's value.
+// naturalSpan is span for a sort key that is a field.
 func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, err error) {
 	v, exact := values[k.attr]
 	for _, name := range r.bounded() {
@@ -240,7 +238,7 @@ func (k *keyPlan) naturalSpan(values keys.Values, r reading) (span keys.Range, e
 	return span, nil
 }
 
-// naturalPrefix returns the range of the field's values that begin with text.
+// naturalPrefix returns the range of the values that begin with text.
 func (k *keyPlan) naturalPrefix(text string) (span keys.Range, err error) {
 	switch {
 	case k.kind() != table.String:
@@ -255,7 +253,7 @@ func (k *keyPlan) naturalPrefix(text string) (span keys.Range, err error) {
 	return span, err
 }
 
-// kind returns the type of the key's attribute; that of a key that does not exist is String.
+// kind returns the type of the key's attribute, or String if the key does not exist.
 func (k *keyPlan) kind() table.AttributeType {
 	if k.natural != nil && k.natural.natural != nil {
 		return k.natural.natural.kind
@@ -263,7 +261,7 @@ func (k *keyPlan) kind() table.AttributeType {
 	return table.String
 }
 
-// keyText returns a key attribute as text; "" where there is none.
+// keyText returns a key attribute as text, or "" if there is none.
 func keyText(item table.Item, attr string) string {
 	if n, ok := item[attr].(*types.AttributeValueMemberN); ok {
 		return n.Value
@@ -271,7 +269,7 @@ func keyText(item table.Item, attr string) string {
 	return text(item, attr)
 }
 
-// keyValueOf returns what keyText made text of.
+// keyValueOf is the reverse of keyText.
 func keyValueOf(kind table.AttributeType, text string) types.AttributeValue {
 	if kind == table.Number {
 		return &types.AttributeValueMemberN{Value: text}
@@ -279,7 +277,7 @@ func keyValueOf(kind table.AttributeType, text string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: text}
 }
 
-// compareKeys compares two keys as DynamoDB orders them; what should be a number and is none comes last.
+// compareKeys compares two keys in DynamoDB's order. A text that should be a number and is not comes last.
 func compareKeys(kind table.AttributeType, a, b string) int {
 	if kind == table.Number {
 		x, errA := decimal(a)
@@ -309,7 +307,7 @@ func decimal(text string) (*apd.Decimal, error) {
 	return d, err
 }
 
-// contains reports whether a key is in the range of a query; an end that is empty is open.
+// contains reports whether a key is in a query's range. An empty end is open.
 func contains(span keys.Range, kind table.AttributeType, key string) bool {
 	if kind != table.Number {
 		return span.Contains(key)

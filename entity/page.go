@@ -10,25 +10,23 @@ import (
 // defaultPage is the number of rows of a page without Limit.
 const defaultPage = 100
 
-// Page is some consecutive rows of a query.
+// Page is a number of consecutive rows of a query.
 type Page[T any] struct {
 	Items []T
 
-	// Next is where the next page begins, for After; "" at the end. It may be set although
-	// nothing follows, where telling would have taken another request: then the next
-	// page is empty.
+	// Next is the cursor of the next page, for [After]; "" at the end. It can be set although no row follows, if a
+	// further request would have been needed to find out. Then the next page is empty.
 	Next Cursor
 }
 
-// Page returns the next rows of a query, as many as Limit says, or 100. It is shorter only at
-// the end of the query: with filters that let little pass it reads on, for as long as ctx
-// lets it. All pages together have the rows that Query yields, each once, in the same
-// order; rows that are written between two pages are in the later one if they belong
-// there. match and the options are as for Query.
+// Page returns the next rows of a query: as many as [Limit] asks for, or 100. A page is shorter only at the end of the
+// query. If filters drop many rows Page reads on, until ctx ends. match and the options are as for [Entity.Query].
 //
-// On an error there is no page; the cursor that it was asked for remains good.
+// All pages together contain the rows that Query yields, each once, in the same order. A row that is written between
+// two pages is in the later one if it belongs there. After an error, the cursor that the page was requested with
+// remains valid.
 //
-// Cost: like Query, of a row more than the page has.
+// Cost: as Query, for one row more than the page has.
 func (e *Entity[T]) Page(ctx context.Context, match keys.Values, opts ...ReadOption) (Page[T], error) {
 	page, err := e.page(ctx, match, opts)
 	if err != nil {

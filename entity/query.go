@@ -10,10 +10,12 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Get reads the row of o, of which only the key fields count. A missing or expired row is
-// ErrNotFound, a row of another type ErrType. Options: Consistent, WithExpired.
+// Get reads the row of o. Only the key fields of o count. A missing or expired row is [ErrNotFound], a row of another
+// type [ErrType].
 //
-// Cost: one read: half a unit per 4 KB, one when consistent.
+// Options: [Consistent], [WithExpired].
+//
+// Cost: one read: half a unit per 4 KB, one if consistent.
 func (e *Entity[T]) Get(ctx context.Context, o T, opts ...ReadOption) (T, error) {
 	var zero T
 	r, err := newReading(opts, getOptions)
@@ -55,27 +57,26 @@ func (e *Entity[T]) hidden(item table.Item, expired bool) bool {
 	return !expired && e.plan.expired(item, e.table.Now())
 }
 
-// visible reports whether a row found beside others is one of e that a reader sees.
+// visible reports whether a reader of e sees a row that was found among others.
 func (e *Entity[T]) visible(item table.Item, r *reading) bool {
 	return e.Owns(item) && !e.hidden(item, r.expired)
 }
 
-// Query yields rows of one partition key in the order of their sort keys, until the end,
-// the limit, or the first error, which is the last pair. match names all fields of the
-// partition key's template, and as many leading fields of the sort key's as wanted;
-// prefixes end at field boundaries. Rows of other types and expired ones are left out. A row
-// that has the entity's key and an unknown type is a *ForeignTypeError.
+// Query yields the rows of one partition key in the order of their sort keys, until the end, the limit, or the first
+// error, which is the last pair. match contains all fields of the partition key's template, and any number of the first
+// fields of the sort key's template. These are compared as a whole; see [Prefix] for the beginning of a text.
 //
-// Where match leaves out a field that only a shard of the partition key is computed
-// from, all shards are read, up to 8 at a time, and their rows merged by sort key; rows
-// with the same sort key come in the order of the shards.
+// Rows of other types and expired rows are left out. A row that has the entity's key but an unknown type is a
+// *[ForeignTypeError]. An index is eventually consistent, so it can yield rows as they were some moments ago.
 //
-// On an index, which is eventually consistent, a row may be as it was some moments ago.
+// If the partition key has a shard, and match leaves out the field from which only the shard is computed, Query reads
+// all shards, up to 8 at a time, and merges their rows by sort key. Rows with the same sort key come in the order of
+// the shards.
 //
-// Options: all but Segments.
+// Options: all except [Segments].
 //
-// Cost: per request, half a read unit per 4 KB examined, one when consistent. Of shards
-// each costs at least a request, and may read Limit rows in vain.
+// Cost: per request, half a read unit per 4 KB examined, one if consistent. Each shard costs at least one request, and
+// can read up to [Limit] rows that are not needed.
 func (e *Entity[T]) Query(ctx context.Context, match keys.Values, opts ...ReadOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -101,7 +102,7 @@ func (e *Entity[T]) Query(ctx context.Context, match keys.Values, opts ...ReadOp
 	}
 }
 
-// search is a query on its way: rows that are visible, in order.
+// search is a query in progress. It yields the visible rows in order.
 type search struct {
 	reading
 	rows    merge
@@ -110,8 +111,7 @@ type search struct {
 	binding binding
 }
 
-// search translates names and values into keys. Where no page size is given, requests
-// examine that many rows more than the limit.
+// search translates names and values into keys. Without a page size, requests examine the limit plus more rows.
 func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*search, error) {
 	r, err := newReading(opts, queryOptions)
 	if err != nil {
@@ -158,7 +158,7 @@ func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*sea
 	return s, nil
 }
 
-// next returns the next visible row; nil at the end.
+// next returns the next visible row, or nil at the end.
 func (s *search) next(ctx context.Context) (table.Item, error) {
 	for {
 		item, err := s.rows.next(ctx)
@@ -171,7 +171,7 @@ func (s *search) next(ctx context.Context) (table.Item, error) {
 	}
 }
 
-// shards returns the partition keys for values: several where they leave out what a shard is
+// shards returns the partition keys for values. There are several if values leave out the field that a shard is
 // computed from.
 func (k *keyPlan) shards(values keys.Values) ([]string, error) {
 	if k.natural != nil {
@@ -218,7 +218,7 @@ func (e *Entity[T]) keysOf(index string) (pk, sk *keyPlan, err error) {
 	return nil, nil, fmt.Errorf("%w: %s rows have no keys in index %q", ErrInvalid, e.typ, index)
 }
 
-// split sorts values by the templates that name them, under the templates' own names.
+// split distributes values over the templates that name them, under the names of the templates.
 func split(match keys.Values, plans ...*keyPlan) ([]keys.Values, error) {
 	var refs []*field
 	list := make([]keys.Values, len(plans))
@@ -277,7 +277,7 @@ func (r *reading) bounded() (names []string) {
 	return names
 }
 
-// span returns the range of sort keys: that of the leading values, narrowed by bounds.
+// span returns the range of sort keys for the leading values, narrowed by the bounds.
 func (k *keyPlan) span(leading keys.Values, r reading) (keys.Range, error) {
 	if k.natural != nil {
 		return k.naturalSpan(leading, r)

@@ -10,9 +10,9 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// racing makes attempts, by the table's retry policy, while they end with ErrStale: their
-// caller names no version, so losing a race for the row is not its business. They begin with
-// reading, so what no write could be sent for is refused before.
+// racing repeats attempts that end with ErrStale, by the table's retry policy. It is for callers that name no version,
+// so a lost race is not an error to them. Each attempt begins with a read, so it finds an impossible write before
+// sending it.
 func (e *Entity[T]) racing(ctx context.Context, attempt func() error) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if e.plan.readOnly {
@@ -37,13 +37,13 @@ func (e *Entity[T]) racing(ctx context.Context, attempt func() error) error {
 		}
 		return last
 	}, backoff.WithContext(e.table.Backoff(), ctx))
-	if err != nil && last != nil && !errors.Is(err, last) { // backoff drops it when ctx ends
+	if err != nil && last != nil && !errors.Is(err, last) { // backoff drops the last error when ctx ends
 		err = fmt.Errorf("%w; last attempt: %w", err, last)
 	}
 	return err
 }
 
-// raced makes a race lost of a row that is gone since it was read.
+// raced returns ErrStale for a row that was deleted since it was read.
 func raced(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("%w: %w", ErrStale, err)
@@ -51,7 +51,7 @@ func raced(err error) error {
 	return err
 }
 
-// finalError ends racing, whatever it is.
+// finalError ends racing with any error.
 type finalError struct{ err error }
 
 func (f *finalError) Error() string { return f.err.Error() }

@@ -7,8 +7,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// ReadOption changes how Get, BatchGet, Query, Page and Scan read. One that means nothing
-// to the call that it is given to is refused with ErrInvalid.
+// ReadOption changes how [Entity.Get], [Entity.BatchGet], [Entity.Query], [Entity.Page] and [Entity.Scan] read. An
+// option that does not apply to a call is refused with [ErrInvalid].
 type ReadOption func(*reading) error
 
 type reading struct {
@@ -51,14 +51,14 @@ const (
 	optSegments
 )
 
-// What means something to which call.
+// Options that apply to each call.
 const (
 	getOptions   = optConsistent | optExpired
 	queryOptions = getOptions | optOn | optDescending | optLimit | optPageSize | optFilter | optFrom | optUntil | optPrefix | optAfter
 	scanOptions  = getOptions | optOn | optLimit | optPageSize | optFilter | optSegments
 )
 
-// String returns the name of the first option of the set.
+// String returns the name of the first option in the set.
 func (o option) String() string {
 	names := [...]string{
 		"Consistent", "WithExpired", "On", "Descending", "Limit", "PageSize", "Filter", "From", "Until", "Prefix", "After", "Segments",
@@ -66,8 +66,8 @@ func (o option) String() string {
 	return names[bits.TrailingZeros16(uint16(o))]
 }
 
-// Consistent reads every write that was acknowledged before, for twice the price. Indexes
-// cannot be read so, local ones excepted.
+// Consistent makes a read see every write that was acknowledged before it. It doubles the cost. Global indexes do not
+// support it.
 func Consistent() ReadOption {
 	return func(r *reading) error {
 		r.given |= optConsistent
@@ -85,8 +85,8 @@ func WithExpired() ReadOption {
 	}
 }
 
-// On reads an index of the table instead of the table itself. An index that does not hold
-// all attributes gives rows with those fields empty that it lacks: do not write them back.
+// On reads an index of the table instead of the table. If the index does not project all attributes, fields of the rows
+// are empty: do not write these rows back.
 func On(index string) ReadOption {
 	return func(r *reading) error {
 		r.given |= optOn
@@ -104,8 +104,8 @@ func Descending() ReadOption {
 	}
 }
 
-// Limit ends a query or scan after n rows, at least 1; for Page it is the number of rows
-// of a page. Rows that are left out (filtered, expired, of other types) do not count.
+// Limit ends a query or scan after n rows, at least 1. For [Entity.Page] it is the number of rows of a page. Rows that
+// are left out (filtered, expired, of other types) do not count.
 func Limit(n int) ReadOption {
 	return func(r *reading) error {
 		r.given |= optLimit
@@ -117,8 +117,8 @@ func Limit(n int) ReadOption {
 	}
 }
 
-// PageSize returns the number of rows that one request examines, at least 1. Defaults to as
-// many as 1 MB holds, or no more than Limit asks for.
+// PageSize sets the number of rows that one request examines, at least 1. Defaults to as many as 1 MB holds, and no
+// more than [Limit] needs.
 func PageSize(n int) ReadOption {
 	return func(r *reading) error {
 		r.given |= optPageSize
@@ -130,8 +130,8 @@ func PageSize(n int) ReadOption {
 	}
 }
 
-// Filter drops rows for which cond does not hold, after they were read and paid for.
-// Several filters all have to hold.
+// Filter drops rows for which cond does not hold, after they were read and paid for. If several filters are given, all
+// of them have to hold.
 func Filter(cond table.Cond) ReadOption {
 	return func(r *reading) error {
 		r.given |= optFilter
@@ -140,8 +140,8 @@ func Filter(cond table.Cond) ReadOption {
 	}
 }
 
-// From starts a query where a field of the sort key has the given value, which is
-// included. It has to be the field that follows those that match names.
+// From starts a query at the given value of a field of the sort key, inclusive. The field has to follow those that the
+// query's match names.
 func From(field string, value any) ReadOption {
 	return func(r *reading) error {
 		r.given |= optFrom
@@ -150,7 +150,7 @@ func From(field string, value any) ReadOption {
 	}
 }
 
-// Until ends a query before a field of the sort key has the given value, which is excluded.
+// Until ends a query before the given value of a field of the sort key, exclusive. The field is as for [From].
 func Until(field string, value any) ReadOption {
 	return func(r *reading) error {
 		r.given |= optUntil
@@ -159,14 +159,12 @@ func Until(field string, value any) ReadOption {
 	}
 }
 
-// Prefix keeps a query to rows in which a field of the sort key begins with text. It has to be
-// the field that follows those that match names, and text must not be empty. Unlike the fields
-// that match names, which are compared as a whole, "Jo" finds "Joan". From and Until do not go
-// with it.
+// Prefix restricts a query to rows in which a field of the sort key begins with text: "Jo" finds "Joan". The field has
+// to follow those that match names, and text must not be empty. Prefix cannot be combined with [From] and [Until].
 //
-// In a key that is made of a template, the field's codec has to be one of text: string, raw, rest,
-// key or idN. Where the sort key of an index is a field's own attribute, it is the text that the
-// row holds, also of a time: Prefix("placed", "2026-03"). Numbers have no prefix.
+// In a key made by a template, the field's codec has to be string, raw, rest, key or idN. If the sort key of an index
+// is a field's own attribute, text is compared with the text in the row, also for a time: Prefix("placed", "2026-03").
+// Numbers have no prefix.
 func Prefix(field, text string) ReadOption {
 	return func(r *reading) error {
 		r.given |= optPrefix
@@ -178,8 +176,8 @@ func Prefix(field, text string) ReadOption {
 	}
 }
 
-// Segments reads a scan in n parallel segments, 1 to MaxSegments, with as many requests at
-// a time. Rows of different segments come in no order.
+// Segments reads a scan in n parallel segments, 1 to [MaxSegments], with up to n concurrent requests. Rows of different
+// segments come in no order.
 func Segments(n int) ReadOption {
 	return func(r *reading) error {
 		r.given |= optSegments
@@ -191,7 +189,7 @@ func Segments(n int) ReadOption {
 	}
 }
 
-// newReading takes the options of a call to which those of allowed mean something.
+// newReading applies the options of a call and refuses those that are not in allowed.
 func newReading(opts []ReadOption, allowed option) (r reading, err error) {
 	for _, opt := range opts {
 		if opt == nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// rows turns values of T into rows and back, less what the entity keeps elsewhere. It is
-// compiled once and does not change.
+// rows converts values of T to rows and back, except for fields that the entity stores elsewhere. It is compiled once
+// and immutable.
 type rows struct {
 	fields *codec.Struct // without the version and the time to live
-	more   int           // attributes that the entity adds
-	// T is its own ItemMarshaler or ItemUnmarshaler.
+	more   int           // number of attributes that the entity adds
+	// marshals and unmarshals report that T is its own ItemMarshaler or ItemUnmarshaler.
 	marshals, unmarshals bool
 }
 
@@ -53,7 +53,7 @@ func (c *compiler) rows(t reflect.Type) {
 	own := reflect.PointerTo(t)
 	p.rows = rows{
 		fields:     whole.Without(elsewhere...),
-		more:       5 + 2*len(p.indexes), // the scheme's attributes
+		more:       5 + 2*len(p.indexes), // the attributes of the scheme
 		marshals:   own.Implements(reflect.TypeFor[dynamo.ItemMarshaler]()),
 		unmarshals: own.Implements(reflect.TypeFor[dynamo.ItemUnmarshaler]()),
 	}
@@ -62,7 +62,7 @@ func (c *compiler) rows(t reflect.Type) {
 	}
 }
 
-// marshal makes a row of v, an addressable T.
+// marshal returns the row of v, an addressable T.
 func (p *plan) marshal(v reflect.Value) (table.Item, error) {
 	r := &p.rows
 	if r.marshals {
@@ -70,7 +70,7 @@ func (p *plan) marshal(v reflect.Value) (table.Item, error) {
 		if err != nil {
 			return nil, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
 		}
-		own := make(table.Item, len(item)+r.more) // not the application's map
+		own := make(table.Item, len(item)+r.more) // do not modify the application's map
 		maps.Copy(own, item)
 		return own, nil
 	}
@@ -89,8 +89,7 @@ func encodeError(err error) error {
 	return err
 }
 
-// unmarshal sets v, a zero T, from a row. It also returns the attribute that is at fault,
-// where it is known.
+// unmarshal sets v, a zero T, from a row. It also returns the attribute that caused the error, if it is known.
 func (p *plan) unmarshal(item table.Item, v reflect.Value) (attribute string, err error) {
 	if p.rows.unmarshals {
 		return p.unmarshalOwn(item, v)
@@ -105,7 +104,7 @@ func (p *plan) unmarshal(item table.Item, v reflect.Value) (attribute string, er
 	return "", nil
 }
 
-// misfit makes the codec's errors match ErrInvalid; those of custom types stay what they are.
+// misfit makes the codec's errors match ErrInvalid. Errors of custom types are unchanged.
 func misfit(err error) error {
 	for _, known := range []error{codec.ErrRange, codec.ErrKind, codec.ErrDepth} {
 		if errors.Is(err, known) {
@@ -115,12 +114,11 @@ func misfit(err error) error {
 	return err
 }
 
-// unmarshalOwn leaves decoding to T, and checks what its tags name for numbers that a
-// field would cut off.
+// unmarshalOwn leaves decoding to T. It refuses numbers that a field would truncate.
 func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string, err error) {
 	plain := item
 	if f := p.ttl; f != nil && item[f.attr] != nil {
-		// A number, which T's time.Time would not take unless tagged so.
+		// T's time.Time does not accept a number unless its tag has unixtime.
 		plain = maps.Clone(item)
 		delete(plain, f.attr)
 	}
@@ -140,8 +138,7 @@ func (p *plan) unmarshalOwn(item table.Item, v reflect.Value) (attribute string,
 	return "", nil
 }
 
-// cutsOff reports whether n is out of the range of a number field that is narrower than what
-// decoding looks at.
+// cutsOff reports whether n exceeds the range of a number field that is narrower than the type used for decoding.
 func (f *field) cutsOff(n string) bool {
 	var err error
 	switch f.typ.Kind() {

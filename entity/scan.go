@@ -9,23 +9,24 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// MaxSegments is how many segments a scan reads in parallel at most. table.Scan has no such
-// limit: it takes one segment at a time, for programs that spread a scan over machines
-// or keep the position of each.
+// MaxSegments is the greatest number of segments that a scan reads in parallel. [table.Scan] has no such limit: it
+// takes one segment at a time, for programs that spread a scan over several machines or record the position of each
+// segment.
 const MaxSegments = 256
 
-// Scan yields all rows of the entity in the table, in no order, until the end, the limit, or the
-// first error, which is the last pair. Rows of other types and expired ones are left out. A row
-// that has the entity's key and an unknown type is a *ForeignTypeError.
-// With On it reads an index: those rows that are in it.
+// Scan yields all rows of the entity in the table, in no order, until the end, the limit, or the first error, which is
+// the last pair. With [On] it yields the rows in an index.
 //
-// With Segments, n requests at a time are on their way, and each segment holds one page at
-// most. All have ended when the loop does, however that ends.
+// Rows of other types and expired rows are left out. A row that has the entity's key but an unknown type is a
+// *[ForeignTypeError].
 //
-// Options: Consistent, WithExpired, On, Limit, PageSize, Filter, Segments.
+// With [Segments], up to n requests run concurrently, and each segment holds at most one page in memory. All requests
+// have ended when the loop ends, however it ends.
 //
-// Cost: what is examined, rows of all types: half a read unit per 4 KB of the whole table or
-// index, one when consistent. No DescribeTable is sent.
+// Options: [Consistent], [WithExpired], [On], [Limit], [PageSize], [Filter], [Segments].
+//
+// Cost: rows of all types count: half a read unit per 4 KB of the whole table or index, one if consistent. No
+// DescribeTable is sent.
 func (e *Entity[T]) Scan(ctx context.Context, opts ...ReadOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -66,8 +67,7 @@ func (e *Entity[T]) Scan(ctx context.Context, opts ...ReadOption) iter.Seq2[T, e
 	}
 }
 
-// segments yields the pages of a scan in n parallel segments, as they come. An error is
-// the last pair.
+// segments yields the pages of a scan in n parallel segments as they arrive. An error is the last pair.
 func segments(ctx context.Context, t *table.Table, s table.Scan, n int) iter.Seq2[[]table.Item, error] {
 	type result struct {
 		items []table.Item
@@ -78,7 +78,7 @@ func segments(ctx context.Context, t *table.Table, s table.Scan, n int) iter.Seq
 		ctx, cancel := context.WithCancel(nilctx.Checked(ctx, ErrInvalid))
 		results, quit := make(chan result), make(chan struct{})
 		var group sync.WaitGroup
-		defer func() { // whatever is on its way ends, and is waited for
+		defer func() { // cancel the outstanding requests and wait for them
 			close(quit)
 			cancel()
 			group.Wait()

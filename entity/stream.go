@@ -6,28 +6,21 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Sort gives a single row to the first sink that takes it, as Collect does with those that it
-// reads: for the images of DynamoDB Streams, and for rows from anywhere else. It
-// sends nothing.
+// Sort gives a single row to the first sink that takes it. It works as [Collect] does for the rows that it reads. Use
+// it for images of DynamoDB Streams, and for rows from other sources. It sends no request.
 //
-// Images come as table.Item by attributevalue.FromDynamoDBStreamsMap, of the SDK, from records
-// that a program reads itself, and by table.ItemFromJSON from those that a function
-// receives as JSON.
+// Convert an image to a [table.Item] with the SDK's attributevalue.FromDynamoDBStreamsMap, or with [table.ItemFromJSON]
+// if a function receives it as JSON. A stream contains rows of all types of its table: pass a sink for each, or end the
+// sinks with [SkipUnknown]. The module's own rows, such as locks and sessions, are left out as by Collect. An empty
+// image is [ErrInvalid]; a record has none if the row did not exist, or if the stream's view leaves it out.
 //
-// Unlike Collect, Sort does not hide rows that have expired: an old image may be of a row
-// that DynamoDB deleted for that reason. Such a deletion is told from others by its record's
-// userIdentity, whose type is "Service" and whose principalId is
-// "dynamodb.amazonaws.com". Source: "DynamoDB Streams and Time to Live".
+// Unlike Collect, Sort does not hide expired rows, since an old image can be of a row that DynamoDB deleted because it
+// expired. The userIdentity of such a record has the type "Service" and the principalId "dynamodb.amazonaws.com".
+// Source: "DynamoDB Streams and Time to Live".
 //
-// A stream has the rows of all types of its table: give them sinks, or end the sinks with
-// SkipUnknown. The toolkit's own rows, such as locks and sessions, are left out as by Collect.
-//
-// Images of a stream of keys only have no type attribute; the keys decide, and fields beside those
-// of the key are empty. An entity whose Match names attributes takes none of them. The toolkit's own
-// rows are not recognised by their keys, unless their entity has a sink.
-//
-// An empty image is refused with ErrInvalid: a record has none of a row that did not exist,
-// and none that the stream's view leaves out.
+// Images of a keys-only stream have no type attribute. The keys determine the entity, and fields outside of the key are
+// empty. An entity whose Match names attributes takes none of these images. The module's own rows are not recognised by
+// their keys unless a sink takes their entity.
 func Sort(t *table.Table, image table.Item, sinks ...Sink) error {
 	err := checkSinks(t, sinks)
 	if err == nil && len(image) == 0 {

@@ -15,43 +15,41 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Unique says that no two rows of an entity have the same value of a field, or of several
-// together: {Name: "email", Key: "{tenant}#{email}"} lets every tenant have each address
-// once. Text is compared as it is: keep a field in lower case for what people type.
+// Unique requires that no two rows of an entity have the same value of a field, or of several fields together: {Name:
+// "email", Key: "{tenant}#{email}"} allows each address once per tenant. Text is compared exactly; store what people
+// type in lower case.
 //
-// A value that a row has stands as a row of its own, the sentinel, which is written in the
-// same transaction and names its owner. Its partition key is "UNIQUE#", the type, "#",
-// Name, "#" and Key, with the scheme's prefix and delimiter; its sort key is "UNIQUE"; its
-// type attribute holds "mortise.Unique.", the entity's type, "." and Name. It expires with the row.
+// A value occupies a row of its own, the sentinel, which is written in the same transaction, names its owner, and
+// expires with it. REFERENCE.md, Unique values, has its attributes.
 //
-// Rows that were written before a constraint was declared have no sentinels until a write
-// gives them another value, and until then do not keep others from having theirs.
+// Rows that were written before the constraint was declared have no sentinels until a write gives them another value.
+// Until then they do not prevent others from having theirs.
 type Unique[T any] struct {
-	// Name of the constraint, as UniqueError tells it.
+	// Name is the constraint's name, as in [UniqueError].
 	Name string
 
-	// Key is a template of the fields that are unique together. A row has a value only if
-	// all of them do (see Index): the constraint is sparse.
+	// Key is a template of the fields that are unique together. The constraint is sparse: it applies to a row only if
+	// all of these fields have values (see [Index]).
 	Key string
 
-	// When says which rows have to be unique. It needs a Version, and makes every Update
-	// depend on the whole row. Defaults to nil: all rows.
+	// When reports whether a row has to be unique. It needs a Version, and makes every Update depend on the whole row.
+	// Defaults to nil: all rows.
 	When func(T) bool
 }
 
-// ErrUnique reports that another row has a value that has to be unique; the error is a
-// *UniqueError. It is not ErrExists: a row at the key is another matter.
+// ErrUnique reports that another row has a value that has to be unique. The error is a *[UniqueError]. [ErrExists] is
+// different: it reports a row at the same key.
 var ErrUnique = errors.New("value is taken")
 
-// UniqueError says which constraint a write would have broken. Its text leaves out the
-// value and the owner. It matches ErrUnique.
+// UniqueError names the constraint that a write would have violated. Its text contains neither the value nor the owner.
+// It matches [ErrUnique].
 type UniqueError struct {
-	Type       string // the entity's
+	Type       string // type of the entity
 	Constraint string
-	Owner      keys.Key // of the row that has the value
+	Owner      keys.Key // key of the row that has the value
 
 	sentinel keys.Key
-	release  bool // the value was to be given up, but is another row's
+	release  bool // the write would have released the value, but another row has it
 }
 
 func (e *UniqueError) Error() string {
@@ -66,10 +64,10 @@ const (
 	ownerAttr    = "uniqueowner"
 )
 
-// uniquePlan makes the sentinels of one constraint.
+// uniquePlan builds the sentinels of one constraint.
 type uniquePlan struct {
 	name string
-	typ  string // of the sentinels
+	typ  string // type of the sentinels
 	key  keyPlan
 	sk   *keys.Template
 	when bool
@@ -131,8 +129,8 @@ func (c *compiler) unique(i int, typ, name, key string, when bool) {
 	c.plan.uniques = append(c.plan.uniques, x)
 }
 
-// touchesUnique reports whether sentinels depend on what the update changes. Their time to live
-// is the row's.
+// touchesUnique reports whether sentinels depend on the fields that the update changes. They have the row's time to
+// live.
 func (p *plan) touchesUnique(u *update) bool {
 	for i := range p.uniques {
 		x := &p.uniques[i]
@@ -143,7 +141,7 @@ func (p *plan) touchesUnique(u *update) bool {
 	return false
 }
 
-// dependsUnique adds the fields that a row's sentinels are made of.
+// dependsUnique adds the fields from which a row's sentinels are made.
 func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
 	for i := range p.uniques {
 		x := &p.uniques[i]
@@ -165,7 +163,7 @@ func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
 	return nil
 }
 
-// sentinelKey returns the key of o's value of a constraint; false where it has none.
+// sentinelKey returns the key of o's sentinel for a constraint, or false if it has none.
 func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) {
 	x := &e.plan.uniques[i]
 	if o == nil {
@@ -182,8 +180,8 @@ func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) 
 	return keys.NewKey(pk, sentinelMark), true, nil
 }
 
-// isSentinel reports whether a row is a sentinel of this entity's: by its type attribute or,
-// where it has none, by its key.
+// isSentinel reports whether a row is a sentinel of this entity. The type attribute decides or, if there is none, the
+// key.
 func (e *Entity[T]) isSentinel(item table.Item) bool {
 	p := e.plan
 	for i := range p.uniques {
@@ -202,20 +200,19 @@ func (e *Entity[T]) isSentinel(item table.Item) bool {
 	return false
 }
 
-// settlement says, by the sentinel's key, what to do about sentinels that were found in the
-// way of a write without a right to it.
+// settlement records how to treat sentinels that block a write without a right to do so, by the sentinel's key.
 type settlement map[keys.Key]ruling
 
 type ruling struct {
-	leave  bool     // it belongs to another row: do not delete it
+	leave  bool     // it belongs to another row, so do not delete it
 	orphan keys.Key // its owner, which does not exist
 }
 
-// sentinels returns the operations that keep the sentinels in step when the row at owner is
-// changed from before to after, either of which may be nil for no row.
+// sentinels returns the operations on sentinels for a change of the row at owner from before to after. Either can be
+// nil, for no row.
 func (e *Entity[T]) sentinels(owner keys.Key, before, after *T, s settlement) (ops []table.Op, err error) {
 	p := e.plan
-	var gone []keys.Key // owners that the transaction checks to be so, once each
+	var gone []keys.Key // owners whose absence the transaction checks, without repetitions
 	lifetime := false   // whether the time to live changes
 	if p.ttl != nil && before != nil && after != nil {
 		was, will := p.ttlAttribute(p.ttl.of(reflect.ValueOf(before).Elem())), p.ttlAttribute(p.ttl.of(reflect.ValueOf(after).Elem()))
@@ -246,7 +243,7 @@ func (e *Entity[T]) sentinels(owner keys.Key, before, after *T, s settlement) (o
 	return ops, nil
 }
 
-// claim writes a sentinel, where there is none that counts.
+// claim writes a sentinel if no other one is valid.
 func (e *Entity[T]) claim(i int, sentinel, owner keys.Key, after *T, r ruling) table.Op {
 	p := e.plan
 	x := &p.uniques[i]
@@ -267,7 +264,7 @@ func (e *Entity[T]) claim(i int, sentinel, owner keys.Key, after *T, r ruling) t
 	return table.Put(item).If(free).Explain(e.explainSentinel(i, sentinel, false))
 }
 
-// isGone makes the taking of a sentinel depend on its owner not coming back.
+// isGone makes taking over a sentinel depend on its owner still being absent.
 func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
 	p := e.plan
 	gone := table.Attr(p.scheme.PK).NotExists()
@@ -279,7 +276,7 @@ func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
 	})
 }
 
-// release deletes a sentinel that the row at owner has; that there is none is no error.
+// release deletes a sentinel of the row at owner. A missing sentinel is not an error.
 func (e *Entity[T]) release(i int, sentinel, owner keys.Key) table.Op {
 	x := &e.plan.uniques[i]
 	own := table.And(x.isType(e.plan), x.ownedBy(e.table, owner))
@@ -292,7 +289,7 @@ func (x *uniquePlan) ownedBy(t *table.Table, owner keys.Key) table.Cond {
 	return table.Attr(ownerAttr).Equal(&types.AttributeValueMemberM{Value: t.KeyItem(owner)})
 }
 
-// explainSentinel says what a sentinel in the way means.
+// explainSentinel returns the error for a sentinel that blocks a write.
 func (e *Entity[T]) explainSentinel(i int, sentinel keys.Key, release bool) func(table.Item) error {
 	x := &e.plan.uniques[i]
 	return func(item table.Item) error {
@@ -310,12 +307,11 @@ func (e *Entity[T]) explainSentinel(i int, sentinel keys.Key, release bool) func
 	}
 }
 
-// settled makes a write that may carry sentinels, again while those in its way turn out to
-// have no right to it: their owner does not exist, which is so only where a row was deleted
-// by another program or by its time to live, or they were to be deleted and are another
-// row's, which is so only where rows are older than their constraint.
+// settled makes a write that can carry sentinels. It repeats the write while sentinels block it without a right to do
+// so. There are two cases. The owner does not exist, because another program or the time to live deleted it. Or a
+// sentinel to be deleted belongs to another row, because the rows are older than their constraint.
 //
-// Cost: nothing, unless a sentinel is in the way; then a consistent read of its owner.
+// Cost: nothing, unless a sentinel blocks the write; then a consistent read of its owner.
 func (e *Entity[T]) settled(ctx context.Context, write func(settlement) error) error {
 	var s settlement
 	for {
@@ -324,7 +320,7 @@ func (e *Entity[T]) settled(ctx context.Context, write func(settlement) error) e
 		for _, c := range table.Conditions(err) {
 			var taken *UniqueError
 			if !errors.As(c, &taken) {
-				return err // not for the sentinels alone
+				return err // not only because of the sentinels
 			}
 			if _, known := s[taken.sentinel]; known {
 				return err
@@ -351,7 +347,7 @@ func (e *Entity[T]) settled(ctx context.Context, write func(settlement) error) e
 	}
 }
 
-// isOrphan reports whether a sentinel's owner is gone.
+// isOrphan reports whether a sentinel's owner does not exist.
 func (e *Entity[T]) isOrphan(ctx context.Context, owner keys.Key) (bool, error) {
 	item, err := e.table.Get(ctx, owner, true)
 	switch {

@@ -9,23 +9,21 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Update makes changes to the row of o and returns the row as it is now. A missing row is
-// ErrNotFound. Where T has a Version, a row of another version than o's is ErrStale. Version 0
-// is for a row that has none yet: all its attributes that T knows have to be as o has them,
-// or it is ErrStale too. Of other rows only the key fields of o and the version count, and
-// without a Version, or with AnyVersion, the key fields alone: the row is changed as it is.
+// Update applies changes to the row of o and returns the row as written. A missing row is [ErrNotFound].
 //
-// Index keys and unique values that depend on what changes are computed anew, from what the
-// row has: where T has a Version, o is tried as the whole row as it was read, under the
-// condition that the row is like that; otherwise, or if it is not, the row is read. So is a row
-// of an older schema, which is brought to the current one by the same write, and one that has no
-// version yet.
+// With a version, a row of another version than o's is [ErrStale]. Of a row without a version, only the key fields of o
+// count. They alone count with [Entity.AnyVersion] too: the row is changed whatever its version. If o has version 0,
+// the row must have no version and the attributes of o.
 //
-// An error that is a *DecodeError, and not ErrType, comes after the write: the row was
-// changed, and has something that T cannot hold.
+// Index keys and unique values that depend on the changes are computed from the row. With a version, Update first takes
+// o for the whole row as it was read, under the condition that it is. If it is not, and without a version, Update reads
+// the row. It also reads a row of an older schema, which the same write converts, and a row without a version.
 //
-// Cost: one conditional update; with a consistent read before it in the cases named; a
-// transaction where a unique value changes.
+// A *[DecodeError] that is not [ErrType] follows a successful write: the row was changed, but contains a value that T
+// cannot hold.
+//
+// Cost: one conditional update, with a consistent read before it in the cases above; a transaction if a unique value
+// changes.
 func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
 	updated, err := e.update(ctx, o, changes)
 	if err != nil {
@@ -61,8 +59,8 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 			updated, err = e.apply(ctx, now, u)
 			return err
 		}
-		// Of that version, and yet o may not be the row as it is: o was changed since, or the
-		// row was written by a program that encodes differently. The row tells.
+		// The version fits, but o may still differ from the row: the caller changed o, or another program encoded the
+		// row differently. Compare with the row that was read.
 		if err = e.checkRead(&o, &now.row); err == ErrStale { //nolint:errorlint // which says no more than that
 			err = stale
 		}
@@ -74,14 +72,14 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 	return updated, err
 }
 
-// apply writes an update and returns the row as it is then.
+// apply writes an update and returns the row as written.
 func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, err error) {
 	err = e.settled(ctx, func(s settlement) error {
 		op, c := e.updateOp(from, u, s)
 		if err := op.Err(); err != nil {
 			return err
 		}
-		if len(c.sentinels) > 0 { // a transaction, which returns no rows
+		if len(c.sentinels) > 0 { // a transaction does not return the row
 			if o, err = e.updated(from, c.after); err != nil {
 				return err
 			}
@@ -101,7 +99,7 @@ func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, 
 	return o, err
 }
 
-// updated returns the row after an update, as it will be read.
+// updated returns the row after an update as a reader will see it.
 func (e *Entity[T]) updated(from *basis[T], after *T) (row T, err error) {
 	version := e.versionOf(&from.row)
 	if e.plan.version != nil {
@@ -114,8 +112,8 @@ func (e *Entity[T]) updated(from *basis[T], after *T) (row T, err error) {
 	return e.Decode(item)
 }
 
-// ownUpdate recognises, like ownEffect, the row that an update has made: it has the next
-// version and every value that the update gave it.
+// ownUpdate recognises the row that an update has made, as ownEffect does for a put: it has the next version and every
+// value of the update.
 func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok bool) {
 	p := e.plan
 	var failed *table.ConditionError
@@ -153,10 +151,9 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 	return row, err == nil
 }
 
-// UpdateOp is Update as part of a transaction. It cannot read: where index keys or unique
-// values depend on what changes, and where o has version 0, o has to be the whole row as it was
-// read, and the row as T writes it. A row of an older schema is ErrOlder. A unique value that
-// changes takes up to two actions more.
+// UpdateOp is [Entity.Update] as part of a transaction. It cannot read. So o has to be the whole row as it was read, in
+// the form in which T writes it, if index keys or unique values depend on the changes, or if o has version 0. A row of
+// an older schema is [ErrOlder]. A unique value that changes takes up to two more actions.
 func (e *Entity[T]) UpdateOp(o T, changes ...Change) table.Op {
 	u, err := e.resolveChanges(changes)
 	if err != nil {
@@ -193,7 +190,7 @@ func (e *Entity[T]) updateOp(from *basis[T], u *update, s settlement) (table.Op,
 	switch {
 	case version > 0:
 		g.version = version
-	case from.guarded: // a row that was read without a version has none still
+	case from.guarded: // a row that was read without a version still has none
 		g.version = noVersion
 	}
 	op := table.Update(key, changes...)

@@ -7,10 +7,10 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// defaultSchema is the attribute of the schema's number, unless the specification names one.
+// defaultSchema is the attribute of the schema number unless the specification names one.
 const defaultSchema = "schema"
 
-// upgrades compiles what a specification says of older rows.
+// upgrades compiles Spec.Upgrades and Spec.Schema.
 func (c *compiler) upgrades(attr string, n int, missing func(int) bool) {
 	p := c.plan
 	if attr == "" && n == 0 {
@@ -70,7 +70,7 @@ func (e *Entity[T]) outdated(item table.Item) bool {
 	return err == nil && n < int64(p.current)
 }
 
-// upgraded returns a row in the current schema: the same item where it is already.
+// upgraded returns a row in the current schema. If the row is current, it is the same item.
 func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 	p := e.plan
 	if p.schema == "" {
@@ -110,8 +110,7 @@ func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 	return up, nil
 }
 
-// notNewer keeps a row that this program does not know how to read from being overwritten
-// or deleted.
+// notNewer prevents a write from overwriting or deleting a row of a newer schema.
 func (p *plan) notNewer() table.Cond {
 	if p.schema == "" {
 		return table.Cond{}
@@ -120,7 +119,7 @@ func (p *plan) notNewer() table.Cond {
 	return table.Or(attr.NotExists(), attr.AtMost(p.current))
 }
 
-// isCurrent keeps an update from mixing schemas in a row.
+// isCurrent prevents an update from mixing schemas in a row.
 func (p *plan) isCurrent() table.Cond {
 	switch {
 	case p.schema == "":

@@ -10,31 +10,32 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// verdict is what is known of a rule before a write: that it holds, that it does not, or that it does under a condition.
-// The zero value is that it holds.
+// verdict is the result of a rule before a write: it holds, it does not, or it holds under a condition. The zero value
+// means that it holds.
 type verdict struct {
 	never   bool
 	cond    table.Cond
-	effects map[string]effect // of an update that changes what the rule looks at
+	effects map[string]effect // changes by an update to the attributes that the rule names
 }
 
-// effect is what an update leaves in an attribute.
+// effect is the content of an attribute after an update.
 type effect struct {
-	av      types.AttributeValue // nil for nothing
-	some    bool                 // a value that is not known
-	unclear bool                 // a value that is not known, or nothing
+	av      types.AttributeValue // nil if the attribute is removed
+	some    bool                 // an unknown value
+	unclear bool                 // an unknown value, or none
 }
 
-// at returns the rule for a row without a type attribute at a key.
+// at evaluates the rule for a row without a type attribute at a key.
 func (m *match) at(key keys.Key) verdict {
 	if m == nil {
 		return verdict{}
 	}
-	v, _ := m.ask(key, nil) // an error is of effects
+	v, _ := m.ask(key, nil) // only effects cause errors
 	return v
 }
 
-// after returns the rule for such a row before an update and after it. An update after which it could not hold is refused.
+// after evaluates the rule for such a row before and after an update. It refuses an update after which the rule could
+// not hold.
 func (m *match) after(key keys.Key, u *update) (verdict, error) {
 	before := m.at(key)
 	if m == nil || before.never {
@@ -69,7 +70,7 @@ func (m *match) after(key keys.Key, u *update) (verdict, error) {
 	return verdict{cond: table.And(before.cond, after.cond), effects: effects}, nil
 }
 
-// keeps reports whether a row that matches will match after the update.
+// keeps reports whether a row that matches still matches after the update.
 func (v verdict) keeps(m *match, item table.Item) bool {
 	if v.effects == nil {
 		return true
@@ -88,7 +89,7 @@ func (v verdict) keeps(m *match, item table.Item) bool {
 	return m.holds(after)
 }
 
-// ask returns the rule as a condition on a row at a key, with the attributes in effects as they say.
+// ask returns the rule as a condition on a row at a key, given the effects of an update on its attributes.
 func (r *rule) ask(key keys.Key, effects map[string]effect) (verdict, error) {
 	if r.kind == hasAttr || r.kind == attrEquals {
 		if e, ok := effects[r.name]; ok {
@@ -138,7 +139,7 @@ func (r *rule) ask(key keys.Key, effects map[string]effect) (verdict, error) {
 	return all, unclear
 }
 
-// foresee returns the rule for an attribute that an update changes.
+// foresee evaluates the rule for an attribute that an update changes.
 func (r *rule) foresee(e effect) (verdict, error) {
 	switch {
 	case e.unclear, e.some && r.kind == attrEquals:

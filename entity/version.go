@@ -9,26 +9,24 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// AnyVersion returns the entity whose writes do not depend on what the caller has read. It is for
-// values that are made of the key alone, as in counters.AnyVersion().Update(ctx, Counter{ID: id},
-// entity.Add("hits", 1)). What somebody else wrote in between is overwritten where the write
-// changes the same attributes. Versions are counted all the same.
+// AnyVersion returns the entity with writes that do not depend on what the caller has read. Use it to write values that
+// have only a key, such as counters.AnyVersion().Update(ctx, Counter{ID: id}, entity.Add("hits", 1)). If another
+// program has changed the same attributes in between, its changes are overwritten. Versions are still counted. Without
+// a version, AnyVersion changes nothing.
 //
-//   - Update, UpdateOp, Delete and DeleteOp ignore the version of the value. A row that does not
-//     exist is ErrNotFound for updates, and no error for deletions.
-//   - Put reads the row first, replaces it whatever its version, and counts the version on.
-//     PutOp cannot read: it is refused with ErrInvalid.
-//   - ModifyOp compares attributes, not versions. Create, Modify, Upsert and reads are not affected.
-//
-// Where T has no Version, AnyVersion changes nothing.
+//   - Update, UpdateOp, Delete and DeleteOp ignore the version of the value. A missing row is [ErrNotFound] for
+//     updates, and not an error for deletions.
+//   - Put reads the row first, replaces it whatever its version, and continues its count. PutOp cannot read, so it is
+//     refused with [ErrInvalid].
+//   - ModifyOp compares attributes instead of versions.
+//   - Create, Modify, Upsert and reads are not affected.
 func (e *Entity[T]) AnyVersion() *Entity[T] {
 	blind := *e
 	blind.anyVersion = true
 	return &blind
 }
 
-// depends reports whether writes are under the condition that the row is the one that their
-// value was read from.
+// depends reports whether a write requires the row from which its value was read.
 func (e *Entity[T]) depends() bool { return e.plan.version != nil && !e.anyVersion }
 
 // given returns the basis of a write that starts from the caller's value.
@@ -47,14 +45,14 @@ func (e *Entity[T]) versionOf(o *T) int64 {
 	return e.plan.version.of(reflect.ValueOf(o).Elem()).Int()
 }
 
-// byAttributes reports whether the row has no version to tell it by. Then all that T has of it has to be
-// as it was, so that a write of a program that counts no versions is noticed too.
+// byAttributes reports whether the row has no version that identifies it. Then all of T's attributes have to be
+// unchanged, so that a write of a program without versions is detected too.
 func (e *Entity[T]) byAttributes(from *basis[T]) bool {
 	return from.guarded && e.versionOf(&from.row) == 0
 }
 
-// checkRead refuses o with ErrStale unless it is the row as it is now: of its version or, where
-// the row has none, with the same attributes.
+// checkRead returns ErrStale unless o is the current row: of the same version or, if the row has none, with the same
+// attributes.
 func (e *Entity[T]) checkRead(o, row *T) error {
 	version, have := e.versionOf(o), e.versionOf(row)
 	switch {
@@ -81,8 +79,8 @@ func notAsRead(attr string) error {
 	return fmt.Errorf("%w: attribute %q is not as it was read", ErrStale, attr)
 }
 
-// hasVersion returns the condition that the row is of a version; noVersion is that of a row without
-// the attribute, and of one in which another program began to count at 0.
+// hasVersion returns the condition that the row has a version. With noVersion, it holds for a row without the
+// attribute, or with 0, where another program has begun to count.
 func (p *plan) hasVersion(version int64) table.Cond {
 	attr := table.Attr(p.scheme.Version)
 	if version == noVersion {
@@ -91,20 +89,20 @@ func (p *plan) hasVersion(version int64) table.Cond {
 	return attr.Equal(version)
 }
 
-// isVersion says of a row what hasVersion asks.
+// isVersion evaluates the condition of hasVersion for a row.
 func (p *plan) isVersion(item table.Item, version int64) bool {
 	have, err := integer(item[p.scheme.Version])
 	return err == nil && have == version
 }
 
 var (
-	// errUnseen is a write for version 0 that met a row of a version.
+	// errUnseen is the error of a write with version 0 that found a row with a version.
 	errUnseen = fmt.Errorf("%w: the value has version 0, and the row has one: read it first, or use AnyVersion", ErrStale)
-	// errUntold is a Put for version 0 that met a row without one.
+	// errUntold is the error of a Put with version 0 that found a row without one.
 	errUntold = fmt.Errorf("%w: it has no version, so that Put cannot tell whether the value was read from it: use Modify, or AnyVersion", ErrStale)
 )
 
-// unseen returns the error of a Put for version 0 that met a row.
+// unseen returns the error of a Put with version 0 that found a row.
 func (p *plan) unseen(item table.Item) error {
 	if p.isVersion(item, noVersion) {
 		return errUntold
@@ -112,8 +110,8 @@ func (p *plan) unseen(item table.Item) error {
 	return errUnseen
 }
 
-// nameless returns expectations on what T has of the row in attributes whose fields cannot be named:
-// those of embedded pointers, and whatever T makes as its own ItemMarshaler.
+// nameless returns expectations on the attributes of T whose fields cannot be named: those of embedded pointers, and
+// those that T writes as its own ItemMarshaler.
 func (e *Entity[T]) nameless(from *basis[T], u *update) (list []expectation, err error) {
 	p := e.plan
 	names := slices.Clone(p.nameless)
@@ -146,7 +144,7 @@ func (e *Entity[T]) nameless(from *basis[T], u *update) (list []expectation, err
 	return list, nil
 }
 
-// names reports whether an attribute is the entity's own, or that of a field that can be named.
+// names reports whether an attribute belongs to the entity itself or to a field that can be named.
 func (p *plan) names(attr string) bool {
 	switch attr {
 	case p.scheme.PK, p.scheme.SK, p.scheme.Type, p.scheme.Version, p.schema:

@@ -12,11 +12,10 @@ import (
 
 var errReadOnly = fmt.Errorf("%w: the entity is read-only", ErrInvalid)
 
-// Create writes a new row and returns it as written, with its version and timestamps. A
-// row at the key, whoever wrote it, is ErrExists; one that has expired is replaced. A value
-// that another row has and that has to be unique is a *UniqueError.
+// Create writes a new row and returns it as written, with its version and timestamps. An existing row at the key, of
+// any type, is [ErrExists]; an expired one is replaced. A unique value that another row has is a *[UniqueError].
 //
-// Cost: one conditional put; with unique values a transaction of the row and a sentinel each.
+// Cost: one conditional put; with unique values, a transaction of the row and a sentinel for each value.
 func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
 	stamped := e.stamp(o, true)
 	if err := e.putNow(ctx, stamped, nil, true); err != nil {
@@ -25,14 +24,14 @@ func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
 	return stamped, nil
 }
 
-// Put writes a whole row, replacing the one at the key with everything in it, and returns
-// it as written. Where T has a Version, a row of another version than o's is ErrStale, and
-// version 0 is for a row that does not exist: of one that has no version yet, Put could not tell
-// whether it was read, since o is what the row is to be. Modify and Update give it a version.
-// AnyVersion replaces whatever row of this type is there.
+// Put writes a whole row, replaces the one at the key with all of its attributes, and returns it as written.
 //
-// Cost: one put; with unique values, and with AnyVersion, a consistent read before it; a
-// transaction where a unique value changes.
+// With a version, a row of another version than o's is [ErrStale]. Version 0 is for a row that does not exist. If a row
+// without a version exists, Put returns ErrStale, since it cannot check whether o was read from it; [Entity.Modify] and
+// [Entity.Update] give such a row a version. With [Entity.AnyVersion], Put replaces any row of this type.
+//
+// Cost: one put. A consistent read before it with unique values, and with AnyVersion. A transaction if a unique value
+// changes.
 func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
 	stamped := e.stamp(o, false)
 	var err error
@@ -47,8 +46,7 @@ func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
 	return stamped, nil
 }
 
-// replace is Put where it depends on what the row had: on values that are unique, or on a
-// version that the caller does not know.
+// replace is Put if it depends on the old row, because of unique values or a version that the caller does not know.
 func (e *Entity[T]) replace(ctx context.Context, o T, stamped *T) error {
 	return e.racing(ctx, func() error {
 		from, err := e.basis(ctx, o, true)
@@ -75,11 +73,11 @@ func (e *Entity[T]) replace(ctx context.Context, o T, stamped *T) error {
 		default:
 			err = e.putNow(ctx, *stamped, from, false)
 		}
-		return final(err) // the caller names a version, so losing a race is the caller's business
+		return final(err) // the caller names a version, so the caller handles a lost race
 	})
 }
 
-// basis reads the row of o to start a write from. Where absent is allowed, that may be none.
+// basis reads the row of o as the start of a write. If absent is set, the row may be missing.
 func (e *Entity[T]) basis(ctx context.Context, o T, absent bool) (*basis[T], error) {
 	item, err := e.readItem(ctx, o, reading{consistent: true, expired: absent})
 	if absent && (errors.Is(err, ErrNotFound) || err == nil && e.Owns(item) && e.plan.expired(item, e.table.Now())) {
@@ -95,7 +93,7 @@ func (e *Entity[T]) basis(ctx context.Context, o T, absent bool) (*basis[T], err
 	return &basis[T]{row: row, item: item, guarded: e.plan.version != nil, whole: true}, nil
 }
 
-// absent says that there was no row, or an expired one.
+// absent reports that there was no row, or an expired one.
 func (from *basis[T]) absent() bool { return from.item != nil && len(from.item) == 0 }
 
 func (e *Entity[T]) putNow(ctx context.Context, stamped T, from *basis[T], create bool) error {
@@ -112,19 +110,18 @@ func (e *Entity[T]) putNow(ctx context.Context, stamped T, from *basis[T], creat
 	})
 }
 
-// ownEffect says that a write found nothing but what it had written itself, in an earlier
-// attempt whose answer was lost.
+// ownEffect reports whether a write was refused only because of its own effect, from an earlier attempt whose answer
+// was lost.
 func ownEffect(err error, wrote table.Item) bool {
 	var failed *table.ConditionError
 	return errors.As(err, &failed) && failed.Repeated && len(failed.Item) > 0 && table.SameItem(failed.Item, wrote)
 }
 
-// CreateOp is Create as part of a transaction. With unique values it takes an action more
-// for each.
+// CreateOp is [Entity.Create] as part of a transaction. Each unique value is one more action.
 func (e *Entity[T]) CreateOp(o T) table.Op { return e.putOp(e.stamp(o, true), nil, true, nil) }
 
-// PutOp is Put as part of a transaction. It cannot read, so where values are unique it is for new
-// rows only, of version 0: ModifyOp replaces what was read. With AnyVersion it is refused.
+// PutOp is [Entity.Put] as part of a transaction. It cannot read. With unique values it is for new rows only, of
+// version 0; use [Entity.ModifyOp] to replace a row that was read. With [Entity.AnyVersion] it is refused.
 func (e *Entity[T]) PutOp(o T) table.Op {
 	switch version := e.plan.version; {
 	case version != nil && e.anyVersion:
@@ -135,7 +132,7 @@ func (e *Entity[T]) PutOp(o T) table.Op {
 	return e.putOp(e.stamp(o, false), nil, false, nil)
 }
 
-// stamp returns o as it will be written.
+// stamp returns o with the fields that the entity sets.
 func (e *Entity[T]) stamp(o T, create bool) T {
 	v := reflect.ValueOf(&o).Elem()
 	p := e.plan
@@ -161,7 +158,7 @@ func (e *Entity[T]) stamp(o T, create bool) T {
 	return o
 }
 
-// putOp writes a row over what from says. Where that is nil, the version says it.
+// putOp writes a row over the one that from describes. If from is nil, the version of the value decides.
 func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) table.Op {
 	p := e.plan
 	var version int64
@@ -206,7 +203,7 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 	return e.guarded(op, g)
 }
 
-// createOp makes a put depend on there being no row, or one that nobody can see.
+// createOp makes a put depend on there being no row, or one that is invisible.
 func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 	p := e.plan
 	free := table.Attr(p.scheme.PK).NotExists()
@@ -216,12 +213,12 @@ func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 	op = op.If(free).Explain(func(item table.Item) error {
 		switch {
 		case len(item) == 0 || e.Owns(item) && p.expired(item, e.table.Now()):
-			return nil // another condition
+			return nil // another condition failed
 		case create:
 			return ErrExists
 		case !e.Owns(item):
 			return e.otherType(item)
-		case p.version == nil: // read and gone, and there again
+		case p.version == nil: // the row was deleted and created again since it was read
 			return ErrStale
 		}
 		if err := p.knows(item); err != nil {
@@ -235,14 +232,13 @@ func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 	return e.bind(op)
 }
 
-// errUnclear stands for a refusal that may be of the write's own making.
+// errUnclear replaces a refusal that may be due to the write's own effect.
 var errUnclear = fmt.Errorf("%w: an answer was lost, and the row has changed since: the write may have been applied", table.ErrUnreachable)
 
-// decided returns the error of a write that did not recognise its own effect, unless nobody can
-// tell what the refusal means: an attempt without an answer may have been applied, and others
-// have changed or deleted the row since. A row that is one version further than the one that
-// the write was for was changed by somebody else in its place. Where there was no version
-// nothing tells: a row that is there may have been created after the write's own was deleted.
+// decided returns the error of a write that did not recognise its own effect. It is errUnclear if the refusal proves
+// nothing: an attempt without an answer may have been applied, and the row may have changed since. The refusal proves
+// something if the row is one version further than the write expected: then another write took its place. Without a
+// version nothing is proven, since the row may have been created after the write's own row was deleted.
 func (e *Entity[T]) decided(err error, version int64) error {
 	var failed *table.ConditionError
 	if !errors.As(err, &failed) || !failed.Repeated || errors.Is(err, ErrType) {
@@ -256,8 +252,8 @@ func (e *Entity[T]) decided(err error, version int64) error {
 	return errUnclear
 }
 
-// expectations returns those of the basis on what the row's sentinels are made of and, where no
-// version tells the row, on all that T has of it.
+// expectations returns those on the fields of the sentinels and, if no version identifies the row, on all of T's
+// fields.
 func (e *Entity[T]) expectations(from *basis[T]) (list []expectation, err error) {
 	var fields fieldSet
 	if err := from.dependsUnique(e.plan, &fields); err != nil {
