@@ -27,7 +27,7 @@
 //	Modify, Upsert     read, change by a function, write; again if the row has changed meanwhile
 //	Delete             one row
 //	PutAll             many rows, each as by Put
-//	CreateOp, …        the same as an operation, for a transaction ([table.Table.Write])
+//	CreateOp, …        the same as an operation, for a transaction (table.Table.Write)
 //
 // # Reading
 //

@@ -8,8 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// decodeAny sets an interface to string, float64, bool, []byte, []any, map[string]any, or a
-// slice for a set.
+// decodeAny sets an interface to a string, float64, bool, []byte, []any or map[string]any, or to a slice for a set.
 func decodeAny(av types.AttributeValue, v reflect.Value, depth int) error {
 	x, err := plain(av, depth)
 	if err == nil && x != nil {
@@ -82,13 +81,13 @@ func parseFloat(n string) (float64, error) {
 	return f, nil
 }
 
-// isVoid reports whether av is nil, itself or inside of its interface.
+// isVoid reports whether av is nil, or an interface with a nil pointer.
 func isVoid(av types.AttributeValue) bool {
 	rv := reflect.ValueOf(av)
 	return !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil()
 }
 
-// sound reports whether all in a value is there, and not too deep.
+// sound checks that no value within av is nil or too deep.
 func sound(av types.AttributeValue, depth int) error {
 	if isVoid(av) {
 		return fmt.Errorf("%w: nil", ErrKind)

@@ -1,20 +1,28 @@
-// Package codec compiles struct types to the encoders and decoders of rows, by the tags and
-// interfaces of github.com/guregu/dynamo v2, without its lookups by name and type per row.
+// Package codec compiles struct types to encoders and decoders of rows. It follows the tags and interfaces of
+// github.com/guregu/dynamo v2, and its tests compare the results with those of that package.
 //
-// What it writes and reads is what guregu/dynamo writes and reads, which its tests compare.
-// It differs where the other loses data or panics:
+// It stands beside guregu/dynamo for three reasons:
 //
-//   - A number that its field cannot hold is an error, at any depth; so are NaN and infinity.
-//   - An embedded struct has no name of its own. A field of that name is kept beside it, and
-//     the struct is not written a second time when another field has its type.
-//   - Embedding is read and written the same at any depth.
-//   - Pointers to pointers and nil values of interface types are written, or left out.
-//   - Maps that are sets are written in order, and sets of byte arrays with all their elements.
-//   - A binary shorter than its array leaves the rest zero; an element of a binary set that
-//     does not have the length of its array is an error.
-//   - A field of type types.AttributeValue is read, too; pointers and interfaces that lead back
-//     to themselves are an error.
-//   - What a custom type makes of itself holds for a value inside of its own type, too.
+//   - Lost data. guregu/dynamo v2.6.0 silently truncates a number that its field cannot hold, drops fields of embedded
+//     structs in some cases, and panics on some values. The list below has all differences.
+//   - Single fields. guregu/dynamo encodes and decodes whole structs only. An update needs the attribute of one field,
+//     by that field's tag, and an entity stores some fields under other names or not at all.
+//   - Time. A flat row of six fields is decoded in about an eighth of guregu/dynamo's time and encoded in about half.
+//     Querying decodes every row.
+//
+// The differences to guregu/dynamo:
+//
+//   - A number that its field cannot hold is an error, at any depth. So are NaN and infinity.
+//   - An embedded struct has no name of its own. A field of that name is stored beside it, and the struct is not
+//     written a second time if another field has its type.
+//   - Embedding works at any depth, in both directions.
+//   - Pointers to pointers and nil values of interface types are written, or omitted.
+//   - Maps that are sets are written in order. Sets of byte arrays are written with all their elements.
+//   - A binary that is shorter than its array leaves the rest zero. An element of a binary set that does not have the
+//     length of its array is an error.
+//   - A field of type types.AttributeValue is read, too.
+//   - Pointers and interfaces that lead back to themselves are an error.
+//   - A custom encoding also applies to a value within its own type.
 //   - Documents deeper than DynamoDB's 32 levels are errors, in both directions.
 package codec
 
@@ -30,20 +38,19 @@ import (
 // Item is a row.
 type Item = map[string]types.AttributeValue
 
-// MaxDepth is how many lists and maps DynamoDB keeps inside of each other.
+// MaxDepth is the number of levels of lists and maps in a value that DynamoDB allows.
 const MaxDepth = 32
 
 var (
-	// ErrDepth reports that a value is nested more than MaxDepth levels deep.
+	// ErrDepth reports a value that is nested more than MaxDepth levels deep.
 	ErrDepth = errors.New("nested more than 32 levels deep")
-	// ErrRange reports that a number is out of its field's range.
+	// ErrRange reports a number that its field cannot hold.
 	ErrRange = errors.New("number out of range")
-	// ErrKind reports that an attribute value is of a type that its field does not take.
+	// ErrKind reports an attribute value of a type that its field does not accept.
 	ErrKind = errors.New("attribute of another type")
 )
 
-// Error names the attribute that could not be encoded or decoded. Its text leaves out the
-// cause, which may quote the value.
+// Error names the attribute that could not be encoded or decoded. Its text omits the cause, which may quote the value.
 type Error struct {
 	Attribute string
 	Err       error
@@ -57,7 +64,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Struct is a compiled struct type. It is immutable and safe for concurrent use.
 type Struct struct {
 	fields []*Field
-	// embedded are the embedded pointers, outer ones first, which decoding allocates.
+	// embedded are the embedded pointers that decoding allocates, the outer ones first.
 	embedded []*place
 }
 
@@ -88,7 +95,7 @@ func Compile(t reflect.Type) (*Struct, error) {
 	return &Struct{fields: fields, embedded: l.embedded}, nil
 }
 
-// Problems returns the errors that errors.Join has joined, as Compile does.
+// Problems returns the errors that Compile has joined.
 func Problems(err error) []error {
 	if err == nil {
 		return nil
@@ -99,8 +106,8 @@ func Problems(err error) []error {
 	return []error{err}
 }
 
-// fields compiles the encoders of a struct's fields, also of hidden ones: they are not
-// written, but a type that cannot be is a mistake there, too.
+// fields compiles the encoders of a struct's fields, including hidden ones. Hidden fields are not written, but a type
+// that cannot be encoded is a mistake there too.
 func (c *compiler) fields(l *layout) ([]*Field, error) {
 	list := make([]*Field, len(l.members))
 	var problems []error
@@ -121,13 +128,13 @@ func (c *compiler) fields(l *layout) ([]*Field, error) {
 	return list, errors.Join(problems...)
 }
 
-// Without returns the struct less some attributes.
+// Without returns the struct without some attributes.
 func (s *Struct) Without(names ...string) *Struct {
 	kept := slices.DeleteFunc(slices.Clone(s.fields), func(f *Field) bool { return slices.Contains(names, f.name) })
 	return &Struct{fields: kept, embedded: s.embedded}
 }
 
-// Names returns the attributes, in the order of the fields.
+// Names returns the attributes in the order of the fields.
 func (s *Struct) Names() []string {
 	list := make([]string, len(s.fields))
 	for i, f := range s.fields {
@@ -136,7 +143,7 @@ func (s *Struct) Names() []string {
 	return list
 }
 
-// Prefixed returns the struct with other names of its attributes, which begin with prefix.
+// Prefixed returns the struct with a prefix before the names of its attributes.
 func (s *Struct) Prefixed(prefix string) *Struct {
 	if prefix == "" {
 		return s
@@ -150,7 +157,7 @@ func (s *Struct) Prefixed(prefix string) *Struct {
 	return renamed
 }
 
-// Field finds an attribute, or returns nil.
+// Field returns an attribute, or nil.
 func (s *Struct) Field(name string) *Field {
 	for _, f := range s.fields {
 		if f.name == name {
@@ -160,8 +167,7 @@ func (s *Struct) Field(name string) *Field {
 	return nil
 }
 
-// Encode makes a row of a value of the struct's type, with room for some attributes more.
-// Errors are *Error.
+// Encode returns the row of a value of the struct's type, with capacity for more attributes. Errors are *Error.
 func (s *Struct) Encode(v reflect.Value, room int) (Item, error) {
 	item := make(Item, len(s.fields)+room)
 	for _, f := range s.fields {
@@ -180,8 +186,7 @@ func (s *Struct) Encode(v reflect.Value, room int) (Item, error) {
 	return item, nil
 }
 
-// Decode sets v, which is settable and zero, from a row. Attributes that it does not know
-// are ignored. Errors are *Error.
+// Decode sets v, which must be settable and zero, from a row. It ignores unknown attributes. Errors are *Error.
 func (s *Struct) Decode(item Item, v reflect.Value) error {
 	allocate(s.embedded, v)
 	for _, f := range s.fields {
@@ -200,8 +205,7 @@ func (s *Struct) Decode(item Item, v reflect.Value) error {
 	return nil
 }
 
-// Encode returns the attribute value for a value of the field's type; nil where the field's tag
-// leaves it out.
+// Encode returns the attribute value for a value of the field's type, or nil if the field's tag omits it.
 func (f *Field) Encode(v reflect.Value) (types.AttributeValue, error) {
 	return f.encodeAt(v, 0)
 }
@@ -217,12 +221,12 @@ func (f *Field) encodeAt(v reflect.Value, depth int) (types.AttributeValue, erro
 	return av, err
 }
 
-// Decode sets v, which is settable and zero, of the field's type.
+// Decode sets v, which must be settable, zero and of the field's type.
 func (f *Field) Decode(av types.AttributeValue, v reflect.Value) error {
 	return decode(f.decode, av, v, 0)
 }
 
-// compiler compiles types, each once, so that types may contain themselves.
+// compiler compiles each type once, so that types can contain themselves.
 type compiler struct {
 	encoders map[encoderKey]*encodeFunc
 	decoders map[reflect.Type]*decodeFunc

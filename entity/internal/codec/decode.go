@@ -12,8 +12,8 @@ import (
 	"github.com/guregu/dynamo/v2"
 )
 
-// decodeFunc sets v, which is settable and zero. av is neither nil nor NULL. depth is the
-// number of lists and maps around it.
+// decodeFunc sets v, which must be settable and zero. av is neither nil nor NULL. depth is the number of lists and maps
+// around it.
 type decodeFunc func(av types.AttributeValue, v reflect.Value, depth int) error
 
 // decode leaves v zero for NULL, whatever its type.
@@ -95,8 +95,8 @@ func (c *compiler) byKind(t reflect.Type) decodeFunc {
 	return func(av types.AttributeValue, v reflect.Value, _ int) error { return mismatch(av, v) }
 }
 
-// customDecoder calls a type's own method, with values that SDK clients make: nothing in
-// them is nil, or nested deeper than DynamoDB does.
+// customDecoder calls a type's own method. It first checks that the value is one that an SDK client returns: nothing in
+// it is nil or deeper than DynamoDB allows.
 func customDecoder[I any](unmarshal func(I, types.AttributeValue) error) decodeFunc {
 	return func(av types.AttributeValue, v reflect.Value, depth int) error {
 		if err := sound(av, depth); err != nil {
@@ -134,7 +134,7 @@ func decodeTime(av types.AttributeValue, v reflect.Value, _ int) error {
 	return mismatch(av, v)
 }
 
-// decodeValue takes any attribute value as it is.
+// decodeValue stores any attribute value unchanged.
 func decodeValue(av types.AttributeValue, v reflect.Value, depth int) error {
 	if err := sound(av, depth); err != nil {
 		return err
@@ -143,7 +143,7 @@ func decodeValue(av types.AttributeValue, v reflect.Value, depth int) error {
 	return nil
 }
 
-// valueDecoder takes an attribute value of the very type as it is.
+// valueDecoder stores an attribute value of exactly this type unchanged.
 func valueDecoder(p reflect.Type, other decodeFunc) decodeFunc {
 	return func(av types.AttributeValue, v reflect.Value, depth int) error {
 		rv := reflect.ValueOf(av)
@@ -176,7 +176,7 @@ func decodeString(av types.AttributeValue, v reflect.Value, _ int) error {
 	return nil
 }
 
-// numberError returns a parser's error without the text that it quotes.
+// numberError strips the quoted text from a parser's error.
 func numberError(err error) error {
 	if errors.Is(err, strconv.ErrRange) {
 		return ErrRange
@@ -232,7 +232,7 @@ func decodeFloat(av types.AttributeValue, v reflect.Value, _ int) error {
 	return nil
 }
 
-// sliceDecoder takes lists and sets, and binaries for bytes.
+// sliceDecoder accepts lists and sets and, for bytes, binaries.
 func (c *compiler) sliceDecoder(t reflect.Type) decodeFunc {
 	elem := c.decoder(t.Elem())
 	return func(av types.AttributeValue, v reflect.Value, depth int) error {
@@ -254,7 +254,7 @@ func (c *compiler) sliceDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// members returns the elements of a list or set, as attribute values.
+// members returns the elements of a list or set as attribute values.
 func members(av types.AttributeValue, depth int) (n int, at func(int) types.AttributeValue, err error) {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberL:
@@ -281,7 +281,7 @@ func members(av types.AttributeValue, depth int) (n int, at func(int) types.Attr
 	return 0, nil, fmt.Errorf("%w: %T", ErrKind, av)
 }
 
-// arrayDecoder takes what is not longer than the array; the rest stays zero.
+// arrayDecoder accepts a value that is not longer than the array. The remaining elements stay zero.
 func (c *compiler) arrayDecoder(t reflect.Type) decodeFunc {
 	elem := c.decoder(t.Elem())
 	return func(av types.AttributeValue, v reflect.Value, depth int) error {
@@ -320,7 +320,7 @@ func setArray(v reflect.Value, b []byte) error {
 	return nil
 }
 
-// mapDecoder takes maps and, where the map can be one, sets.
+// mapDecoder accepts maps and, if the map type can be a set, sets.
 func (c *compiler) mapDecoder(t reflect.Type) decodeFunc {
 	elem, key := c.decoder(t.Elem()), c.decoder(t.Key())
 	isSet := truth(t)
@@ -370,7 +370,7 @@ func (c *compiler) mapDecoder(t reflect.Type) decodeFunc {
 	}
 }
 
-// setKey makes a binary a key of a map, which only an array of its length can be.
+// setKey sets a map key from a binary. Only an array of the same length can be such a key.
 func setKey(k reflect.Value, b []byte) error {
 	switch {
 	case k.Kind() != reflect.Array || k.Type().Elem().Kind() != reflect.Uint8:
@@ -381,7 +381,7 @@ func setKey(k reflect.Value, b []byte) error {
 	return setArray(k, b)
 }
 
-// nameDecoder makes keys of maps of names.
+// nameDecoder sets the keys of maps.
 func nameDecoder(t reflect.Type) func(name string, k reflect.Value) error {
 	switch {
 	case implements[encoding.TextUnmarshaler](reflect.PointerTo(t)):

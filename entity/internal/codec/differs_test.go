@@ -49,7 +49,7 @@ type Deep3 struct {
 }
 type Deep4 struct{ A4, B4, C4, Z4 string }
 
-// What the package comment says is different from guregu/dynamo.
+// The differences in the package comment to guregu/dynamo.
 func TestNothingIsLostWhereGuregusLoses(t *testing.T) {
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	t.Run("embedded four deep", func(t *testing.T) {

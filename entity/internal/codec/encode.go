@@ -12,9 +12,8 @@ import (
 	"github.com/guregu/dynamo/v2"
 )
 
-// encodeFunc makes an attribute value of v; nil where there is nothing to write. depth is the
-// number of lists and maps around it. The flags are those that the encoder was compiled
-// for, and in a list those of the list.
+// encodeFunc returns the attribute value of v, or nil if nothing is to be written. depth is the number of lists and
+// maps around it. The flags are those for which the encoder was compiled; within a list, those of the list.
 type encodeFunc func(v reflect.Value, fl flags, depth int) (types.AttributeValue, error)
 
 func (c *compiler) encoder(t reflect.Type, fl flags) (encodeFunc, error) {
@@ -26,7 +25,7 @@ func (c *compiler) encoder(t reflect.Type, fl flags) (encodeFunc, error) {
 	c.encoders[key] = slot
 	enc, err := c.newEncoder(t, fl)
 	if err != nil {
-		delete(c.encoders, key) // the next field of the type is a mistake like this one
+		delete(c.encoders, key) // report the next field of this type as well
 		return nil, err
 	}
 	*slot = enc
@@ -86,7 +85,7 @@ func (c *compiler) newEncoder(t reflect.Type, fl flags) (encodeFunc, error) {
 
 func null() types.AttributeValue { return &types.AttributeValueMemberNULL{Value: true} }
 
-// nothing returns what a nil value is written as.
+// nothing returns the encoding of a nil value.
 func nothing(fl flags) types.AttributeValue {
 	if fl&asNull != 0 {
 		return null()
@@ -176,7 +175,7 @@ func encodeString(v reflect.Value, fl flags, _ int) (types.AttributeValue, error
 	return nothing(fl), nil
 }
 
-// encodeBytes counts an array of zeros as empty, and null before empty there.
+// encodeBytes treats an array of zeros as empty. For an array, null takes precedence over empty.
 func encodeBytes(v reflect.Value, fl flags, _ int) (types.AttributeValue, error) {
 	if v.Kind() == reflect.Array {
 		switch {
@@ -218,8 +217,8 @@ func (c *compiler) pointer(t reflect.Type, fl flags) (encodeFunc, error) {
 	}, nil
 }
 
-// list encodes a list. Its elements keep their places: what is nothing is written as
-// empty or null, unless the tag says omitemptyelem.
+// list encodes a list. Elements keep their positions: an element without a value is written as empty or NULL, unless
+// the tag has omitemptyelem.
 func (c *compiler) list(t reflect.Type, fl flags) (encodeFunc, error) {
 	var sub flags
 	if fl&omitEmptyElem == 0 {
@@ -345,9 +344,8 @@ func (c *compiler) structure(t reflect.Type) (encodeFunc, error) {
 	}, nil
 }
 
-// encodeAny encodes what an interface holds. Its type is known only now. Pointers and
-// interfaces do not count as levels of a document, so that those that lead back to
-// themselves are found by the length of the way.
+// encodeAny encodes the value in an interface, whose type is known only now. Pointers and interfaces are not levels of
+// a document. So a cycle of them is detected by counting its steps.
 func encodeAny(v reflect.Value, fl flags, depth int) (types.AttributeValue, error) {
 	if v.IsNil() {
 		return nothing(fl), nil

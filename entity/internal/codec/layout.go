@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// flags are what a tag says besides a name.
+// flags are the options of a tag.
 type flags uint8
 
 const (
@@ -48,10 +48,10 @@ func tag(f reflect.StructField) (name string, fl flags) {
 	return name, fl
 }
 
-// place is where a field is in a struct, through embedded ones.
+// place is the path to a field in a struct, through embedded structs.
 type place struct{ index []int }
 
-// of returns the field of v; invalid behind an embedded pointer that is nil.
+// of returns the field of v. It is invalid behind a nil embedded pointer.
 func (p *place) of(v reflect.Value) reflect.Value {
 	if len(p.index) == 1 {
 		return v.Field(p.index[0])
@@ -68,10 +68,10 @@ func (p *place) of(v reflect.Value) reflect.Value {
 	return v
 }
 
-// layout is the attributes of a struct type, in the order of its fields.
+// layout is the list of a struct type's attributes, in the order of its fields.
 type layout struct {
 	members  []member
-	hidden   []member // by an earlier one of the name
+	hidden   []member // by an earlier field of the same name
 	embedded []*place
 }
 
@@ -82,8 +82,8 @@ type member struct {
 	typ   reflect.Type
 }
 
-// layoutOf lists a struct's fields with those of embedded structs in their place. The first
-// of an attribute's name wins.
+// layoutOf lists a struct's fields, with those of embedded structs in their place. The first field with an attribute's
+// name wins.
 func layoutOf(t reflect.Type) (*layout, error) {
 	l := &layout{}
 	return l, l.walk(t, nil, nil, map[string]bool{})
@@ -124,7 +124,7 @@ func (l *layout) walk(t reflect.Type, trail []int, within []reflect.Type, seen m
 	return nil
 }
 
-// allocate sets embedded pointers, as far as their types are exported.
+// allocate sets embedded pointers whose types are exported.
 func allocate(embedded []*place, v reflect.Value) {
 	for _, p := range embedded {
 		if pv := p.of(v); pv.IsValid() && pv.CanSet() && pv.IsNil() {

@@ -10,11 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// elements are the elements of a set: of a slice, or the keys of a map for which its values
-// say so.
+// elements accesses the elements of a set: of a slice, or the keys of a map.
 type elements struct {
 	isMap bool
-	truth reflect.Value // for maps: true, or an empty struct
+	truth reflect.Value // for maps, the value of an element: true, or an empty struct
 }
 
 func (e elements) each(v reflect.Value, f func(reflect.Value) error) error {
@@ -37,7 +36,7 @@ func (e elements) each(v reflect.Value, f func(reflect.Value) error) error {
 	return nil
 }
 
-// truth returns what a map's values are for elements of a set; invalid where the map is no set.
+// truth returns the value that marks elements of a set in a map, or an invalid value if the map type is not a set.
 func truth(m reflect.Type) reflect.Value {
 	switch v := m.Elem(); {
 	case v.Kind() == reflect.Bool:
@@ -48,7 +47,7 @@ func truth(m reflect.Type) reflect.Value {
 	return reflect.Value{}
 }
 
-// setEncoder encodes slices and maps as sets. An empty set is nothing.
+// setEncoder encodes slices and maps as sets. An empty set is not written.
 func setEncoder(t reflect.Type) (encodeFunc, error) {
 	var from elements
 	var elem reflect.Type

@@ -9,7 +9,7 @@ import (
 	"github.com/guregu/dynamo/v2"
 )
 
-// The SDK's attributevalue.Marshaler and Unmarshaler, which guregu/dynamo knows too.
+// The SDK's attributevalue.Marshaler and Unmarshaler, which guregu/dynamo supports too.
 type (
 	awsMarshaler interface {
 		MarshalDynamoDBAttributeValue() (types.AttributeValue, error)
@@ -24,7 +24,7 @@ func implements[I any](t reflect.Type) bool { return t.Implements(reflect.TypeFo
 
 func isTime(t reflect.Type) bool { return t == reflect.TypeFor[time.Time]() }
 
-// isValue reports whether t is types.AttributeValue or one of the types that it stands for.
+// isValue reports whether t is types.AttributeValue or one of its implementations.
 func isValue(t reflect.Type) bool {
 	av := reflect.TypeFor[types.AttributeValue]()
 	return t == av || t.Kind() == reflect.Pointer && t.Elem().PkgPath() == av.PkgPath() && t.Implements(av)
@@ -32,8 +32,8 @@ func isValue(t reflect.Type) bool {
 
 type zeroFunc func(v reflect.Value) bool
 
-// zero says what omitempty leaves out of a type. Custom types are asked, or decide by what
-// they encode to; an empty list or map that is not nil is left to its encoder.
+// zero returns the test for values that omitempty omits. Custom types are asked, or encoded. An empty list or map that
+// is not nil is left to its encoder.
 func (c *compiler) zero(t reflect.Type) zeroFunc {
 	switch {
 	case implements[zeroer](t):
@@ -60,11 +60,11 @@ func (c *compiler) zero(t reflect.Type) zeroFunc {
 	return reflect.Value.IsZero
 }
 
-// zeroStruct goes by the fields that are encoded.
+// zeroStruct tests the fields that are encoded.
 func (c *compiler) zeroStruct(t reflect.Type) zeroFunc {
 	l, err := layoutOf(t)
 	if err != nil {
-		return reflect.Value.IsZero // which cannot be encoded anyway
+		return reflect.Value.IsZero // the type cannot be encoded anyway
 	}
 	zeros := make([]zeroFunc, len(l.members))
 	for i := range l.members {
@@ -80,8 +80,8 @@ func (c *compiler) zeroStruct(t reflect.Type) zeroFunc {
 	}
 }
 
-// isNilOf reports whether v is nil and must not be asked: a nil interface, or a nil pointer to a
-// type whose own method would be called. A pointer's method is called with nil.
+// isNilOf reports whether v is nil and its method must not be called: a nil interface, or a nil pointer to a type that
+// has the method itself. A method of the pointer type is called with nil.
 func isNilOf[I any](v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -92,7 +92,7 @@ func isNilOf[I any](v reflect.Value) bool {
 	return false
 }
 
-// as returns v as an interface that its type implements, without a copy where there is an address.
+// as returns v as an interface that its type implements. It does not copy v if v is addressable.
 func as[I any](v reflect.Value) I {
 	if k := v.Kind(); k != reflect.Pointer && k != reflect.Interface && v.CanAddr() {
 		return v.Addr().Interface().(I)
