@@ -2,15 +2,14 @@ package table
 
 import "slices"
 
-// Operand is something an expression computes with: an attribute, a value, or a
-// function of them. Attr makes one; its methods make conditions and changes of it.
-// Operands are values: methods return new ones and change nothing.
+// Operand is an operand of an expression: an attribute, a value, or a function of them. [Attr] returns one. Its methods
+// return conditions and changes. An Operand is immutable; methods return new ones.
 type Operand struct {
 	kind  operandKind
 	name  string     // of a path: the top-level attribute
-	steps []step     // of a path: what follows the top-level attribute
+	steps []step     // of a path: the steps below the top-level attribute
 	args  []*Operand // of a function
-	value any        // of a value; the error of an operand that could not be made
+	value any        // of a value; or the error of an invalid operand
 }
 
 type operandKind uint8
@@ -27,37 +26,35 @@ const (
 )
 
 type step struct {
-	field string // of a map, unless list
+	field string // field of a map, unless list is set
 	list  bool
-	index int // of a list
+	index int // element of a list
 }
 
-// Attr names a top-level attribute, verbatim: dots and brackets in name are part of
-// the name. Use Field and At to reach into documents.
+// Attr names a top-level attribute. Dots and brackets are part of the name; use [Operand.Field] and [Operand.At] for
+// the elements of documents.
 func Attr(name string) Operand { return Operand{name: name} }
 
-// Value makes an operand of a Go value, encoded like an entity's field
-// (see the package documentation, Encoding). It is only needed on the left side of
-// something: everywhere else plain values are accepted.
+// Value returns an operand for a Go value, encoded as described in the package documentation. It is only needed to call
+// a method on a value; arguments can be plain values.
 func Value(v any) Operand { return Operand{kind: valueOperand, value: v} }
 
-// InvalidOperand returns an operand that could not be made: whatever uses it is refused with err.
+// InvalidOperand returns an operand that makes every request with it fail with err.
 func InvalidOperand(err error) Operand { return Operand{kind: invalidOperand, value: err} }
 
-// Field addresses a field of a map attribute.
+// Field addresses a field of a map.
 func (o Operand) Field(name string) Operand {
 	o.steps = append(slices.Clip(o.steps), step{field: name})
 	return o
 }
 
-// At addresses an element of a list attribute, counted from 0. A negative index is refused
-// when the operation is sent.
+// At addresses an element of a list, counted from 0. An operation with a negative index is refused.
 func (o Operand) At(index int) Operand {
 	o.steps = append(slices.Clip(o.steps), step{list: true, index: index})
 	return o
 }
 
-// operand turns any argument of a method into an operand.
+// operand turns an argument of a method into an operand.
 func operand(v any) Operand {
 	if o, ok := v.(Operand); ok {
 		return o
@@ -76,8 +73,8 @@ func function(kind operandKind, args ...Operand) Operand {
 // Size returns the length of a string, binary, list, map or set.
 func (o Operand) Size() Operand { return function(sizeOperand, o) }
 
-// OrElse returns the attribute's value or, where the item has no such attribute, v
-// (if_not_exists). For changes only.
+// OrElse returns the attribute's value or, if the item does not have the attribute, v (if_not_exists). For changes
+// only.
 func (o Operand) OrElse(v any) Operand { return function(orElseOperand, o, operand(v)) }
 
 // Plus returns o + v. For changes only.

@@ -14,17 +14,17 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// The number of items that one request of a batch carries.
+// Number of items that one batch request can hold.
 const (
 	batchGetSize   = 100
 	batchWriteSize = 25
 )
 
-// UnprocessedError reports that DynamoDB left part of a batch undone, for lack of capacity,
-// until the retry policy or the context ended. It matches ErrThrottled or what Err is.
+// UnprocessedError reports that part of a batch was left undone for lack of capacity, when the retry policy or the
+// context ended. It matches [ErrThrottled], or Err.
 type UnprocessedError struct {
-	Keys []keys.Key // what was not read
-	Ops  []Op       // what was not written
+	Keys []keys.Key // keys that were not read
+	Ops  []Op       // operations that were not applied
 	Err  error      // why it was not tried again: ErrThrottled, the last request's error, or the context's
 }
 
@@ -35,9 +35,8 @@ func (e *UnprocessedError) Error() string {
 // Unwrap returns the cause.
 func (e *UnprocessedError) Unwrap() error { return e.Err }
 
-// drain gives chunks of work to send until nothing is left. send returns what remains of
-// its chunk; where that is not less than before, the retry policy says how long to wait
-// and when to give up; under WithoutRetry nothing is waited for. What is left is returned with
+// drain sends work in chunks until nothing is left. send returns the rest of its chunk. If the rest does not shrink,
+// drain waits and gives up by the retry policy; under WithoutRetry it does not wait. It returns unfinished work with
 // the error.
 func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([]T) ([]T, error)) ([]T, error) {
 	var wait backoff.BackOff
@@ -72,7 +71,7 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 	return nil, nil
 }
 
-// pause waits as long as b says; an error means that b or ctx ended.
+// pause waits as long as b demands. It returns an error if b or ctx ends.
 func (r Retry) pause(ctx context.Context, b backoff.BackOff) error {
 	d := b.NextBackOff()
 	if d == backoff.Stop {
@@ -88,11 +87,11 @@ func (r Retry) pause(ctx context.Context, b backoff.BackOff) error {
 	}
 }
 
-// BatchGet reads many items, with as few requests as possible, and returns them in the
-// order of their keys: nil where there is none. A key may occur more than once; it is read
-// once. What could not be read is in an *UnprocessedError, beside what could.
+// BatchGet reads many items with as few requests as possible, and returns them in the order of their keys. A missing
+// item is nil. A key may occur several times; its item is read once. If some items could not be read, BatchGet returns
+// the others and an *[UnprocessedError].
 //
-// Cost: that of each item, like Get.
+// Cost: as [Table.Get] for each item.
 func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) ([]Item, error) {
 	unique := make([]keys.Key, 0, len(list))
 	at := make(map[keys.Key][]int, len(list))
@@ -115,7 +114,7 @@ func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) 
 			}
 			for n, i := range at[key] {
 				if n > 0 {
-					item = maps.Clone(item) // the caller's to change
+					item = maps.Clone(item) // the caller may change its copy
 				}
 				items[i] = item
 			}
@@ -156,12 +155,11 @@ func (t *Table) batchGet(ctx context.Context, chunk []keys.Key, consistent bool)
 	return got, rest, err
 }
 
-// BatchWrite applies puts and deletes, with as few requests as possible and no promise
-// about their order. Each is applied on its own: there is no transaction. Conditions,
-// updates and checks are refused, as are two operations on one item. What could not be
-// written is in an *UnprocessedError.
+// BatchWrite applies puts and deletes with as few requests as possible, in no order and not as a transaction. It
+// refuses conditions, updates, checks, and two operations on one item. Operations that could not be applied are in an
+// *[UnprocessedError].
 //
-// Cost: that of each item, like Write.
+// Cost: as [Table.Write] for each item.
 func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 	list, err := t.actions(ops)
 	if err != nil {
@@ -181,7 +179,7 @@ func (t *Table) BatchWrite(ctx context.Context, ops []Op) error {
 	undone := &UnprocessedError{Err: err}
 	for _, a := range left {
 		op := *a.op
-		op.with = nil // each is in the list of its own
+		op.with = nil // the list contains each of them separately
 		undone.Ops = append(undone.Ops, op)
 	}
 	return undone

@@ -10,27 +10,27 @@ import (
 	"github.com/guregu/dynamo/v2"
 )
 
-// Item is an item as the SDK has it: attribute values by attribute name.
+// Item is an item as the SDK represents it: attribute values by attribute name.
 type Item = map[string]types.AttributeValue
 
-// builder writes the expressions of one request. Placeholders are numbered in the order
-// of first use, so equal requests have equal bytes.
+// builder writes the expressions of one request. It numbers placeholders in the order of their first use, so equal
+// requests have equal bytes.
 type builder struct {
 	buf    []byte
-	names  map[string]string // placeholder to attribute name, as the request wants it
-	holder map[string]string // attribute name to placeholder
+	names  map[string]string // from placeholder to attribute name, for the request
+	holder map[string]string // from attribute name to placeholder
 	values Item
 	err    error
 
-	prepared *Prepared // takes note of the values, if set
-	params   []any     // of an operation that was prepared and added to since
+	prepared *Prepared // records the values, if set
+	params   []any     // parameters of a prepared operation that was changed since
 
-	changing bool // writes an update, not a condition
-	depth    int  // of functions around what is being written
+	changing bool // writes an update and not a condition
+	depth    int  // of nested functions
 }
 
-// allows reports whether an operand of that kind may stand at this place. DynamoDB would refuse
-// it too, with a message about its own syntax.
+// allows reports whether an operand of that kind may stand here. DynamoDB would refuse it too, with a message about its
+// own syntax.
 func (b *builder) allows(k operandKind) bool {
 	switch k {
 	case sizeOperand:
@@ -43,7 +43,7 @@ func (b *builder) allows(k operandKind) bool {
 	return true
 }
 
-// The placeholders of all but huge requests, so that they cost no allocation.
+// Placeholders of typical requests, so that they need no allocation.
 var (
 	nameHolders  = holders('#')
 	valueHolders = holders(':')
@@ -66,7 +66,7 @@ func holderFor(list *[64]string, mark byte, i int) string {
 func (b *builder) text(s string) { b.buf = append(b.buf, s...) }
 func (b *builder) length() int   { return len(b.buf) }
 
-// take returns what was written since the last take: one expression; nil for none.
+// take returns the expression that was written since the last take, or nil.
 func (b *builder) take() *string {
 	if len(b.buf) == 0 {
 		return nil
@@ -178,11 +178,10 @@ func (b *builder) call(name string, args []*Operand) {
 	b.text(")")
 }
 
-// EncodeError reports that a value could not be turned into an attribute value. It matches
-// ErrInvalid. Its text leaves the cause out: that comes from a type of the application's and
-// may quote the value. Err has it.
+// EncodeError reports that a value could not be encoded as an attribute value. It matches [ErrInvalid]. Its text does
+// not contain the cause, which may quote the value; Err does.
 type EncodeError struct {
-	What string // what could not be encoded: a Go type, an attribute's name
+	What string // what could not be encoded: a Go type or an attribute's name
 	Err  error
 }
 
@@ -190,12 +189,11 @@ func (e *EncodeError) Error() string {
 	return fmt.Sprintf("%v: %s cannot be encoded", ErrInvalid, e.What)
 }
 
-// Unwrap returns ErrInvalid and the cause.
+// Unwrap returns [ErrInvalid] and the cause.
 func (e *EncodeError) Unwrap() []error { return []error{ErrInvalid, e.Err} }
 
-// Encode turns a Go value into an attribute value, the way guregu/dynamo does, with one
-// difference: where an expression needs a value, an empty string is an empty string. A
-// value that encodes to nothing, such as a nil pointer or an empty set, is refused.
+// Encode encodes a Go value as an attribute value, as guregu/dynamo does, except that an empty string stays an empty
+// string. It refuses a value without an encoding, such as a nil pointer or an empty set.
 func Encode(v any) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case types.AttributeValue:

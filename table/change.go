@@ -1,6 +1,6 @@
 package table
 
-// Change is one change that an update makes to an item. The zero Change is refused.
+// Change is one change of an item by an update. The zero Change is refused.
 type Change struct {
 	verb   changeVerb
 	target Operand
@@ -14,31 +14,31 @@ const (
 	removeVerb
 	addVerb
 	deleteVerb
-	changeVerbs // their number
+	changeVerbs // number of verbs
 )
 
 var verbText = [changeVerbs]string{"SET ", "REMOVE ", "ADD ", "DELETE "}
 
-// Set makes the attribute equal to v, which may be computed: Attr("n").Set(Attr("n").OrElse(0).Plus(1)).
+// Set sets the attribute to v, which can be computed: Attr("n").Set(Attr("n").OrElse(0).Plus(1)).
 func (o Operand) Set(v any) Change { return Change{verb: setVerb, target: o, value: operand(v)} }
 
 // Remove removes the attribute or the list element.
 func (o Operand) Remove() Change { return Change{verb: removeVerb, target: o} }
 
-// Add adds a number to a number attribute (missing counts as 0), or elements to a set.
-// Sending it twice adds twice: see Table.Write on retries.
+// Add adds to a number, or adds elements to a set. A missing number counts as 0. A repeated request adds twice; see
+// [Table.Write].
 func (o Operand) Add(v any) Change { return Change{verb: addVerb, target: o, value: operand(v)} }
 
-// DeleteFrom removes elements, given as a set, from a set attribute.
+// DeleteFrom removes the elements of a set from a set attribute.
 func (o Operand) DeleteFrom(set any) Change {
 	return Change{verb: deleteVerb, target: o, value: operand(set)}
 }
 
-// Target names the top-level attribute that the change touches.
+// Target returns the top-level attribute that the change affects.
 func (c Change) Target() string { return c.target.name }
 
-// writeChanges writes an update expression. Clauses come in a fixed order and changes in
-// the order given, so the same update gives the same bytes, which idempotency tokens need.
+// writeChanges writes an update expression. Clauses have a fixed order, and changes keep theirs. So the same update
+// gives the same bytes, which idempotency tokens require.
 func writeChanges(b *builder, changes []Change) {
 	b.changing = true
 	defer func() { b.changing = false }()

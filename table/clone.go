@@ -6,8 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// CloneItem copies an item with all that is in its maps, lists and sets, so that whoever
-// changes the copy changes nothing else.
+// CloneItem returns a deep copy of an item.
 func CloneItem(item Item) Item {
 	c := make(Item, len(item))
 	for name, av := range item {
@@ -16,7 +15,7 @@ func CloneItem(item Item) Item {
 	return c
 }
 
-// CloneValue is CloneItem for one attribute value.
+// CloneValue returns a deep copy of an attribute value.
 func CloneValue(av types.AttributeValue) types.AttributeValue {
 	switch v := av.(type) {
 	case *types.AttributeValueMemberS:

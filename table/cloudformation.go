@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The following are the properties of AWS::DynamoDB::Table that a Schema has an opinion on.
-// Source: "AWS::DynamoDB::Table", CloudFormation template reference.
+// Properties of AWS::DynamoDB::Table that a Schema can set. Source: "AWS::DynamoDB::Table", CloudFormation template
+// reference.
 type (
 	cfnResource struct {
 		Type                string
@@ -44,16 +44,14 @@ type (
 	cfnTag      struct{ Key, Value string }
 )
 
-// CloudFormation returns the table as a CloudFormation resource, in JSON, to stand under a logical
-// name in a template's Resources; a YAML template takes it too. Teams that provision with
-// CloudFormation use it in place of Ensure, and Verify to see that it was done.
+// CloudFormation returns the table as a CloudFormation resource, in JSON, for the Resources of a template in JSON or
+// YAML. Use it instead of [Table.Ensure] if you provision with CloudFormation, and [Table.Verify] to check the result.
 //
-// It makes what Ensure makes of no table: with Capacity nil the table is on demand, what
-// the schema leaves as it is (a stream, recovery, tags) is left out. The resource is
-// retained when its stack is deleted or would replace it, because Ensure destroys nothing
-// either. Equal schemas give equal bytes.
+// The resource is the table that Ensure would create. If Capacity is nil, it is on demand. Settings that the schema
+// leaves alone (a stream, recovery, tags) are omitted. Its deletion policy retains the table, since Ensure never
+// destroys anything either. Equal schemas give equal bytes.
 //
-// The error is that of Validate.
+// The error is that of [Schema.Validate].
 func (s Schema) CloudFormation() ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("table: cloudformation: %w", err)

@@ -5,7 +5,7 @@ import "strconv"
 // Cond is a condition on an item. The zero value is no condition.
 type Cond struct {
 	kind condKind
-	op   string // comparator or function name
+	op   string // comparator or name of a function
 	args []Operand
 	subs []Cond
 }
@@ -21,27 +21,25 @@ const (
 	andCond
 	orCond
 	notCond
-	emptyCond // an Or of nothing, which would hold for nothing: refused when it is sent
+	emptyCond // an Or without conditions, which cannot hold; it is refused when it is sent
 )
 
-// IsZero reports whether c is no condition at all.
+// IsZero reports whether c is no condition.
 func (c Cond) IsZero() bool { return c.kind == noCond }
 
-// Err returns what is wrong with the condition itself: what would refuse a request with it before
-// it is sent. It matches ErrInvalid.
+// Err returns the error with which a request with c would be refused before it is sent. It matches [ErrInvalid].
 func (c Cond) Err() error {
 	var b builder
 	c.write(&b)
 	return b.err
 }
 
-// Shape returns the condition without the values that it compares with: equal for conditions that
-// ask the same of an item, each with its own values. It is text without a grammar of its own, to
-// be compared and hashed.
+// Shape returns the condition without its values. Two conditions that differ only in their values have the same shape.
+// Use it to compare and to hash; its syntax is unspecified.
 func (c Cond) Shape() string {
 	var b builder
 	c.write(&b)
-	for i := range len(b.names) { // after the expression, in which they have numbers
+	for i := range len(b.names) { // numbered as in the expression
 		b.text(strconv.Quote(b.names[holderFor(&nameHolders, '#', i)]))
 	}
 	return string(b.buf)
@@ -51,33 +49,33 @@ func (o Operand) compare(op string, v any) Cond {
 	return Cond{kind: compareCond, op: op, args: []Operand{o, operand(v)}}
 }
 
-// Equal holds where both are of one type and equal.
+// Equal holds if both are of one type and equal.
 func (o Operand) Equal(v any) Cond { return o.compare(" = ", v) }
 
-// NotEqual holds where the types or the values differ, and where o is missing.
+// NotEqual holds if the types or the values differ, or if o is missing.
 func (o Operand) NotEqual(v any) Cond { return o.compare(" <> ", v) }
 
-// Less holds where both are of one type and o < v.
+// Less holds if both are of one type and o < v.
 func (o Operand) Less(v any) Cond { return o.compare(" < ", v) }
 
-// AtMost holds where both are of one type and o ≤ v.
+// AtMost holds if both are of one type and o ≤ v.
 func (o Operand) AtMost(v any) Cond { return o.compare(" <= ", v) }
 
-// Greater holds where both are of one type and o > v.
+// Greater holds if both are of one type and o > v.
 func (o Operand) Greater(v any) Cond { return o.compare(" > ", v) }
 
-// AtLeast holds where both are of one type and o ≥ v.
+// AtLeast holds if both are of one type and o ≥ v.
 func (o Operand) AtLeast(v any) Cond { return o.compare(" >= ", v) }
 
-// Between holds where all three are of one type and lo ≤ o ≤ hi.
+// Between holds if all three are of one type and lo ≤ o ≤ hi.
 func (o Operand) Between(lo, hi any) Cond {
 	return Cond{kind: betweenCond, args: []Operand{o, operand(lo), operand(hi)}}
 }
 
-// maxIn is the number of values that DynamoDB compares with.
+// maxIn is the greatest number of operands of DynamoDB's IN.
 const maxIn = 100
 
-// In holds where o equals one of the values, of which there may be 1 to 100.
+// In holds if o equals one of the values. There can be 1 to 100 of them.
 func (o Operand) In(values ...any) Cond {
 	args := make([]Operand, 0, len(values)+1)
 	args = append(args, o)
@@ -91,29 +89,29 @@ func (o Operand) call(name string, args ...Operand) Cond {
 	return Cond{kind: callCond, op: name, args: append([]Operand{o}, args...)}
 }
 
-// Exists holds where the item has the attribute.
+// Exists holds if the item has the attribute.
 func (o Operand) Exists() Cond { return o.call("attribute_exists") }
 
-// NotExists holds where the item is missing or has no such attribute.
+// NotExists holds if the item is missing or does not have the attribute.
 func (o Operand) NotExists() Cond { return o.call("attribute_not_exists") }
 
-// IsType holds where the attribute is of a type: S, N, B, BOOL, NULL, L, M, SS, NS or BS.
+// IsType holds if the attribute is of the given type: S, N, B, BOOL, NULL, L, M, SS, NS or BS.
 func (o Operand) IsType(t string) Cond { return o.call("attribute_type", Value(t)) }
 
-// HasPrefix holds where the string or binary attribute begins with v.
+// HasPrefix holds if the string or binary attribute begins with v.
 func (o Operand) HasPrefix(v any) Cond { return o.call("begins_with", operand(v)) }
 
-// Contains holds where the string has the substring, or the set or list the element, v.
+// Contains holds if the string contains the substring v, or the set or list contains the element v.
 func (o Operand) Contains(v any) Cond { return o.call("contains", operand(v)) }
 
-// And holds where all conditions hold. Conditions that are none are left out.
+// And holds if all conditions hold. Zero conditions are ignored.
 func And(conds ...Cond) Cond { return combine(andCond, conds) }
 
-// Or holds where at least one condition holds. Conditions that are none are left out; where
-// none is left there is nothing that could hold, and what uses it is refused with ErrInvalid.
+// Or holds if at least one condition holds. Zero conditions are ignored. If no condition remains, requests with it are
+// refused with [ErrInvalid].
 func Or(conds ...Cond) Cond { return combine(orCond, conds) }
 
-// Not holds where c does not. Not of no condition is refused, like Or of none.
+// Not holds if c does not. Not of the zero condition is refused, as Or of none is.
 func Not(c Cond) Cond {
 	if c.IsZero() {
 		return Cond{kind: emptyCond}
@@ -204,8 +202,7 @@ func (c *Cond) write(b *builder) {
 	}
 }
 
-// writeSub puts a combined condition into parentheses, so that nobody has to know
-// which word binds tighter.
+// writeSub puts a combined condition into parentheses, so that precedence does not matter.
 func (c *Cond) writeSub(b *builder, i int) {
 	sub := &c.subs[i]
 	if sub.kind != andCond && sub.kind != orCond && sub.kind != notCond && sub.kind != betweenCond {

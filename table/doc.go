@@ -1,114 +1,100 @@
-// Package table is one DynamoDB table as an application sees it: its schema and how to bring
-// the live table there, writes that mean the same alone and in a transaction, reads that go
-// across pages, errors by what they are about, one retry policy, and what it all cost. It
-// knows keys, but no entity types (see package entity) and no locks (see package lock).
+// Package table is one DynamoDB table: its schema and how to create it, writes that work the same alone and in a
+// transaction, reads across pages, one retry policy, errors by their meaning, and what all of it cost.
 //
 //	tbl, err := table.Open(client, table.Schema{Name: "app"}) // *dynamodb.Client is a Client
-//	err = tbl.Ensure(ctx)
+//	err = tbl.Ensure(ctx)                                     // creates the table, or adds what is missing
+//
 //	n := table.Attr("n")
-//	err = tbl.Write(ctx,
+//	err = tbl.Write(ctx, // both or neither
 //		table.Update(account, n.Add(-10)).If(n.AtLeast(10)),
 //		table.Put(entry).If(table.Attr("pk").NotExists()))
-//	var failed *table.ConditionError // which operation failed, and what stood in its way
+//
+//	var failed *table.ConditionError
+//	if errors.As(err, &failed) { … } // failed.Op failed, and found failed.Item
+//
+// Keys come from package keys. Package entity stores Go types in a table, and package lock keeps locks in it.
+// REFERENCE.md, in this package's directory, lists the cost of each call and the permissions.
 //
 // # Encoding
 //
-// Go values become attribute values as github.com/guregu/dynamo encodes them, with its struct
-// tags and its Marshaler interfaces. In expressions an empty string is a value like
-// another; what encodes to nothing (nil, an empty set) is refused. Items are the SDK's own
-// maps of attribute values; ItemFromJSON reads them from DynamoDB's JSON.
+// Go values become attribute values as by github.com/guregu/dynamo, with its struct tags and its Marshaler interfaces. An
+// operand of an expression must not be empty: nil and an empty set are refused. An empty string is a value like any other.
+// An [Item] is the SDK's map of attribute values. [ItemFromJSON] reads one from DynamoDB's JSON.
 //
 // # Guarantees
 //
-//   - Write applies all of its operations or none.
-//   - What can be seen to be wrong is refused before anything is sent, with an error that matches
-//     ErrInvalid and names the operation: bad keys, two operations on one item, more
-//     than MaxOps actions, operands where DynamoDB takes none.
-//   - A transaction is applied once, however often its answers get lost: all attempts carry
-//     one token, and none starts when DynamoDB may have forgotten it.
-//   - A *ConditionError says which operation's condition failed and what stood there, without a
-//     second read. ConditionError.Repeated says that this may be the operation's own effect.
-//   - Equal operations give equal bytes: expressions depend on nothing but the order of
-//     conditions and changes.
-//   - Ranges of sort keys are half open; a Limit counts items that are returned, not examined.
-//   - Batches return what DynamoDB left undone, in an *UnprocessedError; they drop nothing.
-//   - Ensure destroys nothing, and changes nothing when there is nothing to change, or when
-//     anything would have to be destroyed. Several instances may run it at once.
-//   - Exports of a schema (CloudFormation, Workbench) depend on nothing but the schema: equal
-//     ones give equal bytes.
-//   - Error texts contain no keys and no values of the application. Causes may: they stay in
-//     the chain, for errors.As.
+//   - [Table.Write] applies all of its operations or none.
+//   - A transaction is applied once, even if answers are lost. All attempts carry the same token, and no attempt starts after
+//     DynamoDB may have forgotten it.
+//   - An invalid request is refused before it is sent, with an error that matches [ErrInvalid] and names the operation. Examples
+//     are an invalid key, two operations on one item, more than [MaxOps] actions, or an operand that DynamoDB does not
+//     allow there.
+//   - A *[ConditionError] has the operation whose condition failed and the item that was found, without a second read.
+//     Repeated is set if that item may be the operation's own effect.
+//   - Equal operations give equal bytes. An expression depends only on the order of conditions and changes.
+//   - Ranges of sort keys are half open. A limit counts the items that are returned, not those examined.
+//   - A batch never drops an item. What DynamoDB left undone is in an *[UnprocessedError].
+//   - [Table.Ensure] never destroys anything. If a difference cannot be resolved without that, it changes nothing. Several
+//     instances can run it at the same time.
+//   - Equal schemas give equal exports ([Schema.CloudFormation], [Schema.Workbench]).
+//   - The text of an error contains no keys and no values of the application. Its causes may; errors.As finds them.
 //
 // # Not guaranteed
 //
-//   - A single operation has no token. When an answer is lost it is sent again: an Add without
-//     a condition may count twice, and a condition may meet the operation's own effect. Use
-//     WriteOnce where that matters.
-//   - Reads of a global index, and reads that are not consistent, may be behind.
-//   - Batches are not transactions: they may be applied in part, in any order.
-//   - Query and Scan do not see one moment: rows that change meanwhile may be seen before or after.
-//   - Auto scaling, replicas, encryption keys and table classes are left to others.
+//   - A single operation is applied once. It has no token, so it is sent again if its answer is lost. An Add without a
+//     condition can then count twice, and a condition can find the operation's own effect. Use [Table.WriteOnce] where
+//     that matters.
+//   - Fresh reads. Reads of a global index, and reads that are not consistent, can be behind.
+//   - Atomic batches. A batch can be applied in part, in any order.
+//   - A snapshot. Query and Scan can see a change during the read, or not.
+//   - Auto scaling, replicas, encryption keys and table classes. The package leaves them as they are.
 //
 // # Provisioning
 //
-// Plan says how the live table differs from the schema, Ensure mends that, Verify is for a
-// deployment that provisions elsewhere:
+// [Table.Plan] compares the live table with the schema, [Table.Ensure] resolves the differences, and [Table.Verify] reports them, for
+// deployments that provision in another way. A plan prints as
 //
 //	table app
 //	  + index gsi1 (GSI1PK:S, GSI1SK:S; all)
 //	  ~ capacity: 5 read and 2 write units, now 4 read and 2 write units
 //	  = keys PK:S, SK:S; time to live on attribute expiresAt; index old, which is not in the schema
 //
-// Ensure adds global indexes (one at a time), a stream, time to live, recovery, deletion
-// protection and tags, and sets the capacity where the schema names one. It refuses, in a
-// *SchemaError that lists everything, what would destroy or rebuild: other keys, another
-// index under the name of one, a local index, another view of a stream, time to live on
-// another attribute. What the schema does not mention stays as it is.
+// Ensure adds global indexes (one at a time), a stream, time to live, recovery, deletion protection and tags. It sets the
+// capacity if the schema has one. It leaves everything else as it is.
 //
-// # Failure handling
+// Ensure refuses changes that would destroy or rebuild something, in a *[SchemaError] that lists them all: other keys,
+// another index of the same name, a local index, another view of a stream, time to live on another attribute.
 //
-// Errors match one of the Err… values with errors.Is, by what they are about, and keep the SDK's
-// error for errors.As. The table's Retry policy repeats what is worth it (throttling,
-// internal errors, lost connections, transaction conflicts), by default for 10 s with
-// waits from 25 ms to 1 s, each request for at most 5 s; the SDK's own retries are switched off, because two policies
-// multiply. A failed condition is a result and never repeated. A context that ends stops
-// waiting at once; the error then matches its Err, its Cause, and what the last attempt
-// met. With a context that has ended nothing is sent.
+// # Errors
 //
-//	errors.Is(err, …)   what to do
-//	ErrNotFound         there is no such item
-//	ErrCondition        look at the ConditionError: a result, not a failure
-//	ErrConflict         transactions kept meeting each other: try later, or touch fewer items
-//	ErrThrottled        try later, or buy capacity
-//	ErrUnreachable      no answer came: a write may have been applied, see MayHaveApplied
-//	ErrCredentials      fix the credentials; nothing was sent, or DynamoDB did not accept them
+// Each error matches one of these values with errors.Is, and wraps the SDK's error for errors.As:
+//
+//	ErrNotFound         the item does not exist
+//	ErrCondition        a result rather than a failure: see ConditionError; nothing was written
+//	ErrConflict         transactions kept conflicting: try later, or touch fewer items
+//	ErrThrottled        try later, or provision more capacity
+//	ErrUnreachable      no answer came; a write may have been applied: see MayHaveApplied
+//	ErrCredentials      fix the credentials; nothing was sent, or DynamoDB refused them
 //	ErrDenied           fix the permissions
 //	ErrNoTable          run Ensure without Schema.MustExist, or fix the name
-//	ErrSchema           the live table is another one than the schema describes
+//	ErrSchema           the live table differs from the schema
 //	ErrInvalid          fix the program
+//
+// [Retry] is the table's retry policy. By default it repeats throttled requests, internal errors, lost connections and
+// transaction conflicts for up to 10 s. It waits from 25 ms to 1 s between attempts, and each request may take 5 s. The SDK's own retries
+// are disabled, since two nested policies multiply. A failed condition is never repeated.
+//
+// If the context ends, the call returns immediately. The error then matches the context's Err, its Cause, and the error of
+// the last attempt. No request is sent with a context that has ended.
 //
 // # Cost
 //
-// Units as DynamoDB counts them; sizes are those of whole items, indexes are extra.
+//	Get, BatchGet                   0.5 read units per 4 KB of each item; 1 if consistent
+//	Query, Scan                     0.5 read units per 4 KB examined; 1 if consistent
+//	Write of one operation          1 write unit per KB, at least 1; the same if its condition fails
+//	Write of several, WriteOnce     twice that
+//	BatchWrite                      as single writes
+//	Plan, Verify, Ensure            requests, but no units
 //
-//	call                            requests             units
-//	Get, BatchGet                   1; 1 per 100 keys    0.5 read per 4 KB of each item, 1 consistent
-//	Query, Scan                     1 per MB or page     0.5 read per 4 KB examined, 1 consistent
-//	Write of one put/update/delete  1                    1 write per KB, at least 1; also when its condition fails
-//	Write of more, WriteOnce        1                    twice that; a check counts like a write
-//	BatchWrite                      1 per 25             like single writes
-//	Plan, Verify                    2 to 4               none
-//	Ensure                          3 when all is well   none
-//
-// Every repeated request counts again. Table.Usage and WithUsage tell what was consumed,
-// Table.Metered what a part of a program has.
-//
-// # Permissions
-//
-// On the table: dynamodb:GetItem, BatchGetItem, Query, Scan, PutItem, UpdateItem, DeleteItem,
-// BatchWriteItem, and ConditionCheckItem for checks; a transaction needs what its
-// operations need. On table/NAME/index/*: dynamodb:Query and Scan. Plan and Verify need
-// dynamodb:DescribeTable and DescribeTimeToLive, with PointInTimeRecovery also
-// DescribeContinuousBackups, with Tags also ListTagsOfResource. Ensure needs those and
-// dynamodb:CreateTable, UpdateTable, UpdateTimeToLive, UpdateContinuousBackups, TagResource.
+// Each repeated request counts again. [Table.Usage], [WithUsage] and [Table.Metered] return what was consumed.
 package table

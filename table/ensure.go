@@ -14,14 +14,14 @@ import (
 	"github.com/mortise-go/mortise/internal/machine"
 )
 
-// Ensure makes the live table what the schema wants: it creates the table, or adds what is
-// missing, and waits until all of it is active. It never drops or replaces anything: where
-// only that would help it returns a *SchemaError and has done nothing. A second run
-// changes nothing. Several instances may run it at once. Where the schema says MustExist, a
-// missing table is ErrNoTable and is not created.
+// Ensure creates the table, or adds what the live table lacks, and waits until all of it is active. A second run
+// changes nothing. Several instances can run it at the same time.
 //
-// Creating takes seconds, adding an index to a large table hours; ctx bounds it. DynamoDB
-// takes one change of the time to live per hour: one that follows another sooner fails.
+// It never drops or replaces anything. If that would be necessary, it returns a *[SchemaError] and changes nothing.
+// With [Schema.MustExist], a missing table is [ErrNoTable].
+//
+// Creating a table takes seconds, and adding an index to a large table takes hours; ctx bounds the wait. DynamoDB
+// allows one change of the time to live per hour, and refuses a second one.
 func (t *Table) Ensure(ctx context.Context) error {
 	var last Step
 	var lastErr error
@@ -37,14 +37,13 @@ func (t *Table) Ensure(ctx context.Context) error {
 		if len(p.Steps) == 0 {
 			return t.settle(ctx)
 		}
-		// One step, then another look: steps depend on each other, and other
-		// instances may be at it as well.
+		// Apply one step, then compare again: steps depend on each other, and other instances may apply them too.
 		step := p.Steps[0]
 		switch {
 		case step != last:
 			last, repeats = step, 0
 		case lastErr != nil && !inUse(lastErr):
-			return lastErr // which was no other instance's doing: the step is still to be done
+			return lastErr // no other instance has done it: the step is still to be done
 		case repeats == 10:
 			if lastErr == nil {
 				lastErr = errors.New("no effect")
@@ -65,20 +64,19 @@ func (t *Table) Ensure(ctx context.Context) error {
 	}
 }
 
-// inUse says that somebody is changing the table at this moment.
+// inUse reports that the table is being changed at this moment.
 func inUse(err error) bool {
 	var busy *types.ResourceInUseException
 	var limit *types.LimitExceededException
 	return errors.As(err, &busy) || errors.As(err, &limit)
 }
 
-// settle waits until the table and all its indexes are active. A table that does not exist
-// is settled too.
+// settle waits until the table and all its indexes are active. A table that does not exist is settled.
 func (t *Table) settle(ctx context.Context) error {
 	wait := machine.Backoff(t.machine,
 		backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(10*time.Second),
-		backoff.WithMaxElapsedTime(0), // as long as ctx allows: filling an index may take hours
+		backoff.WithMaxElapsedTime(0), // as long as ctx allows, since filling an index can take hours
 	)
 	for {
 		d, err := t.describeTable(ctx)
@@ -115,7 +113,7 @@ func (t *Table) apply(ctx context.Context, step Step, l live) error {
 	case AddIndex:
 		x, _ := s.Index(step.name)
 		capacity := liveCapacity(l.table)
-		if capacity != nil && s.Capacity != nil { // not the old one, only to change it at once
+		if capacity != nil && s.Capacity != nil { // create the index with the new capacity
 			capacity = s.Capacity
 		}
 		return t.update(ctx, &dynamodb.UpdateTableInput{
@@ -208,8 +206,8 @@ func (t *Table) update(ctx context.Context, in *dynamodb.UpdateTableInput) error
 	})
 }
 
-// changeCapacity sets the throughput of one index, or of the table and, when that was on
-// demand, of all its indexes, which need one from then on.
+// changeCapacity sets the throughput of one index, or of the table. If the table was on demand, it also sets that of
+// all indexes, which then need one.
 func (t *Table) changeCapacity(ctx context.Context, have *types.TableDescription, index string) error {
 	if index != "" {
 		return t.update(ctx, &dynamodb.UpdateTableInput{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{
@@ -255,7 +253,7 @@ func (s Schema) stream() *types.StreamSpecification {
 	return &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewType(s.Stream)}
 }
 
-// definitions lists the key attributes of the table and of indexes, each once.
+// definitions lists the key attributes of the table and of indexes, without repetitions.
 func (s Schema) definitions(indexes ...Index) []types.AttributeDefinition {
 	var list []types.AttributeDefinition
 	seen := map[string]bool{"": true}

@@ -14,38 +14,37 @@ import (
 	"github.com/mortise-go/mortise/internal/errs"
 )
 
-// What an error of this package is about, for errors.Is. The cause, with the SDK's own
-// types, stays in the chain for errors.As.
+// Kinds of errors, for errors.Is. The cause, with the SDK's own types, is wrapped for errors.As.
 var (
-	// ErrNotFound reports that there is no such item.
+	// ErrNotFound reports that the item does not exist.
 	ErrNotFound = errors.New("item not found")
-	// ErrCondition reports that a condition of a write did not hold; the error is a *ConditionError.
+	// ErrCondition reports that a condition of a write did not hold. The error is a *[ConditionError].
 	ErrCondition = errors.New("condition does not hold")
-	// ErrConflict reports that transactions kept meeting each other on an item until the retry policy ended.
+	// ErrConflict reports that transactions on the same item kept conflicting until the retry policy ended.
 	ErrConflict = errors.New("transaction conflict")
-	// ErrThrottled reports that DynamoDB refused for lack of capacity until the retry policy ended.
+	// ErrThrottled reports that DynamoDB lacked the capacity until the retry policy ended.
 	ErrThrottled = errors.New("throttled")
 	// ErrUnreachable reports that no answer came. A write may have been applied.
 	ErrUnreachable = errors.New("endpoint unreachable")
-	// ErrCredentials reports that credentials are missing, expired or not accepted.
+	// ErrCredentials reports that credentials are missing, expired or refused.
 	ErrCredentials = errors.New("credentials missing or refused")
 	// ErrDenied reports that the credentials lack a permission.
 	ErrDenied = errors.New("access denied")
 	// ErrNoTable reports that the table or the index does not exist.
 	ErrNoTable = errors.New("no such table or index")
-	// ErrInvalid reports that a request cannot be sent as it is, or that DynamoDB refused it as invalid.
+	// ErrInvalid reports an invalid request. It was not sent, or DynamoDB refused it.
 	ErrInvalid = errors.New("invalid request")
-	// ErrSchema reports that the live table is not as the schema wants it: it has other keys, where a
-	// request was refused for that. Of Ensure and Verify the error is a *SchemaError.
+	// ErrSchema reports that the live table differs from the schema. [Table.Ensure] and [Table.Verify] return it as a
+	// *[SchemaError]. A request returns it if the table has other keys.
 	ErrSchema = errors.New("table differs from its schema")
 )
 
-// Error is an error of a request.
+// Error is the error of a request.
 type Error struct {
 	Operation string // "PutItem", "TransactWriteItems", …
 	Table     string
-	Kind      error // one of the package's sentinels; nil when none fits
-	Err       error // the cause
+	Kind      error // one of the package's Err values; nil if none applies
+	Err       error // cause
 }
 
 func (e *Error) Error() string {
@@ -62,8 +61,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// withoutValues cuts off what DynamoDB quotes of a request: two of its messages end with
-// the values they complain about, and errors end in logs.
+// withoutValues removes the values that DynamoDB quotes at the end of two of its messages, since errors appear in logs.
 func withoutValues(text string) string {
 	for _, quote := range []string{"Input collection [", "converted to a numeric value: "} {
 		if before, _, ok := strings.Cut(text, quote); ok {
@@ -85,24 +83,24 @@ func (e *Error) Unwrap() []error {
 	return list
 }
 
-// ConditionError says which operation's condition did not hold, and what stood there.
-// It matches ErrCondition.
+// ConditionError reports an operation whose condition did not hold, and the item that was found. It matches
+// [ErrCondition].
 type ConditionError struct {
-	Index int   // of the operation among those given to Write
+	Index int   // index among the operations passed to Write
 	Op    Op    // the operation
-	Item  Item  // the item that stood in its way; nil when there was none
-	Err   error // what it means, where the operation explains it (Op.Explain); otherwise nil
+	Item  Item  // the item that was found; nil if there was none
+	Err   error // the meaning, if the operation explains it ([Op.Explain]); otherwise nil
 
-	// Repeated says that an earlier attempt of the same request got no clear answer: it may
-	// have been applied, and Item may be its own effect. A transaction never sets it, since
-	// its token makes DynamoDB recognise a repeated attempt.
+	// Repeated reports that an earlier attempt of the same request got no clear answer. It may have been applied, so
+	// Item may be its own effect. It is never set for a transaction, since DynamoDB recognises repeated attempts by
+	// their token.
 	Repeated bool
 
-	// Pending says that an earlier attempt of the same transaction got no clear answer: it was
-	// not applied when this one was refused, and may still come in.
+	// Pending reports that an earlier attempt of the same transaction got no clear answer. It had not been applied when
+	// this attempt was refused, but may still be.
 	Pending bool
 
-	cause error // the SDK's
+	cause error // error of the SDK
 }
 
 func (e *ConditionError) Error() string {
@@ -113,7 +111,7 @@ func (e *ConditionError) Error() string {
 	return fmt.Sprintf("table: write: operation %d (%s): %v", e.Index, e.Op.kind, cause)
 }
 
-// Unwrap returns ErrCondition, the explanation, and the SDK's error.
+// Unwrap returns [ErrCondition], the explanation, and the SDK's error.
 func (e *ConditionError) Unwrap() []error {
 	list := []error{ErrCondition}
 	if e.Err != nil {
@@ -125,8 +123,8 @@ func (e *ConditionError) Unwrap() []error {
 	return list
 }
 
-// ConditionErrors says that the conditions of several operations of one transaction did
-// not hold, in their order. errors.As finds the first.
+// ConditionErrors reports that the conditions of several operations of one transaction did not hold, in the order of
+// the operations. errors.As finds the first.
 type ConditionErrors []*ConditionError
 
 func (e ConditionErrors) Error() string {
@@ -142,7 +140,7 @@ func (e ConditionErrors) Unwrap() []error {
 	return list
 }
 
-// Conditions returns every condition error in err, in the order of the operations.
+// Conditions returns all condition errors in err, in the order of the operations.
 func Conditions(err error) []*ConditionError {
 	var several ConditionErrors
 	if errors.As(err, &several) {
@@ -155,7 +153,7 @@ func Conditions(err error) []*ConditionError {
 	return nil
 }
 
-// wrap gives err its kind and says which operation failed.
+// wrap adds the kind and the operation to err.
 func wrap(operation, table string, err error) error {
 	if err == nil {
 		return nil
@@ -166,10 +164,10 @@ func wrap(operation, table string, err error) error {
 func kindOf(err error) error {
 	for _, kind := range []error{ErrInvalid, ErrNotFound, ErrSchema, ErrUnreachable} {
 		if errors.Is(err, kind) {
-			return nil // it says so itself
+			return nil // its text has them already
 		}
 	}
-	if isIdentityError(err) { // whose causes are answers of other services
+	if isIdentityError(err) { // its causes are answers of other services
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}
@@ -184,7 +182,7 @@ func kindOf(err error) error {
 		return kindOfRefusal(api.ErrorCode(), api.ErrorMessage())
 	}
 	var sending *smithyhttp.RequestSendError
-	var cut *smithy.CanceledError // while the answer was awaited
+	var cut *smithy.CanceledError // while waiting for the answer
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil
@@ -194,8 +192,8 @@ func kindOf(err error) error {
 	return nil
 }
 
-// MayHaveApplied reports whether a single request that failed with err may have been applied
-// all the same: the request went out, and what came back, if anything, was no refusal.
+// MayHaveApplied reports whether a single request that failed with err may have been applied: the request was sent, and
+// the answer, if any, was not a refusal.
 func MayHaveApplied(err error) bool {
 	if err == nil || unsent(err) {
 		return false
@@ -215,7 +213,7 @@ func MayHaveApplied(err error) bool {
 	return api.ErrorFault() == smithy.FaultServer
 }
 
-// unsent says that the SDK failed before it sent anything.
+// unsent reports that the SDK failed before it sent anything.
 func unsent(err error) bool {
 	if isIdentityError(err) {
 		return true
@@ -229,9 +227,9 @@ func unsent(err error) bool {
 		!errors.As(err, &cut) && !errors.As(err, &api)
 }
 
-// kindOfRefusal returns the kind of what DynamoDB has refused, for a request or for one action of a
-// transaction. That the table, or an index, has other keys than its schema says has no code: the
-// texts of the service and of DynamoDB Local tell. Key conditions are made from the schema alone.
+// kindOfRefusal returns the kind of a refusal of a request, or of one action of a transaction. There is no code for a
+// table or index whose keys differ from the schema. It is recognised by the messages of the service and of DynamoDB
+// Local, since key conditions are made from the schema alone.
 func kindOfRefusal(code, message string) error {
 	kind := kindOfCode(code)
 	if !errors.Is(kind, ErrInvalid) {
@@ -278,8 +276,7 @@ func kindOfCode(code string) error {
 	return nil
 }
 
-// kindOfReasons returns the kind of the most telling reason: one that a retry cannot mend
-// before one that it can.
+// kindOfReasons returns the kind of the most relevant reason: one that a retry cannot fix before one that it can.
 func kindOfReasons(reasons []types.CancellationReason) error {
 	var found error
 	for _, r := range reasons {
@@ -294,8 +291,8 @@ func kindOfReasons(reasons []types.CancellationReason) error {
 	return found
 }
 
-// isIdentityError recognises the SDK's failure to find credentials, for which it has no
-// type: its middleware says "get identity" before anything is sent.
+// isIdentityError recognises that the SDK found no credentials. There is no type for this error, but the SDK's
+// middleware mentions "get identity" in it.
 func isIdentityError(err error) bool {
 	var operation *smithy.OperationError
 	return errors.As(err, &operation) && operation.Err != nil && strings.HasPrefix(operation.Err.Error(), "get identity: ")

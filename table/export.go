@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// keyElement, attribute and the like are as CloudFormation and the DynamoDB API spell them.
+// keyElement, attribute and others have the names of CloudFormation and of the DynamoDB API.
 type (
 	keyElement struct {
 		AttributeName string
@@ -26,11 +26,11 @@ type (
 	}
 )
 
-// marshalIndented writes JSON that a person reads and a version control system compares.
+// marshalIndented writes JSON for people and version control.
 func marshalIndented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // attribute names are no HTML
+	enc.SetEscapeHTML(false) // attribute names are not HTML
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("table: export: %w", err)
@@ -50,7 +50,7 @@ func (c *Capacity) units() *throughputUnits {
 	return &throughputUnits{ReadCapacityUnits: c.Read, WriteCapacityUnits: c.Write}
 }
 
-// billing returns the mode that a table is created with.
+// billing returns the billing mode of a new table.
 func (s Schema) billing() string {
 	if s.Capacity != nil {
 		return "PROVISIONED"

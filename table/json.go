@@ -9,21 +9,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// maxNesting is how deep DynamoDB lets lists and maps nest.
-// Source: "Quotas in Amazon DynamoDB", Nested attribute depth.
+// maxNesting is the number of levels of lists and maps in a value that DynamoDB allows. Source: "Quotas in Amazon
+// DynamoDB", Nested attribute depth.
 const maxNesting = 32
 
-// maxDigits is more than a number's 38 digits, its exponent and signs take.
+// maxDigits exceeds the length of a number with 38 digits, exponent and signs.
 const maxDigits = 64
 
-// ItemFromJSON reads an item from DynamoDB's JSON, {"pk":{"S":"a"},"n":{"N":"1"}}: as the images
-// of stream records in a function's event, exports to S3 and the command line have it. An
-// image that was decoded already (events.DynamoDBAttributeValue) becomes this JSON
-// again by json.Marshal.
+// ItemFromJSON reads an item from DynamoDB's JSON, {"pk":{"S":"a"},"n":{"N":"1"}}. Images of stream records in a
+// function's event, exports to S3 and the command line use this format. To convert an image that was decoded already
+// (events.DynamoDBAttributeValue), encode it with json.Marshal first.
 //
-// What is not such an item is refused with ErrInvalid, naming the attribute.
+// An invalid item is refused with [ErrInvalid], which names the attribute.
 func ItemFromJSON(data []byte) (Item, error) {
-	if !utf8.Valid(data) { // which the decoder would replace
+	if !utf8.Valid(data) { // the decoder would replace invalid bytes
 		return nil, fmt.Errorf("table: item from JSON: %w", errNotText)
 	}
 	var members map[string]json.RawMessage
@@ -41,8 +40,7 @@ func ItemFromJSON(data []byte) (Item, error) {
 	return item, nil
 }
 
-// valueFromJSON reads an object of one member, which is named for the value's type. Errors
-// do not quote it.
+// valueFromJSON reads an object with one member, named for the value's type. Errors do not quote it.
 func valueFromJSON(data json.RawMessage, depth int) (types.AttributeValue, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("nested deeper than %d", maxNesting)
@@ -132,7 +130,7 @@ func typedFromJSON(typ string, raw json.RawMessage, depth int) (av types.Attribu
 	return nil, fmt.Errorf("an unknown type: want one of S, N, B, BOOL, NULL, SS, NS, BS, L, M")
 }
 
-// setFromJSON reads the elements of a set; a null among them is none.
+// setFromJSON reads the elements of a set. It refuses null.
 func setFromJSON[E string | []byte](raw json.RawMessage) ([]E, error) {
 	var list []*E
 	if err := json.Unmarshal(raw, &list); err != nil {
@@ -148,7 +146,7 @@ func setFromJSON[E string | []byte](raw json.RawMessage) ([]E, error) {
 	return set, nil
 }
 
-// checkNumber takes what JSON takes as a number, which is how DynamoDB writes them.
+// checkNumber accepts the numbers of JSON, which is DynamoDB's format too.
 func checkNumber(n string) error {
 	if n == "" || len(n) > maxDigits || !strings.ContainsRune("-0123456789", rune(n[0])) || !json.Valid([]byte(n)) {
 		return fmt.Errorf("not a number")

@@ -8,10 +8,10 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Op is one write: put, update, delete or check. Ops are values; their methods return new
-// ones and leave the old one as it is. An Op that could not be made carries its error, which
-// Write reports before anything is sent. Maps and slices given to an Op are not copied:
-// leave them unchanged until it has been written.
+// Op is one write operation: a put, update, delete or check. An Op is immutable; methods return new ones. An Op that
+// could not be built carries its error, which [Table.Write] returns before anything is sent.
+//
+// Maps and slices passed to an Op are not copied. Do not change them until it has been written.
 type Op struct {
 	kind    opKind
 	key     keys.Key
@@ -21,10 +21,10 @@ type Op struct {
 	explain func(Item) error
 	with    []Op
 	err     error
-	table   string // that the operation is meant for; empty for any
+	table   string // table for which the operation is meant; empty for any
 
-	prepared *Prepared // what its expressions are already written as; nil when changed since
-	params   []any     // values of a prepared operation
+	prepared *Prepared // its expressions if they are prepared; nil after a change
+	params   []any     // parameters of a prepared operation
 }
 
 type opKind uint8
@@ -41,27 +41,25 @@ func (k opKind) String() string {
 	return [...]string{"nothing", "put", "update", "delete", "check"}[k]
 }
 
-// Put writes a whole item, replacing what stands at its key. The key attributes are among
-// the item's.
+// Put writes a whole item, which contains its key, and replaces an existing one.
 func Put(item Item) Op { return Op{kind: putOp, item: item} }
 
-// Update changes the item at key, or makes it where there is none: add a condition to
-// prevent that. It needs at least one change, here or by Changing.
+// Update changes the item at key, and creates it if it does not exist. Add a condition to prevent that. It needs at
+// least one change, passed here or to [Op.Changing].
 func Update(key keys.Key, changes ...Change) Op {
 	return Op{kind: updateOp, key: key, changes: changes}
 }
 
-// Delete deletes the item at key; that there is none is no error.
+// Delete deletes the item at key. A missing item is not an error.
 func Delete(key keys.Key) Op { return Op{kind: deleteOp, key: key} }
 
-// Check writes nothing: it makes the other operations of its transaction depend on a
-// condition on the item at key.
+// Check writes nothing. It makes the other operations of its transaction depend on a condition on the item at key.
 func Check(key keys.Key, cond Cond) Op { return Op{kind: checkOp, key: key, cond: cond} }
 
-// Invalid returns an operation that cannot be made; Write returns err.
+// Invalid returns an operation with an error, which [Table.Write] returns.
 func Invalid(err error) Op { return Op{err: err} }
 
-// If adds a condition; all conditions of an operation have to hold.
+// If adds conditions. All conditions of an operation have to hold.
 func (o Op) If(conds ...Cond) Op {
 	o.cond = And(append([]Cond{o.cond}, conds...)...)
 	o.prepared = nil
@@ -78,16 +76,15 @@ func (o Op) Changing(changes ...Change) Op {
 	return o
 }
 
-// With adds operations that are written together with o, in one transaction, and count
-// as part of it: an error in one of them carries the index of o.
+// With adds operations that are written in the same transaction as o and count as parts of it: their errors carry the
+// index of o.
 func (o Op) With(ops ...Op) Op {
 	o.with = append(slices.Clip(o.with), ops...)
 	return o
 }
 
-// Explain sets what a failed condition means. f gets the item that stood in the way, nil
-// where there was none, and returns the error that ConditionError carries, or nil to leave
-// it to an earlier explanation.
+// Explain sets the meaning of a failed condition. f gets the item that was found, or nil. Its result becomes Err of the
+// [ConditionError]. If f returns nil, an earlier explanation applies.
 func (o Op) Explain(f func(Item) error) Op {
 	if f == nil {
 		return o
@@ -106,29 +103,27 @@ func (o Op) Explain(f func(Item) error) Op {
 	return o
 }
 
-// Item returns what a put writes; nil for other operations.
+// Item returns the item of a put, and nil for other operations.
 func (o Op) Item() Item { return o.item }
 
-// In binds an operation to a table: writing it to one of another name is refused.
+// In binds the operation to a table. A table of another name refuses it.
 func (o Op) In(t *Table) Op {
 	o.table = t.Name()
 	return o
 }
 
-// Err returns the error of an operation that could not be made.
+// Err returns the error of an operation that could not be built.
 func (o Op) Err() error { return o.err }
 
-// action is an operation that is ready to be sent: checked, with its key, and with the
-// index under which its caller knows it.
+// action is an operation that is ready to be sent: checked, with its key, and with the index of the caller's operation.
 type action struct {
 	op    *Op
 	index int
 	key   keys.Key
-	at    Item // the key as attributes; nil for a put
+	at    Item // key as attributes; nil for a put
 }
 
-// actions flattens ops into what a request carries, and checks all that can be checked
-// before sending.
+// actions flattens ops into the actions of a request, and makes all checks that are possible before sending.
 func (t *Table) actions(ops []Op) ([]action, error) {
 	list := make([]action, 0, len(ops))
 	for i := range ops {
@@ -200,8 +195,7 @@ func (t *Table) action(op *Op, index int) (action, error) {
 	return a, nil
 }
 
-// checkTargets refuses to change a key, which DynamoDB would refuse too, but after the
-// request was paid for.
+// checkTargets refuses changes of a key. DynamoDB would refuse them too, but charge for the request.
 func (t *Table) checkTargets(changes []Change) error {
 	for i := range changes {
 		if name := changes[i].Target(); name == t.scheme.PK || name == t.scheme.SK {

@@ -17,25 +17,24 @@ import (
 // Plan is the difference between a schema and the live table.
 type Plan struct {
 	Table   string
-	Steps   []Step   // what Ensure would do, in its order; nothing of it while something is refused
-	Refused []string // what Ensure cannot mend without destroying something
+	Steps   []Step   // what Ensure would do, in order; nothing if Refused is not empty
+	Refused []string // differences that Ensure could only resolve by destroying something
 
-	// Unchanged is what the schema wants and the live table has, and what the live table
-	// has besides, which is left as it is.
+	// Unchanged lists what schema and table agree on, and what only the table has. Ensure leaves it as it is.
 	Unchanged []string
 }
 
-// Step is one thing that Ensure would do.
+// Step is one change that Ensure would make.
 type Step struct {
 	Kind StepKind
 	Text string // for people
-	name string // of the index
+	name string // name of the index
 }
 
-// StepKind tells steps apart.
+// StepKind is the kind of a step.
 type StepKind string
 
-// The steps there are.
+// Kinds of steps.
 const (
 	CreateTable              StepKind = "create table"
 	AddIndex                 StepKind = "add index"
@@ -47,11 +46,11 @@ const (
 	AddTags                  StepKind = "add tags"
 )
 
-// IsEmpty says that the live table is as the schema wants it.
+// IsEmpty reports whether the live table agrees with the schema.
 func (p Plan) IsEmpty() bool { return len(p.Steps) == 0 && len(p.Refused) == 0 }
 
-// String lists the plan, one line a difference: "!" what Ensure refuses, "+" what it adds,
-// "~" what it changes; and one line, "=", of what stays as it is.
+// String lists the plan with one line per difference: "!" for what Ensure refuses, "+" for what it adds, "~" for what
+// it changes. A last line, "=", lists what stays as it is.
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table %s", p.Table)
@@ -78,7 +77,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// SchemaError lists every difference between a schema and the live table. It matches ErrSchema.
+// SchemaError lists all differences between a schema and the live table. It matches [ErrSchema].
 type SchemaError struct {
 	Table       string
 	Differences []string
@@ -91,17 +90,18 @@ func (e *SchemaError) Error() string {
 // Is matches ErrSchema.
 func (e *SchemaError) Is(target error) bool { return target == ErrSchema }
 
-// live is what DynamoDB says of a table.
+// live is DynamoDB's description of a table.
 type live struct {
-	table    *types.TableDescription // nil where there is none
+	table    *types.TableDescription // nil if the table does not exist
 	ttl      *types.TimeToLiveDescription
 	recovery bool
 	tags     map[string]string
 }
 
-// Plan compares the live table with the schema and changes nothing. It describes the
-// table and its time to live, and backups and tags only where the schema wants some. Without a
-// table it plans to create one, unless the schema says MustExist: that is ErrNoTable then.
+// Plan compares the live table with the schema and changes nothing. If the table does not exist, the plan is to create
+// it; with [Schema.MustExist], the error is [ErrNoTable].
+//
+// It describes the table and its time to live. It queries backups and tags only if the schema has settings for them.
 func (t *Table) Plan(ctx context.Context) (Plan, error) {
 	l, err := t.describe(ctx)
 	if err != nil {
@@ -110,8 +110,8 @@ func (t *Table) Plan(ctx context.Context) (Plan, error) {
 	return t.compare(l), nil
 }
 
-// Verify returns a *SchemaError that lists every difference, nil where there is none. A table that
-// does not exist is such a difference, or ErrNoTable where the schema says MustExist.
+// Verify compares the live table with the schema. It returns a *[SchemaError] that lists every difference, or nil. A
+// missing table is a difference or, with [Schema.MustExist], [ErrNoTable].
 func (t *Table) Verify(ctx context.Context) error {
 	p, err := t.Plan(ctx)
 	if err != nil || p.IsEmpty() {
@@ -160,7 +160,7 @@ func (t *Table) describe(ctx context.Context) (l live, err error) {
 	return l, err
 }
 
-// describeTable returns nil, nil where there is no such table.
+// describeTable returns nil, nil if the table does not exist.
 func (t *Table) describeTable(ctx context.Context) (table *types.TableDescription, err error) {
 	err = t.send(ctx, "DescribeTable", false, func(ctx context.Context) (answer, error) {
 		out, err := t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.schema.Name}, once)
@@ -179,7 +179,7 @@ func (t *Table) describeTable(ctx context.Context) (table *types.TableDescriptio
 	return table, err
 }
 
-// present returns l without what is being deleted.
+// present returns l without indexes that are being deleted.
 func (l live) present() live {
 	if l.table == nil || l.table.TableStatus == types.TableStatusDeleting {
 		return live{}
@@ -225,7 +225,7 @@ func (t *Table) describeTags(ctx context.Context, arn *string) (map[string]strin
 	}
 }
 
-// compare returns the one place that knows what a difference is.
+// compare is the only place that defines what a difference is.
 func (t *Table) compare(l live) Plan {
 	p := Plan{Table: t.schema.Name}
 	l = l.present()
@@ -249,7 +249,7 @@ func (t *Table) compare(l live) Plan {
 	} else {
 		same("keys %s", have)
 	}
-	found := map[string]string{} // names and descriptions
+	found := map[string]string{} // from name to description
 	for _, g := range l.table.GlobalSecondaryIndexes {
 		found[aws.ToString(g.IndexName)] = liveIndex(g.IndexName, false, g.KeySchema, g.Projection, kinds)
 	}
@@ -282,7 +282,7 @@ func (t *Table) compare(l live) Plan {
 	return p
 }
 
-// hint says what no schema can describe: keys that are not two strings.
+// hint explains a difference that no schema can describe: keys that are not two strings.
 func hint(schema []types.KeySchemaElement, kinds map[string]AttributeType) string {
 	pk, sk := liveKeys(schema)
 	switch {
@@ -294,8 +294,8 @@ func hint(schema []types.KeySchemaElement, kinds map[string]AttributeType) strin
 	return ""
 }
 
-// mistyped names a key attribute of the index that the live table knows by another type;
-// an attribute has one type in all keys and indexes.
+// mistyped names a key attribute of the index that has another type in the live table. An attribute has one type in all
+// keys and indexes.
 func (x Index) mistyped(kinds map[string]AttributeType) string {
 	for _, k := range []struct {
 		name string
@@ -308,8 +308,8 @@ func (x Index) mistyped(kinds map[string]AttributeType) string {
 	return ""
 }
 
-// compareSettings compares what a table has besides its keys and indexes. A table that is
-// yet to be made gets them after its creation, with the exception of what CreateTable sets.
+// compareSettings compares everything but keys and indexes. A table that does not exist yet gets these settings after
+// its creation, except for those that CreateTable sets.
 func (t *Table) compareSettings(step func(StepKind, string, string, ...any), refuse, same func(string, ...any), l live) {
 	s := t.schema
 	if l.table != nil {
@@ -394,7 +394,7 @@ func (c *Capacity) describe() string {
 	return fmt.Sprintf("%d read and %d write units", c.Read, c.Write)
 }
 
-// provisioned returns nil where there is none: the table is on demand, and its indexes with it.
+// provisioned returns nil if the table and its indexes are on demand.
 func provisioned(p *types.ProvisionedThroughputDescription) *Capacity {
 	if p == nil || aws.ToInt64(p.ReadCapacityUnits) == 0 {
 		return nil
@@ -409,12 +409,12 @@ func liveCapacity(d *types.TableDescription) *Capacity {
 	return provisioned(d.ProvisionedThroughput)
 }
 
-// describe returns an index in words; two are the same when their words are.
+// describe returns the index in words. Two indexes are equal if their words are.
 func (x Index) describe() string {
 	return indexText(x.Name, x.Local, keyText(x.PK, x.PKType, x.SK, x.SKType), x.Include)
 }
 
-// indexText returns an index in words; include is nil for one that holds all attributes.
+// indexText returns an index in words. include is nil if it projects all attributes.
 func indexText(name string, local bool, keys string, include []string) string {
 	kind := ""
 	if local {
@@ -456,7 +456,8 @@ func liveKeys(schema []types.KeySchemaElement) (pk, sk string) {
 	return pk, sk
 }
 
-// liveKeyText names all key attributes; a global index may have several in a role, which no Index has.
+// liveKeyText lists all key attributes. A global index of the service can have several per role, which [Index] cannot
+// describe.
 func liveKeyText(schema []types.KeySchemaElement, kinds map[string]AttributeType) string {
 	role := map[types.KeyType][]string{}
 	for _, k := range schema {

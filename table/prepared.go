@@ -8,33 +8,33 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Prepared is an update or a check whose expressions are written once, for operations that
-// are made often with nothing but other values. It is safe for concurrent use.
+// Prepared is an update or a check whose expressions are built once, for operations that differ only in values. It is
+// safe for concurrent use.
 type Prepared struct {
-	op        Op // for what is added to it later
+	op        Op // for additions to the operation
 	condition *string
 	update    *string
-	names     map[string]string // shared by all requests: nobody writes to it
+	names     map[string]string // shared by all requests and never modified
 	values    []preparedValue
 	params    int
 }
 
-// preparedValue is the value of a placeholder: a constant, or a parameter's.
+// preparedValue is the value of a placeholder: a constant, or that of a parameter.
 type preparedValue struct {
 	holder string
 	value  types.AttributeValue // nil for a parameter
 	param  int
 }
 
-// param is the value of an operand that Prepared.Op fills in.
+// param is an operand whose value [Prepared.Op] supplies.
 type param int
 
-// Param stands for the i-th of the values, counted from 0, that Prepared.Op is given. It is
-// refused in operations that were not prepared.
+// Param stands for the i-th value, counted from 0, of the values passed to [Prepared.Op]. It is refused in operations
+// that are not prepared.
 func Param(i int) Operand { return Value(param(i)) }
 
-// Prepare writes the expressions of an update or a check; the key of op has no meaning.
-// Expressions that cannot be written are reported here, all else when the operation is sent.
+// Prepare builds the expressions of an update or a check. It ignores the key of op. It returns errors in expressions;
+// all other errors are returned when the operation is sent.
 func Prepare(op Op) (*Prepared, error) {
 	if op.err != nil {
 		return nil, fmt.Errorf("table: prepare: %w", op.err)
@@ -52,7 +52,7 @@ func Prepare(op Op) (*Prepared, error) {
 	return p, nil
 }
 
-// Op returns the operation on one row, with a value for each Param.
+// Op returns the operation on one row, with a value for each [Param].
 func (p *Prepared) Op(key keys.Key, params ...any) Op {
 	op := p.op
 	op.key, op.prepared, op.params = key, p, params
@@ -62,15 +62,15 @@ func (p *Prepared) Op(key keys.Key, params ...any) Op {
 	return op
 }
 
-// expressions are what a request says about an operation, besides its key.
+// expressions is the part of a request that an operation determines, without its key.
 type expressions struct {
 	condition *string
-	update    *string // of updates
+	update    *string // for updates
 	names     map[string]string
 	values    Item
 }
 
-// expressions writes them, or fills in those that were written before.
+// expressions builds the expressions, or inserts values into those that are prepared.
 func (o *Op) expressions() (expressions, error) {
 	p := o.prepared
 	if p == nil {
@@ -96,7 +96,7 @@ func (o *Op) expressions() (expressions, error) {
 	return e, nil
 }
 
-// write writes the condition before the changes: placeholders are numbered in that order.
+// write writes the condition before the changes, since placeholders are numbered in that order.
 func (o *Op) write(b *builder) expressions {
 	o.cond.write(b)
 	e := expressions{condition: b.take()}

@@ -11,7 +11,8 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// queryKey is a key attribute of what is queried; the zero queryKey is a sort key that an index does not have.
+// queryKey is a key attribute of the table or index that is queried. The zero queryKey stands for the missing sort key
+// of an index.
 type queryKey struct {
 	name string
 	kind AttributeType // String or Number
@@ -32,7 +33,7 @@ func (t *Table) queryKeys(index string) (pk, sk queryKey, err error) {
 	return queryKey{x.PK, x.PKType}, queryKey{x.SK, x.SKType}, nil
 }
 
-// value returns text as the attribute holds it.
+// value converts text to the attribute's type.
 func (k queryKey) value(text string) types.AttributeValue {
 	if k.kind == Number {
 		return &types.AttributeValueMemberN{Value: text}
@@ -40,7 +41,7 @@ func (k queryKey) value(text string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: text}
 }
 
-// within returns the key condition of a range. Items whose sort key equals drop are to be dropped: see rangeCond.
+// within returns the key condition of a range. Items whose sort key equals drop have to be dropped; see rangeCond.
 func (k queryKey) within(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
 	if k.kind == Number && r != (keys.Range{}) && k.name != "" {
 		return k.withinNumbers(r)
@@ -52,7 +53,7 @@ func (k queryKey) within(r keys.Range) (cond Cond, drop types.AttributeValue, er
 	return cond, drop, err
 }
 
-// withinNumbers returns rangeCond for numbers, which have no prefixes and no successors.
+// withinNumbers is rangeCond for numbers, which have neither prefixes nor successors.
 func (k queryKey) withinNumbers(r keys.Range) (cond Cond, drop types.AttributeValue, err error) {
 	attr, lo, hi := Attr(k.name), k.value(r.Lo), k.value(r.Hi)
 	if r.Hi == r.Lo+"\x00" {
@@ -88,13 +89,13 @@ func (k queryKey) withinNumbers(r keys.Range) (cond Cond, drop types.AttributeVa
 func number(text string) (*apd.Decimal, error) {
 	d, _, err := apd.NewFromString(text)
 	if err != nil || d.Form != apd.Finite {
-		return nil, fmt.Errorf("%w: a key that has to be a number is none", ErrInvalid) // without the cause, which quotes it
+		return nil, fmt.Errorf("%w: a key that has to be a number is none", ErrInvalid) // do not wrap the cause, which quotes it
 	}
 	return d, nil
 }
 
-// rangeCond returns the key condition of a half-open range. DynamoDB has no such condition, but
-// BETWEEN includes its upper end, so items exactly there are dropped afterwards: drop.
+// rangeCond returns the key condition of a half-open range. DynamoDB has only BETWEEN, which includes its upper end. So
+// items whose sort key equals drop have to be dropped.
 func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
 	switch {
 	case r == keys.Range{}:
@@ -128,11 +129,11 @@ func rangeCond(r keys.Range, sk string) (cond Cond, drop string, err error) {
 	return Attr(sk).Between(r.Lo, r.Hi), r.Hi, nil
 }
 
-// errEmptyRange is the answer to a half-open range of nothing.
+// errEmptyRange reports a half-open range that contains nothing.
 var errEmptyRange = errors.New("empty range")
 
-// possible replaces a bound that is too long for a sort key, which DynamoDB would refuse, by
-// the least possible one above it: no key lies between them. "" is above all keys.
+// possible replaces a bound that is too long for a sort key, which DynamoDB would refuse. It returns the least possible
+// sort key above the bound, or "" if there is none.
 func possible(bound string) string {
 	for len(bound) > keys.MaxSK {
 		_, size := utf8.DecodeLastRuneInString(bound)
@@ -141,8 +142,8 @@ func possible(bound string) string {
 	return bound
 }
 
-// dropAt removes the items whose sort key is at: they can only stand at the end of an
-// ascending page and at the beginning of a descending one.
+// dropAt removes the items whose sort key is at. They can only be at the end of an ascending page and at the beginning
+// of a descending one.
 func dropAt(items []Item, sk string, at types.AttributeValue, descending bool) []Item {
 	if at == nil {
 		return items

@@ -14,10 +14,10 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Get reads one item. Without one it returns ErrNotFound. A consistent read sees every
-// write that was acknowledged before it; the other kind may be some moments behind.
+// Get reads one item. A missing item is [ErrNotFound]. A consistent read sees every write that was acknowledged before
+// it; another read can be some moments behind.
 //
-// Cost: a read unit per 4 KB when consistent, half of that otherwise.
+// Cost: 0.5 read units per 4 KB; 1 if consistent.
 func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, error) {
 	if err := key.Validate(); err != nil {
 		return nil, fmt.Errorf("table: get: %w", errs.Kind(ErrInvalid, err))
@@ -41,30 +41,29 @@ func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, e
 	return item, err
 }
 
-// Query reads the items of one partition key, in the order of their sort keys. Keys of an index
-// that are numbers are given as decimal text; binary ones cannot be queried.
+// Query describes a read of the items of one partition key, in the order of their sort keys. Number keys of an index
+// are decimal text; binary keys cannot be queried.
 type Query struct {
 	Index      string     // defaults to "": the table itself
-	PK         string     // the partition key's value
+	PK         string     // value of the partition key
 	SK         keys.Range // of sort keys, half open; the zero Range is all, and {Lo: x, Hi: x + "\x00"} is x alone
-	Filter     Cond       // on other attributes; items it drops are paid for
+	Filter     Cond       // on other attributes; the items that it drops cost as much
 	Descending bool
-	Consistent bool // not on a global index
-	Limit      int  // items at most; defaults to 0: all
-	PageSize   int  // items that one request examines; defaults to 0: up to 1 MB
-	Start      Item // begin after this key, from Page.Next
+	Consistent bool // not supported by global indexes
+	Limit      int  // greatest number of items; defaults to 0: all
+	PageSize   int  // number of items that one request examines; defaults to 0: up to 1 MB
+	Start      Item // starts after this key, from Page.Next
 }
 
-// Page is what one request of a query or scan brought.
+// Page is the result of one request of a query or scan.
 type Page struct {
 	Items []Item
-	Next  Item // where to go on: nil at the end
+	Next  Item // where the next page starts; nil at the end
 }
 
 // Query yields items until the end, the limit, or the first error, which is the last pair.
 //
-// Cost: per request, what is examined, rounded up once: a read unit per 4 KB when
-// consistent, half of that otherwise.
+// Cost: per request, 0.5 read units per 4 KB examined, rounded up once; 1 if consistent.
 func (t *Table) Query(ctx context.Context, q Query) iter.Seq2[Item, error] {
 	return pages(q.Limit, q.Start, func(start Item, left int) (Page, error) {
 		q.Start, q.Limit = start, left
@@ -99,7 +98,7 @@ func pages(limit int, start Item, page func(start Item, left int) (Page, error))
 	}
 }
 
-// QueryPage sends one request of a query. Next may be set although nothing follows.
+// QueryPage sends one request of a query. Next can be set although nothing follows.
 func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 	pk, sk, err := t.queryKeys(q.Index)
 	if err != nil {
@@ -147,8 +146,8 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 	return page, err
 }
 
-// keyed reports whether items that were read have the keys that the schema says. Of reads that name no
-// keys, or not all of them, nothing else tells.
+// keyed checks that items have the keys of the schema. Reads without a complete key have no other way to notice another
+// schema.
 func (t *Table) keyed(operation string, items []Item) error {
 	if len(items) == 0 {
 		return nil
@@ -161,7 +160,7 @@ func (t *Table) keyed(operation string, items []Item) error {
 	return nil
 }
 
-// check refuses what DynamoDB would refuse, before anything is sent.
+// check refuses, before sending, what DynamoDB would refuse.
 func (q *Query) check(s Schema, pk queryKey) error {
 	if err := keys.NewKey(q.PK, "-").Validate(); err != nil {
 		return fmt.Errorf("%w: PK: %w", ErrInvalid, err)
@@ -193,8 +192,8 @@ func checkRead(s Schema, index string, consistent bool, limit, pageSize int) err
 	return nil
 }
 
-// pageLimit returns how many items a request should examine: no more than are wanted, unless a
-// filter may drop most of them, and one more where that one will be.
+// pageLimit returns how many items a request should examine: no more than are wanted, unless a filter may drop most of
+// them, and one more if an item will be dropped.
 func pageLimit(limit, size int, filter, oneMore bool) *int32 {
 	if limit > 0 && !filter {
 		if oneMore {
@@ -210,8 +209,7 @@ func pageLimit(limit, size int, filter, oneMore bool) *int32 {
 	return aws.Int32(int32(min(size, 1<<30)))
 }
 
-// page returns what a request brought, cut off at limit: a filtered request is not limited in
-// what it examines.
+// page returns the result of a request, truncated to limit. A filtered request examines more items.
 func (t *Table) page(items []Item, last Item, limit int, index string) Page {
 	if limit > 0 && len(items) > limit {
 		items = items[:limit]
@@ -223,7 +221,7 @@ func (t *Table) page(items []Item, last Item, limit int, index string) Page {
 	return Page{Items: items, Next: last}
 }
 
-// startAfter returns the key from which a read goes on after item.
+// startAfter returns the key after which a read continues behind item.
 func (t *Table) startAfter(item Item, index string) Item {
 	names := []string{t.scheme.PK, t.scheme.SK}
 	if x, ok := t.schema.Index(index); ok {
@@ -238,21 +236,21 @@ func (t *Table) startAfter(item Item, index string) Item {
 	return start
 }
 
-// Scan reads all items of the table or an index, in no order.
+// Scan describes a read of all items of the table or an index, in no order.
 type Scan struct {
 	Index      string
 	Filter     Cond
 	Consistent bool
-	Limit      int  // items at most; defaults to 0: all
-	PageSize   int  // items that one request examines; defaults to 0: up to 1 MB
-	Start      Item // begin after this key, from Page.Next
-	Segment    int  // of Segments, counted from 0
-	Segments   int  // for parallel scans; defaults to 0: not parallel
+	Limit      int  // greatest number of items; defaults to 0: all
+	PageSize   int  // number of items that one request examines; defaults to 0: up to 1 MB
+	Start      Item // starts after this key, from Page.Next
+	Segment    int  // index of the segment, counted from 0
+	Segments   int  // number of segments of a parallel scan; defaults to 0: not parallel
 }
 
 // Scan yields items until the end, the limit, or the first error, which is the last pair.
 //
-// Cost: what is examined, like Query: the whole table unless stopped.
+// Cost: as [Table.Query], for the whole table unless it is stopped.
 func (t *Table) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
 	return pages(s.Limit, s.Start, func(start Item, left int) (Page, error) {
 		s.Start, s.Limit = start, left
@@ -260,7 +258,7 @@ func (t *Table) Scan(ctx context.Context, s Scan) iter.Seq2[Item, error] {
 	})
 }
 
-// ScanPage sends one request of a scan. Next may be set although nothing follows.
+// ScanPage sends one request of a scan. Next can be set although nothing follows.
 func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 	var b builder
 	s.Filter.write(&b)

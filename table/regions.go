@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// Region returns the region that the client sends requests to; empty where the client does not
-// say, as one that is no *dynamodb.Client may.
+// Region returns the region to which the client sends requests. It is empty if the client does not tell, such as one
+// that is not a *dynamodb.Client.
 func (t *Table) Region() string {
 	if c, ok := t.client.(interface{ Options() dynamodb.Options }); ok {
 		return c.Options().Region
@@ -18,11 +18,11 @@ func (t *Table) Region() string {
 	return ""
 }
 
-// Replicated reports whether the table has replicas in other regions (a global table), whose
-// writes meet nobody's conditions but their own region's. The answer is remembered, also
-// that of Plan, Verify and Ensure.
+// Replicated reports whether the table has replicas in other regions (a global table). Conditions of writes are checked
+// only in the region of the write. The answer is cached, as are those of [Table.Plan], [Table.Verify] and
+// [Table.Ensure].
 //
-// Cost: one DescribeTable at most.
+// Cost: at most one DescribeTable.
 func (t *Table) Replicated(ctx context.Context) (bool, error) {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	for {
@@ -39,7 +39,7 @@ func (t *Table) Replicated(ctx context.Context) (bool, error) {
 		if asking == nil {
 			return t.askReplicated(ctx)
 		}
-		select { // somebody asks already: many callers that start at once send one request
+		select { // another call is asking; concurrent callers share one request
 		case <-asking:
 		case <-ctx.Done():
 			return false, ended(ctx)
@@ -62,12 +62,12 @@ func (t *Table) askReplicated(ctx context.Context) (bool, error) {
 	return isReplicated(description), nil
 }
 
-// missing says that there is no such table.
+// missing returns the error of a table that does not exist.
 func (t *Table) missing() error {
 	return &Error{Operation: "DescribeTable", Table: t.schema.Name, Kind: ErrNoTable}
 }
 
-// sawReplicas remembers what a description says.
+// sawReplicas caches the answer in a description.
 func (t *Table) sawReplicas(description *types.TableDescription) {
 	replicated := isReplicated(description)
 	t.mu.Lock()
@@ -75,12 +75,12 @@ func (t *Table) sawReplicas(description *types.TableDescription) {
 	t.replicas = &replicated
 }
 
-// isReplicated recognises both kinds of global tables: the older lists no replicas.
+// isReplicated recognises both versions of global tables. The older version lists no replicas.
 func isReplicated(description *types.TableDescription) bool {
 	return len(description.Replicas) > 0 || deref(description.GlobalTableVersion) != ""
 }
 
-// EstimateItems returns how many items the table has, as DynamoDB counts about every six hours.
+// EstimateItems returns the number of items in the table. DynamoDB updates it about every six hours.
 //
 // Cost: one DescribeTable.
 func (t *Table) EstimateItems(ctx context.Context) (int64, error) {

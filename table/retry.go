@@ -15,22 +15,19 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// Retry is the one policy by which a Table repeats requests. The SDK's own retries are
-// switched off for them: two nested policies multiply, and a write that may have been
-// applied has to be judged by somebody who knows how often it was sent.
+// Retry is the policy by which a Table repeats requests. The SDK's own retries are disabled. Nested policies would
+// multiply, and the Table has to know whether a write was sent more than once.
 type Retry struct {
-	// Backoff makes the waiting times of one call. It is a function because instances
-	// are not safe for concurrent use. Defaults to an exponential backoff from 25 ms to
-	// 1 s, jittered by half, that gives up after 10 s.
+	// Backoff returns the waiting times of one call. It is a function because a BackOff is not safe for concurrent use.
+	// Defaults to an exponential backoff from 25 ms to 1 s, jittered by half, that gives up after 10 s.
 	Backoff func() backoff.BackOff
 
-	// Retryable reports whether a request that failed with err is worth sending again.
-	// Defaults to Retryable.
+	// Retryable reports whether to repeat a request that failed with err. Defaults to [Retryable].
 	Retryable func(err error) bool
 
-	// Timeout bounds each single request, so that one that hangs is repeated like one
-	// without an answer; calls whose context ends sooner, or that are sent once
-	// (WithoutRetry), are left alone. A negative one means none. Defaults to 5 s.
+	// Timeout bounds each request. One that takes longer is treated like one without an answer, and repeated. It does
+	// not apply to calls whose context ends sooner, and to those that are sent once ([WithoutRetry]). A negative
+	// Timeout means none. Defaults to 5 s.
 	Timeout time.Duration
 
 	machine machine.Machine
@@ -65,8 +62,8 @@ func (r Retry) bounded(ctx context.Context, request func(context.Context) (answe
 	return ans, err
 }
 
-// timeoutError stands for a request that hung. It hides context.DeadlineExceeded, which
-// would say that the caller's own context has ended.
+// timeoutError reports a request that exceeded the timeout. It hides context.DeadlineExceeded, which would mean that
+// the caller's context has ended.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string {
@@ -83,9 +80,9 @@ func defaultBackoff(m machine.Machine) backoff.BackOff {
 	)
 }
 
-// Retryable returns the default classification: throttling, also of what a batch has left
-// undone, internal errors, lost connections and transaction conflicts are worth another
-// try. A failed condition is a result, not an error to retry.
+// Retryable is the default of [Retry.Retryable]. It returns true for throttling (including unprocessed parts of a
+// batch), internal errors, lost connections and transaction conflicts. It returns false for a failed condition, which
+// is a result.
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || isIdentityError(err) {
 		return false
@@ -114,7 +111,7 @@ func Retryable(err error) bool {
 	return false
 }
 
-// finalError is not repeated, whatever its causes look like.
+// finalError is not repeated, whatever its causes.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
@@ -127,15 +124,14 @@ func (r Retry) repeats(err error) bool {
 
 type onceKey struct{}
 
-// WithoutRetry returns a context under which requests are sent once, for callers that have
-// to know about every attempt. Of a batch, what DynamoDB leaves undone is sent again for as
-// long as that becomes less.
+// WithoutRetry returns a context under which each request is sent once, for callers that need to know of every attempt.
+// The unprocessed part of a batch is sent again as long as it shrinks.
 func WithoutRetry(ctx context.Context) context.Context {
 	return context.WithValue(nilctx.Checked(ctx, ErrInvalid), onceKey{}, true)
 }
 
-// do runs attempt until it succeeds, fails for good, or the policy or ctx ends. The
-// returned error is the last attempt's; ctx's is joined when it was ctx that ended it.
+// do runs attempt until it succeeds, fails for good, or the policy or ctx ends. It returns the error of the last
+// attempt, joined with that of ctx if ctx has ended.
 func (r Retry) do(ctx context.Context, again func(), attempt func() error) error {
 	if ctx.Err() != nil { // backoff would run the attempt once
 		return ended(ctx)
@@ -162,7 +158,7 @@ func (r Retry) do(ctx context.Context, again func(), attempt func() error) error
 	return withCause(ctx, last) // backoff drops the last error when ctx ends
 }
 
-// ended returns why a context ended: its error and, where that is another one, its cause.
+// ended returns why a context ended: its error and, if it differs, its cause.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) || errors.Is(err, cause) {
@@ -171,7 +167,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// withCause keeps both visible: why the context ended, and what the last attempt met.
+// withCause joins the reason why the context ended with the error of the last attempt.
 func withCause(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx)) {
 		return err
@@ -179,7 +175,7 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; last attempt: %w", ended(ctx), err)
 }
 
-// backoff takes a function that returns nil for one that never waits.
+// backoff replaces a nil BackOff by one that never waits.
 func (r Retry) backoff() backoff.BackOff {
 	if b := r.Backoff(); b != nil {
 		return b
@@ -187,8 +183,8 @@ func (r Retry) backoff() backoff.BackOff {
 	return &backoff.StopBackOff{}
 }
 
-// Backoff makes the waiting times of one operation, by the table's retry policy, for
-// packages that repeat more than a request.
+// Backoff returns the waiting times of one operation by the table's retry policy, for packages that repeat more than a
+// request.
 func (t *Table) Backoff() backoff.BackOff { return t.retry.backoff() }
 
 // Retryable reports whether the table's retry policy would repeat a request that failed with err.

@@ -8,8 +8,7 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// SameItem reports whether two items are equal as DynamoDB compares them: numbers by value,
-// sets without order.
+// SameItem reports whether two items are equal as DynamoDB compares them: numbers by value, sets without order.
 func SameItem(a, b Item) bool {
 	if len(a) != len(b) {
 		return false
@@ -22,7 +21,7 @@ func SameItem(a, b Item) bool {
 	return true
 }
 
-// SameValue is SameItem for one attribute value.
+// SameValue is [SameItem] for one attribute value.
 func SameValue(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:

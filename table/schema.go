@@ -11,52 +11,51 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Schema says how a table is made. The zero value of every field but Name is useful.
+// Schema describes a table. Only Name is required; the zero values of all other fields are useful.
 type Schema struct {
-	// Name of the table: 3 to 255 characters, letters, digits, '_', '-' and '.'.
+	// Name is the table's name: 3 to 255 letters, digits, '_', '-' and '.'.
 	Name string
 
-	// Keys names the attributes. The table's partition and sort key are strings of the
-	// names Keys.PK and Keys.SK; items expire by Keys.TTL. Defaults to keys.Scheme{}.WithDefaults().
+	// Keys names the attributes. The partition key Keys.PK and the sort key Keys.SK are strings; items expire by
+	// Keys.TTL. Defaults to keys.Scheme{}.WithDefaults().
 	Keys keys.Scheme
 
-	// Indexes of the table.
+	// Indexes are the table's secondary indexes.
 	Indexes []Index
 
-	// MustExist is for a table that something else creates, such as the program that filled it:
-	// where there is none, Plan, Verify and Ensure return ErrNoTable, and none is created. What
-	// an existing table lacks is added all the same. Defaults to false: Ensure creates the table.
+	// MustExist is for a table that another program creates. If it does not exist, Plan, Verify and Ensure return
+	// [ErrNoTable], and Ensure does not create it. Ensure still adds what an existing table lacks. Defaults to false:
+	// Ensure creates the table.
 	MustExist bool
 
-	// NoTTL leaves time to live as it is. Defaults to false: Ensure enables it on Keys.TTL.
+	// NoTTL leaves the time to live as it is. Defaults to false: Ensure enables it on Keys.TTL.
 	NoTTL bool
 
-	// Capacity is the provisioned throughput of the table and of each global index. Defaults to
-	// nil: a new table is on demand, an existing one stays as it is. Leave it nil
-	// where auto scaling is at work, which Ensure would undo.
+	// Capacity is the provisioned throughput of the table and of each global index. Leave it nil if auto scaling is
+	// active, since Ensure would undo it. Defaults to nil: a new table is on demand, and an existing one stays as it
+	// is.
 	Capacity *Capacity
 
-	// Stream is the view type of the table's stream. Defaults to "": Ensure leaves the
-	// stream as it is.
+	// Stream is the view type of the table's stream. Defaults to "": Ensure leaves the stream as it is.
 	Stream StreamView
 
-	// PointInTimeRecovery is enabled by Ensure. Defaults to false: left as it is.
+	// PointInTimeRecovery makes Ensure enable it. Defaults to false: it stays as it is.
 	PointInTimeRecovery bool
 
-	// DeletionProtection is enabled by Ensure. Defaults to false: left as it is.
+	// DeletionProtection makes Ensure enable it. Defaults to false: it stays as it is.
 	DeletionProtection bool
 
-	// Tags that the table carries at least. Defaults to none.
+	// Tags are tags that the table must have; it may have others. Defaults to none.
 	Tags map[string]string
 }
 
 // Capacity is a provisioned throughput in units per second, each at least 1.
 type Capacity struct{ Read, Write int64 }
 
-// StreamView says what a stream's records contain.
+// StreamView is the content of a stream's records.
 type StreamView string
 
-// The views that DynamoDB has.
+// Views of a stream.
 const (
 	StreamKeysOnly StreamView = StreamView(types.StreamViewTypeKeysOnly)
 	StreamNew      StreamView = StreamView(types.StreamViewTypeNewImage)
@@ -67,7 +66,7 @@ const (
 // AttributeType is the type of an index's key attribute.
 type AttributeType string
 
-// The types that key attributes can have.
+// Types of key attributes.
 const (
 	String AttributeType = AttributeType(types.ScalarAttributeTypeS)
 	Number AttributeType = AttributeType(types.ScalarAttributeTypeN)
@@ -76,21 +75,21 @@ const (
 
 // Index is a secondary index.
 type Index struct {
-	// Name of the index: like a table's.
+	// Name is the index's name: 3 to 255 letters, digits, '_', '-' and '.'.
 	Name string
 
-	// PK and SK name the key attributes. A local index has the table's PK, and may leave it
-	// empty here. SK may be empty in a global index.
+	// PK and SK name the key attributes. A local index has the table's PK, and may leave PK empty here. A global index
+	// may leave SK empty.
 	PK, SK string
 
-	// PKType and SKType are the types of the key attributes. Default to String.
+	// PKType and SKType are the types of the key attributes. Default to [String].
 	PKType, SKType AttributeType
 
-	// Local makes a local secondary index, which can only be made with the table itself.
+	// Local makes it a local secondary index. It can only be created together with the table.
 	Local bool
 
-	// Include names the attributes that the index holds besides the keys. Defaults to nil:
-	// all. An empty, non-nil list means the keys only.
+	// Include lists the attributes that the index projects besides the keys. Defaults to nil: all. An empty list that
+	// is not nil means the keys only.
 	Include []string
 }
 
@@ -118,7 +117,7 @@ func (s Schema) withDefaults() Schema {
 	return s
 }
 
-// Index returns the index of that name.
+// Index returns the index with a name.
 func (s Schema) Index(name string) (Index, bool) {
 	for _, x := range s.Indexes {
 		if x.Name == name {
@@ -128,7 +127,7 @@ func (s Schema) Index(name string) (Index, bool) {
 	return Index{}, false
 }
 
-// Validate says everything that is wrong with the schema, each with the field's name.
+// Validate returns all errors of the schema, each with the field's name.
 func (s Schema) Validate() error {
 	s = s.withDefaults()
 	var all []error
@@ -151,7 +150,7 @@ func (s Schema) Validate() error {
 	}
 	kinds := map[string]AttributeType{s.Keys.PK: String, s.Keys.SK: String}
 	if !s.NoTTL {
-		kinds[s.Keys.TTL] = Number // an index could not hold rows that expire otherwise
+		kinds[s.Keys.TTL] = Number // otherwise the index could not contain rows that expire
 	}
 	locals := 0
 	seen := map[string]bool{}
@@ -205,8 +204,8 @@ func (s Schema) Validate() error {
 	return errs.Join(all...)
 }
 
-// maxLocalIndexes is DynamoDB's limit, which cannot be raised, unlike that of global ones.
-// Source: "Quotas in Amazon DynamoDB", Secondary indexes per table.
+// maxLocalIndexes is DynamoDB's limit. Unlike that of global indexes it cannot be raised. Source: "Quotas in Amazon
+// DynamoDB", Secondary indexes per table.
 const maxLocalIndexes = 5
 
 func validName(name string) bool {

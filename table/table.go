@@ -23,30 +23,30 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Table is one DynamoDB table, seen through its schema. It is safe for concurrent use.
+// Table is one DynamoDB table with its schema. It is safe for concurrent use.
 type Table struct {
 	client  Client
 	schema  Schema
-	scheme  keys.Scheme // schema.Keys with its defaults filled in
+	scheme  keys.Scheme // schema.Keys with its defaults
 	retry   Retry
 	now     func() time.Time
 	machine machine.Machine
-	meters  []*Usage // of Metered
+	meters  []*Usage // set by Metered
 	*findings
 }
 
-// findings are what is known of a table by now, in common to all views of it.
+// findings are facts about a table, shared by all views of it.
 type findings struct {
 	usage Usage
 
-	mu       sync.Mutex // guards the following; never held across I/O
+	mu       sync.Mutex // guards the fields below; never held across I/O
 	sighting ServerTime
-	replicas *bool          // whether the table has replicas in other regions, once DynamoDB has said so
-	asking   chan struct{}  // closed when the call that asks so has ended; nil when none does
-	names    map[string]any // what Register was told
+	replicas *bool          // whether the table has replicas in other regions; nil while unknown
+	asking   chan struct{}  // closed when the call that finds out has ended; nil if there is none
+	names    map[string]any // registered by Register
 }
 
-// Option changes how Open sets a Table up.
+// Option changes how [Open] sets up a Table.
 type Option func(*Table) error
 
 // WithRetry sets the retry policy.
@@ -57,7 +57,7 @@ func WithRetry(r Retry) Option {
 	}
 }
 
-// WithClock sets the wall clock, for tests and simulations. Defaults to time.Now.
+// WithClock sets the wall clock, for tests and simulations. Defaults to [time.Now].
 func WithClock(now func() time.Time) Option {
 	return func(t *Table) error {
 		if now == nil {
@@ -68,8 +68,8 @@ func WithClock(now func() time.Time) Option {
 	}
 }
 
-// Open makes a Table. It checks the schema and sends nothing: use Ensure or Verify to
-// compare it with the live table.
+// Open returns a Table. It checks the schema and sends no request. Use [Table.Ensure] or [Table.Verify] to compare the
+// schema with the live table.
 func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("table: open: %w: nil client", ErrInvalid)
@@ -94,18 +94,18 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 // Name returns the table's name.
 func (t *Table) Name() string { return t.schema.Name }
 
-// Schema returns the schema that the table was opened with, defaults filled in. It is a copy.
+// Schema returns a copy of the table's schema, with defaults.
 func (t *Table) Schema() Schema { return t.schema.withDefaults() }
 
-// Scheme names the attributes, defaults filled in.
+// Scheme returns the names of the attributes, with defaults.
 func (t *Table) Scheme() keys.Scheme { return t.scheme }
 
-// Now returns the table's clock.
+// Now returns the time of the table's clock.
 func (t *Table) Now() time.Time { return t.now() }
 
-// Register lets the packages above keep, per table, what must not clash within it: the
-// first registration of a name wins, and check is called with every one there is. Its errors are
-// joined; with one, or without a value, nothing is registered.
+// Register is for the packages of this module. It records, per table, names that must not conflict. The first
+// registration of a name wins. It calls check with every registration and joins the errors. If there is an error, or
+// value is nil, it registers nothing.
 func (t *Table) Register(name string, value any, check func(name string, other any) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,18 +160,18 @@ func keyAttribute(item Item, name string) (string, error) {
 	}
 }
 
-// ServerTime is a sighting of DynamoDB's clock.
+// ServerTime is one observation of DynamoDB's clock.
 type ServerTime struct {
-	Server time.Time     // as the answer says, in whole seconds, rounded down
-	Local  time.Time     // this table's clock when the answer came
-	At     time.Time     // the process's clock then, with its monotonic reading
-	Trip   time.Duration // from sending to receiving
+	Server time.Time     // time in the answer, in whole seconds, rounded down
+	Local  time.Time     // time of this table's clock when the answer arrived
+	At     time.Time     // time of the process's clock then, with its monotonic reading
+	Trip   time.Duration // duration from sending to receiving
 }
 
-// Machine returns what the packages of this module take time and chance from.
+// Machine is for the packages of this module. It returns their source of time and randomness.
 func (t *Table) Machine() machine.Machine { return t.machine }
 
-// LastServerTime returns the most recent sighting; false before the first answer.
+// LastServerTime returns the latest observation of DynamoDB's clock, or false before the first answer.
 func (t *Table) LastServerTime() (ServerTime, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,16 +188,16 @@ func (t *Table) see(server time.Time, start time.Time) {
 	t.sighting = ServerTime{Server: server, Local: now, At: t.machine.Now(), Trip: now.Sub(start)}
 }
 
-// answer is what every output of the SDK has.
+// answer is the common part of the SDK's outputs.
 type answer struct {
 	metadata middleware.Metadata
 	capacity []types.ConsumedCapacity
 }
 
-// once switches the SDK's retries off: see Retry.
+// once disables the SDK's retries; see Retry.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// send sends one request, by the retry policy, and books what it cost.
+// send sends one request by the retry policy, and counts its cost.
 func (t *Table) send(ctx context.Context, operation string, write bool, request func(context.Context) (answer, error)) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	again := func() { t.count(ctx, Totals{Retries: 1}) }
@@ -221,13 +221,13 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 	return wrap(operation, t.schema.Name, err)
 }
 
-// serverTimeOf finds the server's time in a refusal: the SDK returns no metadata with errors.
+// serverTimeOf returns the server's time in a refusal, for which the SDK returns no metadata.
 func serverTimeOf(err error) time.Time {
 	var response *smithyhttp.ResponseError
 	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
 		return time.Time{}
 	}
-	// Whatever answers in DynamoDB's place, such as a proxy, may have any clock.
+	// A proxy that answers instead of DynamoDB can have any clock.
 	if response.Response.Header.Get("X-Amzn-Requestid") == "" {
 		return time.Time{}
 	}

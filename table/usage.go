@@ -10,12 +10,12 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// Totals says what requests cost. DynamoDB reports no units for requests that it refuses, so
-// what a failed condition costs is not in the sums.
+// Totals is the cost of requests. DynamoDB reports no units for requests that it refuses, so the cost of a failed
+// condition is not included.
 type Totals struct {
-	Requests   int64   // sent, repeated and refused ones included
-	Retries    int64   // of them, how many repeated an earlier one
-	ReadUnits  float64 // consumed, as DynamoDB reports them
+	Requests   int64   // requests sent, including repeated and refused ones
+	Retries    int64   // those that repeated an earlier one
+	ReadUnits  float64 // as DynamoDB reports them
 	WriteUnits float64
 }
 
@@ -26,13 +26,13 @@ func (t *Totals) add(o Totals) {
 	t.WriteUnits += o.WriteUnits
 }
 
-// Usage collects what the requests made under a context cost. It is safe for concurrent use.
+// Usage sums the cost of requests. It is safe for concurrent use.
 type Usage struct {
 	mu     sync.Mutex
 	totals Totals
 }
 
-// Totals returns what has been collected so far.
+// Totals returns the cost so far.
 func (u *Usage) Totals() Totals {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -47,8 +47,8 @@ func (u *Usage) add(t Totals) {
 
 type usageKey struct{}
 
-// WithUsage returns a context under which every request of any Table is counted in the
-// returned Usage too, and in those of the contexts above it.
+// WithUsage returns a context, and a Usage that counts every request under it, of any Table. Usages of its parent
+// contexts count them too.
 func WithUsage(ctx context.Context) (context.Context, *Usage) {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	u := &usageNode{above: usageFrom(ctx)}
@@ -65,7 +65,7 @@ func usageFrom(ctx context.Context) *usageNode {
 	return u
 }
 
-// count books one request, and the capacity that it consumed, wherever somebody asked.
+// count adds one request and its capacity to every Usage concerned.
 func (t *Table) count(ctx context.Context, cost Totals) {
 	t.usage.add(cost)
 	for _, u := range t.meters {
@@ -76,19 +76,19 @@ func (t *Table) count(ctx context.Context, cost Totals) {
 	}
 }
 
-// Metered returns the same table, whose requests are counted in u too: for a part of a program
-// that wants to know what it sends, whatever contexts it is called with.
+// Metered returns a view of the table whose requests u counts too. It is for a part of a program that counts its own
+// requests under any context.
 func (t *Table) Metered(u *Usage) *Table {
 	view := *t
 	view.meters = append(slices.Clone(t.meters), u)
 	return &view
 }
 
-// Usage returns what all requests of this Table have cost since it was opened.
+// Usage returns the cost of all requests of this Table since it was opened.
 func (t *Table) Usage() Totals { return t.usage.Totals() }
 
-// units splits consumed capacity into reads and writes: DynamoDB splits it itself for
-// transactions only, elsewhere the operation tells.
+// units splits consumed capacity into reads and writes. DynamoDB itself does so for transactions only; otherwise the
+// operation tells.
 func units(write bool, capacities ...types.ConsumedCapacity) (cost Totals) {
 	for i := range capacities {
 		c := &capacities[i]

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Facet is an entity type as NoSQL Workbench shows it: entity.Entity.Facet makes one.
+// Facet is an entity type in a NoSQL Workbench model. entity.Entity.Facet returns one.
 type Facet struct {
 	Name       string
-	PK, SK     string // how the keys are made, for people: the templates
+	PK, SK     string // templates of the keys, for people
 	Attributes []FacetAttribute
 }
 
-// FacetAttribute is an attribute that rows of a facet have besides the table's keys.
+// FacetAttribute is an attribute of a facet's rows besides the table's keys.
 type FacetAttribute struct {
 	Name string
 	Type string // S, N, B, BOOL, NULL, M, L, SS, NS or BS
 }
 
-// The following is the data model that NoSQL Workbench imports and exports, version 3.0.
-// Source: "Importing an existing data model" and "Viewing data access patterns", Amazon
-// DynamoDB Developer Guide; names that it does not mention are those of exported models.
+// The data model that NoSQL Workbench imports and exports, version 3.0. Source: "Importing an existing data model" and
+// "Viewing data access patterns", Amazon DynamoDB Developer Guide; names that it does not mention are those of exported
+// models.
 type (
 	workbenchModel struct {
 		ModelName     string
@@ -73,21 +73,20 @@ type (
 	workbenchCapacity struct{ ProvisionedThroughput throughputUnits }
 )
 
-// workbenchDate stands where an export has the time of day: the same model gives the same bytes,
-// so that a file under version control changes only when the model does.
+// workbenchDate replaces the time of an export. So the same model gives the same bytes, and a file under version
+// control changes only with the model.
 const workbenchDate = "Jan 01, 2020, 12:00 AM"
 
-// Workbench returns the table, with the entity types in it as facets, as a data model that
-// NoSQL Workbench for DynamoDB imports, in JSON:
+// Workbench returns the table as a data model, in JSON, that NoSQL Workbench for DynamoDB imports. Facets are the
+// entity types in the table:
 //
 //	model, err := tbl.Schema().Workbench(customers.Facet(), orders.Facet())
 //
-// The format has no place for time to live, streams, recovery, protection and tags, which
-// are left out, and none for local indexes, which the model's description lists. Equal
-// arguments give equal bytes.
+// The format cannot describe time to live, streams, recovery, protection and tags; they are omitted. It cannot describe
+// local indexes either; the model's description lists them. Equal arguments give equal bytes.
 //
-// The error is that of Validate, or names a facet that is without a name or there twice, or an attribute
-// that has two types: Workbench has one list of attributes for the whole table.
+// The error is that of [Schema.Validate], or names a facet without a name, a facet that occurs twice, or an attribute
+// with two types. Workbench has one list of attributes for the whole table.
 func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("table: workbench: %w", err)
@@ -96,7 +95,7 @@ func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
 	m := workbenchTable{
 		TableName:     s.Name,
 		KeyAttributes: workbenchKey(s.Keys.PK, String, s.Keys.SK, String),
-		// Not nil, any of them: the importer wants lists.
+		// None of these may be nil: the importer expects lists.
 		NonKeyAttributes: []attributeDefinition{}, TableFacets: []workbenchFacet{}, GlobalSecondaryIndexes: []workbenchIndex{}, TableData: []struct{}{},
 		BillingMode: s.billing(),
 	}
@@ -152,7 +151,7 @@ func (s Schema) Workbench(facets ...Facet) ([]byte, error) {
 	}
 	for _, x := range s.Indexes {
 		for _, name := range x.Include {
-			if _, known := kinds[name]; !known { // of no facet: its type is anybody's guess
+			if _, known := kinds[name]; !known { // of no facet, so its type is unknown
 				if err := attribute(name, string(String)); err != nil {
 					return nil, err
 				}

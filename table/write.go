@@ -12,25 +12,24 @@ import (
 	"github.com/mortise-go/mortise/internal/machine"
 )
 
-// MaxOps is the number of actions that fit into one transaction, those that operations
-// bring along (Op.With) included.
+// MaxOps is the greatest number of actions in one transaction, including those added by [Op.With].
 const MaxOps = 100
 
-// tokenWindow is how long DynamoDB knows a transaction by its token (10 minutes), less a
-// margin for the last attempt: no attempt starts later.
+// tokenWindow is how long DynamoDB remembers the token of a transaction (10 minutes), less a margin for the last
+// attempt. No attempt starts later.
 const tokenWindow = 9 * time.Minute
 
-// Returned says which item a write returns.
+// Returned selects the item that a write returns.
 type Returned string
 
-// What Apply can return.
+// Items that [Table.Apply] can return.
 const (
 	ReturnNone Returned = Returned(types.ReturnValueNone)
 	ReturnOld  Returned = Returned(types.ReturnValueAllOld)
 	ReturnNew  Returned = Returned(types.ReturnValueAllNew) // updates only
 )
 
-// wire leaves out what DynamoDB takes for granted.
+// wire omits the default.
 func (r Returned) wire() types.ReturnValue {
 	if r == ReturnNone {
 		return ""
@@ -38,18 +37,17 @@ func (r Returned) wire() types.ReturnValue {
 	return types.ReturnValue(r)
 }
 
-// Write applies all operations or none. A single operation goes out as PutItem,
-// UpdateItem or DeleteItem; several, or a single check, as one TransactWriteItems.
+// Write applies all operations or none. A single operation is sent as PutItem, UpdateItem or DeleteItem. Several
+// operations, or a single check, are sent as one TransactWriteItems.
 //
-// A condition that does not hold is a *ConditionError, or ConditionErrors where several
-// of one transaction do not. Requests are repeated by the table's retry policy. A
-// transaction carries one token for all attempts and is applied once. A single operation
-// has no token: when the answer to a first attempt was lost, a conditional write may
-// find its own effect, and an unconditional Add may be applied twice. Use WriteOnce where
-// that matters.
+// If a condition does not hold, the error is a *[ConditionError], or [ConditionErrors] if several conditions of a
+// transaction do not hold.
 //
-// Cost: a write unit per KB of each item, at least 1; twice that in a transaction. A
-// failed condition costs the same.
+// Requests are repeated by the table's retry policy. A transaction has one token for all attempts and is applied once.
+// A single operation has no token. If its answer is lost, a conditional write can find its own effect, and an Add
+// without a condition can be applied twice. Use [Table.WriteOnce] where that matters.
+//
+// Cost: a write unit per KB of each item, at least 1; twice that in a transaction. A failed condition costs the same.
 func (t *Table) Write(ctx context.Context, ops ...Op) error {
 	list, err := t.prepare(ops)
 	if err != nil {
@@ -62,13 +60,13 @@ func (t *Table) Write(ctx context.Context, ops ...Op) error {
 	return t.transact(ctx, t.newToken(), list)
 }
 
-// WriteOnce is Write with a token of the caller's, 1 to 36 characters: however often it is
-// called with the same token and the same operations within 10 minutes, they are applied
-// once. It is always a transaction, also for a single operation.
+// WriteOnce is [Table.Write] with the caller's token of 1 to 36 characters. Calls with the same token and the same
+// operations within 10 minutes are applied once. A single operation is sent as a transaction too.
 //
-// The same token with other operations is refused with ErrInvalid. DynamoDB's documentation does
-// not say that a token is a table's, transactions span tables, and DynamoDB Local knows it in all
-// of them: where two applications share an account and a region, let it name the application.
+// The same token with other operations is refused with [ErrInvalid].
+//
+// A token may not be limited to one table: transactions span tables, and DynamoDB Local recognises a token in all of
+// them. If two applications share an account and a region, include the application's name in the token.
 func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	list, err := t.prepare(ops)
 	if err != nil {
@@ -80,8 +78,7 @@ func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	return t.transact(ctx, token, list)
 }
 
-// Apply applies a single operation and returns an item, as returned says; nil where there
-// is none.
+// Apply applies a single operation and returns the item that returned selects, or nil if there is none.
 func (t *Table) Apply(ctx context.Context, op Op, returned Returned) (Item, error) {
 	list, err := t.prepare([]Op{op})
 	if err != nil {
@@ -111,7 +108,7 @@ func (t *Table) prepare(ops []Op) ([]action, error) {
 	return list, nil
 }
 
-// onFailure asks for the item that stands in the way; it costs nothing extra.
+// onFailure requests the item that a failed condition found, at no extra cost.
 func onFailure(condition *string) types.ReturnValuesOnConditionCheckFailure {
 	if condition == nil {
 		return ""
@@ -180,7 +177,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			return answer{out.ResultMetadata, one(out.ConsumedCapacity)}, nil
 		}
 	}
-	unclear := false // whether an attempt may have been applied, although it failed
+	unclear := false // whether a failed attempt may have been applied
 	err = t.send(ctx, operation, true, func(ctx context.Context) (answer, error) {
 		ans, err := request(ctx)
 		unclear = unclear || MayHaveApplied(err)
@@ -216,14 +213,13 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 		}
 		in.TransactItems[i] = item
 	}
-	// By both clocks: one can be set, and the other stands still while a machine is suspended.
+	// Check both clocks: the wall clock can be set, and the monotonic clock stops while a machine is suspended.
 	wall, mono := t.now().Round(0), t.machine.Now()
 	var last error
 	pending := false
 	err := t.send(ctx, "TransactWriteItems", true, func(ctx context.Context) (answer, error) {
 		if last != nil && max(t.now().Round(0).Sub(wall), machine.Since(t.machine, mono)) > tokenWindow {
-			// Past the token's window another attempt could apply a second time what
-			// an unanswered one has applied already.
+			// After the token's window, another attempt could apply the transaction a second time.
 			return answer{}, &finalError{fmt.Errorf("%w: the transaction's outcome is unknown: last attempt: %w", ErrUnreachable, last)}
 		}
 		out, err := t.client.TransactWriteItems(ctx, in, once)
