@@ -1,6 +1,6 @@
 package tabletest
 
-// backedUp returns the table of an operation on backups, which have an error of their own for one that is missing.
+// backedUp returns the table of an operation on backups. These operations have their own error for a missing table.
 func (c *call) backedUp() (*table, error) {
 	t, err := c.table(&c.in)
 	if err != nil && c.in.err == nil {

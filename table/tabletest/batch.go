@@ -22,10 +22,10 @@ func errDuplicateKeys() error { return invalid("Provided list of item keys conta
 
 type batchPart struct {
 	t    *table
-	name string // as the request wrote it
+	name string // as written in the request
 	node *jsontree.Node
 	gets []*get
-	raw  []*jsontree.Node // the key of each get, to be handed back unprocessed
+	raw  []*jsontree.Node // key of each get, to return if it stays unprocessed
 	cons bool
 }
 
@@ -83,7 +83,7 @@ func batchGetItem(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
-// unprocessedGet repeats a table's part of the request with the keys that are left.
+// unprocessedGet repeats a table's part of the request with the unprocessed keys.
 func unprocessedGet(o *object, n *jsontree.Node, keys []*jsontree.Node) {
 	o.list("Keys", len(keys), func(b []byte, i int) []byte { return keys[i].Append(b) })
 	for i := range n.Members {
@@ -94,7 +94,7 @@ func unprocessedGet(o *object, n *jsontree.Node, keys []*jsontree.Node) {
 	}
 }
 
-// readBatchGet reads all tables' parts of the request, and then looks for the tables.
+// readBatchGet reads the parts of all tables and then looks up the tables.
 func (c *call) readBatchGet(members []jsontree.Member) ([]*batchPart, error) {
 	total := 0
 	parts := make([]*batchPart, len(members))
@@ -211,7 +211,7 @@ func batchWriteItem(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
-// readBatchWrite reads all requests, and then looks for the tables.
+// readBatchWrite reads all requests and then looks up the tables.
 func (c *call) readBatchWrite(members []jsontree.Member) ([]batchWrite, error) {
 	total, size := 0, 0
 	var out []batchWrite

@@ -4,18 +4,18 @@ import (
 	"slices"
 )
 
-// The sizes that one unit covers (Developer Guide, "Read and write operations").
+// Sizes that one unit covers (Developer Guide, "Read and write operations").
 const (
 	readBlock  = 4096
 	writeBlock = 1024
 )
 
-// writeUnits returns what writing an item of that many bytes costs; at least one unit.
+// writeUnits returns the cost of writing an item of that many bytes: at least one unit.
 func writeUnits(size int) float64 {
 	return float64(max(1, (size+writeBlock-1)/writeBlock))
 }
 
-// readUnits returns what reading that many bytes costs: at least one block, and half as much if the read may be stale.
+// readUnits returns the cost of reading that many bytes: at least one block, and half of that if the read may be stale.
 func readUnits(size int, consistent bool) float64 {
 	blocks := float64(max(1, (size+readBlock-1)/readBlock))
 	if consistent {
@@ -24,12 +24,12 @@ func readUnits(size int, consistent bool) float64 {
 	return blocks / 2
 }
 
-// usage is what a request consumed on one table.
+// usage is the capacity that a request consumed on one table.
 type usage struct {
 	table  float64
 	global map[string]float64
 	local  map[string]float64
-	read   bool // of a transaction: which of the two units it was
+	read   bool // for a transaction: whether the units are read units
 }
 
 func (u *usage) total() float64 {
@@ -66,7 +66,7 @@ func (u *usage) add(o *usage, factor float64) {
 	}
 }
 
-// How much of the consumed capacity a request wants to know.
+// Levels of ReturnConsumedCapacity.
 const (
 	capacityTotal   = "TOTAL"
 	capacityIndexes = "INDEXES"
@@ -104,7 +104,7 @@ func writeIndexUnits(o *object, name string, units map[string]float64) {
 
 func wantsCapacity(level string) bool { return level == capacityTotal || level == capacityIndexes }
 
-// consumed writes a request's ConsumedCapacity if it was asked for.
+// consumed writes a request's ConsumedCapacity if the request asked for it.
 func (c *call) consumed(o *object, t *table, u *usage) {
 	c.spent(t, u)
 	if level := c.capacityLevel(); wantsCapacity(level) {

@@ -2,15 +2,15 @@ package tabletest
 
 import "slices"
 
-// checkCombination refuses an UpdateTable that changes what the service changes only by itself. It names the first
-// mistake in the service's order.
+// checkCombination refuses an UpdateTable with several changes that the service accepts only one at a time. It names
+// the first mistake in the service's order.
 func checkCombination(in *fields) error {
 	var parts []string
 	for _, name := range []string{
 		"SSESpecification", "TableClass", "DeletionProtectionEnabled", "OnDemandThroughput", "WarmThroughput",
 		"BillingMode", "ProvisionedThroughput", "StreamSpecification", "GlobalSecondaryIndexUpdates",
 	} {
-		// Without members, these two count as absent.
+		// These two count as absent if they have no members.
 		empty := name == "OnDemandThroughput" && !in.wantedLimit().any() || name == "WarmThroughput" && !in.wantedWarmth().any()
 		if in.has(name) && !empty {
 			parts = append(parts, name)
@@ -51,7 +51,7 @@ func checkCombination(in *fields) error {
 	return in.err
 }
 
-// indexChanges reports whether an UpdateTable makes an index, and whether it makes or deletes one.
+// indexChanges reports whether an UpdateTable creates an index, and whether it creates or deletes one.
 func indexChanges(in *fields) (made, changed bool) {
 	updates := in.items("GlobalSecondaryIndexUpdates")
 	for i := range updates {

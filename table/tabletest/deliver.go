@@ -10,21 +10,21 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// incoming is a request on its way in.
+// incoming is a request that has not been applied yet.
 type incoming struct {
 	op       string
 	root     *jsontree.Node
 	parseErr error
 	index    int
-	faults   []*armed // those that hit it
+	faults   []*armed // faults that hit it
 	late     bool
 }
 
-// lateRequest is a request that is to be applied once more, or at last.
+// lateRequest is a request to be applied later, for the first time or again.
 type lateRequest struct {
 	incoming
 	due     time.Time
-	dueCall int // log index; 0 if due counts
+	dueCall int // index in the log; 0 if due counts
 }
 
 // kinds lists the faults for the log.
@@ -46,12 +46,12 @@ func (in *incoming) has(k FaultKind) *armed {
 	return nil
 }
 
-// errReset returns what the client's transport reports for a dropped request or answer. The SDK retries it.
+// errReset returns the transport error for a dropped request or answer. The SDK retries it.
 func errReset() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
 
-// serve runs one request. An error is a failure of the transport, not of the request.
+// serve handles one request. It returns an error only for a failure of the transport.
 func (e *Engine) serve(ctx context.Context, op string, body []byte) (*answer, error) {
 	in := incoming{op: op}
 	in.root, in.parseErr = jsontree.Parse(body)
@@ -123,7 +123,7 @@ func (e *Engine) serveFaulty(ctx context.Context, in *incoming) (*answer, error)
 	return a, nil
 }
 
-// hold delays a request; the items of a transaction may be in flight meanwhile.
+// hold delays a request. It can keep the items of a transaction in flight meanwhile.
 func (e *Engine) hold(ctx context.Context, in *incoming, f *armed) error {
 	if !f.Hold || in.op != "TransactWriteItems" {
 		return sleep(ctx, f.For)
@@ -169,7 +169,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// schedule keeps a request for later.
+// schedule stores a request to be applied later.
 func (e *Engine) schedule(in *incoming, f *armed) {
 	l := lateRequest{incoming: *in, due: e.now().Add(f.For)}
 	l.faults, l.late = nil, true
@@ -199,7 +199,7 @@ func (e *Engine) deliver() {
 	}
 }
 
-// named returns the primary keys and tables that a request names, as far as they can be read. Nothing is checked.
+// named returns the primary keys and tables in a request, as far as they are readable. It checks nothing.
 func (e *Engine) named(in *incoming) (keys []touchedKey, tables []string) {
 	if in.parseErr != nil || in.root == nil {
 		return nil, nil

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// view is what a description tells beyond the table itself.
+// view is the part of a description that is not in the table itself.
 type view struct {
 	status  string
 	now     time.Time
-	created bool              // the answer to CreateTable, which leaves out what is not settled yet
-	warmed  bool              // WarmThroughput, too, unless the request set it
-	indexes map[string]string // statuses other than the table's, or ACTIVE
+	created bool              // for the answer to CreateTable, which omits settings that are not settled
+	warmed  bool              // whether to include WarmThroughput even if the request did not set it
+	indexes map[string]string // statuses that differ from the table's, or from ACTIVE
 }
 
 func (c *call) view(status string) view { return view{status: status, now: c.now} }
 
-// viewUpdate returns the view of an answer to UpdateTable, which the service gives while it carries the request out.
+// viewUpdate returns the view of an answer to UpdateTable, which the service sends while it makes the change.
 func (c *call) viewUpdate() view {
 	v := c.view(statusActive)
 	_, indexed := indexChanges(&c.in)
@@ -37,7 +37,8 @@ func (c *call) viewUpdate() view {
 	return v
 }
 
-// leaving returns the table as an UpdateTable shows it that turned it into next: an index that is deleted is still there.
+// leaving returns the table as shown by the UpdateTable that turned it into next: an index that is being deleted is
+// still included.
 func (t *table) leaving(next table) table {
 	if len(next.indexes) < len(t.indexes) {
 		next.indexes, next.attrs = t.indexes, t.attrs
@@ -73,7 +74,7 @@ func (t *table) describe(o *object, v view) {
 	}
 }
 
-// describeItself writes the members of a TableDescription that are left when a table is deleted.
+// describeItself writes the members of a TableDescription that remain when a table is deleted.
 func (t *table) describeItself(o *object, v view) {
 	o.text("TableName", t.name)
 	o.text("TableId", t.id)

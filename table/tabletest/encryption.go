@@ -11,13 +11,13 @@ const (
 	defaultKey   = "alias/aws/dynamodb"
 )
 
-// encryption is the key that a table is encrypted with.
+// encryption is the key with which a table is encrypted.
 type encryption struct {
-	enabled bool   // with a key of KMS; if not, with one of DynamoDB's own, which no description mentions
-	key     string // as given: the ARN or id of a key, or an alias
+	enabled bool   // a key of KMS; otherwise one of DynamoDB's own, which no description mentions
+	key     string // as in the request: the ARN or id of a key, or an alias
 }
 
-// readEncryption reads SSESpecification, which may be enabled by SSEType alone.
+// readEncryption reads SSESpecification. SSEType alone enables it.
 func readEncryption(in *fields) encryption {
 	f := in.sub("SSESpecification")
 	e := encryption{enabled: f.flag("Enabled") || !f.has("Enabled") && f.has("SSEType"), key: f.text("KMSMasterKeyId")}
@@ -36,8 +36,8 @@ func (e encryption) describe(o *object) {
 	})
 }
 
-// arn returns the ARN of the key, however the key was given. The engine has no KMS, so it makes up the key behind an
-// alias: always the same one for the same alias.
+// arn returns the ARN of the key in any form. The engine has no KMS, so it invents the key behind an alias, always the
+// same for the same alias.
 func (e encryption) arn() string {
 	name := e.key
 	if name == "" {

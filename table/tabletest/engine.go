@@ -13,13 +13,13 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/shape"
 )
 
-// Engine is one in-process DynamoDB: tables, a clock, a request log and faults. Its methods may be called from many
-// goroutines; each request is atomic.
+// Engine is an in-process DynamoDB: tables, a clock, a request log and faults. It is safe for concurrent use; each
+// request is atomic.
 type Engine struct {
 	now   func() time.Time
-	model map[string]*shape.Shape // of requests, by operation
+	model map[string]*shape.Shape // shapes of requests, by operation
 
-	mu     sync.Mutex // short critical sections only: never held across a delay or I/O
+	mu     sync.Mutex // for short critical sections; never held across a delay or I/O
 	tables map[string]*table
 	tokens map[string]*pastTransaction
 	past   []*pastTransaction // the same, oldest first
@@ -28,7 +28,7 @@ type Engine struct {
 
 	faults   []*armed
 	late     []lateRequest
-	inflight map[placed]int // items of transactions that a fault holds
+	inflight map[placed]int // items of transactions that a fault keeps in flight
 
 	serverMu sync.Mutex
 	servers  []*http.Server
@@ -36,11 +36,11 @@ type Engine struct {
 	closed   bool
 }
 
-// Option configures an Engine.
+// Option configures an [Engine].
 type Option func(*Engine)
 
-// WithClock sets the engine's clock: creation times, idempotency tokens, TTL and the Date header follow it. Defaults to
-// time.Now, which is the virtual clock inside a testing/synctest bubble.
+// WithClock sets the engine's clock, which determines creation times, idempotency tokens, time to live and the Date
+// header. Defaults to [time.Now], which is the virtual clock inside a testing/synctest bubble.
 func WithClock(now func() time.Time) Option {
 	return func(e *Engine) { e.now = now }
 }
@@ -57,7 +57,7 @@ func New(t testing.TB, opts ...Option) *Engine {
 	return e
 }
 
-// NewEngine returns an engine for use outside tests. Close it if Listen was called.
+// NewEngine returns an engine for use outside tests. Call [Engine.Close] if [Engine.Listen] was called.
 func NewEngine(opts ...Option) *Engine {
 	e := &Engine{now: time.Now, model: model(), tables: map[string]*table{}, tokens: map[string]*pastTransaction{}}
 	for _, o := range opts {
@@ -66,7 +66,7 @@ func NewEngine(opts ...Option) *Engine {
 	return e
 }
 
-// call is one request on its way through the engine.
+// call is one request that the engine handles.
 type call struct {
 	e   *Engine
 	op  string
@@ -77,13 +77,13 @@ type call struct {
 	keys   []touchedKey
 	units  float64
 
-	stale       int // writes that eventually consistent reads miss
-	unprocessed int // requests of a batch that are taken; 0 for all
+	stale       int // number of writes that eventually consistent reads miss
+	unprocessed int // number of requests of a batch to process; 0 for all
 	conflict    *Fault
 	request     *incoming
 }
 
-// arm takes over the faults that change how a request is carried out.
+// arm applies the faults that change how a request is handled.
 func (c *call) arm() {
 	if c.request.faults == nil {
 		return
@@ -99,7 +99,7 @@ func (c *call) arm() {
 	}
 }
 
-// touch notes a table and a primary key for the request log.
+// touch records a table and a primary key for the request log.
 func (c *call) touch(t *table, key touchedKey) {
 	c.noteTable(t.name)
 	c.keys = append(c.keys, key)
@@ -169,7 +169,7 @@ func handlerOf(op string) handler {
 	return nil
 }
 
-// answer is what a request gets back.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	body   []byte
@@ -212,7 +212,7 @@ func (e *Engine) execute(in *incoming) *answer {
 	return a
 }
 
-// Close stops every listener and waits for its requests to end. It may be called more than once; the in-process client
+// Close stops every listener and waits for its requests to end. It can be called several times. The in-process client
 // keeps working.
 func (e *Engine) Close() error {
 	e.serverMu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// The error codes that the engine answers with.
+// Error codes of the engine's answers.
 const (
 	codeValidation     = "ValidationException"
 	codeSerialization  = "SerializationException"
@@ -33,19 +33,19 @@ const (
 	transportNamespace = "com.amazon.coral.service#"
 )
 
-// apiError is an answer that reports a failure.
+// apiError is an error answer.
 type apiError struct {
 	status  int
 	code    string
 	message string
 	item    attr.Item // ConditionalCheckFailedException, if the request asked for it
 	reasons []reason  // TransactionCanceledException
-	// mismatch is set where a request does not fit a table's schema: within a transaction that is a reason for
-	// cancellation, not an error of the whole request.
+	// mismatch reports that a request does not fit a table's schema. Within a transaction it is a reason for
+	// cancellation and not an error of the whole request.
 	mismatch bool
 }
 
-// reason says why one action of a transaction failed, or that it did not.
+// reason is the result of one action of a cancelled transaction.
 type reason struct {
 	code    string
 	message string
@@ -66,14 +66,14 @@ func mismatch(message string) *apiError {
 	return e
 }
 
-// parameter formats the errors that the service begins in this way.
+// parameter formats errors with this common beginning.
 func parameter(format string, args ...any) *apiError {
 	return invalid("One or more parameter values were invalid: "+format, args...)
 }
 
 func errMissingTable() *apiError { return fail(codeNotFound, "Requested resource not found") }
 
-// errNoSuchTable returns what the operations on tables themselves answer.
+// errNoSuchTable returns the error of operations on tables themselves.
 func errNoSuchTable(name string) *apiError {
 	return fail(codeNotFound, "Requested resource not found: Table: %s not found", name)
 }
@@ -84,14 +84,14 @@ func errInternal() *apiError {
 	return e
 }
 
-// errFailure returns how the service fails on some requests, each time and without a message.
+// errFailure returns the error with which the service fails on some requests, always and without a message.
 func errFailure() *apiError {
 	e := fail(codeFailure, "")
 	e.status = http.StatusInternalServerError
 	return e
 }
 
-// asAPI turns the errors of the packages below into answers.
+// asAPI turns errors of internal packages into answers.
 func asAPI(err error) *apiError {
 	var api *apiError
 	if errors.As(err, &api) {
@@ -108,7 +108,7 @@ func asAPI(err error) *apiError {
 	return errInternal()
 }
 
-// within puts the name of an expression parameter in front of an expression's error.
+// within prefixes an expression's error with the name of its parameter.
 func within(name string, err error) error {
 	var bad attr.InvalidError
 	if errors.As(err, &bad) {

@@ -10,20 +10,21 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 )
 
-// FaultKind says what goes wrong.
+// FaultKind is a kind of failure.
 type FaultKind uint8
 
-// The kinds of faults.
+// Kinds of faults.
 const (
-	// DropRequest loses the request before it is applied: the client sees a connection reset. With For or AfterCalls the
-	// request is only late: it is applied then, although the client was told nothing.
+	// DropRequest loses the request before it is applied. The client sees a connection reset. With For or AfterCalls,
+	// the request is late instead of lost: it is applied then, although the client has seen the reset.
 	DropRequest FaultKind = iota + 1
-	// DropReply applies the request and loses the answer: the client sees a connection reset.
+	// DropReply applies the request and loses the answer. The client sees a connection reset.
 	DropReply
-	// Delay holds the request for For before it is applied or, with After, holds the answer. With Hold, the items of a
-	// delayed transaction are in flight meanwhile, and other writes of them meet a conflict.
+	// Delay holds the request for the duration For before it is applied. With After, it holds the answer instead. With
+	// Hold, the items of a delayed transaction are in flight meanwhile, and other writes of them get a conflict.
 	Delay
-	// DuplicateLate applies and answers the request, and applies it once more after For or AfterCalls further requests.
+	// DuplicateLate applies and answers the request, and applies it again after For, or after AfterCalls further
+	// requests.
 	DuplicateLate
 	// Throttle refuses the request with ProvisionedThroughputExceededException.
 	Throttle
@@ -31,20 +32,20 @@ const (
 	InternalError
 	// InternalErrorAfter applies the request and answers 500.
 	InternalErrorAfter
-	// TransactionConflict refuses a write or a transaction as if another transaction were using the items: those that
-	// Key names, or all of them. BatchWriteItem hands them back unprocessed.
+	// TransactionConflict refuses a write or a transaction as if another transaction were using its items. Key selects
+	// the items; without it, all are. BatchWriteItem returns them as unprocessed.
 	TransactionConflict
-	// StaleRead has an eventually consistent read miss the latest Writes writes of the table.
+	// StaleRead makes an eventually consistent read miss the latest Writes writes of the table.
 	StaleRead
-	// SkewDate shifts the answer's Date header by For, which may be negative.
+	// SkewDate shifts the answer's Date header by For, which can be negative.
 	SkewDate
-	// Unprocessed has a batch take only its first Take requests and hand back the others.
+	// Unprocessed makes a batch process only its first Take requests and return the others as unprocessed.
 	Unprocessed
-	// ExpiredCredentials refuses the request with ExpiredTokenException, as where temporary credentials were used for
-	// longer than they last: status 400, and nothing is applied. The SDK does not retry it.
+	// ExpiredCredentials refuses the request with ExpiredTokenException (status 400), as for temporary credentials
+	// after their end. Nothing is applied. The SDK does not retry it.
 	ExpiredCredentials
-	// TransactionInProgress refuses a TransactWriteItems with TransactionInProgressException, as if an earlier request
-	// with its token were still under way: status 400, and this one is not applied.
+	// TransactionInProgress refuses a TransactWriteItems with TransactionInProgressException (status 400), as if an
+	// earlier request with the same token were still running. This one is not applied.
 	TransactionInProgress
 )
 
@@ -61,44 +62,45 @@ func (k FaultKind) String() string {
 	return names[k]
 }
 
-// Fault is something that goes wrong, and when. Every condition that is set must hold; without any, each request that
-// the kind applies to is hit. A request can be hit by several faults.
+// Fault is a failure and the requests that it hits. Every condition that is set must hold. Without conditions, each
+// request to which the kind applies is hit. Several faults can hit one request.
 type Fault struct {
 	Kind FaultKind
 
-	// Call is the index of the one request that is hit, counted from 1 since the start or the last ResetRequests. The
-	// client's retries are requests of their own.
+	// Call is the index of the request that is hit, counted from 1 since the start or the last [Engine.ResetRequests].
+	// Each retry of the client is a request of its own.
 	Call int
 	// Operation is the name of an operation, such as "UpdateItem".
 	Operation string
 	// Table is the name of a table that the request uses.
 	Table string
-	// Key holds attributes that a primary key of the request must have; one of them is enough. Strings, numbers and
-	// binary values are compared.
+	// Key contains attributes of a primary key in the request; it suffices if one of the request's keys has them.
+	// Strings, numbers and binary values can be compared.
 	Key map[string]types.AttributeValue
-	// When is asked last. It must not call the engine. Code and Consumed of the request are not known yet.
+	// When is called last. It must not call the engine. Code and Consumed of the request are not known yet.
 	When func(Request) bool
-	// Every hits each n-th request of those that meet the conditions above.
+	// Every hits each n-th of the requests that meet the conditions above.
 	Every int
-	// Probability hits that share of them, decided by Seed and the request's number among them, so that a seed always
-	// gives the same schedule.
+	// Probability hits that share of them. Seed and the request's number among them decide, so a seed always gives the
+	// same schedule.
 	Probability float64
 	Seed        uint64
-	// Times ends the fault after that many hits. Zero means no limit.
+	// Times ends the fault after that many hits. Defaults to 0: no limit.
 	Times int
 
-	// For is the length of a Delay, the lateness of a duplicate, or the offset of SkewDate.
+	// For is the duration of a Delay, the lateness of a late request, or the offset of SkewDate.
 	For time.Duration
-	// AfterCalls is the lateness of a duplicate in further requests. What is late is applied at the beginning of the
-	// first request, or of Requests, Snapshot or Sweep, that finds it due. Defaults to 1 if For is zero, too.
+	// AfterCalls is the lateness of a late request, in further requests. A request that is due is applied at the
+	// beginning of the next request, or of [Engine.Requests], [Engine.Snapshot] or [Engine.Sweep]. Defaults to 1 if For
+	// is zero, too.
 	AfterCalls int
-	// After has Delay hold the answer instead of the request.
+	// After makes Delay hold the answer instead of the request.
 	After bool
-	// Hold has Delay keep the items of a TransactWriteItems in flight.
+	// Hold makes Delay keep the items of a TransactWriteItems in flight.
 	Hold bool
-	// Writes is how many writes StaleRead misses, at most 1024. Defaults to 1.
+	// Writes is the number of writes that StaleRead misses, at most 1024. Defaults to 1.
 	Writes int
-	// Take is how many requests of a batch Unprocessed takes. Defaults to 1.
+	// Take is the number of requests of a batch that Unprocessed processes. Defaults to 1.
 	Take int
 }
 
@@ -118,14 +120,14 @@ func (e *Engine) Inject(faults ...Fault) {
 	}
 }
 
-// ClearFaults removes all faults. What is already under way, delayed or late, is not called back.
+// ClearFaults removes all faults. Requests that are delayed or late stay so.
 func (e *Engine) ClearFaults() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.faults = nil
 }
 
-// applies reports whether the kind means anything to the operation.
+// applies reports whether the kind can hit the operation.
 func (k FaultKind) applies(op string) bool {
 	switch k {
 	case TransactionConflict:
@@ -140,7 +142,7 @@ func (k FaultKind) applies(op string) bool {
 	return true
 }
 
-// hit decides about one request.
+// hit decides whether the fault hits a request.
 func (f *armed) hit(r Request) bool {
 	if f.Times > 0 && f.hits >= f.Times || !f.Kind.applies(r.Operation) {
 		return false
@@ -178,7 +180,7 @@ func (f *Fault) names(table string, key map[string]types.AttributeValue) bool {
 	return true
 }
 
-// fromSDK converts a key attribute; nil if it is none.
+// fromSDK converts a key attribute. It returns nil for a value that cannot be one.
 func fromSDK(v types.AttributeValue) *attr.Value {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

@@ -5,12 +5,12 @@ import "slices"
 // historyLimit bounds how many writes of a table a stale read can miss.
 const historyLimit = 1024
 
-// history remembers what the latest writes of a table replaced, so that reads can be made stale on purpose.
+// history records what the latest writes of a table replaced, so that reads can be made stale.
 type history struct {
 	past []change // oldest first
 }
 
-// change is one write: old is the row that was there before it, or nil.
+// change is one write. old is the row before it, or nil.
 type change struct {
 	key rowKey
 	old *row

@@ -22,10 +22,10 @@ const (
 	targetPrefix      = "DynamoDB_20120810."
 	contentType       = "application/x-amz-json-1.0"
 	readHeaderTimeout = 10 * time.Second
-	// maxBody is the largest request that the service takes, after decompression.
+	// maxBody is the largest request that the service accepts, after decompression.
 	maxBody = 16 << 20
 
-	// Region is the region of Config, and of the ARNs that the engine gives out.
+	// Region is the region of [Engine.Config] and of the ARNs that the engine returns.
 	Region = "us-east-1"
 )
 
@@ -46,8 +46,8 @@ func operation(h http.Header) string {
 	return op
 }
 
-// ServeHTTP speaks DynamoDB's JSON protocol (DynamoDB_20120810, JSON 1.0). A request or reply that a fault drops closes
-// the connection.
+// ServeHTTP implements DynamoDB's JSON protocol (DynamoDB_20120810, JSON 1.0). It closes the connection for a request
+// or answer that a fault drops.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := readBody(r)
 	switch {
@@ -68,18 +68,18 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(a.body) // a client that is gone needs no answer
 }
 
-// abort closes the connection without an answer. Where the server does not allow that, as over HTTP/2, the client gets a
-// bare 502, which it retries as well.
+// abort closes the connection without an answer. If the server does not support that, as over HTTP/2, the client gets
+// an empty 502, which it retries as well.
 func abort(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	_ = conn.Close() // there is nobody to tell
+	_ = conn.Close() // no client is left to tell
 }
 
-// readBody reads a request's body, which SDKs compress if it is large.
+// readBody reads a request's body. SDKs compress large bodies.
 func readBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength > maxBody {
 		return nil, errTooBig
@@ -118,7 +118,7 @@ func (a *answer) header() http.Header {
 		"Content-Length":   {strconv.Itoa(len(a.body))},
 		"Date":             {a.date.UTC().Format(http.TimeFormat)},
 		"X-Amzn-Requestid": {fmt.Sprintf("%032X", a.id)},
-		// The SDK checks it, and logs a warning about every answer that lacks it.
+		// The SDK checks it, and logs a warning if it is missing.
 		"X-Amz-Crc32": {strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10)},
 	}
 }
@@ -165,10 +165,10 @@ func response(r *http.Request, a *answer) *http.Response {
 }
 
 // HTTPClient returns a client that calls the engine directly. It opens no socket, starts no goroutine, and honours the
-// request's context, so it works inside a testing/synctest bubble.
+// request's context. So it works inside a testing/synctest bubble.
 func (e *Engine) HTTPClient() aws.HTTPClient { return client{e} }
 
-// Config returns a configuration for the SDK that reaches this engine: region, dummy credentials, in-process client.
+// Config returns an SDK configuration for this engine: region, dummy credentials and the in-process client.
 func (e *Engine) Config() aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -178,7 +178,7 @@ func (e *Engine) Config() aws.Config {
 	}
 }
 
-// Client returns an SDK client over Config.
+// Client returns an SDK client with [Engine.Config].
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.NewFromConfig(e.Config(), optFns...)
 }

@@ -14,25 +14,25 @@ const (
 	projectInclude = "INCLUDE"
 )
 
-// index is a secondary index. It is sparse: only items that have its key attributes are in it.
+// index is a secondary index. It is sparse: it contains only items that have its key attributes.
 type index struct {
 	name       string
 	global     bool
 	keys       keySchema
 	projection string
-	include    []string // as given: the order is reported back
+	include    []string // as in the request, since descriptions return this order
 	rows       rows
 
-	provision // of a global index
+	provision // for a global index
 }
 
-// covers reports whether the index holds the attribute.
+// covers reports whether the index projects the attribute.
 func (x *index) covers(base keySchema, name string) bool {
 	return x.projection == projectAll || base.has(name) || x.keys.has(name) || slices.Contains(x.include, name)
 }
 
-// entry returns the row that the index holds for an item, or nil. Items that were there before a global index was made
-// may have attributes that are no keys for it.
+// entry returns the index's row for an item, or nil. An item that is older than a global index can have attributes that
+// are not valid keys.
 func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
 	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]
@@ -57,8 +57,8 @@ func (x *index) entry(base keySchema, primary rowKey, item attr.Item) *row {
 	return &row{rowKey: k, item: held, size: held.Size()}
 }
 
-// update brings the index from one state of an item to the next, nil meaning that there is none, and returns the
-// write units that this costs: none if what the index holds did not change, two writes if its key did.
+// update applies the change of an item to the index; before or after is nil if there is no item. It returns the write
+// units: none if the index's row did not change, two writes if its key did.
 func (x *index) update(base keySchema, primary rowKey, before, after attr.Item) float64 {
 	var old, now *row
 	if before != nil {
@@ -87,7 +87,7 @@ func (x *index) update(base keySchema, primary rowKey, before, after attr.Item) 
 	return writeUnits(max(old.size, now.size))
 }
 
-// checkItem validates the index's key attributes where an item has them.
+// checkItem validates the index's key attributes of an item, as far as it has them.
 func (x *index) checkItem(item attr.Item) error {
 	for _, a := range x.keys.attrs() {
 		v, ok := item[a.name]
@@ -117,7 +117,7 @@ func (x *index) checkEmpty(a keyAttr, v *attr.Value) error {
 	return nil
 }
 
-// maxKey returns the largest size of a value of one of the index's key attributes.
+// maxKey returns the maximum size of a value of one of the index's key attributes.
 func (x *index) maxKey(a keyAttr) int {
 	if named(x.keys.sort(), a.name) {
 		return maxSortKey

@@ -5,7 +5,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
-// The values of ReturnValues.
+// Values of ReturnValues.
 const (
 	returnNone       = "NONE"
 	returnAllOld     = "ALL_OLD"
@@ -18,7 +18,7 @@ func putItem(c *call) ([]byte, error)    { return c.writeItem((*call).readPut) }
 func deleteItem(c *call) ([]byte, error) { return c.writeItem((*call).readDelete) }
 func updateItem(c *call) ([]byte, error) { return c.writeItem((*call).readUpdate) }
 
-// writeItem returns what the three single writes have in common.
+// writeItem implements the common part of PutItem, UpdateItem and DeleteItem.
 func (c *call) writeItem(read func(*call, *fields) (*write, error)) ([]byte, error) {
 	w, err := read(c, &c.in)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *call) writeItem(read func(*call, *fields) (*write, error)) ([]byte, err
 	return o.end(), c.in.err
 }
 
-// returned picks what ReturnValues asks for; nil if there is nothing to return.
+// returned returns the attributes that ReturnValues selects, or nil.
 func (w *write) returned(what string) attr.Item {
 	switch what {
 	case returnAllOld:
@@ -69,7 +69,7 @@ func (w *write) returned(what string) attr.Item {
 	return nil
 }
 
-// updated returns the parts of an item at the paths, and nothing beside them.
+// updated returns only the parts of an item at the paths.
 func updated(item attr.Item, paths []expr.Path) attr.Item {
 	if item == nil || len(paths) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func getItem(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
-// get is a read of one item, which like a write is read in two steps.
+// get is a read of one item. Like a write, it is read in two steps.
 type get struct {
 	key   attr.Item
 	place rowKey

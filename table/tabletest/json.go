@@ -23,13 +23,13 @@ func (o *object) bool(name string, v bool) {
 	o.b = strconv.AppendBool(o.b, v)
 }
 
-// time writes seconds since the epoch with milliseconds, the protocol's form of a timestamp.
+// time writes seconds since the epoch with milliseconds, which is the protocol's format of a timestamp.
 func (o *object) time(name string, t time.Time) {
 	o.name(name)
 	o.b = strconv.AppendFloat(o.b, float64(t.UnixMilli())/1000, 'f', -1, 64)
 }
 
-// fields reads the members of a request and remembers the first one of the wrong type.
+// fields reads the members of a request and records the first one of the wrong type.
 type fields struct {
 	n   *jsontree.Node
 	err error
@@ -63,7 +63,7 @@ func (f *fields) items(name string) []jsontree.Node {
 	return f.get(name, jsontree.Array).Items
 }
 
-// number returns an integer, and whether it was given.
+// number returns an integer, and whether the request has it.
 func (f *fields) number(name string) (int, bool) {
 	n := f.get(name, jsontree.Number)
 	if n.IsNull() {

@@ -21,10 +21,10 @@ type keyAttr struct {
 	kind attr.Kind
 }
 
-// keySchema is a partition key and, if there is one, a sort key. In a global index each may have up to four attributes,
-// elsewhere it has one.
+// keySchema is a partition key and an optional sort key. In a global index each can have up to four attributes,
+// elsewhere one.
 type keySchema struct {
-	all    []keyAttr // the partition attributes first
+	all    []keyAttr // partition attributes first
 	hashes int
 }
 
@@ -42,12 +42,12 @@ func named(attrs []keyAttr, name string) bool {
 	return slices.ContainsFunc(attrs, func(a keyAttr) bool { return a.name == name })
 }
 
-// partition encodes a partition key: a hash that orders the partitions as good as at random, then the key's own encoding.
+// partition encodes a partition key: a hash that orders the partitions pseudo-randomly, then the key itself.
 func partition(text string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text)) // never fails
 	x := h.Sum64()
-	x ^= x >> 32 // FNV leaves the upper bits of short keys alike
+	x ^= x >> 32 // FNV hardly changes the upper bits of short keys
 	x *= 0x9E3779B97F4A7C15
 	b := make([]byte, 0, 8+len(text))
 	b = binary.BigEndian.AppendUint64(b, x)
@@ -60,7 +60,7 @@ func (s keySchema) place(item attr.Item) rowKey {
 	return rowKey{part: partition(composite(s.hash(), value)), sort: composite(s.sort(), value)}
 }
 
-// tie encodes a primary key for index rows.
+// asTie encodes a primary key for index rows.
 func (k rowKey) asTie() string {
 	var n [4]byte
 	binary.BigEndian.PutUint32(n[:], uint32(len(k.part)))
@@ -80,7 +80,7 @@ func (s keySchema) extract(item attr.Item) attr.Item {
 
 const (
 	keyMismatch = "The provided key element does not match the schema"
-	hashTooLong = "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes" // as the service spells it
+	hashTooLong = "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes" // with the service's spelling
 	sortTooLong = "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
 )
 
@@ -139,7 +139,7 @@ func (a keyAttr) checkEmpty(v *attr.Value) error {
 	return nil
 }
 
-// emptyNoun names the type of an empty string or binary value; other values give "".
+// emptyNoun names the type of an empty string or binary value. It returns "" for other values.
 func emptyNoun(v *attr.Value) string {
 	switch {
 	case v.Kind == attr.S && v.Str == "":
@@ -150,7 +150,7 @@ func emptyNoun(v *attr.Value) string {
 	return ""
 }
 
-// peek reads the key attributes out of an item in wire form, without judging the rest of it.
+// peek reads the key attributes of an item in wire format, without checking the rest of it.
 func (s keySchema) peek(n *jsontree.Node) (attr.Item, bool) {
 	out := attr.Item{}
 	for _, a := range s.attrs() {

@@ -7,14 +7,14 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
-// endOfValue ends every value of an encoding but the last. It sorts before all that a longer value could go on with.
+// endOfValue ends every value of an encoding except the last. It sorts before any continuation of a longer value.
 const endOfValue = "\x00\x01"
 
-// escaped keeps zero bytes within a value apart from endOfValue.
+// escaped escapes zero bytes within a value, so that they differ from endOfValue.
 func escaped(v string) string { return strings.ReplaceAll(v, "\x00", "\x00\xff") }
 
-// composite encodes the values of key attributes so that encodings compare as the values do, one after the other. A
-// single value is its own encoding.
+// composite encodes the values of key attributes so that encodings sort as the lists of values do. A single value is
+// its own encoding.
 func composite(attrs []keyAttr, value func(keyAttr) *attr.Value) string {
 	switch len(attrs) {
 	case 0:
@@ -32,15 +32,15 @@ func composite(attrs []keyAttr, value func(keyAttr) *attr.Value) string {
 	return b.String()
 }
 
-// keyRange is a half-open range of encoded sort keys. Without an upper bound, to is empty.
+// keyRange is a half-open range of encoded sort keys. An empty to means that there is no upper bound.
 type keyRange struct{ from, to string }
 
-// below reports whether a sort key lies before the range, above whether it lies behind it.
+// below reports whether a sort key is before the range; above reports whether it is after it.
 func (r keyRange) below(key string) bool { return key < r.from }
 func (r keyRange) above(key string) bool { return r.to != "" && key >= r.to }
 
-// rangeOf returns the sort keys that satisfy the conditions, which are equality for some attributes from the left, and
-// then at most one of another kind.
+// rangeOf returns the sort keys that satisfy the conditions: equality for some attributes from the left, then at most
+// one other comparison.
 func (s keySchema) rangeOf(conditions map[string]expr.KeyTerm) keyRange {
 	at := element{}
 	for i, a := range s.sort() {
@@ -57,13 +57,13 @@ func (s keySchema) rangeOf(conditions map[string]expr.KeyTerm) keyRange {
 	return keyRange{at.prefix, afterPrefix(at.prefix)}
 }
 
-// element is one attribute of a sort key behind the encodings of those before it.
+// element is one attribute of a sort key, after the encodings of the previous ones.
 type element struct {
 	prefix string
 	last   bool
 }
 
-// start returns the first sort key with that value.
+// start returns the first sort key with the value.
 func (e element) start(v *attr.Value) string {
 	if e.last {
 		return e.prefix + v.Sortable()
@@ -71,7 +71,7 @@ func (e element) start(v *attr.Value) string {
 	return e.prefix + escaped(v.Sortable()) + endOfValue
 }
 
-// after returns the first sort key behind those with that value.
+// after returns the first sort key after those with the value.
 func (e element) after(v *attr.Value) string {
 	if e.last {
 		return e.start(v) + "\x00"
@@ -102,7 +102,7 @@ func (e element) satisfying(t expr.KeyTerm) keyRange {
 	return keyRange{begins, afterPrefix(begins)}
 }
 
-// afterPrefix returns the first text behind all those that begin with prefix, or "" if there is none.
+// afterPrefix returns the first text after all those that begin with prefix, or "" if there is none.
 func afterPrefix(prefix string) string {
 	for last := len(prefix) - 1; last >= 0; last-- {
 		if prefix[last] < 0xff {

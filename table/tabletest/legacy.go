@@ -15,7 +15,7 @@ type legacyTerm struct {
 	values []*attr.Value
 }
 
-// legacyConditions is the older form of a condition: terms that must all hold, or one of them.
+// legacyConditions is the older form of a condition: terms of which all, or at least one, must hold.
 type legacyConditions struct {
 	terms []legacyTerm
 	any   bool
@@ -73,7 +73,7 @@ func (t *legacyTerm) holds(item attr.Item) bool {
 	return ok && c >= 0 && upper <= 0
 }
 
-// operands returns how many values an operator takes; -1 for at least one.
+// operands returns the number of values that an operator takes, or -1 for at least one.
 func operands(op string) int {
 	switch op {
 	case "BETWEEN":
@@ -86,14 +86,14 @@ func operands(op string) int {
 	return 1
 }
 
-// readTerm reads a condition with an operator. Operators that do not exist were refused before.
+// readTerm reads a condition with an operator. Unknown operators were refused before.
 func readTerm(name string, f *fields) (legacyTerm, error) {
 	t := legacyTerm{name: name, op: f.text("ComparisonOperator")}
 	items := f.items("AttributeValueList")
 	if f.err != nil {
 		return t, f.err
 	}
-	// Expected may give the only operand of an operator in its older member.
+	// Expected can have an operator's only operand in its older member.
 	if v := f.n.Get("Value"); !v.IsNull() && !f.has("AttributeValueList") {
 		items = []jsontree.Node{*v}
 	}
@@ -155,7 +155,7 @@ func readExpectation(name string, f *fields) (legacyTerm, error) {
 	return readExists(name, f)
 }
 
-// readLegacyConditions reads a map of conditions; nil if there is none.
+// readLegacyConditions reads a map of conditions, or returns nil if there is none.
 func readLegacyConditions(in *fields, param string, expected bool) (*legacyConditions, error) {
 	members := in.members(param)
 	operator := in.text("ConditionalOperator")
@@ -211,7 +211,7 @@ func readExpected(in *fields) (condition, error) {
 	return l, nil
 }
 
-// readKeyConditions reads the older form of a key condition. A term whose operator keys do not know has none.
+// readKeyConditions reads the older form of a key condition. A term whose operator is not one for keys has no operator.
 func readKeyConditions(in *fields) ([]expr.KeyTerm, error) {
 	members := in.members("KeyConditions")
 	if in.err != nil {
@@ -255,7 +255,7 @@ type attributeUpdate struct {
 	value  *attr.Value
 }
 
-// legacyUpdate is the older form of an update: it knows only top-level attributes.
+// legacyUpdate is the older form of an update. It supports only top-level attributes.
 type legacyUpdate struct{ updates []attributeUpdate }
 
 func readAttributeUpdates(in *fields) (mutation, error) {
@@ -335,12 +335,12 @@ func (l *legacyUpdate) next(t *table, before, key attr.Item) (attr.Item, error) 
 	return item, t.checkUpdated(item)
 }
 
-// onlyDeletes reports whether the update makes no item where none is: one without any action does.
+// onlyDeletes reports whether the update does not create an item. An update without any action does.
 func (l *legacyUpdate) onlyDeletes() bool {
 	return len(l.updates) > 0 && !slices.ContainsFunc(l.updates, func(u attributeUpdate) bool { return u.action != "DELETE" })
 }
 
-// apply returns the attribute's next value; nil if it is gone.
+// apply returns the attribute's next value, or nil if it is removed.
 func (u *attributeUpdate) apply(old *attr.Value) (*attr.Value, error) {
 	switch {
 	case u.action == "PUT":

@@ -7,9 +7,9 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/shape"
 )
 
-// The model says of every operation which members its request has. From it come all errors about a member's type, and
-// all about its length, range or set of values, which the service names together. The order of the members is that in
-// which the service names them, as far as that is known.
+// The model contains the members of each operation's request. All errors about a member's type come from it, and all
+// about its length, range or set of values, which the service reports together. Members have the order in which the
+// service reports them, as far as it is known.
 
 // model returns the shapes of all requests that are checked with one.
 func model() map[string]*shape.Shape {
@@ -123,7 +123,8 @@ func attributeUpdates() shape.Field {
 	)))
 }
 
-// The service checks a query's Limit, and the number of keys in a BatchGetItem, with a newer validator than the rest.
+// The service checks a query's Limit, and the number of keys in a BatchGetItem, with a newer validator than other
+// members.
 
 func queryModel() *shape.Shape {
 	return shape.Struct("QueryInput",
@@ -190,8 +191,8 @@ func transactWriteModel() *shape.Shape {
 		shape.May("ClientRequestToken", shape.Text().AtLeast(1).AtMost(maxToken)))
 }
 
-// errNothing returns the answer to a batch without requests, which the service words in its own way.
+// errNothing returns the error of a batch without requests, which has a special text.
 func errNothing(op string) error { return invalid("The requestItems parameter is required for %s", op) }
 
-// errSerialization returns the answer to a body that is no JSON object.
+// errSerialization returns the error of a body that is not a JSON object.
 func errSerialization() error { return attr.MalformedError("") }

@@ -8,7 +8,7 @@ const (
 	maxNameLength = 255
 )
 
-// newTableName returns the name of a table that is to be made.
+// newTableName returns the member with the name of a new table.
 func newTableName() shape.Field {
 	return shape.First("TableName", shape.Text().Name().AtLeast(minNameLength).AtMost(maxNameLength))
 }
@@ -38,7 +38,7 @@ func projectionMembers() *shape.Shape {
 		shape.May("NonKeyAttributes", shape.List(attributeName()).AtLeast(1).AtMost(maxInclude)))
 }
 
-// limitMembers and warmthMembers have no bounds here: the service words theirs with the name of the table's part.
+// limitMembers and warmthMembers have no bounds here, because the service names the table's part in these errors.
 func limitMembers() shape.Field {
 	return unitMembers("OnDemandThroughput", "MaxReadRequestUnits", "MaxWriteRequestUnits")
 }
@@ -52,14 +52,14 @@ func unitMembers(class, read, write string) shape.Field {
 	return shape.May(class, shape.Struct(class, units(read), units(write)))
 }
 
-// tagMembers may lack a key or a value, which the service words as it words wrong ones.
+// tagMembers can lack a key or a value; the service then reports it like an invalid one.
 func tagMembers() *shape.Shape { return shape.List(shape.Struct("Tag", text("Key"), text("Value"))) }
 
 func billingMode() shape.Field {
 	return shape.May("BillingMode", shape.Enum("PROVISIONED", "PAY_PER_REQUEST"))
 }
 
-// settingsModel returns what CreateTable and UpdateTable have in common.
+// settingsModel returns the members that CreateTable and UpdateTable share.
 func settingsModel() []shape.Field {
 	return []shape.Field{
 		billingMode(), shape.May("ProvisionedThroughput", throughputMembers()),

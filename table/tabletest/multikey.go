@@ -8,13 +8,13 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
-// The roles of a key attribute.
+// Roles of a key attribute.
 const (
 	roleHash = "HASH"
 	roleSort = "RANGE"
 )
 
-// maxRole is how many attributes of a global index's key may have the same role.
+// maxRole is the maximum number of attributes with the same role in a global index's key.
 const maxRole = 4
 
 // several reports whether a role has more than one attribute.
@@ -50,12 +50,13 @@ func errFirstRole() error {
 	return invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
 }
 
-// errOneName returns the answer to a partition key and a sort key that are one attribute.
+// errOneName returns the error for a partition key and a sort key that are the same attribute.
 func errOneName() error {
 	return invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
 }
 
-// checkAggregate refuses attributes of one role that are too long together. They count once the item has all of them.
+// checkAggregate refuses attributes of one role that are too long together. They count only if the item has all of
+// them.
 func (x *index) checkAggregate(item attr.Item) error {
 	for _, role := range []struct {
 		name  string
@@ -76,7 +77,7 @@ func (x *index) checkAggregate(item attr.Item) error {
 	return nil
 }
 
-// sizeOf returns the bytes of those of the attributes that the item has.
+// sizeOf returns the total size of those of the attributes that the item has.
 func sizeOf(attrs []keyAttr, item attr.Item) int {
 	size := 0
 	for _, a := range attrs {
@@ -95,8 +96,9 @@ func listed(attrs []keyAttr) string {
 	return strings.Join(names, ", ")
 }
 
-// checkSeveral checks the conditions of a query against a key with several attributes in a role: equality for all
-// partition attributes; for the sort attributes, no gap from the left, and equality for all but the last one given.
+// checkSeveral checks the conditions of a query on a key with several attributes in a role. All partition attributes
+// need equality. The sort attributes need to be given from the left without a gap, and all but the last one given need
+// equality.
 func (p *page) checkSeveral(conditions map[string]expr.KeyTerm) error {
 	keys := p.keys()
 	var missing, unequal []keyAttr
@@ -109,7 +111,7 @@ func (p *page) checkSeveral(conditions map[string]expr.KeyTerm) error {
 		}
 	}
 	if len(missing) > 0 {
-		unequal = missing // which are named alone
+		unequal = missing // the error then lists only the missing ones
 	}
 	if len(unequal) > 0 {
 		return invalid("HASH key attributes %s must have equality conditions specified in the query", listed(unequal))

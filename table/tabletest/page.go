@@ -9,10 +9,10 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
-// maxPage is how many bytes of items a Query or Scan reads before it ends the page.
+// maxPage is the number of bytes of items after which a Query or Scan ends the page.
 const maxPage = 1 << 20
 
-// The values of Select.
+// Values of Select.
 const (
 	selectAll       = "ALL_ATTRIBUTES"
 	selectProjected = "ALL_PROJECTED_ATTRIBUTES"
@@ -20,7 +20,7 @@ const (
 	selectCount     = "COUNT"
 )
 
-// page is what Query and Scan have in common: a walk over rows that filters, projects, counts and stops.
+// page is the common part of Query and Scan: a walk over rows that filters, projects, counts and stops.
 type page struct {
 	c          *call
 	t          *table
@@ -37,25 +37,25 @@ type page struct {
 	count   int
 	scanned int
 	size    int
-	fetched float64 // units for reading the table behind a local index
-	read    float64 // units for the physical partitions that a scan has left behind
-	rest    int     // bytes read of the physical partition that it is in
-	at      int     // the number of that partition
+	fetched float64 // units for reads of the table for a local index
+	read    float64 // units for the physical partitions that a scan has finished
+	rest    int     // bytes read from the current physical partition
+	at      int     // number of the current physical partition
 	last    *row
 	full    bool
-	single  bool // there is no second item to go on to
+	single  bool // the query can match only one item
 }
 
-// A page is read in two steps, as writes are: what can be judged without the table, then what depends on its schema.
+// A page is read in two steps, as a write is: first the parts that need no table, then those that depend on its schema.
 
-// newPage reads the parameters that nothing else depends on.
+// newPage reads the parameters on which no others depend.
 func (c *call) newPage() *page {
 	p := &page{c: c, consistent: c.in.flag("ConsistentRead")}
 	p.limit, _ = c.in.number("Limit")
 	return p
 }
 
-// locate finds the table, and the index if there is one.
+// locate finds the table and, if one is named, the index.
 func (p *page) locate() error {
 	in := &p.c.in
 	var err error
@@ -75,7 +75,7 @@ func (p *page) locate() error {
 	return in.err
 }
 
-// keys returns the key schema that the page is ordered by.
+// keys returns the key schema that orders the page.
 func (p *page) keys() keySchema {
 	if p.x != nil {
 		return p.x.keys
@@ -83,7 +83,7 @@ func (p *page) keys() keySchema {
 	return p.t.keys
 }
 
-// readFilter reads FilterExpression, or what came before it.
+// readFilter reads FilterExpression or its older form.
 func (p *page) readFilter() error {
 	in := &p.c.in
 	if !in.has("FilterExpression") {
@@ -152,7 +152,7 @@ func (p *page) readSelect() error {
 	return in.err
 }
 
-// checkGlobal refuses to read attributes that a global index does not hold.
+// checkGlobal refuses reads of attributes that a global index does not project.
 func (p *page) checkGlobal() error {
 	if p.x == nil || !p.x.global || p.x.projection == projectAll {
 		return nil
@@ -168,8 +168,8 @@ func (p *page) checkGlobal() error {
 	return nil
 }
 
-// checkFilterCovered refuses a query's filter on attributes that the index does not hold. Scans have no such check:
-// to them these attributes are missing.
+// checkFilterCovered refuses a query's filter on attributes that the index does not project. A scan has no such check:
+// the attributes are missing.
 func (p *page) checkFilterCovered() error {
 	if p.x == nil {
 		return nil
@@ -233,14 +233,14 @@ func (p *page) readStart() error {
 	if p.start, err = attr.DecodeItem(n); err == nil {
 		return nil
 	}
-	// The service puts the parameter's name in front of some texts only.
+	// The service prefixes only some texts with the parameter's name.
 	if text := asAPI(err).message; strings.Contains(text, "datatypes") || strings.Contains(text, "string set") || strings.Contains(text, "Binary set") || strings.Contains(text, "Null attribute") {
 		return invalid("%s: %s", badStart, text)
 	}
 	return err
 }
 
-// checkStart checks ExclusiveStartKey against the schema: the primary key and, of an index, its key.
+// checkStart checks ExclusiveStartKey against the schema: the primary key and, for an index, its key too.
 func (p *page) checkStart() error {
 	if p.start == nil {
 		return nil
@@ -294,7 +294,7 @@ func (p *page) checkEmpty(a keyAttr, v *attr.Value) error {
 	return a.checkEmpty(v)
 }
 
-// startKey returns the place that ExclusiveStartKey names.
+// startKey returns the position of ExclusiveStartKey.
 func (p *page) startKey() rowKey {
 	k := p.keys().place(p.start)
 	if p.x != nil {
@@ -303,7 +303,7 @@ func (p *page) startKey() rowKey {
 	return k
 }
 
-// fetches reports whether a local index has to read the table for attributes that it does not hold.
+// fetches reports whether a local index has to read the table for attributes that it does not project.
 func (p *page) fetches() bool {
 	if p.x == nil || p.x.global || p.x.projection == projectAll {
 		return false
@@ -314,7 +314,7 @@ func (p *page) fetches() bool {
 	return p.proj != nil && len(p.uncovered(p.proj.Roots())) > 0
 }
 
-// visit takes in one row and reports whether the page goes on.
+// visit handles one row and reports whether the page continues.
 func (p *page) visit(r *row, fetch bool) bool {
 	p.scanned++
 	p.size += r.size
@@ -340,10 +340,10 @@ func (p *page) visit(r *row, fetch bool) bool {
 	return !p.full
 }
 
-// units returns what the page costs, but for what was fetched from the table.
+// units returns the page's cost without that of reads of the table.
 func (p *page) units() float64 { return p.read + readUnits(p.rest, p.consistent) }
 
-// enter goes on to a physical partition. What was read of each counts on its own, and at least the minimum.
+// enter moves to another physical partition. Each partition is rounded up separately, to at least the minimum.
 func (p *page) enter(partition int) {
 	for ; p.at < partition; p.at++ {
 		p.read += readUnits(p.rest, p.consistent)

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-// maxPlaceholder is the longest placeholder, its # or : included.
+// maxPlaceholder is the maximum length of a placeholder, including # or :.
 const maxPlaceholder = 255
 
 // table returns the table that the request names.
@@ -21,7 +21,7 @@ func (c *call) table(in *fields) (*table, error) {
 	return c.lookup(name)
 }
 
-// tableItself returns table for the operations on tables, whose error names it.
+// tableItself is table for operations on tables themselves, whose error contains the name.
 func (c *call) tableItself() (*table, error) {
 	t, err := c.table(&c.in)
 	if err != nil && c.in.err == nil {
@@ -40,8 +40,8 @@ func (c *call) lookup(name string) (*table, error) {
 	return t, nil
 }
 
-// expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that could use
-// them; without any, names and values are refused.
+// expressions reads ExpressionAttributeNames and ExpressionAttributeValues. params are the expressions that can use
+// them; without params, names and values are refused.
 func expressions(in *fields, params ...string) (*expr.Env, error) {
 	if err := checkUsers(in, params); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func given(in *fields, names []string) []string {
 	return out
 }
 
-// projection reads ProjectionExpression or AttributesToGet; nil means the whole item.
+// readProjection reads ProjectionExpression or AttributesToGet. It returns nil for the whole item.
 func readProjection(in *fields, env *expr.Env) (*expr.Projection, error) {
 	if n := in.n.Get("ProjectionExpression"); !n.IsNull() {
 		p, err := expr.ParseProjection(in.text("ProjectionExpression"), env)

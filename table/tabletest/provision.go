@@ -55,14 +55,15 @@ func createTable(c *call) ([]byte, error) {
 	}
 	c.e.tables[name] = t
 	o := newObject()
-	// The table is ready at once; the service, too, answers CREATING here, and clients wait with DescribeTable.
+	// The table is ready immediately. The answer has the status CREATING, as the service's, and clients wait with
+	// DescribeTable.
 	v := c.view(statusCreating)
 	v.created, v.warmed = true, in.wantedWarmth().any()
 	o.object("TableDescription", func(o *object) { t.describe(o, v) })
 	return o.end(), nil
 }
 
-// readSettings reads what CreateTable and UpdateTable have in common.
+// readSettings reads the settings that CreateTable and UpdateTable share.
 func (t *table) readSettings(c *call, creating bool) error {
 	in := &c.in
 	if err := t.readBilling(c, creating); err != nil {
@@ -202,7 +203,7 @@ func listTables(c *call) ([]byte, error) {
 	return o.end(), nil
 }
 
-// updateTable works on a copy, so that a request that is refused half way changes nothing.
+// updateTable works on a copy, so that a refused request changes nothing.
 func updateTable(c *call) ([]byte, error) {
 	in := &c.in
 	parts := []string{"BillingMode", "ProvisionedThroughput", "StreamSpecification", "DeletionProtectionEnabled", "TableClass", "SSESpecification", "OnDemandThroughput", "WarmThroughput"}
@@ -247,7 +248,8 @@ func updateTable(c *call) ([]byte, error) {
 	return o.end(), nil
 }
 
-// checkIndexUpdates refuses index updates that are not exactly one of the three, and two of one index.
+// checkIndexUpdates refuses an index update that is not exactly one of create, update and delete, and two updates of
+// one index.
 func checkIndexUpdates(in *fields) error {
 	const kinds = "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"
 	updates := in.items("GlobalSecondaryIndexUpdates")
@@ -319,7 +321,7 @@ func (t *table) updateIndex(in *fields, m *jsontree.Member) error {
 	return x.changeCapacity(f, t.onDemand)
 }
 
-// createIndex adds a global index and fills it from the items that are there.
+// createIndex adds a global index and fills it from the existing items.
 func (t *table) createIndex(in, f *fields) error {
 	defs, err := definitions(in)
 	if err != nil {
@@ -336,7 +338,7 @@ func (t *table) createIndex(in, f *fields) error {
 				d.name, all[at].kind, d.name, d.kind)
 		}
 	}
-	x, err := readIndex(f, defs, true) // which have to be given, known or not
+	x, err := readIndex(f, defs, true) // the request defines all attributes of the index, even known ones
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func query(c *call) ([]byte, error) {
 	return p.query(part, rng, forward)
 }
 
-// readQuery reads what can be judged without the table, and returns the key condition.
+// readQuery reads the parts that need no table, and returns the key condition.
 func (p *page) readQuery() ([]expr.KeyTerm, error) {
 	in := &p.c.in
 	if in.has("KeyConditions") && in.has("KeyConditionExpression") && in.text("KeyConditionExpression") == "" && in.err == nil {
@@ -117,13 +117,13 @@ func (p *page) readTerms() ([]expr.KeyTerm, error) {
 	return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 }
 
-// onlyKeyConditions allows KeyConditions beside a filter or projection expression, which the service accepts.
+// onlyKeyConditions allows KeyConditions together with a filter or projection expression, as the service does.
 func onlyKeyConditions(in *fields) bool {
 	return in.has("KeyConditions") && !in.has("KeyConditionExpression") &&
 		len(given(in, []string{"AttributesToGet", "QueryFilter", "ConditionalOperator"})) == 0
 }
 
-// keyTerms checks the terms against the key schema and returns the partition and the range of sort keys that they name.
+// keyTerms checks the terms against the key schema. It returns the partition and the range of sort keys.
 func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
 	keys, check := p.keys(), p.checkPair
 	switch n := len(terms); {
@@ -148,7 +148,7 @@ func (p *page) keyTerms(terms []expr.KeyTerm) (string, keyRange, error) {
 	return partition(composite(keys.hash(), value)), keys.rangeOf(conditions), nil
 }
 
-// checkPair checks the conditions of a query against a partition key and a sort key of one attribute each.
+// checkPair checks the conditions of a query on a partition key and a sort key of one attribute each.
 func (p *page) checkPair(conditions map[string]expr.KeyTerm) error {
 	keys := p.keys()
 	if !keys.hasSort() && len(conditions) > 1 {
@@ -170,7 +170,7 @@ func (p *page) checkPair(conditions map[string]expr.KeyTerm) error {
 	return p.checkNames(conditions)
 }
 
-// checkNames refuses conditions on other attributes than those of the key.
+// checkNames refuses conditions on attributes outside of the key.
 func (p *page) checkNames(conditions map[string]expr.KeyTerm) error {
 	keys := p.keys()
 	for name := range conditions {

@@ -11,29 +11,29 @@ import (
 // Request is one entry of the request log.
 type Request struct {
 	Index     int         // 1 for the first request since the start or ResetRequests
-	Operation string      // "UpdateItem"
-	Tables    []string    // in the order in which the request used them
-	Keys      []Key       // primary keys of the items that the request named; none for Query and Scan
+	Operation string      // name of the operation, such as "UpdateItem"
+	Tables    []string    // tables in the order in which the request used them
+	Keys      []Key       // primary keys in the request; none for Query and Scan
 	Consumed  float64     // capacity units, whether or not the request asked for them
-	Code      string      // error code of the answer; empty if it succeeded
-	Time      time.Time   // by the engine's clock, when it was applied
-	Faults    []FaultKind // that hit it
-	Late      bool        // a late delivery; Index is that of the request it repeats
+	Code      string      // error code of the answer; empty on success
+	Time      time.Time   // time by the engine's clock at which it was applied
+	Faults    []FaultKind // faults that hit it
+	Late      bool        // set for a late delivery; Index is that of the original request
 }
 
-// Key names an item.
+// Key is the primary key of an item in the request log.
 type Key struct {
 	Table string
 	Attrs map[string]types.AttributeValue
 }
 
-// touchedKey is a Key before it is converted for a reader.
+// touchedKey is a Key that has not been converted yet.
 type touchedKey struct {
 	table string
 	attrs attr.Item
 }
 
-// logLimit bounds the log; older entries are dropped.
+// logLimit is the maximum length of the log. Older entries are dropped.
 const logLimit = 1 << 20
 
 type logEntry struct {
@@ -57,7 +57,7 @@ func (l *requestLog) add(c *call, code string) {
 	l.append(logEntry{c.request.index, c.op, c.tables, c.keys, c.units, code, c.now, c.request.kinds(), c.request.late})
 }
 
-// lost notes a request that was dropped before anything looked at it.
+// lost records a request that was dropped before it was read.
 func (l *requestLog) lost(in *incoming, now time.Time) {
 	l.append(logEntry{index: in.index, op: in.op, time: now, faults: in.kinds()})
 }
@@ -69,8 +69,8 @@ func (l *requestLog) append(entry logEntry) {
 	l.entries = append(l.entries, entry)
 }
 
-// Requests returns the log since the start or the last ResetRequests. At most the last million entries
-// are kept; Index counts on. Requests are in the order in which they were applied, which is not that of Index where some
+// Requests returns the log since the start or the last [Engine.ResetRequests]: at most the last million entries, in the
+// order in which the requests were applied. Index continues to count beyond a million. It is not in order if requests
 // were delayed.
 func (e *Engine) Requests() []Request {
 	e.mu.Lock()
@@ -92,11 +92,11 @@ func (l *logEntry) request() Request {
 	return r
 }
 
-// ResetRequests empties the log and starts counting at 1 again.
+// ResetRequests empties the log and restarts counting at 1.
 func (e *Engine) ResetRequests() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := range e.late { // what is due after a number of requests stays due after as many
+	for i := range e.late { // keep the number of requests until a late one is due
 		if l := &e.late[i]; l.dueCall > 0 {
 			l.dueCall = max(1, l.dueCall-e.log.count)
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 )
 
-// rowKey places a row. Rows of one partition are neighbours, in the order of their sort keys.
+// rowKey is the position of a row. Rows of one partition are adjacent, in the order of their sort keys.
 type rowKey struct {
-	part string // hash of the partition key, then the key itself
-	sort string // encoding of the sort key; empty without one
-	tie  string // in an index: encoding of the primary key, since index keys need not be unique
+	part string // hash of the partition key, followed by the key
+	sort string // encoded sort key; empty if there is none
+	tie  string // in an index: the encoded primary key, since index keys need not be unique
 }
 
 func (k rowKey) compare(o rowKey) int {
@@ -25,17 +25,18 @@ func (k rowKey) compare(o rowKey) int {
 	return strings.Compare(k.tie, o.tie)
 }
 
-// row is one stored item. It is never changed, only replaced.
+// row is one stored item. It is replaced and never modified.
 type row struct {
 	rowKey
 	item attr.Item
 	size int
 }
 
-// chunkSize bounds the rows in one chunk, and with it the cost of an insertion.
+// chunkSize is the maximum number of rows in a chunk, which bounds the cost of an insertion.
 const chunkSize = 256
 
-// rows is an ordered list of rows in chunks: finding costs O(log n), inserting and deleting O(chunkSize + n/chunkSize).
+// rows is an ordered list of rows in chunks. Finding takes O(log n); inserting and deleting take O(chunkSize +
+// n/chunkSize).
 type rows struct {
 	chunks [][]*row
 	count  int
@@ -44,8 +45,7 @@ type rows struct {
 // position is a place in rows; chunk == len(chunks) is the end.
 type position struct{ chunk, at int }
 
-// seek returns the first row for which reached is true. reached must be false for a beginning of the order and true
-// from then on.
+// seek returns the first row for which reached is true. reached must be false up to some row and true from there on.
 func (r *rows) seek(reached func(*row) bool) position {
 	c := sort.Search(len(r.chunks), func(i int) bool {
 		chunk := r.chunks[i]
@@ -73,7 +73,7 @@ func (r *rows) get(k rowKey) *row {
 	return x
 }
 
-// put stores the row and returns the one that it replaced, if any.
+// put stores the row and returns the row that it replaced, or nil.
 func (r *rows) put(x *row) *row {
 	p, old := r.find(x.rowKey)
 	if old != nil {
@@ -102,7 +102,7 @@ func (r *rows) put(x *row) *row {
 	return nil
 }
 
-// remove deletes the row of that key and returns it, if there was one.
+// remove deletes the row with the key and returns it, or nil.
 func (r *rows) remove(k rowKey) *row {
 	p, old := r.find(k)
 	if old == nil {
@@ -147,7 +147,7 @@ func (r *rows) descend(p position, f func(*row) bool) {
 	}
 }
 
-// clone copies the list; the rows are shared.
+// clone copies the list. Both share the rows.
 func (r *rows) clone() rows {
 	out := rows{count: r.count, chunks: make([][]*row, len(r.chunks))}
 	for i, c := range r.chunks {

@@ -2,7 +2,7 @@ package tabletest
 
 import "github.com/mortise-go/mortise/table/tabletest/internal/expr"
 
-// pathsOf is what an expression's paths can be had from.
+// pathsOf is an expression that lists its paths.
 type pathsOf interface{ Paths(yield func(expr.Path)) }
 
 // checkScalars refuses an expression with a path into a key attribute, of the table or of an index.
@@ -28,7 +28,7 @@ func (t *table) checkScalars(e pathsOf) error {
 	return err
 }
 
-// checkCondition returns checkScalars for conditions and filters, of which the older form has no paths.
+// checkCondition is checkScalars for conditions and filters. Their older form has no paths.
 func (t *table) checkCondition(c condition) error {
 	if e, ok := c.(pathsOf); ok {
 		return t.checkScalars(e)

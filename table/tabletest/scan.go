@@ -42,7 +42,7 @@ func scan(c *call) ([]byte, error) {
 	return p.scan(seg), nil
 }
 
-// readScan reads what can be judged without the table.
+// readScan reads the parts that need no table.
 func (p *page) readScan() (segment, error) {
 	in := &p.c.in
 	if err := refuseMixed(in,
@@ -125,10 +125,10 @@ func (p *page) scan(seg segment) []byte {
 	return p.output()
 }
 
-// newPartitions is how many physical partitions a new table has, and each of its indexes, if it is billed by request.
+// newPartitions is the number of physical partitions of a new on-demand table, and of each of its indexes.
 const newPartitions = 4
 
-// partitions divides the rows into the physical partitions of a table or an index. A local index lies in those of its
+// partitions divides the rows among the physical partitions of a table or an index. A local index shares those of its
 // table.
 func (p *page) partitions() segment {
 	if p.t.onDemand {
@@ -137,7 +137,7 @@ func (p *page) partitions() segment {
 	return segment{total: 1}
 }
 
-// within returns the first and the last of the physical partitions that the segment touches.
+// within returns the first and the last physical partition that the segment overlaps.
 func (s segment) within(parts segment) (first, last int) {
 	first = s.number * parts.total / s.total
 	return first, max(first, ((s.number+1)*parts.total-1)/s.total)

@@ -12,7 +12,7 @@ const (
 	maxGlobalIndexes = 20
 	maxLocalIndexes  = 5
 	maxInclude       = 20
-	// maxUnits bounds provisioned throughput.
+	// maxUnits is the maximum of provisioned throughput.
 	maxUnits = 1000000000000
 )
 
@@ -36,7 +36,7 @@ func definitions(in *fields) ([]keyAttr, error) {
 	return out, in.err
 }
 
-// readKeySchema reads a KeySchema. Where several is set, each role may have several attributes.
+// readKeySchema reads a KeySchema. If several is set, each role can have several attributes.
 func readKeySchema(in *fields, defs []keyAttr, several bool) (keySchema, error) {
 	var s keySchema
 	items := in.items("KeySchema")
@@ -206,7 +206,7 @@ func (t *table) checkDefinitions() error {
 	return nil
 }
 
-// usedKeys returns the key attributes of the table and its indexes, each once.
+// usedKeys returns the key attributes of the table and its indexes, without repetitions.
 func (t *table) usedKeys() []keyAttr {
 	used := slices.Clone(t.keys.attrs())
 	for _, x := range t.indexes {

@@ -2,10 +2,11 @@ package tabletest
 
 import "slices"
 
-// Snapshot is the state of every table at one time. It is never changed and can be restored any number of times.
+// Snapshot is the state of all tables at one time. It is immutable and can be restored any number of times.
 type Snapshot struct{ tables map[string]*table }
 
-// Snapshot copies the tables: a backup to restore. Its cost is linear in the number of items; the items are shared.
+// Snapshot saves the state of all tables, for [Engine.Restore]. It takes time linear in the number of items, and shares
+// their memory.
 func (e *Engine) Snapshot() *Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -13,9 +14,9 @@ func (e *Engine) Snapshot() *Snapshot {
 	return &Snapshot{tables: cloneTables(e.tables)}
 }
 
-// Restore replaces all tables by those of the snapshot, as if each had been restored from a backup: their items, indexes
-// and settings. Idempotency tokens are forgotten. The clock, the request log and the faults stay as they are, and
-// requests that are late still arrive.
+// Restore replaces all tables by those of the snapshot, as if each had been restored from a backup: items, indexes and
+// settings. Idempotency tokens are forgotten. The clock, the request log and the faults do not change, and late
+// requests still arrive.
 func (e *Engine) Restore(s *Snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

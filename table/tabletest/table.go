@@ -11,10 +11,10 @@ type table struct {
 	name     string
 	id       string
 	keys     keySchema
-	attrs    []keyAttr // AttributeDefinitions, in the order given
-	indexes  []*index  // local ones first
+	attrs    []keyAttr // AttributeDefinitions, in the order of the request
+	indexes  []*index  // local indexes first
 	rows     rows
-	size     int // bytes of all items
+	size     int // total size of all items in bytes
 	history  history
 	created  time.Time
 	onDemand bool
@@ -24,28 +24,28 @@ type table struct {
 	stream     stream
 	protected  bool
 	class      string
-	classAt    time.Time // when the class was changed
+	classAt    time.Time // time at which the class was changed
 	encryption encryption
-	ttl        string // attribute; empty if disabled
+	ttl        string // attribute name; empty if disabled
 	tags       []tag
 	recovery   bool // point-in-time recovery
 }
 
 type stream struct {
 	view  string // empty if there is no stream
-	label string // of the last one
+	label string // label of the last stream
 }
 
 type tag struct{ key, value string }
 
-// account is that of the tables: the one that stands for any in AWS's documentation.
+// account is the account of all tables, from AWS's documentation.
 const account = "123456789012"
 
 const arnPrefix = "arn:aws:dynamodb:" + Region + ":" + account + ":table/"
 
 func (t *table) arn() string { return arnPrefix + t.name }
 
-// tableOfARN lets a request name a table by its ARN, as the service does.
+// tableOfARN returns the table's name from a name or an ARN. The service accepts both.
 func tableOfARN(name string) string {
 	if rest, ok := strings.CutPrefix(name, arnPrefix); ok {
 		return rest
@@ -67,7 +67,7 @@ func (t *table) index(name string) *index {
 
 func (t *table) hasLocal() bool { return len(t.indexes) > 0 && !t.indexes[0].global }
 
-// store writes a row and remembers what was there for stale reads.
+// store writes a row and records the previous one for stale reads.
 func (t *table) store(x *row) {
 	old := t.rows.put(x)
 	t.size += x.size
@@ -86,7 +86,7 @@ func (t *table) remove(k rowKey) {
 	t.history.add(k, old)
 }
 
-// fill builds an index from the items that are there.
+// fill builds an index from the existing items.
 func (t *table) fill(x *index) {
 	x.rows = rows{}
 	t.rows.ascend(position{}, func(r *row) bool {

@@ -9,7 +9,7 @@ import (
 
 // Limits of tags, the lengths in characters.
 const (
-	maxTags     = 50 // of a table, and in one request
+	maxTags     = 50 // for a table, and for a request
 	maxTagKey   = 128
 	maxTagValue = 256
 
@@ -96,7 +96,7 @@ func (c *call) resourceARN() (string, error) {
 	if len(parts) < 6 {
 		return "", malformed
 	}
-	path := strings.Split(parts[5], "/") // "table", its name, and perhaps what belongs to the table
+	path := strings.Split(parts[5], "/") // "table", its name, and perhaps a part of the table
 	owned := ""
 	if len(path) > 2 {
 		owned = path[2]
@@ -114,7 +114,7 @@ func (c *call) resourceARN() (string, error) {
 	return arn, nil
 }
 
-// tagged returns the table that an ARN names. A stream has no tags here, because the engine has no streams to read.
+// tagged returns the table that an ARN names. A stream has no tags, since the engine has no streams to read.
 func (c *call) tagged(arn string) (*table, error) {
 	name := tableOfARN(arn)
 	t, ok := c.e.tables[name]
@@ -125,7 +125,7 @@ func (c *call) tagged(arn string) (*table, error) {
 	return t, nil
 }
 
-// tagResource changes all tags of the request or none.
+// tagResource changes all tags in the request or none.
 func tagResource(c *call) ([]byte, error) {
 	arn, err := c.resourceARN()
 	if err != nil {
@@ -186,8 +186,8 @@ func untagResource(c *call) ([]byte, error) {
 	return nil, nil
 }
 
-// listTagsOfResource answers with all tags: as many as a table can have fit into one page, so the service never gives a
-// NextToken, and it ignores one that is sent.
+// listTagsOfResource returns all tags. The maximum number of tags fits into one page, so the service never returns a
+// NextToken, and ignores one in the request.
 func listTagsOfResource(c *call) ([]byte, error) {
 	arn, err := c.resourceARN()
 	if err != nil {

@@ -7,29 +7,29 @@ type throughput struct{ read, write int }
 
 func (u *throughput) members() [2]*int { return [2]*int{&u.read, &u.write} }
 
-// What an on-demand table or index can serve from the start, in units per second.
+// Initial capacity of an on-demand table or index, in units per second.
 const (
 	initialReads  = 12000
 	initialWrites = 4000
 )
 
-// provision is what a table or a global index is to serve.
+// provision is the capacity of a table or a global index.
 type provision struct {
-	throughput throughput // provisioned; zero if on demand
-	limit      throughput // of an on-demand table or index; zero where there is none, unlimited where it was just removed
-	warm       throughput // what it can serve at once, which never falls
+	throughput throughput // provisioned units; zero if on demand
+	limit      throughput // limit of an on-demand table or index; zero if there is none, unlimited if it was just removed
+	warm       throughput // capacity that is available immediately; it never falls
 
 	increased time.Time
 	decreased time.Time
-	decreases int // on the day of decreased, in UTC
+	decreases int // number of decreases on the UTC day of decreased
 }
 
 // unlimited removes a limit.
 const unlimited = -1
 
-// wanted is a structure of a request with two optional numbers.
+// wanted is a structure in a request with two optional numbers.
 type wanted struct {
-	names  [2]string // for reads and for writes
+	names  [2]string // names of the numbers for reads and writes
 	values [2]int
 	given  [2]bool
 }
@@ -54,15 +54,15 @@ func (f *fields) wantedWarmth() wanted {
 	return f.wanted("WarmThroughput", [2]string{"ReadUnitsPerSecond", "WriteUnitsPerSecond"})
 }
 
-// target is the table or the index whose capacity a request sets.
+// target is the table or index whose capacity a request sets.
 type target struct {
 	index    string // empty for the table
 	onDemand bool
-	fresh    bool // it is being created
-	updating bool // by UpdateTable
+	fresh    bool // the target is being created
+	updating bool // the request is an UpdateTable
 }
 
-// read takes over OnDemandThroughput and WarmThroughput; a member that is not given stays as it is.
+// read applies OnDemandThroughput and WarmThroughput. Absent members leave the settings as they are.
 func (p *provision) read(in *fields, at target) error {
 	if at.fresh {
 		p.warmUp(at.onDemand)
@@ -125,7 +125,7 @@ func (at target) suffix(before string) string {
 	return before + at.index
 }
 
-// warmth words what WarmThroughput must not be below.
+// warmth formats the minimum of WarmThroughput.
 func (at target) warmth(member int) string {
 	switch {
 	case !at.fresh:
@@ -136,7 +136,7 @@ func (at target) warmth(member int) string {
 	return [2]string{"ReadCapacityUnits", "WriteCapacityUnits"}[member] + " of ProvisionedThroughput"
 }
 
-// warmUp raises what can be served at once to what is provisioned.
+// warmUp raises the warm throughput to the provisioned throughput.
 func (p *provision) warmUp(onDemand bool) {
 	least := p.throughput
 	if onDemand {
@@ -146,7 +146,8 @@ func (p *provision) warmUp(onDemand bool) {
 	p.warm.write = max(p.warm.write, least.write)
 }
 
-// compare notes how the provisioned throughput changed. A change that lowers one number and raises the other is both.
+// compare records how the provisioned throughput changed. A change that lowers one number and raises the other is both
+// an increase and a decrease.
 func (p *provision) compare(old throughput, now time.Time) {
 	if p.throughput.read > old.read || p.throughput.write > old.write {
 		p.increased = now
@@ -157,7 +158,7 @@ func (p *provision) compare(old throughput, now time.Time) {
 	}
 }
 
-// decreasesToday returns 0 again after midnight UTC.
+// decreasesToday returns the number of decreases since midnight UTC.
 func (p *provision) decreasesToday(now time.Time) int {
 	if p.decreased.UTC().Truncate(24*time.Hour) != now.UTC().Truncate(24*time.Hour) {
 		return 0
@@ -179,7 +180,7 @@ func (p *provision) describeThroughput(o *object, v view) {
 	})
 }
 
-// describeCapacity leaves out WarmThroughput where a table is being created, unless the request set it.
+// describeCapacity omits WarmThroughput in the answer to a CreateTable that did not set it.
 func (p *provision) describeCapacity(o *object, v view) {
 	if p.limit != (throughput{}) {
 		o.object("OnDemandThroughput", func(o *object) {
@@ -205,14 +206,14 @@ func (p *provision) describeCapacity(o *object, v view) {
 	})
 }
 
-// settle forgets limits that were removed, which only the answer to the request still tells.
+// settle removes the mark of removed limits, which only the answer to the request contains.
 func (p *provision) settle() {
 	for _, m := range p.limit.members() {
 		*m = max(*m, 0)
 	}
 }
 
-// readCapacity reads what a request says about the capacity of a new index.
+// readCapacity reads the capacity of a new index from a request.
 func (x *index) readCapacity(f *fields, at target) error {
 	at.index = x.name
 	given := f.has("ProvisionedThroughput")
@@ -229,7 +230,7 @@ func (x *index) readCapacity(f *fields, at target) error {
 	return x.read(f, at)
 }
 
-// changeCapacity carries out one Update of an index.
+// changeCapacity applies one Update of an index.
 func (x *index) changeCapacity(f *fields, onDemand bool) error {
 	given := f.has("ProvisionedThroughput")
 	limit, warmth := f.wantedLimit().any(), f.wantedWarmth().any()
@@ -260,7 +261,7 @@ func (x *index) changeCapacity(f *fields, onDemand bool) error {
 	return x.read(f, target{index: x.name, onDemand: onDemand, updating: true})
 }
 
-// changed completes an UpdateTable, of which t is the result: what follows from the settings of the request.
+// changed completes an UpdateTable that results in t. It applies the consequences of the request's settings.
 func (t *table) changed(old *table, now time.Time) error {
 	for _, x := range t.indexes {
 		before := old.index(x.name)
@@ -284,7 +285,7 @@ func (t *table) changed(old *table, now time.Time) error {
 	}
 	switch {
 	case old.class == "" && t.class == classStandard:
-		t.class = "" // what it is without having been set
+		t.class = "" // the class of a table that never had one set
 	case old.class != t.class:
 		t.classAt = now
 	}

@@ -14,10 +14,10 @@ const (
 	maxActions          = 100
 	maxTransactionBytes = 4 << 20
 	maxToken            = 36
-	// tokenWindow is how long a ClientRequestToken is remembered after the transaction has finished.
+	// tokenWindow is how long a ClientRequestToken is remembered after its transaction has finished.
 	tokenWindow = 10 * time.Minute
-	// transactionFactor is what a transaction costs compared to the same reads or writes on their own: it prepares
-	// and it commits.
+	// transactionFactor is the cost of a transaction relative to the same reads or writes on their own, since it
+	// prepares and commits.
 	transactionFactor = 2
 )
 
@@ -29,7 +29,7 @@ const (
 	reasonConflict   = "TransactionConflict"
 )
 
-// pastTransaction is a finished TransactWriteItems that a token can repeat.
+// pastTransaction is a finished TransactWriteItems that can be repeated by its token.
 type pastTransaction struct {
 	token   string
 	request string // canonical form
@@ -116,7 +116,7 @@ func (c *call) transactOutput(order []*table, used map[*table]*usage) []byte {
 	return o.end()
 }
 
-// checkAction refuses an action that is not exactly one of the four.
+// checkAction refuses an action that is not exactly one of the four kinds.
 func checkAction(n *jsontree.Node) error {
 	f := fields{n: n}
 	count := 0
@@ -134,7 +134,7 @@ func checkAction(n *jsontree.Node) error {
 	return nil
 }
 
-// readAction reads an action but for what depends on its table.
+// readAction reads the parts of an action that do not depend on its table.
 func (c *call) readAction(n *jsontree.Node) (*write, error) {
 	f := fields{n: n}
 	var found *write
@@ -156,8 +156,8 @@ func (c *call) readAction(n *jsontree.Node) (*write, error) {
 	return found, firstError(err, f.err)
 }
 
-// runTransaction evaluates every action against the state before the transaction. If any fails, it reports one reason
-// for each action, in their order. The first action that is not valid ends it: the others were not looked at.
+// runTransaction evaluates every action against the state before the transaction. If an action fails, it reports one
+// reason for each action, in their order. It stops at the first invalid action.
 func (c *call) runTransaction(writes []*write) error {
 	if reasons := firstInvalid(len(writes), func(i int) *apiError { return writes[i].refused }); reasons != nil {
 		return canceled(reasons)
@@ -195,7 +195,7 @@ func (c *call) runTransaction(writes []*write) error {
 	return nil
 }
 
-// firstInvalid returns the reasons for a transaction in which an action does not fit its table: one for the first such
+// firstInvalid returns the reasons for a transaction with an action that does not fit its table: one for the first such
 // action, none for the others. It returns nil if all fit.
 func firstInvalid(n int, refused func(i int) *apiError) []reason {
 	for i := range n {
@@ -211,7 +211,7 @@ func firstInvalid(n int, refused func(i int) *apiError) []reason {
 	return nil
 }
 
-// payload returns what a write counts towards the size of its transaction.
+// payload returns the size that a write adds to its transaction.
 func (w *write) payload() int {
 	if w.change == nil || w.after == nil {
 		return w.key.Size()
@@ -219,7 +219,7 @@ func (w *write) payload() int {
 	return w.after.Size()
 }
 
-// repeated returns the transaction that the token names, if it is still remembered.
+// repeated returns the transaction with the token, if it is still remembered.
 func (c *call) repeated(token string) (*pastTransaction, error) {
 	if token == "" {
 		return nil, nil
@@ -237,7 +237,7 @@ func (c *call) repeated(token string) (*pastTransaction, error) {
 	return past, nil
 }
 
-// remember keeps a finished transaction for its token.
+// remember records a finished transaction with its token.
 func (c *call) remember(token string) {
 	if token == "" {
 		return
@@ -245,14 +245,14 @@ func (c *call) remember(token string) {
 	e, p := c.e, &pastTransaction{token: token, request: c.canonical(), at: c.now}
 	e.tokens[token] = p
 	place := len(e.past)
-	for place > 0 && e.past[place-1].at.After(p.at) { // where the clock was set back
+	for place > 0 && e.past[place-1].at.After(p.at) { // the clock was set back
 		place--
 	}
 	e.past = slices.Insert(e.past, place, p)
 }
 
-// answerAgain answers the repetition of a finished transaction. It changes nothing and costs what reading its items
-// costs.
+// answerAgain answers the repetition of a finished transaction. It changes nothing and costs as much as reading the
+// items.
 func (c *call) answerAgain(writes []*write) ([]byte, error) {
 	reads, order := map[*table]*usage{}, []*table(nil)
 	for _, w := range writes {
@@ -274,7 +274,7 @@ func (c *call) answerAgain(writes []*write) ([]byte, error) {
 	return c.transactOutput(order, reads), c.in.err
 }
 
-// canonical returns the part of a request that must not change under one token, independent of the order of members.
+// canonical returns the part of a request that must stay the same under one token, independent of the order of members.
 func (c *call) canonical() string {
 	return string(c.in.n.Get("TransactItems").AppendSorted(nil))
 }
@@ -356,7 +356,7 @@ func transactGetItems(c *call) ([]byte, error) {
 	return o.end(), c.in.err
 }
 
-// readConflicts returns the reasons for canceling a TransactGetItems, or nil.
+// readConflicts returns the reasons for cancelling a TransactGetItems, or nil.
 func (c *call) readConflicts(n int, action func(i int) (*table, *get)) []reason {
 	reasons := make([]reason, n)
 	found := false

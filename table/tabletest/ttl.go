@@ -2,7 +2,7 @@ package tabletest
 
 import "github.com/mortise-go/mortise/table/tabletest/internal/attr"
 
-// maxExpiredYears is how far in the past an expiry may lie; the service ignores older values so that a wrong unit does
+// maxExpiredYears is how far an expiry can be in the past. The service ignores older values, so that a wrong unit does
 // not delete a table.
 const maxExpiredYears = 5
 
@@ -53,8 +53,8 @@ func describeTimeToLive(c *call) ([]byte, error) {
 	return o.end(), nil
 }
 
-// Sweep deletes the items whose time to live has passed by the engine's clock, in the tables that have it enabled, and
-// returns their number. Expired items stay visible until then, as in DynamoDB, which deletes them within days.
+// Sweep deletes the expired items, by the engine's clock, of all tables with time to live, and returns their number.
+// Until then expired items stay visible, as in DynamoDB, which deletes them within days.
 func (e *Engine) Sweep() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,37 +5,38 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/expr"
 )
 
-// maxItem is the size limit of an item in bytes, names included.
+// maxItem is the maximum size of an item in bytes, including names.
 const maxItem = 400 * 1024
 
-// condition is what a write may depend on.
+// condition is a condition of a write.
 type condition interface{ Holds(item attr.Item) bool }
 
-// mutation computes an item's next state; before is nil if the item does not exist.
+// mutation computes an item's next state. before is nil if the item does not exist.
 type mutation interface {
 	next(t *table, before, key attr.Item) (attr.Item, error)
-	// targets returns the paths that the mutation writes, for the UPDATED_… return values; nil if it writes all.
+	// targets returns the paths that the mutation writes, for UPDATED_OLD and UPDATED_NEW. It returns nil if it writes
+	// all.
 	targets() []expr.Path
 }
 
-// write is a write of one item. It is read in two steps: first what can be judged without knowing the table, then what
-// depends on its schema.
+// write is a write of one item. It is read in two steps: first the parts that need no table, then those that depend on
+// its schema.
 type write struct {
 	in        *fields
 	t         *table
-	given     attr.Item // the item or the key that the request has
+	given     attr.Item // item or key in the request
 	key       attr.Item
 	place     rowKey
 	cond      condition
 	change    mutation  // nil for a check
-	returnOld bool      // hand out the item if the condition fails
-	refused   *apiError // of a transaction's action that does not fit the table's schema
+	returnOld bool      // return the item if the condition fails
+	refused   *apiError // error of a transaction's action that does not fit the table's schema
 
 	before *row
 	after  attr.Item
 }
 
-// run evaluates the write against the table and leaves it in before and after; nothing is stored yet.
+// run evaluates the write against the table and sets before and after. It stores nothing.
 func (w *write) run() error {
 	w.before = w.t.rows.get(w.place)
 	item := w.beforeItem()
@@ -65,7 +66,7 @@ func (w *write) beforeItem() attr.Item {
 	return w.before.item
 }
 
-// commit stores what run computed and returns what that costs.
+// commit stores the result of run and returns its cost.
 func (w *write) commit() *usage {
 	u := &usage{}
 	size := 0
@@ -78,7 +79,7 @@ func (w *write) commit() *usage {
 		return u
 	}
 	switch {
-	case w.after == nil && w.before == nil: // nothing was there, and nothing is
+	case w.after == nil && w.before == nil: // there was no item and there is none
 	case w.after == nil:
 		w.t.remove(w.place)
 	default:
@@ -95,7 +96,7 @@ func (w *write) commit() *usage {
 	return u
 }
 
-// refusedUnits returns what a refused write costs: as much as rewriting the item that stood in its way.
+// refusedUnits returns the cost of a refused write, which is that of rewriting the existing item.
 func (w *write) refusedUnits() float64 {
 	if w.before == nil {
 		return writeUnits(0)
@@ -115,7 +116,7 @@ type deleting struct{}
 func (deleting) next(_ *table, _, _ attr.Item) (attr.Item, error) { return nil, nil }
 func (deleting) targets() []expr.Path                             { return nil }
 
-// updating applies an update expression, or nothing but the key if there is none.
+// updating applies an update expression. Without one, it only creates the item.
 type updating struct{ u *expr.Update }
 
 func (p updating) next(t *table, before, key attr.Item) (attr.Item, error) {
@@ -144,7 +145,7 @@ func (p updating) targets() []expr.Path {
 	return p.u.Targets()
 }
 
-// checkUpdated validates an item that an update has made.
+// checkUpdated validates an item after an update.
 func (t *table) checkUpdated(item attr.Item) error {
 	for _, x := range t.indexes {
 		for _, a := range x.keys.attrs() {
@@ -163,7 +164,7 @@ func (t *table) checkUpdated(item attr.Item) error {
 	return item.CheckDepth()
 }
 
-// storedSize returns what the limit on an item's size applies to: the item and its entries in local indexes.
+// storedSize returns the size to which the limit applies: that of the item and of its entries in local indexes.
 func (t *table) storedSize(item attr.Item) int {
 	size := item.Size()
 	for _, x := range t.indexes {
@@ -197,7 +198,7 @@ func (t *table) checkTargets(m mutation) error {
 	return nil
 }
 
-// checkPut validates an item that is to be stored as it is.
+// checkPut validates an item of a put.
 func (t *table) checkPut(item attr.Item) error {
 	if err := t.keys.checkItem(item); err != nil {
 		return err
@@ -213,13 +214,13 @@ func (t *table) checkPut(item attr.Item) error {
 	return nil
 }
 
-// refuseMixedWrite refuses the older parameters of writes together with the expressions that replaced them.
+// refuseMixedWrite refuses a write with both expressions and their older forms.
 func refuseMixedWrite(in *fields) error {
 	return refuseMixed(in, []string{"AttributeUpdates", "Expected", "ConditionalOperator"}, []string{"UpdateExpression", "ConditionExpression"})
 }
 
-// readPut, readDelete, readCheck and readUpdate read one write, of a request of its own or within a transaction, but for
-// what depends on the table.
+// readPut, readDelete, readCheck and readUpdate read the parts of a write that do not depend on the table. The write is
+// a request of its own or part of a transaction.
 
 func (c *call) readPut(in *fields) (*write, error) {
 	w := &write{in: in}
@@ -261,7 +262,7 @@ func readKeyed(in *fields, change mutation, expressions ...string) (*write, erro
 	return w, w.readOptions(in, expressions...)
 }
 
-// checkWriteParams refuses parameters that do not go together.
+// checkWriteParams refuses parameters that cannot be combined.
 func checkWriteParams(in *fields, expressions ...string) error {
 	if err := refuseMixedWrite(in); err != nil {
 		return err
@@ -269,8 +270,7 @@ func checkWriteParams(in *fields, expressions ...string) error {
 	return checkUsers(in, expressions)
 }
 
-// readOptions reads everything about a write but its item or key. Only an update has an UpdateExpression among its
-// expressions.
+// readOptions reads all of a write except its item or key. Only an update has an UpdateExpression.
 func (w *write) readOptions(in *fields, params ...string) error {
 	update := params[0] == "UpdateExpression"
 	var err error
@@ -330,7 +330,7 @@ func readCondition(in *fields, env *expr.Env) (condition, error) {
 	return c, nil
 }
 
-// locate checks the write's item or key against the schema of its table and finds its place.
+// locate checks the write's item or key against the schema of its table and finds its position.
 func (w *write) locate(c *call) error {
 	if p, ok := w.change.(putting); ok {
 		if err := w.t.checkPut(p.item); err != nil {
@@ -348,7 +348,8 @@ func (w *write) locate(c *call) error {
 	return nil
 }
 
-// checkCondition refuses paths into key attributes, except in a transaction's check, which is not looked at so closely.
+// checkCondition refuses paths into key attributes. It does not apply to a transaction's check, which the service
+// validates less strictly.
 func (w *write) checkCondition() error {
 	if w.change == nil {
 		return nil
