@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Bounds of a Backfill.
+// Limits of a Backfill.
 const (
 	MaxSegments = 1000
 	MaxWriters  = 100
@@ -19,55 +19,53 @@ const (
 	maxReads = 100
 )
 
-// Backfill transforms many items of the table: see Run.Backfill.
+// Backfill describes a transformation of many items of the table. See [Run.Backfill].
 type Backfill struct {
-	// Name of its step, 1 to 128 bytes.
+	// Name is the name of its step, 1 to 128 bytes.
 	Name string
 
-	// Transform returns what an item should become; nil or an equal item leaves it as it is.
-	// It may change the item that it gets, and must not change its key. It is called again
-	// with the new state of an item that somebody else has changed meanwhile, by several
-	// goroutines at once, and, unless Exact, also for items that it has transformed before
-	// in an attempt that was cut off or whose answer was lost: it has to recognise those.
-	// It sees rows as they are, so it has to keep attributes of index keys in step with
-	// what they are made of. A panic is an error like others.
+	// Transform returns the new state of an item. Nil, or an equal item, leaves it unchanged. It may modify the item
+	// that it gets, but not its key. Several goroutines call it concurrently. A panic is an error like any other.
+	//
+	// It is called again with the new state of an item that another program has changed meanwhile. Unless Exact is set,
+	// it can also be called for items that it has transformed before, after an interruption or a lost answer, and has
+	// to recognise them.
+	//
+	// It gets rows, not values. If it changes attributes from which index keys are made, it has to change these keys
+	// too.
 	Transform func(ctx context.Context, item table.Item) (table.Item, error)
 
-	// Filter is which items to transform: others are read and paid for all the same. An
-	// item that somebody changes meanwhile is transformed only if it still fits.
-	// Defaults to all.
+	// Filter selects the items to transform. The others are read and paid for too. An item that another program changes
+	// meanwhile is transformed only if it still matches. Defaults to all items.
 	Filter table.Cond
 
-	// Reads names attributes that Transform decides by although an item may not have them:
-	// should somebody add one between the read and the write, the item is transformed anew.
-	// Attributes that an item has are compared anyway, up to 140 of them in all. At most
-	// 100, and no need of it where all writers count up a version. Defaults to none.
+	// Reads names attributes on which Transform depends even if an item does not have them. If one is added between the
+	// read and the write, the item is transformed again. Attributes that an item has are compared in any case, up to
+	// 140 in all. At most 100. It is not needed if all writers count a version. Defaults to none.
 	Reads []string
 
-	// Segments is how many parts of the table are read at once, each with a position of
-	// its own: 1 to 1000. It must not change while a backfill is unfinished. Defaults to 4.
+	// Segments is the number of parts of the table that are read concurrently, each with its own position: 1 to 1000.
+	// It must not change while a backfill is unfinished. Defaults to 4.
 	Segments int
 
-	// Writers is how many writes of a segment are under way at once: 1 to 100. Defaults to 8.
+	// Writers is the number of concurrent writes per segment: 1 to 100. Defaults to 8.
 	Writers int
 
-	// PageSize is how many items a segment reads, and writes, between two checkpoints: what
-	// is repeated at most after it was cut off. Defaults to 500.
+	// PageSize is the number of items that a segment reads and writes between two checkpoints. At most that many are
+	// repeated after an interruption. Defaults to 500.
 	PageSize int
 
-	// Exact writes items together with the position that follows from them, in transactions:
-	// each is transformed exactly once, whatever happens, for twice the write units, and
-	// only while the lock is held. Transactions of one run take turns, up to 98 items each.
-	// Defaults to false: items are written one by one, and some may be transformed again
-	// after the backfill was cut off.
+	// Exact transforms each item exactly once, whatever happens, and only while the lock is held. It writes up to 98
+	// items in a transaction together with the new position, at twice the write units, and one transaction at a time.
+	// Defaults to false: items are written one by one, and some may be transformed again after an interruption.
 	Exact bool
 
-	// ReadUnits and WriteUnits per second to use at most, on average, as DynamoDB reports
-	// them: at least 0.01. Default to 0: no limit.
+	// ReadUnits and WriteUnits are the average units per second to use at most, as DynamoDB reports them: at least
+	// 0.01. Default to 0: no limit.
 	ReadUnits, WriteUnits float64
 
-	// Toolkit includes rows of the toolkit itself: locks, sessions, records of migrations,
-	// sentinels of unique values. Their types begin with "mortise.". Defaults to false.
+	// Toolkit includes the rows of this module: locks, sessions, records of migrations, sentinels of unique values.
+	// Their types begin with "mortise.". Defaults to false.
 	Toolkit bool
 }
 
@@ -112,22 +110,21 @@ func (b *Backfill) check() error {
 	return errs.Join(all...)
 }
 
-// Backfill transforms the items of the table, in parallel segments. Each write is conditional
-// on what was read, and an item that somebody else has changed meanwhile is transformed anew:
-// nobody's write is lost. Where an item has a version (the scheme's attribute) that is counted
-// up, so that whoever has read the item before does not overwrite it. Each segment records
-// its position under the guard, so that a run that follows a crash goes on from there.
+// Backfill transforms the items of the table in parallel segments. Each segment records its position under the guard,
+// so that a run after a crash continues from there. It returns the progress, even with an error. An error of Transform,
+// or of writing an item, is an *[ItemError].
 //
-// Items that others make while it runs may be missed: have the application write the new
-// form first. What is not noticed between the read and the write of an item is a new
-// attribute (see Reads) and, where there are more than 140 to compare, a change of one that
-// the transformation leaves as it is (Reads, again); both survive the write.
+// Each write is conditional on the item that was read. An item that another program has changed meanwhile is
+// transformed again, so no write is lost. If an item has a version (the scheme's attribute), the version is
+// incremented, so that programs that have read the item before do not overwrite it.
 //
-// An error of Transform, or of writing an item, is an *ItemError. It returns the progress
-// in any case.
+// Items that are created while it runs can be missed: deploy an application that writes the new form first. Two changes
+// between the read and the write of an item are not noticed. One is a new attribute. The other is a change of an
+// attribute that Transform leaves unchanged, if more than 140 would have to be compared. Both survive the write. Use
+// Reads to notice them.
 //
-// Cost: a consistent scan of the table, a write per item that changes (two in Exact mode),
-// and a guarded write per page.
+// Cost: a consistent scan of the table, a write for each item that changes (two with Exact), and a guarded write per
+// page.
 func (r *Run) Backfill(ctx context.Context, b Backfill) (Progress, error) {
 	b = b.withDefaults()
 	f := newFilling(r, b)

@@ -8,9 +8,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Baseline records all migrations up to and including the one with an ID as applied without
-// running them, for a table that is in that state already. Those that are recorded are left
-// as they are; one that is Running or Failed is an *UnfinishedError.
+// Baseline records all migrations up to and including the one with the given ID as applied, without running them. Use
+// it for a table that is already in that state. Existing records do not change; one that is Running or Failed is an
+// *[UnfinishedError].
 //
 // Cost: a lock, one consistent query and a guarded write per 99 migrations.
 func (m *Migrator) Baseline(ctx context.Context, id string) (Report, error) {

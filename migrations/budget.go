@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// budget holds capacity units per second to a rate. What a request costs is known only when
-// its answer comes, so the budget goes into debt and the next request waits until that is paid.
+// budget limits the capacity units per second. The cost of a request is known only from its answer. So the balance can
+// become negative, and the next request waits until it is not.
 type budget struct {
 	rate float64 // 0 for no limit
 
 	mu      sync.Mutex
 	balance float64
-	at      time.Time // when balance was right
+	at      time.Time // time of the balance
 }
 
 // burst is how long unused units are kept.
 const burst = 100 * time.Millisecond
 
-// wait returns when there is no debt.
+// wait returns when the balance is not negative.
 func (b *budget) wait(ctx context.Context) error {
 	for {
 		d := b.debt()
@@ -36,7 +36,7 @@ func (b *budget) wait(ctx context.Context) error {
 	}
 }
 
-// debt returns how long until the balance is even.
+// debt returns the time until the balance is zero.
 func (b *budget) debt() time.Duration {
 	if b.rate == 0 {
 		return 0
@@ -47,11 +47,11 @@ func (b *budget) debt() time.Duration {
 	if b.balance >= 0 {
 		return 0
 	}
-	const longest = time.Minute // then it looks again
+	const longest = time.Minute // then check again
 	return max(time.Duration(min(-b.balance/b.rate, longest.Seconds())*float64(time.Second)), time.Microsecond)
 }
 
-// refill adds what time has brought. It is called with mu held.
+// refill adds the units of the time that has passed. The caller holds mu.
 func (b *budget) refill() {
 	now := time.Now()
 	if !b.at.IsZero() {
@@ -60,7 +60,7 @@ func (b *budget) refill() {
 	b.at = now
 }
 
-// spend books what a request has cost.
+// spend subtracts the cost of a request.
 func (b *budget) spend(units float64) {
 	if b.rate == 0 {
 		return

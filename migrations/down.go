@@ -8,11 +8,10 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Down takes the last applied migration back. One that was cut off or has failed counts too.
-// Repeatable ones are not taken back. One whose revision has changed is a *DriftError, unless
-// OnDrift says otherwise.
+// Down takes the last applied migration back. A migration that was interrupted or has failed counts too. Repeatable
+// migrations are not taken back. A migration whose revision has changed is a *[DriftError], unless [OnDrift] allows it.
 //
-// Cost: like Up.
+// Cost: as [Migrator.Up].
 func (m *Migrator) Down(ctx context.Context) (Report, error) {
 	report, err := m.down(ctx, func(s *snapshot) []*Migration {
 		for i := len(m.list) - 1; i >= 0; i-- {
@@ -25,10 +24,10 @@ func (m *Migrator) Down(ctx context.Context) (Report, error) {
 	return report, wrap("down", err)
 }
 
-// DownTo takes back all applied migrations that come after the one with an ID, the last one
-// first. The empty ID stands for before all of them.
+// DownTo takes back all applied migrations after the one with the given ID, the last one first. The empty ID takes all
+// of them back.
 //
-// Cost: like Up.
+// Cost: as [Migrator.Up].
 func (m *Migrator) DownTo(ctx context.Context, id string) (Report, error) {
 	if id != "" {
 		if _, err := m.find(id); err != nil {
@@ -46,12 +45,12 @@ func (m *Migrator) DownTo(ctx context.Context, id string) (Report, error) {
 	return report, wrap("down to", err)
 }
 
-// begun reports whether there is something of a migration to take back.
+// begun reports whether there is anything of a migration to take back.
 func (m *Migrator) begun(s *snapshot, migration *Migration) bool {
 	return !migration.Repeatable && migration.status(s).State != Pending
 }
 
-// down takes back what which names, in that order, unless something is in the way.
+// down takes back the migrations that which returns, in that order, unless records and program disagree.
 func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration) (report Report, err error) {
 	plan := func(s *snapshot, look look) ([]*Migration, error) {
 		list := which(s)
@@ -67,7 +66,7 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 			if migration.Down == nil {
 				return nil, fmt.Errorf("%s: %w", migration.ID, ErrIrreversible)
 			}
-			if st.State == Drifted { // its Down may not be the one for what was applied
+			if st.State == Drifted { // its Down may not fit what was applied
 				drift.Drifted = append(drift.Drifted, Drift{ID: st.ID, Applied: st.Record.Revision, Now: migration.Revision})
 			}
 			if !st.Resumable && (st.State == Failed || st.State == Running && look == underLock) {

@@ -11,54 +11,52 @@ import (
 )
 
 var (
-	// ErrInvalid reports that an argument or a migration is not acceptable; nothing was sent.
+	// ErrInvalid reports an invalid argument or migration. Nothing was sent.
 	ErrInvalid = table.ErrInvalid
 
-	// ErrDrift reports that an applied migration has another revision now: a *DriftError.
+	// ErrDrift reports that the revision of an applied migration has changed. The error is a *[DriftError].
 	ErrDrift = errors.New("an applied migration was changed")
 
-	// ErrOutOfOrder reports that a pending migration comes before one that is applied: an
-	// *OrderError.
+	// ErrOutOfOrder reports that a pending migration comes before an applied one. The error is an *[OrderError].
 	ErrOutOfOrder = errors.New("a pending migration comes before an applied one")
 
-	// ErrUnknown reports that the table has records of migrations that this program does not
-	// have: an *UnknownError.
+	// ErrUnknown reports that the table has records of migrations that this program does not have. The error is an
+	// *[UnknownError].
 	ErrUnknown = errors.New("the table has records of unknown migrations")
 
-	// ErrUnfinished reports that a migration was cut off or has failed before, and that going
-	// on with it is not safe without somebody's decision: an *UnfinishedError.
+	// ErrUnfinished reports that a migration was interrupted or has failed before, and that an operator has to decide
+	// how to continue. The error is an *[UnfinishedError].
 	ErrUnfinished = errors.New("a migration was not finished")
 
 	// ErrIrreversible reports that a migration has no Down.
 	ErrIrreversible = errors.New("the migration has no Down")
 
-	// ErrRecorded reports that a Run was used after Atomic, which finishes its migration.
+	// ErrRecorded reports that a [Run] was used after [Run.Atomic], which finishes its migration.
 	ErrRecorded = errors.New("the migration is recorded as finished already")
 
-	// ErrSegments reports that a backfill that was cut off had another number of segments,
-	// whose positions mean nothing to this one.
+	// ErrSegments reports that an interrupted backfill had another number of segments, so its positions cannot be used.
 	ErrSegments = errors.New("the number of segments changed during a backfill")
 
-	// ErrPanic reports that a migration panicked: a *PanicError.
+	// ErrPanic reports that a migration panicked. The error is a *[PanicError].
 	ErrPanic = errors.New("panic")
 
-	// ErrMalformed reports that the row of a migration or of a checkpoint is not in order, as
-	// one of a newer version of this package may seem to be. Nothing was run.
+	// ErrMalformed reports that the row of a migration or checkpoint is invalid, or of a newer version of this package.
+	// Nothing was run.
 	ErrMalformed = errors.New("malformed record")
 
-	// errExited stands for a function that ended its goroutine (runtime.Goexit).
+	// errExited reports a function that ended its goroutine (runtime.Goexit).
 	errExited = errors.New("the function ended its goroutine")
 
-	// errNoReturn stands for a step that has not returned when its migration does: its panic
-	// was recovered outside of it, or it still runs in a goroutine.
+	// errNoReturn reports a step that had not returned when its migration did. Its panic was recovered outside of it,
+	// or it still runs in a goroutine.
 	errNoReturn = errors.New("the step did not return")
 )
 
-// DriftError lists migrations that were changed after they had been applied. It matches ErrDrift.
+// DriftError lists the migrations that were changed after they had been applied. It matches [ErrDrift].
 type DriftError struct{ Drifted []Drift }
 
-// Drift is one migration that was changed.
-type Drift struct{ ID, Applied, Now string } // the revisions
+// Drift is a migration that was changed. Applied and Now are its revisions.
+type Drift struct{ ID, Applied, Now string } // IDs and revisions
 
 func (e *DriftError) Error() string {
 	texts := make([]string, len(e.Drifted))
@@ -71,11 +69,10 @@ func (e *DriftError) Error() string {
 // Is matches ErrDrift.
 func (e *DriftError) Is(target error) bool { return target == ErrDrift }
 
-// OrderError lists pending migrations that come before the last applied one. It matches
-// ErrOutOfOrder.
+// OrderError lists pending migrations that come before the last applied one. It matches [ErrOutOfOrder].
 type OrderError struct {
 	Pending []string
-	Applied string // the last one that is applied
+	Applied string // ID of the last applied one
 }
 
 func (e *OrderError) Error() string {
@@ -85,7 +82,7 @@ func (e *OrderError) Error() string {
 // Is matches ErrOutOfOrder.
 func (e *OrderError) Is(target error) bool { return target == ErrOutOfOrder }
 
-// UnknownError lists records of migrations that this program does not have. It matches ErrUnknown.
+// UnknownError lists records of migrations that this program does not have. It matches [ErrUnknown].
 type UnknownError struct{ IDs []string }
 
 func (e *UnknownError) Error() string {
@@ -95,8 +92,8 @@ func (e *UnknownError) Error() string {
 // Is matches ErrUnknown.
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
-// UnfinishedError says which migration waits for a decision: for Repair, or for Down where
-// it was being taken back. It matches ErrUnfinished.
+// UnfinishedError names the migration that needs a decision: [Migrator.Repair] or, if it was being taken back,
+// [Migrator.Down]. It matches [ErrUnfinished].
 type UnfinishedError struct{ Record Record }
 
 func (e *UnfinishedError) Error() string {
@@ -113,11 +110,11 @@ func (e *UnfinishedError) Error() string {
 // Is matches ErrUnfinished.
 func (e *UnfinishedError) Is(target error) bool { return target == ErrUnfinished }
 
-// PartialError says how far a call has come. What is applied stays applied, and is recorded.
+// PartialError reports how far a call has come. Migrations in Done are finished and recorded.
 type PartialError struct {
-	Done   []Record // in the order in which they were run, or taken back
-	Failed string   // the ID of the migration that failed
-	Step   string   // in which step; empty outside of steps
+	Done   []Record // in the order in which they were run or taken back
+	Failed string   // ID of the migration that failed
+	Step   string   // the step that failed; empty outside of steps
 	Err    error
 }
 
@@ -132,8 +129,8 @@ func (e *PartialError) Error() string {
 // Unwrap returns the cause.
 func (e *PartialError) Unwrap() error { return e.Err }
 
-// ItemError says on which item a backfill failed. Its text leaves the key out, which is the
-// application's, and the migration and its step, which the PartialError around it names.
+// ItemError reports the item on which a backfill failed. Its text does not contain the key, which is the application's.
+// The [PartialError] around it names the migration and the step.
 type ItemError struct {
 	Migration string
 	Step      string
@@ -148,7 +145,7 @@ func (e *ItemError) Error() string {
 // Unwrap returns the cause.
 func (e *ItemError) Unwrap() error { return e.Err }
 
-// PanicError is a panic in a migration. It matches ErrPanic.
+// PanicError is a panic in a migration. It matches [ErrPanic].
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -156,7 +153,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("%v: %v", ErrPanic, e.Value) }
 
-// Unwrap returns the value, where it is an error.
+// Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -165,7 +162,7 @@ func (e *PanicError) Unwrap() error {
 // Is matches ErrPanic.
 func (e *PanicError) Is(target error) bool { return target == ErrPanic }
 
-// safely runs an author's function, whose panic is an error like others.
+// safely runs an author's function and turns a panic into an error.
 func safely(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

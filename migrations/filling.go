@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// filling is a backfill under way.
+// filling is a backfill in progress.
 type filling struct {
 	run     *Run
 	spec    Backfill
@@ -20,8 +20,8 @@ type filling struct {
 	shapes  shapes
 	usage   *table.Usage
 	started time.Time
-	total   int64 // estimated; 0 where it is not known
-	earlier int64 // seen in earlier attempts
+	total   int64 // estimated; 0 if unknown
+	earlier int64 // items read in earlier attempts
 	done    atomic.Bool
 
 	seen, changed, conflicts atomic.Int64
@@ -31,7 +31,7 @@ func newFilling(r *Run, spec Backfill) *filling {
 	return &filling{run: r, spec: spec, reads: budget{rate: spec.ReadUnits}, writes: budget{rate: spec.WriteUnits}, started: time.Now()}
 }
 
-// progress returns how far it has come.
+// progress returns the progress of all segments.
 func (f *filling) progress() Progress {
 	p := Progress{
 		Migration: f.run.migration.ID, Step: f.spec.Name, Seen: f.seen.Load(), Changed: f.changed.Load(), Conflicts: f.conflicts.Load(),
@@ -50,7 +50,7 @@ func (f *filling) progress() Progress {
 	return p
 }
 
-// recall takes in what was recorded of a step that is done.
+// recall adds the recorded counts of a finished step.
 func (f *filling) recall(c checkpoint) {
 	if c.Done {
 		f.seen.Store(c.Seen)
@@ -60,7 +60,7 @@ func (f *filling) recall(c checkpoint) {
 	}
 }
 
-// fill runs all segments that are not done, and ends them all with the first error.
+// fill runs all unfinished segments. The first error ends all of them.
 func (f *filling) fill(ctx context.Context) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	r := f.run
@@ -74,7 +74,7 @@ func (f *filling) fill(ctx context.Context) error {
 	}
 	f.earlier = f.seen.Load()
 	whole, ok := parts[0]
-	if !ok { // so that a later attempt knows the number, whatever happens
+	if !ok { // so that a later attempt knows the number of segments in any case
 		whole = checkpoint{Step: f.spec.Name, Segments: f.spec.Segments, Seq: 1}
 		if err := r.lease.Write(ctx, r.checkpointOp(whole)); err != nil {
 			return err
@@ -111,8 +111,8 @@ func (f *filling) fill(ctx context.Context) error {
 	return err
 }
 
-// report calls the application's function about once per second until stopped, and then
-// once more. A panic in it ends the backfill.
+// report calls the application's function about once per second until it is stopped, and then once more. A panic in it
+// ends the backfill.
 func (f *filling) report(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
 	report := f.run.migrator.progress
 	if report == nil {

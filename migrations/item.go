@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// own leaves out rows of the toolkit itself, unless they are asked for.
+// own drops the rows of this module unless all is set.
 func (r *Run) own(items []table.Item, all bool) []table.Item {
 	if all {
 		return items
@@ -24,19 +24,19 @@ func (r *Run) own(items []table.Item, all bool) []table.Item {
 	})
 }
 
-// keyOf returns an item's key, as attributes.
+// keyOf returns an item's key as attributes.
 func (r *Run) keyOf(item table.Item) table.Item {
 	scheme := r.Table().Scheme()
 	return table.Item{scheme.PK: item[scheme.PK], scheme.SK: item[scheme.SK]}
 }
 
-// sameKey reports whether two items are rows of one key.
+// sameKey reports whether two items have the same key.
 func (r *Run) sameKey(a, b table.Item) bool {
 	scheme := r.Table().Scheme()
 	return table.SameValue(a[scheme.PK], b[scheme.PK]) && table.SameValue(a[scheme.SK], b[scheme.SK])
 }
 
-// become returns what an item should become; nil where that is what it is.
+// become returns the new state of an item, or nil if it does not change.
 func (s *segment) become(ctx context.Context, item table.Item) (table.Item, error) {
 	var next table.Item
 	err := safely(func() (err error) {
@@ -55,8 +55,8 @@ func (s *segment) become(ctx context.Context, item table.Item) (table.Item, erro
 	return next, nil
 }
 
-// nextVersion counts the write in a row that has a version, so that whoever has read the row
-// before does not overwrite it.
+// nextVersion increments the version of a row that has one, so that programs that have read the row before do not
+// overwrite it.
 func (r *Run) nextVersion(item, next table.Item) {
 	name := r.Table().Scheme().Version
 	version, ok := item[name].(*types.AttributeValueMemberN)
@@ -68,7 +68,7 @@ func (r *Run) nextVersion(item, next table.Item) {
 	}
 }
 
-// itemError says which item it was, unless it was not the item's fault.
+// itemError adds the item to an error, unless the item did not cause it.
 func (s *segment) itemError(ctx context.Context, item table.Item, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -77,8 +77,8 @@ func (s *segment) itemError(ctx context.Context, item table.Item, err error) err
 	return &ItemError{Migration: s.filling.run.migration.ID, Step: s.spec.Name, Key: key, Err: err}
 }
 
-// change writes the difference between an item and what it becomes, on the condition that
-// every attribute still is what it was, and that the Filter holds.
+// change writes the difference between an item and its new state. The condition is that all attributes are unchanged
+// and that the Filter holds.
 func (s *segment) change(item, next table.Item) table.Op {
 	t := s.filling.run.Table()
 	key, err := t.KeyOf(item)
@@ -92,7 +92,7 @@ func (s *segment) change(item, next table.Item) table.Op {
 	return shape.op(key, item, next)
 }
 
-// sizeOf estimates an item's size, rather too large than too small.
+// sizeOf estimates an item's size. It is never too small.
 func sizeOf(item table.Item) int {
 	n := 0
 	for name, av := range item {

@@ -11,52 +11,49 @@ import (
 	"github.com/mortise-go/mortise/internal/errs"
 )
 
-// Bounds of what a Migration may be called.
+// Limits of a Migration's texts.
 const (
-	MaxID       = 128 // bytes
-	MaxName     = 256 // bytes
-	MaxRevision = 256 // bytes
+	MaxID       = 128 // in bytes
+	MaxName     = 256 // in bytes
+	MaxRevision = 256 // in bytes
 )
 
-// Migration is one change of schema or data. It is written once and not changed any more
-// once it has been applied anywhere; Revision tells when that happened all the same.
+// Migration is one change of schema or data. Do not change it after it has been applied anywhere. If its code has to
+// change, change its Revision too.
 type Migration struct {
-	// ID orders migrations and is what the record of a migration is found by: 1 to 128
-	// letters, digits, '.', '_' and '-'. Leading digits compare as a number, so 9 comes
-	// before 10, and the rest as text.
+	// ID identifies the record and orders the migrations: 1 to 128 letters, digits, '.', '_' and '-'. Leading digits
+	// compare as a number, so 9 comes before 10, and the rest as text.
 	ID string
 
-	// Name says what it does, for people: at most 256 bytes. Defaults to "".
+	// Name describes the migration for people: at most 256 bytes. Defaults to "".
 	Name string
 
-	// Revision changes whenever the author changes what the migration does: a number, a
-	// checksum of its statements. Functions cannot be hashed. Defaults to "".
+	// Revision identifies what the migration does, such as a number or a checksum of its statements. The author changes
+	// it whenever the migration changes, because functions cannot be hashed. Defaults to "".
 	Revision string
 
-	// Up makes the change. It has to use run for everything that it writes to the table.
+	// Up makes the change. It has to use run for all writes to the table.
 	Up func(ctx context.Context, run *Run) error
 
 	// Down takes the change back. Defaults to nil: it cannot be taken back.
 	Down func(ctx context.Context, run *Run) error
 
-	// Idempotent says that the migration may be run again after it was cut off or has
-	// failed in the middle: everything outside of finished steps bears repetition.
-	// Otherwise somebody has to look at it and decide (Migrator.Repair).
+	// Idempotent allows the migration to run again after it was interrupted or has failed: everything outside of
+	// finished steps can be repeated. Otherwise an operator has to decide ([Migrator.Repair]).
 	Idempotent bool
 
-	// Repeatable migrations run after all others, and again whenever their Revision has
-	// changed.
+	// Repeatable migrations run after all others, and again whenever their Revision has changed.
 	Repeatable bool
 }
 
-// compareIDs orders IDs: leading digits as a number of any length, then the rest.
+// compareIDs compares leading digits as a number of any length, then the rest as text.
 func compareIDs(a, b string) int {
 	na, ra := splitID(a)
 	nb, rb := splitID(b)
 	return cmp.Or(cmp.Compare(len(na), len(nb)), strings.Compare(na, nb), strings.Compare(ra, rb))
 }
 
-// splitID cuts the leading number off, without leading zeros.
+// splitID returns the leading number without leading zeros, and the rest.
 func splitID(id string) (number, rest string) {
 	i := 0
 	for i < len(id) && id[i] >= '0' && id[i] <= '9' {
@@ -85,7 +82,7 @@ func foreignRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
 }
 
-// sorted checks a list and brings it into its order. It names everything that is wrong.
+// sorted checks a list and sorts it. It returns all problems together.
 func sorted(list []Migration) ([]Migration, error) {
 	var all []error
 	for i := range list {

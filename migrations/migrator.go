@@ -16,33 +16,33 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Policy says what to do about something that should not be.
+// Policy is how to treat records that do not fit the program.
 type Policy int
 
 const (
-	// Fail ends the call with an error before anything is run.
+	// Fail returns an error before anything is run.
 	Fail Policy = iota
-	// Warn logs it and goes on.
+	// Warn logs them and continues.
 	Warn
 )
 
-// Order says what to do with a pending migration that comes before one that is applied.
+// Order is how to treat a pending migration that comes before an applied one.
 type Order int
 
 const (
-	// Refuse ends the call with an *OrderError before anything is run.
+	// Refuse returns an *[OrderError] before anything is run.
 	Refuse Order = iota
-	// Skip leaves such migrations pending, and logs that.
+	// Skip logs such migrations and leaves them pending.
 	Skip
 	// RunAnyway runs them, in the order of their IDs.
 	RunAnyway
 )
 
-// Option changes how New sets a Migrator up.
+// Option changes how [New] sets up a Migrator.
 type Option func(*Migrator) error
 
-// InSet keeps this list of migrations apart from others in the same table: 1 to 64 bytes of
-// UTF-8. Each set has its own lock. Defaults to "main".
+// InSet separates this list of migrations from others in the same table. The name has 1 to 64 bytes of UTF-8. Each set
+// has its own lock. Defaults to "main".
 func InSet(name string) Option {
 	return func(m *Migrator) error {
 		if name == "" || len(name) > 64 || !utf8.ValidString(name) {
@@ -53,13 +53,13 @@ func InSet(name string) Option {
 	}
 }
 
-// OnDrift says what to do when an applied migration has another revision now. Defaults to Fail.
+// OnDrift sets how to treat an applied migration whose revision has changed. Defaults to [Fail].
 func OnDrift(p Policy) Option {
 	return policy("OnDrift", p, func(m *Migrator) *Policy { return &m.onDrift })
 }
 
-// OnUnknown says what to do about records of migrations that the program does not have, as
-// an older version of it meets them after a newer one has run. Defaults to Fail.
+// OnUnknown sets how to treat records of migrations that the program does not have. An older version of a program finds
+// them after a newer version has run. Defaults to [Fail].
 func OnUnknown(p Policy) Option {
 	return policy("OnUnknown", p, func(m *Migrator) *Policy { return &m.onUnknown })
 }
@@ -74,8 +74,8 @@ func policy(name string, p Policy, field func(*Migrator) *Policy) Option {
 	}
 }
 
-// OutOfOrder says what to do with a pending migration that comes before one that is
-// applied, as a branch that was merged late brings it. Defaults to Refuse.
+// OutOfOrder sets how to treat a pending migration that comes before an applied one, for example from a branch that was
+// merged late. Defaults to [Refuse].
 func OutOfOrder(o Order) Option {
 	return func(m *Migrator) error {
 		if o < Refuse || o > RunAnyway {
@@ -86,7 +86,7 @@ func OutOfOrder(o Order) Option {
 	}
 }
 
-// WithLogger gets what people should know. Defaults to slog.Default().
+// WithLogger sets the logger. Defaults to slog.Default().
 func WithLogger(l *slog.Logger) Option {
 	return func(m *Migrator) error {
 		if l == nil {
@@ -97,8 +97,8 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithProgress gets the progress of backfills, about once per second and at the end of each,
-// from one goroutine at a time. It must not block for long: the backfill waits.
+// WithProgress sets a function that gets the progress of backfills, about once per second and at the end of each. Calls
+// do not overlap. The function must not block for long, since the backfill waits for it.
 func WithProgress(f func(Progress)) Option {
 	return func(m *Migrator) error {
 		if f == nil {
@@ -109,15 +109,15 @@ func WithProgress(f func(Progress)) Option {
 	}
 }
 
-// Migrator runs a list of migrations in one table. It is safe for concurrent use, by many
-// processes too: the lock lets one of them run.
+// Migrator runs a list of migrations in one table. It is safe for concurrent use, also by many processes: the lock
+// admits one of them.
 type Migrator struct {
 	table *table.Table
 	locks *lock.Client
 	list  []Migration
 	byID  map[string]*Migration
 	rows  rows
-	opts  []Option // that it was made with
+	opts  []Option // options of New
 
 	set       string
 	target    lock.Target
@@ -128,10 +128,9 @@ type Migrator struct {
 	progress  func(Progress)
 }
 
-// New makes a Migrator for a list of migrations, in any order. It reports all that is wrong
-// with the list at once, and sends nothing. locks is a client of the same table; what it is
-// configured to do with locks that are held for long (lock.Config.MaxHold) ends migrations
-// too, and its lock.Config.AttributePrefix is that of the records.
+// New returns a Migrator for a list of migrations, in any order. It reports all problems of the list together, and
+// sends no request. locks is a client of the same table. Its [lock.Config.MaxHold] ends migrations too, and its
+// [lock.Config.AttributePrefix] is that of the records.
 func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (*Migrator, error) {
 	if t == nil || locks == nil {
 		return nil, wrap("new", fmt.Errorf("%w: nil table or lock client", ErrInvalid))
@@ -171,8 +170,7 @@ func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (
 	return m, nil
 }
 
-// With returns another Migrator for the same migrations, with further options; they come after
-// those that m was made with, and override them. m stays as it is. It sends nothing.
+// With returns a copy of m with further options, which override those of m. It sends no request.
 func (m *Migrator) With(opts ...Option) (*Migrator, error) {
 	return New(m.table, m.locks, m.list, slices.Concat(m.opts, opts)...)
 }
@@ -185,10 +183,10 @@ func (m *Migrator) find(id string) (*Migration, error) {
 	return nil, fmt.Errorf("%w: no migration %q", ErrInvalid, id)
 }
 
-// snapshot is what the table knows of the migrations.
+// snapshot is the state of the migrations in the table.
 type snapshot struct{ records map[string]Record }
 
-// read reads all records, consistently.
+// read reads all records consistently.
 func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
 	s := &snapshot{records: map[string]Record{}}
 	for r, err := range m.rows.records.Query(ctx, keys.Values{"set": m.set}, entityConsistent) {
@@ -203,7 +201,7 @@ func (m *Migrator) read(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// malformed says which row does not decode. Its key is this package's own, and no secret.
+// malformed names the row that does not decode. Its key is this package's own and not secret.
 func malformed(err error) error {
 	var bad *entity.DecodeError
 	if errors.As(err, &bad) {
@@ -212,7 +210,7 @@ func malformed(err error) error {
 	return err
 }
 
-// short returns an error's text for a record: bounded, so that the row stays small.
+// short returns an error's text for a record. It is bounded to keep the row small.
 func short(err error) string {
 	const limit = 1000
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")

@@ -12,11 +12,11 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// bookkeeping is for how long after the caller's context has ended things are recorded.
+// bookkeeping is the time for recording a result after the caller's context has ended.
 const bookkeeping = 5 * time.Second
 
-// perform runs one migration, or takes it back, and records what became of it. Every record
-// is written under the guard: whoever has lost the lock records nothing.
+// perform runs one migration, or takes it back, and records the result. Every record is written under the guard, so a
+// former holder of the lock records nothing.
 func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Migration, s *snapshot, down bool, report *Report) error {
 	record := Record{
 		Set: m.set, ID: migration.ID, Name: migration.Name, Revision: migration.Revision, State: Running, Down: down,
@@ -24,8 +24,8 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	}
 	before := s.records[migration.ID]
 	if before.State == Running || before.State == Failed {
-		// Done steps stay done, unless they were those of the other direction, or of
-		// another revision of what is to be repeated as a whole.
+		// Finished steps stay finished. The exceptions are steps of the other direction, and of another revision of a
+		// repeatable migration, which runs again as a whole.
 		if before.Down == down && (!migration.Repeatable || before.Revision == migration.Revision) {
 			record.Base = before.Base
 		}
@@ -53,8 +53,8 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	return nil
 }
 
-// begin records that the migration runs, and finds out which steps are done already. Those of
-// an earlier run do not count from the moment at which it is recorded that it is begun anew.
+// begin records that the migration runs, and reads which steps are finished. If it is begun anew, the steps of an
+// earlier run stop counting with that record.
 func (r *Run) begin(ctx context.Context, again bool) error {
 	m := r.migrator
 	var old []checkpoint
@@ -98,8 +98,7 @@ func (m *Migrator) forget(ctx context.Context, lease *lock.Lease, old []checkpoi
 	return nil
 }
 
-// call runs the author's function. A step that failed fails the migration, also where the
-// function takes no notice.
+// call runs the author's function. If a step failed, the migration fails even if the function ignores the error.
 func (r *Run) call(ctx context.Context, down bool) error {
 	f := r.migration.Up
 	if down {
@@ -111,7 +110,7 @@ func (r *Run) call(ctx context.Context, down bool) error {
 	return r.failure
 }
 
-// done returns the record of a migration that is finished.
+// done returns the record of a finished migration.
 func (r *Run) done() Record {
 	record := *r.record
 	now := r.migrator.table.Now().UTC()
@@ -122,14 +121,14 @@ func (r *Run) done() Record {
 	return record
 }
 
-// concludedError reports that the record is not that of a running migration any more.
+// concludedError reports that the record no longer shows a running migration.
 type concludedError struct{ record Record }
 
 func (*concludedError) Error() string { return "it is recorded as finished already" }
 
-// conclude records what became of the migration, together with operations, if the record
-// still says that this attempt runs. Where the answer to an earlier conclusion was lost, and
-// that was applied, this one is not: the record is the earlier one's then.
+// conclude records the result of the migration, together with operations, if the record still shows this attempt as
+// running. If an earlier conclusion was applied and its answer lost, this one is not applied, and the earlier record is
+// returned.
 func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) error {
 	records := r.migrator.rows.records
 	op := records.PutOp(record).If(
@@ -156,7 +155,7 @@ func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) erro
 	return nil
 }
 
-// finish records that the migration is done. It is done also where ctx has ended by now.
+// finish records that the migration is finished, even if ctx has ended.
 func (r *Run) finish(ctx context.Context) error {
 	ctx, cancel := detach(ctx)
 	defer cancel()
@@ -166,9 +165,8 @@ func (r *Run) finish(ctx context.Context) error {
 	return nil
 }
 
-// failed records why a migration failed, unless its lock was lost: then whoever has it now
-// finds it running, and cut off. It returns nil where it turns out that the migration was
-// recorded as finished by a request whose answer was lost.
+// failed records why a migration failed. If the lock was lost it records nothing, and the next holder finds an
+// interrupted migration. It returns nil if a request whose answer was lost has recorded the migration as finished.
 func (r *Run) failed(ctx context.Context, err error) error {
 	if r.recorded {
 		return fmt.Errorf("after it was recorded as finished: %w", err)
@@ -195,8 +193,8 @@ func (r *Run) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// detach returns a context that ends some time after ctx has, so that what became of a
-// migration is recorded also where ctx ends while that is under way.
+// detach returns a context that ends some time after ctx, so that the result of a migration is recorded even if ctx
+// ends meanwhile.
 func detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

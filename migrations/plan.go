@@ -13,10 +13,10 @@ import (
 
 var entityConsistent = entity.Consistent()
 
-// Action is one thing that Up would do.
+// Action is one step of [Migrator.Up].
 type Action struct {
 	ID, Name string
-	State    State  // as it is now
+	State    State  // current state
 	Text     string // for people
 }
 
@@ -41,7 +41,7 @@ func (m *Migration) status(s *snapshot) Status {
 	st.Record = &r
 	switch {
 	case r.State == Applied && r.Revision != m.Revision && m.Repeatable:
-		// To be repeated.
+		// It will be repeated.
 	case r.State == Applied && r.Revision != m.Revision:
 		st.State = Drifted
 	default:
@@ -51,8 +51,8 @@ func (m *Migration) status(s *snapshot) Status {
 	return st
 }
 
-// Plan lists what Up would do, in its order, and changes nothing. It returns the errors that
-// Up would return before it ran anything, beside the list.
+// Plan lists what [Migrator.Up] would do, in order, and changes nothing. Besides the list it returns the error with
+// which Up would refuse to run anything.
 //
 // Cost: one consistent query.
 func (m *Migrator) Plan(ctx context.Context) ([]Action, error) {
@@ -86,8 +86,8 @@ func (st *Status) text() string {
 	return "run " + name
 }
 
-// Validate reports whether the table's records and the program's list go together: that
-// nothing is drifted, unknown, out of order, or unfinished. It joins all that it finds.
+// Validate checks that the table's records and the program's list agree: that no migration is drifted, unknown, out of
+// order or unfinished. It returns all problems as a joined error.
 //
 // Cost: one consistent query.
 func (m *Migrator) Validate(ctx context.Context) error {
@@ -101,16 +101,16 @@ func (m *Migrator) Validate(ctx context.Context) error {
 	return wrap("validate", err)
 }
 
-// look says when the records are looked at.
+// look is the time at which the records are read.
 type look int
 
 const (
 	silently   look = iota
-	beforeLock      // log what the policies let pass
-	underLock       // nobody else runs anything: what is recorded as running was cut off
+	beforeLock      // log what the policies allow
+	underLock       // no other instance runs: a migration recorded as running was interrupted
 )
 
-// missing returns the IDs of records of migrations that the program does not have, in their order.
+// missing returns the IDs of records of migrations that the program does not have, in order.
 func (m *Migrator) missing(s *snapshot) []string {
 	var ids []string
 	for id := range s.records {
@@ -122,8 +122,8 @@ func (m *Migrator) missing(s *snapshot) []string {
 	return ids
 }
 
-// unknown returns the error of records of migrations that the program does not have; nil where
-// there are none. One that was taken back does not matter any more.
+// unknown returns the error for records of migrations that the program does not have, or nil. Those that were taken
+// back do not count.
 func (m *Migrator) unknown(s *snapshot) *UnknownError {
 	ids := slices.DeleteFunc(m.missing(s), func(id string) bool { return s.records[id].State == Pending })
 	if len(ids) == 0 {
@@ -132,8 +132,8 @@ func (m *Migrator) unknown(s *snapshot) *UnknownError {
 	return &UnknownError{ids}
 }
 
-// todo lists the migrations to run, up to and including one (empty: all), in their order. Its
-// error says why none of them should be run.
+// todo lists the migrations to run, up to and including upTo (empty: all), in order. Its error is the reason why none
+// of them should be run.
 func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 	var list []Status
 	var drift DriftError

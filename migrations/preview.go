@@ -8,22 +8,22 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Preview is what a dry run of a backfill has found.
+// Preview is the result of a dry run of a backfill.
 type Preview struct {
 	Seen    int64    // items read
 	Changes int64    // items that would be written
-	Failed  int64    // items that Transform returned an error for
-	Samples []Sample // the first ones that would be written, or that failed
+	Failed  int64    // items for which Transform returned an error
+	Samples []Sample // first items that would be written, or that failed
 }
 
-// Sample is one item in a dry run.
+// Sample is one item of a dry run.
 type Sample struct {
-	Before, After table.Item // After is nil where Err is not
+	Before, After table.Item // After is nil if Err is set
 	Err           error
 }
 
-// DryRun runs a backfill over the table and writes nothing: it counts, and keeps some samples.
-// It needs no lock. Limits of read units hold as in a run.
+// DryRun runs a backfill over the table without writing. It counts the items and keeps some samples. It needs no lock.
+// The limit of read units applies.
 //
 // Cost: a consistent scan of the table.
 func (m *Migrator) DryRun(ctx context.Context, b Backfill, samples int) (Preview, error) {

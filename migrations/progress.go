@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Progress is how far a backfill has come. Counts include earlier attempts of the same run,
-// except for Conflicts, Rate and the units.
+// Progress is the progress of a backfill. Counts include earlier attempts of the same run, except for Conflicts, Rate
+// and the units.
 type Progress struct {
 	Migration string
 	Step      string
 	Seen      int64         // items read
 	Changed   int64         // items written
-	Conflicts int64         // items that somebody else had changed meanwhile
-	Total     int64         // items in the table, as DynamoDB estimates, some hours late; 0 where that is not known
-	Elapsed   time.Duration // of this attempt
+	Conflicts int64         // items that another program had changed meanwhile
+	Total     int64         // items in the table, as DynamoDB estimates with a delay of hours; 0 if unknown
+	Elapsed   time.Duration // duration of this attempt
 	Rate      float64       // items read per second
-	Left      time.Duration // estimate of the rest; 0 where that is not known
+	Left      time.Duration // estimated remaining time; 0 if unknown
 	Done      bool
 
-	ReadUnits, WriteUnits float64 // that DynamoDB reported
+	ReadUnits, WriteUnits float64 // as DynamoDB reports them
 }
 
 // String returns one line for people.

@@ -12,27 +12,27 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// State is what has become of a migration.
+// State is the state of a migration.
 type State string
 
-// The states.
+// States of a migration.
 const (
-	// Pending: has not been run, or was taken back.
+	// Pending means that the migration has not run, or was taken back.
 	Pending State = "pending"
-	// Running: was begun. Where nobody holds the lock it was cut off.
+	// Running means that the migration was begun. If no instance holds the lock, it was interrupted.
 	Running State = "running"
-	// Applied: done, or taken for done by Baseline.
+	// Applied means that the migration is finished, or was recorded so by [Migrator.Baseline].
 	Applied State = "applied"
-	// Failed: ended with an error.
+	// Failed means that the migration ended with an error.
 	Failed State = "failed"
-	// Drifted: applied, with another revision than the program has now.
+	// Drifted means that the migration was applied with another revision than the program now has.
 	Drifted State = "drifted"
-	// Missing: recorded, and not known to the program.
+	// Missing means that the program does not have the migration.
 	Missing State = "missing"
 )
 
-// Record is the row of one migration. Its State is never Drifted or Missing, which only a
-// comparison with the program's list can tell.
+// Record is the row of one migration. Its State is never [Drifted] or [Missing]; these result only from a comparison
+// with the program's list.
 type Record struct {
 	Set string `dynamo:"-"`
 	ID  string `dynamo:"-"`
@@ -40,17 +40,17 @@ type Record struct {
 	Name      string        `dynamo:"name,omitempty"`
 	Revision  string        `dynamo:"revision,omitempty"`
 	State     State         `dynamo:"state"`
-	Down      bool          `dynamo:"down,omitempty"`     // what runs, or has failed, takes the migration back
-	Baseline  bool          `dynamo:"baseline,omitempty"` // was not run, but taken for applied
-	Owner     string        `dynamo:"owner,omitempty"`    // who ran it last, for people
-	Fence     int64         `dynamo:"fence,omitempty"`    // of the lease it ran under
-	Base      int64         `dynamo:"base,omitempty"`     // of the lease it was begun under: checkpoints of other bases do not count
-	Attempts  int           `dynamo:"attempts,omitempty"` // to run it since it was pending
+	Down      bool          `dynamo:"down,omitempty"`     // the current or failed run is that of Down
+	Baseline  bool          `dynamo:"baseline,omitempty"` // recorded as applied without having run
+	Owner     string        `dynamo:"owner,omitempty"`    // instance that last ran it, for people
+	Fence     int64         `dynamo:"fence,omitempty"`    // fencing token of the lease of the last run
+	Base      int64         `dynamo:"base,omitempty"`     // fencing token of the lease under which it was begun; checkpoints with another base do not count
+	Attempts  int           `dynamo:"attempts,omitempty"` // number of attempts since it was pending
 	Started   time.Time     `dynamo:"started,omitempty"`
 	Finished  time.Time     `dynamo:"finished,omitempty"`
-	Took      time.Duration `dynamo:"took,omitempty"`     // of the last attempt
-	Approved  bool          `dynamo:"approved,omitempty"` // Repair lets it run again although it is not idempotent
-	Step      string        `dynamo:"step,omitempty"`     // in which it failed
+	Took      time.Duration `dynamo:"took,omitempty"`     // duration of the last attempt
+	Approved  bool          `dynamo:"approved,omitempty"` // Repair allows another run although it is not idempotent
+	Step      string        `dynamo:"step,omitempty"`     // step that failed
 	Error     string        `dynamo:"error,omitempty"`
 	Repeating bool          `dynamo:"repeatable,omitempty"`
 }
@@ -64,17 +64,17 @@ type checkpoint struct {
 
 	Done     bool      `dynamo:"done"`
 	Segments int       `dynamo:"segments,omitempty"`
-	AfterPK  string    `dynamo:"after_pk,omitempty"` // the last key that is done
+	AfterPK  string    `dynamo:"after_pk,omitempty"` // key of the last finished item
 	AfterSK  string    `dynamo:"after_sk,omitempty"`
 	Seen     int64     `dynamo:"seen,omitempty"`
 	Changed  int64     `dynamo:"changed,omitempty"`
 	Fence    int64     `dynamo:"fence"`
-	Base     int64     `dynamo:"base"` // the record's
-	Seq      int64     `dynamo:"seq"`  // counts the writes of this row: none is lost, or comes late
+	Base     int64     `dynamo:"base"` // that of the record
+	Seq      int64     `dynamo:"seq"`  // number of writes of this row, so that no late write is applied
 	At       time.Time `dynamo:"at"`
 }
 
-// check refuses what this version of the package cannot have written.
+// check refuses a record that this version of the package cannot have written.
 func (r *Record) check() error {
 	begun := r.State == Running || r.State == Failed
 	switch {
@@ -86,7 +86,7 @@ func (r *Record) check() error {
 	return nil
 }
 
-// check refuses a row that would begin a segment anew.
+// check refuses a row that would restart a segment.
 func (c *checkpoint) check() error {
 	begun := c.AfterPK != "" && c.AfterSK != ""
 	if c.Part > 0 && (int64(c.Part) > int64(c.Segments) || c.Done == begun) || c.Seq < 1 || c.Seen < 0 || c.Changed < 0 {
@@ -95,7 +95,7 @@ func (c *checkpoint) check() error {
 	return nil
 }
 
-// position returns where the segment goes on; nil at its beginning.
+// position returns the key after which the segment continues; nil at its beginning.
 func (c *checkpoint) position(s keys.Scheme) table.Item {
 	if c.AfterPK == "" {
 		return nil
@@ -103,7 +103,7 @@ func (c *checkpoint) position(s keys.Scheme) table.Item {
 	return table.Item{s.PK: &types.AttributeValueMemberS{Value: c.AfterPK}, s.SK: &types.AttributeValueMemberS{Value: c.AfterSK}}
 }
 
-// move takes in where the segment goes on: nil at its end.
+// move sets the key after which the segment continues; nil at its end.
 func (c *checkpoint) move(to table.Item, s keys.Scheme) {
 	text := func(name string) string {
 		v, ok := to[name].(*types.AttributeValueMemberS)
@@ -120,13 +120,13 @@ const (
 	checkpointType = toolkit.Checkpoint
 )
 
-// rows are the entities of this package, all in the partition of the lock.
+// rows are the entities of this package. All are in the partition of the lock.
 type rows struct {
 	records     *entity.Entity[Record]
 	checkpoints *entity.Entity[checkpoint]
 }
 
-// newRows defines them, with a prefix of their attributes' names.
+// newRows defines the entities, with a prefix of their attributes' names.
 func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
 	if err := toolkit.Claim(t, recordType, checkpointType); err != nil {
 		return r, err

@@ -9,39 +9,38 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// FixKind says what a Fix does.
+// FixKind is the kind of a [Fix].
 type FixKind string
 
-// The kinds of fixes.
+// Kinds of fixes.
 const (
-	// Retry lets Up, or Down, run a migration again that was cut off or has failed, without
-	// the steps that are done.
+	// Retry allows Up, or Down, to run a migration again that was interrupted or has failed, without its finished
+	// steps.
 	Retry FixKind = "retry"
-	// Settle takes such a migration for done, or for taken back, as it is.
+	// Settle records such a migration as applied, or as taken back, in its present state.
 	Settle FixKind = "settle"
-	// AcceptRevision takes a drifted migration's new revision for the one that was applied.
+	// AcceptRevision records the new revision of a drifted migration as the applied one.
 	AcceptRevision FixKind = "accept revision"
-	// Forget deletes the record of a migration that the program does not know, and those of
-	// its steps.
+	// Forget deletes the record of a migration that the program does not know, and those of its steps.
 	Forget FixKind = "forget"
 )
 
-// Fix is one thing that Repair can do.
+// Fix is one change that [Migrator.Repair] can make.
 type Fix struct {
 	ID     string
 	Kind   FixKind
-	Record Record // as it is
+	Record Record // current record
 	Text   string // what will be done, and why, for people
 }
 
-// Repair finds what keeps Up from running (migrations that were cut off or have failed and
-// are not Idempotent, or were being taken back, drifted and unknown ones), and mends it under
-// the lock. Each fix is explained to approve before it is made, and made if approve returns
-// true. Where there are two ways, Retry and Settle, the second is asked for when the first is
-// not approved. A nil approve makes none: Repair then only lists what it would ask for, and
-// takes no lock.
+// Repair finds what prevents [Migrator.Up] from running, and fixes it under the lock: drifted and unknown migrations,
+// and those that were interrupted or have failed and are not Idempotent, or were being taken back.
 //
-// It returns the fixes that were made or, for a nil approve, those that could be.
+// It passes each fix to approve before it is made, and makes it if approve returns true. If there are two ways, Retry
+// and Settle, the second is passed if the first is not approved. With a nil approve, Repair lists the possible fixes,
+// makes none, and takes no lock.
+//
+// It returns the fixes that were made or, with a nil approve, those that are possible.
 //
 // Cost: one consistent query; a lock, a second query and a guarded write per fix.
 func (m *Migrator) Repair(ctx context.Context, approve func(Fix) bool) ([]Fix, error) {
@@ -113,7 +112,7 @@ func (m *Migrator) fix(ctx context.Context, lease *lock.Lease, fix Fix) error {
 	if err := lease.Write(ctx, m.fixOp(fix)); err != nil || fix.Kind != Forget {
 		return err
 	}
-	var old []checkpoint // which count for nothing without the record
+	var old []checkpoint // without the record they do not count
 	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": fix.ID}, entityConsistent) {
 		if err != nil {
 			return malformed(err)

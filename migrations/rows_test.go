@@ -41,7 +41,7 @@ func TestRollbackLetsTheOlderProgramStart(t *testing.T) {
 	})
 }
 
-// The table of rows in the package comment, under two schemes.
+// The rows of REFERENCE.md, under two schemes.
 func TestRowsAreAsDocumented(t *testing.T) {
 	for name, scheme := range map[string]keys.Scheme{
 		"defaults": {},

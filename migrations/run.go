@@ -10,33 +10,33 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// MaxStep is the longest name of a step, in bytes.
+// MaxStep is the maximum length of a step's name in bytes.
 const MaxStep = 128
 
-// Run is one run of a migration, under the lock. It is for one goroutine at a time.
+// Run is one run of a migration, under the lock. It is not safe for concurrent use.
 type Run struct {
 	migrator  *Migrator
 	lease     *lock.Lease
 	migration *Migration
 	record    *Record
-	steps     map[string]map[uint32]checkpoint // by name and part, of an earlier attempt
+	steps     map[string]map[uint32]checkpoint // of an earlier attempt, by name and part
 	used      map[string]bool                  // names of steps in this attempt
-	step      string                           // that runs, or has failed
-	failure   error                            // of the step that has failed
-	recorded  bool                             // what became of it
-	unclear   bool                             // whether that is recorded
+	step      string                           // the step that runs, or that failed
+	failure   error                            // error of the step that failed
+	recorded  bool                             // the result is recorded
+	unclear   bool                             // it is unknown whether the result is recorded
 }
 
 // Table returns the table that is migrated.
 func (r *Run) Table() *table.Table { return r.migrator.table }
 
-// Lease returns the lease of the lock that the migration runs under.
+// Lease returns the lease of the migration's lock.
 func (r *Run) Lease() *lock.Lease { return r.lease }
 
-// Attempt counts the attempts to run the migration, from 1.
+// Attempt returns the number of this attempt to run the migration, counted from 1.
 func (r *Run) Attempt() int { return r.record.Attempts }
 
-// Write applies operations, all or none, and only while the lock is held: lock.Lease.Write.
+// Write applies all operations or none, and only while the lock is held. See [lock.Lease.Write].
 func (r *Run) Write(ctx context.Context, ops ...table.Op) error {
 	if r.recorded {
 		return ErrRecorded
@@ -44,12 +44,12 @@ func (r *Run) Write(ctx context.Context, ops ...table.Op) error {
 	return r.lease.Write(ctx, ops...)
 }
 
-// Step runs f, unless a step of that name was finished in an earlier attempt. When f has
-// succeeded that is recorded, under the guard. A step that was cut off runs again as a whole,
-// so f has to bear repetition; AtomicStep and Backfill do better. Names are 1 to 128 bytes of
-// UTF-8, and each is used once per run.
+// Step runs f, unless a step with that name was finished in an earlier attempt. When f has succeeded, the step is
+// recorded under the guard. A step that was interrupted runs again as a whole, so f must be repeatable;
+// [Run.AtomicStep] and [Run.Backfill] have no such condition. A name has 1 to 128 bytes of UTF-8 and can be used once
+// per run.
 //
-// Cost: one guarded write besides what f does.
+// Cost: one guarded write besides those of f.
 func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context) error) error {
 	switch {
 	case ctx == nil:
@@ -65,8 +65,8 @@ func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context)
 	})
 }
 
-// AtomicStep returns a step of operations that are applied together with its record, in one
-// transaction: exactly once, whatever happens. At most 98 operations.
+// AtomicStep is a step that applies operations together with its record, in one transaction. They are applied exactly
+// once, whatever happens. There can be up to 98 operations.
 //
 // Cost: twice the operations' write units, and four.
 func (r *Run) AtomicStep(ctx context.Context, name string, ops ...table.Op) error {
@@ -78,10 +78,11 @@ func (r *Run) AtomicStep(ctx context.Context, name string, ops ...table.Op) erro
 	})
 }
 
-// Atomic applies operations together with the record that the migration is done, in one
-// transaction: exactly once, whatever happens. It is the last thing a migration does. At
-// most 98 operations. It may be called again after an error, with the same operations; until
-// it succeeds the migration has failed, also where its function takes no notice.
+// Atomic applies operations together with the record that the migration is finished, in one transaction. They are
+// applied exactly once, whatever happens. There can be up to 98 operations. It must be the last action of a migration.
+//
+// After an error it can be called again with the same operations. Until it succeeds the migration counts as failed,
+// even if its function ignores the error.
 //
 // Cost: twice the operations' write units, and four.
 func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
@@ -93,13 +94,12 @@ func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
 	case len(ops) == 0:
 		return fmt.Errorf("atomic: %w: no operations", ErrInvalid)
 	}
-	// Until it is called again and succeeds, the migration has failed, also where its function
-	// takes no notice.
+	// Until another call succeeds, the migration counts as failed, even if its function ignores the error.
 	r.failure = r.conclude(ctx, r.done(), ops...)
 	return r.failure
 }
 
-// once runs f as the step of a name, unless it is done.
+// once runs f as the step with a name, unless the step is finished.
 func (r *Run) once(name string, f func() error) error {
 	switch {
 	case r.recorded:
@@ -118,14 +118,13 @@ func (r *Run) once(name string, f func() error) error {
 	r.step, r.failure = name, errNoReturn
 	if err := f(); err != nil {
 		r.failure = err
-		return err // the step stays named, for the record
+		return err // keep the step's name for the record
 	}
 	r.step, r.failure = "", nil
 	return nil
 }
 
-// checkpointOp writes a checkpoint of this run, in the place of the one before it: one that
-// comes late does not take a segment back.
+// checkpointOp writes the next checkpoint of this run. A late request cannot replace a newer checkpoint.
 func (r *Run) checkpointOp(c checkpoint) table.Op {
 	c.Set, c.ID, c.Fence, c.Base, c.At = r.migrator.set, r.migration.ID, r.lease.Fence(), r.record.Base, r.migrator.table.Now().UTC()
 	rows := r.migrator.rows.checkpoints

@@ -11,13 +11,13 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// segment is one part of the table in a backfill, and how far it has come.
+// segment is one part of the table in a backfill, with its progress.
 type segment struct {
 	*filling
 	at checkpoint
 }
 
-// run reads page after page, and records its position after each.
+// run reads the pages in order, and records its position after each.
 func (s *segment) run(ctx context.Context) error {
 	for !s.at.Done {
 		page, err := s.read(ctx)
@@ -51,7 +51,7 @@ func (s *segment) read(ctx context.Context) (page table.Page, err error) {
 	return page, err
 }
 
-// paid runs requests and books what they have cost.
+// paid runs requests and counts their cost.
 func (s *segment) paid(ctx context.Context, request func(ctx context.Context) error) error {
 	if s.reads.rate == 0 && s.writes.rate == 0 {
 		return request(ctx)
@@ -64,7 +64,7 @@ func (s *segment) paid(ctx context.Context, request func(ctx context.Context) er
 	return err
 }
 
-// advance returns the checkpoint after n more items, of which some have changed.
+// advance returns the checkpoint after seen more items, of which changed were written.
 func (s *segment) advance(next table.Item, seen, changed int) checkpoint {
 	c := s.at
 	c.move(next, s.filling.run.Table().Scheme())
@@ -74,14 +74,14 @@ func (s *segment) advance(next table.Item, seen, changed int) checkpoint {
 	return c
 }
 
-// reached takes in that a checkpoint was written.
+// reached applies a checkpoint that was written.
 func (s *segment) reached(c checkpoint) {
 	s.seen.Add(c.Seen - s.at.Seen)
 	s.changed.Add(c.Changed - s.at.Changed)
 	s.at = c
 }
 
-// writeAll transforms items one by one, some at once, and records the position after them.
+// writeAll transforms items individually, several at the same time, and records the position after them.
 func (s *segment) writeAll(ctx context.Context, items []table.Item, next table.Item) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -123,7 +123,7 @@ func (s *segment) writeAll(ctx context.Context, items []table.Item, next table.I
 	return err
 }
 
-// transform writes what an item becomes, on the condition that it still is what it was.
+// transform writes the new state of an item, on the condition that the item is unchanged.
 func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, err error) {
 	for {
 		if ctx.Err() != nil {
@@ -145,7 +145,7 @@ func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, e
 		case !errors.As(err, &failed):
 			return false, s.itemError(ctx, item, err)
 		case failed.Repeated && table.SameItem(failed.Item, next):
-			return true, nil // by an attempt whose answer was lost
+			return true, nil // written by an attempt whose answer was lost
 		}
 		if item, err = s.after(ctx, item, failed.Item); err != nil || item == nil {
 			return false, err
@@ -153,8 +153,8 @@ func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, e
 	}
 }
 
-// after returns the item to transform after a condition has failed: what stands there now. It is
-// nil where that is none of the backfill's business any more.
+// after returns the item to transform after a condition has failed, as it is now. It is nil if the item no longer has
+// to be transformed.
 func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, error) {
 	switch {
 	case len(now) == 0:
@@ -163,27 +163,27 @@ func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, 
 		s.conflicts.Add(1)
 		return now, nil
 	case !s.spec.Filter.IsZero():
-		return nil, nil // the Filter does not take it any more
+		return nil, nil // the Filter no longer matches
 	}
 	err := fmt.Errorf("it is as it was read, and yet: %w", table.ErrCondition)
 	return nil, s.itemError(ctx, item, err)
 }
 
-// maxTransaction is how many bytes of items go into one transaction at most: DynamoDB takes
-// 4 MB, expressions included, and values are sent as they were and as they become.
+// maxTransaction is the maximum size of the items in one transaction, in bytes. DynamoDB allows 4 MB including
+// expressions, and old and new values are both sent.
 const maxTransaction = 1 << 20
 
-// target is an item on its way into a transaction.
+// target is an item to be written in a transaction.
 type target struct {
 	key  table.Item
-	item table.Item // nil where there is nothing to transform any more
+	item table.Item // nil if there is nothing left to transform
 }
 
-// writeExactly transforms items in transactions, each with the position that follows from it.
-// A transaction that meets somebody else's writes, or that DynamoDB refuses, is tried again
-// with fewer items: one that changes all the time, or cannot be written, does not hold up all.
+// writeExactly transforms items in transactions, each together with the resulting position. A transaction that
+// conflicts with other writes, or that DynamoDB refuses, is repeated with fewer items. So an item that changes all the
+// time, or cannot be written, does not stop the others.
 func (s *segment) writeExactly(ctx context.Context, items []table.Item, next table.Item) error {
-	const most = table.MaxOps - 2 // the checkpoint and the guard
+	const most = table.MaxOps - 2 // the checkpoint and the guard are two operations
 	list := make([]target, len(items))
 	for i, item := range items {
 		list[i] = target{key: s.filling.run.keyOf(item), item: item}
@@ -214,14 +214,14 @@ func (s *segment) writeExactly(ctx context.Context, items []table.Item, next tab
 	}
 }
 
-// writeChunk writes what some items become, and the position after them. Where it is not
-// done, and to be tried with fewer of them, it has taken in what stands there now.
+// writeChunk writes the new state of some items, and the position after them. If it returns false, it has updated the
+// items that had changed, and the caller repeats it with fewer items.
 func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) (done bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
 	var ops []table.Op
-	var of []*target // the items of ops
+	var of []*target // items of ops
 	for i := range list {
 		t := &list[i]
 		if t.item == nil {
@@ -256,7 +256,7 @@ func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) 
 		return false, s.itemError(ctx, of[0].item, err)
 	}
 	for _, f := range failed {
-		if f.Index >= len(of) { // the checkpoint has moved, by a request that was given up
+		if f.Index >= len(of) { // the checkpoint has changed, by a request that was given up
 			return false, err
 		}
 		t := of[f.Index]
@@ -267,7 +267,7 @@ func (s *segment) writeChunk(ctx context.Context, list []target, to table.Item) 
 	return false, nil
 }
 
-// endOf returns why inner ended: why ctx did, with that error in sight, or for a reason of its own.
+// endOf returns why inner ended: the error and cause of ctx if that has ended, or a cause of its own.
 func endOf(ctx, inner context.Context) error {
 	cause := context.Cause(inner)
 	if err := ctx.Err(); err != nil && errors.Is(cause, context.Cause(ctx)) && !errors.Is(cause, err) {
@@ -276,8 +276,8 @@ func endOf(ctx, inner context.Context) error {
 	return cause
 }
 
-// worker runs f in a goroutine of its own. An author's function in it that ends the goroutine
-// (runtime.Goexit) does not pass for one that has done its work.
+// worker runs f in a goroutine. If an author's function ends the goroutine (runtime.Goexit), that does not count as
+// success.
 func worker(group *sync.WaitGroup, cancel context.CancelCauseFunc, f func() error) {
 	group.Go(func() {
 		err := errExited

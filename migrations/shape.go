@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// fate is what becomes of an attribute.
+// fate is the change of an attribute.
 type fate uint8
 
 const (
@@ -34,32 +34,32 @@ func fateOf(name string, item, next table.Item) fate {
 	return kept
 }
 
-// attribute is one of a shape, other than those of the key.
+// attribute is an attribute of a shape outside of the key.
 type attribute struct {
 	name     string
 	fate     fate
-	compared bool // with what it was
+	compared bool // its old value is a condition
 }
 
-// shape is what the writes of many items of a backfill have in common: the attributes that
-// they have and get, but not their values. Its expressions are written once.
+// shape is the common part of the writes of many items in a backfill: the attributes before and after, but not their
+// values. Its expressions are built once.
 type shape struct {
-	had, has   int // attributes before and after, the key's included
+	had, has   int // number of attributes before and after, including the key's
 	attributes []attribute
 	prepared   *table.Prepared
 	params     int
 }
 
-// maxCompared is how many attributes a condition compares at most: DynamoDB takes 300
-// operators in an expression, and 4 KB.
+// maxCompared is the maximum number of attributes in a condition. DynamoDB allows 300 operators and 4 KB per
+// expression.
 const maxCompared = 140
 
-// newShape returns the shape of the difference between an item and what it becomes: written on
-// the condition that every attribute still is what it was, and that the filter holds.
+// newShape returns the shape of the difference between an item and its new state. The condition of the write is that
+// all attributes are unchanged and that the filter holds.
 func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape, error) {
 	s := &shape{had: len(item), has: len(next)}
 	conds := []table.Cond{table.Attr(scheme.PK).Exists()}
-	weighty := 0 // attributes that have to be compared
+	weighty := 0 // number of attributes that have to be compared
 	names := maps.Clone(item)
 	maps.Copy(names, next)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -90,7 +90,7 @@ func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape
 		s.params++
 		return table.Param(s.params - 1)
 	}
-	for _, a := range s.attributes { // takes parameters in the order of op
+	for _, a := range s.attributes { // in the order of the parameters of op
 		at := table.Attr(a.name)
 		switch {
 		case a.fate == added:
@@ -105,13 +105,13 @@ func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape
 			changes = append(changes, at.Remove())
 		}
 	}
-	// What others add meanwhile is not among what was read, and can matter to the Filter.
+	// The Filter is also a condition, since it can depend on attributes that are added meanwhile.
 	var err error
 	s.prepared, err = table.Prepare(table.Update(keys.Key{}, changes...).If(append(conds, spec.Filter)...))
 	return s, err
 }
 
-// fits reports whether an item and what it becomes, under the same key, are of this shape.
+// fits reports whether an item and its new state, under the same key, have this shape.
 func (s *shape) fits(item, next table.Item) bool {
 	if len(item) != s.had || len(next) != s.has {
 		return false
@@ -142,21 +142,21 @@ func (s *shape) op(key keys.Key, item, next table.Item) table.Op {
 	return s.prepared.Op(key, params...)
 }
 
-// shapes are those that a backfill has met. It is safe for concurrent use.
+// shapes are the shapes of a backfill so far. It is safe for concurrent use.
 type shapes struct {
 	mu   sync.RWMutex
 	list []*shape
 }
 
-// maxShapes bounds them: where every item is different, looking for its like costs little.
+// maxShapes bounds the number of shapes, so that the search stays cheap if every item is different.
 const maxShapes = 32
 
-// of finds the shape of an item and what it becomes, or makes it.
+// of returns the shape of an item and its new state, and creates it if needed.
 func (l *shapes) of(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape, error) {
 	l.mu.RLock()
 	list := l.list
 	l.mu.RUnlock()
-	for _, s := range list { // which only grows at its end
+	for _, s := range list { // list only grows at its end
 		if s.fits(item, next) {
 			return s, nil
 		}

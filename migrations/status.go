@@ -10,40 +10,39 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Status is one migration as it stands, known to the program or only to the table.
+// Status is the state of one migration of the program or of the table.
 type Status struct {
 	ID, Name string
 	State    State
-	Record   *Record // nil when it was never begun
+	Record   *Record // nil if it was never begun
 
-	// Resumable says that Up, or Down where it was being taken back, goes on with a migration
-	// that was cut off or has failed. Where it is false for one of these, Repair has to decide.
+	// Resumable reports that Up, or Down if it was being taken back, continues a migration that was interrupted or has
+	// failed. If it is false for such a migration, [Migrator.Repair] has to decide.
 	Resumable bool
 
-	// Steps are what is recorded of the steps of a migration that runs, was cut off, or has
-	// failed: of those that are done, and of backfills how far they have come. The one that was
-	// recorded last comes last.
+	// Steps are the recorded steps of a migration that runs, was interrupted or has failed: finished steps, and the
+	// progress of backfills. The step that was recorded last comes last.
 	Steps []StepStatus
 }
 
-// StepStatus is what is recorded of a step.
+// StepStatus is the record of a step.
 type StepStatus struct {
 	Name string
 	Done bool
-	At   time.Time // when that was recorded last
+	At   time.Time // time of the last record
 
-	// Of a backfill:
-	Segments     int   // into which it parts the table; 0 for other steps
-	SegmentsDone int   // of them
+	// For a backfill:
+	Segments     int   // number of segments; 0 for other steps
+	SegmentsDone int   // number of finished segments
 	Seen         int64 // items read so far
 	Changed      int64 // items written so far
-	Total        int64 // items in the table, as DynamoDB estimates, some hours late; 0 where that is not known
+	Total        int64 // items in the table, as DynamoDB estimates with a delay of hours; 0 if unknown
 }
 
-// Status lists all migrations in their order, and then those that only the table knows.
+// Status lists all migrations in order, followed by those that only the table knows.
 //
-// Cost: one consistent query; one more for each migration that runs, was cut off, or has failed,
-// and one DescribeTable where a backfill of theirs is not done.
+// Cost: one consistent query; one more for each migration that runs, was interrupted or has failed; one DescribeTable
+// if one of these has an unfinished backfill.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 	s, err := m.read(ctx)
 	if err != nil {
@@ -63,7 +62,7 @@ func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 	return list, nil
 }
 
-// stepsOf reads what is recorded of a migration's steps in the run that a record is of.
+// stepsOf reads the recorded steps of the run that a record describes.
 func (m *Migrator) stepsOf(ctx context.Context, r *Record) ([]StepStatus, error) {
 	var list []StepStatus
 	for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": r.ID}, entityConsistent) {
@@ -74,7 +73,7 @@ func (m *Migrator) stepsOf(ctx context.Context, r *Record) ([]StepStatus, error)
 			return nil, malformed(err)
 		}
 		if c.Base != r.Base {
-			continue // of a run before this one
+			continue // of an earlier run
 		}
 		i := slices.IndexFunc(list, func(s StepStatus) bool { return s.Name == c.Step })
 		if i < 0 {
@@ -88,14 +87,14 @@ func (m *Migrator) stepsOf(ctx context.Context, r *Record) ([]StepStatus, error)
 	return list, nil
 }
 
-// add takes in one of the step's rows: its own, or that of a segment.
+// add adds one of the step's rows: its own, or that of a segment.
 func (s *StepStatus) add(c checkpoint) {
 	if c.At.After(s.At) {
 		s.At = c.At
 	}
 	s.Segments = max(s.Segments, c.Segments)
 	if c.Part == 0 {
-		s.Done = c.Done // its sums are those of its segments
+		s.Done = c.Done // its counts are the sums of its segments
 	} else {
 		s.Seen += c.Seen
 		s.Changed += c.Changed
@@ -105,8 +104,7 @@ func (s *StepStatus) add(c checkpoint) {
 	}
 }
 
-// estimate says how many items there are, where that tells how far a backfill has come. Where it
-// cannot be had it is left out.
+// estimate sets the number of items in the table for unfinished backfills. It omits the number if it is not available.
 func (m *Migrator) estimate(ctx context.Context, list []Status) {
 	var open []*StepStatus
 	for i := range list {

@@ -7,28 +7,27 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Report says what a call has done.
+// Report is the result of a call.
 type Report struct {
-	Done []Record // in the order in which they were run, or taken back
+	Done []Record // in the order in which they were run or taken back
 }
 
-// Up runs all pending migrations, in their order. Many instances may call it at once, as at
-// the start of a deployment: one runs them, under the lock, and the others wait until
-// nothing is left to do. Where nothing is pending it does not take the lock.
+// Up runs all pending migrations in order. Many instances can call it at the same time, as at the start of a
+// deployment: one of them runs the migrations under the lock, and the others wait until none is pending. If none is
+// pending, it does not take the lock.
 //
-// A migration that was cut off or has failed is run again where it is Idempotent, without the
-// steps that are done; otherwise Up returns an *UnfinishedError. An error of a migration ends
-// it, as a *PartialError.
+// A migration that was interrupted or has failed runs again if it is Idempotent, without its finished steps. If it is
+// not, Up returns an *[UnfinishedError]. An error of a migration ends Up with a *[PartialError].
 //
-// Cost: one consistent query; when something is pending a lock and a second query, and for
-// each migration two guarded writes and those of its steps. While it waits for another
-// instance, a query every 1 to 5 s besides what waiting for a lock costs.
+// Cost: one consistent query. If a migration is pending, also a lock, a second query and, for each migration, two
+// guarded writes and those of its steps. While it waits for another instance, a query every 1 to 5 s and the cost of
+// waiting for a lock.
 func (m *Migrator) Up(ctx context.Context) (Report, error) {
 	report, err := m.up(ctx, "")
 	return report, wrap("up", err)
 }
 
-// UpTo returns Up, up to and including the migration with an ID. Repeatable ones wait.
+// UpTo is [Migrator.Up] for the migrations up to and including the one with the given ID. It runs no repeatable ones.
 func (m *Migrator) UpTo(ctx context.Context, id string) (Report, error) {
 	migration, err := m.find(id)
 	if err == nil && migration.Repeatable {
@@ -42,7 +41,7 @@ func (m *Migrator) UpTo(ctx context.Context, id string) (Report, error) {
 }
 
 func (m *Migrator) up(ctx context.Context, upTo string) (report Report, err error) {
-	// Without the lock first: instances that are up to date start at once.
+	// Read without the lock first, so that instances without pending migrations start immediately.
 	s, err := m.read(ctx)
 	if err != nil {
 		return report, err
@@ -55,7 +54,7 @@ func (m *Migrator) up(ctx context.Context, upTo string) (report Report, err erro
 		return len(todo) > 0, err
 	}
 	err = m.exclusively(ctx, left, func(ctx context.Context, lease *lock.Lease) error {
-		s, err := m.read(ctx) // again: somebody may have run them meanwhile
+		s, err := m.read(ctx) // again, since another instance may have run them
 		if err != nil {
 			return err
 		}

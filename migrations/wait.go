@@ -10,15 +10,15 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Times between two looks at the records while somebody else holds the lock.
+// Intervals at which the records are read while another instance holds the lock.
 const (
 	firstLook = time.Second
-	lookAgain = 5 * time.Second // at most
+	lookAgain = 5 * time.Second // the longest
 )
 
-// exclusively runs f under the lock. While it waits for the lock it looks at the records now
-// and then, and waits no longer once nothing is left to do, or something is in the way:
-// whoever holds the lock may have done it all. A nil left waits in any case.
+// exclusively runs f under the lock. While it waits for the lock it reads the records at intervals. It stops waiting if
+// nothing is pending any more, because another instance has run it, or if records and program disagree. With a nil left
+// it does not read the records.
 func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, error), f func(ctx context.Context, lease *lock.Lease) error) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	waiting, end := context.WithCancelCause(ctx)
@@ -39,12 +39,12 @@ func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, 
 	return err
 }
 
-// overError ends the waiting: with err, or since there is nothing left to do.
+// overError ends the wait: with err, or because nothing is pending.
 type overError struct{ err error }
 
 func (*overError) Error() string { return "no need to wait any longer" }
 
-// watch looks at the records until stopped, or until the waiting is over.
+// watch reads the records until it is stopped, or until the wait is over.
 func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error), end context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -60,7 +60,7 @@ func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error)
 			}
 			s, err := m.read(ctx)
 			if err != nil {
-				continue // until ctx ends; the lock's own requests report what is wrong
+				continue // the lock's own requests report the error
 			}
 			if left != nil {
 				if more, err := left(s); err != nil || !more {
@@ -80,7 +80,7 @@ func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error)
 	}
 }
 
-// runs says, for a log, what another instance is doing.
+// runs describes for the log what another instance is doing.
 func (m *Migrator) runs(s *snapshot) []any {
 	for _, r := range s.records {
 		if r.State == Running {

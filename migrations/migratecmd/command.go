@@ -11,41 +11,38 @@ import (
 	"github.com/mortise-go/mortise/migrations"
 )
 
-// DefaultName is how the help calls a command that has no name of its own.
+// DefaultName is the name of a [Command] in its help if it has none.
 const DefaultName = "migrate"
 
 var (
-	// ErrUsage reports that the arguments make no sense; nothing was sent.
+	// ErrUsage reports invalid arguments. Nothing was sent.
 	ErrUsage = errors.New("usage")
 
-	// ErrNotApproved reports that repair has found something to mend, had nobody to ask, and was
-	// not told -yes. Nothing was changed.
+	// ErrNotApproved reports that repair found possible fixes, but could not ask and had no -yes. Nothing was changed.
 	ErrNotApproved = errors.New("fixes wait for approval: run repair on a terminal, or with -yes")
 
-	// ErrChanged reports that a fix was approved and not made, because by then it was not what
-	// had been shown.
+	// ErrChanged reports that an approved fix was not made, because it had changed since it was shown.
 	ErrChanged = errors.New("what was to be mended has changed meanwhile: run repair again")
 )
 
-// Command is the command, ready to use as its zero value. It keeps no state and is safe for
-// concurrent use if its streams are.
+// Command is the command. The zero value is ready to use. It has no state, and is safe for concurrent use if its
+// streams are.
 type Command struct {
-	// Name is how the command is called, for its help and in front of errors: "shop migrate".
-	// Defaults to DefaultName.
+	// Name is the name of the command in its help and in error messages, such as "shop migrate". Defaults to
+	// [DefaultName].
 	Name string
 
-	// Stdin is where answers to questions come from; only repair asks, and only a terminal.
-	// Defaults to os.Stdin.
+	// Stdin provides answers to questions. Only repair asks, and only on a terminal. Defaults to os.Stdin.
 	Stdin io.Reader
 
-	// Stdout gets the result. Defaults to os.Stdout.
+	// Stdout receives the result. Defaults to os.Stdout.
 	Stdout io.Writer
 
-	// Stderr gets errors, progress and what is logged. Defaults to os.Stderr.
+	// Stderr receives errors, progress and logs. Defaults to os.Stderr.
 	Stderr io.Writer
 
-	// terminal is the width of a stream in columns, and whether it is a terminal at all. Nil,
-	// but in tests, asks the system.
+	// terminal returns the width of a stream in columns, and whether it is a terminal. Tests set it. If it is nil, the
+	// operating system is asked.
 	terminal func(stream any) (width int, ok bool)
 }
 
@@ -68,7 +65,7 @@ func (c Command) withDefaults() Command {
 	return c
 }
 
-// call is one subcommand under way.
+// call is one call of a subcommand.
 type call struct {
 	Command
 	options
@@ -76,12 +73,11 @@ type call struct {
 	console *console
 }
 
-// Run runs one subcommand: args are its name and its arguments. It sends progress and logs of
-// m to Stderr, in place of where they went before; m itself stays as it is.
+// Run runs one subcommand. args are its name and its arguments. It writes progress and logs of m to Stderr instead of
+// their usual destinations; m itself does not change.
 //
-// It returns what the Migrator's method returned, ErrUsage, ErrNotApproved or ErrChanged, or
-// the error of a stream; that was written to Stderr already, on one line. An error after ctx
-// has ended matches ctx.Err() too.
+// It returns the error of the Migrator's method, [ErrUsage], [ErrNotApproved], [ErrChanged], or the error of a stream.
+// The error has already been written to Stderr, on one line. After ctx has ended, the error also matches ctx.Err().
 func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string) error {
 	if done, err := c.Help(args); done {
 		return err
@@ -97,9 +93,8 @@ func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string)
 	return c.tell(err)
 }
 
-// Help does what needs no Migrator, for programs in which it takes something to have one: it
-// explains, where args ask for that, and refuses args that make no sense, as Run does. done
-// says that nothing is left to do.
+// Help handles arguments that need no Migrator. It prints help if args ask for it, and refuses invalid args as Run
+// does. done reports that nothing is left to do. Use it in a program in which creating a Migrator is expensive.
 func (c Command) Help(args []string) (done bool, err error) {
 	c = c.withDefaults()
 	sub, opts, err := parse(args)
@@ -112,7 +107,7 @@ func (c Command) Help(args []string) (done bool, err error) {
 	return true, c.tell(err)
 }
 
-// tell says on Stderr what err is, and returns it.
+// tell writes err to Stderr and returns it.
 func (c Command) tell(err error) error {
 	if err == nil {
 		return nil
@@ -143,10 +138,9 @@ func (c Command) run(ctx context.Context, m *migrations.Migrator, args []string)
 	return sub.run(ctx, k)
 }
 
-// result writes what a subcommand has found out, as JSON or as text for people, and returns
-// err or what went wrong with that.
+// result writes the result of a subcommand, as JSON or as text. It returns err, or the error of writing.
 func (c *call) result(err error, document any, text func(w io.Writer)) error {
-	c.console.close() // so that nothing comes between
+	c.console.close() // so that no progress is written in between
 	var b strings.Builder
 	if c.json {
 		if problem := encode(&b, document); problem != nil && err == nil {
@@ -161,8 +155,8 @@ func (c *call) result(err error, document any, text func(w io.Writer)) error {
 	return err
 }
 
-// ExitCode returns what a program should exit with after Run: 0 where err is nil, 2 for ErrUsage,
-// 130 when the context was cancelled, as shells report an interrupt, and 1 for all else.
+// ExitCode returns the exit code of a program after Run: 0 if err is nil, 2 for [ErrUsage], 130 if the context was
+// cancelled (as shells report an interrupt), and 1 for any other error.
 func ExitCode(err error) int {
 	const failure, usage, interrupted = 1, 2, 130
 	switch {
@@ -176,5 +170,5 @@ func ExitCode(err error) int {
 	return failure
 }
 
-// say writes what nobody is left to be told about when it fails.
+// say writes text and ignores errors, since there is no other stream to report them to.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

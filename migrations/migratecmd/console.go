@@ -10,41 +10,40 @@ import (
 	"github.com/mortise-go/mortise/migrations"
 )
 
-// plainPeriod is how often progress is written where there is no terminal: lines should not
-// fill a log.
+// plainPeriod is the interval between lines of progress without a terminal. It keeps logs short.
 const plainPeriod = 5 * time.Second
 
-// console writes lines and progress to standard error, from one goroutine, so that they do
-// not tear each other and no caller holds anything while it is written.
+// console writes lines and progress to standard error from one goroutine. So they do not interleave, and no caller
+// holds a mutex during a write.
 type console struct {
 	w     io.Writer
-	width func() int // 0: not a terminal
+	width func() int // 0 if it is not a terminal
 
 	messages   chan message
 	end, ended chan struct{}
 	once       sync.Once
 
-	// Of the goroutine:
-	step  string               // that progress was written of last
-	last  time.Time            // when
-	held  *migrations.Progress // came too early to be written
-	drawn bool                 // a bar stands on the line
+	// Used by the goroutine only:
+	step  string               // step of the last progress written
+	last  time.Time            // time at which it was written
+	held  *migrations.Progress // progress that came too early to be written
+	drawn bool                 // the current line has a bar
 }
 
-// message is a line, or progress.
+// message is a line or progress.
 type message struct {
 	line     string
 	progress *migrations.Progress
 }
 
-// newConsole starts the goroutine, which close ends.
+// newConsole starts the goroutine. close ends it.
 func newConsole(w io.Writer, width func() int) *console {
 	c := &console{w: w, width: width, messages: make(chan message), end: make(chan struct{}), ended: make(chan struct{})}
 	go c.run()
 	return c
 }
 
-// close returns when everything is written. What comes later is dropped.
+// close returns when everything has been written. Later messages are dropped.
 func (c *console) close() {
 	c.once.Do(func() { close(c.end) })
 	<-c.ended
@@ -77,7 +76,7 @@ func (c *console) run() {
 	}
 }
 
-// release writes what was held back, or leaves the bar where it is.
+// release writes progress that was held back, or ends the line of the bar.
 func (c *console) release() {
 	if c.held != nil {
 		say(c.w, "%s\n", clean(c.held.String()))
@@ -98,7 +97,7 @@ func (c *console) show(p *migrations.Progress) {
 	}
 	now := time.Now()
 	if width := c.width(); width > 0 {
-		// A line that wraps could not be overwritten.
+		// A line that wraps cannot be overwritten.
 		say(c.w, "\r\x1b[K%s", cut(bar(p, width-1), width-1))
 		c.drawn = true
 		if p.Done {
@@ -114,8 +113,7 @@ func (c *console) show(p *migrations.Progress) {
 	say(c.w, "%s\n", clean(p.String()))
 }
 
-// bar returns progress as one line with a bar, where it is known how much there is to do, and as
-// many words beside it as there is room for.
+// bar formats progress as one line. It has a bar if the total is known, and as many words as fit.
 func bar(p *migrations.Progress, width int) string {
 	const most, least = 30, 10
 	text := clean(p.String())

@@ -1,13 +1,12 @@
-// Package migratecmd is a small command for the migrations of an application, to mount into
-// the application's own binary: the list of migrations is code, so only that binary knows it.
+// Package migratecmd is a command for an application's migrations. The list of migrations is code, so the command is part of
+// the application's own binary:
 //
 //	if len(os.Args) > 1 && os.Args[1] == "migrate" {
 //		err := migratecmd.Command{Name: "shop migrate"}.Run(ctx, migrator, os.Args[2:])
 //		os.Exit(migratecmd.ExitCode(err))
 //	}
 //
-// It takes arguments and returns an error, so it fits under any library for command lines.
-// With cobra:
+// [Command.Run] takes arguments and returns an error, so it works with any command-line library. With cobra:
 //
 //	&cobra.Command{
 //		Use: "migrate", DisableFlagParsing: true, SilenceErrors: true, SilenceUsage: true,
@@ -27,41 +26,42 @@
 //
 // # Subcommands
 //
-//	status              list all migrations and how they stand, and how far backfills have come
+//	status              list all migrations with their states, and the progress of backfills
 //	plan                list what up would do
-//	up [-to ID]         run what is pending
-//	down [-to ID|-all]  take the last one back, or all after ID
-//	baseline ID         record all up to ID as applied, without running them
-//	repair [-yes]       mend what keeps up from running
-//	validate            fail unless table and program go together
+//	up [-to ID]         run pending migrations
+//	down [-to ID|-all]  take the last migration back, or all after ID
+//	baseline ID         record all migrations up to ID as applied, without running them
+//	repair [-yes]       fix what prevents up from running
+//	validate            fail unless the table's records and the program agree
 //	help [SUBCOMMAND]   explain
 //
-// Each takes -json. Flags are written with one hyphen or two, before or after operands.
+// All subcommands take -json. Flags have one hyphen or two, and stand before or after operands.
 //
 // # Output
 //
-// Results go to standard output: aligned tables for people, cut to the width of a terminal, or
-// with -json one JSON document, also when the subcommand fails (its member "error" says why). Everything else goes to
-// standard error: the error, what the migrator logs at level Info and above, and the progress
-// of backfills, as a bar on a terminal and as plain lines, one in five seconds at most,
-// elsewhere. What comes from the table or the application and cannot be printed is replaced.
+// Results go to standard output, as tables that fit the width of a terminal. With -json the result is one JSON document, even
+// if the subcommand fails; its member "error" then has the error.
 //
-// The error's text is the one exception to Mortise's rule that errors carry nothing of the
-// application's: a migration's own error is shown as its author wrote it.
+// Errors, logs of level Info and above, and the progress of backfills go to standard error. Progress is a bar on a terminal
+// and otherwise lines, at most one in five seconds. Unprintable characters from the table or the application are
+// replaced.
+//
+// An error of a migration is shown with its own text, which may contain data of the application. All other errors of this
+// module contain none.
 //
 // # Interrupts
 //
-// When the context ends, the migration that runs is told so through its context, what became
-// of it is recorded, the lock is released, and the command says what is recorded. So does it
-// after every other failure. Give it a context that ends with the signal:
+// Pass a context that ends with the signal:
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 //
-// A question of repair is asked while no lock is held, so an answer may take its time. If a
-// fix is not any more what was shown when the answer comes, it is not made.
+// When the context ends, the command cancels the running migration, records the result, releases the lock, and prints the
+// recorded state. It also prints that state after any other failure.
+//
+// Repair holds no lock while it asks. If a fix has changed by the time of the answer, it is not made ([ErrChanged]).
 //
 // # Cost
 //
-// That of the Migrator's method of the same name. A repair that makes fixes costs one
-// consistent query more, as does every failure of a subcommand that writes.
+// Each subcommand costs as much as the Migrator's method of the same name. A repair that makes fixes, and a failure of a
+// subcommand that writes, costs one more consistent query.
 package migratecmd

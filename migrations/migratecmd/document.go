@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-go/mortise/migrations"
 )
 
-// The JSON documents. Members that do not apply are left out; times are RFC 3339, in UTC.
+// The JSON documents. Members that do not apply are omitted. Times are RFC 3339 in UTC.
 
 type statusDocument struct {
 	Migrations []statusRow `json:"migrations"`
@@ -21,14 +21,14 @@ type statusRow struct {
 	State     migrations.State `json:"state"`
 	Resumable bool             `json:"resumable,omitempty"`
 	Record    *recordRow       `json:"record,omitempty"`
-	Steps     []stepRow        `json:"steps,omitempty"` // of one that is not finished
+	Steps     []stepRow        `json:"steps,omitempty"` // of an unfinished migration
 }
 
 type stepRow struct {
 	Name         string     `json:"name"`
 	Done         bool       `json:"done,omitempty"`
 	At           *time.Time `json:"at,omitempty"`
-	Segments     int        `json:"segments,omitempty"` // of a backfill, as what follows
+	Segments     int        `json:"segments,omitempty"` // this and the following are for backfills
 	SegmentsDone int        `json:"segments_done,omitempty"`
 	Seen         int64      `json:"seen,omitempty"`
 	Changed      int64      `json:"changed,omitempty"`
@@ -55,7 +55,7 @@ type recordRow struct {
 
 type planDocument struct {
 	Actions []actionRow `json:"actions"`
-	Error   string      `json:"error,omitempty"` // why up would run none of them
+	Error   string      `json:"error,omitempty"` // why up would refuse to run anything
 }
 
 type actionRow struct {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// grid is an aligned table. Columns that are empty below their head are left out.
+// grid is an aligned table. Columns without content are omitted.
 type grid struct {
 	head     []string
 	rows     [][]string
-	optional []int // columns that go first where there is little room, in this order
+	optional []int // columns to omit if space is short, in this order
 }
 
 func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
 
 const (
-	gap      = 2  // columns between two cells
-	readable = 30 // what the last cell needs to be of use
+	gap      = 2  // spaces between two cells
+	readable = 30 // minimum useful width of the last cell
 )
 
-// write writes the table, into a number of columns if that is not 0. Optional columns are
-// left out while the last one has too little room; then that is cut, and at last the line.
+// write writes the table, limited to a number of columns unless limit is 0. If the last column is too narrow, it omits
+// optional columns, then cuts the last column, and finally cuts the line.
 func (g *grid) write(w io.Writer, limit int) {
 	rows := g.rows
 	if g.head != nil {
@@ -57,7 +57,7 @@ func (g *grid) write(w io.Writer, limit int) {
 	}
 }
 
-// widths returns how wide each column wants to be; 0 where it is left out.
+// widths returns the preferred width of each column, or 0 if it is omitted.
 func (g *grid) widths(rows [][]string) []int {
 	var widths []int
 	for i, row := range rows {
@@ -76,7 +76,7 @@ func (g *grid) widths(rows [][]string) []int {
 	return widths
 }
 
-// extent returns the last column that is there, and how wide all are.
+// extent returns the index of the last visible column and the total width.
 func extent(widths []int) (last, total int) {
 	total = -gap
 	for j, width := range widths {

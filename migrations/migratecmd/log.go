@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// logger writes what is logged as lines for people.
+// logger returns a logger that writes lines for people.
 func (c *console) logger() *slog.Logger { return slog.New(&lines{console: c}) }
 
-// lines is a slog.Handler: the message, and the attributes behind it.
+// lines is a slog.Handler that writes the message followed by the attributes.
 type lines struct {
 	console *console
-	prefix  string // of attributes, from groups
+	prefix  string // prefix of attributes, from groups
 	attrs   []string
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-go/mortise/migrations"
 )
 
-// repair asks first and takes the lock then: nobody's answer is waited for under a lock. What
-// was agreed to is made only if it is the same fix under the lock.
+// repair asks first and then takes the lock, so that no lock is held while it waits for an answer. An approved fix is
+// made only if it is still the same under the lock.
 func repair(ctx context.Context, c *call) error {
 	fixes, err := c.m.Repair(ctx, nil)
 	var agreed []migrations.Fix
@@ -39,7 +39,7 @@ func repair(ctx context.Context, c *call) error {
 			case row.Made:
 				mark = "made"
 			case mended(made, row.ID):
-				continue // in another way
+				continue // fixed in another way
 			}
 			say(w, "%s: %s: %s\n", mark, row.Kind, clean(row.Text))
 		}
@@ -50,13 +50,12 @@ func contains(list []migrations.Fix, f migrations.Fix) bool {
 	return slices.ContainsFunc(list, func(g migrations.Fix) bool { return g.ID == f.ID && g.Kind == f.Kind && g.Text == f.Text })
 }
 
-// mended reports whether one of the fixes is of a migration.
+// mended reports whether one of the fixes belongs to a migration.
 func mended(fixes []migrations.Fix, id string) bool {
 	return slices.ContainsFunc(fixes, func(f migrations.Fix) bool { return f.ID == id })
 }
 
-// agree finds out which fixes may be made. Where a migration can be mended in more than one
-// way the first one that is approved is taken.
+// agree returns the approved fixes. If there are several for a migration, it takes the first one that is approved.
 func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migrations.Fix, err error) {
 	if c.yes {
 		for _, f := range fixes {
@@ -83,7 +82,7 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 		say(c.Stderr, "%s\nDo that? [y/N] ", clean(f.Text))
 		select {
 		case answer, more := <-answers:
-			if !more { // nobody is there
+			if !more { // end of input
 				say(c.Stderr, "\n")
 				return agreed, nil
 			}
@@ -99,8 +98,8 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 	return agreed, nil
 }
 
-// readLines reads lines until ctx ends. A read of a terminal cannot be broken off, so the
-// goroutine may stay in one until the next line, or the end of the process.
+// readLines reads lines until ctx ends. A read of a terminal cannot be cancelled, so the goroutine can remain until the
+// next line or the end of the process.
 func readLines(ctx context.Context, r io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {

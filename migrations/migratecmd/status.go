@@ -12,10 +12,10 @@ import (
 	"github.com/mortise-go/mortise/migrations"
 )
 
-// timeLayout is how times are written for people: in UTC, and said so.
+// timeLayout is the format of times for people, in UTC.
 const timeLayout = "2006-01-02 15:04:05Z"
 
-// longestName is how much of a name is shown on a terminal, in columns.
+// longestName is the maximum width of a name on a terminal, in columns.
 const longestName = 40
 
 func status(ctx context.Context, c *call) error {
@@ -67,7 +67,7 @@ func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 	say(w, "\n%s\n", counts(list))
 }
 
-// counts returns how many migrations are in which state.
+// counts returns the number of migrations in each state.
 func counts(list []migrations.Status) string {
 	n := map[migrations.State]int{}
 	for _, st := range list {
@@ -80,7 +80,7 @@ func counts(list []migrations.Status) string {
 	return strings.Join(texts, ", ")
 }
 
-// stepLines returns how far a migration that is not finished has come, a line for each of its steps.
+// stepLines returns the progress of an unfinished migration, with a line for each of its steps.
 func stepLines(st *migrations.Status) (lines []string) {
 	for _, s := range st.Steps {
 		text := "done"
@@ -99,7 +99,7 @@ func stepLines(st *migrations.Status) (lines []string) {
 	return lines
 }
 
-// note returns what the other columns do not say.
+// note returns the details of a migration that have no column.
 func note(st *migrations.Status) string {
 	r := st.Record
 	if r == nil {
@@ -138,7 +138,7 @@ func direction(r *migrations.Record) string {
 	return "up"
 }
 
-// whatNext says how it goes on after a migration that was cut off or has failed.
+// whatNext explains how to continue a migration that was interrupted or has failed.
 func whatNext(st *migrations.Status) string {
 	if !st.Resumable {
 		return "repair has to decide"
@@ -146,7 +146,7 @@ func whatNext(st *migrations.Status) string {
 	return direction(st.Record) + " goes on with it"
 }
 
-// roundly returns a duration without the digits that nobody reads.
+// roundly rounds a duration for people.
 func roundly(d time.Duration) string {
 	switch {
 	case d >= time.Minute:

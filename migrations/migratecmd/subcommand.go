@@ -13,21 +13,21 @@ import (
 type options struct {
 	json, help, all, yes bool
 	to                   string
-	operand              string // baseline's ID, or what help explains
+	operand              string // ID for baseline, or the subcommand to explain
 }
 
-// subcommand is one of the things that the command does.
+// subcommand is one of the command's subcommands.
 type subcommand struct {
 	name    string
-	operand string // its name in the help; empty where there is none
-	needed  bool   // the operand
-	text    string // one line
-	more    string // the rest of its help
+	operand string // name of the operand in the help; empty if there is none
+	needed  bool   // whether the operand is required
+	text    string // one line of help
+	more    string // further help
 	flags   func(fs *flag.FlagSet, o *options)
 	run     func(ctx context.Context, c *call) error // nil for help
 }
 
-// subcommands lists them in the order of the help.
+// subcommands returns the subcommands in the order of the help.
 func subcommands() []subcommand {
 	return []subcommand{
 		{name: "status", text: "list all migrations and how they stand", run: status},
@@ -80,7 +80,7 @@ func find(name string) (subcommand, bool) {
 	return subcommand{}, false
 }
 
-// flagSet has the flags of a subcommand.
+// flagSet returns the flags of a subcommand.
 func (s *subcommand) flagSet(o *options) *flag.FlagSet {
 	fs := flag.NewFlagSet(s.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -114,7 +114,7 @@ func parse(args []string) (s subcommand, o options, err error) {
 	}
 	fs := s.flagSet(&o)
 	var operands []string
-	for { // flags may stand on both sides of an operand
+	for { // flags can stand before and after an operand
 		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 			o.help = true
 			return s, o, nil
@@ -135,7 +135,7 @@ func parse(args []string) (s subcommand, o options, err error) {
 		return s, o, usagef("%s: unexpected argument %q", name, operands[1])
 	case s.needed && (len(operands) == 0 || operands[0] == ""):
 		return s, o, usagef("%s: no %s", name, s.operand)
-	case to && o.to == "": // as from a variable that is not set
+	case to && o.to == "": // for example from a variable that is not set
 		return s, o, usagef("%s: -to: empty", name)
 	case to && o.all:
 		return s, o, usagef("%s: -to and -all exclude each other", name)
@@ -182,7 +182,7 @@ func (s *subcommand) synopsis() string {
 	text := s.name
 	s.flagSet(&options{}).VisitAll(func(f *flag.Flag) {
 		if f.Name == "json" {
-			return // all have it
+			return // common to all subcommands
 		}
 		value, _ := flag.UnquoteUsage(f)
 		text += " [" + strings.TrimSpace("-"+f.Name+" "+value) + "]"

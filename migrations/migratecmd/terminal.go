@@ -8,10 +8,10 @@ import (
 	"golang.org/x/term"
 )
 
-// defaultWidth is for terminals that do not say how wide they are.
+// defaultWidth is the width of a terminal that does not report one.
 const defaultWidth = 80
 
-// terminal returns the width of a stream in columns, and whether it is a terminal at all.
+// terminal returns the width of a stream in columns, and whether it is a terminal.
 func terminal(stream any) (width int, ok bool) {
 	f, ok := stream.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -23,8 +23,8 @@ func terminal(stream any) (width int, ok bool) {
 	return defaultWidth, true
 }
 
-// clean makes one line of a text, and replaces what cannot be printed: a name or an error
-// from the table must not steer the terminal.
+// clean turns a text into one line and replaces unprintable characters. A name or an error from the table must not
+// control the terminal.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -37,7 +37,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// columns returns how wide a text is on a terminal.
+// columns returns the width of a text on a terminal.
 func columns(text string) (n int) {
 	for _, r := range text {
 		n += runeColumns(r)
@@ -45,8 +45,8 @@ func columns(text string) (n int) {
 	return n
 }
 
-// runeColumns knows the scripts whose characters take two columns, and marks, which take
-// none. It may be wrong for others, which costs alignment and nothing else.
+// runeColumns returns 2 for scripts with wide characters, 0 for marks, and otherwise 1. Errors for other characters
+// affect only alignment.
 func runeColumns(r rune) int {
 	const (
 		fullwidthFirst, fullwidthLast = 0xFF01, 0xFF60
@@ -62,7 +62,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut shortens a text to a number of columns, and shows that it did.
+// cut shortens a text to a number of columns and marks the cut.
 func cut(text string, limit int) string {
 	if columns(text) <= limit {
 		return text

@@ -34,7 +34,7 @@ func baseline(ctx context.Context, c *call) error {
 	return c.done(ctx, "recorded as applied", report, err)
 }
 
-// done writes what was done, and where that was not all what is recorded now.
+// done writes the finished migrations and, after a failure, the recorded state.
 func (c *call) done(ctx context.Context, verb string, report migrations.Report, err error) error {
 	result := c.result(err, reportOf(report, err), func(w io.Writer) {
 		ids := make([]string, len(report.Done))
@@ -54,10 +54,10 @@ func (c *call) done(ctx context.Context, verb string, report migrations.Report, 
 	return result
 }
 
-// afterwards bounds how long is asked what is recorded, also when ctx has ended.
+// afterwards bounds the time for reading the recorded state, even if ctx has ended.
 const afterwards = 5 * time.Second
 
-// explain says how things stand after a failure: what is not done, and how it goes on.
+// explain writes the state after a failure: the unfinished migrations and how to continue.
 func (c *call) explain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
