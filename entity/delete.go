@@ -46,7 +46,7 @@ func (e *Entity[T]) Delete(ctx context.Context, o T) error {
 			}
 			return err
 		}
-		if err = e.checkRead(&o, &row); err == ErrStale { //nolint:errorlint // which says no more than that
+		if err = e.checkRead(&o, &row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
 			err = stale
 		}
 		if err == nil {

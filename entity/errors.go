@@ -123,7 +123,7 @@ func (e *Entity[T]) fail(operation string, err error) error {
 
 // bare strips the prefix with the package and operation from an error, for a text that already has one.
 func bare(err error) error {
-	if f, ok := err.(*failure); ok { //nolint:errorlint // only what stands outermost says the same twice
+	if f, ok := err.(*failure); ok { //nolint:errorlint // only the outermost error has the prefix
 		return f.err
 	}
 	return err

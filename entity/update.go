@@ -61,7 +61,7 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 		}
 		// The version fits, but o may still differ from the row: the caller changed o, or another program encoded the
 		// row differently. Compare with the row that was read.
-		if err = e.checkRead(&o, &now.row); err == ErrStale { //nolint:errorlint // which says no more than that
+		if err = e.checkRead(&o, &now.row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
 			err = stale
 		}
 		if err == nil {
@@ -122,7 +122,7 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 	}
 	switch n, err := integer(failed.Item[p.scheme.Version]); {
 	case from.guarded && err == nil && n == e.versionOf(&from.row)+1:
-	case p.version == nil && (p.updated != nil || from.after != nil): // which tell as much as can be told
+	case p.version == nil && (p.updated != nil || from.after != nil): // the best evidence without a version
 	default:
 		return row, false
 	}

@@ -92,7 +92,7 @@ func (s *segment) change(item, next table.Item) table.Op {
 	return shape.op(key, item, next)
 }
 
-// sizeOf estimates an item's size. It is never too small.
+// sizeOf estimates an item's size. The estimate tends to be too large.
 func sizeOf(item table.Item) int {
 	n := 0
 	for name, av := range item {

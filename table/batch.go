@@ -52,7 +52,7 @@ func drain[T any](ctx context.Context, t *Table, size int, work []T, send func([
 		}
 		work = append(append([]T(nil), rest...), work[n:]...)
 		if len(rest) < n {
-			wait = nil // progress: the policy starts anew
+			wait = nil // progress, so the policy restarts
 		}
 		if ctx.Value(onceKey{}) != nil {
 			if len(rest) < n {

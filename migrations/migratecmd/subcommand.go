@@ -30,15 +30,15 @@ type subcommand struct {
 // subcommands returns the subcommands in the order of the help.
 func subcommands() []subcommand {
 	return []subcommand{
-		{name: "status", text: "list all migrations and how they stand", run: status},
+		{name: "status", text: "list all migrations with their states", run: status},
 		{
 			name: "plan", text: "list what up would do, and change nothing", run: plan,
-			more: "Fails, beside the list, where up would refuse to run anything.",
+			more: "Also fails if up would refuse to run anything.",
 		},
 		{
-			name: "up", text: "run what is pending", run: up,
-			more: "Where another process runs migrations, up waits for it. A migration that was cut off or has\n" +
-				"failed goes on where it was if it is idempotent; otherwise repair has to decide.",
+			name: "up", text: "run pending migrations", run: up,
+			more: "If another process runs migrations, up waits for it. A migration that was interrupted or has failed\n" +
+				"continues if it is idempotent; otherwise it needs repair.",
 			flags: func(fs *flag.FlagSet, o *options) {
 				fs.StringVar(&o.to, "to", "", "run migrations up to and including `ID`, and no repeatable ones")
 			},
@@ -52,20 +52,20 @@ func subcommands() []subcommand {
 		},
 		{
 			name: "baseline", operand: "ID", needed: true, text: "record all migrations up to ID as applied, without running them", run: baseline,
-			more: "For a table that is in that state already.",
+			more: "For a table that already has these changes.",
 		},
 		{
-			name: "repair", text: "mend what keeps up from running", run: repair,
-			more: "Explains each fix, and asks whether to make it. Where there are two ways to mend a migration, the\n" +
-				"second is asked for if the first is not wanted, and -yes takes the first. Where it cannot ask and\n" +
-				"there is no -yes, it lists the fixes, makes none, and fails.",
+			name: "repair", text: "fix what prevents up from running", run: repair,
+			more: "Explains each fix, and asks whether to make it. If a migration can be fixed in two ways, it asks for\n" +
+				"the second if the first is declined; -yes takes the first. Without a terminal and without -yes, it\n" +
+				"lists the fixes, makes none, and fails.",
 			flags: func(fs *flag.FlagSet, o *options) {
 				fs.BoolVar(&o.yes, "yes", false, "make the first fix of each migration without asking")
 			},
 		},
 		{
-			name: "validate", text: "fail unless the table's records and this program go together", run: validate,
-			more: "They do where nothing is drifted, unknown, out of order, failed, or cut off and not idempotent.\nPending migrations are in order.",
+			name: "validate", text: "fail unless the table's records and this program agree", run: validate,
+			more: "They agree if no migration is drifted, unknown, out of order, failed, or interrupted and not idempotent.\nPending migrations are allowed.",
 		},
 		{name: "help", operand: "SUBCOMMAND", text: "explain a subcommand, or list them"},
 	}
