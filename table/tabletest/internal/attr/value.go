@@ -117,7 +117,7 @@ func (it Item) Clone() Item {
 	return out
 }
 
-// InvalidError is a broken rule; DynamoDB reports its text as a ValidationException.
+// InvalidError is a violation of a rule. DynamoDB reports its text as a ValidationException.
 type InvalidError string
 
 // Error returns the message.

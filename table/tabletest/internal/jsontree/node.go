@@ -1,6 +1,6 @@
 package jsontree
 
-// Kind says what a Node is.
+// Kind is the kind of a Node.
 type Kind uint8
 
 // The kinds of JSON values. Null is the zero value, so a missing member reads like an explicit null.
@@ -48,7 +48,7 @@ type Member struct {
 	Value Node
 }
 
-// absent is what Get returns for a missing member; it is never written to.
+// absent is returned by Get for a missing member. It is never modified.
 var absent = &Node{}
 
 // Get returns the last member of that name, or a Null node. It is linear in the number of members.

@@ -33,11 +33,11 @@ func (s *Shape) Broken(n *jsontree.Node) string {
 // report collects broken constraints.
 type report struct{ texts []string }
 
-// place is where in the request a value is: a chain from the inside out.
+// place is the position of a value in the request: a chain from the inside out.
 type place struct {
 	above *place
 	name  string
-	key   bool // of a list or map: the name is no member's and is not respelled
+	key   bool // a key of a list or map, which is not respelled as a member's name is
 }
 
 // String spells the path, with members as the request spells them or as Java does.

@@ -1,6 +1,6 @@
 package shape
 
-// kind is what a shape is in JSON.
+// kind is the JSON type of a shape.
 type kind uint8
 
 const (
@@ -41,13 +41,13 @@ type Field struct {
 	first    bool
 }
 
-// Need is a member that must be there.
+// Need returns a required member.
 func Need(name string, s *Shape) Field { return Field{Name: name, Shape: s, Required: true} }
 
-// First is a member that must be there, whose absence the service reports alone and before all else.
+// First returns a required member whose absence the service reports alone and before all other errors.
 func First(name string, s *Shape) Field { return Field{Name: name, Shape: s, first: true} }
 
-// May is a member that can be left out.
+// May returns an optional member.
 func May(name string, s *Shape) Field { return Field{Name: name, Shape: s} }
 
 // Struct is an object with fixed members. Others are ignored. class is the service's name for it. Constraints are
@@ -100,7 +100,7 @@ func (s *Shape) Name() *Shape {
 	return s
 }
 
-// OrARN lets the name of a resource stand in for the string.
+// OrARN accepts the ARN of a resource instead of the name.
 func (s *Shape) OrARN() *Shape {
 	s.resource = true
 	return s

@@ -12,8 +12,8 @@ import (
 // namespace is the Java package that the service's texts name.
 const namespace = "com.amazonaws.dynamodb.v20120810."
 
-// Types returns an attr.MalformedError for the first value whose JSON type is not that of the shape. Nulls are as good
-// as missing.
+// Types returns an attr.MalformedError for the first value whose JSON type is not that of the shape. Null counts as
+// missing.
 func (s *Shape) Types(n *jsontree.Node) error { return s.types(n, false) }
 
 // types checks one value. member is set for the values of lists and maps, which the service reports differently from
@@ -224,7 +224,7 @@ func blob(n *jsontree.Node) error {
 		return attr.MalformedError("Base64 encoded length is expected a multiple of 4 bytes but found: " + strconv.Itoa(len(n.Text)))
 	}
 	if _, err := base64.StdEncoding.Strict().DecodeString(n.Text); err != nil {
-		return attr.MalformedError("Invalid last non-pad Base64 character dectected") // as the service spells it
+		return attr.MalformedError("Invalid last non-pad Base64 character dectected") // with the service's spelling
 	}
 	return nil
 }
