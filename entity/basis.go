@@ -262,8 +262,8 @@ func (e *Entity[T]) applied(from *basis[T], u *update, c *consequences[T]) error
 	return nil
 }
 
-// renew adds the changes that bring a row of an older schema to the current one. Without a version they require that no
-// attribute of the row has changed, since an upgrade may have looked at any of them.
+// renew adds the changes that bring a row of an older schema to the current one. If T has no version they require that
+// no attribute of the row has changed, since an upgrade may have looked at any of them.
 func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 	p := e.plan
 	up, err := e.upgraded(from.item)

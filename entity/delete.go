@@ -10,12 +10,12 @@ import (
 
 // Delete deletes the row of o.
 //
-// With a version, o has to be the row as it was read. A row of another version is [ErrStale], and so is a row of
-// version 0 with other attributes. A missing row is [ErrNotFound]. Without a version, and with [Entity.AnyVersion],
+// If T has a version, o has to be the row as it was read. A row of another version is [ErrStale], and so is a row of
+// version 0 with other attributes. A missing row is [ErrNotFound]. If T has no version, and with [Entity.AnyVersion],
 // Delete deletes any row of this type, and a missing row is not an error.
 //
 // Cost: one delete. With unique values, a transaction, with a consistent read before it unless o has a version and is
-// the whole row as it was read. With a version, a consistent read before it if o has version 0.
+// the whole row as it was read. If T has a version and o has version 0, a consistent read before it.
 func (e *Entity[T]) Delete(ctx context.Context, o T) error {
 	from := e.given(o)
 	unique := len(e.plan.uniques) > 0

@@ -75,7 +75,7 @@
 //   - A row of another type is never overwritten, changed or deleted ([ErrType]; for Create, [ErrExists]).
 //   - Index keys are never stale. An update computes those that it affects from values that it has or reads, under the
 //     condition that these still hold.
-//   - With a version, no write overwrites or deletes fields that the caller has not seen ([ErrStale]). The exceptions are
+//   - If T has a version, no write overwrites or deletes fields that the caller has not seen ([ErrStale]). The exceptions are
 //     AnyVersion and programs that do not count versions.
 //   - No two rows that have not expired share a unique value ([UniqueError]).
 //   - [Entity.Modify] writes the changes of its function and nothing else, and only to the row that the function saw.
@@ -102,7 +102,7 @@
 //     signed.
 //   - Atomic batches. [Entity.PutAll] can write some values and not others. [table.Table.BatchWrite] does not know sentinels.
 //   - Unknown attributes under Put. It replaces the whole row.
-//   - An exact count without a version. An [Add] whose answer was lost can count twice, except in a transaction.
+//   - An exact count if T has no version. An [Add] whose answer was lost can count twice, except in a transaction.
 //   - Uniqueness of rows that are older than the constraint, until a write gives them another value.
 //   - Moving a unique value between two rows in one transaction ([ErrInvalid]). Use two.
 //   - Versions across deletion. A row that was deleted and created again counts from 1. A write with an old version can take it for

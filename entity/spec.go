@@ -88,12 +88,12 @@ type Index[T any] struct {
 	// Name is the name of an index in the table's schema.
 	Name string
 
-	// PK and SK are the templates of the index's keys. SK is empty if the index has no sort key. Each is empty if the
+	// PK and SK are the templates of the index's keys. SK is empty if the index has no sort key. Either is empty if the
 	// key is a key of the table or the attribute of a field.
 	PK, SK string
 
 	// When reports whether a row is in the index. It needs a Version, since an update may not know the whole row, and a
-	// key that is made by a template, since that key is left out. Defaults to nil: all rows.
+	// key that is made by a template, since When omits that key. Defaults to nil: all rows.
 	When func(T) bool
 }
 

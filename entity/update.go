@@ -11,13 +11,14 @@ import (
 
 // Update applies changes to the row of o and returns the row as written. A missing row is [ErrNotFound].
 //
-// With a version, a row of another version than o's is [ErrStale]. Of a row without a version, only the key fields of o
-// count. They alone count with [Entity.AnyVersion] too: the row is changed whatever its version. If o has version 0,
-// the row must have no version and the attributes of o.
+// If T has a version, a row of another version than o's is [ErrStale]. If o has version 0, the row must have no
+// version, and the attributes of o; otherwise the error is ErrStale too. Apart from that, only the key fields of o
+// count. If T has no version, and with [Entity.AnyVersion], only the key fields count, and the row is changed as it is.
 //
-// Index keys and unique values that depend on the changes are computed from the row. With a version, Update first takes
-// o for the whole row as it was read, under the condition that it is. If it is not, and without a version, Update reads
-// the row. It also reads a row of an older schema, which the same write converts, and a row without a version.
+// Index keys and unique values that depend on the changes are computed from the row. If T has a version, Update first
+// takes o for the whole row as it was read, under the condition that it is. If it is not, or if T has no version,
+// Update reads the row. It also reads a row of an older schema, which the same write converts, and a row that has no
+// version yet.
 //
 // A *[DecodeError] that is not [ErrType] follows a successful write: the row was changed, but contains a value that T
 // cannot hold.

@@ -11,8 +11,8 @@ import (
 
 // AnyVersion returns the entity with writes that do not depend on what the caller has read. Use it to write values that
 // have only a key, such as counters.AnyVersion().Update(ctx, Counter{ID: id}, entity.Add("hits", 1)). If another
-// program has changed the same attributes in between, its changes are overwritten. Versions are still counted. Without
-// a version, AnyVersion changes nothing.
+// program has changed the same attributes in between, its changes are overwritten. Versions are still counted. If T
+// has no version, AnyVersion changes nothing.
 //
 //   - Update, UpdateOp, Delete and DeleteOp ignore the version of the value. A missing row is [ErrNotFound] for
 //     updates, and not an error for deletions.

@@ -1,5 +1,6 @@
-// Package table is one DynamoDB table: its schema and how to create it, writes that work the same alone and in a
-// transaction, reads across pages, one retry policy, errors by their meaning, and what all of it cost.
+// Package table provides access to one DynamoDB table. It creates the table from a schema. Its writes work the same alone and
+// in a transaction, its reads span pages, and one policy repeats requests. It classifies errors and counts what requests
+// cost.
 //
 //	tbl, err := table.Open(client, table.Schema{Name: "app"}) // *dynamodb.Client is a Client
 //	err = tbl.Ensure(ctx)                                     // creates the table, or adds what is missing
