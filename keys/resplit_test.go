@@ -101,7 +101,7 @@ func TestKeysResplit(t *testing.T) {
 		strs, cases, collisions, orders, tuples, breaks)
 }
 
-// sortsAbove is the condition that the package comment gives for the order of tuples.
+// sortsAbove is the condition in REFERENCE.md for the order of composite keys.
 func sortsAbove(s string, delim byte) bool {
 	escapeBelow := delim == '/' // of the delimiters above
 	for i := range len(s) {

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// TestShardIsFNV1a computes the number in the way that the package comment gives, with the standard library's hash.
+// TestShardIsFNV1a computes the number as REFERENCE.md describes, with the standard library's hash.
 func TestShardIsFNV1a(t *testing.T) {
 	want := func(text string, n uint64) string {
 		h := fnv.New64a()

@@ -56,7 +56,7 @@ var (
 type DriftError struct{ Drifted []Drift }
 
 // Drift is a migration that was changed. Applied and Now are its revisions.
-type Drift struct{ ID, Applied, Now string } // IDs and revisions
+type Drift struct{ ID, Applied, Now string }
 
 func (e *DriftError) Error() string {
 	texts := make([]string, len(e.Drifted))
