@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -51,4 +52,18 @@ func blocks(t *testing.T, document, language string) (list []string) {
 	}
 	require.NotEmpty(t, list, document)
 	return list
+}
+
+// A package's page is read in one sitting. What it leaves out is in files beside it, which it names.
+func TestPackagePagesAreShort(t *testing.T) {
+	named := regexp.MustCompile(`[A-Z]+\.md`)
+	for _, dir := range []string{"keys", "table", "table/tabletest", "entity", "lock", "migrations", "migrations/migratecmd"} {
+		page := read(t, dir, "doc.go")
+		assert.LessOrEqual(t, strings.Count(page, "\n"), 150, dir)
+		for _, name := range named.FindAllString(page, -1) {
+			if name != "ADOPTING.md" {
+				read(t, dir, name)
+			}
+		}
+	}
 }
