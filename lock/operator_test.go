@@ -305,7 +305,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		holder := p.open(lock.Config{Lease: lock.MaxLease}) // which does not renew meanwhile
 		pk, name := "ROW#"+strings.Repeat("p", keys.MaxPK-4), func(i int) string { return fmt.Sprintf("%04d", i) + strings.Repeat("s", 1015) }
 		asked, full := 0, 0
-		for i := range 110 {
+		for i := range 150 {
 			target := lock.Beside(keys.NewKey(pk, name(i)))
 			_, err := holder.Acquire(ctx, target)
 			require.NoError(p, err)
@@ -317,8 +317,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 			require.NotErrorIs(p, err, lock.ErrNoSession)
 			full++
 		}
-		assert.Equal(p, 98, asked)
-		assert.Equal(p, 12, full)
+		assert.Equal(p, 129, asked)
+		assert.Equal(p, 21, full)
 		require.NoError(p, p.client.Revoke(ctx, lock.Beside(keys.NewKey(pk, name(3)))), "asked already")
 
 		// And a thousand of usual lengths.

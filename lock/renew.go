@@ -35,10 +35,10 @@ func (l *Lease) renew(ctx context.Context) error {
 	if state := l.is(); state != lease.Held && state != lease.Revoked {
 		return cmp.Or(l.over(), l.cause(), ErrReleased)
 	}
-	if l.own == nil {
+	if l.session != nil {
 		return nil
 	}
-	row, err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
+	row, err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.term)
 	if errors.Is(err, ErrStolen) {
 		return l.gone(ctx, &row)
 	}

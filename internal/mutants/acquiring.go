@@ -60,7 +60,7 @@ func acquiring() []Mutant {
 		{
 			Name: "fence-of-a-new-row-from-zero", Part: Acquiring, File: "lock/enter.go",
 			Breaks: "begins the fences of a row that was deleted at 0 again",
-			Old:    `Seed: a.client.clk().Today().UnixMilli()`,
+			Old:    `Seed: a.client.clk().Stamp().UnixMilli()`,
 			New:    `Seed: 0`,
 		},
 		{

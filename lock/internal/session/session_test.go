@@ -88,17 +88,19 @@ func (w *world) process(offset time.Duration) *process {
 	p := &process{offset: offset, wire: &wire{to: w.engine.HTTPClient()}}
 	tbl, err := table.Open(w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = p.wire }), table.Schema{Name: "app"}, table.WithClock(func() time.Time { return time.Now().Add(p.offset) }))
 	require.NoError(w, err)
-	return p.over(tbl, skew)
+	return p.over(clock.Clock{Skew: skew}, tbl)
 }
 
-func (p *process) over(tbl *table.Table, skew time.Duration) *process {
+// over sets a process up with the settings of a clock.
+func (p *process) over(settings clock.Clock, tbl *table.Table) *process {
 	p.table = tbl
 	r := &attempt.Repeater{Clock: clock.New(tbl), Table: tbl}
+	r.Clock.Skew, r.Clock.ObservedOnly = settings.Skew, settings.ObservedOnly
 	names := session.NamesOf(tbl.Scheme(), "")
-	p.others = session.NewOthers(r, names, keyOf, skew, retention)
-	p.Keeper = session.NewKeeper(r, clock.NewTerms(r.Clock), session.Config{
+	config := session.Config{
 		Names: names, Key: keyOf, Owner: "host/1", Lease: lease, Margin: margin, Retention: retention,
 		Hooks: session.Hooks{
+			Opened: func(*session.Session) {}, Renewed: func(context.Context, time.Duration) {}, Failed: func(error) {}, Risk: func(bool) {},
 			Ended: func(_ *session.Session, cause error) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
@@ -111,7 +113,8 @@ func (p *process) over(tbl *table.Table, skew time.Duration) *process {
 				return !p.refuse
 			},
 		},
-	})
+	}
+	p.Keeper, p.others = session.NewKeeper(r, clock.NewTerms(r.Clock), config), session.NewOthers(r, config)
 	return p
 }
 
@@ -242,6 +245,7 @@ func TestSession_RecordsItsEndWithTheFirstWrite(t *testing.T) {
 			virtual(t, func(w *world) {
 				time.Sleep(300 * time.Millisecond) // the date of an answer is rounded down
 				p := w.process(offset)
+				p.over(clock.Clock{Skew: 2 * time.Hour}, p.table)
 				w.engine.ResetRequests()
 				s := w.use(p)
 				assert.Len(t, w.engine.Requests(), requests, "a slow clock is noticed before anything depends on it")
@@ -355,7 +359,7 @@ func TestMarkDead_NeedsEvidence(t *testing.T) {
 		s := w.use(p)
 		assert.False(t, q.others.Suspect(s.ID()).Known)
 		assert.False(t, w.markDead(q, s.ID()), "it has just been renewed")
-		assert.True(t, q.others.SeenAlive(s.ID()))
+		assert.True(t, q.others.Suspect(s.ID()).Alive)
 		for range 20 {
 			time.Sleep(period)
 			w.look(q, s.ID())
@@ -415,7 +419,7 @@ func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)
 		q := w.process(0)
-		q.over(q.table, 0) // observed only
+		q.over(clock.Clock{ObservedOnly: true}, q.table)
 		s := w.use(p)
 		w.crash(p, s)
 		w.look(q, s.ID())
@@ -429,7 +433,7 @@ func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
 		assert.True(t, w.markDead(q, s.ID()))
 		time.Sleep(48 * time.Hour)
 		fresh := w.process(0)
-		fresh.over(fresh.table, 0)
+		fresh.over(clock.Clock{ObservedOnly: true}, fresh.table)
 		w.look(fresh, s.ID())
 		assert.True(t, fresh.others.Suspect(s.ID()).Dead)
 		w.close(p)
@@ -568,7 +572,7 @@ func TestMailbox_ThatIsFull(t *testing.T) {
 			s := w.use(p)
 			full := func(n int) error {
 				return q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Set(
-					&types.AttributeValueMemberSS{Value: []string{"claim T 1 YQ YQ" + strings.Repeat("Q", n)}})))
+					&types.AttributeValueMemberSS{Value: []string{`{"Kind":"claim","Ticket":"T","Key":{"PK":"a","SK":"` + strings.Repeat("a", n) + `"}}`}})))
 			}
 			n := 400 * 1024
 			for full(n) != nil {
@@ -640,7 +644,7 @@ func TestSession_OnBothEngines(t *testing.T) {
 		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t)})
 		require.NoError(t, err)
 		require.NoError(t, tbl.Ensure(t.Context()))
-		p := (&process{}).over(tbl, skew)
+		p := (&process{}).over(clock.Clock{Skew: skew}, tbl)
 		s, err := p.Use(t.Context())
 		require.NoError(t, err)
 		dead, err := p.others.MarkDead(t.Context(), s.ID())
