@@ -24,8 +24,8 @@ func renewal() []Mutant {
 		{
 			Name: "term-from-the-answer", Part: Renewal, File: "lock/internal/session/renew.go",
 			Breaks: "counts a renewed lease from the answer",
-			Old:    `if err == nil && s.Extend(start) {`,
-			New:    `if start = c.Instant(); err == nil && s.Extend(start) {`,
+			Old:    `case err == nil && s.Extend(start):`,
+			New:    `case err == nil && !start.Mono.IsZero() && s.Extend(k.repeater.Clock.Instant()):`,
 		},
 		{
 			Name: "term-of-the-whole-lease", Part: Renewal, File: "lock/internal/session/session.go",

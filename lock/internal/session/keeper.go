@@ -135,17 +135,11 @@ func (k *Keeper) open(ctx context.Context) error {
 		s = k.newSession(k.repeater.Clock.Text())
 		s.fresh, s.beat = true, -1
 	}
-	if err := s.key.Validate(); err != nil {
-		return err
-	}
 	var start clock.Instant
 	var h attempt.History
 	err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, before clock.Instant) error {
 		start = before
-		_, again, err := s.write(ctx)
-		if err == nil && again {
-			return attempt.ErrAgain
-		}
+		_, err := s.write(ctx)
 		return err
 	})
 	if err == nil {

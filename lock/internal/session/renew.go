@@ -61,14 +61,20 @@ func (s *Session) renew() (asked []string, ok bool) {
 		backoff.WithMaxElapsedTime(0),
 	)
 	for {
-		asked, again, err := s.renewOnce()
+		start := k.repeater.Clock.Instant()
+		// A share of what is left: a request that hangs leaves time for others.
+		ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), min(max(s.Remaining()/3, minRetry), attempt.MaxTimeout))
+		asked, err := s.write(table.WithoutRetry(ctx))
+		cancel()
 		switch {
-		case s.Cause() != nil:
-			return nil, false
-		case err == nil && !again:
+		case err == nil && s.Extend(start):
+			k.config.Hooks.Risk(false)
 			return asked, true
-		case err == nil:
-			continue
+		case errors.Is(err, ErrDead):
+			s.End(ErrDead)
+		}
+		if s.Cause() != nil {
+			return nil, false
 		}
 		s.Failed(err)
 		k.config.Hooks.Failed(err)
@@ -78,33 +84,15 @@ func (s *Session) renew() (asked []string, ok bool) {
 	}
 }
 
-// renewOnce sends one renewal. It ends a session that was marked dead.
-func (s *Session) renewOnce() (asked []string, again bool, err error) {
-	c := s.keeper.repeater.Clock
-	// A share of what is left: a request that hangs leaves time for others.
-	ctx, cancel := c.WithTimeout(table.WithoutRetry(context.Background()), min(max(s.Remaining()/3, minRetry), attempt.MaxTimeout))
-	defer cancel()
-	start := c.Instant()
-	asked, again, err = s.write(ctx)
-	if errors.Is(err, ErrDead) {
-		s.End(ErrDead)
-	}
-	if err == nil && s.Extend(start) {
-		s.keeper.config.Hooks.Risk(false)
-	}
-	return asked, again, err
-}
-
 // write makes the session's row, or renews it, and returns the questions in its mailbox. Each write has a beat of its
 // own, and is applied only to a row with a smaller one: a late copy changes nothing. ErrDead is the error where the row
 // was marked dead, or is gone.
 //
-// again means that another write is due at once: the row does not record rightly when the session ends, and the answer
-// to this write has told DynamoDB's time. Should the process die before, nobody could take it for dead who has not
-// watched it for a lease.
+// It writes again where the row does not record rightly when the session ends, and the answer has told DynamoDB's time:
+// should the process die before the next renewal, only those who have watched it for a lease could take it for dead.
 //
 // Cost: one conditional write.
-func (s *Session) write(ctx context.Context) (asked []string, again bool, err error) {
+func (s *Session) write(ctx context.Context) (asked []string, err error) {
 	k, n, c := s.keeper, s.keeper.config.Names, s.keeper.repeater.Clock
 	s.beat++
 	cond := table.And(table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(), table.Attr(n.Beat).Less(s.beat))
@@ -141,17 +129,16 @@ func (s *Session) write(ctx context.Context) (asked []string, again bool, err er
 	if errors.As(err, &failed) {
 		item = failed.Item
 	} else if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	row, bad := n.Parse(item)
 	if failed != nil && (bad != nil || row.Dead || row.Beat < s.beat) { // or else it is this very beat, delivered twice
-		return nil, false, ErrDead
+		return nil, ErrDead
 	}
 	s.fresh = false
-	if behind, ok := c.Behind(); guess {
-		again = !ok || behind > 0
-	} else if !known {
-		_, _, again = c.Bounds()
+	behind, ok := c.Behind()
+	if _, _, agree := c.Bounds(); guess && (!ok || behind > 0) || !guess && !known && agree {
+		return s.write(ctx)
 	}
-	return row.Ask, again, nil
+	return row.Ask, nil
 }

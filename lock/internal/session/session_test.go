@@ -570,14 +570,7 @@ func TestMailbox_ThatIsFull(t *testing.T) {
 			p, q := w.process(0), w.process(0)
 			p.refuse = true
 			s := w.use(p)
-			full := func(n int) error {
-				return q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Set(
-					&types.AttributeValueMemberSS{Value: []string{`{"Kind":"claim","Ticket":"T","Key":{"PK":"a","SK":"` + strings.Repeat("a", n) + `"}}`}})))
-			}
-			n := 400 * 1024
-			for full(n) != nil {
-				n--
-			}
+			fill(w, q, s)
 			if dies {
 				p.wire.cut.Store(true)
 				time.Sleep(2 * lease)
@@ -591,6 +584,40 @@ func TestMailbox_ThatIsFull(t *testing.T) {
 			w.close(p)
 		})
 	}
+}
+
+// Neither does it keep the next session from continuing the row.
+func TestMailbox_ThatIsFullWhenTheSessionIsOpenedAgain(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		s.Unuse()
+		time.Sleep(lease)
+		require.ErrorIs(t, s.Cause(), session.ErrIdle)
+		fill(w, q, s)
+		next := w.use(p)
+		assert.Equal(t, s.ID(), next.ID())
+		time.Sleep(10 * lease)
+		require.NoError(t, next.Cause())
+		w.close(p)
+	})
+}
+
+// fill makes the mailbox of a session so large that its row cannot have another byte.
+func fill(w *world, q *process, s *session.Session) {
+	w.Helper()
+	put := func(n int) error {
+		return q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Set(
+			&types.AttributeValueMemberSS{Value: []string{`{"Kind":"claim","Ticket":"T","Key":{"PK":"a","SK":"` + strings.Repeat("a", n) + `"}}`}})))
+	}
+	n := 400 * 1024
+	for put(n) != nil {
+		n -= 32
+	}
+	for put(n) == nil {
+		n++
+	}
+	require.ErrorIs(w, put(n), table.ErrInvalid)
 }
 
 func TestUse_ManyAtOnceOpenOneSession(t *testing.T) {
@@ -620,6 +647,28 @@ func TestUse_FailsWithoutLeavingAnything(t *testing.T) {
 		w.use(p)
 		w.close(p)
 	})
+}
+
+// An opening that has failed may have written the row: the next one continues it, and nothing is left of it.
+func TestUse_ContinuesWhatAFailedOpeningHasBegun(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		virtual(t, func(w *world) {
+			p := w.process(0)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem"})
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			defer cancel()
+			_, err := p.Use(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			w.engine.ClearFaults()
+			if again {
+				w.use(p)
+			}
+			w.close(p)
+			items, err := w.engine.Client().Scan(w.Context(), &dynamodb.ScanInput{TableName: aws.String("app")})
+			require.NoError(t, err)
+			assert.Empty(t, items.Items)
+		})
+	}
 }
 
 func TestClose_MeetsASessionThatIsBeingOpened(t *testing.T) {
