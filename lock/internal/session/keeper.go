@@ -64,7 +64,7 @@ type Keeper struct {
 
 	mu      sync.Mutex // guards the following, and Session.uses; never held across I/O
 	current *Session   // nil for none
-	next    *Session   // to be opened with a row that may be there already; nil for one with a new row
+	next    *Session   // to be opened: its row is there, or may be; nil for one with a new row
 	closed  bool
 }
 
@@ -99,13 +99,14 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	}
 	defer func() { <-k.turn }()
 	for {
-		if s, err := k.use(); s != nil || err != nil {
-			return s, err // opened by somebody else, or by the last round
+		s, err := k.use() // perhaps another caller has opened it meanwhile
+		if s == nil && err == nil {
+			if err = k.open(ctx); err == nil || errors.Is(err, ErrDead) {
+				continue // where the old row was marked dead, the next round makes a new one
+			}
+			err = fmt.Errorf("open a session: %w", err)
 		}
-		err := k.open(ctx)
-		if err != nil && !errors.Is(err, ErrDead) { // an old row that was marked dead is followed by a new one
-			return nil, fmt.Errorf("open a session: %w", err)
-		}
+		return s, err
 	}
 }
 

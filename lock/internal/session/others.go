@@ -89,15 +89,15 @@ func (s sighting) suspect(c clock.Clock) Suspicion {
 	return look
 }
 
+// maxSeen is how many sessions are remembered before those that were not seen for long are forgotten.
+const maxSeen = 1000
+
 // Saw records what a look has found at a session's key; nil for no row. at is the monotonic time before the look. Looks
 // that lag behind change nothing.
 func (o *Others) Saw(id string, item table.Item, at time.Time) {
 	row, err := o.config.Names.Parse(item)
 	o.saw(id, row, err == nil, at)
 }
-
-// maxSeen is how many sessions are remembered before those that were not seen for long are forgotten.
-const maxSeen = 1000
 
 func (o *Others) saw(id string, row Row, found bool, at time.Time) {
 	o.mu.Lock()

@@ -23,7 +23,7 @@ var ErrMalformed = errors.New("malformed session row")
 
 // Names are the names of a session row's attributes.
 type Names struct {
-	PK, SK, Type, TTL string // from the table's scheme
+	PK, Type, TTL string // from the table's scheme
 
 	Owner, Lease, Beat, Expires, Dead, Ask string
 }
@@ -32,7 +32,7 @@ type Names struct {
 // with prefix.
 func NamesOf(s keys.Scheme, prefix string) Names {
 	return Names{
-		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
+		PK: s.PK, Type: s.Type, TTL: s.TTL,
 		Owner: prefix + "owner", Lease: prefix + "lease", Beat: prefix + "beat",
 		Expires: prefix + "expires", Dead: prefix + "dead", Ask: prefix + "ask",
 	}

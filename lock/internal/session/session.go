@@ -42,7 +42,7 @@ func (s *Session) successor() *Session {
 	return next
 }
 
-// ID tells the session from all others, for ever. A session that ends idle shares it with the next one.
+// ID tells the session from those of all other processes, for ever. One that follows an idle session has the same.
 func (s *Session) ID() string { return s.id }
 
 // Key is the key of its row.
