@@ -21,8 +21,6 @@ const (
 	Released
 	// Lost means that the row names somebody else, or is gone.
 	Lost
-
-	states
 )
 
 // Event is what happens to a lease.
