@@ -100,8 +100,9 @@
 //	Plan, Verify                    2 to 4               none
 //	Ensure                          3 when all is well   none
 //
-// Every repeated request counts again. Table.Usage and WithUsage tell what was consumed,
-// Table.Metered what a part of a program has.
+// Every repeated request counts again. WithUsage tells what the requests under a context have
+// consumed, Table.Metered what those through a Table have. DynamoDB is asked for units only
+// where they are counted.
 //
 // # Permissions
 //

@@ -37,8 +37,6 @@ type Table struct {
 
 // findings are what is known of a table by now, in common to all views of it.
 type findings struct {
-	usage Usage
-
 	mu       sync.Mutex // guards the following; never held across I/O
 	sighting ServerTime
 	replicas *bool          // whether the table has replicas in other regions, once DynamoDB has said so

@@ -26,7 +26,8 @@ func (t *Totals) add(o Totals) {
 	t.WriteUnits += o.WriteUnits
 }
 
-// Usage collects what the requests made under a context cost. It is safe for concurrent use.
+// Usage collects what requests cost: those made under a context (WithUsage), or through a Table (Metered). It is
+// safe for concurrent use.
 type Usage struct {
 	mu     sync.Mutex
 	totals Totals
@@ -65,9 +66,16 @@ func usageFrom(ctx context.Context) *usageNode {
 	return u
 }
 
+// capacity asks DynamoDB for the units that a request consumes, if they are counted. The answer is not free.
+func (t *Table) capacity(ctx context.Context) types.ReturnConsumedCapacity {
+	if len(t.meters) == 0 && usageFrom(nilctx.Checked(ctx, ErrInvalid)) == nil {
+		return ""
+	}
+	return types.ReturnConsumedCapacityTotal
+}
+
 // count books one request, and the capacity that it consumed, wherever somebody asked.
 func (t *Table) count(ctx context.Context, cost Totals) {
-	t.usage.add(cost)
 	for _, u := range t.meters {
 		u.add(cost)
 	}
@@ -76,16 +84,13 @@ func (t *Table) count(ctx context.Context, cost Totals) {
 	}
 }
 
-// Metered is the same table, whose requests are counted in u too: for a part of a program
-// that wants to know what it sends, whatever contexts it is called with.
+// Metered is the same table, whose requests are counted in u too, whatever contexts it is called with: for a
+// program that wants to know what it sends, or for a part of it.
 func (t *Table) Metered(u *Usage) *Table {
 	view := *t
 	view.meters = append(slices.Clone(t.meters), u)
 	return &view
 }
-
-// Usage returns what all requests of this Table have cost since it was opened.
-func (t *Table) Usage() Totals { return t.usage.Totals() }
 
 // units splits consumed capacity into reads and writes: DynamoDB splits it itself for
 // transactions only, elsewhere the operation tells.

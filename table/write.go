@@ -135,7 +135,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
 		request = func(ctx context.Context) (answer, error) {
 			out, err := t.client.PutItem(ctx, in, once)
@@ -152,7 +152,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
 		request = func(ctx context.Context) (answer, error) {
 			out, err := t.client.UpdateItem(ctx, in, once)
@@ -169,7 +169,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
 		request = func(ctx context.Context) (answer, error) {
 			out, err := t.client.DeleteItem(ctx, in, once)
@@ -207,7 +207,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	in := &dynamodb.TransactWriteItemsInput{
 		ClientRequestToken:     &token,
 		TransactItems:          make([]types.TransactWriteItem, len(list)),
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	for i := range list {
 		item, err := t.transactItem(&list[i])
