@@ -83,11 +83,11 @@ func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 // Apply applies a single operation and returns an item, as returned says; nil where there
 // is none.
 func (t *Table) Apply(ctx context.Context, op Op, returned Returned) (Item, error) {
-	list, err := t.prepare([]Op{op})
+	a, err := t.action(&op, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("table: write: %w", err)
 	}
-	if len(list) > 1 || op.kind == checkOp {
+	if len(op.with) > 0 || op.kind == checkOp {
 		return nil, fmt.Errorf("table: write: %w: a transaction returns no items", ErrInvalid)
 	}
 	switch {
@@ -95,7 +95,7 @@ func (t *Table) Apply(ctx context.Context, op Op, returned Returned) (Item, erro
 	default:
 		return nil, fmt.Errorf("table: write: %w: a %s cannot return %q", ErrInvalid, op.kind, string(returned))
 	}
-	return t.single(ctx, list[0], returned)
+	return t.single(ctx, a, returned)
 }
 
 func (t *Table) prepare(ops []Op) ([]action, error) {

@@ -43,7 +43,7 @@ func (c Clock) Instant() Instant { return Instant{Wall: c.wall(), Mono: c.Now()}
 func (c Clock) wall() time.Time { return c.table.Now().Round(0) }
 
 // Ago is how long a monotonic reading lies back.
-func (c Clock) Ago(mono time.Time) time.Duration { return machine.Since(c, mono) }
+func (c Clock) Ago(mono time.Time) time.Duration { return machine.Since(c.Machine, mono) }
 
 // Age is how long an instant lies back, by the clock that says longer.
 func (c Clock) Age(i Instant) time.Duration { return max(c.Ago(i.Mono), c.wall().Sub(i.Wall)) }

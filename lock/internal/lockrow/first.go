@@ -39,7 +39,7 @@ func (r *Rows) shapeOf(op string, c Change, d Data) shape {
 
 func (c Change) args(h Holding, d Data) []any {
 	args := h.args()
-	args[argSince], args[argHold], args[argTTL], args[argRun], args[argData] = c.Since, c.Hold, c.TTL, c.Ran, d.Value
+	args[argSince], args[argHold], args[argTTL], args[argRun], args[argData] = num(c.Since), c.Hold, num(c.TTL), c.Ran, d.Value
 	return args
 }
 
