@@ -235,7 +235,7 @@ func (l *Lease) gaveUp() {
 func (l *Lease) passed(to *target) {
 	w := to.claim.Request()
 	row := *l.turn.row
-	row.Fence = l.fence + 1
+	row.Fence, row.Writes, row.Edits = l.fence+1, l.turn.writes, l.turn.edits
 	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &row)
 	heir.path, heir.begun = pathHandedOver, w.run == nil
 	heir.turn.since, heir.turn.began = l.turn.since, l.turn.began

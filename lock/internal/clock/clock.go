@@ -186,7 +186,7 @@ func (c Clock) Detached(ctx context.Context) (context.Context, context.CancelFun
 // Detach returns ctx, or Detached where ctx has ended already.
 func (c Clock) Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	return c.Detached(ctx)
 }

@@ -51,9 +51,6 @@ func (r *Rows) replacing(s shape, first table.Change, more ...table.Change) tabl
 		table.Attr(n.Since).Set(table.Param(argSince)),
 		table.Attr(n.TTL).Set(table.Param(argTTL)),
 		first,
-		table.Attr(n.Writes).Remove(),
-		table.Attr(n.Edits).Remove(),
-		table.Attr(n.Renewed).Remove(),
 	}
 	if s.hold {
 		changes = append(changes, table.Attr(n.Hold).Set(table.Param(argHold)))
