@@ -150,7 +150,9 @@ func TestNestedAcquireSaysThatThisClientHoldsTheLock(t *testing.T) {
 func TestWritesOfEachHolderAreApplied(t *testing.T) {
 	target := lock.Name("report")
 	release := func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error { return l.Release(ctx) }
-	commit := func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) }
+	commit := func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
+		return l.Commit(ctx, w.count("n"))
+	}
 	force := func(ctx context.Context, w *world, op *lock.Client, _ *lock.Lease) error {
 		w.force(ctx, op, target)
 		return nil
