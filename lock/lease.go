@@ -53,8 +53,8 @@ type turn struct {
 	data    lockrow.Data // that the row has; not Given where that is not known
 	since   time.Time    // monotonic: when the process came to be first
 	began   int64        // the same for others, in epoch milliseconds
-	writes  int64        // number of the last guarded write
-	edits   int64        // number of the last SetData
+	writes  int64        // number of the last guarded write, at first that of the holders before
+	edits   int64        // the same for SetData
 	inDoubt bool         // a release may have been applied, or a commit
 	targets []target     // tickets that the lock may have been passed to
 }
@@ -84,7 +84,10 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
 		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: row,
-		turn:   turn{slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
+		turn: turn{
+			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
+			writes: row.Writes, edits: row.Edits,
+		},
 		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)

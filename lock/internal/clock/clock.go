@@ -51,7 +51,7 @@ func (c Clock) Instant() Instant { return Instant{Wall: c.wall(), Mono: c.Now()}
 func (c Clock) wall() time.Time { return c.table.Now().Round(0) }
 
 // Ago is how long a monotonic reading lies back.
-func (c Clock) Ago(mono time.Time) time.Duration { return machine.Since(c, mono) }
+func (c Clock) Ago(mono time.Time) time.Duration { return machine.Since(c.Machine, mono) }
 
 // resolution is that of the Date header of an answer, which is rounded down.
 const resolution = time.Second
@@ -167,7 +167,7 @@ func (c Clock) Detached(ctx context.Context) (context.Context, context.CancelFun
 // Detach returns ctx, or Detached where ctx has ended already.
 func (c Clock) Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	return c.Detached(ctx)
 }
