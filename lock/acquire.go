@@ -137,7 +137,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, how func(*acquisition, context.Context) ([]*Lease, error)) (list []*Lease, err error) {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	began := c.clk().Now()
-	defer func() { c.metrics.asked(ctx, c.clk().Ago(began), err) }()
+	defer func() { c.metrics.record(ctx, waitDuration, c.clk().Ago(began), failureOf(ctx, err)...) }()
 	a, err := c.acquisition(ctx, targets, opts)
 	if err != nil {
 		return nil, err

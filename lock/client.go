@@ -26,7 +26,8 @@ type Client struct {
 	repeater *attempt.Repeater
 	terms    *clock.Terms
 	layout   *layout
-	metrics  *metrics // nil without a MeterProvider
+	metrics  *metrics    // nil without a MeterProvider
+	usage    table.Usage // of all requests, where there are metrics
 
 	keeper  *session.Keeper // of this process's session
 	others  *session.Others // what is known of other processes' sessions
@@ -67,12 +68,9 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
 		return nil, invalid("Config.HomeRegion %q: the table's client is in %q", config.HomeRegion, here)
 	}
-	m, err := newMetrics(config.MeterProvider)
-	if err != nil {
-		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
-	}
-	if m != nil {
-		t = t.Metered(&m.usage)
+	c := &Client{config: config, tickets: newTickets()}
+	if config.MeterProvider != nil {
+		t = t.Metered(&c.usage)
 	}
 	l, err := newLayout(t, &config)
 	if err != nil {
@@ -80,10 +78,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	}
 	clk := clock.New(t)
 	clk.Bound = config.Skew
-	c := &Client{
-		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(),
-		repeater: &attempt.Repeater{Clock: clk, Table: t, Observer: m},
-	}
+	c.table, c.layout, c.terms, c.repeater = t, l, clock.NewTerms(clk), &attempt.Repeater{Clock: clk, Table: t}
 	skew := config.Skew
 	if config.Expiry == ObservedOnly {
 		skew = 0
@@ -94,7 +89,10 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
 			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
-			Failed: c.renewalFailed,
+			Failed: func(err error) {
+				ctx := context.Background()
+				c.metrics.count(ctx, failedRenewals, failureOf(ctx, err)...)
+			},
 		},
 	})
 	c.closing, c.close = context.WithCancelCause(context.Background())
@@ -107,7 +105,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Timeout: attempt.Timeout(config.Lease),
 	})
 	c.watched = newWatched(c)
-	if err := m.observe(metricSources{skew: c.clockSkew, remaining: c.Remaining, held: c.tickets.held}); err != nil {
+	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}
 	return c, nil
@@ -269,7 +267,7 @@ func (c *Client) sessionOpened(s *session.Session) {
 
 // checkClock warns once of a clock that is off.
 func (c *Client) checkClock() {
-	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
+	if by, ok := c.clk().Behind(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
 		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are neither used nor written", "by", by, "bound", c.config.Skew)
 	}
 }
@@ -290,22 +288,16 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", len(list), "cause", cause)
 }
 
-// renewalFailed is called for each renewal of the session that failed.
-func (c *Client) renewalFailed(err error) { c.metrics.renewalFailed(context.Background(), err) }
-
 // renewed is called after each renewal of the session, for work at that pace: releases that have failed
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Duration) {
-	c.metrics.renewed(ctx, left)
+	c.metrics.record(ctx, renewalRemaining, left)
 	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return !l.due() })
 	_ = eachLease(list, func(l *Lease) error { // several at once: a request that hangs keeps no other
 		l.maintain(ctx)
 		return nil
 	})
 }
-
-// clockSkew is how far the local clock is behind DynamoDB's for certain; negative where it is ahead.
-func (c *Client) clockSkew() (time.Duration, bool) { return c.clk().Behind() }
 
 // ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how long it is
 // to be kept beyond the retention.

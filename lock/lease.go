@@ -180,7 +180,7 @@ func (l *Lease) begin(ctx context.Context) error {
 		l.status.limit = c.clk().AfterFunc(d-c.clk().Ago(l.start), func() { l.on(lease.Overstay, ErrMaxHold) })
 	}
 	l.status.mu.Unlock()
-	c.metrics.acquired(l.ctx, l.path)
+	c.metrics.count(l.ctx, acquisitions, keyPath.String(l.path))
 	c.checkClock()
 	if l.path == pathTakenOver {
 		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.fence)

@@ -65,7 +65,7 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 			err = nil // by this very attempt, or by one whose answer was lost
 		}
 		if err != nil {
-			c.metrics.renewalFailed(ctx, err)
+			c.metrics.count(ctx, failedRenewals, failureOf(ctx, err)...)
 			return err
 		}
 		if own == nil {
@@ -75,7 +75,7 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 		if !own.Extend(start) {
 			return ErrExpired
 		}
-		c.metrics.renewed(ctx, left)
+		c.metrics.record(ctx, renewalRemaining, left)
 		return nil
 	})
 	return row, err

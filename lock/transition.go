@@ -161,17 +161,17 @@ func (l *Lease) on(event lease.Event, cause error) {
 		return // nobody has had it
 	}
 	if effects.Has(lease.TellRevoked) {
-		c.metrics.revoked(l.ctx)
+		c.metrics.count(l.ctx, revocations)
 		c.config.Logger.Info("lock: asked back", "fence", l.fence)
 	}
 	if ended {
-		c.metrics.held(l.ctx, c.clk().Ago(got))
+		c.metrics.record(l.ctx, holdDuration, c.clk().Ago(got))
 	}
 	if effects.Has(lease.TellReleased) {
-		c.metrics.released(l.ctx)
+		c.metrics.count(l.ctx, releases)
 	}
 	if effects.Has(lease.TellLost) {
-		c.metrics.lost(l.ctx, cause)
+		c.metrics.count(l.ctx, losses, lossOf(cause))
 		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
 		if f := c.config.OnLost; f != nil {
 			go f(l, cause) // the application's own, which may Close the client
