@@ -61,7 +61,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 	if err != nil {
 		return err
 	}
-	inside, stop := until(ctx, context.Cause, lease.ctx)
+	inside, stop := until(ctx, lease.ctx)
 	defer stop()
 	defer func() { err = lease.finish(ctx, err) }()
 	return f(inside, lease)

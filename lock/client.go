@@ -169,7 +169,7 @@ func (c *Client) admit(ctx context.Context) (open context.Context, leave func(),
 
 // open is ctx, ended with ErrClosed by Close.
 func (c *Client) open(ctx context.Context) (context.Context, func()) {
-	return until(ctx, func(context.Context) error { return ErrClosed }, c.closing)
+	return until(ctx, c.closing)
 }
 
 // atOnce is how many locks are released at a time: enough to hide latency, not so many as to be throttled.

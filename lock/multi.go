@@ -52,7 +52,7 @@ func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, ho
 		ends = append(ends, l.ctx)
 	}
 	b := &Bundle{client: c, leases: list}
-	b.ctx, _ = until(context.WithoutCancel(ctx), context.Cause, ends...) // which each of the leases lets go of in the end
+	b.ctx, _ = until(context.WithoutCancel(ctx), ends...) // which each of the leases lets go of in the end
 	return b, nil
 }
 
