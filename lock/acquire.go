@@ -142,11 +142,14 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 	if err != nil {
 		return nil, err
 	}
-	open, leave, err := c.admit(ctx)
+	open, leave, err := c.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	if err := c.checkRegion(open); err != nil {
+		return nil, err
+	}
 	if open.Err() != nil {
 		return nil, causeOf(open)
 	}

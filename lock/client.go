@@ -141,35 +141,32 @@ func (w *work) tryRun(f func()) {
 	}
 }
 
-// admit begins a call that acquires: the client is open, Close waits for the call until leave, and no
-// other region grants the same locks. The context that it returns is ctx, ended by Close.
-func (c *Client) admit(ctx context.Context) (open context.Context, leave func(), err error) {
+// enter begins a call: the client is open, and Close waits for the call until leave. The context that it returns is ctx, ended
+// by Close.
+func (c *Client) enter(ctx context.Context) (open context.Context, leave func(), err error) {
 	if !c.work.enter() {
 		return nil, nil, ErrClosed
 	}
-	open, stop := c.open(ctx)
-	leave = func() {
+	open, stop := until(ctx, c.closing)
+	return open, func() {
 		stop()
 		c.work.group.Done()
-	}
-	if c.config.HomeRegion == "" {
-		replicated, err := c.table.Replicated(open)
-		if err != nil {
-			err = fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
-		} else if replicated {
-			err = ErrMultiRegion
-		}
-		if err != nil {
-			leave()
-			return nil, nil, err
-		}
-	}
-	return open, leave, nil
+	}, nil
 }
 
-// open is ctx, ended with ErrClosed by Close.
-func (c *Client) open(ctx context.Context) (context.Context, func()) {
-	return until(ctx, c.closing)
+// checkRegion refuses a table in which another region could grant the same locks.
+func (c *Client) checkRegion(ctx context.Context) error {
+	if c.config.HomeRegion != "" {
+		return nil
+	}
+	replicated, err := c.table.Replicated(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
+	case replicated:
+		return ErrMultiRegion
+	}
+	return nil
 }
 
 // atOnce is how many locks are released at a time: enough to hide latency, not so many as to be throttled.

@@ -73,7 +73,7 @@ const (
 
 func (c *Client) campaign(ctx context.Context) *campaign {
 	p := &campaign{client: c}
-	p.open, p.stop = c.open(ctx)
+	p.open, p.stop = until(ctx, c.closing)
 	p.waits = machine.Backoff(c.clk(),
 		backoff.WithInitialInterval(minWait),
 		backoff.WithMaxInterval(max(c.config.Lease/2, minWait)),

@@ -64,25 +64,6 @@ var (
 	ErrInvalid = table.ErrInvalid
 )
 
-// Place is a place in the line of a lock. The first one holds it.
-type Place struct {
-	Ticket  string        // tells it from all others, for ever
-	Session string        // of the process whose place it is; empty for a lease of its own (Fixed)
-	Owner   string        // Config.Owner of the client, at most 64 bytes of it
-	Since   time.Time     // when it was taken, by the clock of its process
-	Lease   time.Duration // length of a lease of its own; 0 under a session
-}
-
-func placesOf(line []lockrow.Ticket) []Place {
-	list := make([]Place, len(line))
-	for i, t := range line {
-		list[i] = Place{
-			Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond,
-		}
-	}
-	return list
-}
-
 // HeldError tells who holds a lock, and who waits for it. It matches [ErrHeld]. Its text leaves the
 // target out: names and keys are the application's, and errors end in logs.
 type HeldError struct {
@@ -98,13 +79,12 @@ type HeldError struct {
 }
 
 func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
-	e := &HeldError{Target: t, Fence: r.Fence, Since: fromMillis(r.HeldSince()), Line: placesOf(r.Line), Data: Data{r.Data}}
+	e := &HeldError{Target: t, Fence: r.Fence, Since: fromMillis(r.HeldSince()), Until: fromMillis(r.Ends()), Data: Data{r.Data}}
+	for _, t := range r.Line {
+		e.Line = append(e.Line, placeOf(t))
+	}
 	if first, held := r.First(); held {
-		e.Owner, e.Ticket = first.Owner, first.ID
-		e.Own = c.tickets.find(first.ID) != nil
-		if first.Length > 0 {
-			e.Until = fromMillis(r.Ends())
-		}
+		e.Owner, e.Ticket, e.Own = first.Owner, first.ID, c.tickets.find(first.ID) != nil
 	}
 	return e
 }

@@ -76,7 +76,7 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 				r, err := c.recordOf(item)
 				switch {
 				case err != nil:
-					r = c.placeOf(item)
+					r = c.where(item)
 				case from.kind == inIndex && !r.Held():
 					continue // released by a client that does not know of the index
 				}
@@ -115,14 +115,11 @@ func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table
 	return nil, invalid("empty Source: want In, Index or WholeTable")
 }
 
-// placeOf is where a row stands that somebody has to look at.
-func (c *Client) placeOf(item table.Item) (r Record) {
-	key, err := c.table.KeyOf(item)
-	if err != nil {
-		return r
-	}
-	r.Partition = key.PK
-	if values, err := c.layout.rowKey.ParseValues(key.SK); err == nil {
+// where is the part of a Record that a row's key tells.
+func (c *Client) where(item table.Item) (r Record) {
+	if key, err := c.table.KeyOf(item); err == nil {
+		r.Partition = key.PK
+		values, _ := c.layout.rowKey.ParseValues(key.SK)
 		r.Of, _ = values["of"].(string)
 	}
 	return r

@@ -93,7 +93,7 @@ type Row struct {
 	Ran         int64                // start of the last interval whose run has finished
 	Running     int64                // start of the interval whose run has begun and not finished
 	Failed      int64                // start of the last interval whose run has failed for good
-	Forced      string               // why the lock was taken from its last holder by force; empty when that was another one
+	Forced      string               // why the last change took the lock from its holder by force; empty where it did not
 	ForcedFence int64                // the fence under which a holder last lost the lock by force; 0 for never
 	TTL         int64                // epoch seconds
 }
@@ -144,9 +144,6 @@ func (n Names) Parse(item table.Item) (Row, error) {
 	}
 	if r.Fence < 1 || r.Fence > MaxFence {
 		return r, fmt.Errorf("%w: %s is missing or out of range", ErrMalformed, n.Fence)
-	}
-	if r.ForcedFence != r.Fence-1 {
-		r.Forced = "" // of a holder before the last one
 	}
 	if _, null := item[n.Data].(*types.AttributeValueMemberNULL); !null {
 		r.Data = item[n.Data]
