@@ -234,18 +234,15 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	cause := causeOf(ctx)
-	held := a.inTheWay()
-	switch {
-	case len(held) == 0:
-		return cause
-	case a.queued():
-		return fmt.Errorf("%w: %w", cause, held[0])
+	if held := a.inTheWay(); held != nil {
+		return fmt.Errorf("%w: %w", cause, held)
 	}
-	return fmt.Errorf("%w: %w", cause, &HeldAllError{held})
+	return cause
 }
 
-// inTheWay are those that hold what the call wants.
-func (a *acquisition) inTheWay() (held []*HeldError) {
+// inTheWay is the error of a call whose locks others hold; nil where nobody is known to.
+func (a *acquisition) inTheWay() error {
+	var held []*HeldError
 	for i := range a.wanted {
 		w := &a.wanted[i]
 		first, is := w.row.First()
@@ -259,7 +256,7 @@ func (a *acquisition) inTheWay() (held []*HeldError) {
 			}
 		}
 	}
-	return held
+	return heldBy(held...)
 }
 
 // take makes new tickets. This process answers for them from now on.

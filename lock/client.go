@@ -42,7 +42,8 @@ type Client struct {
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
 	work    work
-	failed  sync.Map // leases that Close could not release
+	closed  sync.Once
+	atClose []*Lease // that Close releases, and another call of it again
 }
 
 // clk is where the time comes from.
@@ -133,12 +134,18 @@ func (w *work) run(f func()) { w.group.Go(f) }
 
 // tryRun starts a goroutine, unless the client is closed.
 func (w *work) tryRun(f func()) {
-	if w.enter() {
-		go func() {
-			defer w.group.Done()
-			f()
-		}()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.group.Go(f)
 	}
+}
+
+// end has nothing begin any more.
+func (w *work) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
 }
 
 // enter begins a call: the client is open, and Close waits for the call until leave. The context that it returns is ctx, ended
@@ -181,31 +188,23 @@ const atOnce = 16
 func (c *Client) Close(ctx context.Context) error {
 	ctx, cancel := c.clk().Detach(checked(ctx))
 	defer cancel()
-	c.work.mu.Lock()
-	first := !c.work.closed
-	c.work.closed = true
-	c.work.mu.Unlock()
-	list := c.tickets.leases()
-	c.close(ErrClosed)
 	defer c.metrics.stop()
-
-	err := eachLease(list, func(l *Lease) error {
-		err := l.releaseWhileHeld(ctx)
-		if err != nil {
-			c.failed.Store(l, nil)
-		}
-		return err
+	first := false
+	c.closed.Do(func() {
+		first = true
+		c.work.end()
+		c.close(ErrClosed)
+		c.atClose = c.tickets.leases()
 	})
-	if !first {
-		c.failed.Range(func(l, _ any) bool {
-			if failed := l.(*Lease).release(ctx); failed == nil || errors.Is(failed, ErrLost) {
-				c.failed.Delete(l)
-			} else {
-				err = join(err, failed)
-			}
-			return true
-		})
-	}
+	err := eachLease(c.atClose, func(l *Lease) error {
+		if first {
+			return l.releaseWhileHeld(ctx)
+		}
+		if err := l.release(ctx); !errors.Is(err, ErrLost) {
+			return err
+		}
+		return nil
+	})
 	done := make(chan struct{})
 	go func() {
 		c.work.group.Wait()
@@ -221,26 +220,24 @@ func (c *Client) Close(ctx context.Context) error {
 	return wrap("close", err)
 }
 
-// eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it
-// may hang.
+// eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it may hang.
 func eachLease(list []*Lease, f func(*Lease) error) error {
-	order := make([]int, 0, len(list))
-	var busy []int
-	for i, l := range list {
+	var free, busy []*Lease
+	for _, l := range list {
 		if l.turn.taken() {
-			busy = append(busy, i)
+			busy = append(busy, l)
 		} else {
-			order = append(order, i)
+			free = append(free, l)
 		}
 	}
 	slots := make(chan struct{}, atOnce)
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
-	for _, i := range append(order, busy...) {
+	for i, l := range append(free, busy...) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = f(list[i])
+			errs[i] = f(l)
 		})
 	}
 	all.Wait()

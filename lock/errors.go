@@ -117,10 +117,18 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // heldTold is how many holders the text of a HeldAllError names.
 const heldTold = 3
 
-// HeldAllError lists the holders that stand in the way of acquiring several locks, in the order of
-// the targets. It matches [ErrHeld], and errors.As finds the first *[HeldError].
+// HeldAllError lists the holders that stand in the way of a call, in the order of its targets. It matches [ErrHeld], and
+// errors.As finds the first *[HeldError] in it.
 type HeldAllError struct {
 	Held []*HeldError // at least one
+}
+
+// heldBy is the error of a call that these holders stand in the way of; nil where there is none.
+func heldBy(list ...*HeldError) error {
+	if list == nil {
+		return nil
+	}
+	return &HeldAllError{list}
 }
 
 func (e *HeldAllError) Error() string {

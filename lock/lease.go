@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/table"
 )
 
 // How a lock came to its holder.
@@ -210,4 +212,23 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 		l.status.mu.Unlock()
 	}
 	return nil
+}
+
+// update writes to the lock's row, beside its first place. The row is the one that has refused it; inDoubt reports whether an
+// attempt may have been applied without an answer.
+//
+// Cost: one conditional write.
+func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDoubt bool, err error) {
+	c := l.client
+	var h attempt.History
+	err = c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
+		item, err := c.table.Apply(ctx, op, table.ReturnNone)
+		now, refused, bad := c.rowOf(item, err)
+		if refused && bad != nil {
+			return bad
+		}
+		row = now
+		return err
+	})
+	return row, h.InDoubt, err
 }

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -38,13 +37,7 @@ func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Op
 
 func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, how func(*acquisition, context.Context) ([]*Lease, error)) (*Bundle, error) {
 	list, err := c.acquire(ctx, targets, opts, how)
-	var all *HeldAllError
-	var held *HeldError
-	switch {
-	case err == nil:
-	case errors.As(err, &held) && !errors.As(err, &all): // a single lock can be looked at like several
-		return nil, &heldOneError{err, &HeldAllError{Held: []*HeldError{held}}}
-	default:
+	if err != nil {
 		return nil, err
 	}
 	ends := make([]context.Context, 0, len(list))
@@ -55,14 +48,6 @@ func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, ho
 	b.ctx, _ = until(context.WithoutCancel(ctx), ends...) // which each of the leases lets go of in the end
 	return b, nil
 }
-
-// heldOneError is the error of acquiring a single lock, which can be looked at like that of several.
-type heldOneError struct {
-	error
-	all *HeldAllError
-}
-
-func (e *heldOneError) Unwrap() []error { return []error{e.error, e.all} }
 
 // Bundle is the leases of locks that were acquired together. It is safe for concurrent use. Each lease can
 // be used alone, and released earlier than the others.

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
@@ -94,18 +93,7 @@ func (l *Lease) beginRun(ctx context.Context, r *run) error {
 	if r.settled(l.turn.row) {
 		return errSettled
 	}
-	c := l.client
-	var row lockrow.Row
-	var h attempt.History
-	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
-		item, err := c.table.Apply(ctx, c.layout.rows.BeginRun(l.key, l.holding(), r.at), table.ReturnNone)
-		now, refused, bad := c.rowOf(item, err)
-		if refused && bad != nil {
-			return bad
-		}
-		row = now
-		return err
-	})
+	row, _, err := l.update(ctx, l.client.layout.rows.BeginRun(l.key, l.holding(), r.at))
 	switch {
 	case !errors.Is(err, table.ErrCondition):
 		return err
