@@ -18,8 +18,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Client acquires locks in one table. It is safe for concurrent use; a process needs one per table.
-// Close it.
+// Client acquires locks in one table. It is safe for concurrent use; a process needs one per table. Close it.
 type Client struct {
 	config   Config
 	table    *table.Table
@@ -244,8 +243,7 @@ func eachLease(list []*Lease, f func(*Lease) error) error {
 	return join(errs...)
 }
 
-// risk tells OnAtRisk that the session is at risk, and when it is well again: also where another session has
-// followed it.
+// risk tells OnAtRisk that the session is at risk, and when it is well again: also where another session has followed it.
 func (c *Client) risk(atRisk bool) {
 	if c.atRisk.Swap(atRisk) != atRisk && c.config.OnAtRisk != nil {
 		c.config.OnAtRisk(atRisk)

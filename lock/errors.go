@@ -24,8 +24,7 @@ var (
 	// ErrStolen is the cause when the lock's row was found to name somebody else, or to be gone.
 	ErrStolen = fmt.Errorf("%w: the row does not name this holder any more", ErrLost)
 
-	// ErrMaxHold is the cause when the lock was held for longer than it may be ([Config].MaxHold). It
-	// is released then.
+	// ErrMaxHold is the cause when the lock was held for longer than it may be ([Config].MaxHold). It is released then.
 	ErrMaxHold = fmt.Errorf("%w: held for longer than it may be", ErrLost)
 
 	// ErrMultiRegion means that the table has replicas in other regions, which could grant the same
@@ -46,8 +45,7 @@ var (
 	// ErrNotHeld means that nobody holds the lock.
 	ErrNotHeld = errors.New("lock is not held")
 
-	// ErrNoSession means that the holder cannot be asked: its lease is one of its own ([Fixed]), or its
-	// session has ended.
+	// ErrNoSession means that the holder cannot be asked: its lease is one of its own ([Fixed]), or its session has ended.
 	ErrNoSession = errors.New("the lock's holder has no live session")
 
 	// ErrNotLock means that the row at the lock's key is not a lock. It was not changed.

@@ -99,8 +99,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	return l
 }
 
-// keepPlace has the lease answer for the process's place in the line. A lease that is over by now gives it
-// up.
+// keepPlace has the lease answer for the process's place in the line. A lease that is over by now gives it up.
 func (l *Lease) keepPlace(p *place) {
 	l.status.mu.Lock()
 	gone := l.status.state != lease.Held && l.status.state != lease.Revoked
@@ -117,9 +116,8 @@ func (l *Lease) holding() lockrow.Holding { return lockrow.Holding{ID: l.id, Fen
 
 func (l *Lease) length() time.Duration { return l.request.length(l.client) }
 
-// Context ends no later than the lease: when it is lost, with a cause that matches [ErrLost], released,
-// with [ErrReleased], or asked back, with [ErrRevoked]. It carries the values of the context that Acquire
-// got, but does not end with it.
+// Context ends no later than the lease: when it is lost, with a cause that matches [ErrLost], released, with [ErrReleased], or
+// asked back, with [ErrRevoked]. It carries the values of the context that Acquire got, but does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Fence is the fencing token: a number that is greater for every later holder of this lock. A resource

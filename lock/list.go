@@ -35,9 +35,8 @@ const (
 // Cost: half a read unit per 4 KB of their rows, at least one request.
 func In(partition string) Source { return Source{kind: inPartition, partition: partition} }
 
-// Index are the held or awaited locks of the whole table, by shards of the index, those of a shard in the
-// order in which they came to be held, by the clocks of their first holders. It needs [Config].Index,
-// without which it is [ErrInvalid].
+// Index are the held or awaited locks of the whole table, by shards of the index, those of a shard in the order in which they
+// came to be held, by the clocks of their first holders. It needs [Config].Index, without which it is [ErrInvalid].
 //
 // Cost: half a read unit per 4 KB of their rows, at least one request for each of 16 shards.
 func Index() Source { return Source{kind: inIndex} }
@@ -50,9 +49,8 @@ func WholeTable() Source { return Source{kind: inTable} }
 // List walks locks without acquiring them: as they were some moments ago, since its reads are eventually
 // consistent. It reads page by page, as far as the consumer goes.
 //
-// A lock row that is not in order is yielded as an error that matches [ErrMalformed], with a Record that has
-// no more than Partition and Of, and the walk goes on. Rows that are no locks are left out. An error of any
-// other kind is the last pair.
+// A lock row that is not in order is yielded as an error that matches [ErrMalformed], with a Record that has no more than
+// Partition and Of, and the walk goes on. Rows that are no locks are left out. An error of any other kind is the last pair.
 func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		ctx := checked(ctx)
@@ -125,8 +123,7 @@ func (c *Client) where(item table.Item) (r Record) {
 	return r
 }
 
-// shards is how many partitions of the index the locks are spread over: one would bound them all at 1,000
-// writes a second.
+// shards is how many partitions of the index the locks are spread over: one would bound them all at 1,000 writes a second.
 const shards = 16
 
 // sparse is the index of held or awaited locks: rows have its keys only while somebody is in their line.

@@ -17,9 +17,8 @@ const MaxTargets = table.MaxOps
 // comes first is held until the others follow: callers that want only that one wait meanwhile. Two targets
 // that mean one lock, none, and more than 100 are ErrInvalid.
 //
-// Cost, for n locks: a transaction of 2n write units, and n read units in one request, since a transaction
-// returns no fences. While waiting, half a read unit per look at each lock that is waited for. A single lock
-// costs what [Client.Acquire] costs.
+// Cost, for n locks: a transaction of 2n write units, and n read units in one request, since a transaction returns no fences.
+// While waiting, half a read unit per look at each lock that is waited for. A single lock costs what [Client.Acquire] costs.
 func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.bundle(ctx, targets, opts, (*acquisition).wait)
 	return b, wrap("acquire all", err)
@@ -83,8 +82,7 @@ func (b *Bundle) Write(ctx context.Context, ops ...table.Op) error {
 	return wrap("write", write(ctx, b.leases, ops))
 }
 
-// Commit is [Lease.Commit] under all of the locks: it writes, and gives all of them up in the same
-// transaction.
+// Commit is [Lease.Commit] under all of the locks: it writes, and gives all of them up in the same transaction.
 //
 // Cost: twice the operations' write units, plus two per lock.
 func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {

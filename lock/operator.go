@@ -24,16 +24,13 @@ import (
 // From that moment on no guarded write of the old holder goes through; its context ends with [ErrStolen] at
 // its next renewal. A holder of a [Fixed] lease hears of it from its next Renew or write.
 //
-// The reason, valid UTF-8 of at most 256 bytes, stands in the row for people (Record.Forced) until the next
-// change. Defaults to "forced by " and Config.Owner. A run of Every under the lock counts as broken off:
-// another instance takes it up.
+// The reason, valid UTF-8 of at most 256 bytes, stands in the row for people (Record.Forced) until the next change. Defaults
+// to "forced by " and Config.Owner. A run of Every under the lock counts as broken off: another instance takes it up.
 //
-// Another holder is a *HeldError, none [ErrNotHeld]. A row that is not in order ([ErrMalformed]) is reset: its line
-// is emptied, and its fence set to one that is greater than every earlier one. The ticket is then the text of
-// the first element of its line, or empty.
-// After a request without an answer for good (table.ErrUnreachable, or ctx ended) it may be called again:
-// ErrNotHeld, or a *HeldError that names a later holder, then means that the lock is not this holder's any
-// more.
+// Another holder is a *HeldError, none [ErrNotHeld]. A row that is not in order ([ErrMalformed]) is reset: its line is
+// emptied, and its fence set to one that is greater than every earlier one. The ticket is then the text of the first element
+// of its line, or empty. After a request without an answer for good (table.ErrUnreachable, or ctx ended) it may be called
+// again: ErrNotHeld, or a *HeldError that names a later holder, then means that the lock is not this holder's any more.
 //
 // Cost: one consistent read and one conditional write, and another to tell a holder of another process,
 // which reads the row then (one read unit).
@@ -155,10 +152,9 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	}
 }
 
-// Revoke asks the holder of a lock to give it up: its context ends with [ErrRevoked] within one renewal
-// period, a quarter of its Config.Lease. The lock stays held until the holder releases it: what it writes
-// under the lock until then goes through. A holder of this same client is told at once. ForceRelease does
-// not ask.
+// Revoke asks the holder of a lock to give it up: its context ends with [ErrRevoked] within one renewal period, a quarter of
+// its Config.Lease. The lock stays held until the holder releases it: what it writes under the lock until then goes through. A
+// holder of this same client is told at once. ForceRelease does not ask.
 //
 // A lock that nobody holds is [ErrNotHeld]. A holder that cannot be asked, since its lease is one of its own
 // ([Fixed]) or its session has ended, is [ErrNoSession]. Where 1,000 questions wait for the holder's next renewal

@@ -99,8 +99,7 @@ func (r Record) Until() time.Time {
 	return fromMillis(max(h.Since.UnixMilli(), r.Changed, r.Renewed)).Add(h.Lease)
 }
 
-// LastRun is the start of the last interval whose run has finished, or has failed for good (Every); zero
-// where there is none.
+// LastRun is the start of the last interval whose run has finished, or has failed for good (Every); zero where there is none.
 func (r Record) LastRun() time.Time { return fromMillis(r.Ran) }
 
 // LastFailed is the start of the last interval whose run has failed for good (Every); zero where there is

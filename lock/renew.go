@@ -14,9 +14,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are
-// renewed in the background: for them it only reports whether the lease goes on. A lease that has ended
-// stays ended.
+// Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are renewed in the
+// background: for them it only reports whether the lease goes on. A lease that has ended stays ended.
 //
 // Cost: one conditional write; nothing under a session.
 func (l *Lease) Renew(ctx context.Context) error { return wrap("renew", l.renew(ctx)) }

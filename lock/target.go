@@ -13,8 +13,7 @@ type Target struct {
 	beside keys.Key
 }
 
-// Name is a lock that stands for itself, in a row of its own partition. Names have 1 to
-// 512 bytes of UTF-8.
+// Name is a lock that stands for itself, in a row of its own partition. Names have 1 to 512 bytes of UTF-8.
 func Name(name string) Target { return Target{name: name} }
 
 // Beside is the lock of the row at key: the lock row stands in the same item collection,
