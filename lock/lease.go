@@ -33,6 +33,7 @@ type Lease struct {
 	fence   int64
 	session *session.Session // nil for a lease of its own
 	own     *clock.Term      // nil under a session
+	term    term             // own, or the session
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
@@ -44,6 +45,13 @@ type Lease struct {
 	status    status
 	committed atomic.Bool // a commit is known to have been applied
 	commits   atomic.Bool // a commit may have been applied
+}
+
+// term is for how long a lease lasts.
+type term interface {
+	Cause() error             // why it has ended; nil while it goes on
+	Failure() error           // why the last renewal failed; nil where it did not, and for a lease of its own, whose caller knows
+	Remaining() time.Duration // 0 when it has ended
 }
 
 // turn is held while a write or the release is under way: two transactions on one row conflict. What
@@ -92,8 +100,11 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
 	l.status.mu.Lock() // its term may end at once, which waits until the lease is whole
 	defer l.status.mu.Unlock()
-	if s == nil {
+	if s != nil {
+		l.term = s
+	} else {
 		l.own = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{End: l.termEnded})
+		l.term = l.own
 	}
 	c.tickets.set(l.id, l)
 	return l
@@ -143,13 +154,10 @@ func (l *Lease) Data() Data { return Data{l.row.Data} }
 // Remaining is how long the lease lasts unless renewed, by the more pessimistic of the wall and the
 // monotonic clock; 0 when it has ended. One that was asked back goes on.
 func (l *Lease) Remaining() time.Duration {
-	switch {
-	case l.is() != lease.Held && l.is() != lease.Revoked:
+	if state := l.is(); state != lease.Held && state != lease.Revoked {
 		return 0
-	case l.own != nil:
-		return l.own.Remaining()
 	}
-	return l.session.Remaining()
+	return l.term.Remaining()
 }
 
 // begin hands the lease to its caller, unless it is over already or nobody wants it any more.

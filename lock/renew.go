@@ -25,16 +25,13 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	if err := l.over(); err != nil {
+	if err := cmp.Or(l.over(), l.termCause()); err != nil {
 		return err
 	}
-	if err := l.termCause(); err != nil {
-		return err
-	}
-	if state := l.is(); state != lease.Held && state != lease.Revoked {
+	switch state := l.is(); {
+	case state != lease.Held && state != lease.Revoked:
 		return cmp.Or(l.over(), l.cause(), ErrReleased)
-	}
-	if l.own == nil {
+	case l.own == nil:
 		return nil
 	}
 	row, err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)

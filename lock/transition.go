@@ -28,17 +28,12 @@ type status struct {
 
 // termCause is why the lease has ended by time; nil while it goes on.
 func (l *Lease) termCause() error {
-	var cause error
-	if l.own != nil {
-		cause = l.own.Cause()
-	} else {
-		cause = l.session.Cause()
+	cause := l.term.Cause()
+	if cause == nil {
+		return nil
 	}
-	if cause != nil {
-		l.termEnded(cause)
-		return l.cause()
-	}
-	return nil
+	l.termEnded(cause)
+	return l.cause()
 }
 
 // termEnded is called when the session, or the lease's own term, has ended.
@@ -63,18 +58,10 @@ func (l *Lease) endOf(cause error) error {
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
 		return ErrReleased // or it is about to be
 	}
-	if failed := l.termFailure(); failed != nil {
+	if failed := l.term.Failure(); failed != nil {
 		return fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
 	}
 	return ErrExpired
-}
-
-// termFailure is why the last renewal failed; nil where it did not.
-func (l *Lease) termFailure() error {
-	if l.session == nil {
-		return nil // the caller renews, and knows
-	}
-	return l.session.Failure()
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
