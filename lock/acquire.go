@@ -323,7 +323,7 @@ func (a *acquisition) leave(ctx context.Context) {
 		e.stop()
 	}
 	done := make(chan struct{})
-	c.work.run(func() {
+	c.work.group.Go(func() {
 		defer close(done)
 		ctx, cancel := c.clk().Detached(ctx)
 		defer cancel()

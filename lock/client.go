@@ -62,7 +62,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		return nil, invalid("nil table")
 	}
 	config = config.WithDefaults(t.Scheme().Delimiter)
-	if err := config.validate(); err != nil {
+	if err := allSettings().Check(config); err != nil {
 		return nil, err
 	}
 	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
@@ -127,9 +127,6 @@ func (w *work) enter() bool {
 	}
 	return !w.closed
 }
-
-// run starts a goroutine from within a call.
-func (w *work) run(f func()) { w.group.Go(f) }
 
 // tryRun starts a goroutine, unless the client is closed.
 func (w *work) tryRun(f func()) {

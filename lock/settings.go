@@ -76,14 +76,11 @@ func allSettings() settings.Set[Config] {
 	}}
 }
 
-// validate expects that defaults are filled in.
-func (c *Config) validate() error { return allSettings().Check(*c) }
-
 // Validate reports everything that is wrong with the settings, defaults filled in, in one error that matches [ErrInvalid].
 // It needs no table. [New] checks, beyond this, that templates and attributes go together with those of its table.
 func (c Config) Validate() error {
-	c = allSettings().Defaults(c)
-	return wrap("config", c.validate())
+	all := allSettings()
+	return wrap("config", all.Check(all.Defaults(c)))
 }
 
 // UnmarshalJSON reads settings from an object. Its members have the names of the fields in lower case with underscores:
