@@ -7,7 +7,7 @@ const day = 24 * time.Hour
 // intervals are those of a job (Every). One begins where the one before ends. Times are in epoch milliseconds.
 type intervals struct {
 	millis, offset int64
-	location       *time.Location // whose clocks tell when they begin; nil for UTC
+	location       *time.Location // whose clocks tell when they begin
 }
 
 // newIntervals are intervals of a length that begin at an offset, by the clocks of a location.
@@ -20,7 +20,7 @@ func newIntervals(length, offset time.Duration, location *time.Location) (v inte
 	case location == time.Local:
 		return v, invalid("At: time.Local is another location on another machine: want one by its name")
 	case location == nil || location == time.UTC:
-		location = nil
+		location = time.UTC
 	case length%day != 0:
 		return v, invalid("At: an interval of %v in %s: want whole days, since those there have 23 to 25 hours", length, location)
 	}
@@ -34,9 +34,6 @@ func (v *intervals) length() time.Duration { return time.Duration(v.millis) * ti
 // moment at which they show its time, or a later one.
 func (v *intervals) start(number int64) int64 {
 	shown := number*v.millis + v.offset
-	if v.location == nil {
-		return shown
-	}
 	// A zone is a span in which clocks there differ from UTC by the same.
 	for at := shown - 2*day.Milliseconds(); ; {
 		zone := time.UnixMilli(at).In(v.location)
@@ -53,10 +50,7 @@ func (v *intervals) start(number int64) int64 {
 
 // number is that of the interval that a moment is in: the last that has begun by then.
 func (v *intervals) number(moment int64) int64 {
-	n := (moment - v.offset) / v.millis
-	if v.location != nil {
-		n++ // clocks there are ahead of UTC by less than a day
-	}
+	n := (moment-v.offset)/v.millis + 1 // clocks there are ahead of UTC by less than a day
 	for v.start(n) > moment {
 		n--
 	}
@@ -73,17 +67,12 @@ func (v *intervals) next(moment int64) int64 { return v.start(v.number(moment) +
 func (v *intervals) before(start int64) int64 { return v.at(start - 1) }
 
 // time is the beginning of an interval, as clocks show it there.
-func (v *intervals) time(start int64) time.Time {
-	if v.location == nil {
-		return time.UnixMilli(start).UTC()
-	}
-	return time.UnixMilli(start).In(v.location)
-}
+func (v *intervals) time(start int64) time.Time { return time.UnixMilli(start).In(v.location) }
 
 // longest is how long one lasts at most.
 func (v *intervals) longest() time.Duration {
-	if v.location != nil {
-		return v.length() + day
+	if v.location == time.UTC {
+		return v.length()
 	}
-	return v.length()
+	return v.length() + day
 }
