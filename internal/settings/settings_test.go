@@ -17,11 +17,11 @@ var errInvalid = errors.New("invalid")
 
 // config has a field of each type.
 type config struct {
-	Lease   time.Duration
-	Owner   string
-	Count   int
-	AtRisk  float64
-	hidden  func()
+	Lease  time.Duration
+	Owner  string
+	Count  int
+	AtRisk float64
+	hidden func()
 }
 
 func set() settings.Set[config] {
