@@ -36,7 +36,8 @@ func (t Target) Beside() keys.Key { return t.beside }
 
 // key is where the lock's row is: what the entity of lock rows makes of a Record.
 func (c *Client) key(t Target) (keys.Key, error) {
-	pk, of, err := t.beside.PK, t.beside.SK, error(nil)
+	pk, of := t.beside.PK, t.beside.SK
+	var err error
 	switch {
 	case t.name == "" && t.beside.IsZero():
 		return keys.Key{}, invalid("empty target")
