@@ -36,7 +36,7 @@ type Config struct {
 // Hooks are what a Keeper calls. All but Renewed run without bounds of their own, and must not block
 // for long: they delay renewals. nil for those that are not needed, but Asked.
 type Hooks struct {
-	// Opened is called for a new session, before anything depends on it.
+	// Opened is called for a new session, by the first who uses it.
 	Opened func(s *Session)
 	// Ended is called once for each session, with the cause.
 	Ended func(s *Session, cause error)
@@ -57,18 +57,22 @@ type Keeper struct {
 	config   Config
 	repeater *attempt.Repeater
 	terms    *clock.Terms
-	work     sync.WaitGroup // the goroutine that renews
+	work     sync.WaitGroup  // the goroutines that open and renew
+	ctx      context.Context // of opening: ends with Close
+	stop     context.CancelFunc
 
 	mu      sync.Mutex // guards the following; never held across I/O
 	current *Session
-	opening chan struct{} // closed when the opening under way has ended; nil for none
-	parked  *Session      // has ended idle: its row can go on; nil for none
+	opening *opening // that is under way; nil for none
+	parked  *Session // has ended idle: its row can go on; nil for none
 	closed  bool
 }
 
 // NewKeeper makes a Keeper. It sends nothing, and has no goroutine before the first session.
 func NewKeeper(r *attempt.Repeater, terms *clock.Terms, c Config) *Keeper {
-	return &Keeper{config: c, repeater: r, terms: terms}
+	k := &Keeper{config: c, repeater: r, terms: terms}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
 }
 
 // Current is the session that is open; nil for none. It may end at any time.
@@ -82,69 +86,79 @@ func (k *Keeper) Current() *Session {
 // until Session.Unuse has been called as often. A session that nothing depends on is not renewed, and ends when
 // half of its lease is over. Its row stays: the next session goes on with it, under the same ID.
 //
+// All who want a session while one is opened share the opening, and its error. It ends with none of their
+// contexts: of those who begin at the same moment, it makes no difference who is first.
+//
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	for {
-		k.mu.Lock()
-		if k.closed {
-			k.mu.Unlock()
-			return nil, ErrClosed
-		}
-		s, opening := k.current, k.opening
-		mine := s == nil && opening == nil
-		if mine {
-			opening = make(chan struct{})
-			k.opening = opening
-		}
-		k.mu.Unlock()
+		s, o := k.present()
 		switch {
-		case s != nil && s.use():
-			return s, nil
+		case s == nil && o == nil:
+			return nil, ErrClosed
 		case s != nil:
+			if s.begin.CompareAndSwap(false, true) && k.config.Hooks.Opened != nil {
+				k.config.Hooks.Opened(s)
+			}
+			if s.use() {
+				return s, nil
+			}
 			k.forget(s) // it has ended, and says so to the hooks
-			continue
-		case mine:
-			err := k.openFor(ctx, opening)
-			if errors.Is(err, ErrDead) || errors.Is(err, clock.ErrEnded) {
-				continue // a clock was set meanwhile, or somebody has taken the old row for dead
-			}
-			if err != nil {
-				return nil, fmt.Errorf("open a session: %w", err)
-			}
 			continue
 		}
 		select {
-		case <-opening:
+		case <-o.done:
 		case <-ctx.Done():
 			return nil, clock.Cause(ctx)
+		}
+		switch {
+		case o.err == nil, errors.Is(o.err, ErrDead), errors.Is(o.err, clock.ErrEnded):
+			// A clock was set meanwhile, or somebody has taken the old row for dead.
+		case k.ctx.Err() != nil:
+			return nil, ErrClosed
+		default:
+			return nil, fmt.Errorf("open a session: %w", o.err)
 		}
 	}
 }
 
-// openFor opens a session for all who wait for opening, which it closes in any case.
-func (k *Keeper) openFor(ctx context.Context, opening chan struct{}) (err error) {
-	defer func() {
-		k.mu.Lock()
-		k.opening = nil
-		k.mu.Unlock()
-		close(opening)
-	}()
-	s, err := k.open(ctx)
-	if err != nil {
-		return err
-	}
-	if k.config.Hooks.Opened != nil {
-		k.config.Hooks.Opened(s)
-	}
+// opening is the opening of a session.
+type opening struct {
+	done chan struct{} // closed when it has ended
+	err  error         // set before
+}
+
+// present returns the open session, or the opening of one, which it begins where there is none; neither after
+// Close.
+func (k *Keeper) present() (*Session, *opening) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed {
-		s.wake(ErrClosed)
-	} else {
-		k.current = s
+	switch {
+	case k.closed:
+		return nil, nil
+	case k.current == nil && k.opening == nil:
+		k.opening = &opening{done: make(chan struct{})}
+		k.work.Go(k.openFor)
 	}
-	k.work.Go(s.keep)
-	return nil
+	return k.current, k.opening
+}
+
+// openFor opens a session for all who wait for the opening.
+func (k *Keeper) openFor() {
+	s, err := k.open(k.ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil {
+		if k.closed {
+			s.wake(ErrClosed)
+		} else {
+			k.current = s
+		}
+		k.work.Go(s.keep)
+	}
+	k.opening.err = err
+	close(k.opening.done)
+	k.opening = nil
 }
 
 // park keeps the row of a session that nothing depends on for the next one.
@@ -178,17 +192,11 @@ func (k *Keeper) forget(s *Session) {
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true
-	s, opening := k.current, k.opening
+	s := k.current
 	k.mu.Unlock()
+	k.stop()
 	if s != nil {
 		s.wake(ErrClosed)
-	}
-	if opening != nil { // which wakes what it opens
-		select {
-		case <-opening:
-		case <-ctx.Done():
-			return clock.Cause(ctx)
-		}
 	}
 	done := make(chan struct{})
 	go func() {

@@ -24,6 +24,7 @@ type Session struct {
 	term   *clock.Term
 	ended  chan struct{} // closed when the term ends
 	number atomic.Int64
+	begin  atomic.Bool // Hooks.Opened was called for it
 
 	// Of the goroutine only.
 	beat    int64
