@@ -49,7 +49,7 @@ func (l *Lease) termEnded(cause error) {
 	}
 	l.client.work.tryRun(func() {
 		if l.turn.take(l.client.closing) == nil {
-			l.dropTargets() // or nobody would take their tickets for ghosts
+			l.dropTarget() // or nobody would take its ticket for a ghost
 			l.turn.end()
 		}
 	})
