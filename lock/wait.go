@@ -118,7 +118,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 		}
 		first := 0
 		for i, e := range a.entries {
-			is, err := e.act(ctx)
+			is, err := e.proceed(ctx)
 			a.wanted[i].row = e.lastRow()
 			switch {
 			case err != nil:
