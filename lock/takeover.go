@@ -180,38 +180,16 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 			return held
 		}
 	}
-	if !a.queued() {
-		ops := make([]table.Op, len(a.entries))
-		for i, e := range a.entries {
-			if row := e.lastRow(); len(row.Line) == 1 {
-				ops[i], e.path = a.replace(e, &row), pathTakenOver
-			} else {
-				ops[i] = c.layout.rows.Enter(e.key, a.entry(e, true))
-			}
+	return a.send(ctx, true, func(e *entry) table.Op {
+		row := e.lastRow()
+		if len(row.Line) == 0 {
+			return c.layout.rows.Enter(e.key, a.entry(e, true))
 		}
-		return a.enterBy(ctx, ops, true)
-	}
-	e := a.entries[0]
-	row := e.lastRow()
-	a.inDoubt = true
-	item, err := c.table.Apply(ctx, a.replace(e, &row), table.ReturnNew)
-	row, _, err = c.rowOf(item, err)
-	if err != nil {
-		return err
-	}
-	e.saw(&row)
-	if row.Entered(e.ticket.ID) != lockrow.Granted {
-		return c.heldError(e.target, &row)
-	}
-	e.path, e.begun = pathTakenOver, a.run == nil
-	return nil
-}
-
-// replace puts an entry's ticket into the place of a dead holder behind whom nobody waits.
-func (a *acquisition) replace(e *entry, row *lockrow.Row) table.Op {
-	change := a.client.change(row)
-	change.TTL = max(change.TTL, a.client.ttl(a.keep()))
-	return a.client.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
+		e.path = pathTakenOver
+		change := c.change(&row)
+		change.TTL = max(change.TTL, c.ttl(a.keep()))
+		return c.layout.rows.Replace(e.key, &row, e.ticket, change, a.data)
+	})
 }
 
 // longDead reports whether a holder that nobody has watched is dead, and marks its session so.

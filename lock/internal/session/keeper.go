@@ -92,7 +92,7 @@ func (k *Keeper) Current() *Session {
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	for {
-		s, o := k.present()
+		s, o := k.present(ctx)
 		switch {
 		case s == nil && o == nil:
 			return nil, ErrClosed
@@ -130,7 +130,7 @@ type opening struct {
 
 // present returns the open session, or the opening of one, which it begins where there is none; neither after
 // Close.
-func (k *Keeper) present() (*Session, *opening) {
+func (k *Keeper) present(ctx context.Context) (*Session, *opening) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -138,14 +138,17 @@ func (k *Keeper) present() (*Session, *opening) {
 		return nil, nil
 	case k.current == nil && k.opening == nil:
 		k.opening = &opening{done: make(chan struct{})}
-		k.work.Go(k.openFor)
+		k.work.Go(func() { k.openFor(context.WithoutCancel(ctx)) })
 	}
 	return k.current, k.opening
 }
 
-// openFor opens a session for all who wait for the opening.
-func (k *Keeper) openFor() {
-	s, err := k.open(k.ctx)
+// openFor opens a session for all who wait for the opening. The first one's context has the values that count.
+func (k *Keeper) openFor(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(k.ctx, cancel)()
+	s, err := k.open(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
