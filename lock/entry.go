@@ -156,15 +156,16 @@ func (e *entry) await() {
 	switch {
 	case row.Entered(e.ticket.ID) == lockrow.Granted:
 		e.stop()
-	case e.watch == nil:
+	case e.watch == nil, e.patience == nil && e.news:
+		if e.watch == nil {
+			e.client.sessions.wait(1)
+		} else {
+			e.watch.Stop()
+		}
 		d, _ := e.next()
-		e.client.sessions.wait(1)
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
 		e.client.sessions.look(first.Session(), min(d, firstLook), false)
-	case e.patience == nil && e.news:
-		d, _ := e.next()
-		e.watch.Soon(d)
 	}
 	e.news = false
 }
