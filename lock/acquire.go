@@ -243,18 +243,15 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	cause := causeOf(ctx)
-	held := a.inTheWay()
-	switch {
-	case len(held) == 0:
-		return cause
-	case a.queued():
-		return fmt.Errorf("%w: %w", cause, held[0])
+	if held := a.heldBy(); held != nil {
+		return fmt.Errorf("%w: %w", cause, held)
 	}
-	return fmt.Errorf("%w: %w", cause, &HeldAllError{held})
+	return cause
 }
 
-// inTheWay are those that hold what the call wants.
-func (a *acquisition) inTheWay() (held []*HeldError) {
+// heldBy is the error that tells who holds what the call wants; nil where nobody is in the way.
+func (a *acquisition) heldBy() error {
+	var held []*HeldError
 	for i := range a.wanted {
 		w := &a.wanted[i]
 		first, is := w.row.First()
@@ -264,11 +261,17 @@ func (a *acquisition) inTheWay() (held []*HeldError) {
 			held = append(held, a.client.heldError(w.target, &w.row))
 		default:
 			if l := a.client.tickets.ofKey(w.key); l != nil {
-				held = append(held, l.heldByOwn())
+				held = append(held, a.client.heldError(w.target, l.rowAtBegin()))
 			}
 		}
 	}
-	return held
+	switch {
+	case len(held) == 0:
+		return nil
+	case a.queued():
+		return held[0]
+	}
+	return &HeldAllError{held}
 }
 
 // take makes new tickets. This process answers for them from now on.

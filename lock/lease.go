@@ -111,6 +111,12 @@ func (l *Lease) keepPlace(p *place) {
 	}
 }
 
+func (l *Lease) rowAtBegin() *lockrow.Row {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return l.row
+}
+
 func (l *Lease) holding() lockrow.Holding { return lockrow.Holding{ID: l.id, Fence: l.fence} }
 
 func (l *Lease) length() time.Duration { return l.request.length(l.client) }
@@ -143,13 +149,10 @@ func (l *Lease) Data() Data { return Data{l.row.Data} }
 // Remaining is how long the lease lasts unless renewed, by the more pessimistic of the wall and the
 // monotonic clock; 0 when it has ended. One that was asked back goes on.
 func (l *Lease) Remaining() time.Duration {
-	switch {
-	case l.is() != lease.Held && l.is() != lease.Revoked:
+	if state := l.is(); state != lease.Held && state != lease.Revoked {
 		return 0
-	case l.own != nil:
-		return l.own.Remaining()
 	}
-	return l.session.Remaining()
+	return l.term().Remaining()
 }
 
 // begin hands the lease to its caller, unless it is over already or nobody wants it any more: then the caller gives

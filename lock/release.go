@@ -59,7 +59,7 @@ func (l *Lease) released() error {
 // releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
 func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 	for l.termCause() == nil {
-		bounded, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
+		bounded, cancel := l.client.clk().WithTimeout(ctx, l.term().Remaining())
 		err := l.release(bounded)
 		late := bounded.Err() != nil && ctx.Err() == nil // unless the lease was renewed meanwhile
 		cancel()
@@ -71,13 +71,6 @@ func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (l *Lease) termRemaining() time.Duration {
-	if l.own != nil {
-		return l.own.Remaining()
-	}
-	return l.session.Remaining()
 }
 
 // change is what a change of the first place writes. The turn is taken.

@@ -26,19 +26,26 @@ type status struct {
 	over  bool          // nothing depends on the session any more
 }
 
+// term is what the lease lasts as long as: its own term, or its session.
+func (l *Lease) term() interface {
+	Cause() error
+	Remaining() time.Duration
+	Failure() error
+} {
+	if l.own != nil {
+		return l.own
+	}
+	return l.session
+}
+
 // termCause is why the lease has ended by time; nil while it goes on.
 func (l *Lease) termCause() error {
-	var cause error
-	if l.own != nil {
-		cause = l.own.Cause()
-	} else {
-		cause = l.session.Cause()
+	cause := l.term().Cause()
+	if cause == nil {
+		return nil
 	}
-	if cause != nil {
-		l.termEnded(cause)
-		return l.cause()
-	}
-	return nil
+	l.termEnded(cause)
+	return l.cause()
 }
 
 // termEnded is called when the session, or the lease's own term, has ended.
@@ -63,18 +70,10 @@ func (l *Lease) endOf(cause error) error {
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
 		return ErrReleased // or it is about to be
 	}
-	if failed := l.termFailure(); failed != nil {
+	if failed := l.term().Failure(); failed != nil {
 		return fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
 	}
 	return ErrExpired
-}
-
-// termFailure is why the last renewal failed; nil where it did not.
-func (l *Lease) termFailure() error {
-	if l.session == nil {
-		return nil // the caller renews, and knows
-	}
-	return l.session.Failure()
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
@@ -247,12 +246,4 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		return err == nil || l.is().Over() || !l.client.table.Retryable(err)
 	}
 	return true
-}
-
-// heldByOwn is the error of a wait for a lock that this very client holds.
-func (l *Lease) heldByOwn() *HeldError {
-	l.status.mu.Lock()
-	row := l.row
-	l.status.mu.Unlock()
-	return l.client.heldError(l.target, row)
 }
