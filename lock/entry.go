@@ -165,7 +165,7 @@ func (e *entry) await() {
 		d, _ := e.next()
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
-		e.client.sessions.look(first.Session(), min(d, firstLook), false)
+		e.client.sessions.look(first.Session(), min(d, firstLook))
 	}
 	e.news = false
 }
@@ -226,7 +226,7 @@ func (e *entry) seen(look waitqueue.Look) time.Duration {
 	changed := e.record(look)
 	next, s := e.next()
 	if s.watched() {
-		e.client.sessions.look(s.session, next, true)
+		e.client.sessions.watch(s.session, next)
 	}
 	if changed || s.judge() != fine {
 		look.Then(e.signal)

@@ -101,7 +101,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 		}
 		look := e.client.others.Suspect(id)
 		if id != "" && !look.Known && !e.client.isOwn(id) {
-			e.client.sessions.look(id, minLook, false) // all of them by one request
+			e.client.sessions.look(id, minLook) // all of them by one request
 		}
 		if id == "" || !look.Known || look.Wait > 0 {
 			n++
@@ -216,13 +216,14 @@ type sessions struct {
 
 	mu        sync.Mutex // guards the following; never held across I/O
 	waiting   int        // entries
-	looks     map[string]*sessionLook
+	watches   map[string]*sessionWatch
 	questions map[string][]question // to be put to a session; those who put them are at work
 }
 
-type sessionLook struct {
-	watch *waitqueue.Watch
-	again bool // it was asked for since the last one
+type sessionWatch struct {
+	*waitqueue.Watch
+
+	wanted bool // since the last look
 }
 
 type question struct {
@@ -232,54 +233,66 @@ type question struct {
 }
 
 func newSessions(c *Client) *sessions {
-	return &sessions{client: c, looks: map[string]*sessionLook{}, questions: map[string][]question{}}
+	return &sessions{client: c, watches: map[string]*sessionWatch{}, questions: map[string][]question{}}
 }
 
-// look has a session looked at: once, unless it was seen lately, or again every quarter of its lease, for as long as it
-// is asked for that in between.
-func (s *sessions) look(id string, in time.Duration, again bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.client
-	v := s.looks[id]
-	switch {
-	case v != nil:
-		v.again = v.again || again
-		return
-	case id == "", again && s.waiting == 0, !again && c.others.SeenAlive(id):
+// look has a session looked at, unless it was seen lately.
+func (s *sessions) look(id string, in time.Duration) {
+	if id == "" || s.client.others.SeenAlive(id) {
 		return
 	}
-	v = &sessionLook{}
-	s.looks[id] = v
-	v.watch = c.poller.Watch(c.others.Key(id), in, func(look waitqueue.Look) time.Duration {
-		if look.Err == nil {
-			c.others.Saw(id, look.Item, look.At)
-		}
-		lease := cmp.Or(c.others.Suspect(id).Lease, c.config.Lease)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !v.again || s.looks[id] != v {
-			if s.looks[id] == v {
-				delete(s.looks, id)
-			}
-			return -1
-		}
-		v.again = false
-		return c.clk().Jitter(lease / 4)
+	s.client.poller.Watch(s.client.others.Key(id), in, func(look waitqueue.Look) time.Duration {
+		s.saw(id, look)
+		return -1
 	})
 }
 
-// wait counts the entries that wait. The last one takes all looks along.
+func (s *sessions) saw(id string, look waitqueue.Look) {
+	if look.Err == nil {
+		s.client.others.Saw(id, look.Item, look.At)
+	}
+}
+
+// watch has a session looked at every quarter of its lease, for as long as it is called between two looks. It is called
+// by the poller's goroutine.
+func (s *sessions) watch(id string, in time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.watches[id]; v != nil {
+		v.wanted = true
+		return
+	}
+	if s.waiting == 0 {
+		return
+	}
+	c, v := s.client, &sessionWatch{}
+	s.watches[id] = v
+	v.Watch = c.poller.Watch(c.others.Key(id), in, func(look waitqueue.Look) time.Duration {
+		s.saw(id, look)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !v.wanted {
+			if s.watches[id] == v {
+				delete(s.watches, id)
+			}
+			return -1
+		}
+		v.wanted = false
+		return c.clk().Jitter(cmp.Or(c.others.Suspect(id).Lease, c.config.Lease) / 4)
+	})
+}
+
+// wait counts the entries that wait. The last one takes all watches along.
 func (s *sessions) wait(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting += n; s.waiting > 0 {
 		return
 	}
-	for _, v := range s.looks {
-		v.watch.Stop()
+	for _, v := range s.watches {
+		v.Stop()
 	}
-	clear(s.looks)
+	clear(s.watches)
 }
 
 // askTogether is how long a question waits for others that are put to the same session.
