@@ -147,7 +147,7 @@ func (k *Keeper) present(ctx context.Context) (*Session, *opening) {
 func (k *Keeper) openFor(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(k.ctx, cancel)()
+	defer context.AfterFunc(k.ctx, cancel)() //nolint:contextcheck // it ends with the keeper, and with no caller
 	s, err := k.open(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -63,7 +63,7 @@ func (q *Queues[R, G]) Join(key keys.Key, request R) *Waiter[R, G] {
 		w.waiters = p.waiters
 		w.element = p.waiters.PushBack(w)
 	} else {
-		w.turn <- Turn[R, G]{Place: q.begin(key, list.New())}
+		w.give(Turn[R, G]{Place: q.begin(key, list.New())})
 	}
 	return w
 }
@@ -113,6 +113,15 @@ func (w *Waiter[R, G]) remove() bool {
 	return true
 }
 
+// give ends the wait with the turn. It is called with mu held.
+func (w *Waiter[R, G]) give(t Turn[R, G]) {
+	w.remove()
+	select {
+	case w.turn <- t:
+	default: // it comes once: there is room
+	}
+}
+
 // First returns the first waiter behind the place; nil if nobody waits, or the place is over. It waits on.
 func (p *Place[R, G]) First() *Waiter[R, G] {
 	p.queues.mu.Lock()
@@ -138,8 +147,7 @@ func (p *Place[R, G]) Hand(to *Waiter[R, G], g G) bool {
 	if p.queues.places[p.key] != p || to == nil || p.first() != to {
 		return false
 	}
-	to.remove()
-	to.turn <- Turn[R, G]{p, g}
+	to.give(Turn[R, G]{p, g})
 	return true
 }
 
@@ -157,8 +165,7 @@ func (p *Place[R, G]) Over() {
 		delete(p.queues.places, p.key)
 		return
 	}
-	w.remove()
-	w.turn <- Turn[R, G]{Place: p.queues.begin(p.key, p.waiters)}
+	w.give(Turn[R, G]{Place: p.queues.begin(p.key, p.waiters)})
 }
 
 // Handoffs bounds how often in a row a place is passed on within the process while other processes stand in the line. The
