@@ -159,6 +159,12 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 // queued reports whether the call queues within the process: it does for a single lock.
 func (a *acquisition) queued() bool { return len(a.wanted) == 1 }
 
+type (
+	place  = waitqueue.Place[*acquisition, *Lease]
+	waiter = waitqueue.Waiter[*acquisition, *Lease]
+	turnOf = waitqueue.Turn[*acquisition, *Lease]
+)
+
 // wait queues behind the goroutines of this process that want the same lock, then waits in the line.
 func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 	if !a.queued() {
@@ -166,54 +172,60 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 	}
 	w := a.client.queues.Join(a.wanted[0].key, a)
 	select {
-	case <-w.Ready():
+	case t := <-w.Turn():
+		return a.inTurn(ctx, t, (*acquisition).line)
 	case <-ctx.Done():
-		if l, granted := w.Leave(); granted {
-			l.giveBack()
-		}
-		return nil, a.gaveUp(ctx)
 	}
-	if l, granted := w.Grant(); granted {
-		err := l.begin(ctx)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, ErrLost) {
-			return []*Lease{l}, err
-		}
-		return a.wait(ctx) // its session ended as it was passed on
+	if t, came := w.Leave(); came {
+		return a.inTurn(ctx, t, (*acquisition).line)
 	}
-	return a.inPlace(ctx, w.Place(), (*acquisition).line)
+	return nil, a.gaveUp(ctx)
 }
-
-// inPlace runs how with the process's place in the line.
-func (a *acquisition) inPlace(ctx context.Context, p *place, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
-	kept := false
-	defer func() {
-		if !kept { // or a Logger has panicked
-			p.Over()
-		}
-	}()
-	list, err := how(a, ctx)
-	if err != nil {
-		return nil, err
-	}
-	list[0].keepPlace(p)
-	kept = true
-	return list, nil
-}
-
-type place = waitqueue.Place[*acquisition, *Lease]
 
 // try enters the lines if nobody is in them, or only holders that died long ago.
 func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 	if a.queued() {
-		w := a.client.queues.Join(a.wanted[0].key, a)
-		select {
-		case <-w.Ready():
-			return a.inPlace(ctx, w.Place(), (*acquisition).tryLine)
-		default:
-			w.Leave() // a goroutine of this process has the place
-		}
+		if t, came := a.client.queues.Join(a.wanted[0].key, a).Leave(); came {
+			return a.inTurn(ctx, t, (*acquisition).tryLine)
+		} // or a goroutine of this process has the place
 	}
 	return a.tryLine(ctx)
+}
+
+// inTurn begins the lease that was handed over, or runs how with the process's place in the line.
+func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
+	p, l := t.Place, t.Grant
+	defer func() { // also where a Logger has panicked
+		switch {
+		case l != nil:
+			l.keepPlace(p)
+			l.giveBack()
+		case p != nil:
+			p.Over()
+		}
+	}()
+	if ctx.Err() != nil {
+		return nil, a.gaveUp(ctx)
+	}
+	if l != nil {
+		err := l.begin(ctx)
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, ErrLost)) {
+			return nil, err
+		}
+		got := l
+		if l = nil; err == nil {
+			got.keepPlace(p)
+			p = nil
+			return []*Lease{got}, nil
+		}
+		got.giveBack() // its session ended as it was passed on: the place is not lost
+	}
+	list, err := how(a, ctx)
+	if err == nil {
+		list[0].keepPlace(p)
+		p = nil
+	}
+	return list, err
 }
 
 func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
@@ -234,14 +246,14 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	cause := causeOf(ctx)
-	if held := a.inTheWay(); held != nil {
+	if held := a.heldBy(); held != nil {
 		return fmt.Errorf("%w: %w", cause, held)
 	}
 	return cause
 }
 
-// inTheWay is the error of a call whose locks others hold; nil where nobody is known to.
-func (a *acquisition) inTheWay() error {
+// heldBy is the error that tells who holds what the call wants; nil where nobody is in the way.
+func (a *acquisition) heldBy() error {
 	var held []*HeldError
 	for i := range a.wanted {
 		w := &a.wanted[i]
@@ -252,7 +264,7 @@ func (a *acquisition) inTheWay() error {
 			held = append(held, a.client.heldError(w.target, &w.row))
 		default:
 			if l := a.client.tickets.ofKey(w.key); l != nil {
-				held = append(held, l.heldByOwn())
+				held = append(held, a.client.heldError(w.target, l.rowAtBegin()))
 			}
 		}
 	}

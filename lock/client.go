@@ -28,12 +28,12 @@ type Client struct {
 	metrics  *metrics    // nil without a MeterProvider
 	usage    table.Usage // of all requests, where there are metrics
 
-	keeper  *session.Keeper // of this process's session
-	others  *session.Others // what is known of other processes' sessions
-	queues  waitqueue.Queues[*acquisition, *Lease]
-	poller  *waitqueue.Poller // reads the rows that somebody waits for
-	watched *watched          // the sessions that somebody waits behind
-	tickets *tickets          // that this process answers for
+	keeper   *session.Keeper // of this process's session
+	others   *session.Others // what is known of other processes' sessions
+	queues   waitqueue.Queues[*acquisition, *Lease]
+	poller   *waitqueue.Poller // reads the rows that somebody waits for
+	sessions *sessions         // that somebody waits behind
+	tickets  *tickets          // that this process answers for
 
 	atRisk atomic.Bool // OnAtRisk was told so last
 	warned atomic.Bool // that the clock is off
@@ -100,7 +100,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Fatal:   func(err error) bool { return !t.Retryable(err) },
 		Timeout: attempt.Timeout(config.Lease),
 	})
-	c.watched = newWatched(c)
+	c.sessions = newSessions(c)
 	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}

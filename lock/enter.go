@@ -21,10 +21,20 @@ func (a *acquisition) enter(ctx context.Context, ifFree bool) error {
 	if err := a.take(ctx); err != nil {
 		return err
 	}
-	if len(a.entries) > 1 {
-		return a.enterAll(ctx, ifFree)
+	return a.send(ctx, ifFree, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, ifFree)) })
+}
+
+// send sends the operations that enter the lines.
+func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
+	how := a.sendAll
+	if len(a.entries) == 1 {
+		how = a.sendOne
 	}
-	return a.enterOne(ctx, ifFree)
+	err := how(ctx, ifFree, op)
+	for _, e := range a.entries { // the payload, and the run, were written with the tickets
+		e.begun = err == nil && ifFree && (a.run == nil || e.path == pathFree)
+	}
+	return err
 }
 
 // entry is what an entry writes.
@@ -37,12 +47,12 @@ func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
 	return entry
 }
 
-func (a *acquisition) enterOne(ctx context.Context, ifFree bool) error {
+func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
 	c, e := a.client, a.entries[0]
 	var h attempt.History
 	entered := false // into a row that is not in order
 	err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), &h, func(ctx context.Context, _ clock.Instant) error {
-		item, err := c.table.Apply(ctx, c.layout.rows.Enter(e.key, a.entry(e, ifFree)), table.ReturnNew)
+		item, err := c.table.Apply(ctx, op(e), table.ReturnNew)
 		var failed *table.ConditionError
 		refused := errors.As(err, &failed)
 		switch {
@@ -67,9 +77,6 @@ func (a *acquisition) enterOne(ctx context.Context, ifFree bool) error {
 		return a.entered(&row, e, ifFree)
 	})
 	a.inDoubt = err == nil || entered || h.InDoubt
-	if err == nil && ifFree {
-		e.begun = true // the payload, and the run, were written with it
-	}
 	return err
 }
 
@@ -94,37 +101,27 @@ func (a *acquisition) malformed(ctx context.Context, key keys.Key, err error) er
 	return err
 }
 
-// enterAll enters several lines in one transaction, which DynamoDB knows by its token: attempts without
+// sendAll enters several lines in one transaction, which DynamoDB knows by its token: attempts without
 // an answer are the table's to repeat. So entries of different calls stand in the same order in every
 // line that they share.
 //
 // Cost: two write units for each line; and half a read unit for each, since a transaction returns no rows.
-func (a *acquisition) enterAll(ctx context.Context, ifFree bool) error {
+func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
 	ops := make([]table.Op, len(a.entries))
 	for i, e := range a.entries {
-		ops[i] = a.client.layout.rows.Enter(e.key, a.entry(e, ifFree))
+		ops[i] = op(e)
 	}
-	return a.enterBy(ctx, ops, ifFree)
-}
-
-// enterBy enters several lines by one operation for each.
-func (a *acquisition) enterBy(ctx context.Context, ops []table.Op, ifFree bool) error {
 	a.inDoubt = true
 	if err := a.client.table.Write(ctx, ops...); err != nil {
 		if err = a.refusedAll(ctx, err, ifFree); err != nil {
 			return err
 		}
 	}
-	if err := a.readAll(ctx); err != nil {
-		return err
+	err := a.readAll(ctx)
+	if err == nil && ifFree {
+		err = a.allFirst()
 	}
-	if !ifFree {
-		return nil
-	}
-	for _, e := range a.entries {
-		e.begun = true
-	}
-	return a.allFirst()
+	return err
 }
 
 // allFirst refuses several tickets of which one has left its line, by force, before the rows were read.

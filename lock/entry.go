@@ -33,10 +33,6 @@ type entry struct {
 	watch     *waitqueue.Watch
 	news      bool // it has seen the row by other means than by a look, which tells when the next look is due
 
-	// Guarded by watched.mu.
-	behind string // the session that is watched for it
-	left   bool   // none is any more
-
 	mu sync.Mutex // guards the following, which the poller's goroutine uses, too
 	at look
 }
@@ -46,6 +42,7 @@ type look struct {
 	row   lockrow.Row
 	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
 	turn  time.Time // monotonic: since when its process was seen to be first, which passes the lock on within
+	ask   time.Time // monotonic: its process is not asked about it before
 	stale bool      // the row is to be read again
 	fatal error     // reading again cannot help
 }
@@ -71,7 +68,7 @@ func (l *look) take(row *lockrow.Row, at time.Time) {
 	was, _ := l.row.First()
 	is, _ := row.First()
 	if is.ID != was.ID || row.Renewed != l.row.Renewed || row.Fence != l.row.Fence {
-		l.first = at
+		l.first, l.ask = at, time.Time{}
 	}
 	if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
 		l.turn = at
@@ -94,9 +91,16 @@ func (e *entry) known() (row lockrow.Row, stale bool, fatal error) {
 	return e.at.row, stale, e.at.fatal
 }
 
-// act does what the present row asks for, and reports whether the ticket is first. The error is errAnew
+// askAgain is called where the question could not be put whether the first ticket's process knows it.
+func (e *entry) askAgain() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at.ask = time.Time{}
+}
+
+// proceed does what the present row asks for, and reports whether the ticket is first. The error is errAnew
 // where it has left the line.
-func (e *entry) act(ctx context.Context) (first bool, err error) {
+func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	for {
 		row, stale, fatal := e.known()
 		place := row.Entered(e.ticket.ID)
@@ -122,7 +126,7 @@ func (e *entry) act(ctx context.Context) (first bool, err error) {
 		if e.path == pathFree {
 			e.path = pathWaited
 		}
-		next, err := e.judge(ctx, &row)
+		next, err := e.act(ctx, &row)
 		if err != nil || next == nil {
 			return false, err
 		}
@@ -152,26 +156,31 @@ func (e *entry) await() {
 	switch {
 	case row.Entered(e.ticket.ID) == lockrow.Granted:
 		e.stop()
-	case e.watch == nil:
-		d := e.next()
+	case e.watch == nil, e.patience == nil && e.news:
+		if e.watch == nil {
+			e.client.sessions.wait(1)
+		} else {
+			e.watch.Stop()
+		}
+		d, _ := e.next()
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
 		first, _ := row.First()
-		e.client.watched.lookOnce(first.Session(), min(d, firstLook))
-	case e.patience == nil && e.news:
-		e.watch.Soon(e.next())
+		e.client.sessions.look(first.Session(), min(d, firstLook))
 	}
 	e.news = false
 }
 
-// next is when to look again: not later than the moment at which the first ticket can be taken for dead.
-func (e *entry) next() time.Duration {
+// next is when to look again: not later than the moment at which the first ticket can be taken for dead. It is also
+// what is known of that ticket.
+func (e *entry) next() (time.Duration, suspect) {
 	d := e.pause()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if ripe := e.ripe(&e.at.row); ripe > 0 {
-		return min(d, ripe)
+	s := e.suspect(&e.at.row)
+	if s.wait > 0 {
+		d = min(d, s.wait)
 	}
-	return d
+	return d, s
 }
 
 // pause is how long to wait between two looks while the first ticket's process is alive. With a Config.Backoff,
@@ -211,14 +220,15 @@ func (c *Client) patience() backoff.BackOff {
 	return c.config.Backoff()
 }
 
-// seen takes a look, on the poller's goroutine. What is to be done is left to the goroutine that waits.
+// seen takes a look, on the poller's goroutine: what is watched does not depend on which of several waiters is faster.
+// What is to be done is left to the goroutine that waits.
 func (e *entry) seen(look waitqueue.Look) time.Duration {
 	changed := e.record(look)
-	next := e.next()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.watchFirst()
-	if changed || e.at.fatal != nil || e.at.row.Place(e.ticket.ID) < 0 || e.suspect(&e.at.row) != fine {
+	next, s := e.next()
+	if s.watched() {
+		e.client.sessions.watch(s.session, next)
+	}
+	if changed || s.judge() != fine {
 		look.Then(e.signal)
 	}
 	return next
@@ -238,7 +248,7 @@ func (e *entry) record(look waitqueue.Look) (changed bool) {
 	default:
 		e.at.take(&row, look.At)
 	}
-	return e.at.stale || e.at.row.Fence != fence || len(e.at.row.Line) != length
+	return e.at.stale || e.at.fatal != nil || e.at.row.Fence != fence || len(e.at.row.Line) != length || e.at.row.Place(e.ticket.ID) < 0
 }
 
 func (e *entry) signal() {
@@ -253,8 +263,8 @@ func (e *entry) stop() {
 	if e.watch != nil {
 		e.watch.Stop()
 		e.watch = nil
+		e.client.sessions.wait(-1)
 	}
-	e.client.watched.leave(e)
 }
 
 // answer is for questions about a ticket that waits.

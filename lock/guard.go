@@ -128,7 +128,7 @@ func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 // to have other places behind the first.
 func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again bool, err error) {
 	var to *target
-	if len(leases) == 1 && len(leases[0].turn.targets) == 0 && !leases[0].turn.inDoubt {
+	if len(leases) == 1 {
 		to = leases[0].next()
 	}
 	c := leases[0].client
@@ -143,18 +143,16 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 			if to != nil {
 				row := passedRow(l, to)
 				l.turn.row = &row
-				l.passed(to)
-			} else {
-				l.gaveUp()
 			}
+			l.given(to)
 		}
 		return false, nil
 	}
 	doubt := mayBeApplied(err)
-	if to != nil && !doubt {
-		to.cancel(c)
-	} else if to != nil {
-		leases[0].turn.targets = append(leases[0].turn.targets, *to)
+	if to != nil {
+		if leases[0].turn.target = to; !doubt {
+			leases[0].dropTarget()
+		}
 	}
 	rows, bad := guardRefusals(leases, err, len(ops))
 	if bad != nil {
@@ -223,7 +221,7 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 	row := *l.turn.row
 	row.Fence++
 	row.Line = append([]lockrow.Ticket{to.ticket}, row.Line[min(1, len(row.Line)):]...)
-	if d := to.claim.Request().data; d.Given {
+	if d := to.waiter.Request.data; d.Given {
 		row.Data = d.Value
 	} else if l.turn.data.Given {
 		row.Data = l.turn.data.Value

@@ -58,7 +58,7 @@ type turn struct {
 	writes  int64        // number of the last guarded write, at first that of the holders before
 	edits   int64        // the same for SetData
 	inDoubt bool         // a release may have been applied, or a commit
-	targets []target     // tickets that the lock may have been passed to
+	target  *target      // a pass that may have been applied; nil for none
 }
 
 func (t *turn) take(ctx context.Context) error {
@@ -112,9 +112,15 @@ func (l *Lease) keepPlace(p *place) {
 		l.status.place = p
 	}
 	l.status.mu.Unlock()
-	if gone {
+	if gone && p != nil {
 		p.Over()
 	}
+}
+
+func (l *Lease) rowAtBegin() *lockrow.Row {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return l.row
 }
 
 func (l *Lease) holding() lockrow.Holding { return lockrow.Holding{ID: l.id, Fence: l.fence} }
@@ -154,14 +160,9 @@ func (l *Lease) Remaining() time.Duration {
 	return l.term.Remaining()
 }
 
-// begin hands the lease to its caller, unless it is over already or nobody wants it any more.
+// begin hands the lease to its caller, unless it is over already or nobody wants it any more: then the caller gives
+// it back.
 func (l *Lease) begin(ctx context.Context) error {
-	begun := false
-	defer func() {
-		if !begun { // or a Logger has panicked
-			l.giveBack()
-		}
-	}()
 	err := l.termCause()
 	if err == nil && !l.begun {
 		err = l.writeFirst(ctx)
@@ -190,7 +191,6 @@ func (l *Lease) begin(ctx context.Context) error {
 	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
 		log.Debug("lock: acquired", "key", l.key, "fence", l.fence, "path", l.path)
 	}
-	begun = true
 	return nil
 }
 

@@ -5,13 +5,16 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -52,6 +55,39 @@ func TestLeaseThatIsPassedAsTheWaitingEnds(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, r.Held())
 		}
+	})
+}
+
+// A goroutine whose session has ended as the lock was passed to it keeps the process's place: it enters the line anew
+// before those that wait behind it.
+func TestLeaseThatIsPassedAsItsSessionEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		var ends atomic.Bool // when the pass was applied
+		c := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			resp, err := send()
+			if operation == "UpdateItem" && strings.Contains(body, "LOCK#report") && ends.CompareAndSwap(true, false) {
+				wall.jump(time.Minute)
+			}
+			return resp, err
+		}), quiet, table.WithClock(wall.now))
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		var order atomic.Int32
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				if assert.NoError(t, err) {
+					assert.EqualValues(t, i+1, order.Add(1))
+					assert.NoError(t, l.Release(ctx))
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		ends.Store(true)
+		require.NoError(t, l.Release(ctx))
+		all.Wait()
 	})
 }
 

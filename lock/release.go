@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
@@ -106,7 +105,7 @@ type target struct {
 	ticket  lockrow.Ticket
 	start   clock.Instant // before the ticket was taken
 	session *session.Session
-	claim   *waitqueue.Claim[*acquisition, *Lease]
+	waiter  *waiter
 }
 
 // passing answers for the ticket of a pass under way.
@@ -114,43 +113,44 @@ type passing struct{}
 
 func (passing) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
 
-// next claims the goroutine of this process that the lock is to be passed to; nil for none. The turn is
-// taken.
+// next is the goroutine of this process that the lock is to be passed to; nil for none. The turn is taken. While a
+// pass or a release may have been applied there is no other: the lock is released then.
 func (l *Lease) next() *target {
 	c := l.client
 	l.status.mu.Lock()
 	p := l.status.place
 	l.status.mu.Unlock()
-	if p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.Handoffs.May(c.config.Handoffs, l.othersWait()) {
+	if l.turn.target != nil || l.turn.inDoubt ||
+		p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.Handoffs.May(c.config.Handoffs, l.othersWait()) {
 		return nil
 	}
-	claim := p.Claim()
-	if claim == nil {
+	to := &target{waiter: p.First(), start: c.clk().Instant()}
+	if to.waiter == nil {
 		return nil
 	}
-	w := claim.Request()
-	to := &target{claim: claim, start: c.clk().Instant()}
-	if w.fixed == 0 {
+	fixed := to.waiter.Request.fixed
+	if fixed == 0 {
 		if to.session = c.keeper.Current(); to.session == nil || to.session.Cause() != nil {
-			claim.Cancel() // it opens one when its turn comes
-			return nil
+			return nil // it opens one when its turn comes
 		}
 		to.session.Use()
 	}
-	if to.ticket = c.newTicket(w.fixed, to.session); to.session != nil {
+	if to.ticket = c.newTicket(fixed, to.session); to.session != nil {
 		to.ticket.At = l.turn.began
 	}
 	c.tickets.set(to.ticket.ID, passing{})
 	return to
 }
 
-// cancel takes back a pass that was not applied.
-func (t *target) cancel(c *Client) {
-	t.claim.Cancel()
-	c.tickets.drop(t.ticket.ID)
-	if t.session != nil {
-		t.session.Unuse()
+// dropTarget takes back a pass that was not applied.
+func (l *Lease) dropTarget() {
+	if t := l.turn.target; t != nil {
+		l.client.tickets.drop(t.ticket.ID)
+		if t.session != nil {
+			t.session.Unuse()
+		}
 	}
+	l.turn.target = nil
 }
 
 // give is the operation that gives the lock up: to a target, or to the next one in the line.
@@ -161,17 +161,13 @@ func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 		return l.client.layout.rows.Release(l.key, l.holding(), change), change
 	}
 	change := l.passing(to, commit)
-	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.claim.Request().data), change
+	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.waiter.Request.data), change
 }
 
 // releaseInTurn passes or releases, and finds out what became of that.
 func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
-	var to *target
-	answers := table.ReturnNone
-	if len(l.turn.targets) == 0 && !l.turn.inDoubt {
-		to = l.next()
-	}
+	to, answers := l.next(), table.ReturnNone
 	if to != nil {
 		answers = table.ReturnNew // the row that the heir goes on with
 	}
@@ -194,41 +190,36 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.turn.row = &row
 		return err
 	})
-	refused := errors.Is(err, table.ErrCondition)
-	switch {
-	case err == nil && to == nil:
-		l.gaveUp()
+	if err == nil {
+		l.given(to)
 		return nil
-	case err == nil:
-		l.passed(to)
-		return nil
-	case !refused && h.InDoubt:
-		l.turn.inDoubt = true
-		if to != nil {
-			l.turn.targets = append(l.turn.targets, *to)
-		}
-		return err
-	case !refused:
-		if to != nil {
-			to.cancel(c)
-		}
-		return err
 	}
 	if to != nil {
-		l.turn.targets = append(l.turn.targets, *to)
+		l.turn.target = to
 	}
-	return l.refused(ctx, l.turn.inDoubt || h.InDoubt)
+	l.turn.inDoubt = l.turn.inDoubt || h.InDoubt
+	switch {
+	case errors.Is(err, table.ErrCondition):
+		return l.refused(ctx, l.turn.inDoubt)
+	case !h.InDoubt && to != nil:
+		l.dropTarget()
+	}
+	return err
 }
 
-// gaveUp ends a lease that has given the lock up. Passes that may have been applied were not.
-func (l *Lease) gaveUp() {
-	l.dropTargets()
+// given ends a lease that has given the lock up: to a target, or to the next one in the line.
+func (l *Lease) given(to *target) {
+	if to != nil {
+		l.passed(to)
+		return
+	}
+	l.dropTarget() // it was not passed
 	l.on(lease.GivenUp, nil)
 }
 
 // passed hands the lock over to the goroutine whose ticket is first now.
 func (l *Lease) passed(to *target) {
-	w := to.claim.Request()
+	w := to.waiter.Request
 	row := *l.turn.row
 	row.Fence, row.Writes, row.Edits = l.fence+1, l.turn.writes, l.turn.edits
 	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &row)
@@ -238,32 +229,30 @@ func (l *Lease) passed(to *target) {
 	p := l.status.place
 	l.status.place = nil // it goes on with the heir
 	l.status.mu.Unlock()
-	if heir.status.place = p; p != nil {
+	if p != nil {
 		p.Handoffs.Passed(l.othersWait())
 	}
 	l.on(lease.GivenUp, nil)
-	if !to.claim.Hand(heir) {
-		heir.giveBack() // its goroutine has left meanwhile
+	if p == nil || !p.Hand(to.waiter, heir) { // its goroutine has left meanwhile
+		heir.keepPlace(p)
+		heir.giveBack()
 	}
 }
 
 // refused finds out what the row means that has refused a release or a pass.
 func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
-	row := l.turn.row
-	ids := make([]string, len(l.turn.targets))
-	for i := range l.turn.targets {
-		ids[i] = l.turn.targets[i].ticket.ID
+	row, to := l.turn.row, l.turn.target
+	var passed []string
+	if to != nil {
+		passed = []string{to.ticket.ID}
 	}
-	switch row.Released(l.holding(), inDoubt, ids...) {
+	switch row.Released(l.holding(), inDoubt, passed...) {
 	case lockrow.Held:
 		return table.ErrConflict
 	case lockrow.Passed:
-		i := slices.Index(ids, row.Line[0].ID)
-		if row.Took(l.holding(), ids[i]) {
-			to := l.turn.targets[i]
-			l.turn.targets = slices.Delete(l.turn.targets, i, i+1)
-			l.dropTargets()
-			l.passed(&to)
+		if row.Took(l.holding(), to.ticket.ID) {
+			l.turn.target = nil
+			l.passed(to)
 			return nil
 		}
 	case lockrow.Perhaps:
@@ -273,7 +262,7 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 			return err
 		}
 		if alive {
-			l.gaveUp()
+			l.given(nil)
 			return nil
 		}
 		l.taken()
@@ -285,7 +274,7 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 
 // taken ends a lease whose lock somebody else has.
 func (l *Lease) taken() {
-	l.dropTargets()
+	l.dropTarget()
 	l.on(lease.Taken, nil)
 }
 
@@ -297,12 +286,4 @@ func (l *Lease) confirm(ctx context.Context) (bool, error) {
 		return l.term.Cause() == nil, nil
 	}
 	return l.session.Confirm(ctx)
-}
-
-// dropTargets takes back the passes that were not applied.
-func (l *Lease) dropTargets() {
-	for i := range l.turn.targets {
-		l.turn.targets[i].cancel(l.client)
-	}
-	l.turn.targets = nil
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -12,109 +13,82 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// suspicion is what is to be done about the first ticket.
-type suspicion uint8
+// action is what is to be done about the first ticket.
+type action uint8
 
 const (
-	fine   suspicion = iota
-	ghost            // it is this process's, and nobody answers for it: remove it
-	dead             // its session is marked dead: evict it
-	silent           // its session may be marked dead
-	over             // its own lease has ended: evict it
-	claim            // it has been first for long: ask whether its process knows it
+	fine   action = iota
+	ghost         // it is this process's, and nobody answers for it: remove it
+	evict         // its session is marked dead, or its own lease has ended: remove it
+	silent        // its session may be marked dead: do so, then remove it
+	ask           // it has been first for long: ask whether its process knows it
 )
 
-// suspect judges the first ticket by what is known, without a request. It is called with mu held.
-func (e *entry) suspect(row *lockrow.Row) suspicion {
-	c := e.client
-	first, held := row.First()
-	place := row.Place(e.ticket.ID)
-	if !held || place <= 0 {
-		return fine
-	}
-	since := c.clk().Ago(e.at.first)
-	if first.Length > 0 {
-		length := time.Duration(first.Length) * time.Millisecond
-		ended := since >= length || c.past(row.Ends())
-		if !ended || c.tickets.find(first.ID) != nil {
-			return fine
-		}
-		if ahead := e.livingBefore(row, place, ""); ahead == 0 || since >= time.Duration(ahead+1)*length {
-			return over
-		}
-		return fine
-	}
-	id := first.Session()
-	if c.isOwn(id) {
-		if c.tickets.find(first.ID) == nil {
-			return ghost
-		}
-		return fine
-	}
-	look, lease, ahead := e.behindSession(row, place, id)
+// suspect is what is known of a first ticket.
+type suspect struct {
+	session string        // empty for a lease of its own
+	lease   time.Duration // its own, or its session's
+	since   time.Duration // for how long it was seen to be first, under this fence
+	dead    bool          // its session is marked dead
+	wait    time.Duration // until it may be taken for dead, unless it shows life
+	own     bool          // it is of this process
+	claimed bool          // somebody in this process answers for it
+	asked   bool          // its process was asked about it lately
+	ahead   int           // tickets between it and the own one, which act first
+}
+
+// judge is what is to be done. Those ahead act first: each has a lease to do so.
+func (s suspect) judge() action {
 	switch {
-	case ahead > 0 && since < time.Duration(ahead+1)*lease:
-	case look.Dead:
-		return dead
-	case look.Known && look.Wait == 0:
+	case s.own && !s.claimed:
+		return ghost
+	case s.own, s.lease == 0, s.ahead > 0 && s.since < time.Duration(s.ahead+1)*s.lease:
+	case s.dead, s.session == "" && s.wait <= 0:
+		return evict
+	case s.wait <= 0:
 		return silent
-	case !look.Known && c.past(row.HeldSince()+lease.Milliseconds()):
-		return silent // first for longer than a lease: its record tells
-	case since >= lease && c.watched.mayAsk(id, first.ID):
-		return claim
+	case s.session != "" && s.since >= s.lease && !s.asked:
+		return ask
 	}
 	return fine
 }
 
-// behindSession is how the session of the first ticket looks, its lease, and how many tickets of others stand
-// between that ticket and a place. Those act first, unless they are dead, too.
-func (e *entry) behindSession(row *lockrow.Row, place int, id string) (look session.Suspicion, lease time.Duration, ahead int) {
-	look = e.client.others.Suspect(id)
-	if lease = look.Lease; lease == 0 {
-		lease = e.client.config.Lease
-	}
-	if ahead = row.ForeignBefore(place, id); ahead > 0 && look.Known && look.Wait == 0 {
-		ahead = e.livingBefore(row, place, id)
-	}
-	return look, lease, ahead
+// watched reports whether the session is to be watched: by the first of those who wait behind it, and by the others once
+// it would have been taken for dead.
+func (s suspect) watched() bool {
+	return s.session != "" && !s.own && s.since >= s.lease/4 && (s.ahead == 0 || s.since >= s.lease)
 }
 
-// watchFirst has the session of the first ticket watched: by the first of those who wait behind it, and by the
-// others once it would have been taken for dead. It is called with mu held, by the poller's goroutine alone, so that
-// what is watched does not depend on which of several waiters is faster.
-func (e *entry) watchFirst() {
-	row, c := &e.at.row, e.client
-	first, held := row.First()
-	id, place := first.Session(), row.Place(e.ticket.ID)
-	if !held || place <= 0 || id == "" || c.isOwn(id) {
-		c.watched.stand(e, "", 0)
-		return
-	}
-	_, lease, ahead := e.behindSession(row, place, id)
-	since := c.clk().Ago(e.at.first)
-	if ahead == 0 || since >= lease {
-		c.watched.stand(e, id, max(lease/4-since, minLook))
-	} else {
-		c.watched.stand(e, "", 0)
-	}
-}
-
-// ripe is how long it takes until the first ticket can be taken for dead, by what is known: a quarter of a lease where
-// nothing is, and 0 where it can be. It is called with mu held.
-func (e *entry) ripe(row *lockrow.Row) time.Duration {
+// suspect is what is known of the first ticket of a row, without a request. It is called with mu held.
+func (e *entry) suspect(row *lockrow.Row) (s suspect) {
 	c := e.client
-	first, _ := row.First()
-	if first.Length == 0 {
-		if look := c.others.Suspect(first.Session()); look.Known {
-			return look.Wait
+	first, held := row.First()
+	place := row.Place(e.ticket.ID)
+	if !held || place <= 0 {
+		return s
+	}
+	s = suspect{
+		session: first.Session(), since: c.clk().Ago(e.at.first), claimed: c.tickets.find(first.ID) != nil,
+		asked: c.clk().Now().Before(e.at.ask),
+	}
+	if s.session == "" {
+		s.own, s.lease = s.claimed, time.Duration(first.Length)*time.Millisecond
+		s.wait = s.lease - s.since
+		if until, ok := c.clk().UntilPast(row.Ends()); ok {
+			s.wait = min(s.wait, until)
 		}
-		return c.config.Lease / 4
+	} else {
+		look := c.others.Suspect(s.session)
+		s.own, s.dead, s.wait = c.isOwn(s.session), look.Dead, look.Wait
+		s.lease = cmp.Or(look.Lease, c.config.Lease)
+		if !look.Known && !c.past(row.HeldSince()+s.lease.Milliseconds()) { // or else its record tells
+			s.wait = c.config.Lease / 4
+		}
 	}
-	ripe := time.Duration(first.Length)*time.Millisecond - c.clk().Ago(e.at.first)
-	if until, ok := c.clk().UntilPast(row.Ends()); ok {
-		ripe = min(ripe, until)
+	if s.ahead = row.ForeignBefore(place, s.session); s.ahead > 0 && s.wait <= 0 && !s.own {
+		s.ahead = e.livingBefore(row, place, s.session)
 	}
-	return ripe
+	return s
 }
 
 // livingBefore is how many tickets behind the first one, and before a place, are neither of a dead session, nor
@@ -127,7 +101,7 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 		}
 		look := e.client.others.Suspect(id)
 		if id != "" && !look.Known && !e.client.isOwn(id) {
-			e.client.watched.lookOnce(id, minLook) // all of them by one request
+			e.client.sessions.look(id, minLook) // all of them by one request
 		}
 		if id == "" || !look.Known || look.Wait > 0 {
 			n++
@@ -136,32 +110,31 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 	return n
 }
 
-// judge does what has to be done about the first ticket. It returns the row where that has changed it.
-func (e *entry) judge(ctx context.Context, row *lockrow.Row) (*lockrow.Row, error) {
+// act does what has to be done about the first ticket. It returns the row where that has changed it.
+func (e *entry) act(ctx context.Context, row *lockrow.Row) (*lockrow.Row, error) {
 	c := e.client
 	e.mu.Lock()
-	what, since := e.suspect(row), c.clk().Ago(e.at.first)
+	s := e.suspect(row)
+	what := s.judge()
+	if what == ask {
+		e.at.ask = c.clk().Now().Add(s.since)
+	}
 	e.mu.Unlock()
-	first, _ := row.First()
 	switch what {
+	case fine:
+		return nil, nil
+	case ask:
+		first, _ := row.First()
+		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: first.ID, Fence: row.Fence, Key: e.key}, e})
+		return nil, nil
 	case ghost:
 		return e.evict(ctx, row, nil)
-	case dead, over:
-		return e.evict(ctx, row, row.Others(first.Session()))
 	case silent:
-		isDead, err := c.others.MarkDead(ctx, first.Session())
-		if err == nil && isDead {
-			return e.evict(ctx, row, row.Others(first.Session()))
+		if isDead, err := c.others.MarkDead(ctx, s.session); err != nil || !isDead {
+			return nil, e.patient(ctx, err)
 		}
-		return nil, e.patient(ctx, err)
-	case claim:
-		err := c.watched.ask(ctx, first.Session(), session.Question{Kind: session.Claim, Ticket: first.ID, Fence: row.Fence, Key: e.key}, since)
-		if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
-			err = nil // later; or its row tells soon
-		}
-		return nil, e.patient(ctx, err)
 	}
-	return nil, nil
+	return e.evict(ctx, row, row.Others(s.session))
 }
 
 // evict removes the first ticket, and others of its session. It returns the row after that, or as
@@ -207,38 +180,16 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 			return held
 		}
 	}
-	if !a.queued() {
-		ops := make([]table.Op, len(a.entries))
-		for i, e := range a.entries {
-			if row := e.lastRow(); len(row.Line) == 1 {
-				ops[i], e.path = a.replace(e, &row), pathTakenOver
-			} else {
-				ops[i] = c.layout.rows.Enter(e.key, a.entry(e, true))
-			}
+	return a.send(ctx, true, func(e *entry) table.Op {
+		row := e.lastRow()
+		if len(row.Line) == 0 {
+			return c.layout.rows.Enter(e.key, a.entry(e, true))
 		}
-		return a.enterBy(ctx, ops, true)
-	}
-	e := a.entries[0]
-	row := e.lastRow()
-	a.inDoubt = true
-	item, err := c.table.Apply(ctx, a.replace(e, &row), table.ReturnNew)
-	row, _, err = c.rowOf(item, err)
-	if err != nil {
-		return err
-	}
-	e.saw(&row)
-	if row.Entered(e.ticket.ID) != lockrow.Granted {
-		return heldBy(c.heldError(e.target, &row))
-	}
-	e.path, e.begun = pathTakenOver, a.run == nil
-	return nil
-}
-
-// replace puts an entry's ticket into the place of a dead holder behind whom nobody waits.
-func (a *acquisition) replace(e *entry, row *lockrow.Row) table.Op {
-	change := a.client.change(row)
-	change.TTL = max(change.TTL, a.client.ttl(a.keep()))
-	return a.client.layout.rows.Replace(e.key, row, e.ticket, change, a.data)
+		e.path = pathTakenOver
+		change := c.change(&row)
+		change.TTL = max(change.TTL, c.ttl(a.keep()))
+		return c.layout.rows.Replace(e.key, &row, e.ticket, change, a.data)
+	})
 }
 
 // longDead reports whether a holder that nobody has watched is dead, and marks its session so.
@@ -259,130 +210,139 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
 	return err == nil && dead
 }
 
-// watched are the sessions of first tickets that somebody in this process waits behind: one watch for
-// all who do.
-type watched struct {
+// sessions looks at the sessions that somebody in this process waits behind, and asks them.
+type sessions struct {
 	client *Client
 
-	mu   sync.Mutex // guards the following; never held across I/O
-	list map[string]*watchedSession
+	mu        sync.Mutex // guards the following; never held across I/O
+	waiting   int        // entries
+	watches   map[string]*sessionWatch
+	questions map[string][]question // to be put to a session; those who put them are at work
 }
 
-type watchedSession struct {
-	watch   *waitqueue.Watch
-	waiters int
-	asked   map[string]time.Time // tickets that were asked about, and when to ask again
-	asking  bool                 // a request with questions is under way
-	ready   []session.Question   // for the next one
+type sessionWatch struct {
+	*waitqueue.Watch
+
+	wanted bool // since the last look
 }
 
-func newWatched(c *Client) *watched { return &watched{client: c, list: map[string]*watchedSession{}} }
+type question struct {
+	session.Question
 
-// saw records a look at a session's row. It returns the lease of the session.
-func (w *watched) saw(id string, look waitqueue.Look) time.Duration {
-	if look.Err == nil {
-		w.client.others.Saw(id, look.Item, look.At)
-	}
-	if lease := w.client.others.Suspect(id).Lease; lease > 0 {
-		return lease
-	}
-	return w.client.config.Lease
+	of *entry
 }
 
-// lookOnce has a session looked at, unless it was seen lately.
-func (w *watched) lookOnce(id string, in time.Duration) {
-	if id == "" || w.client.others.Suspect(id).Alive {
+func newSessions(c *Client) *sessions {
+	return &sessions{client: c, watches: map[string]*sessionWatch{}, questions: map[string][]question{}}
+}
+
+// look has a session looked at, unless it was seen lately.
+func (s *sessions) look(id string, in time.Duration) {
+	if id == "" || s.client.others.Suspect(id).Alive {
 		return
 	}
-	w.client.poller.Watch(w.client.others.Key(id), in, func(look waitqueue.Look) time.Duration {
-		w.saw(id, look)
+	s.client.poller.Watch(s.client.others.Key(id), in, func(look waitqueue.Look) time.Duration {
+		s.saw(id, look)
 		return -1
 	})
 }
 
-// stand has a session watched for an entry that waits behind its ticket, and no other for it; an empty
-// ID ends that.
-func (w *watched) stand(e *entry, id string, in time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if e.behind == id || e.left {
-		return
+func (s *sessions) saw(id string, look waitqueue.Look) {
+	if look.Err == nil {
+		s.client.others.Saw(id, look.Item, look.At)
 	}
-	w.drop(e)
-	e.behind = id
-	if id == "" {
-		return
-	}
-	if v := w.list[id]; v != nil {
-		v.waiters++
-		return
-	}
-	w.list[id] = &watchedSession{waiters: 1, asked: map[string]time.Time{}, watch: w.client.poller.Watch(w.client.others.Key(id), in,
-		func(look waitqueue.Look) time.Duration { return w.client.clk().Jitter(w.saw(id, look) / 4) })}
 }
 
-// leave ends what stand has begun, for good: a look that comes late begins nothing.
-func (w *watched) leave(e *entry) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.drop(e)
-	e.left = true
-}
-
-func (w *watched) drop(e *entry) {
-	if v := w.list[e.behind]; v != nil {
-		if v.waiters--; v.waiters == 0 {
-			v.watch.Stop()
-			delete(w.list, e.behind)
+// watch has a session looked at every quarter of its lease, for as long as it is called between two looks. It is called
+// by the poller's goroutine.
+func (s *sessions) watch(id string, in time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.watches[id]; v != nil {
+		v.wanted = true
+		return
+	}
+	if s.waiting == 0 {
+		return
+	}
+	c, v := s.client, &sessionWatch{}
+	s.watches[id] = v
+	v.Watch = c.poller.Watch(c.others.Key(id), in, func(look waitqueue.Look) time.Duration {
+		s.saw(id, look)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !v.wanted {
+			if s.watches[id] == v {
+				delete(s.watches, id)
+			}
+			return -1
 		}
-	}
-	e.behind = ""
+		v.wanted = false
+		return c.clk().Jitter(cmp.Or(c.others.Suspect(id).Lease, c.config.Lease) / 4)
+	})
 }
 
-// mayAsk reports whether it is time to ask a session about a ticket.
-func (w *watched) mayAsk(id, ticket string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	v := w.list[id]
-	return v != nil && !w.client.clk().Now().Before(v.asked[ticket])
+// wait counts the entries that wait. The last one takes all watches along.
+func (s *sessions) wait(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting += n; s.waiting > 0 {
+		return
+	}
+	for _, v := range s.watches {
+		v.Stop()
+	}
+	clear(s.watches)
 }
 
 // askTogether is how long a question waits for others that are put to the same session.
 const askTogether = 100 * time.Millisecond
 
-// ask puts a question to a session about a ticket that has been first for a time. It is not asked about that
-// ticket again before that time has doubled: a ghost is gone after the first question, and a holder may hold for
-// days. Questions that come within a short time, or while a request is under way, share a request.
+// ask puts a question to a session, in the background. Questions to one session share a request, and one request is
+// under way at a time. A ticket is not asked about again before the time has doubled that it has been first: a ghost is
+// gone after the first question, and a holder may hold for days. Where the request fails it is, with the next look.
 //
 // Cost: one conditional write, or none.
-func (w *watched) ask(ctx context.Context, id string, q session.Question, since time.Duration) error {
-	w.mu.Lock()
-	v := w.list[id]
-	if v == nil {
-		w.mu.Unlock()
+func (s *sessions) ask(id string, q question) {
+	s.mu.Lock()
+	_, busy := s.questions[id]
+	s.questions[id] = append(s.questions[id], q)
+	s.mu.Unlock()
+	if busy {
+		return
+	}
+	c := s.client
+	c.work.group.Go(func() {
+		for c.clk().Sleep(c.closing, askTogether) == nil {
+			list := s.next(id)
+			if list == nil {
+				return
+			}
+			texts := make([]session.Question, len(list))
+			for i, q := range list {
+				texts[i] = q.Question
+			}
+			err := c.others.Ask(c.closing, id, texts...)
+			if err == nil || errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
+				continue // or later; or its row tells soon
+			}
+			for _, q := range list {
+				q.of.askAgain()
+			}
+		}
+	})
+}
+
+// next takes the questions that are put together; nil for none.
+func (s *sessions) next(id string) []question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.questions[id]
+	if len(all) == 0 {
+		delete(s.questions, id)
 		return nil
 	}
-	v.asked[q.Ticket] = w.client.clk().Now().Add(since)
-	v.ready = append(v.ready, q)
-	for !v.asking && len(v.ready) > 0 {
-		v.asking = true
-		w.mu.Unlock()
-		_ = w.client.clk().Sleep(ctx, askTogether)
-		w.mu.Lock()
-		list := v.ready[:min(len(v.ready), session.MaxAsked)]
-		v.ready = v.ready[len(list):]
-		w.mu.Unlock()
-		err := w.client.others.Ask(ctx, id, list...)
-		w.mu.Lock()
-		if v.asking = false; err != nil {
-			for _, q := range append(list, v.ready...) {
-				delete(v.asked, q.Ticket)
-			}
-			v.ready = nil
-			w.mu.Unlock()
-			return err
-		}
-	}
-	w.mu.Unlock()
-	return nil
+	n := min(len(all), session.MaxAsked)
+	s.questions[id] = all[n:]
+	return all[:n:n]
 }

@@ -54,9 +54,8 @@ func (t *tickets) find(id string) claimant {
 
 // leases are those that go on, in the order of their keys: maps have no order, and the same run is to
 // send the same requests.
-func (t *tickets) leases() []*Lease {
+func (t *tickets) leases() (list []*Lease) {
 	t.mu.Lock()
-	var list []*Lease
 	for _, by := range t.known {
 		if l, ok := by.(*Lease); ok {
 			list = append(list, l)
@@ -70,16 +69,7 @@ func (t *tickets) leases() []*Lease {
 }
 
 // held is how many leases go on.
-func (t *tickets) held() (n int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, by := range t.known {
-		if _, ok := by.(*Lease); ok {
-			n++
-		}
-	}
-	return n
-}
+func (t *tickets) held() int64 { return int64(len(t.leases())) }
 
 // ofKey is a lease of this process for a lock; nil for none.
 func (t *tickets) ofKey(key keys.Key) *Lease {

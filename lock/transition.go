@@ -43,7 +43,7 @@ func (l *Lease) termEnded(cause error) {
 	}
 	l.client.work.tryRun(func() {
 		if l.turn.take(l.client.closing) == nil {
-			l.dropTargets() // or nobody would take their tickets for ghosts
+			l.dropTarget() // or nobody would take its ticket for a ghost
 			l.turn.end()
 		}
 	})
@@ -239,12 +239,4 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		return err == nil || l.is().Over() || !l.client.table.Retryable(err)
 	}
 	return true
-}
-
-// heldByOwn is the error of a wait for a lock that this very client holds.
-func (l *Lease) heldByOwn() *HeldError {
-	l.status.mu.Lock()
-	row := l.row
-	l.status.mu.Unlock()
-	return l.client.heldError(l.target, row)
 }

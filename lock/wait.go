@@ -45,7 +45,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 		case ctx.Err() != nil:
 			return nil, a.gaveUp(ctx)
 		case errors.Is(err, errStopped):
-			return nil, cmp.Or(a.inTheWay(), ErrHeld)
+			return nil, cmp.Or(a.heldBy(), ErrHeld)
 		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
 		case errors.Is(err, ErrExpired) && a.fixed == 0:
 		case a.waited && a.client.passes(err):
@@ -107,7 +107,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 		}
 		first := 0
 		for i, e := range a.entries {
-			is, err := e.act(ctx)
+			is, err := e.proceed(ctx)
 			a.wanted[i].row = e.lastRow()
 			switch {
 			case err != nil:

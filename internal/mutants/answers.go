@@ -78,8 +78,8 @@ func answers() []Mutant {
 		{
 			Name: "ghost-stays", Part: Answers, File: "lock/takeover.go",
 			Breaks: "leaves a ticket of its own process alone that nobody answers for",
-			Old:    "\t\t\treturn ghost\n",
-			New:    "\t\t\treturn fine\n",
+			Old:    "\t\treturn ghost\n",
+			New:    "\t\treturn fine\n",
 		},
 		{
 			Name: "absence-in-a-look", Part: Answers, File: "lock/entry.go",

@@ -54,8 +54,8 @@ func death() []Mutant {
 		{
 			Name: "evict-without-marking", Part: Death, File: "lock/takeover.go",
 			Breaks: "evicts a holder whose session was not marked dead",
-			Old:    `if err == nil && isDead {`,
-			New:    `if err == nil || isDead {`,
+			Old:    `err != nil || !isDead {`,
+			New:    `err != nil && !isDead {`,
 		},
 		{
 			Name: "evict-a-renewed-lease", Part: Death, File: "lock/internal/lockrow/first.go",

@@ -24,8 +24,8 @@ func waiting() []Mutant {
 		{
 			Name: "waiter-that-left-is-handed-the-lock", Part: Waiting, File: "lock/internal/waitqueue/queues.go",
 			Breaks: "hands the lock to a waiter that has left",
-			Old:    `if !c.settle() || c.waiter.state != waits {`,
-			New:    `if !c.settle() {`,
+			Old:    `|| p.first() != to {`,
+			New:    `|| to.turn == nil {`,
 		},
 		{
 			Name: "busy-polling", Part: Waiting, File: "lock/internal/waitqueue/estimate.go",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
@@ -37,7 +38,7 @@ type Config struct {
 // Hooks are what a Keeper calls. All but Renewed and Asked run without bounds of their own, and must not block
 // for long: they delay renewals.
 type Hooks struct {
-	// Opened is called for each session that was opened.
+	// Opened is called for each session that was opened, by the first of those who wait for it.
 	Opened func(s *Session)
 	// Ended is called once for each session, with the cause.
 	Ended func(s *Session, cause error)
@@ -59,18 +60,30 @@ type Keeper struct {
 	config   Config
 	repeater *attempt.Repeater
 	terms    *clock.Terms
-	turn     chan struct{}  // of capacity 1: taken while a session is opened
-	work     sync.WaitGroup // the goroutine that renews
+	work     sync.WaitGroup  // the goroutines that open and renew
+	ctx      context.Context // of opening: ends with Close
+	stop     context.CancelFunc
 
 	mu      sync.Mutex // guards the following, and Session.uses; never held across I/O
 	current *Session   // nil for none
+	opening *opening   // under way; nil for none
 	next    *Session   // to be opened: its row is there, or may be; nil for one with a new row
 	closed  bool
 }
 
+// opening is the opening of a session, which all share who wait for it.
+type opening struct {
+	done    chan struct{} // closed when the rest is set
+	session *Session
+	err     error
+	told    atomic.Bool // Hooks.Opened was called
+}
+
 // NewKeeper makes a Keeper. It sends nothing, and has no goroutine before the first session.
 func NewKeeper(r *attempt.Repeater, terms *clock.Terms, c Config) *Keeper {
-	return &Keeper{config: c, repeater: r, terms: terms, turn: make(chan struct{}, 1)}
+	k := &Keeper{config: c, repeater: r, terms: terms}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
 }
 
 // Current is the session that is open; nil for none. It may end at any time.
@@ -87,51 +100,65 @@ func (k *Keeper) Current() *Session {
 // until Session.Unuse has been called as often. A session that nothing depends on is not renewed, and ends when
 // half of its lease is over. Its row stays: the next session continues it, under the same ID.
 //
+// All who want a session while one is opened share the opening, and its error. The opening ends with Close, and with no
+// context of theirs: of those who ask at the same moment, it makes no difference who is first.
+//
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
-	if s, err := k.use(); s != nil || err != nil {
-		return s, err
-	}
-	select {
-	case k.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, clock.Cause(ctx)
-	}
-	defer func() { <-k.turn }()
 	for {
-		s, err := k.use() // perhaps another caller has opened it meanwhile
-		if s == nil && err == nil {
-			if err = k.open(ctx); err == nil || errors.Is(err, ErrDead) {
-				continue // where the old row was marked dead, the next round makes a new one
-			}
-			err = fmt.Errorf("open a session: %w", err)
+		s, o := k.use(ctx)
+		switch {
+		case s != nil:
+			return s, nil
+		case o == nil:
+			return nil, ErrClosed
 		}
-		return s, err
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, clock.Cause(ctx)
+		}
+		switch {
+		case o.err == nil:
+			if !o.told.Swap(true) {
+				k.config.Hooks.Opened(o.session)
+			}
+		case errors.Is(o.err, ErrDead): // the old row was marked so: the next round makes a new one
+		case k.ctx.Err() != nil:
+			return nil, ErrClosed
+		default:
+			return nil, fmt.Errorf("open a session: %w", o.err)
+		}
 	}
 }
 
-// use counts one more that depends on the session that is open; nil where none is.
-func (k *Keeper) use() (*Session, error) {
+// use counts one more that depends on the session that is open. Where none is, it returns the opening of one, which it
+// begins unless one is under way; neither after Close.
+func (k *Keeper) use(ctx context.Context) (*Session, *opening) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch s := k.current; {
 	case k.closed:
-		return nil, ErrClosed
-	case s == nil || s.Remaining() == 0:
 		return nil, nil
-	default:
+	case s != nil && s.Remaining() > 0:
 		s.uses++
 		return s, nil
+	case k.opening == nil:
+		o := &opening{done: make(chan struct{}), session: k.next}
+		k.opening = o
+		k.work.Go(func() { k.open(context.WithoutCancel(ctx), o) })
 	}
+	return nil, k.opening
 }
 
-// open opens a session. The turn is taken.
+// open opens a session. The context has the values of the first one who asked for it.
 //
 // Cost: one conditional write; another one where no answer has told DynamoDB's time before, and the local clock is slow.
-func (k *Keeper) open(ctx context.Context) error {
-	k.mu.Lock()
-	s := k.next
-	k.mu.Unlock()
+func (k *Keeper) open(ctx context.Context, o *opening) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(k.ctx, cancel)() //nolint:contextcheck // it ends with the keeper, and with no caller
+	s := o.session
 	if s == nil {
 		s = k.newSession(k.repeater.Clock.Text())
 		s.fresh, s.beat = true, -1
@@ -147,6 +174,7 @@ func (k *Keeper) open(ctx context.Context) error {
 		s.begin(start)
 	}
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	switch {
 	case err == nil:
 		k.current, k.next = s, nil
@@ -156,11 +184,8 @@ func (k *Keeper) open(ctx context.Context) error {
 	case h.Sent > 0:
 		k.next = s // one of the attempts may have written the row
 	}
-	k.mu.Unlock()
-	if err == nil {
-		k.config.Hooks.Opened(s)
-	}
-	return err
+	k.opening, o.session, o.err = nil, s, err
+	close(o.done)
 }
 
 // idle reports whether nothing depends on a session. One that nothing has depended on for half a lease ends.
@@ -186,12 +211,15 @@ func (k *Keeper) idle(s *Session) bool {
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true
+	opening := k.opening
 	k.mu.Unlock()
+	k.stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		k.turn <- struct{}{} // waits for a session that is being opened
-		defer func() { <-k.turn }()
+		if opening != nil {
+			<-opening.done
+		}
 		last := k.Current()
 		if last != nil {
 			last.End(ErrClosed)

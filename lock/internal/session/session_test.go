@@ -635,6 +635,38 @@ func TestUse_ManyAtOnceOpenOneSession(t *testing.T) {
 	})
 }
 
+// It makes no difference who of several was first: the opening goes on without it, and its error is everybody's.
+func TestUse_ManyAtOnceShareWhatBecomesOfTheOpening(t *testing.T) {
+	virtual(t, func(w *world) {
+		p := w.process(0)
+		p.wire.cut.Store(true)
+		begun := time.Now()
+		leaves, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := p.Use(leaves)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.Equal(t, time.Second, time.Since(begun))
+		})
+		synctest.Wait()
+		ends := make([]time.Duration, 3)
+		for i := range ends {
+			all.Go(func() {
+				_, err := p.Use(w.Context())
+				assert.ErrorIs(t, err, table.ErrUnreachable)
+				ends[i] = time.Since(begun)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, []time.Duration{ends[0], ends[0], ends[0]}, ends)
+		assert.Less(t, ends[0], 20*time.Second)
+		p.wire.cut.Store(false)
+		w.use(p)
+		w.close(p)
+	})
+}
+
 func TestUse_FailsWithoutLeavingAnything(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)

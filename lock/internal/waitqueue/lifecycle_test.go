@@ -76,10 +76,8 @@ func TestClose(t *testing.T) {
 				require.False(t, runs())
 				assert.Zero(t, time.Since(start))
 				require.Len(t, l.looks(), 1)
-				w.Soon(0)
 				w.Stop()
 				late := p.Watch(key(2), 0, l.each(0))
-				late.Soon(0)
 				late.Stop()
 				pause(time.Minute)
 				assert.Len(t, l.looks(), 1)
@@ -135,7 +133,6 @@ func TestPollerAmongGoroutines(t *testing.T) {
 						})
 						for range chance.IntN(5) {
 							time.Sleep(time.Duration(chance.Int64N(int64(20 * ms))))
-							w.Soon(time.Duration(chance.Int64N(int64(30 * ms))))
 						}
 						w.Stop()
 						stopped.Store(1)

@@ -119,10 +119,9 @@ func (p *player) wait(ticket string, s seen) {
 func (p *player) round() {
 	start := time.Now()
 	w := p.queues.Join(key(1), "")
-	<-w.Ready()
-	ticket, granted := w.Grant()
-	place := w.Place()
-	if !granted {
+	turn := <-w.Turn()
+	ticket, place := turn.Grant, turn.Place
+	if ticket == "" {
 		p.n++ // the place orders this
 		ticket = fmt.Sprintf("%d/%d", p.number, p.n)
 		p.wait(ticket, p.request(func() {
@@ -148,10 +147,10 @@ func (p *player) round() {
 	p.mu.Unlock()
 
 	if place.Handoffs.May(lineHandoffs, others) {
-		if c := place.Claim(); c != nil {
+		if w := place.First(); w != nil {
 			s := p.request(func() { p.line[0], p.passes = ticket+"+", p.passes+1 })
 			place.Handoffs.Passed(len(s.line) > 1)
-			assert.True(p.t, c.Hand(ticket+"+"))
+			assert.True(p.t, place.Hand(w, ticket+"+"))
 			return
 		}
 	}

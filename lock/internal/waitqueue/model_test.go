@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
 
 // The queues do what a list in its plainest form does, whatever is called, in whatever order, and by owners of the
@@ -14,16 +16,13 @@ func TestQueuesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &queueWorld{}
 		t.Repeat(map[string]func(*rapid.T){
-			"join":   w.join,
-			"leave":  w.leave,
-			"place":  w.takePlace,
-			"grant":  w.takeGrant,
-			"over":   w.over,
-			"claim":  w.claim,
-			"hand":   w.hand,
-			"cancel": w.cancel,
-			"pass":   func(t *rapid.T) { w.claim(t); w.hand(t) },
-			"":       w.check,
+			"join":  w.join,
+			"leave": w.leave,
+			"take":  w.take,
+			"over":  w.over,
+			"first": w.first,
+			"hand":  w.hand,
+			"":      w.check,
 		})
 	})
 }
@@ -35,30 +34,21 @@ type queueWorld struct {
 	real    queues
 	waiters []*modelWaiter
 	places  []*modelPlace
-	claims  []*modelClaim
 	grants  int
 }
 
 type modelWaiter struct {
 	real  *waiter
 	key   int
-	state string // "", "turn", "granted", "left"
+	state string // "", "turn", "taken", "left"
 	grant int
-	taken bool
 	place *modelPlace
 }
 
 type modelPlace struct {
-	real  *place // nil until somebody asked for it
-	key   int
-	over  bool
-	claim *modelClaim
-}
-
-type modelClaim struct {
-	real  *claim
-	place *modelPlace
-	by    *modelWaiter
+	real *place // nil until somebody took it
+	key  int
+	over bool
 }
 
 // draw is one of a list; the zero value if there is none yet.
@@ -98,7 +88,7 @@ func (w *queueWorld) end(p *modelPlace) {
 	if p.over {
 		return
 	}
-	p.over, p.claim = true, nil
+	p.over = true
 	if l := w.line(p.key); len(l) > 0 {
 		w.turn(l[0])
 	}
@@ -118,51 +108,38 @@ func (w *queueWorld) leave(t *rapid.T) {
 	if m == nil {
 		return
 	}
-	g, ok := m.real.Leave()
-	if want := m.state == "granted" && !m.taken; ok != want || ok && g != m.grant {
-		t.Fatalf("left with %v %v, but it was %+v", g, ok, m)
-	}
-	switch {
-	case m.taken:
-	case m.state == "granted":
-		m.taken = true
-	case m.state == "turn":
-		m.state = "left"
-		w.end(m.place)
-	default:
+	got, came := m.real.Leave()
+	w.took(t, m, got, came)
+	if m.state == "" {
 		m.state = "left"
 	}
 }
 
-func (w *queueWorld) takePlace(t *rapid.T) {
+func (w *queueWorld) take(t *rapid.T) {
 	m := draw(t, w.waiters)
 	if m == nil {
 		return
 	}
-	p := m.real.Place()
-	if want := m.state == "turn" || m.state == "granted"; (p != nil) != want {
-		t.Fatalf("place %p, but it was %+v", p, m)
+	select {
+	case got := <-m.real.Turn():
+		w.took(t, m, got, true)
+	default:
+		w.took(t, m, waitqueue.Turn[string, int]{}, false)
 	}
-	if p == nil {
+}
+
+// took expects that a waiter gets its turn, if it has come, once.
+func (w *queueWorld) took(t *rapid.T, m *modelWaiter, got waitqueue.Turn[string, int], came bool) {
+	if want := m.state == "turn"; came != want || came && (got.Grant != m.grant || got.Place == nil) {
+		t.Fatalf("got %v %v, but it was %+v", got, came, m)
+	}
+	if !came {
 		return
 	}
-	m.taken = true
-	if m.place.real != nil && m.place.real != p {
+	if m.state = "taken"; m.place.real != nil && m.place.real != got.Place {
 		t.Fatal("it is another place than before")
 	}
-	m.place.real = p
-}
-
-func (w *queueWorld) takeGrant(t *rapid.T) {
-	m := draw(t, w.waiters)
-	if m == nil {
-		return
-	}
-	g, ok := m.real.Grant()
-	if ok != (m.state == "granted") || ok && g != m.grant {
-		t.Fatalf("grant %v %v, but it was %+v", g, ok, m)
-	}
-	m.taken = m.taken || ok
+	m.place.real = got.Place
 }
 
 // known is a place that somebody has asked for, perhaps long ago.
@@ -179,58 +156,42 @@ func (w *queueWorld) over(t *rapid.T) {
 	w.end(p)
 }
 
-func (w *queueWorld) claim(t *rapid.T) {
+func (w *queueWorld) first(t *rapid.T) {
 	p := w.known(t)
 	if p == nil {
 		return
 	}
-	c := p.real.Claim()
-	l := w.line(p.key)
-	if want := !p.over && p.claim == nil && len(l) > 0; (c != nil) != want {
-		t.Fatalf("claimed %v, but the place was %+v, and %d wait", c != nil, p, len(l))
+	var want *waiter
+	if l := w.line(p.key); !p.over && len(l) > 0 {
+		want = l[0].real
 	}
-	if c == nil {
-		return
+	if got := p.real.First(); got != want {
+		t.Fatalf("%v is first, not %v", got, want)
 	}
-	if number, _ := strconv.Atoi(c.Request()); w.waiters[number] != l[0] {
-		t.Fatalf("claimed number %d, who is not the first", number)
-	}
-	p.claim = &modelClaim{real: c, place: p, by: l[0]}
-	w.claims = append(w.claims, p.claim)
 }
 
 func (w *queueWorld) hand(t *rapid.T) {
-	c := draw(t, w.claims)
-	if c == nil {
+	p, m := w.known(t), draw(t, w.waiters)
+	if p == nil || m == nil {
 		return
+	}
+	if l := w.line(p.key); len(l) > 0 && rapid.Bool().Draw(t, "to the first") {
+		m = l[0]
 	}
 	w.grants++
-	ok := c.real.Hand(w.grants)
-	if want := c.place.claim == c && c.by.state == ""; ok != want {
-		t.Fatalf("handed %v, but it was %+v", ok, c)
-	}
-	if c.place.claim == c {
-		c.place.claim = nil
+	ok := p.real.Hand(m.real, w.grants)
+	l := w.line(p.key)
+	if want := !p.over && len(l) > 0 && l[0] == m; ok != want {
+		t.Fatalf("handed %v, but the place was %+v, and it was %+v", ok, p, m)
 	}
 	if ok {
-		c.by.state, c.by.grant, c.by.place = "granted", w.grants, c.place
-	}
-}
-
-func (w *queueWorld) cancel(t *rapid.T) {
-	c := draw(t, w.claims)
-	if c == nil {
-		return
-	}
-	c.real.Cancel()
-	if c.place.claim == c {
-		c.place.claim = nil
+		m.state, m.grant, m.place = "turn", w.grants, p
 	}
 }
 
 func (w *queueWorld) check(t *rapid.T) {
 	for i, m := range w.waiters {
-		if want := m.place != nil; ready(m.real) != want {
+		if want := m.state == "turn"; ready(m.real) != want {
 			t.Fatalf("waiter %d is ready: %v, but it is %+v", i, !want, m)
 		}
 	}

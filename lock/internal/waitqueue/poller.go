@@ -130,7 +130,7 @@ func (p *Poller) plan() (rows [][]*Watch, at time.Time, open bool) {
 			index[w.key], rows = i, append(rows, nil)
 		}
 		rows[i] = append(rows[i], w)
-		w.reading, w.due, w.half = true, now.Add(longest), now.Add(longest)
+		w.reading = true
 	}
 	p.due = slices.Delete(p.due, 0, n)
 	p.gate = later(p.gate, now.Add(-time.Second/4)).Add(p.cost(len(rows)))
@@ -176,22 +176,24 @@ func (p *Poller) read(rows [][]*Watch, at time.Time) {
 	if p.failures++; brought > 0 {
 		p.failures = 0
 	}
-	if p.resume = p.retry(p.failures); then != nil { // those who are woken may end their watches: the next read is without them
-		p.resume = later(p.resume, p.config.Machine.Now().Add(time.Microsecond))
+	pause := p.retry(p.failures)
+	if then != nil { // those who are woken may end their watches: the next read is without them
+		pause = max(pause, time.Microsecond)
 	}
+	p.resume = p.config.Machine.Now().Add(pause)
 	p.mu.Unlock()
 	for _, f := range then {
 		f()
 	}
 }
 
-// retry is when something is tried again that has failed so many times; zero where it has not.
-func (p *Poller) retry(failures int) time.Time {
+// retry is how long to wait after so many failures.
+func (p *Poller) retry(failures int) time.Duration {
 	if failures == 0 {
-		return time.Time{}
+		return 0
 	}
 	d := min(25*time.Millisecond<<min(failures, 10), 5*time.Second)
-	return p.config.Machine.Now().Add(d/2 + p.config.Machine.N(d))
+	return d/2 + p.config.Machine.N(d)
 }
 
 // missed puts back the watchers of a row that could not be read.
@@ -199,11 +201,10 @@ func (p *Poller) missed(watches []*Watch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	failures := watches[0].failures + 1
-	at := p.retry(failures)
+	d := p.retry(failures)
 	for _, w := range watches {
-		w.failures, w.least = failures, at
-		w.sooner(at)
-		p.back(w)
+		w.failures = failures
+		p.wait(w, d, d)
 	}
 }
 
@@ -221,9 +222,6 @@ func (p *Poller) tell(w *Watch, look Look) {
 	if next < 0 {
 		p.end(w)
 	}
-	soon := w.due // that Soon has asked for meanwhile
-	w.failures, w.least = 0, p.config.Machine.Now().Add(time.Millisecond)
-	p.wait(w, next)
-	w.sooner(soon)
-	p.back(w)
+	w.failures = 0
+	p.wait(w, next, time.Millisecond)
 }

@@ -3,7 +3,6 @@ package waitqueue_test
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -87,56 +86,6 @@ func TestWatcherEndsItsWatch(t *testing.T) {
 	})
 }
 
-func TestSoon(t *testing.T) {
-	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
-		l := newLog(t, key(1))
-		w := p.Watch(key(1), time.Hour, l.each(time.Hour))
-		p.Watch(key(2), time.Hour, newLog(t, key(2)).each(time.Hour))
-		synctest.Wait()
-		pause(time.Second)
-		w.Soon(2 * time.Hour)
-		w.Soon(50 * ms)
-		w.Soon(time.Minute)
-		pause(10 * time.Second)
-		assert.Equal(t, "[1.051s]", l.String())
-
-		// While the row is being read: what was written meanwhile may be missing from that look.
-		w.Soon(0)
-		pause(ms / 2)
-		w.Soon(30 * ms)
-		w.Soon(20 * ms)
-		w.Soon(40 * ms)
-		pause(10 * time.Second)
-		assert.Equal(t, "[1.051s 11.001s 11.0215s]", l.String())
-		w.Stop()
-		w.Soon(0)
-		pause(time.Minute)
-		assert.Len(t, l.looks(), 3)
-		sent := r.sent()
-		assert.Len(t, sent, 3)
-		assert.Equal(t, 3, rowsOf(sent))
-	})
-}
-
-// Soon does not lose against what the watcher itself asks for.
-func TestSoonFromWithinSeen(t *testing.T) {
-	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
-		var w atomic.Pointer[waitqueue.Watch]
-		var times []time.Duration
-		start := time.Now()
-		w.Store(p.Watch(key(1), 10*ms, func(waitqueue.Look) time.Duration {
-			times = append(times, time.Since(start))
-			if len(times) < 3 {
-				w.Load().Soon(100 * ms)
-			}
-			return time.Second
-		}))
-		pause(1300 * ms)
-		assert.Equal(t, []time.Duration{11 * ms, 112 * ms, 213 * ms, 1214 * ms}, times)
-		w.Load().Stop()
-	})
-}
-
 // A look that had begun before the watch did may lack what the watcher has written.
 func TestNewWatcherIsNotToldOfTheReadUnderWay(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
@@ -207,16 +156,13 @@ func TestStopWhileLooksAreDelivered(t *testing.T) {
 	})
 }
 
-// A watcher that was told and has not acted yet is not told a second time at one instant, however it is hurried.
+// A watcher that was told and has not acted yet is not told a second time at one instant, however little it asks to wait.
 func TestTwoLooksAreNotAtOneInstant(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{Rate: 100_000}, func(r *reader, p *waitqueue.Poller) {
 		r.latency = 0
 		l := newLog(t, key(1))
 		w := p.Watch(key(1), 0, l.each(0))
-		for range 1000 {
-			w.Soon(0)
-			time.Sleep(100 * time.Microsecond)
-		}
+		time.Sleep(100 * ms)
 		w.Stop()
 		list := l.times()
 		for i := range list[1:] {

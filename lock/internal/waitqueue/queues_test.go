@@ -22,29 +22,20 @@ type (
 	queues = waitqueue.Queues[string, int]
 	waiter = waitqueue.Waiter[string, int]
 	place  = waitqueue.Place[string, int]
-	claim  = waitqueue.Claim[string, int]
 )
 
 func key(i int) keys.Key { return keys.NewKey(fmt.Sprintf("LOCK#%d", i), "LOCK") }
 
-func ready(w *waiter) bool {
-	select {
-	case <-w.Ready():
-		return true
-	default:
-		return false
-	}
-}
+func ready(w *waiter) bool { return len(w.Turn()) > 0 }
 
 // turn expects that it is the waiter's turn to enter the line itself.
 func turn(t *testing.T, w *waiter) *place {
 	t.Helper()
 	require.True(t, ready(w))
-	_, ok := w.Grant()
-	require.False(t, ok)
-	p := w.Place()
-	require.NotNil(t, p)
-	return p
+	got := <-w.Turn()
+	require.Zero(t, got.Grant)
+	require.NotNil(t, got.Place)
+	return got.Place
 }
 
 func TestFirstComeFirstServed(t *testing.T) {
@@ -54,7 +45,6 @@ func TestFirstComeFirstServed(t *testing.T) {
 	turn(t, other).Over()
 	p := turn(t, a)
 	assert.False(t, ready(b))
-	assert.Nil(t, b.Place(), "its wait is not over")
 	p.Over()
 	p = turn(t, b)
 	assert.False(t, ready(c))
@@ -69,60 +59,53 @@ func TestPlaceIsPassedOn(t *testing.T) {
 	var q queues
 	a, b, c := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c")
 	p := turn(t, a)
-	d := p.Claim()
-	assert.Equal(t, "b", d.Request())
-	assert.Nil(t, p.Claim(), "one pass at a time")
+	assert.Equal(t, "b", p.First().Request)
+	assert.Same(t, b, p.First())
 	assert.False(t, ready(b), "the pass is under way")
 	assert.Equal(t, 2, q.Waiting(key(1)), "it keeps its position")
-	d.Cancel()
-	assert.False(t, d.Hand(7), "it was settled")
-	assert.False(t, ready(b), "it waits on")
+	assert.False(t, p.Hand(c, 7), "it is not the first")
+	assert.False(t, p.Hand(nil, 7))
 
-	require.True(t, p.Claim().Hand(8))
-	require.True(t, ready(b))
-	for range 2 {
-		g, ok := b.Grant()
-		require.True(t, ok)
-		assert.Equal(t, 8, g)
-	}
-	_, ok := b.Leave()
-	assert.False(t, ok, "b answers for it already")
-	assert.Same(t, p, b.Place(), "the process is where it was in the line")
+	require.True(t, p.Hand(b, 8))
+	assert.False(t, p.Hand(b, 9), "it has its turn")
+	got := <-b.Turn()
+	assert.Equal(t, 8, got.Grant)
+	_, came := b.Leave()
+	assert.False(t, came, "b answers for it already")
+	assert.Same(t, p, got.Place, "the process is where it was in the line")
 	assert.False(t, ready(c))
 	p.Over()
 	turn(t, c).Over()
-	assert.Nil(t, p.Claim(), "it is over")
+	assert.Nil(t, p.First(), "it is over")
 }
 
 // A waiter that leaves may have the turn, or a grant, without knowing it.
 func TestLeaveLosesNothing(t *testing.T) {
 	var q queues
 	a, b, c, d := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c"), q.Join(key(1), "d")
-	_, ok := a.Leave()
-	assert.False(t, ok)
-	assert.Nil(t, a.Place(), "it has left")
-	require.True(t, ready(b), "the turn goes on")
-	_, ok = a.Leave()
-	assert.False(t, ok)
-	assert.False(t, ready(c), "and goes on once")
-
-	p := turn(t, b)
-	pass := p.Claim()
-	_, ok = c.Leave()
-	assert.False(t, ok)
-	assert.False(t, pass.Hand(1), "it has left")
+	got, came := a.Leave()
+	assert.True(t, came, "the caller passes the turn on")
+	_, came = a.Leave()
+	assert.False(t, came, "once")
+	got.Place.Over()
 	assert.False(t, ready(c))
 
-	require.True(t, p.Claim().Hand(2))
-	g, ok := d.Leave()
-	require.True(t, ok, "the caller gives it back")
-	assert.Equal(t, 2, g)
-	_, ok = d.Leave()
-	assert.False(t, ok, "once")
-	assert.Same(t, p, d.Place())
+	p := turn(t, b)
+	_, came = c.Leave()
+	assert.False(t, came)
+	assert.False(t, p.Hand(c, 1), "it has left")
+	assert.False(t, ready(c))
+
+	require.True(t, p.Hand(d, 2))
+	got, came = d.Leave()
+	require.True(t, came, "the caller gives it back")
+	assert.Equal(t, 2, got.Grant)
+	assert.Same(t, p, got.Place)
+	_, came = d.Leave()
+	assert.False(t, came, "once")
 	e := q.Join(key(1), "e")
 	assert.False(t, ready(e), "the place is still there")
-	d.Place().Over()
+	p.Over()
 	turn(t, e).Over()
 }
 
@@ -131,14 +114,12 @@ func TestPlaceEndsOnce(t *testing.T) {
 	var q queues
 	a, b, c := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c")
 	p := turn(t, a)
-	pass := p.Claim()
 	p.Over()
 	p.Over()
 	next := turn(t, b)
 	assert.False(t, ready(c), "two places of one process stand in the line")
-	assert.False(t, pass.Hand(1), "the claim is void")
-	pass.Cancel()
-	assert.Nil(t, p.Claim())
+	assert.False(t, p.Hand(c, 1), "it is over")
+	assert.Nil(t, p.First())
 	next.Over()
 	turn(t, c).Over()
 	d := q.Join(key(1), "d")
@@ -170,14 +151,12 @@ func amongGoroutines(t *testing.T, seed uint64) {
 		wait := func(most time.Duration) { time.Sleep(time.Duration(chance.Int64N(int64(most)))) }
 		release := func(p *place, lock int) {
 			if chance.IntN(3) > 0 {
-				if c := p.Claim(); c != nil {
+				if w := p.First(); w != nil {
 					wait(10 * time.Millisecond)
 					inside[lock].Add(-1)
-					if chance.IntN(4) > 0 && c.Hand(1) {
-						return
+					if chance.IntN(4) == 0 || !p.Hand(w, 1) {
+						p.Over()
 					}
-					c.Cancel()
-					p.Over()
 					return
 				}
 			}
@@ -192,12 +171,13 @@ func amongGoroutines(t *testing.T, seed uint64) {
 				joined[lock] = append(joined[lock], w)
 				order.Unlock()
 				patience := time.NewTimer(time.Duration(chance.Int64N(int64(time.Second))))
+				var turn waitqueue.Turn[string, int]
 				select {
-				case <-w.Ready():
+				case turn = <-w.Turn():
 				case <-patience.C:
-					if _, ok := w.Leave(); ok {
+					if turn, came := w.Leave(); came {
 						assert.EqualValues(t, 1, inside[lock].Add(1))
-						release(w.Place(), lock)
+						release(turn.Place, lock)
 					}
 					continue
 				}
@@ -206,7 +186,7 @@ func amongGoroutines(t *testing.T, seed uint64) {
 				served[lock] = append(served[lock], w)
 				order.Unlock()
 				wait(10 * time.Millisecond)
-				release(w.Place(), lock)
+				release(turn.Place, lock)
 			}
 		})
 	}
@@ -239,7 +219,7 @@ func TestManyLeaveAtOnce(t *testing.T) {
 		w.Leave()
 	}
 	assert.Zero(t, q.Waiting(key(1)))
-	assert.Nil(t, p.Claim())
+	assert.Nil(t, p.First())
 	p.Over()
 }
 
@@ -258,7 +238,7 @@ func TestKeysWithoutEntriesTakeNoMemory(t *testing.T) {
 	var first, last uint64
 	for round := range 10 {
 		for i := range places {
-			places[i] = q.Join(key(round*n+i), "").Place()
+			places[i] = (<-q.Join(key(round*n+i), "").Turn()).Place
 		}
 		for _, p := range places {
 			p.Over()
@@ -302,7 +282,7 @@ func BenchmarkUncontended(b *testing.B) {
 	var q queues
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Join(key1, "").Place().Over()
+		(<-q.Join(key1, "").Turn()).Place.Over()
 	}
 }
 

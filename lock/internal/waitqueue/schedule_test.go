@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Whatever is watched, and ended, and hurried: every request has a row that is due. Nobody is told before half of its
+// Whatever is watched, and ended: every request has a row that is due. Nobody is told before half of its
 // interval, or later than its interval and what the rate and the requests' own time make necessary, or after its Stop.
 // And the rate is kept.
 func TestSchedule(t *testing.T) {
@@ -46,7 +46,7 @@ type schedule struct {
 // step is one thing that is done, a while after the one before.
 type step struct {
 	wait    time.Duration
-	what    string // watch, stop, soon
+	what    string // watch, stop
 	many    int    // watches
 	key     int
 	which   int // watcher
@@ -62,14 +62,7 @@ type scheduled struct {
 	w         *waitqueue.Watch
 	told      int
 	from, due time.Time // of the interval
-	soon      []hurry   // that no request has answered
 	ended     bool
-}
-
-// hurry is a call of Soon.
-type hurry struct {
-	at   time.Time
-	sent int // requests before it: only a later one is an answer
 }
 
 func drawSchedule(t *rapid.T) *schedule {
@@ -85,7 +78,7 @@ func drawSchedule(t *rapid.T) *schedule {
 	s.steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
 			wait:    rapid.SampledFrom([]time.Duration{0, 0, ms, 10 * ms, 300 * ms, 2 * time.Second}).Draw(t, "wait"),
-			what:    rapid.SampledFrom([]string{"watch", "watch", "watch", "stop", "soon"}).Draw(t, "what"),
+			what:    rapid.SampledFrom([]string{"watch", "watch", "watch", "stop"}).Draw(t, "what"),
 			many:    rapid.SampledFrom([]int{1, 1, 1, 3, 150}).Draw(t, "many"),
 			key:     rapid.SampledFrom([]int{0, 0, 0, 1, 2, 100, 200}).Draw(t, "key"),
 			which:   rapid.IntRange(0, 1000).Draw(t, "which"),
@@ -145,9 +138,6 @@ func (s *schedule) do(p *waitqueue.Poller, step step) {
 	case step.what == "stop":
 		w.w.Stop()
 		w.ended = true
-	case step.what == "soon":
-		w.w.Soon(step.d)
-		w.soon = append(w.soon, hurry{time.Now().Add(step.d), len(s.requests)})
 	}
 }
 
@@ -169,7 +159,7 @@ func (s *schedule) watch(p *waitqueue.Poller, step step, k int) {
 		if w.ended {
 			s.fail("watcher %d is told after its end", number)
 		}
-		if half := w.from.Add(w.due.Sub(w.from) / 2); look.At.Before(half) && look.At.Before(w.expected()) {
+		if half := w.from.Add(w.due.Sub(w.from) / 2); look.At.Before(half) {
 			s.fail("watcher %d is told at %v, before %v", number, look.At, half)
 		}
 		w.check(number, look.At)
@@ -177,7 +167,6 @@ func (s *schedule) watch(p *waitqueue.Poller, step step, k int) {
 		if w.told++; w.told == 3 && !step.endless {
 			next, w.ended = -1, true
 		}
-		w.soon = slices.DeleteFunc(w.soon, func(h hurry) bool { return h.sent < len(s.requests) })
 		w.from, w.due = time.Now(), time.Now().Add(next)
 		return next
 	})
@@ -188,21 +177,10 @@ func (w *scheduled) check(number int, now time.Time) {
 	if w.ended {
 		return
 	}
-	due := w.expected()
+	due := w.due
 	if late, most := now.Sub(due), w.s.lateness(); late > most {
 		w.s.fail("watcher %d was not told for %v after %v, beyond %v", number, late, due, most)
 	}
-}
-
-// expected is when the watcher can expect a look, if nothing is in its way.
-func (w *scheduled) expected() time.Time {
-	due := w.due
-	for _, h := range w.soon {
-		if h.at.Before(due) {
-			due = h.at
-		}
-	}
-	return due
 }
 
 // lateness is how long the rate and the requests can keep a watcher waiting: its interval is longer by one read for each
@@ -219,7 +197,7 @@ func (s *schedule) read(_ context.Context, list []keys.Key) ([]table.Item, error
 	s.mu.Lock()
 	s.requests = append(s.requests, request{now, list})
 	if !slices.ContainsFunc(list, func(key keys.Key) bool {
-		return slices.ContainsFunc(s.of[key], func(w *scheduled) bool { return !w.ended && !w.expected().After(now) })
+		return slices.ContainsFunc(s.of[key], func(w *scheduled) bool { return !w.ended && !w.due.After(now) })
 	}) {
 		s.fail("at %v nothing was due", now)
 	}

@@ -32,8 +32,7 @@ type Watch struct {
 	poller    *Poller
 	key       keys.Key
 	seen      func(Look) time.Duration
-	due, half time.Time // of its interval; far away while the row is read for it
-	least     time.Time // the next look is not earlier
+	due, half time.Time // of its interval
 	wanted    float64   // looks a second
 	failures  int       // reads in a row that brought nothing
 	reading   bool      // a read under way is for it
@@ -53,29 +52,12 @@ func (p *Poller) Watch(key keys.Key, first time.Duration, seen func(Look) (next 
 	if w.ended {
 		return w
 	}
-	p.wait(w, first)
-	p.back(w)
+	p.wait(w, first, 0)
 	if !p.running {
 		p.running = true
 		p.work.Go(p.run)
 	}
 	return w
-}
-
-// Soon has the next look begin in d at the latest, but no less than 1 ms after the one before. A look that is under way
-// does not count. It does nothing where the next look is due earlier already, or the watch has ended.
-func (w *Watch) Soon(d time.Duration) {
-	p := w.poller
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w.ended {
-		return
-	}
-	reading := p.take(w)
-	w.sooner(p.config.Machine.Now().Add(min(d, longest)))
-	if !reading {
-		p.back(w)
-	}
 }
 
 // Stop ends the watch. It does not wait: when it returns, one call of seen may still be running, if its look was being
@@ -93,24 +75,30 @@ func (p *Poller) end(w *Watch) {
 	}
 	w.ended = true
 	p.wanted -= w.wanted
-	p.take(w)
-	p.signal()
-}
-
-// take takes a watch out of those that are due at some time, unless its row is being read. It is called with mu held.
-func (p *Poller) take(w *Watch) (reading bool) {
 	if !w.reading {
 		i := slices.Index(p.due, w)
 		p.due = slices.Delete(p.due, i, i+1)
 	}
-	return w.reading
+	p.signal()
 }
 
-// back puts a watch among those that are due at some time, unless it has ended. It is called with mu held.
-func (p *Poller) back(w *Watch) {
+// wait has a watch look next in d, or after half of d along with others, but in least at the earliest. At times when
+// reads have to wait for the rate, it is later by the ratio of what all watchers want to what there is: those who look
+// often and those who look seldom lose the same share. It is later by the time of one read for each of them at most, as
+// if they had their turns. It is called with mu held.
+func (p *Poller) wait(w *Watch, d, least time.Duration) {
 	if w.reading = false; w.ended {
 		return
 	}
+	now := p.config.Machine.Now()
+	d = min(d, longest)
+	wanted := 1 / max(d, time.Millisecond).Seconds()
+	p.wanted += wanted - w.wanted
+	w.wanted = wanted
+	if over := p.wanted/float64(p.config.Rate) - 1; over > 0 && p.gate.After(now) {
+		d += time.Duration(min(float64(d)*over, float64(p.cost(len(p.due)))))
+	}
+	w.due, w.half = now.Add(max(d, least)), now.Add(max(d/2, least))
 	i, _ := slices.BinarySearchFunc(p.due, w, func(o, w *Watch) int {
 		// Those that are due at the same time are in the order of their keys, whichever goroutine came first.
 		return cmp.Or(o.due.Compare(w.due), cmp.Compare(o.key.PK, w.key.PK), cmp.Compare(o.key.SK, w.key.SK), -1)
@@ -125,37 +113,6 @@ func (p *Poller) signal() {
 	case p.wake <- struct{}{}:
 	default:
 	}
-}
-
-// wait sets a watch's next look to be in d. At times when reads have to wait for the rate, it is later by the ratio of
-// what all watchers want to what there is: those who look often and those who look seldom lose the same share. It is
-// later by the time of one read for each of them at most, as if they had their turns. It is called with mu held.
-func (p *Poller) wait(w *Watch, d time.Duration) {
-	if w.ended {
-		return
-	}
-	now := p.config.Machine.Now()
-	d = min(d, longest)
-	wanted := 1 / max(d, time.Millisecond).Seconds()
-	p.wanted += wanted - w.wanted
-	w.wanted = wanted
-	if over := p.wanted/float64(p.config.Rate) - 1; over > 0 && p.gate.After(now) {
-		d += time.Duration(min(float64(d)*over, float64(p.cost(len(p.due)))))
-	}
-	w.due, w.half = later(now.Add(d), w.least), later(now.Add(d/2), w.least)
-}
-
-// sooner moves the next look forward.
-func (w *Watch) sooner(at time.Time) {
-	at = later(at, w.least)
-	w.due, w.half = earlier(w.due, at), earlier(w.half, at)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func later(a, b time.Time) time.Time {

@@ -1,0 +1,48 @@
+package lock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// What is done about the first ticket follows from what is known of it.
+func TestJudge(t *testing.T) {
+	const lease = 20 * time.Second
+	session := suspect{session: "S", lease: lease, wait: lease}
+	own := suspect{lease: lease, wait: lease}
+	with := func(s suspect, change func(*suspect)) suspect {
+		change(&s)
+		return s
+	}
+	for name, c := range map[string]struct {
+		suspect suspect
+		want    action
+		watched bool
+	}{
+		"nobody is before":                 {suspect{}, fine, false},
+		"it has just come":                 {session, fine, false},
+		"it stays":                         {with(session, func(s *suspect) { s.since = lease / 4 }), fine, true},
+		"it stays, and others are before":  {with(session, func(s *suspect) { s.since, s.ahead = lease/4, 1 }), fine, false},
+		"it stays for a lease":             {with(session, func(s *suspect) { s.since = lease }), ask, true},
+		"and was asked about it":           {with(session, func(s *suspect) { s.since, s.asked = lease, true }), fine, true},
+		"and another one asks first":       {with(session, func(s *suspect) { s.since, s.ahead = 2*lease-1, 1 }), fine, true},
+		"and the other one does not":       {with(session, func(s *suspect) { s.since, s.ahead = 2*lease, 1 }), ask, true},
+		"it may be dead":                   {with(session, func(s *suspect) { s.wait = 0 }), silent, false},
+		"it may be, and another one acts":  {with(session, func(s *suspect) { s.wait, s.ahead = 0, 1 }), fine, false},
+		"it may be, and two others do not": {with(session, func(s *suspect) { s.wait, s.ahead, s.since = 0, 2, 3*lease }), silent, true},
+		"it is dead":                       {with(session, func(s *suspect) { s.wait, s.dead = 0, true }), evict, false},
+		"it is dead, and another one acts": {with(session, func(s *suspect) { s.wait, s.dead, s.ahead = 0, true, 1 }), fine, false},
+		"a ghost of this process":          {with(session, func(s *suspect) { s.own = true }), ghost, false},
+		"another goroutine's":              {with(session, func(s *suspect) { s.own, s.claimed, s.since = true, true, 9*lease }), fine, false},
+		"a lease of its own":               {with(own, func(s *suspect) { s.since = lease / 2 }), fine, false},
+		"that has ended":                   {with(own, func(s *suspect) { s.since, s.wait = lease, 0 }), evict, false},
+		"long ago":                         {with(own, func(s *suspect) { s.wait = -lease }), evict, false},
+		"long ago, and another one acts":   {with(own, func(s *suspect) { s.wait, s.ahead = -lease, 1 }), fine, false},
+		"of this process":                  {with(own, func(s *suspect) { s.wait, s.own, s.claimed = -lease, true, true }), fine, false},
+	} {
+		assert.Equal(t, c.want, c.suspect.judge(), name)
+		assert.Equal(t, c.watched, c.suspect.watched(), name)
+	}
+}
