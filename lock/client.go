@@ -150,19 +150,26 @@ func (c *Client) admit(ctx context.Context) (open context.Context, leave func(),
 		stop()
 		c.work.group.Done()
 	}
-	if c.config.HomeRegion == "" {
-		replicated, err := c.table.Replicated(open)
-		if err != nil {
-			err = fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
-		} else if replicated {
-			err = ErrMultiRegion
-		}
-		if err != nil {
-			leave()
-			return nil, nil, err
-		}
+	if err := c.oneRegion(open); err != nil {
+		leave()
+		return nil, nil, err
 	}
 	return open, leave, nil
+}
+
+// oneRegion refuses a table with replicas in other regions, unless Config.HomeRegion names the one that counts.
+func (c *Client) oneRegion(ctx context.Context) error {
+	if c.config.HomeRegion != "" {
+		return nil
+	}
+	replicated, err := c.table.Replicated(ctx)
+	if err != nil {
+		return fmt.Errorf("%w (the first acquisition, or View, asks whether the table has replicas; with Config.HomeRegion it does not)", err)
+	}
+	if replicated {
+		return ErrMultiRegion
+	}
+	return nil
 }
 
 // open is ctx, ended with ErrClosed by Close.
