@@ -37,6 +37,12 @@ func Runs() []Run {
 		{Name: "permits, two tickets", Model: permits, Bounds: []string{"CLIENTS 2", "TICKETS 2", "PERMITS 1"}},
 		{Name: "permits, one is kept for good", Model: permits, Bounds: []string{"KEEPS(c) ((c) == 1)", "CRASHES 1", "GIVE_UPS 0"}},
 
+		{Name: "shared leases", Model: shared},
+		{Name: "shared leases, two late copies", Model: shared, Bounds: []string{"LATE 2", "GIVE_UPS 0"}},
+		{Name: "shared leases, two writers", Model: shared, Bounds: []string{"WRITES_ALONE(c) ((c) != 1)"}},
+		{Name: "shared leases, force", Model: shared, Bounds: []string{"FORCES 2", "MARKS 0", "GIVE_UPS 0"}},
+		{Name: "shared leases, crash", Model: shared, Bounds: []string{"CRASHES 1"}},
+
 		{Name: "fixed leases", Model: fixed},
 		{Name: "fixed leases, late copies", Model: fixed, Bounds: []string{"LATE 2", "WRITES 1"}},
 		{Name: "fixed leases, longer", Model: fixed, Bounds: []string{"LENGTH 4", "END 9", "WRITES 0"}},
@@ -278,6 +284,83 @@ func Runs() []Run {
 		{
 			Name: "permits, only the first holder is seen to", Model: permits, Bounds: []string{"KEEPS(c) ((c) == 1)", "CRASHES 1", "GIVE_UPS 0"},
 			Rules:  []string{"sees_to(p) ((p) == 0)"},
+			Breaks: Stuck,
+		},
+
+		// Shared leases.
+		{
+			Name: "reader guarded without fence [6]", Model: shared,
+			Rules:  []string{"guard(t, f) (exclusive(t) -> (line[0] == (t) && fence == (f)) : stands(t))"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "writer guarded without fence", Model: shared, Bounds: []string{"WRITES_ALONE(c) ((c) != 1)"},
+			Rules:  []string{"guard(t, f) (exclusive(t) -> line[0] == (t) : (stands(t) && fence == (f)))"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "last reader before a writer that does not raise the fence [6]", Model: shared,
+			Rules:  []string{"raises_fence(t, next_is_shared) exclusive(t)"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "eviction of the last reader that does not raise the fence [6]", Model: shared,
+			Rules:  []string{"eviction_raises_fence(t, next_is_shared) exclusive(t)"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "reader that leaves before another one, whatever comes next [6]", Model: shared,
+			Rules:  []string{"is_as_seen(t, f, next_is_shared) (line[0] == (t) && (exclusive(t) -> fence == (f) : ((next_is_shared) || !is_shared(line[1]))))"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "last reader that leaves, whatever comes next", Model: shared,
+			Rules:  []string{"is_as_seen(t, f, next_is_shared) (line[0] == (t) && (exclusive(t) -> fence == (f) : (!(next_is_shared) || is_shared(line[1]))))"},
+			Breaks: "a lease that is told as lost is not held",
+		},
+		{
+			Name: "fence that every reader raises", Model: shared,
+			Rules:  []string{"raises_fence(t, next_is_shared) true"},
+			Breaks: "a lease that is told as lost is not held",
+		},
+		{
+			Name: "shared lease left at a place, whoever stands there", Model: shared,
+			Rules:  []string{"may_leave(t, p) (line[p] != NOBODY)"},
+			Breaks: "only the own place is left",
+		},
+		{
+			Name: "reader that meets its ghost takes it for its lease", Model: shared, Bounds: []string{"LATE 2"},
+			Rules:  []string{"is_released true"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "shared leases, release judged without the session", Model: shared,
+			Rules:  []string{"is_alive_after true"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "shared leases, release judged by its own force alone [1]", Model: shared, Bounds: []string{"FORCES 2"},
+			Rules:  []string{"was_forced(f) (forced == (f))"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "shared leases, lost answer taken for a refusal", Model: shared,
+			Rules:  []string{"in_doubt false"},
+			Breaks: "a release that was applied is not told as lost",
+		},
+		{
+			Name: "shared leases, enter without NOT contains", Model: shared,
+			Rules:  []string{"may_enter(t) (!full)"},
+			Breaks: "a ticket that is told as released is gone",
+		},
+		{
+			Name: "shared leases, ghosts stay", Model: shared, Bounds: []string{"MARKS 0"},
+			Rules:  []string{"removes_ghosts false"},
+			Breaks: Stuck,
+		},
+		{
+			Name: "shared leases, the dead stay", Model: shared, Bounds: []string{"CRASHES 1", "MARKS 0"},
+			Rules:  []string{"sees_to(p) false"},
 			Breaks: Stuck,
 		},
 

@@ -243,7 +243,8 @@ end:
 inline forget() { t = 0; k = 0; n = 0; head = 0; p = 0; doubt = false; entered = false; answer = 0 }
 
 inline acquire_next() {         /* with a new ticket, if the client has one left */
-  forget();
+  if :: copy_op[0] == 0 && copy_op[1] == 0 -> applied[t] = 0 :: else fi;
+  given[t] = false; removed[t] = false; forget();
   if
   :: used < TICKETS && !dead[c] -> used++; t = c * TICKETS + used; goto enter
   :: else -> goto end_idle
