@@ -232,9 +232,14 @@ func Runs() []Run {
 			Breaks: "a permit that was given to others writes no more",
 		},
 		{
-			Name: "permit guarded by its ticket and its session", Model: permits, Bounds: []string{"LATE 2"},
+			Name: "permit guarded by its ticket and its session", Model: permits, Bounds: []string{"LATE 2", "MARKS 0"},
 			Rules:  []string{"guard(t, k) (among_the_first(t) && !dead[owner(t)])"},
 			Breaks: "a permit that was given to others writes no more",
+		},
+		{
+			Name: "permit guarded by its place", Model: permits, Bounds: []string{"CHANGES 1", "MARKS 0"},
+			Rules:  []string{"guard(t, k) (stays(k) && among_the_first(t))"},
+			Breaks: "a permit that is told as lost is not held",
 		},
 		{
 			Name: "permit held by the number that its client knew", Model: permits, Bounds: []string{"CHANGES 1"},
@@ -329,7 +334,7 @@ func Runs() []Run {
 			Breaks: "only the own place is left",
 		},
 		{
-			Name: "reader that meets its ghost takes it for its lease", Model: shared, Bounds: []string{"LATE 2"},
+			Name: "reader that meets its ghost takes it for its lease", Model: shared, Bounds: []string{"LATE 2", "GIVE_UPS 0"},
 			Rules:  []string{"is_released true"},
 			Breaks: "what is told as released was released",
 		},

@@ -67,7 +67,6 @@ byte applied[ALL + 1];          /* of a ticket: a bit for each write that Dynamo
 bit held[ALL + 1];              /* this ticket has been among the first since it came into the line */
 bit removed[ALL + 1];           /* it was taken out of the line since its lease was granted */
 bit given[ALL + 1];             /* its own process has ended the stay of its lease */
-bit entered_late[ALL + 1];      /* a late copy has put it into the line: a ghost */
 byte marks, crashes, late, forces, give_ups, changes;
 
 #define full (line[CAP - 1] != NOBODY)
@@ -184,7 +183,7 @@ mtype copy_op[2]; byte copy_t[2], copy_k[2], copy_x[2];
 inline apply_copy(op, t, k, x) {
   printf("late: "); ok = false;
   if
-  :: op == ENTER -> apply_ENTER(t, k, x); if :: ok -> entered_late[t] = true :: else fi
+  :: op == ENTER -> apply_ENTER(t, k, x)
   :: op == LEAVE -> apply_LEAVE(t, k, x)
   :: op == EVICT -> apply_EVICT(t, k, x)
   :: op == WRITE -> apply_WRITE(t, k, x)
@@ -333,8 +332,7 @@ leave:                          /* release: at the place where it was seen last 
     send(LEAVE, t, k, p);
     if
     :: answer == APPLIED || (answer == REFUSED && !stays(k) && was_left(k)) ->
-       promise("what is told as released was released", given[t]);
-       promise("a permit that is told as released is gone", !stays(k)); acquire_next()
+       promise("what is told as released was released", given[t]); acquire_next()
     :: answer == REFUSED && stays(k) ->                         /* it has moved up */
        p = (stay[0] == k -> 0 : (stay[1] == k -> 1 : 2)); answer = 0; goto leave
     :: answer == REFUSED && !stays(k) && !was_left(k) ->
