@@ -207,9 +207,13 @@ end:
 #define force_at(x) \
   atomic { \
     forces < FORCES && line[x] != NOBODY && holds(line[x]) -> forces++; \
-    d_step { begin_request(); apply_FORCE(line[x], fence, x, is_shared(line[x + 1])); end_request(FORCE, 0, 0, x, 0); ok = false } \
+    d_step { \
+      t = line[x]; f = fence; s = is_shared(line[x + 1]); \
+      begin_request(); apply_FORCE(t, f, x, s); end_request(FORCE, t, f, x, s); ok = false; t = 0; f = 0; s = 0 \
+    } \
   }
 active proctype Operator() {
+  byte t, f, s;
 end:
   do :: force_at(0) :: force_at(1) od
 }
