@@ -41,7 +41,7 @@ func Runs() []Run {
 		{Name: "shared leases, two late copies", Model: shared, Bounds: []string{"LATE 2", "GIVE_UPS 0"}},
 		{Name: "shared leases, two writers", Model: shared, Bounds: []string{"WRITES_ALONE(c) ((c) != 1)"}},
 		{Name: "shared leases, force", Model: shared, Bounds: []string{"FORCES 2", "MARKS 0", "GIVE_UPS 0"}},
-		{Name: "shared leases, crash", Model: shared, Bounds: []string{"CRASHES 1"}},
+		{Name: "shared leases, crash", Model: shared, Bounds: []string{"CRASHES 1", "GIVE_UPS 0", "MARKS 0"}},
 
 		{Name: "fixed leases", Model: fixed},
 		{Name: "fixed leases, late copies", Model: fixed, Bounds: []string{"LATE 2", "WRITES 1"}},
