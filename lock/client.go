@@ -161,7 +161,7 @@ func (c *Client) checkRegion(ctx context.Context) error {
 	replicated, err := c.table.Replicated(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
+		return fmt.Errorf("%w (the first acquisition, or View, asks whether the table has replicas; with Config.HomeRegion it does not)", err)
 	case replicated:
 		return ErrMultiRegion
 	}

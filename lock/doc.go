@@ -44,6 +44,7 @@
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through.
 //   - Of the runs of one interval ([Client.Every]) at most one is recorded, together with what it commits.
 //   - Any number of locks and places costs one renewal every quarter of the lease, and no goroutine for a lock that is held.
+//   - A view ([Client.View]) shows rows, and whether somebody holds their lock, at one moment, without acquiring.
 //   - A row that is not a lock's is never changed. A lock's row that is not in order grants nothing.
 //
 // # Not guaranteed
@@ -104,6 +105,7 @@
 //	Acquire of a held lock             1, and some 4 to 6 looks  1 write, and 0.5 read per look
 //	Release, also to hand over         1                         1 write
 //	Write, Commit (and release)        1 transaction             2 writes, and twice the operations'
+//	View of n rows, without the lock   1 transaction             2 reads for each, and 2
 //	renewal of all locks               1 per quarter of a lease  1 write
 //
 // A row with less than 12 tickets and no payload is smaller than 1 KB. Beyond that, each write to it costs one unit per KB.

@@ -177,6 +177,55 @@ func ExampleClient_Inspect() {
 	// settler-1 0 <nil>
 }
 
+func ExampleClient_View() {
+	type Account struct {
+		ID      string `dynamo:"id"`
+		Balance int64  `dynamo:"balance"`
+	}
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	accounts, err := entity.Define(tbl, entity.Spec[Account]{Type: "Account", PK: "ACCOUNT#{id}", SK: "ACCOUNT"})
+	check(err)
+	a, err := accounts.Create(ctx, Account{ID: "a", Balance: 60})
+	check(err)
+	b, err := accounts.Create(ctx, Account{ID: "b", Balance: 40})
+	check(err)
+	locks, err := lock.New(tbl, lock.Config{Owner: "teller-1"})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+
+	both := []keys.Key{accounts.Key(a), accounts.Key(b)}
+	sum := func(opts ...lock.ViewOption) {
+		view, err := locks.View(ctx, lock.Name("accounts"), both, opts...)
+		if err != nil {
+			fmt.Println("somebody is writing:", errors.Is(err, lock.ErrHeld))
+			return
+		}
+		var sum int64
+		for _, row := range view.Rows {
+			account, err := accounts.Decode(row)
+			check(err)
+			sum += account.Balance
+		}
+		fmt.Println("sum:", sum, "while somebody holds the lock:", view.Held != nil)
+	}
+
+	sum()
+	lease, err := locks.Acquire(ctx, lock.Name("accounts"))
+	check(err)
+	sum()
+	sum(lock.EvenIfHeld())
+	check(lease.Commit(ctx,
+		accounts.UpdateOp(a, entity.Add("balance", -10)),
+		accounts.UpdateOp(b, entity.Add("balance", 10))))
+	sum()
+	// Output:
+	// sum: 100 while somebody holds the lock: false
+	// somebody is writing: true
+	// sum: 100 while somebody holds the lock: true
+	// sum: 100 while somebody holds the lock: false
+}
+
 func ExampleConfigFromEnviron() {
 	config, err := lock.ConfigFromEnviron("MORTISE_LOCK", []string{"MORTISE_LOCK_LEASE=10s", "MORTISE_LOCK_EXPIRY=observed-only"})
 	fmt.Println(config.Lease, config.Expiry, err)

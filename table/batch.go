@@ -93,16 +93,9 @@ func (r Retry) pause(ctx context.Context, b backoff.BackOff) error {
 //
 // Cost: as [Table.Get] for each item.
 func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) ([]Item, error) {
-	unique := make([]keys.Key, 0, len(list))
-	at := make(map[keys.Key][]int, len(list))
-	for i, key := range list {
-		if err := key.Validate(); err != nil {
-			return nil, fmt.Errorf("table: batch get: key %d: %w", i, errs.Kind(ErrInvalid, err))
-		}
-		if _, ok := at[key]; !ok {
-			unique = append(unique, key)
-		}
-		at[key] = append(at[key], i)
+	unique, at, err := distinct(list)
+	if err != nil {
+		return nil, fmt.Errorf("table: batch get: %w", err)
 	}
 	items := make([]Item, len(list))
 	left, err := drain(ctx, t, batchGetSize, unique, func(chunk []keys.Key) ([]keys.Key, error) {
@@ -112,12 +105,7 @@ func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) 
 			if err != nil {
 				return nil, err
 			}
-			for n, i := range at[key] {
-				if n > 0 {
-					item = maps.Clone(item) // the caller may change its copy
-				}
-				items[i] = item
-			}
+			spread(items, at[key], item)
 		}
 		return rest, err
 	})
@@ -125,6 +113,32 @@ func (t *Table) BatchGet(ctx context.Context, list []keys.Key, consistent bool) 
 		return items, &UnprocessedError{Keys: left, Err: err}
 	}
 	return items, err
+}
+
+// distinct are the keys of a list, each once, and where in the list each of them is.
+func distinct(list []keys.Key) (unique []keys.Key, at map[keys.Key][]int, err error) {
+	unique = make([]keys.Key, 0, len(list))
+	at = make(map[keys.Key][]int, len(list))
+	for i, key := range list {
+		if err := key.Validate(); err != nil {
+			return nil, nil, fmt.Errorf("key %d: %w", i, errs.Kind(ErrInvalid, err))
+		}
+		if _, ok := at[key]; !ok {
+			unique = append(unique, key)
+		}
+		at[key] = append(at[key], i)
+	}
+	return unique, at, nil
+}
+
+// spread puts an item at all of its places. Each place has a map of its own: they are the caller's to change.
+func spread(items []Item, at []int, item Item) {
+	for n, i := range at {
+		if n > 0 {
+			item = maps.Clone(item)
+		}
+		items[i] = item
+	}
 }
 
 func (t *Table) batchGet(ctx context.Context, chunk []keys.Key, consistent bool) (got []Item, rest []keys.Key, err error) {

@@ -34,6 +34,7 @@
 //     Repeated is set if that item may be the operation's own effect.
 //   - Equal operations give equal bytes. An expression depends only on the order of conditions and changes.
 //   - Ranges of sort keys are half open. A limit counts the items that are returned, not those examined.
+//   - [Table.TransactGet] shows one moment: of a transaction of the same region all or nothing.
 //   - A batch never drops an item. What DynamoDB left undone is in an *[UnprocessedError].
 //   - [Table.Ensure] never destroys anything. If a difference cannot be resolved without that, it changes nothing. Several
 //     instances can run it at the same time.
@@ -46,7 +47,7 @@
 //     condition can then count twice, and a condition can find the operation's own effect. Use [Table.WriteOnce] where
 //     that matters.
 //   - Fresh reads. Reads of a global index, and reads that are not consistent, can be behind.
-//   - Atomic batches. A batch can be applied in part, in any order.
+//   - Atomic batches. A batch can be applied in part, in any order, and a BatchGet can show part of a transaction.
 //   - A snapshot. Query and Scan can see a change during the read, or not.
 //   - Auto scaling, replicas, encryption keys and table classes. The package leaves them as they are.
 //
@@ -91,6 +92,7 @@
 // # Cost
 //
 //	Get, BatchGet                   0.5 read units per 4 KB of each item; 1 if consistent
+//	TransactGet                     2 read units per 4 KB of each item
 //	Query, Scan                     0.5 read units per 4 KB examined; 1 if consistent
 //	Write of one operation          1 write unit per KB, at least 1; the same if its condition fails
 //	Write of several, WriteOnce     twice that

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
@@ -38,6 +39,53 @@ func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, e
 		err = &Error{Operation: "GetItem", Table: t.schema.Name, Kind: ErrNotFound}
 	}
 	return item, err
+}
+
+// TransactGet reads up to [MaxOps] items as they stand at one moment, in one TransactGetItems, and returns
+// them in the order of their keys: nil where there is none. Of a transaction that writes several of them it
+// shows all or nothing, and every write that was acknowledged before it. A key may occur more than once; it is
+// read once, and counts once. DynamoDB refuses items of more than 4 MB together with ErrInvalid.
+//
+// A read that meets a write of one of the items is refused, and repeated by the table's retry policy; ErrConflict
+// means that they kept meeting.
+//
+// Cost: two read units per 4 KB of each item, at least two; those of a refused request are consumed, too.
+func (t *Table) TransactGet(ctx context.Context, list []keys.Key) ([]Item, error) {
+	unique, at, err := distinct(list)
+	if err == nil && len(unique) > MaxOps {
+		err = fmt.Errorf("%w: %d items in a transaction, at most %d", ErrInvalid, len(unique), MaxOps)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("table: transact get: %w", err)
+	}
+	items := make([]Item, len(list))
+	if len(list) == 0 {
+		return items, nil
+	}
+	in := &dynamodb.TransactGetItemsInput{
+		TransactItems:          make([]types.TransactGetItem, len(unique)),
+		ReturnConsumedCapacity: t.capacity(ctx),
+	}
+	for i, key := range unique {
+		in.TransactItems[i].Get = &types.Get{TableName: &t.schema.Name, Key: t.KeyItem(key)}
+	}
+	err = t.send(ctx, "TransactGetItems", false, func(ctx context.Context) (answer, error) {
+		out, err := t.client.TransactGetItems(ctx, in, once)
+		if err != nil {
+			return answer{}, err
+		}
+		if len(out.Responses) != len(unique) {
+			return answer{}, fmt.Errorf("%d items in answer to %d keys", len(out.Responses), len(unique))
+		}
+		for i, key := range unique {
+			spread(items, at[key], out.Responses[i].Item)
+		}
+		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 // Query describes a read of the items of one partition key, in the order of their sort keys. Number keys of an index

@@ -266,3 +266,104 @@ func TestScanSeesEveryItemOnce(t *testing.T) {
 		assert.Len(t, paged, rows)
 	})
 }
+
+func TestTransactGetAnswersInTheOrderOfItsKeys(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		var ops []table.Op
+		var list []keys.Key
+		for i := range table.MaxOps - 1 {
+			ops = append(ops, table.Put(f.item("p", fmt.Sprint(i), "n", i)))
+			list = append(list, key("p", fmt.Sprint(i)))
+		}
+		require.NoError(t, f.BatchWrite(t.Context(), ops))
+		slices.Reverse(list)
+		list = append(list, key("p", "missing"), key("p", "7"), key("p", "7"))
+		f.faults.Script()
+		items, err := f.TransactGet(t.Context(), list)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"TransactGetItems"}, f.faults.Sent())
+		require.Len(t, items, len(list))
+		for i := range table.MaxOps - 1 {
+			assert.Equal(t, num(fmt.Sprint(table.MaxOps-2-i)), items[i]["n"])
+		}
+		assert.Nil(t, items[99])
+		assert.Equal(t, num("7"), items[100]["n"])
+		items[100]["n"] = num("0")
+		assert.Equal(t, num("7"), items[101]["n"], "each answer is its caller's to change")
+
+		f.faults.Script()
+		none, err := f.TransactGet(t.Context(), nil)
+		require.NoError(t, err)
+		assert.Empty(t, none)
+		_, err = f.TransactGet(t.Context(), append(list, key("p", "another")))
+		assert.ErrorIs(t, err, table.ErrInvalid)
+		assert.ErrorContains(t, err, "table: transact get: ")
+		assert.ErrorContains(t, err, "101 items")
+		_, err = f.TransactGet(t.Context(), []keys.Key{key("p", "1"), key("p", "")})
+		assert.ErrorIs(t, err, table.ErrInvalid)
+		assert.ErrorContains(t, err, "key 1")
+		assert.Empty(t, f.faults.Sent())
+	})
+}
+
+func TestTransactGetIsRepeated(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e, eager(3))
+		f.put(t, f.item("p", "1", "n", 1))
+		list := []keys.Key{key("p", "1"), key("p", "2")}
+		conflict := faulty.Cancel("TransactionConflict", "None")
+
+		f.faults.Script(conflict, faulty.Throttle(), faulty.DropReply)
+		items, err := f.TransactGet(t.Context(), list)
+		require.NoError(t, err)
+		assert.Equal(t, num("1"), items[0]["n"])
+		assert.Nil(t, items[1])
+		assert.Len(t, f.faults.Sent(), 4)
+
+		f.faults.Script(conflict, conflict, conflict, conflict)
+		items, err = f.TransactGet(t.Context(), list)
+		require.ErrorIs(t, err, table.ErrConflict)
+		assert.Nil(t, items)
+		assert.Len(t, f.faults.Sent(), 4)
+
+		f.faults.Script(faulty.Cancel("ValidationError", "None"))
+		_, err = f.TransactGet(t.Context(), list)
+		require.ErrorIs(t, err, table.ErrInvalid)
+		assert.Len(t, f.faults.Sent(), 1)
+
+		f.faults.Script(faulty.Reply(`{"Responses":[{}]}`))
+		items, err = f.TransactGet(t.Context(), list)
+		require.Error(t, err, "an answer to another number of keys tells nothing")
+		assert.Nil(t, items)
+	})
+}
+
+// A transaction that writes several items is seen as a whole.
+func TestTransactGetShowsOneMoment(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		list := []keys.Key{key("p", "a"), key("p", "b")}
+		written := make(chan error, 1)
+		go func() {
+			for i := range 50 {
+				if err := f.Write(t.Context(), table.Put(f.item("p", "a", "n", i)), table.Put(f.item("p", "b", "n", i))); err != nil {
+					written <- err
+					return
+				}
+			}
+			written <- nil
+		}()
+		for done := false; !done; {
+			select {
+			case err := <-written:
+				require.NoError(t, err)
+				done = true
+			default:
+			}
+			items, err := f.TransactGet(t.Context(), list)
+			require.NoError(t, err)
+			assert.Equal(t, items[0]["n"], items[1]["n"])
+		}
+	})
+}

@@ -34,6 +34,24 @@ func around() []Mutant {
 			New:    `table.Attr(r.names.ForcedFence).Set(table.Param(argSince))`,
 		},
 		{
+			Name: "view-hides-the-holder", Part: Around, File: "lock/view.go",
+			Breaks: "shows rows although somebody holds their lock",
+			Old:    `if !how.evenIfHeld {`,
+			New:    `if false {`,
+		},
+		{
+			Name: "view-of-several-moments", Part: Around, File: "lock/view.go",
+			Breaks: "views rows by a batch, which a transaction may meet half-way",
+			Old:    `c.table.TransactGet(ctx, append(slices.Clip(list), key))`,
+			New:    `c.table.BatchGet(ctx, append(slices.Clip(list), key), true)`,
+		},
+		{
+			Name: "view-in-any-region", Part: Around, File: "lock/view.go",
+			Breaks: "views rows in a region where a transaction may have arrived in part",
+			Old:    `err = c.oneRegion(ctx)`,
+			New:    `err = ctx.Err()`,
+		},
+		{
 			Name: "held-lock-is-not-listed", Part: Around, File: "lock/internal/lockrow/first.go",
 			Breaks: "takes a row out of the index although others wait",
 			Old:    `if s.listed = notLast; c.Last {`,

@@ -21,10 +21,12 @@ type Bank struct {
 	Clients   int
 	Rounds    int           // of each client
 	Audits    int           // in which all accounts are locked and read
+	Views     int           // in which all accounts are looked at without their locks
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the transfers in which the process is paused beyond its lease
 	Unguarded bool          // a negative twin: writes do not depend on the locks
 	OneLock   bool          // another one: only the account that is debited is locked
+	OneByOne  bool          // another one: views read one row after the other
 }
 
 const opening = 1000 // what each account has at first
@@ -61,6 +63,7 @@ type bank struct {
 	world  *World
 	ledger *ledger
 	audits atomic.Int64 // that were completed
+	views  atomic.Int64 // that were completed
 }
 
 func (b *bank) start() {
@@ -68,6 +71,9 @@ func (b *bank) start() {
 	b.world.turns("teller", b.Clients, b.Rounds, config, b.transfer)
 	if b.Audits > 0 {
 		b.world.turns("auditor", 1, b.Audits, config, b.audit)
+	}
+	if b.Views > 0 {
+		b.world.turns("viewer", 1, b.Views, config, b.view)
 	}
 }
 
@@ -211,7 +217,7 @@ func (b *bank) sum() bool {
 
 func (b *bank) check() Tally {
 	tally, applied := b.ledger.check()
-	tally.Audits = int(b.audits.Load())
+	tally.Audits, tally.Views = int(b.audits.Load()), int(b.views.Load())
 	balances := slices.Repeat([]int64{opening}, b.Accounts)
 	names := b.ledger.names()
 	entries := map[string]table.Item{}

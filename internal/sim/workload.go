@@ -125,6 +125,10 @@ func Workloads() []Workload {
 					Name: "one-lock", About: "only the account that is debited is locked", Shows: []string{"an audit under all locks finds"},
 					Run: func(w *World) Tally { return theBank(w, Bank{OneLock: true}) },
 				},
+				{
+					Name: "one-by-one", About: "views read one account after the other, as a batch may", Shows: []string{"a view finds"},
+					Run: func(w *World) Tally { return theBank(w, Bank{OneByOne: true}) },
+				},
 			},
 		},
 		{
@@ -316,7 +320,7 @@ func theUniques(w *World, u Unique) Tally {
 }
 
 func theBank(w *World, b Bank) Tally {
-	b.Accounts, b.Clients, b.Rounds, b.Audits, b.Overslept = 6, 6, w.Rounds(15), 6, .1
+	b.Accounts, b.Clients, b.Rounds, b.Audits, b.Views, b.Overslept = 6, 6, w.Rounds(15), 6, 20, .1
 	return b.Run(w)
 }
 
@@ -395,6 +399,7 @@ type Tally struct {
 
 	Acquired int // locks, where the workload counts them
 	Audits   int // of what has to be so on the way, that were completed
+	Views    int // of several rows at one moment, that were completed
 	Handed   int // locks that one goroutine of a process has handed over to another
 
 	Linearity // of registers, whose histories are judged
@@ -412,6 +417,7 @@ func (t *Tally) Add(o Tally) {
 	t.Twice += o.Twice
 	t.Acquired += o.Acquired
 	t.Audits += o.Audits
+	t.Views += o.Views
 	t.Handed += o.Handed
 	t.Linearity.Add(o.Linearity)
 }

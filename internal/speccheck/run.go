@@ -7,6 +7,7 @@ package speccheck
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,7 +30,9 @@ func (r Run) Twin() bool { return r.Breaks != "" }
 
 // looksForStuck reports whether the model is made to be searched for processes that cannot go
 // on. Those with a clock are not: time ends in them.
-func (r Run) looksForStuck() bool { return r.Model == oneLock || r.Model == twoLocks }
+func (r Run) looksForStuck() bool {
+	return !slices.Contains([]string{fixed, session, rowLife}, r.Model)
+}
 
 // source is the text that Spin is given.
 func (r Run) source() string {

@@ -4,6 +4,8 @@ package speccheck
 const (
 	oneLock  = "lock.pml"
 	twoLocks = "two-locks.pml"
+	permits  = "permits.pml"
+	shared   = "shared.pml"
 	fixed    = "fixed.pml"
 	session  = "session.pml"
 	rowLife  = "row-life.pml"
@@ -27,6 +29,19 @@ func Runs() []Run {
 		{Name: "two locks", Model: twoLocks, Bounds: []string{"FORCES 1"}},
 		{Name: "two locks, three want both", Model: twoLocks, Bounds: []string{"WANTS(c) BOTH", "GIVE_UPS 1"}},
 		{Name: "two locks, lobby", Model: twoLocks, Bounds: []string{"CAP 2", "CRASHES 1"}},
+
+		{Name: "permits", Model: permits},
+		{Name: "permits, two late copies", Model: permits, Bounds: []string{"LATE 2", "GIVE_UPS 0"}},
+		{Name: "permits that are changed", Model: permits, Bounds: []string{"CHANGES 2", "GIVE_UPS 0"}},
+		{Name: "permits, force", Model: permits, Bounds: []string{"FORCES 2", "GIVE_UPS 0", "MARKS 0"}},
+		{Name: "permits, two tickets", Model: permits, Bounds: []string{"CLIENTS 2", "TICKETS 2", "PERMITS 1"}},
+		{Name: "permits, one is kept for good", Model: permits, Bounds: []string{"KEEPS(c) ((c) == 1)", "CRASHES 1", "GIVE_UPS 0"}},
+
+		{Name: "shared leases", Model: shared},
+		{Name: "shared leases, two late copies", Model: shared, Bounds: []string{"LATE 2", "GIVE_UPS 0"}},
+		{Name: "shared leases, two writers", Model: shared, Bounds: []string{"WRITES_ALONE(c) ((c) != 1)"}},
+		{Name: "shared leases, force", Model: shared, Bounds: []string{"FORCES 2", "MARKS 0", "GIVE_UPS 0"}},
+		{Name: "shared leases, crash", Model: shared, Bounds: []string{"CRASHES 1", "GIVE_UPS 0", "MARKS 0"}},
 
 		{Name: "fixed leases", Model: fixed},
 		{Name: "fixed leases, late copies", Model: fixed, Bounds: []string{"LATE 2", "WRITES 1"}},
@@ -208,6 +223,150 @@ func Runs() []Run {
 			Name: "two locks, evict without condition", Model: twoLocks, Bounds: []string{"CLIENTS 2"},
 			Rules:  []string{"may_evict(x, t, f) (first(x) != NOBODY)"},
 			Breaks: "only the dead are evicted",
+		},
+
+		// Permits.
+		{
+			Name: "permit guarded by its ticket alone [5]", Model: permits,
+			Rules:  []string{"guard(t, k) among_the_first(t)"},
+			Breaks: "a permit that was given to others writes no more",
+		},
+		{
+			Name: "permit guarded by its ticket and its session", Model: permits, Bounds: []string{"LATE 2", "MARKS 0"},
+			Rules:  []string{"guard(t, k) (among_the_first(t) && !dead[owner(t)])"},
+			Breaks: "a permit that was given to others writes no more",
+		},
+		{
+			Name: "permit guarded by its place", Model: permits, Bounds: []string{"CHANGES 1", "MARKS 0"},
+			Rules:  []string{"guard(t, k) (stays(k) && among_the_first(t))"},
+			Breaks: "a permit that is told as lost is not held",
+		},
+		{
+			Name: "permit held by the number that its client knew", Model: permits, Bounds: []string{"CHANGES 1"},
+			Rules:  []string{"holds(t) (place(t) < PERMITS)"},
+			Breaks: "only the first n write",
+		},
+		{
+			Name: "permit left at a place, whoever stands there", Model: permits,
+			Rules:  []string{"may_leave(t, k, p) (line[p] != NOBODY)"},
+			Breaks: "only the own place is left",
+		},
+		{
+			Name: "permit left by its ticket alone", Model: permits, Bounds: []string{"LATE 2"},
+			Rules:  []string{"may_leave(t, k, p) (line[p] == (t))"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "permits, evict at a place, whoever stands there", Model: permits,
+			Rules:  []string{"may_evict(t, k, p) (line[p] != NOBODY)"},
+			Breaks: "only the dead are evicted",
+		},
+		{
+			Name: "permits, release judged without the session", Model: permits,
+			Rules:  []string{"is_alive_after true"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "permits, release judged by its own force alone [1]", Model: permits, Bounds: []string{"FORCES 2"},
+			Rules:  []string{"was_forced(k) (forced == (k) + 1)"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "permits, lost answer taken for a refusal", Model: permits,
+			Rules:  []string{"in_doubt false"},
+			Breaks: "a release that was applied is not told as lost",
+		},
+		{
+			Name: "permits, enter without NOT contains", Model: permits,
+			Rules:  []string{"may_enter(t) (!full)"},
+			Breaks: "a permit that was given to others writes no more",
+		},
+		{
+			Name: "permits, ghosts stay", Model: permits, Bounds: []string{"PERMITS 1"},
+			Rules:  []string{"removes_ghosts false"},
+			Breaks: Stuck,
+		},
+		{
+			Name: "permits, only the first holder is seen to", Model: permits, Bounds: []string{"KEEPS(c) ((c) == 1)", "CRASHES 1", "GIVE_UPS 0"},
+			Rules:  []string{"sees_to(p) ((p) == 0)"},
+			Breaks: Stuck,
+		},
+
+		// Shared leases.
+		{
+			Name: "reader guarded without fence [6]", Model: shared,
+			Rules:  []string{"guard(t, f) (exclusive(t) -> (line[0] == (t) && fence == (f)) : stands(t))"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "writer guarded without fence", Model: shared, Bounds: []string{"WRITES_ALONE(c) ((c) != 1)"},
+			Rules:  []string{"guard(t, f) (exclusive(t) -> line[0] == (t) : (stands(t) && fence == (f)))"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "last reader before a writer that does not raise the fence [6]", Model: shared,
+			Rules:  []string{"raises_fence(t, next_is_shared) exclusive(t)"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "eviction of the last reader that does not raise the fence [6]", Model: shared,
+			Rules:  []string{"eviction_raises_fence(t, next_is_shared) exclusive(t)"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "reader that leaves before another one, whatever comes next [6]", Model: shared,
+			Rules:  []string{"is_as_seen(t, f, next_is_shared) (line[0] == (t) && (exclusive(t) -> fence == (f) : ((next_is_shared) || !is_shared(line[1]))))"},
+			Breaks: "no other writer has held since a lease that writes was granted",
+		},
+		{
+			Name: "last reader that leaves, whatever comes next", Model: shared,
+			Rules:  []string{"is_as_seen(t, f, next_is_shared) (line[0] == (t) && (exclusive(t) -> fence == (f) : (!(next_is_shared) || is_shared(line[1]))))"},
+			Breaks: "a lease that is told as lost is not held",
+		},
+		{
+			Name: "fence that every reader raises", Model: shared,
+			Rules:  []string{"raises_fence(t, next_is_shared) true"},
+			Breaks: "a lease that is told as lost is not held",
+		},
+		{
+			Name: "shared lease left at a place, whoever stands there", Model: shared,
+			Rules:  []string{"may_leave(t, p) (line[p] != NOBODY)"},
+			Breaks: "only the own place is left",
+		},
+		{
+			Name: "reader that meets its ghost takes it for its lease", Model: shared, Bounds: []string{"LATE 2", "GIVE_UPS 0"},
+			Rules:  []string{"is_released true"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "shared leases, release judged without the session", Model: shared,
+			Rules:  []string{"is_alive_after true"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "shared leases, release judged by its own force alone [1]", Model: shared, Bounds: []string{"FORCES 2"},
+			Rules:  []string{"was_forced(f) (forced == (f))"},
+			Breaks: "what is told as released was released",
+		},
+		{
+			Name: "shared leases, lost answer taken for a refusal", Model: shared,
+			Rules:  []string{"in_doubt false"},
+			Breaks: "a release that was applied is not told as lost",
+		},
+		{
+			Name: "shared leases, enter without NOT contains", Model: shared,
+			Rules:  []string{"may_enter(t) (!full)"},
+			Breaks: "a ticket that is told as released is gone",
+		},
+		{
+			Name: "shared leases, ghosts stay", Model: shared, Bounds: []string{"MARKS 0"},
+			Rules:  []string{"removes_ghosts false"},
+			Breaks: Stuck,
+		},
+		{
+			Name: "shared leases, the dead stay", Model: shared, Bounds: []string{"CRASHES 1", "MARKS 0"},
+			Rules:  []string{"sees_to(p) false"},
+			Breaks: Stuck,
 		},
 
 		// Fixed leases, sessions, and the life of the row.

@@ -54,6 +54,18 @@ func Throttle() Outcome {
 	return Refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException")
 }
 
+// Cancel refuses a transaction for reasons with the given codes, one for each of its actions.
+func Cancel(codes ...string) Outcome {
+	const code = "TransactionCanceledException"
+	reasons := make([]string, len(codes))
+	for i, c := range codes {
+		reasons[i] = fmt.Sprintf(`{"Code":%q}`, c)
+	}
+	o := Refuse(http.StatusBadRequest, code)
+	o.body = fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"scripted","CancellationReasons":[%s]}`, code, strings.Join(reasons, ","))
+	return o
+}
+
 // Client is a scripted HTTP client. The zero value passes everything on.
 type Client struct {
 	mu     sync.Mutex

@@ -12,11 +12,13 @@ import (
 // Money is neither made nor lost, at no time.
 func TestBankKeepsItsMoney(t *testing.T) {
 	o := simtest.Play(t, "bank", 20)
-	figure.Check(t, "bank", o.Each(o.Acknowledged, "transfers", 40), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "audits", 2), o.None())
+	figure.Check(t, "bank", o.Each(o.Acknowledged, "transfers", 40), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "audits", 2), o.Each(o.Views, "views", 2), o.None())
 	twin := simtest.Twinned(t, "bank", "unguarded", 20)
 	figure.Check(t, "bank, unguarded", twin.Found(.5))
 	twin = simtest.Twinned(t, "bank", "one-lock", 20)
 	figure.Check(t, "bank, one of two accounts locked", twin.Found(.5))
+	twin = simtest.Twinned(t, "bank", "one-by-one", 20)
+	figure.Check(t, "bank, views row by row", twin.Found(.5))
 }
 
 // Fences of leaders only grow, in the table and wherever they are compared.
