@@ -52,15 +52,16 @@ func (e *entry) suspect(row *lockrow.Row) suspicion {
 		return fine
 	}
 	look, lease, ahead := e.behindSession(row, place, id)
+	turn := time.Duration(ahead+1) * lease // a lease for each of those before
 	switch {
-	case ahead > 0 && since < time.Duration(ahead+1)*lease:
+	case look.Known && look.Wait == 0 && ahead > 0 && look.Silent < turn:
 	case look.Dead:
 		return dead
 	case look.Known && look.Wait == 0:
 		return silent
-	case !look.Known && c.past(row.HeldSince()+lease.Milliseconds()):
+	case !look.Known && ahead == 0 && c.past(row.HeldSince()+lease.Milliseconds()):
 		return silent // first for longer than a lease: its record tells
-	case since >= lease && c.watched.mayAsk(id, first.ID):
+	case since >= turn && c.watched.mayAsk(id, first.ID):
 		return claim
 	}
 	return fine

@@ -88,12 +88,14 @@ func (o *Others) forget() {
 
 // Suspicion is how a session looks from here.
 type Suspicion struct {
-	// Known is false where the session was never looked for.
+	// Known is false where the session was not looked for within its lease.
 	Known bool
 	// Dead says that it is marked dead: its tickets can be removed.
 	Dead bool
 	// Wait is how long until it may be marked dead unless it shows life; 0 for now.
 	Wait time.Duration
+	// Silent is for how long it has shown no renewal.
+	Silent time.Duration
 	// Lease is its lease; 0 where it is not known.
 	Lease time.Duration
 }
@@ -103,21 +105,24 @@ func (o *Others) Suspect(id string) Suspicion {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.seen[id]
-	switch {
-	case s == nil:
+	if s == nil {
 		return Suspicion{}
-	case s.row.Dead:
-		return Suspicion{Known: true, Dead: true}
-	case s.missing:
-		return Suspicion{Known: true, Lease: time.Duration(s.row.Lease) * time.Millisecond}
 	}
-	lease := time.Duration(s.row.Lease) * time.Millisecond
-	wait := lease - o.repeater.Clock.Ago(s.since)
+	lease, silent := time.Duration(s.row.Lease)*time.Millisecond, o.repeater.Clock.Ago(s.since)
+	switch {
+	case s.row.Dead:
+		return Suspicion{Known: true, Dead: true, Silent: silent}
+	case s.missing:
+		return Suspicion{Known: true, Silent: silent, Lease: lease}
+	case o.repeater.Clock.Ago(s.last) > lease: // it may have been renewed often since
+		return Suspicion{Lease: lease}
+	}
+	wait := lease - silent
 	until, timed := o.repeater.Clock.Until(time.UnixMilli(s.row.Expires + 1).Add(o.skew))
 	if timed && o.skew > 0 && s.row.Expires > 0 {
 		wait = min(wait, until)
 	}
-	return Suspicion{Known: true, Wait: max(wait, 0), Lease: lease}
+	return Suspicion{Known: true, Wait: max(wait, 0), Silent: silent, Lease: lease}
 }
 
 // past reports whether the end that a session has recorded lies back far enough.
