@@ -260,13 +260,11 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 		return table.ErrConflict
 	case lockrow.Passed:
 		i := slices.Index(ids, row.Line[0].ID)
-		if row.Took(l.holding(), ids[i]) {
-			to := l.turn.targets[i]
-			l.turn.targets = slices.Delete(l.turn.targets, i, i+1)
-			l.dropTargets()
-			l.passed(&to)
-			return nil
-		}
+		to := l.turn.targets[i]
+		l.turn.targets = slices.Delete(l.turn.targets, i, i+1)
+		l.dropTargets()
+		l.passed(&to)
+		return nil
 	case lockrow.Perhaps:
 		alive, err := l.confirm(ctx)
 		if err != nil {

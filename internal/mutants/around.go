@@ -5,7 +5,25 @@ func around() []Mutant {
 	return []Mutant{
 		{
 			Name: "several-one-by-one", Part: Around, File: "lock/wait.go",
-			Breaks: "keeps the places in other lines where one was lost",
+			Breaks: "keeps the places in other lines where one was lost, and enters that line alone",
+			Old:    "\t\t\tcase err != nil:\n\t\t\t\treturn err\n\t\t\tcase is:\n",
+			New: `
+			case errors.Is(err, errAnew) && len(a.entries) > 1:
+				one := &acquisition{client: a.client, request: a.request, wanted: a.wanted[i : i+1]}
+				if err := one.enter(ctx, false); err != nil {
+					return err
+				}
+				e.stop()
+				one.entries[0].wake = a.wake
+				a.entries[i] = one.entries[0]
+			case err != nil:
+				return err
+			case is:
+`,
+		},
+		{
+			Name: "lost-place-ends-the-wait", Part: Around, File: "lock/wait.go",
+			Breaks: "ends a wait whose place was lost",
 			Old:    `case errors.Is(err, errAnew), errors.Is(err, ErrLost)`,
 			New:    `case errors.Is(err, ErrLost)`,
 		},

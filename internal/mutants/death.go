@@ -81,5 +81,23 @@ func death() []Mutant {
 			Old:    `now.Add(-c.config.Skew).UnixMilli() > end`,
 			New:    `now.UnixMilli() > end`,
 		},
+		{
+			Name: "who-is-behind-acts-first", Part: Death, File: "lock/takeover.go",
+			Breaks: "has all who wait act at once where the holder is dead",
+			Old:    `ahead > 0 && look.Silent < turn:`,
+			New:    `ahead < 0 && look.Silent < turn:`,
+		},
+		{
+			Name: "who-is-behind-counts-from-the-grant", Part: Death, File: "lock/takeover.go",
+			Breaks: "has all who wait act at once where a holder has died that held the lock for long",
+			Old:    `ahead > 0 && look.Silent < turn:`,
+			New:    `ahead > 0 && since < turn:`,
+		},
+		{
+			Name: "seen-long-ago-is-silent", Part: Death, File: "lock/internal/session/others.go",
+			Breaks: "takes a session for silent that was not looked at for a lease",
+			Old:    `case o.repeater.Clock.Ago(s.last) > lease:`,
+			New:    `case o.repeater.Clock.Ago(s.last) < 0:`,
+		},
 	}
 }

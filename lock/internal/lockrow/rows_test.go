@@ -412,6 +412,8 @@ func TestReleased_TellsWhatARefusalMeans(t *testing.T) {
 		{"nobody is first, an attempt in doubt", lockrow.Row{Fence: 1007}, true, nil, lockrow.Perhaps},
 		{"a ghost of its ticket, under another fence", lockrow.Row{Fence: 1003, Line: []lockrow.Ticket{ticket(1)}}, true, nil, lockrow.Perhaps},
 		{"passed by an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(5)}}, true, []string{"SESSION/5"}, lockrow.Passed},
+		{"released by an attempt in doubt, and not passed to its target", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, []string{"SESSION/5"}, lockrow.Perhaps},
+		{"its target is first under a later fence", lockrow.Row{Fence: 1002, Line: []lockrow.Ticket{ticket(5)}}, false, []string{"SESSION/5"}, lockrow.Lost},
 		{"taken by force", lockrow.Row{Fence: 1001, ForcedFence: 1000}, true, nil, lockrow.Lost},
 		{"a later one taken by force", lockrow.Row{Fence: 1005, ForcedFence: 1004}, true, nil, lockrow.Lost},
 		{"an earlier one taken by force", lockrow.Row{Fence: 1001, ForcedFence: 999}, true, nil, lockrow.Perhaps},

@@ -349,6 +349,20 @@ func TestConfirm_TellsWhetherTheSessionLivesNow(t *testing.T) {
 	})
 }
 
+// A read that lags behind shows a session alive that was marked dead by then.
+func TestConfirm_GoesByNoReadThatLagsBehind(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1})
+		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("dead").Set(1))))
+		alive, err := s.Confirm(w.Context())
+		require.NoError(t, err)
+		assert.False(t, alive)
+		w.close(p)
+	})
+}
+
 func TestMarkDead_NeedsEvidence(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.process(0)
@@ -370,6 +384,25 @@ func TestMarkDead_NeedsEvidence(t *testing.T) {
 		assert.Zero(t, q.others.Suspect(s.ID()).Wait, "its row is gone")
 		assert.True(t, w.markDead(q, s.ID()))
 		assert.True(t, q.others.Suspect(s.ID()).Dead)
+	})
+}
+
+// What a session showed a lease ago says nothing: it may have been renewed since.
+func TestSuspect_KnowsNothingOfWhatWasSeenLongAgo(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		w.look(q, s.ID())
+		time.Sleep(lease - time.Second)
+		assert.True(t, q.others.Suspect(s.ID()).Known)
+		time.Sleep(2 * time.Second)
+		assert.False(t, q.others.Suspect(s.ID()).Known)
+		w.look(q, s.ID())
+		got := q.others.Suspect(s.ID())
+		assert.True(t, got.Known)
+		assert.Positive(t, got.Wait)
+		assert.Zero(t, got.Silent)
+		w.close(p)
 	})
 }
 
