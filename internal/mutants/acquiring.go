@@ -111,5 +111,29 @@ func acquiring() []Mutant {
 			Old:    "t, err := ParseTicket(text.Value)\n\t\tif err != nil {",
 			New:    "t, err := ParseTicket(text.Value)\n\t\tif false {\n\t\t\treturn err\n\t\t}\n\t\tif t.ID == \"\" {",
 		},
+		{
+			Name: "retract-whatever-stands-there", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
+			Breaks: "takes the place of somebody else out of a row that is not in order",
+			Old:    `If(at.Equal(text))`,
+			New:    `If(at.Exists())`,
+		},
+		{
+			Name: "edits-outlive-the-lease", Part: Acquiring, File: "lock/internal/lockrow/first.go",
+			Breaks: "keeps the number of the last payload for the next holder",
+			Old:    "\t\ttable.Attr(n.Edits).Remove(),\n",
+			New:    ``,
+		},
+		{
+			Name: "reset-whatever-was-seen", Part: Acquiring, File: "lock/internal/lockrow/first.go",
+			Breaks: "empties a row that has changed since it was seen",
+			Old:    `op = op.If(table.Attr(name).Equal(av))`,
+			New:    `op = op.If(table.Attr(name).Exists())`,
+		},
+		{
+			Name: "several-entered-one-by-one", Part: Acquiring, File: "lock/enter.go",
+			Breaks: "enters several lines by a request for each",
+			Old:    "if err := a.client.table.Write(ctx, ops...); err != nil {\n",
+			New:    "var err error\n\tfor i := 0; i < len(ops) && err == nil; i++ {\n\t\terr = a.client.table.Write(ctx, ops[i])\n\t}\n\tif err != nil {\n",
+		},
 	}
 }

@@ -93,5 +93,29 @@ func answers() []Mutant {
 			Old:    `case stale, place == lockrow.Refused:`,
 			New:    "case place == lockrow.Refused:\n\t\t\treturn false, errAnew\n\t\tcase stale:",
 		},
+		{
+			Name: "held-is-lost", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a lock for lost that it holds, where a release was refused for another reason",
+			Old:    "\tif r.Holds(h) {\n\t\treturn Held\n\t}\n",
+			New:    ``,
+		},
+		{
+			Name: "refusal-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a refused release for applied although no attempt was without an answer",
+			Old:    `if inDoubt && r.Fence > h.Fence &&`,
+			New:    `if r.Fence > h.Fence &&`,
+		},
+		{
+			Name: "release-of-a-row-made-anew", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a release for applied to a row that was deleted, and made anew under an old fence",
+			Old:    `if inDoubt && r.Fence > h.Fence &&`,
+			New:    `if inDoubt &&`,
+		},
+		{
+			Name: "echo-by-the-fence-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes what somebody else has changed for a release that was delivered twice",
+			Old:    `r.Fence == h.Fence+1 && r.Since == c.Since`,
+			New:    `r.Fence == h.Fence+1 && c.Since > 0`,
+		},
 	}
 }

@@ -81,5 +81,35 @@ func around() []Mutant {
 			Old:    `ok && (typ.Value == Type && item["nonce"] != nil || `,
 			New:    `ok && (`,
 		},
+		{
+			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/first.go",
+			Breaks: "takes a row out of the index although others have come",
+			Old:    `conds = append(conds, second.NotExists())`,
+			New:    `conds = append(conds[:1], conds[1:]...)`,
+		},
+		{
+			Name: "later-interval-is-forgotten", Part: Around, File: "lock/internal/lockrow/classify.go",
+			Breaks: "runs an interval although a later one has run",
+			Old:    `interval > 0 && r.Ran >= interval`,
+			New:    `interval > 0 && r.Ran == interval`,
+		},
+		{
+			Name: "run-begins-whoever-holds", Part: Around, File: "lock/internal/lockrow/holder.go",
+			Breaks: "begins the run of an interval although others hold the lock",
+			Old:    `If(isFirst(r.names), notRun(r.names))`,
+			New:    `If(notRun(r.names))`,
+		},
+		{
+			Name: "question-is-dropped-unanswered", Part: Around, File: "lock/internal/session/mailbox.go",
+			Breaks: "drops questions that were not answered",
+			Old:    "\t\tif handled[i] {\n\t\t\ts.handled",
+			New:    "\t\tif handled[i] || true {\n\t\t\ts.handled",
+		},
+		{
+			Name: "answered-questions-stay", Part: Around, File: "lock/internal/session/session.go",
+			Breaks: "leaves questions in the mailbox that were answered",
+			Old:    `case len(s.handled) > 0:`,
+			New:    `case len(s.handled) < 0:`,
+		},
 	}
 }

@@ -99,5 +99,29 @@ func death() []Mutant {
 			Old:    `case o.repeater.Clock.Ago(s.last) > lease:`,
 			New:    `case o.repeater.Clock.Ago(s.last) < 0:`,
 		},
+		{
+			Name: "evict-the-living-too", Part: Death, File: "lock/internal/lockrow/classify.go",
+			Breaks: "evicts everybody who waits, together with a dead holder",
+			Old:    `session != "" && t.Session() == session`,
+			New:    `session != "" && t.ID != ""`,
+		},
+		{
+			Name: "evict-all-leases-of-their-own", Part: Death, File: "lock/internal/lockrow/classify.go",
+			Breaks: "evicts all Fixed leases that wait, together with one that has ended",
+			Old:    `session != "" && t.Session() == session`,
+			New:    `t.Session() == session`,
+		},
+		{
+			Name: "replace-a-renewed-lease", Part: Death, File: "lock/internal/lockrow/first.go",
+			Breaks: "takes the place of a Fixed lease that was renewed since it was seen",
+			Old:    "At(1).NotExists())\n\tif first.Length > 0 {",
+			New:    "At(1).NotExists())\n\tif first.Length < 0 {",
+		},
+		{
+			Name: "lagging-look-shows-life", Part: Death, File: "lock/internal/session/others.go",
+			Breaks: "takes an older beat, which a read has shown that lags behind, for a renewal",
+			Old:    `row.Beat > s.row.Beat:`,
+			New:    `row.Beat != s.row.Beat:`,
+		},
 	}
 }
