@@ -269,6 +269,31 @@ func TestSession_LostAnswersLoseNothing(t *testing.T) {
 	})
 }
 
+// A renewal that is sent again shows others a beat that they have not seen: they count from it, as the session does.
+func TestSession_CountsFromNoBeatThatOthersSawBefore(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		q.over(q.table, 0) // observed only
+		s := w.use(p)
+		time.Sleep(period / 2)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem"})
+		for range 20 {
+			time.Sleep(period / 10)
+			w.look(q, s.ID())
+		}
+		w.engine.ClearFaults()
+		until(func() bool { return s.Remaining() > lease-period })
+		p.wire.cut.Store(true)
+		until(func() bool {
+			w.look(q, s.ID())
+			return q.others.Suspect(s.ID()).Wait == 0
+		})
+		require.Error(t, s.Cause(), "others may take it for dead")
+		p.wire.cut.Store(false)
+		w.close(p)
+	})
+}
+
 func TestSession_OutlivesAnOutageThatIsShorterThanItsLease(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)
@@ -423,6 +448,21 @@ func TestSaw_TakesNoOlderBeatForARenewal(t *testing.T) {
 	})
 }
 
+// Nor does such a look bring a session back to life that was marked dead.
+func TestSaw_DeadIsForGood(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.warm(w.process(0))
+		s := w.use(p)
+		w.crash(p, s)
+		old, err := q.table.Get(w.Context(), s.Key(), true)
+		require.NoError(t, err)
+		until(func() bool { return w.markDead(q, s.ID()) })
+		q.others.Saw(s.ID(), old, time.Now())
+		assert.True(t, q.others.Suspect(s.ID()).Dead)
+		w.close(p)
+	})
+}
+
 // warm has a process hear DynamoDB's time.
 func (w *world) warm(p *process) *process {
 	w.Helper()
@@ -486,6 +526,22 @@ func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
 	})
 }
 
+// Where only observation counts, a recorded end says nothing, however far it lies back.
+func TestMarkDead_NotByARecordedEndThatDoesNotCount(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.warm(w.process(0))
+		q.over(q.table, 0) // observed only
+		s := w.use(p)
+		w.crash(p, s)
+		time.Sleep(time.Hour)
+		w.look(q, s.ID())
+		assert.False(t, w.markDead(q, s.ID()), "nobody has watched it")
+		time.Sleep(lease)
+		assert.True(t, w.markDead(q, s.ID()))
+		w.close(p)
+	})
+}
+
 func TestMarkDead_IsTerminal(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.warm(w.process(0))
@@ -506,10 +562,14 @@ func TestRenewal_ALateCopySetsTheBeatNotBack(t *testing.T) {
 		p, q := w.process(0), w.process(0)
 		s := w.use(p)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: period + period/2})
-		for range 40 {
-			time.Sleep(period)
-			w.look(q, s.ID())
-			require.Positive(t, q.others.Suspect(s.ID()).Wait)
+		beat := ""
+		for range 400 {
+			time.Sleep(period / 10)
+			item, err := q.table.Get(w.Context(), s.Key(), true)
+			require.NoError(t, err)
+			is := fmt.Sprintf("%9s", item["beat"].(*types.AttributeValueMemberN).Value)
+			require.GreaterOrEqual(t, is, beat)
+			beat = is
 		}
 		require.NoError(t, s.Cause())
 		w.close(p)
@@ -544,7 +604,7 @@ func TestMarkDead_LeavesAForeignRowAlone(t *testing.T) {
 	virtual(t, func(w *world) {
 		q := w.warm(w.process(0))
 		item := q.table.KeyItem(keyOf("X"))
-		item["type"] = &types.AttributeValueMemberS{Value: "Order"}
+		item["type"], item["expires"] = &types.AttributeValueMemberS{Value: "Order"}, &types.AttributeValueMemberN{Value: "1"}
 		require.NoError(t, q.table.Write(w.Context(), table.Put(item)))
 		w.look(q, "X")
 		_, err := q.others.MarkDead(w.Context(), "X")
