@@ -404,6 +404,8 @@ func TestMarkDead_NeedsEvidence(t *testing.T) {
 			assert.Equal(t, lease, got.Lease)
 			assert.False(t, w.markDead(q, s.ID()))
 		}
+		time.Sleep(2 * lease)
+		assert.False(t, w.markDead(q, s.ID()), "it was renewed since it was seen")
 		require.NoError(t, s.Cause())
 		w.close(p)
 		w.look(q, s.ID())
