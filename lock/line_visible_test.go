@@ -140,7 +140,7 @@ func TestWaitThatIsCutShortTellsWhoHeldTheLock(t *testing.T) {
 				defer cancel()
 				ended := outcome(waiting, c, lock.Name("report"))
 				time.Sleep(time.Minute)
-				if why == context.Canceled {
+				if how == "cancelled" {
 					cancel()
 				} else {
 					require.NoError(t, c.Close(ctx))
