@@ -118,7 +118,6 @@ func BenchmarkQueryOf100(b *testing.B) {
 		out, err := client.Query(b.Context(), &dynamodb.QueryInput{
 			TableName: aws.String("app"), KeyConditionExpression: aws.String("pk = :p AND begins_with(sk, :s)"),
 			ExpressionAttributeValues: table.Item{":p": &types.AttributeValueMemberS{Value: "SHOP#1"}, ":s": &types.AttributeValueMemberS{Value: "SALE#"}},
-			ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
 		})
 		if err != nil {
 			return err
@@ -161,7 +160,6 @@ func BenchmarkUpdateOfFiveFields(b *testing.B) {
 			},
 			ReturnValues:                        types.ReturnValueAllNew,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		})
 		return err
 	}, func() error {
@@ -181,8 +179,8 @@ func BenchmarkGet(b *testing.B) {
 	}
 	beside(b, func() error {
 		out, err := client.GetItem(b.Context(), &dynamodb.GetItemInput{
-			TableName: aws.String("app"), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-			Key: table.Item{"pk": &types.AttributeValueMemberS{Value: "SHOP#1"}, "sk": &types.AttributeValueMemberS{Value: "SALE#000007"}},
+			TableName: aws.String("app"),
+			Key:       table.Item{"pk": &types.AttributeValueMemberS{Value: "SHOP#1"}, "sk": &types.AttributeValueMemberS{Value: "SALE#000007"}},
 		})
 		if err != nil {
 			return err
@@ -223,7 +221,7 @@ func BenchmarkCreate(b *testing.B) {
 		raw++
 		_, err := client.PutItem(b.Context(), &dynamodb.PutItemInput{
 			TableName: aws.String("app"), Item: rowByHand(sale(raw)),
-			ConditionExpression: aws.String("attribute_not_exists(pk)"), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+			ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		})
 		return err
@@ -242,7 +240,6 @@ func BenchmarkPut(b *testing.B) {
 			ConditionExpression:       aws.String("attribute_not_exists(#0) OR #0 = :0"),
 			ExpressionAttributeNames:  map[string]string{"#0": "type"},
 			ExpressionAttributeValues: table.Item{":0": &types.AttributeValueMemberS{Value: "Sale"}},
-			ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
 
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		})

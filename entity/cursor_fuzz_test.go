@@ -28,6 +28,8 @@ func FuzzCursor(f *testing.F) {
 	}})
 	require.NoError(f, err)
 	require.NoError(f, tbl.Ensure(f.Context()))
+	var usage table.Usage
+	tbl = tbl.Metered(&usage)
 	secrets, err := Define(tbl, Spec[secret]{
 		Type: "Secret", PK: "TENANT#{tenant}", SK: "BOX#{box}#{no:uint3}",
 		Indexes: []Index[secret]{
@@ -117,11 +119,11 @@ func FuzzCursor(f *testing.F) {
 			require.NoError(t, err)
 			c = s.binding.pack(data)
 		}
-		before := tbl.Usage().Requests
+		before := usage.Totals().Requests
 		rows, err := ask(t.Context(), q, c)
 		if err != nil {
 			require.ErrorIs(t, err, ErrCursor)
-			require.Equal(t, before, tbl.Usage().Requests, "refused before anything is sent")
+			require.Equal(t, before, usage.Totals().Requests, "refused before anything is sent")
 			return
 		}
 		if forge {

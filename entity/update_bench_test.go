@@ -65,7 +65,6 @@ func BenchmarkUpdateFive(b *testing.B) {
 			},
 			ReturnValues:                        types.ReturnValueAllNew,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		})
 		if err != nil || len(out.Attributes) == 0 {
 			b.Fatal(err)

@@ -76,7 +76,11 @@ func byHand(like *dynamodb.UpdateItemInput, base int64, client *dynamodb.Client)
 		if err != nil {
 			return 0, err
 		}
-		return strconv.ParseInt(out.Attributes["fence"].(*types.AttributeValueMemberN).Value, 10, 64)
+		f, ok := out.Attributes["fence"].(*types.AttributeValueMemberN)
+		if !ok {
+			return 0, nil // of a release
+		}
+		return strconv.ParseInt(f.Value, 10, 64)
 	}
 }
 

@@ -40,7 +40,7 @@ func (b *busy) Do(r *http.Request) (*http.Response, error) {
 	}
 	var in struct {
 		RequestItems           map[string]batchOf
-		ReturnConsumedCapacity string
+		ReturnConsumedCapacity string `json:",omitempty"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		return nil, err

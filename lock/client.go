@@ -79,24 +79,20 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		return nil, err
 	}
 	clk := clock.New(t)
-	clk.Bound = config.Skew
+	clk.Skew, clk.ObservedOnly = config.Skew, config.Expiry == ObservedOnly
 	c := &Client{
 		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(),
 		repeater: &attempt.Repeater{Clock: clk, Table: t, Observer: m},
 	}
-	skew := config.Skew
-	if config.Expiry == ObservedOnly {
-		skew = 0
-	}
-	c.others = session.NewOthers(c.repeater, l.session, l.sessionAt, skew, config.Retention)
-	c.keeper = session.NewKeeper(c.repeater, c.terms, session.Config{
+	sessions := session.Config{
 		Names: l.session, Key: l.sessionAt, Owner: config.Owner, Lease: config.Lease, Margin: config.margin(config.Lease),
 		Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
 			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
 			Failed: c.renewalFailed,
 		},
-	})
+	}
+	c.keeper, c.others = session.NewKeeper(c.repeater, c.terms, sessions), session.NewOthers(c.repeater, sessions)
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
 		Machine: clk.Machine,
@@ -295,7 +291,7 @@ func (c *Client) renewalFailed(err error) { c.metrics.renewalFailed(context.Back
 
 // renewed is called after each renewal of the session, for work at that pace: releases that have failed
 // are tried again, and the deletion of rows that are held for long is put off.
-func (c *Client) renewed(ctx context.Context, _ *session.Session, left time.Duration) {
+func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	c.metrics.renewed(ctx, left)
 	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return !l.due() })
 	_ = eachLease(list, func(l *Lease) error { // several at once: a request that hangs keeps no other
@@ -310,7 +306,7 @@ func (c *Client) clockSkew() (time.Duration, bool) { return c.clk().Behind() }
 // ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how long it is
 // to be kept beyond the retention.
 func (c *Client) ttl(more time.Duration) int64 {
-	return c.clk().Today().Add(c.config.Retention+more).Unix() + 1
+	return c.clk().Stamp().Add(c.config.Retention+more).Unix() + 1
 }
 
 // now is the time that stands in rows, in epoch milliseconds.
@@ -336,8 +332,8 @@ func (c *Client) learnTime(ctx context.Context, key keys.Key) error {
 
 // past reports whether a recorded end lies back far enough for its holder to be taken for dead.
 func (c *Client) past(end int64) bool {
-	now, ok := c.clk().Earliest()
-	return ok && c.config.Expiry != ObservedOnly && now.Add(-c.config.Skew).UnixMilli() > end
+	past, ok := c.clk().Past()
+	return ok && end <= past
 }
 
 // read reads a lock's row, consistently. Where there is none the error is table.ErrNotFound.

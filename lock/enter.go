@@ -29,7 +29,7 @@ func (a *acquisition) enter(ctx context.Context, ifFree bool) error {
 
 // entry is what an entry writes.
 func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
-	entry := lockrow.Entry{Ticket: e.ticket, IfFree: ifFree, Exists: a.existing, Seed: a.client.clk().Today().UnixMilli(), TTL: a.client.ttl(a.keep())}
+	entry := lockrow.Entry{Ticket: e.ticket, IfFree: ifFree, Exists: a.existing, Seed: a.client.clk().Stamp().UnixMilli(), TTL: a.client.ttl(a.keep())}
 	if ifFree {
 		entry.Data, entry.Run = a.data, a.run.start()
 	}

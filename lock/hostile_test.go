@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -120,7 +121,7 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 				c.set(h.session, "dead", numeral(1))
 			}
 			if c.next(4) == 1 {
-				c.set(h.session, "ask", &types.AttributeValueMemberSS{Value: []string{"claim ANOTHER QQ QQ"}})
+				c.set(h.session, "ask", &types.AttributeValueMemberSS{Value: []string{`{"Kind":"claim","Ticket":"ANOTHER","Key":{"PK":"A","SK":"A"}}`}})
 			}
 		}
 	}
@@ -339,7 +340,7 @@ func FuzzHostileRow(f *testing.F) {
 
 // B3: what strangers write into a client's own session row.
 func TestHostileQuestions(t *testing.T) {
-	const rounds, innocentPK = 300, "Uk9XI2lubm9jZW50" // ROW#innocent
+	const rounds = 300
 	ended := 0
 	random := rand.New(rand.NewPCG(3, 3))
 	virtual(t, func(ctx context.Context, w *world) {
@@ -350,12 +351,17 @@ func TestHostileQuestions(t *testing.T) {
 		for round := range rounds {
 			l, err := c.Acquire(ctx, lock.Name("report"))
 			require.NoError(t, err)
-			parts := make([]string, random.IntN(6))
+			parts := make([]any, 5)
 			for i := range parts {
-				parts[i] = []string{"claim", "revoke", "forced", "ANOTHER", "", "QQ", innocentPK, "Uk9X", "=", "\n", strings.Repeat("A", 3000)}[random.IntN(11)]
+				parts[i] = []any{"claim", "revoke", "forced", "ANOTHER", "", 7, nil, "ROW#innocent", "ROW", "=", "\n", strings.Repeat("A", 3000)}[random.IntN(12)]
 			}
+			odd, err := json.Marshal(map[string]any{"Kind": parts[0], "Ticket": parts[1], "Fence": parts[2], "Key": map[string]any{
+				"PK": []any{"ROW#innocent", "", 7, nil, strings.Repeat("A", 3000)}[random.IntN(5)], "SK": parts[3], "err": parts[4],
+			}})
+			require.NoError(t, err)
 			var asked types.AttributeValue = &types.AttributeValueMemberSS{Value: []string{
-				strings.Join(parts, " "), "claim x", "claim ANOTHER " + innocentPK + " Uk9X",
+				string(odd), "claim x", "{", "[]", `{"Kind":"claim","Ticket":"ANOTHER","Fence":7,"Key":{"PK":"ROW#innocent","SK":"ROW#innocent"}}`,
+				`{"Kind":"` + []string{"claim", "forced"}[random.IntN(2)] + `","Ticket":"` + l.Ticket() + `","Key":{"PK":"ROW#innocent","SK":"ROW"}}`,
 			}}
 			if random.IntN(8) == 0 {
 				asked = (&choices{[]byte{99, byte(random.IntN(256))}}).value(nil)

@@ -30,7 +30,7 @@ type Lease struct {
 	id      string // of its ticket
 	fence   int64
 	session *session.Session // nil for a lease of its own
-	own     *clock.Term      // nil under a session
+	term    *clock.Term      // of the session, or of the lease of its own
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
@@ -53,8 +53,8 @@ type turn struct {
 	data    lockrow.Data // that the row has; not Given where that is not known
 	since   time.Time    // monotonic: when the process came to be first
 	began   int64        // the same for others, in epoch milliseconds
-	writes  int64        // number of the last guarded write
-	edits   int64        // number of the last SetData
+	writes  int64        // number of the last guarded write, at first that of the holders before
+	edits   int64        // the same for SetData
 	inDoubt bool         // a release may have been applied, or a commit
 	targets []target     // tickets that the lock may have been passed to
 }
@@ -84,14 +84,19 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
 		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: row,
-		turn:   turn{slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now()},
+		turn: turn{
+			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
+			writes: row.Writes, edits: row.Edits,
+		},
 		status: status{kept: now},
 	}
 	l.ctx, l.cancel = context.WithCancelCause(r.values)
 	l.status.mu.Lock() // its term may end at once, which waits until the lease is whole
 	defer l.status.mu.Unlock()
-	if s == nil {
-		l.own = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{End: l.termEnded})
+	if s != nil {
+		l.term = s.Term
+	} else {
+		l.term = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{End: l.termEnded})
 	}
 	c.tickets.set(l.id, l)
 	return l
@@ -143,13 +148,10 @@ func (l *Lease) Data() Data { return Data{l.row.Data} }
 // Remaining is how long the lease lasts unless renewed, by the more pessimistic of the wall and the
 // monotonic clock; 0 when it has ended. One that was asked back goes on.
 func (l *Lease) Remaining() time.Duration {
-	switch {
-	case l.is() != lease.Held && l.is() != lease.Revoked:
+	if state := l.is(); state != lease.Held && state != lease.Revoked {
 		return 0
-	case l.own != nil:
-		return l.own.Remaining()
 	}
-	return l.session.Remaining()
+	return l.term.Remaining()
 }
 
 // begin hands the lease to its caller, unless it is over already or nobody wants it any more.

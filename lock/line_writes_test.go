@@ -144,3 +144,57 @@ func TestNestedAcquireSaysThatThisClientHoldsTheLock(t *testing.T) {
 		})
 	}
 }
+
+// The writes of each holder are numbered on from those of the holder before, in whatever way it comes to hold the
+// lock: none is taken for one of them.
+func TestWritesOfEachHolderAreApplied(t *testing.T) {
+	target := lock.Name("report")
+	release := func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error { return l.Release(ctx) }
+	commit := func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
+		return l.Commit(ctx, w.count("n"))
+	}
+	force := func(ctx context.Context, w *world, op *lock.Client, _ *lock.Lease) error {
+		w.force(ctx, op, target)
+		return nil
+	}
+	for name, c := range map[string]struct {
+		end   func(context.Context, *world, *lock.Client, *lock.Lease) error
+		other bool // the next holder is another process
+	}{
+		"passed": {release, false}, "passed by a commit": {commit, false},
+		"released": {release, true}, "committed": {commit, true}, "by force": {force, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				first := w.client(quiet)
+				next := first
+				if c.other {
+					next = w.client(quiet)
+				}
+				l, err := first.Acquire(ctx, target)
+				require.NoError(t, err)
+				want := int64(0)
+				for n := range 3 {
+					for range n + 1 {
+						require.NoError(t, l.Write(ctx, w.count("n")))
+						require.NoError(t, l.SetData(ctx, name))
+						want++
+					}
+					got := acquireAsync(ctx, next, target)
+					require.NoError(t, c.end(ctx, w, next, l))
+					l = <-got
+					require.NotNil(t, l)
+				}
+				require.NoError(t, l.Write(ctx, w.count("n")))
+				require.NoError(t, l.SetData(ctx, "the last"))
+				r, err := next.Inspect(ctx, target)
+				require.NoError(t, err)
+				assert.Equal(t, "the last", decoded(t, r.Data))
+				if strings.Contains(name, "commit") {
+					want += 3
+				}
+				assert.Equal(t, want+1, w.counted("n"))
+			})
+		})
+	}
+}

@@ -20,8 +20,8 @@ type Record struct {
 	Line  []Place `dynamo:"line,omitempty"` // in order: the first one holds, the others wait
 	Fence int64   `dynamo:"fence"`          // of the holder, or the last change
 
-	Renewed int64 `dynamo:"renewed,omitempty"` // when the holder renewed a lease of its own last (Fixed), epoch milliseconds
-	Writes  int64 `dynamo:"writes,omitempty"`  // number of the holder's last guarded write
+	Renewed int64 `dynamo:"renewed,omitempty"` // when a lease of its own was renewed last (Fixed), the holder's or one before it, epoch milliseconds
+	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write, counted on from holder to holder
 	Changed int64 `dynamo:"since,omitempty"`   // since when the first place is free, or its process's, epoch milliseconds
 	Hold    int64 `dynamo:"hold,omitempty"`    // how long a process has held the lock lately, in milliseconds
 
@@ -30,7 +30,7 @@ type Record struct {
 	Failed  int64 `dynamo:"failed,omitempty"`  // of Every: start of the last interval whose run has failed
 
 	Data  Data  `dynamo:"data,omitempty"`  // payload of the last holder that set one
-	Edits int64 `dynamo:"edits,omitempty"` // how often the holder has called SetData
+	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData, counted on from holder to holder
 
 	Forced      string `dynamo:"forced,omitempty"`       // why the lock was last taken by force (ForceRelease)
 	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // of the holder that lost it by that

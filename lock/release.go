@@ -60,7 +60,7 @@ func (l *Lease) released() error {
 // releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.
 func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 	for l.termCause() == nil {
-		bounded, cancel := l.client.clk().WithTimeout(ctx, l.termRemaining())
+		bounded, cancel := l.client.clk().WithTimeout(ctx, l.term.Remaining())
 		err := l.release(bounded)
 		late := bounded.Err() != nil && ctx.Err() == nil // unless the lease was renewed meanwhile
 		cancel()
@@ -72,13 +72,6 @@ func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (l *Lease) termRemaining() time.Duration {
-	if l.own != nil {
-		return l.own.Remaining()
-	}
-	return l.session.Remaining()
 }
 
 // change is what a change of the first place writes. The turn is taken.
@@ -173,13 +166,17 @@ func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
 	var to *target
+	answers := table.ReturnNone
 	if len(l.turn.targets) == 0 && !l.turn.inDoubt {
 		to = l.next()
+	}
+	if to != nil {
+		answers = table.ReturnNew // the row that the heir goes on with
 	}
 	var h attempt.History
 	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
 		op, change := l.give(to, false)
-		item, err := c.table.Apply(ctx, op, table.ReturnNew)
+		item, err := c.table.Apply(ctx, op, answers)
 		row, refused, bad := c.rowOf(item, err)
 		l.turn.inDoubt = l.turn.inDoubt || refused && row.Echoes(l.holding(), change)
 		switch {
@@ -231,7 +228,7 @@ func (l *Lease) gaveUp() {
 func (l *Lease) passed(to *target) {
 	w := to.claim.Request()
 	row := *l.turn.row
-	row.Fence = l.fence + 1
+	row.Fence, row.Writes, row.Edits = l.fence+1, l.turn.writes, l.turn.edits
 	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &row)
 	heir.path, heir.begun = pathHandedOver, w.run == nil
 	heir.turn.since, heir.turn.began = l.turn.since, l.turn.began
@@ -292,8 +289,8 @@ func (l *Lease) taken() {
 //
 // Cost: one consistent read under a session.
 func (l *Lease) confirm(ctx context.Context) (bool, error) {
-	if l.own != nil {
-		return l.own.Cause() == nil, nil
+	if l.session == nil {
+		return l.term.Cause() == nil, nil
 	}
 	return l.session.Confirm(ctx)
 }

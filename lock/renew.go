@@ -35,21 +35,22 @@ func (l *Lease) renew(ctx context.Context) error {
 	if state := l.is(); state != lease.Held && state != lease.Revoked {
 		return cmp.Or(l.over(), l.cause(), ErrReleased)
 	}
-	if l.own == nil {
+	if l.session != nil {
 		return nil
 	}
-	row, err := l.client.renewOwn(ctx, l.key, l.holding(), l.request.fixed, l.own)
+	row, err := l.client.renewOwn(ctx, l.key, l.holding(), *l.turn.row, l.request.fixed, l.term)
 	if errors.Is(err, ErrStolen) {
 		return l.gone(ctx, &row)
 	}
 	return err
 }
 
-// renewOwn extends a lease of its own, and its term where there is one. The row is the one that has refused it,
-// with ErrStolen.
+// renewOwn extends a lease of its own, and its term where there is one. seen is the row as it was seen last. The
+// row that is returned with ErrStolen is the one that has refused the renewal.
 //
 // Cost: one conditional write.
-func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
+func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, seen lockrow.Row, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
+	row = seen // it may have been renewed by a holder whose clock was ahead
 	var history attempt.History
 	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(bounded context.Context, start clock.Instant) error {
 		at := max(c.now(), row.Renewed+1)

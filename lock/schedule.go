@@ -211,7 +211,7 @@ func (s *schedule) sleep() error {
 		if err := clk.Sleep(s.open, min(left, time.Minute)); err != nil {
 			return err
 		}
-		if clk.Age(start)-clk.Ago(start.Mono) > time.Second {
+		if clk.Instant().Since(start)-clk.Ago(start.Mono) > time.Second {
 			return nil
 		}
 	}

@@ -112,7 +112,7 @@ func (e *entry) ripe(row *lockrow.Row) time.Duration {
 		return c.config.Lease / 4
 	}
 	ripe := time.Duration(first.Length)*time.Millisecond - c.clk().Ago(e.at.first)
-	if until, ok := c.clk().Until(time.UnixMilli(row.Ends() + 1).Add(c.config.Skew)); ok && c.config.Expiry != ObservedOnly {
+	if until, ok := c.clk().UntilPast(row.Ends()); ok {
 		ripe = min(ripe, until)
 	}
 	return ripe
@@ -253,7 +253,7 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
 	if c.isOwn(id) {
 		return c.tickets.find(first.ID) == nil // a ghost of this process
 	}
-	if c.others.SeenAlive(id) || !c.past(row.HeldSince()+c.config.Lease.Milliseconds()) {
+	if c.others.Suspect(id).Alive || !c.past(row.HeldSince()+c.config.Lease.Milliseconds()) {
 		return false
 	}
 	dead, err := c.others.MarkDead(ctx, id)
@@ -292,7 +292,7 @@ func (w *watched) saw(id string, look waitqueue.Look) time.Duration {
 
 // lookOnce has a session looked at, unless it was seen lately.
 func (w *watched) lookOnce(id string, in time.Duration) {
-	if id == "" || w.client.others.SeenAlive(id) {
+	if id == "" || w.client.others.Suspect(id).Alive {
 		return
 	}
 	w.client.poller.Watch(w.client.others.Key(id), in, func(look waitqueue.Look) time.Duration {

@@ -111,8 +111,8 @@ func TestRenewalsDoNotSpin(t *testing.T) {
 	})
 }
 
-// An answer that took most of the lease leaves little of it: the renewal has to hurry.
-func TestRenewalAfterALateGrantIsNotTooLate(t *testing.T) {
+// Answers that are long in coming cost a session little of its lease: it counts from the attempt that was answered.
+func TestSessionThatIsOpenedLateHasItsLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.coldClient(lock.Config{Lease: time.Second}) // the grant of the session
 		w.engine.ResetRequests()
@@ -123,7 +123,7 @@ func TestRenewalAfterALateGrantIsNotTooLate(t *testing.T) {
 		)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		require.Less(t, l.Remaining(), 250*time.Millisecond)
+		require.Greater(t, l.Remaining(), 600*time.Millisecond)
 		time.Sleep(time.Minute)
 		require.NoError(t, context.Cause(l.Context()))
 	})

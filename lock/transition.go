@@ -28,13 +28,7 @@ type status struct {
 
 // termCause is why the lease has ended by time; nil while it goes on.
 func (l *Lease) termCause() error {
-	var cause error
-	if l.own != nil {
-		cause = l.own.Cause()
-	} else {
-		cause = l.session.Cause()
-	}
-	if cause != nil {
+	if cause := l.term.Cause(); cause != nil {
 		l.termEnded(cause)
 		return l.cause()
 	}
@@ -63,18 +57,10 @@ func (l *Lease) endOf(cause error) error {
 	case errors.Is(cause, session.ErrClosed), errors.Is(cause, session.ErrIdle):
 		return ErrReleased // or it is about to be
 	}
-	if failed := l.termFailure(); failed != nil {
+	if failed := l.term.Failure(); failed != nil {
 		return fmt.Errorf("%w; last renewal: %w", ErrExpired, failed)
 	}
 	return ErrExpired
-}
-
-// termFailure is why the last renewal failed; nil where it did not.
-func (l *Lease) termFailure() error {
-	if l.session == nil {
-		return nil // the caller renews, and knows
-	}
-	return l.session.Failure()
 }
 
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
@@ -127,28 +113,27 @@ func (l *Lease) is() lease.State {
 }
 
 // on takes the lease to its next state, and carries out what follows from that. cause is why, where the
-// event does not say.
+// event does not tell.
 func (l *Lease) on(event lease.Event, cause error) {
+	switch event {
+	case lease.Ask:
+		cause = ErrRevoked
+	case lease.GivenUp:
+		cause = ErrReleased
+	case lease.Taken:
+		cause = ErrStolen
+	}
 	s := &l.status
 	s.mu.Lock()
 	next, effects := s.state.On(event)
 	ended := next.Ended() && !s.state.Ended()
 	s.state = next
-	if effects.Has(lease.CancelStolen) || cause == nil {
-		cause = ErrStolen
-	}
 	if ended && next != lease.Released {
 		s.loss = cause
 	}
 	got, limit := s.got, s.limit
 	s.mu.Unlock()
-	c := l.client
-	switch {
-	case effects.Has(lease.CancelRevoked):
-		l.cancel(ErrRevoked)
-	case effects.Has(lease.CancelReleased):
-		l.cancel(ErrReleased)
-	case effects.Has(lease.CancelStolen), effects.Has(lease.CancelExpired), effects.Has(lease.CancelOverstayed):
+	if effects.Has(lease.Cancel) {
 		l.cancel(cause)
 	}
 	if effects.Has(lease.Forget) {
@@ -160,25 +145,32 @@ func (l *Lease) on(event lease.Event, cause error) {
 	if got.IsZero() {
 		return // nobody has had it
 	}
-	if effects.Has(lease.TellRevoked) {
+	if ended {
+		l.client.metrics.held(l.ctx, l.client.clk().Ago(got))
+	}
+	if effects.Has(lease.Tell) {
+		l.tell(event, cause)
+	}
+	if effects.Has(lease.GiveUp) {
+		l.client.work.tryRun(l.giveUp)
+	}
+}
+
+// tell logs and counts what has happened to the lease.
+func (l *Lease) tell(event lease.Event, cause error) {
+	c := l.client
+	switch event {
+	case lease.Ask:
 		c.metrics.revoked(l.ctx)
 		c.config.Logger.Info("lock: asked back", "fence", l.fence)
-	}
-	if ended {
-		c.metrics.held(l.ctx, c.clk().Ago(got))
-	}
-	if effects.Has(lease.TellReleased) {
+	case lease.GivenUp:
 		c.metrics.released(l.ctx)
-	}
-	if effects.Has(lease.TellLost) {
+	default:
 		c.metrics.lost(l.ctx, cause)
 		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
 		if f := c.config.OnLost; f != nil {
 			go f(l, cause) // the application's own, which may Close the client
 		}
-	}
-	if effects.Has(lease.GiveUp) {
-		c.work.tryRun(l.giveUp)
 	}
 }
 
@@ -200,8 +192,8 @@ func (l *Lease) giveUp() {
 func (l *Lease) forget() {
 	c := l.client
 	c.tickets.drop(l.id)
-	if l.own != nil {
-		l.own.End(ErrReleased)
+	if l.session == nil {
+		l.term.End(ErrReleased)
 	}
 	l.status.mu.Lock()
 	p, over := l.status.place, l.status.over

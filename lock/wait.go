@@ -173,7 +173,7 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 		if a.fixed == 0 || row.Entered(e.ticket.ID) != lockrow.Granted {
 			continue
 		}
-		_, err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, a.fixed, nil)
+		_, err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, row, a.fixed, nil)
 		if errors.Is(err, ErrLost) {
 			return errAnew
 		}

@@ -134,7 +134,7 @@ func (t *Table) batchGet(ctx context.Context, chunk []keys.Key, consistent bool)
 	}
 	in := &dynamodb.BatchGetItemInput{
 		RequestItems:           map[string]types.KeysAndAttributes{t.schema.Name: request},
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	err = t.send(ctx, "BatchGetItem", false, func(ctx context.Context) (answer, error) {
 		out, err := t.client.BatchGetItem(ctx, in, once)
@@ -198,7 +198,7 @@ func (t *Table) batchWrite(ctx context.Context, chunk []action) (rest []action, 
 	}
 	in := &dynamodb.BatchWriteItemInput{
 		RequestItems:           map[string][]types.WriteRequest{t.schema.Name: requests},
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	err = t.send(ctx, "BatchWriteItem", true, func(ctx context.Context) (answer, error) {
 		out, err := t.client.BatchWriteItem(ctx, in, once)

@@ -56,7 +56,7 @@ func BenchmarkWrite(b *testing.B) {
 	item := tbl.KeyItem(keys.NewKey("p", "s"))
 	item["v"] = str("value")
 	beside(b, func() error {
-		_, err := client.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("app"), Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
+		_, err := client.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("app"), Item: item})
 		return err
 	}, func() error {
 		return tbl.Write(b.Context(), table.Put(item))
@@ -76,7 +76,6 @@ func BenchmarkConditionalUpdate(b *testing.B) {
 			ExpressionAttributeValues:           table.Item{":0": num("0"), ":1": str("x"), ":2": num("1")},
 			ReturnValues:                        types.ReturnValueAllNew,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		})
 		return err
 	}, func() error {
@@ -94,7 +93,6 @@ func BenchmarkTransaction(b *testing.B) {
 				{Put: &types.Put{TableName: aws.String("app"), Item: first}},
 				{Put: &types.Put{TableName: aws.String("app"), Item: second}},
 			},
-			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		})
 		return err
 	}, func() error {
@@ -109,7 +107,6 @@ func BenchmarkGet(b *testing.B) {
 	beside(b, func() error {
 		_, err := client.GetItem(b.Context(), &dynamodb.GetItemInput{
 			TableName: aws.String("app"), Key: table.Item{"pk": str("p"), "sk": str("s")}, ConsistentRead: aws.Bool(true),
-			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		})
 		return err
 	}, func() error {
@@ -130,7 +127,6 @@ func BenchmarkQuery(b *testing.B) {
 		out, err := client.Query(b.Context(), &dynamodb.QueryInput{
 			TableName: aws.String("app"), KeyConditionExpression: aws.String("pk = :p AND begins_with(sk, :s)"),
 			ExpressionAttributeValues: table.Item{":p": str("p"), ":s": str("ORDER#")},
-			ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
 		})
 		if err == nil && len(out.Items) != 100 {
 			err = fmt.Errorf("%d items", len(out.Items))

@@ -97,5 +97,6 @@
 //	BatchWrite                      as single writes
 //	Plan, Verify, Ensure            requests, but no units
 //
-// Each repeated request counts again. [Table.Usage], [WithUsage] and [Table.Metered] return what was consumed.
+// Each repeated request counts again. [WithUsage] and [Table.Metered] count what requests consume. DynamoDB is asked for
+// units only where they are counted.
 package table

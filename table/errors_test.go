@@ -53,15 +53,16 @@ func config() aws.Config {
 func TestAnUnreachableEndpoint(t *testing.T) {
 	tbl, err := table.Open(dynamodb.NewFromConfig(config()), table.Schema{Name: "app"}, eager(2))
 	require.NoError(t, err)
-	for name, call := range allCalls(tbl) {
-		before := tbl.Usage()
+	var usage table.Usage
+	for name, call := range allCalls(tbl.Metered(&usage)) {
+		before := usage.Totals()
 		err := call(t.Context())
 		require.ErrorIs(t, err, table.ErrUnreachable, name)
 		var op *net.OpError
 		assert.ErrorAs(t, err, &op, name)
 		assert.False(t, table.MayHaveApplied(err), "%s: a refused connection carries nothing", name)
-		assert.Equal(t, int64(3), tbl.Usage().Requests-before.Requests, name)
-		assert.Equal(t, int64(2), tbl.Usage().Retries-before.Retries, name)
+		assert.Equal(t, int64(3), usage.Totals().Requests-before.Requests, name)
+		assert.Equal(t, int64(2), usage.Totals().Retries-before.Retries, name)
 		assert.NotContains(t, err.Error(), "\n", name)
 	}
 }
@@ -87,13 +88,14 @@ func TestMissingCredentialsSendNothing(t *testing.T) {
 			cfg.Credentials = provider
 			tbl, err := table.Open(dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.HTTPClient = counting{t} }), table.Schema{Name: "app"}, eager(3))
 			require.NoError(t, err)
-			for name, call := range allCalls(tbl) {
+			var usage table.Usage
+			for name, call := range allCalls(tbl.Metered(&usage)) {
 				err := call(t.Context())
 				require.ErrorIs(t, err, table.ErrCredentials, name)
 				assert.NotErrorIs(t, err, table.ErrThrottled, name)
 				assert.False(t, table.MayHaveApplied(err), name)
 			}
-			assert.Zero(t, tbl.Usage(), "nothing was sent, nothing repeated")
+			assert.Zero(t, usage.Totals(), "nothing was sent, nothing repeated")
 		})
 	}
 }
@@ -157,11 +159,12 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // before Retry.Timeout
 		defer cancel()
+		ctx, usage := table.WithUsage(ctx)
 		err = tbl.Write(ctx, table.Delete(key("p", "s")))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorIs(t, err, table.ErrUnreachable)
 		assert.True(t, table.MayHaveApplied(err))
-		assert.Equal(t, int64(1), tbl.Usage().Requests)
+		assert.Equal(t, int64(1), usage.Totals().Requests)
 
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, stop)

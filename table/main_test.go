@@ -26,6 +26,7 @@ func eager(n uint64) table.Option {
 // fixture is a live table and what stands between it and the engine.
 type fixture struct {
 	*table.Table
+	usage  *table.Usage // of the table
 	faults *faulty.Client
 	engine *engines.Engine
 }
@@ -48,7 +49,8 @@ func newFixture(t *testing.T, e *engines.Engine, opts ...table.Option) fixture {
 	tbl, err := table.Open(e.Client(f.faults.Options), testSchema(e.TableName(t)), append([]table.Option{eager(5)}, opts...)...)
 	require.NoError(t, err)
 	require.NoError(t, tbl.Ensure(t.Context()))
-	f.Table = tbl
+	f.usage = &table.Usage{}
+	f.Table = tbl.Metered(f.usage)
 	f.faults.Script()
 	return f
 }

@@ -25,6 +25,8 @@ func TestANilContextIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	client := dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = counting{t} })
 	tbl, err := table.Open(client, table.Schema{Name: "app"})
 	require.NoError(t, err)
+	var usage table.Usage
+	tbl = tbl.Metered(&usage)
 	calls := allCalls(tbl)
 	calls["verify"] = tbl.Verify
 	calls["replicated"] = func(ctx context.Context) error { _, err := tbl.Replicated(ctx); return err }
@@ -45,5 +47,5 @@ func TestANilContextIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			assert.ErrorContains(t, err, "nil context", name)
 		}
 	}
-	assert.Zero(t, tbl.Usage())
+	assert.Zero(t, usage.Totals())
 }

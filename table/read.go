@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
@@ -24,7 +23,7 @@ func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, e
 	}
 	in := &dynamodb.GetItemInput{
 		TableName: &t.schema.Name, Key: t.KeyItem(key), ConsistentRead: &consistent,
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	var item Item
 	err := t.send(ctx, "GetItem", false, func(ctx context.Context) (answer, error) {
@@ -123,7 +122,7 @@ func (t *Table) QueryPage(ctx context.Context, q Query) (Page, error) {
 		TableName: &t.schema.Name, KeyConditionExpression: keyCondition, FilterExpression: b.take(),
 		ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
 		ScanIndexForward: aws.Bool(!q.Descending), ConsistentRead: &q.Consistent, ExclusiveStartKey: q.Start,
-		Limit: pageLimit(q.Limit, q.PageSize, !q.Filter.IsZero(), drop != nil && q.Descending), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		Limit: pageLimit(q.Limit, q.PageSize, !q.Filter.IsZero(), drop != nil && q.Descending), ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	if q.Index != "" {
 		in.IndexName = &q.Index
@@ -266,7 +265,7 @@ func (t *Table) ScanPage(ctx context.Context, s Scan) (Page, error) {
 		TableName: &t.schema.Name, FilterExpression: b.take(),
 		ExpressionAttributeNames: b.names, ExpressionAttributeValues: b.values,
 		ConsistentRead: &s.Consistent, ExclusiveStartKey: s.Start,
-		Limit: pageLimit(s.Limit, s.PageSize, !s.Filter.IsZero(), false), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		Limit: pageLimit(s.Limit, s.PageSize, !s.Filter.IsZero(), false), ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	if err := checkRead(t.schema, s.Index, s.Consistent, s.Limit, s.PageSize); err != nil {
 		return Page{}, fmt.Errorf("table: scan: %w", err)

@@ -37,8 +37,6 @@ type Table struct {
 
 // findings are facts about a table, shared by all views of it.
 type findings struct {
-	usage Usage
-
 	mu       sync.Mutex // guards the fields below; never held across I/O
 	sighting ServerTime
 	replicas *bool          // whether the table has replicas in other regions; nil while unknown

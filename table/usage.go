@@ -26,7 +26,8 @@ func (t *Totals) add(o Totals) {
 	t.WriteUnits += o.WriteUnits
 }
 
-// Usage sums the cost of requests. It is safe for concurrent use.
+// Usage sums the cost of requests: those under a context ([WithUsage]), or those through a table ([Table.Metered]). It is
+// safe for concurrent use.
 type Usage struct {
 	mu     sync.Mutex
 	totals Totals
@@ -65,9 +66,16 @@ func usageFrom(ctx context.Context) *usageNode {
 	return u
 }
 
+// capacity asks DynamoDB for the units that a request consumes, if somebody counts them. DynamoDB takes time to answer.
+func (t *Table) capacity(ctx context.Context) types.ReturnConsumedCapacity {
+	if len(t.meters) == 0 && usageFrom(nilctx.Checked(ctx, ErrInvalid)) == nil {
+		return ""
+	}
+	return types.ReturnConsumedCapacityTotal
+}
+
 // count adds one request and its capacity to every Usage concerned.
 func (t *Table) count(ctx context.Context, cost Totals) {
-	t.usage.add(cost)
 	for _, u := range t.meters {
 		u.add(cost)
 	}
@@ -76,16 +84,13 @@ func (t *Table) count(ctx context.Context, cost Totals) {
 	}
 }
 
-// Metered returns a view of the table whose requests u counts too. It is for a part of a program that counts its own
-// requests under any context.
+// Metered returns a view of the table whose requests u counts too. It is for a program, or a part of it, that counts its
+// own requests under any context.
 func (t *Table) Metered(u *Usage) *Table {
 	view := *t
 	view.meters = append(slices.Clone(t.meters), u)
 	return &view
 }
-
-// Usage returns the cost of all requests of this Table since it was opened.
-func (t *Table) Usage() Totals { return t.usage.Totals() }
 
 // units splits consumed capacity into reads and writes. DynamoDB itself does so for transactions only; otherwise the
 // operation tells.

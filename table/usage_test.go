@@ -1,6 +1,7 @@
 package table_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 func TestUsageCountsWhatDynamoDBReports(t *testing.T) {
@@ -64,9 +67,9 @@ func TestUsageCountsWhatDynamoDBReports(t *testing.T) {
 			}, table.Totals{}},
 			{"schema", func() error { _, err := f.Plan(t.Context()); return err }, table.Totals{Requests: 1}},
 		} {
-			before := f.Usage()
+			before := f.usage.Totals()
 			require.NoError(t, c.call(), c.name)
-			after := f.Usage()
+			after := f.usage.Totals()
 			got := table.Totals{
 				Requests: after.Requests - before.Requests, Retries: after.Retries - before.Retries,
 				ReadUnits: after.ReadUnits - before.ReadUnits, WriteUnits: after.WriteUnits - before.WriteUnits,
@@ -84,7 +87,7 @@ func TestUsageCountsWhatDynamoDBReports(t *testing.T) {
 func TestUsageOfAContextIsItsOwnAndThatOfThoseAbove(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
-		before := f.Usage()
+		before := f.usage.Totals()
 		outer, all := table.WithUsage(t.Context())
 		inner, some := table.WithUsage(outer)
 		other, none := table.WithUsage(outer)
@@ -101,7 +104,7 @@ func TestUsageOfAContextIsItsOwnAndThatOfThoseAbove(t *testing.T) {
 		assert.Equal(t, table.Totals{Requests: 8, WriteUnits: 8}, some.Totals())
 		assert.Equal(t, table.Totals{Requests: 16, WriteUnits: 16}, all.Totals())
 		assert.Zero(t, none.Totals())
-		assert.Equal(t, before.Requests+17, f.Usage().Requests)
+		assert.Equal(t, before.Requests+17, f.usage.Totals().Requests)
 	})
 }
 
@@ -165,15 +168,46 @@ func TestMeteredCountsItsOwnRequests(t *testing.T) {
 		a := f.Metered(&outer)
 		b := a.Metered(&inner)
 		put := func(sk string) table.Op { return table.Put(f.item("p", sk, "b", 1)) }
-		before := f.Usage()
+		before := f.usage.Totals()
 		require.NoError(t, f.Write(t.Context(), put("1")))
 		require.NoError(t, a.Write(t.Context(), put("2")))
 		require.NoError(t, b.Write(t.Context(), put("3")))
-		assert.EqualValues(t, 3, f.Usage().Requests-before.Requests, "all of them")
+		assert.EqualValues(t, 3, f.usage.Totals().Requests-before.Requests, "all of them")
 		assert.Equal(t, table.Totals{Requests: 2, WriteUnits: 2}, outer.Totals())
 		assert.Equal(t, table.Totals{Requests: 1, WriteUnits: 1}, inner.Totals())
 		_, known := b.LastServerTime()
 		assert.True(t, known)
-		assert.Equal(t, f.Usage(), b.Usage(), "it is the same table")
 	})
+}
+
+// asked remembers whether the last update asked for the units that it consumes.
+type asked struct {
+	*dynamodb.Client
+	units types.ReturnConsumedCapacity
+}
+
+func (a *asked) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	a.units = in.ReturnConsumedCapacity
+	return a.Client.UpdateItem(ctx, in, opts...)
+}
+
+func TestUnitsAreAskedForWhereTheyAreCounted(t *testing.T) {
+	client := &asked{Client: tabletest.New(t).Client()}
+	tbl, err := table.Open(client, table.Schema{Name: "app"})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	counted, _ := table.WithUsage(t.Context())
+	for _, c := range []struct {
+		name string
+		tbl  *table.Table
+		ctx  context.Context
+		want types.ReturnConsumedCapacity
+	}{
+		{"by nobody", tbl, t.Context(), ""},
+		{"under a context", tbl, counted, types.ReturnConsumedCapacityTotal},
+		{"through a table", tbl.Metered(&table.Usage{}), t.Context(), types.ReturnConsumedCapacityTotal},
+	} {
+		require.NoError(t, c.tbl.Write(c.ctx, table.Update(key("p", "s"), table.Attr("v").Set(1))))
+		assert.Equal(t, c.want, client.units, c.name)
+	}
 }

@@ -80,11 +80,11 @@ func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 
 // Apply applies a single operation and returns the item that returned selects, or nil if there is none.
 func (t *Table) Apply(ctx context.Context, op Op, returned Returned) (Item, error) {
-	list, err := t.prepare([]Op{op})
+	a, err := t.action(&op, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("table: write: %w", err)
 	}
-	if len(list) > 1 || op.kind == checkOp {
+	if len(op.with) > 0 || op.kind == checkOp {
 		return nil, fmt.Errorf("table: write: %w: a transaction returns no items", ErrInvalid)
 	}
 	switch {
@@ -92,7 +92,7 @@ func (t *Table) Apply(ctx context.Context, op Op, returned Returned) (Item, erro
 	default:
 		return nil, fmt.Errorf("table: write: %w: a %s cannot return %q", ErrInvalid, op.kind, string(returned))
 	}
-	return t.single(ctx, list[0], returned)
+	return t.single(ctx, a, returned)
 }
 
 func (t *Table) prepare(ops []Op) ([]action, error) {
@@ -132,7 +132,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
 		request = func(ctx context.Context) (answer, error) {
 			out, err := t.client.PutItem(ctx, in, once)
@@ -149,7 +149,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
 		request = func(ctx context.Context) (answer, error) {
 			out, err := t.client.UpdateItem(ctx, in, once)
@@ -166,7 +166,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues:                        returned.wire(),
 			ReturnValuesOnConditionCheckFailure: onFailure(e.condition),
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnConsumedCapacity:              t.capacity(ctx),
 		}
 		request = func(ctx context.Context) (answer, error) {
 			out, err := t.client.DeleteItem(ctx, in, once)
@@ -204,7 +204,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 	in := &dynamodb.TransactWriteItemsInput{
 		ClientRequestToken:     &token,
 		TransactItems:          make([]types.TransactWriteItem, len(list)),
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+		ReturnConsumedCapacity: t.capacity(ctx),
 	}
 	for i := range list {
 		item, err := t.transactItem(&list[i])

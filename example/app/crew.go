@@ -99,7 +99,7 @@ func (c *crew) workerName(i int) string { return fmt.Sprintf("%sw%d", c.name, i+
 func (c *crew) stats() stats {
 	s := stats{Waits: c.waits.Load(), Vain: c.vain.Load(), Refused: c.refused.Load(), Frozen: c.frozen.Load()}
 	if c.ownTable {
-		s.Usage = c.store.table.Usage()
+		s.Usage = c.store.usage.Totals()
 	}
 	return s
 }

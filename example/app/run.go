@@ -165,7 +165,7 @@ func (a *app) settle(ctx context.Context, s *store, locks *lock.Client) error {
 	if err := sum.show(ctx, s, locks, f.stalled, a.input); err != nil {
 		return err
 	}
-	sum.stats = f.stats().plus(stats{Usage: s.table.Usage()})
+	sum.stats = f.stats().plus(stats{Usage: s.usage.Totals()})
 	sum.took = time.Since(a.started)
 	a.progress.endBar()
 	if err := sum.write(a.stdout); err != nil {

@@ -105,6 +105,7 @@ type LedgerEntry struct {
 // store is the table and what is in it.
 type store struct {
 	table     *table.Table
+	usage     *table.Usage // of table
 	batches   *entity.Entity[Batch]
 	customers *entity.Entity[Customer]
 	orders    *entity.Entity[Order]
@@ -134,7 +135,8 @@ func openStore(client *dynamodb.Client, name string, scheme keys.Scheme) (*store
 	if err != nil {
 		return nil, err
 	}
-	s := &store{table: tbl}
+	usage := &table.Usage{}
+	s := &store{table: tbl.Metered(usage), usage: usage}
 	define(s, &err, &s.batches, entity.Spec[Batch]{
 		Type: "Batch", PK: "BATCHES#{input}", SK: "{seq:uint6}", Version: "Version",
 	})

@@ -12,7 +12,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -150,6 +153,23 @@ func TestPartsKnowOfLittle(t *testing.T) {
 			}
 		}
 	}
+}
+
+// longest is how many lines a file of package lock, and of the packages below it, has at most, tests aside.
+const longest = 400
+
+func TestFilesOfLockAreShort(t *testing.T) {
+	found := 0
+	require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", "lock"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		found++
+		assert.LessOrEqual(t, bytes.Count(text, []byte("\n")), longest, path)
+		return err
+	}))
+	assert.Positive(t, found, "the files were not found")
 }
 
 func TestEngineStandsOnTableAtMost(t *testing.T) {

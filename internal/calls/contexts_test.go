@@ -19,7 +19,7 @@ func TestNilContextsAreRefused(t *testing.T) {
 			var before int64
 			var err error
 			assert.NotPanics(w, func() {
-				err = make(w, none, func() { before = w.table.Usage().Requests })
+				err = make(w, none, func() { before = w.usage.Totals().Requests })
 			})
 			if slices.Contains(givesBack, name) {
 				assert.NoError(w, err)
@@ -28,7 +28,7 @@ func TestNilContextsAreRefused(t *testing.T) {
 			assert.ErrorIs(w, err, table.ErrInvalid)
 			assert.ErrorContains(w, err, "nil context")
 			if !slices.Contains(recorded, name) {
-				assert.Equal(w, before, w.table.Usage().Requests, "nothing was sent")
+				assert.Equal(w, before, w.usage.Totals().Requests, "nothing was sent")
 			}
 		})
 	}

@@ -56,6 +56,7 @@ type world struct {
 	engine *tabletest.Engine
 	net    *network
 	table  *table.Table
+	usage  table.Usage // of table
 	orders *entity.Entity[order]
 	events *entity.Entity[event]
 	locks  *lock.Client
@@ -69,6 +70,7 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.table, err = table.Open(w.engine.Client(w.net.options), schema)
 	require.NoError(t, err)
+	w.table = w.table.Metered(&w.usage)
 	require.NoError(t, w.table.Ensure(t.Context()))
 	w.orders, err = entity.Define(w.table, entity.Spec[order]{
 		Type: "Order", PK: "TENANT#{tenant}", SK: "ORDER#{id}", Version: "Version", TTL: "Until",

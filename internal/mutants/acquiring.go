@@ -54,13 +54,13 @@ func acquiring() []Mutant {
 		{
 			Name: "fence-stays", Part: Acquiring, File: "lock/internal/lockrow/rows.go",
 			Breaks: "leaves the fence as it is where the first place changes",
-			Old:    `prefix(h.ID), h.Fence, h.Fence+1`,
-			New:    `prefix(h.ID), h.Fence, h.Fence`,
+			Old:    `num(h.Fence), num(h.Fence+1)`,
+			New:    `num(h.Fence), num(h.Fence)`,
 		},
 		{
 			Name: "fence-of-a-new-row-from-zero", Part: Acquiring, File: "lock/enter.go",
 			Breaks: "begins the fences of a row that was deleted at 0 again",
-			Old:    `Seed: a.client.clk().Today().UnixMilli()`,
+			Old:    `Seed: a.client.clk().Stamp().UnixMilli()`,
 			New:    `Seed: 0`,
 		},
 		{
@@ -94,16 +94,16 @@ func acquiring() []Mutant {
 			New:    `if p.Place < 0 {`,
 		},
 		{
-			Name: "numbers-outlive-the-lease", Part: Acquiring, File: "lock/internal/lockrow/first.go",
-			Breaks: "keeps the number of the last write for the next holder",
-			Old:    "\t\ttable.Attr(n.Writes).Remove(),\n",
+			Name: "numbers-begin-anew", Part: Acquiring, File: "lock/lease.go",
+			Breaks: "does not count on from the number of the last holder's last write",
+			Old:    "\t\t\twrites: row.Writes, edits: row.Edits,\n",
 			New:    ``,
 		},
 		{
-			Name: "renewal-outlives-the-lease", Part: Acquiring, File: "lock/internal/lockrow/first.go",
-			Breaks: "keeps the time of a renewal for the next holder",
-			Old:    "\t\ttable.Attr(n.Renewed).Remove(),\n",
-			New:    ``,
+			Name: "numbers-begin-anew-with-a-pass", Part: Acquiring, File: "lock/release.go",
+			Breaks: "has the next goroutine of the process count on from what the row had before the own writes",
+			Old:    `row.Fence, row.Writes, row.Edits = l.fence+1, l.turn.writes, l.turn.edits`,
+			New:    `row.Fence = l.fence + 1`,
 		},
 		{
 			Name: "row-not-in-order-grants", Part: Acquiring, File: "lock/internal/lockrow/row.go",
@@ -116,12 +116,6 @@ func acquiring() []Mutant {
 			Breaks: "takes the place of somebody else out of a row that is not in order",
 			Old:    `If(at.Equal(text))`,
 			New:    `If(at.Exists())`,
-		},
-		{
-			Name: "edits-outlive-the-lease", Part: Acquiring, File: "lock/internal/lockrow/first.go",
-			Breaks: "keeps the number of the last payload for the next holder",
-			Old:    "\t\ttable.Attr(n.Edits).Remove(),\n",
-			New:    ``,
 		},
 		{
 			Name: "reset-whatever-was-seen", Part: Acquiring, File: "lock/internal/lockrow/first.go",

@@ -102,14 +102,14 @@ func around() []Mutant {
 		{
 			Name: "question-is-dropped-unanswered", Part: Around, File: "lock/internal/session/mailbox.go",
 			Breaks: "drops questions that were not answered",
-			Old:    "\t\tif handled[i] {\n\t\t\ts.handled",
-			New:    "\t\tif handled[i] || true {\n\t\t\ts.handled",
+			Old:    "\t\tif handled[i] {\n\t\t\ts.answered",
+			New:    "\t\tif handled[i] || true {\n\t\t\ts.answered",
 		},
 		{
-			Name: "answered-questions-stay", Part: Around, File: "lock/internal/session/session.go",
+			Name: "answered-questions-stay", Part: Around, File: "lock/internal/session/renew.go",
 			Breaks: "leaves questions in the mailbox that were answered",
-			Old:    `case len(s.handled) > 0:`,
-			New:    `case len(s.handled) < 0:`,
+			Old:    `if len(s.answered) > 0 {`,
+			New:    `if len(s.answered) < 0 {`,
 		},
 	}
 }

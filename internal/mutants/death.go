@@ -6,32 +6,32 @@ func death() []Mutant {
 		{
 			Name: "dead-whatever-its-beat", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "marks a session dead that was renewed since it was seen",
-			Old:    `table.Attr(n.Beat).Equal(beat)`,
-			New:    `table.Attr(n.Beat).AtLeast(beat)`,
+			Old:    `table.Attr(n.Beat).Equal(look.beat)`,
+			New:    `table.Attr(n.Beat).AtLeast(look.beat)`,
 		},
 		{
 			Name: "silent-for-half-a-lease", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "takes a session for dead after half a lease of silence",
-			Old:    `return s.row.Beat, o.repeater.Clock.Ago(s.since) >= time`,
-			New:    `return s.row.Beat, 2*o.repeater.Clock.Ago(s.since) >= time`,
+			Old:    `look.Wait = max(lease-look.Silent, 0)`,
+			New:    `look.Wait = max(lease/2-look.Silent, 0)`,
 		},
 		{
-			Name: "recorded-end-without-skew", Part: Death, File: "lock/internal/session/others.go",
+			Name: "recorded-end-without-skew", Part: Death, File: "lock/internal/clock/clock.go",
 			Breaks: "takes a recorded end for past without the bound of clocks that are off",
-			Old:    `table.Attr(n.Expires).Between(1, now.Add(-o.skew).UnixMilli()-1)`,
-			New:    `table.Attr(n.Expires).Between(1, now.UnixMilli()-1)`,
+			Old:    `return earliest.Add(-c.Skew).UnixMilli() - 1`,
+			New:    `return earliest.UnixMilli() - 1`,
 		},
 		{
-			Name: "recorded-end-though-observed-only", Part: Death, File: "lock/internal/session/others.go",
+			Name: "recorded-end-though-observed-only", Part: Death, File: "lock/internal/clock/clock.go",
 			Breaks: "uses recorded ends although only observation is to count",
-			Old:    `if now, ok := o.repeater.Clock.Earliest(); ok && o.skew > 0 {`,
-			New:    `if now, ok := o.repeater.Clock.Earliest(); ok {`,
+			Old:    `UnixMilli() - 1, ok && !c.ObservedOnly`,
+			New:    `UnixMilli() - 1, ok`,
 		},
 		{
-			Name: "recorded-by-the-earliest-time", Part: Death, File: "lock/internal/session/session.go",
+			Name: "recorded-by-the-earliest-time", Part: Death, File: "lock/internal/session/renew.go",
 			Breaks: "records the end of the own lease by a clock that may be behind",
-			Old:    `latest, ok := k.repeater.Clock.Latest()`,
-			New:    `latest, ok := k.repeater.Clock.Earliest()`,
+			Old:    `_, latest, known := c.Bounds()`,
+			New:    `latest, _, known := c.Bounds()`,
 		},
 		{
 			Name: "judged-by-the-latest-time", Part: Death, File: "lock/internal/clock/clock.go",
@@ -42,7 +42,7 @@ func death() []Mutant {
 		{
 			Name: "dead-is-not-for-good", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "takes a session that was marked dead for alive again",
-			Old:    "\tcase s.row.Dead: // for good\n\t\treturn\n",
+			Old:    "\tif s.row.Dead { // for good\n\t\treturn s\n\t}\n",
 			New:    ``,
 		},
 		{
@@ -78,8 +78,8 @@ func death() []Mutant {
 		{
 			Name: "takes-over-from-a-living-fixed-lease", Part: Death, File: "lock/client.go",
 			Breaks: "takes a Fixed lease for over at its end, without the bound of clocks that are off",
-			Old:    `now.Add(-c.config.Skew).UnixMilli() > end`,
-			New:    `now.UnixMilli() > end`,
+			Old:    `return ok && end <= past`,
+			New:    `return ok && end <= past+c.config.Skew.Milliseconds()`,
 		},
 		{
 			Name: "who-is-behind-acts-first", Part: Death, File: "lock/takeover.go",
@@ -96,8 +96,8 @@ func death() []Mutant {
 		{
 			Name: "seen-long-ago-is-silent", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "takes a session for silent that was not looked at for a lease",
-			Old:    `case o.repeater.Clock.Ago(s.last) > lease:`,
-			New:    `case o.repeater.Clock.Ago(s.last) < 0:`,
+			Old:    `look.Known = c.Ago(s.last) <= lease`,
+			New:    `look.Known = c.Ago(s.last) >= 0`,
 		},
 		{
 			Name: "evict-the-living-too", Part: Death, File: "lock/internal/lockrow/classify.go",
@@ -120,8 +120,8 @@ func death() []Mutant {
 		{
 			Name: "lagging-look-shows-life", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "takes an older beat, which a read has shown that lags behind, for a renewal",
-			Old:    `row.Beat > s.row.Beat:`,
-			New:    `row.Beat != s.row.Beat:`,
+			Old:    `row.Beat > s.row.Beat)`,
+			New:    `row.Beat != s.row.Beat)`,
 		},
 	}
 }

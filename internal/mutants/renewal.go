@@ -4,46 +4,46 @@ package mutants
 func renewal() []Mutant {
 	return []Mutant{
 		{
-			Name: "late-renewal-sets-the-beat-back", Part: Renewal, File: "lock/internal/session/session.go",
+			Name: "late-renewal-sets-the-beat-back", Part: Renewal, File: "lock/internal/session/renew.go",
 			Breaks: "renews whatever beat the row has, so that a late copy sets it back",
 			Old:    `table.Attr(n.Beat).Less(s.beat)`,
 			New:    `table.Attr(n.Beat).Exists()`,
 		},
 		{
-			Name: "renewed-although-dead", Part: Renewal, File: "lock/internal/session/session.go",
+			Name: "renewed-although-dead", Part: Renewal, File: "lock/internal/session/renew.go",
 			Breaks: "renews a session that is marked dead",
 			Old:    `table.Attr(n.Dead).NotExists(), table.Attr(n.Beat).Less`,
 			New:    `table.Attr(n.Beat).Less`,
 		},
 		{
-			Name: "same-beat-again", Part: Renewal, File: "lock/internal/session/session.go",
+			Name: "same-beat-again", Part: Renewal, File: "lock/internal/session/renew.go",
 			Breaks: "repeats a renewal with the same beat",
 			Old:    "\ts.beat++\n",
-			New:    "\tif s.term.Age() < s.keeper.config.Lease/3 {\n\t\ts.beat++\n\t}\n",
+			New:    "\tif s.Term == nil || s.Remaining() < k.config.Lease*2/3 {\n\t\ts.beat++\n\t}\n",
 		},
 		{
-			Name: "term-from-the-answer", Part: Renewal, File: "lock/internal/session/session.go",
+			Name: "term-from-the-answer", Part: Renewal, File: "lock/internal/session/renew.go",
 			Breaks: "counts a renewed lease from the answer",
-			Old:    `if !s.term.Extend(start) {`,
-			New:    `if start = k.repeater.Clock.Instant(); !s.term.Extend(start) {`,
+			Old:    `case err == nil && s.Extend(start):`,
+			New:    `case err == nil && !start.Mono.IsZero() && s.Extend(k.repeater.Clock.Instant()):`,
 		},
 		{
 			Name: "term-of-the-whole-lease", Part: Renewal, File: "lock/internal/session/session.go",
 			Breaks: "takes no margin off the lease",
-			Old:    `k.config.Lease-k.config.Margin`,
-			New:    `k.config.Lease`,
+			Old:    "k.config.Lease - k.config.Margin\n\ts.Term",
+			New:    "k.config.Lease\n\ts.Term",
 		},
 		{
 			Name: "ended-term-is-extended", Part: Renewal, File: "lock/internal/clock/terms.go",
 			Breaks: "extends a term that has ended",
-			Old:    "\tif t.ended {\n\t\treturn nil, false\n",
-			New:    "\tif t.ended {\n\t\treturn nil, true\n",
+			Old:    `return t.update(start, nil) == nil`,
+			New:    `return t.update(start, nil) == nil || t.length > 0`,
 		},
 		{
 			Name: "monotonic-clock-alone", Part: Renewal, File: "lock/internal/clock/clock.go",
 			Breaks: "goes by the monotonic clock alone, which stands still in a suspended machine",
-			Old:    `return max(c.Ago(i.Mono), c.wall().Sub(i.Wall))`,
-			New:    `return c.Ago(i.Mono)`,
+			Old:    `return max(i.Mono.Sub(earlier.Mono), i.Wall.Sub(earlier.Wall))`,
+			New:    `return i.Mono.Sub(earlier.Mono)`,
 		},
 		{
 			Name: "late-copy-renews-a-fixed-lease", Part: Renewal, File: "lock/internal/lockrow/holder.go",
@@ -72,8 +72,8 @@ func renewal() []Mutant {
 		{
 			Name: "loss-is-not-told", Part: Renewal, File: "lock/internal/lease/state.go",
 			Breaks: "does not end the context of a lease that has expired",
-			Old:    "Held: {\n\t\tAsk:      {Revoked, CancelRevoked | TellRevoked},\n\t\tEnd:      {Expired, CancelExpired | TellLost | Forget},",
-			New:    "Held: {\n\t\tAsk:      {Revoked, CancelRevoked | TellRevoked},\n\t\tEnd:      {Expired, TellLost | Forget},",
+			Old:    "Held: {\n\t\tAsk:      {Revoked, Cancel | Tell},\n\t\tEnd:      {Expired, Cancel | Tell | Forget},",
+			New:    "Held: {\n\t\tAsk:      {Revoked, Cancel | Tell},\n\t\tEnd:      {Expired, Tell | Forget},",
 		},
 		{
 			Name: "held-row-is-deleted", Part: Renewal, File: "lock/renew.go",
@@ -84,8 +84,8 @@ func renewal() []Mutant {
 		{
 			Name: "retention-by-the-local-clock", Part: Renewal, File: "lock/internal/clock/clock.go",
 			Breaks: "dates deletion by the local clock although DynamoDB has told the time",
-			Old:    "\tif _, latest, ok := c.Server(); ok {\n\t\treturn latest\n\t}\n\ttoday",
-			New:    "\ttoday",
+			Old:    "\t\treturn latest\n\t}\n\tif told",
+			New:    "\t\treturn wall\n\t}\n\tif told",
 		},
 		{
 			Name: "renew-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",

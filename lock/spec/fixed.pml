@@ -2,7 +2,7 @@
  * Leases of a length of their own (Fixed), without a session: the ticket carries the lease.
  *
  * A ticket is a name and a stamp: when it was taken. It never changes. A renewal writes the row's attribute
- * renewed, which is removed with every change of the first place. The lease ends when its length has passed
+ * renewed, which the next holder finds there. The lease ends when its length has passed
  * since the stamp, since the ticket became first, or since the renewal, whichever is latest. After that others
  * evict it. Its holder counts from the moment at which it sent the request that was answered, so that its own
  * end is never later.
@@ -102,7 +102,7 @@ inline apply_ENTER(t, f, x, read) {
   fi
 }
 
-inline turn_over() { line[0] = line[1]; line[1] = line[2]; line[2] = NOBODY; fence++; writes = 0; renewed = 0; since = now; ok = true }
+inline turn_over() { line[0] = line[1]; line[1] = line[2]; line[2] = NOBODY; fence++; writes = 0; since = now; ok = true }
 
 inline apply_RELEASE(t, f, x, read) {
   if :: holds(t, f) -> given[name(t)] = (until[name(t)] != 0); turn_over() :: else fi
@@ -215,14 +215,14 @@ enter:
     send(ENTER, t, 0, 0, 0);
     if
     :: answer == LOST -> goto enter
-    :: answer != LOST && line[0] == t -> f = fence; until[c] = stamp(t) + LENGTH; hold()
+    :: answer != LOST && line[0] == t -> f = fence; last = renewed; until[c] = stamp(t) + LENGTH; hold()
     :: answer != LOST && line[0] != t -> answer = 0; goto wait
     fi
   };
 wait:
   atomic {
     if
-    :: line[0] == t -> f = fence;
+    :: line[0] == t -> f = fence; last = renewed;
        if :: renewed_when_first -> goto renew :: !renewed_when_first -> until[c] = now + LENGTH; hold() fi
     :: !contains(t) -> goto over        /* was evicted */
     :: line[0] != t && line[0] != NOBODY && now > end_of(line[0]) -> head = line[0]; head_fence = fence; head_renewed = renewed

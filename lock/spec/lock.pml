@@ -120,7 +120,7 @@ byte marks, crashes, late, forces, give_ups;
 #define is_remembered(t, n) (is_applied(t, n) && !forgotten)    /* each write has one token for all its attempts */
 #endif
 #ifndef forget_writes
-#define forget_writes writes = 0        /* with every change of the first place */
+#define forget_writes writes = 0        /* with every change of the first place. In the code the next holder counts on from there, which is the same */
 #endif
 
 /* ---- Rules: how a client judges and what it does. ---- */

@@ -42,9 +42,8 @@ type Repeater struct {
 
 // History is what is known of the attempts of one call.
 type History struct {
-	First   clock.Instant // when the first attempt was begun
-	Sent    int           // attempts so far
-	InDoubt bool          // one of them may have been applied, or may yet be, without an answer that says so
+	Sent    int  // attempts so far
+	InDoubt bool // one of them may have been applied, or may yet be, without an answer that says so
 }
 
 // Do calls f until it succeeds, fails for good, or ctx or the table's retry policy ends. Each call
@@ -56,13 +55,9 @@ func (r *Repeater) Do(ctx context.Context, timeout time.Duration, h *History, f 
 	}
 	var wait backoff.BackOff // made when it is first needed, which is rarely
 	for {
-		start := r.Clock.Instant()
-		if h.Sent == 0 {
-			h.First = start
-		}
 		h.Sent++
 		bounded, cancel := r.Clock.WithTimeout(ctx, timeout)
-		err := f(table.WithoutRetry(bounded), start)
+		err := f(table.WithoutRetry(bounded), r.Clock.Instant())
 		timedOut := bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded)
 		cancel()
 		if err == nil {

@@ -21,8 +21,11 @@ import (
 type Clock struct {
 	machine.Machine
 
-	// Bound is how far the local wall clock may be off for Earliest and Latest to be known; 0 for any.
-	Bound time.Duration
+	// Skew is how far the local wall clock may be off for Bounds to be known, and how far a recorded end has to lie back
+	// for Past.
+	Skew time.Duration
+	// ObservedOnly means that no recorded end is ever past.
+	ObservedOnly bool
 
 	table *table.Table
 }
@@ -37,16 +40,18 @@ type Instant struct {
 	Mono time.Time // comparable only with other readings of the same process
 }
 
+// Since is how long an earlier instant lies back, by the clock that says longer.
+func (i Instant) Since(earlier Instant) time.Duration {
+	return max(i.Mono.Sub(earlier.Mono), i.Wall.Sub(earlier.Wall))
+}
+
 // Instant is the present moment.
 func (c Clock) Instant() Instant { return Instant{Wall: c.wall(), Mono: c.Now()} }
 
 func (c Clock) wall() time.Time { return c.table.Now().Round(0) }
 
 // Ago is how long a monotonic reading lies back.
-func (c Clock) Ago(mono time.Time) time.Duration { return machine.Since(c, mono) }
-
-// Age is how long an instant lies back, by the clock that says longer.
-func (c Clock) Age(i Instant) time.Duration { return max(c.Ago(i.Mono), c.wall().Sub(i.Wall)) }
+func (c Clock) Ago(mono time.Time) time.Duration { return machine.Since(c.Machine, mono) }
 
 // resolution is that of the Date header of an answer, which is rounded down.
 const resolution = time.Second
@@ -68,46 +73,12 @@ func (c Clock) Told() (time.Time, bool) {
 // the machine suspended, until the next answer.
 func (c Clock) Server() (earliest, latest time.Time, ok bool) {
 	s, ok := c.table.LastServerTime()
-	if !ok {
-		return time.Time{}, time.Time{}, false
-	}
 	passed := c.Ago(s.At)
-	if drift := c.wall().Sub(s.Local.Round(0)) - passed; drift.Abs() > maxDrift {
+	if drift := c.wall().Sub(s.Local.Round(0)) - passed; !ok || drift.Abs() > maxDrift {
 		return time.Time{}, time.Time{}, false
 	}
 	earliest = s.Server.Add(passed)
 	return earliest, earliest.Add(resolution + max(s.Trip, 0)), true
-}
-
-// Earliest is the earliest that the time can be, by DynamoDB's and by the local wall clock. The
-// recorded end of another holder's lease is compared with it. It returns false where Server does,
-// and where the local wall clock is off by more than Bound.
-func (c Clock) Earliest() (time.Time, bool) {
-	earliest, _, ok := c.Server()
-	if wall := c.wall(); wall.Before(earliest) {
-		earliest = wall
-	}
-	return earliest, ok && c.agrees()
-}
-
-// Until is how long it takes until Earliest is at an end, or past it: 0 where it is. DynamoDB dates its answers in whole
-// seconds, so none that comes before the next whole second after the end tells. It returns false where Earliest does.
-func (c Clock) Until(end time.Time) (time.Duration, bool) {
-	now, ok := c.Earliest()
-	if !now.Before(end) {
-		return 0, ok
-	}
-	return end.Add(resolution - 1).Truncate(resolution).Sub(now), ok
-}
-
-// Latest is the latest that the time can be, by DynamoDB's and by the local wall clock. A holder
-// records the end of its own lease from it. It returns false where Earliest does.
-func (c Clock) Latest() (time.Time, bool) {
-	_, latest, ok := c.Server()
-	if wall := c.wall(); wall.After(latest) && ok {
-		latest = wall
-	}
-	return latest, ok && c.agrees()
 }
 
 // Behind returns how far the local wall clock is behind DynamoDB's for certain; negative where it is ahead. It returns
@@ -115,45 +86,55 @@ func (c Clock) Latest() (time.Time, bool) {
 func (c Clock) Behind() (time.Duration, bool) {
 	earliest, latest, ok := c.Server()
 	wall := c.wall()
-	switch {
-	case !ok:
-		return 0, false
-	case wall.Before(earliest):
-		return earliest.Sub(wall), true
-	case wall.After(latest):
-		return latest.Sub(wall), true
+	return max(earliest.Sub(wall), 0) + min(latest.Sub(wall), 0), ok
+}
+
+// Bounds returns bounds of the time now by DynamoDB's and by the local wall clock. A holder records the end of its own
+// lease from the latest time, and judges the recorded ends of others by the earliest. It returns false where Server does,
+// and where the local wall clock is off by more than Skew.
+func (c Clock) Bounds() (earliest, latest time.Time, ok bool) {
+	earliest, latest, ok = c.Server()
+	wall := c.wall()
+	ok = ok && !wall.Before(earliest.Add(-c.Skew)) && !wall.After(latest.Add(c.Skew))
+	if wall.Before(earliest) {
+		earliest = wall
 	}
-	return 0, true
+	if wall.After(latest) {
+		latest = wall
+	}
+	return earliest, latest, ok
 }
 
-// agrees reports whether the local wall clock is within the bound.
-func (c Clock) agrees() bool {
-	by, ok := c.Behind()
-	return ok && (c.Bound == 0 || by.Abs() <= c.Bound)
+// Past is the latest end, in epoch milliseconds, that lies back by more than Skew for certain: a holder that has recorded
+// this end, or an earlier one, can be taken for dead. It returns false where no recorded end may be used.
+func (c Clock) Past() (end int64, ok bool) {
+	earliest, _, ok := c.Bounds()
+	return earliest.Add(-c.Skew).UnixMilli() - 1, ok && !c.ObservedOnly
 }
 
-// Today is the time for what must not come too early by days: the deletion of a row by time to
-// live. It is DynamoDB's time where that is known, else the later of what the clocks say.
-func (c Clock) Today() time.Time {
-	if _, latest, ok := c.Server(); ok {
+// UntilPast is how long it takes until a recorded end is past; 0 where it is. DynamoDB dates its answers in whole
+// seconds, so the time is known to be past the end only from the next whole second on. It returns false where Past does.
+func (c Clock) UntilPast(end int64) (time.Duration, bool) {
+	now, _, ok := c.Bounds()
+	then := time.UnixMilli(end + 1).Add(c.Skew)
+	if ok = ok && !c.ObservedOnly; !now.Before(then) {
+		return 0, ok
+	}
+	return then.Add(resolution - 1).Truncate(resolution).Sub(now), ok
+}
+
+// Stamp is the time of day for rows: that of the local wall clock, unless DynamoDB's answers show it to be wrong. Where
+// they do not tell any more, it is the later of what both say: a row must not be deleted too early by days.
+func (c Clock) Stamp() time.Time {
+	earliest, latest, ok := c.Server()
+	wall := c.wall()
+	if ok && (wall.Before(earliest) || wall.After(latest)) {
 		return latest
 	}
-	today := c.wall()
-	if s, ok := c.table.LastServerTime(); ok {
-		if server := s.Server.Add(c.Ago(s.At)); server.After(today) {
-			return server
-		}
+	if told, known := c.Told(); known && !ok && told.After(wall) {
+		return told
 	}
-	return today
-}
-
-// Stamp is the time for rows that people and others read: that of the local wall clock, unless DynamoDB's answers
-// show it to be wrong, or do not tell any more.
-func (c Clock) Stamp() time.Time {
-	if by, ok := c.Behind(); ok && by == 0 {
-		return c.wall()
-	}
-	return c.Today()
+	return wall
 }
 
 // Jitter spreads d over ±10 %, so that clients that started together drift apart.
@@ -186,7 +167,7 @@ func (c Clock) Detached(ctx context.Context) (context.Context, context.CancelFun
 // Detach returns ctx, or Detached where ctx has ended already.
 func (c Clock) Detach(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	return c.Detached(ctx)
 }

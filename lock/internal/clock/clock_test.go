@@ -52,9 +52,9 @@ func TestServer_IsKnownAlsoWhenAClockWasSetByLessThanASecond(t *testing.T) {
 }
 
 // Who waits for an end asks DynamoDB no earlier than it can tell: in whole seconds.
-func TestUntil_IsTheNextWholeSecond(t *testing.T) {
+func TestUntilPast_IsTheNextWholeSecond(t *testing.T) {
 	virtual(t, func(w *world) {
-		_, ok := w.clock.Until(time.Now())
+		_, ok := w.clock.UntilPast(time.Now().UnixMilli())
 		assert.False(t, ok, "before the first answer")
 		time.Sleep(700 * time.Millisecond)
 		w.ask()
@@ -62,14 +62,27 @@ func TestUntil_IsTheNextWholeSecond(t *testing.T) {
 		for end, want := range map[time.Duration]time.Duration{
 			-time.Second: 0, 0: 0, time.Millisecond: time.Second, 1300 * time.Millisecond: 2 * time.Second, 2 * time.Second: 2 * time.Second,
 		} {
-			d, ok := w.clock.Until(start.Add(end))
+			d, ok := w.clock.UntilPast(start.Add(end).UnixMilli() - 1)
 			require.True(t, ok)
 			assert.Equal(t, want, d, "%v", end)
 		}
-		d, _ := w.clock.Until(start.Add(1300 * time.Millisecond))
+		end := start.Add(1300*time.Millisecond).UnixMilli() - 1
+		past, ok := w.clock.Past()
+		require.True(t, ok)
+		assert.Less(t, past, end)
+		d, _ := w.clock.UntilPast(end)
 		time.Sleep(d)
-		d, _ = w.clock.Until(start.Add(1300 * time.Millisecond))
+		d, _ = w.clock.UntilPast(end)
 		assert.Zero(t, d)
+		past, _ = w.clock.Past()
+		assert.GreaterOrEqual(t, past, end)
+
+		w.clock.Skew = 2 * time.Second
+		d, _ = w.clock.UntilPast(end)
+		assert.Equal(t, 2*time.Second, d, "it has to lie back by more than the skew")
+		w.clock.ObservedOnly = true
+		_, ok = w.clock.UntilPast(end)
+		assert.False(t, ok)
 	})
 }
 
@@ -89,7 +102,7 @@ func TestTold_IsCarriedOnByTheMonotonicClock(t *testing.T) {
 
 // A wrong local clock, or a wrong date, makes a client wait longer: it never makes it judge others
 // earlier, or promise less than it keeps.
-func TestEarliestAndLatest_GoByTheClockThatHarmsNobody(t *testing.T) {
+func TestBounds_GoByTheClockThatHarmsNobody(t *testing.T) {
 	tests := []struct {
 		name            string
 		local, date     time.Duration
@@ -104,42 +117,42 @@ func TestEarliestAndLatest_GoByTheClockThatHarmsNobody(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			virtual(t, func(w *world) {
+				w.clock.Skew = 2 * time.Hour
 				w.set(tt.local)
 				if tt.date != 0 {
 					w.engine.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: tt.date})
 				}
-				_, ok := w.clock.Earliest()
-				require.False(t, ok)
-				_, ok = w.clock.Latest()
+				_, _, ok := w.clock.Bounds()
 				require.False(t, ok)
 				w.ask()
-				earliest, ok := w.clock.Earliest()
-				require.True(t, ok)
-				latest, ok := w.clock.Latest()
+				earliest, latest, ok := w.clock.Bounds()
 				require.True(t, ok)
 				now := time.Now()
 				assert.InDelta(t, tt.earliest.Seconds(), earliest.Sub(now).Seconds(), 1.1)
 				assert.InDelta(t, tt.later.Seconds(), latest.Sub(now).Seconds(), 1.1)
 				assert.False(t, earliest.After(now))
 				assert.False(t, latest.Before(now))
+				w.clock.Skew = time.Minute
+				_, _, ok = w.clock.Bounds()
+				assert.Equal(t, tt.local == 0 && tt.date == 0, ok, "a clock that is off by more takes no part")
 			})
 		})
 	}
 }
 
-func TestToday_IsNeverTooEarlyOnceAnAnswerCame(t *testing.T) {
+func TestStamp_IsNeverTooEarlyOnceAnAnswerCame(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.set(-72 * time.Hour)
-		assert.WithinDuration(t, time.Now().Add(-72*time.Hour), w.clock.Today(), time.Second, "there is nothing to compare with")
+		assert.WithinDuration(t, time.Now().Add(-72*time.Hour), w.clock.Stamp(), time.Second, "there is nothing to compare with")
 		w.ask()
-		assert.WithinDuration(t, time.Now(), w.clock.Today(), 2*time.Second)
+		assert.WithinDuration(t, time.Now(), w.clock.Stamp(), 2*time.Second)
 		w.set(-time.Hour)
-		assert.WithinDuration(t, time.Now(), w.clock.Today(), 2*time.Second, "the clock was set back: the answer counts")
+		assert.WithinDuration(t, time.Now(), w.clock.Stamp(), 2*time.Second, "the clock was set back: the answer counts")
 		w.set(100 * time.Hour)
 		w.ask()
-		assert.WithinDuration(t, time.Now(), w.clock.Today(), 2*time.Second, "the clock is ahead: the answer counts")
+		assert.WithinDuration(t, time.Now(), w.clock.Stamp(), 2*time.Second, "the clock is ahead: the answer counts")
 		w.set(200 * time.Hour)
-		assert.True(t, w.clock.Today().After(time.Now()), "deleted later, not earlier")
+		assert.True(t, w.clock.Stamp().After(time.Now()), "deleted later, not earlier")
 	})
 }
 

@@ -71,17 +71,7 @@ func (w *world) told() []string {
 }
 
 func (w *world) term(terms *clock.Terms, length time.Duration) *clock.Term {
-	return terms.Begin(w.clock.Instant(), length, clock.Watch{
-		End: func(cause error) { w.tell("ended: " + cause.Error()) },
-		Risk: func(atRisk bool) {
-			if atRisk {
-				w.tell("at risk")
-			} else {
-				w.tell("well")
-			}
-		},
-		Part: 0.25,
-	})
+	return terms.Begin(w.clock.Instant(), length, clock.Watch{End: func(cause error) { w.tell("ended: " + cause.Error()) }})
 }
 
 func TestTerm_EndsOnTimeAndOnce(t *testing.T) {
@@ -90,16 +80,14 @@ func TestTerm_EndsOnTimeAndOnce(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		assert.Empty(t, w.told())
 		assert.Equal(t, 3*time.Second, term.Remaining())
-		time.Sleep(500 * time.Millisecond)
-		assert.Equal(t, []string{"at risk"}, w.told())
-		time.Sleep(2500 * time.Millisecond)
-		assert.Equal(t, []string{"at risk", "ended: the lease ended without a renewal"}, w.told())
+		time.Sleep(3 * time.Second)
+		assert.Equal(t, []string{"ended: the lease ended without a renewal"}, w.told())
 		assert.Zero(t, term.Remaining())
 		require.ErrorIs(t, term.Cause(), clock.ErrEnded)
 		assert.False(t, term.Extend(w.clock.Instant()), "it stays ended")
 		term.End(errors.New("again"))
 		require.ErrorIs(t, term.Cause(), clock.ErrEnded, "the first cause counts")
-		assert.Len(t, w.told(), 2)
+		assert.Len(t, w.told(), 1)
 	})
 }
 
@@ -113,12 +101,30 @@ func TestTerm_IsExtendedFromWhenTheRequestBegan(t *testing.T) {
 		require.True(t, term.Extend(start))
 		require.NoError(t, term.Failure())
 		assert.Equal(t, 9*time.Second, term.Remaining())
-		assert.Equal(t, []string{"at risk", "well"}, w.told())
 		assert.True(t, term.Extend(clock.Instant{Wall: start.Wall.Add(-time.Second), Mono: start.Mono.Add(-time.Second)}))
 		assert.Equal(t, 9*time.Second, term.Remaining(), "a late answer sets nothing back")
 		term.Failed(errors.New("no answer"))
 		time.Sleep(9 * time.Second)
-		assert.Equal(t, []string{"at risk", "well", "at risk", "ended: the lease ended without a renewal; last renewal: no answer"}, w.told())
+		assert.Equal(t, []string{"ended: the lease ended without a renewal; last renewal: no answer"}, w.told())
+	})
+}
+
+func TestTerm_TellsThatLittleIsLeft(t *testing.T) {
+	virtual(t, func(w *world) {
+		term := clock.NewTerms(w.clock).Begin(w.clock.Instant(), 9*time.Second, clock.Watch{
+			End: func(error) { w.tell("ended") }, Low: func() { w.tell("low") }, LowAt: 1100 * time.Millisecond,
+		})
+		time.Sleep(7899 * time.Millisecond)
+		assert.Empty(t, w.told())
+		time.Sleep(time.Millisecond)
+		assert.Equal(t, []string{"low"}, w.told())
+		term.Extend(w.clock.Instant())
+		time.Sleep(7899 * time.Millisecond)
+		assert.Equal(t, []string{"low"}, w.told(), "no more after it was extended")
+		time.Sleep(1101 * time.Millisecond)
+		told := w.told()
+		assert.Equal(t, []string{"low", "ended"}, slices.Compact(told))
+		assert.LessOrEqual(t, len(told), 6)
 	})
 }
 
@@ -183,7 +189,7 @@ func TestTerms_CostNothingWhereNothingIsHeld(t *testing.T) {
 		assert.Equal(t, []string{"ended: released"}, w.told())
 		w.term(terms, time.Second)
 		time.Sleep(time.Second)
-		assert.Len(t, w.told(), 3)
+		assert.Len(t, w.told(), 2)
 	})
 }
 
@@ -198,7 +204,7 @@ func TestTerms_AreSafeForConcurrentUse(t *testing.T) {
 				for range 20 {
 					time.Sleep(10 * time.Millisecond)
 					term.Extend(w.clock.Instant())
-					_, _, _ = term.Remaining(), term.Cause(), term.Age()
+					_, _ = term.Remaining(), term.Cause()
 				}
 				term.End(errors.New("done"))
 				term.End(errors.New("done"))

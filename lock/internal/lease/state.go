@@ -14,15 +14,13 @@ const (
 	// Expired means that the holder was told that the lease has ended. The row may name the ticket still: a
 	// guarded write, or a release, finds out.
 	Expired
-	// Releasing means that the holder has begun to release, and no answer says yet that it is done. What happens
+	// Releasing means that the holder has begun to release, and no answer shows yet that it is done. What happens
 	// from here on is no loss.
 	Releasing
 	// Released means that the holder gave the lock up.
 	Released
 	// Lost means that the row names somebody else, or is gone.
 	Lost
-
-	states
 )
 
 // Event is what happens to a lease.
@@ -45,32 +43,18 @@ const (
 	events
 )
 
-// Effect is a set of things to be done.
-type Effect uint16
+// Effect is a set of things to be done. The event is their reason.
+type Effect uint8
 
 const (
-	// CancelRevoked ends the lease's context: the lock was asked back.
-	CancelRevoked Effect = 1 << iota
-	// CancelExpired ends the lease's context: the lease has ended.
-	CancelExpired
-	// CancelOverstayed ends the lease's context: the lock was held for too long.
-	CancelOverstayed
-	// CancelReleased ends the lease's context: the holder gave the lock up.
-	CancelReleased
-	// CancelStolen ends the lease's context: somebody else holds the lock.
-	CancelStolen
-	// TellRevoked logs and counts that the lock was asked back.
-	TellRevoked
-	// TellLost logs and counts a loss, and calls OnLost.
-	TellLost
-	// TellReleased counts a release.
-	TellReleased
+	// Cancel ends the lease's context. The first reason counts.
+	Cancel Effect = 1 << iota
+	// Tell logs and counts the event. A lease that is lost is told to OnLost as well.
+	Tell
 	// GiveUp releases in the holder's place.
 	GiveUp
-	// Forget stops what is watched for the lease. Nothing in the client refers to it any more.
+	// Forget stops what is watched for the lease: nothing in the client refers to it any more. It may come again.
 	Forget
-
-	cancels = CancelRevoked | CancelExpired | CancelOverstayed | CancelReleased | CancelStolen
 )
 
 // Has reports whether an effect is in the set.
@@ -81,57 +65,49 @@ type step struct {
 	effects Effect
 }
 
-// table has a step for each state and event.
+// table has a step for each event in each state that is not over.
 //
 //nolint:gochecknoglobals // a constant, which Go has no arrays of
-var table = [states][events]step{
+var table = [Releasing + 1][events]step{
 	Held: {
-		Ask:      {Revoked, CancelRevoked | TellRevoked},
-		End:      {Expired, CancelExpired | TellLost | Forget},
-		Overstay: {Expired, CancelOverstayed | TellLost | GiveUp},
+		Ask:      {Revoked, Cancel | Tell},
+		End:      {Expired, Cancel | Tell | Forget},
+		Overstay: {Expired, Cancel | Tell | GiveUp},
 		Release:  {Releasing, 0},
-		GivenUp:  {Released, CancelReleased | TellReleased | Forget},
-		Taken:    {Lost, CancelStolen | TellLost | Forget},
+		GivenUp:  {Released, Cancel | Tell | Forget},
+		Taken:    {Lost, Cancel | Tell | Forget},
 	},
-	Revoked: {
+	Revoked: { // its context has ended
 		Ask:      {Revoked, 0},
-		End:      {Expired, TellLost | Forget},
-		Overstay: {Expired, TellLost | GiveUp},
+		End:      {Expired, Tell | Forget},
+		Overstay: {Expired, Tell | GiveUp},
 		Release:  {Releasing, 0},
-		GivenUp:  {Released, TellReleased | Forget},
-		Taken:    {Lost, TellLost | Forget},
+		GivenUp:  {Released, Tell | Forget},
+		Taken:    {Lost, Tell | Forget},
 	},
 	Expired: { // the holder has been told
 		Ask:      {Expired, 0},
 		End:      {Expired, Forget},
 		Overstay: {Expired, 0},
 		Release:  {Expired, 0},
-		GivenUp:  {Released, TellReleased | Forget},
+		GivenUp:  {Released, Tell | Forget},
 		Taken:    {Lost, Forget},
 	},
 	Releasing: {
 		Ask:      {Releasing, 0},
-		End:      {Expired, CancelExpired | Forget},
-		Overstay: {Releasing, CancelOverstayed},
+		End:      {Expired, Cancel | Forget},
+		Overstay: {Releasing, Cancel},
 		Release:  {Releasing, 0},
-		GivenUp:  {Released, CancelReleased | TellReleased | Forget},
-		Taken:    {Lost, CancelStolen | Forget},
+		GivenUp:  {Released, Cancel | Tell | Forget},
+		Taken:    {Lost, Cancel | Forget},
 	},
-	Released: same(Released),
-	Lost:     same(Lost),
 }
 
-// same stays in a state whatever happens.
-func same(s State) (row [events]step) {
-	for e := range row {
-		row[e] = step{next: s}
-	}
-	return row
-}
-
-// On is the state after an event, and what is to be done. A context is ended once: the first cause
-// counts. Forget may come again.
+// On is the state after an event, and what is to be done. A lease that is over stays so.
 func (s State) On(e Event) (State, Effect) {
+	if s.Over() {
+		return s, 0
+	}
 	step := table[s][e]
 	return step.next, step.effects
 }
@@ -141,13 +117,3 @@ func (s State) Ended() bool { return s == Expired || s.Over() }
 
 // Over reports whether the lease does not hold the lock any more, for certain.
 func (s State) Over() bool { return s == Released || s == Lost }
-
-// String is the constant's name.
-func (s State) String() string {
-	return [...]string{"Held", "Revoked", "Expired", "Releasing", "Released", "Lost"}[s]
-}
-
-// String is the constant's name.
-func (e Event) String() string {
-	return [...]string{"Ask", "End", "Overstay", "Release", "GivenUp", "Taken"}[e]
-}

@@ -29,11 +29,10 @@ func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
 	if e.Run != 0 {
 		s.run = beginRun
 	}
-	text := e.Ticket.String()
+	ticket := &types.AttributeValueMemberS{Value: e.Ticket.String()}
 	args := make([]any, arguments)
-	args[argTicket] = text
-	args[argList] = &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: text}}}
-	args[argTTL], args[argData], args[argRun], args[argSeed] = e.TTL, e.Data.Value, e.Run, e.Seed
+	args[argTicket], args[argList] = ticket, &types.AttributeValueMemberL{Value: []types.AttributeValue{ticket}}
+	args[argTTL], args[argData], args[argRun], args[argSeed] = num(e.TTL), e.Data.Value, e.Run, num(e.Seed)
 	args[argShard], args[argListed] = e.Shard, e.Listed
 	return r.op(s, key, args, func() table.Op { return r.entering(s) })
 }

@@ -39,7 +39,7 @@ func (r *Rows) shapeOf(op string, c Change, d Data) shape {
 
 func (c Change) args(h Holding, d Data) []any {
 	args := h.args()
-	args[argSince], args[argHold], args[argTTL], args[argRun], args[argData] = c.Since, c.Hold, c.TTL, c.Ran, d.Value
+	args[argSince], args[argHold], args[argTTL], args[argRun], args[argData] = num(c.Since), c.Hold, num(c.TTL), c.Ran, d.Value
 	return args
 }
 
@@ -51,9 +51,6 @@ func (r *Rows) replacing(s shape, first table.Change, more ...table.Change) tabl
 		table.Attr(n.Since).Set(table.Param(argSince)),
 		table.Attr(n.TTL).Set(table.Param(argTTL)),
 		first,
-		table.Attr(n.Writes).Remove(),
-		table.Attr(n.Edits).Remove(),
-		table.Attr(n.Renewed).Remove(),
 	}
 	if s.hold {
 		changes = append(changes, table.Attr(n.Hold).Set(table.Param(argHold)))

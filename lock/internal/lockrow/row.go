@@ -29,6 +29,9 @@ const (
 	// MaxFence is the greatest fence that another one can follow.
 	MaxFence = math.MaxInt64 - 1
 
+	// maxNumber is the greatest number of a write: that of a later one can be greater by as much.
+	maxNumber = math.MaxInt64 / 2
+
 	// MaxLength bounds a lease.
 	MaxLength = 24 * time.Hour
 )
@@ -84,12 +87,12 @@ func (n Names) Own() []string {
 type Row struct {
 	Line        []Ticket
 	Fence       int64
-	Renewed     int64                // when the first ticket renewed a lease of its own last; 0 where it has not
-	Writes      int64                // number of the last guarded write under this fence; 0 for none
+	Renewed     int64                // when a first ticket renewed a lease of its own last, this one or one before it; 0 for never
+	Writes      int64                // number of the last guarded write, of any holder; 0 for none
 	Since       int64                // last change of the first place; 0 where there was none
 	Hold        int64                // how long a process has held the lock lately, smoothed, in milliseconds; 0 when not known
 	Data        types.AttributeValue // payload; nil for none
-	Edits       int64                // how often the present holder has replaced the payload
+	Edits       int64                // number of the last SetData, of any holder; 0 for none
 	Ran         int64                // start of the last interval whose run has finished
 	Running     int64                // start of the interval whose run has begun and not finished
 	Failed      int64                // start of the last interval whose run has failed for good
@@ -139,11 +142,13 @@ func (n Names) Parse(item table.Item) (Row, error) {
 	default:
 		return r, fmt.Errorf("%w: %s is not a string", ErrMalformed, n.Forced)
 	}
-	if r.Since > maxTime {
-		return r, fmt.Errorf("%w: %s is out of range", ErrMalformed, n.Since)
-	}
-	if r.Fence < 1 || r.Fence > MaxFence {
+	switch {
+	case r.Fence < 1 || r.Fence > MaxFence:
 		return r, fmt.Errorf("%w: %s is missing or out of range", ErrMalformed, n.Fence)
+	case max(r.Since, r.Renewed) > maxTime:
+		return r, fmt.Errorf("%w: %s or %s is out of range", ErrMalformed, n.Since, n.Renewed)
+	case max(r.Writes, r.Edits) > maxNumber:
+		return r, fmt.Errorf("%w: %s or %s is out of range", ErrMalformed, n.Writes, n.Edits)
 	}
 	if r.ForcedFence != r.Fence-1 {
 		r.Forced = "" // of a holder before the last one

@@ -2,6 +2,7 @@ package lockrow
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -162,8 +163,14 @@ type Holding struct {
 // args begins the arguments of an operation under a holding.
 func (h Holding) args() []any {
 	args := make([]any, arguments)
-	args[argID], args[argFence], args[argNext] = prefix(h.ID), h.Fence, h.Fence+1
+	args[argID] = &types.AttributeValueMemberS{Value: prefix(h.ID)}
+	args[argFence], args[argNext] = num(h.Fence), num(h.Fence+1)
 	return args
+}
+
+// num is an argument that is never small: as an any, an int64 would be copied to the heap.
+func num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
 // isFirst holds while the ticket is first, under its fence.

@@ -290,10 +290,11 @@ func TestGuardedWrite_IsAppliedInItsOrder(t *testing.T) {
 		row = b.refused(b.rows.GuardedWrite(b.key, h, 3))
 		assert.Equal(t, lockrow.Written, row.Wrote(h, 3))
 		row = b.apply(b.rows.Pass(b.key, h, ticket(2), change, lockrow.Data{}))
-		assert.Zero(t, row.Writes, "each holder counts from the beginning")
+		assert.EqualValues(t, 3, row.Writes, "the next holder counts on")
 		assert.Equal(t, lockrow.Gone, row.Wrote(h, 3))
 		row = b.refused(b.rows.GuardedWrite(b.key, h, 4))
 		assert.Equal(t, lockrow.Gone, row.Wrote(h, 4))
+		b.apply(b.rows.GuardedWrite(b.key, holding(2, 1001), 4))
 	})
 }
 
@@ -308,7 +309,7 @@ func TestSetData_IsAppliedInItsOrder(t *testing.T) {
 		row = b.apply(b.rows.SetData(b.key, h, 3, lockrow.Data{Given: true}))
 		assert.Nil(t, row.Data)
 		row = b.apply(b.rows.Release(b.key, h, change))
-		assert.Zero(t, row.Edits)
+		assert.EqualValues(t, 3, row.Edits, "the next holder counts on")
 	})
 }
 
@@ -354,7 +355,9 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 		b.refused(b.rows.Replace(b.key, &seen, ticket(2), change, lockrow.Data{})) // it was renewed since
 		row = b.apply(b.rows.Evict(b.key, &row, nil, change))
 		assert.Empty(t, row.Line)
-		assert.Zero(t, row.Renewed, "that of the next holder begins anew")
+		e.Ticket = lockrow.OwnTicket("NEXT", at+3000, time.Minute, "")
+		row = b.apply(b.rows.Enter(b.key, e))
+		assert.Equal(t, e.Ticket.At+60_000, row.Ends(), "not by the renewal of the holder before")
 	})
 }
 

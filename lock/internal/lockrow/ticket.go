@@ -57,16 +57,11 @@ func cut(owner string) string {
 
 // String is the ticket as the row keeps it.
 func (t Ticket) String() string {
-	b := make([]byte, 0, len(t.ID)+len(t.Owner)+32)
-	b = append(b, t.ID...)
-	b = append(b, '@')
-	b = fmt.Appendf(b, "%0*d", timeDigits, t.At)
+	at, length := strconv.FormatInt(t.At, 10), ""
 	if t.Length > 0 {
-		b = append(b, '+')
-		b = strconv.AppendInt(b, t.Length, 10)
+		length = "+" + strconv.FormatInt(t.Length, 10)
 	}
-	b = append(b, ' ')
-	return string(append(b, t.Owner...))
+	return prefix(t.ID) + zeros[:max(timeDigits-len(at), 0)] + at + length + " " + t.Owner
 }
 
 // ParseTicket reads what String writes.
@@ -92,7 +87,10 @@ func ParseTicket(text string) (Ticket, error) {
 }
 
 // timeDigits is how many digits a time has at least, so that the texts of one ticket sort by their times.
-const timeDigits = 13
+const (
+	timeDigits = 13
+	zeros      = "0000000000000"
+)
 
 // maxTime is the latest time in epoch milliseconds that a row in order has: sums with lengths of leases do not
 // overflow.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,21 +34,22 @@ type Config struct {
 	Hooks     Hooks
 }
 
-// Hooks are what a Keeper calls. All but Renewed run without bounds of their own, and must not block
-// for long: they delay renewals. nil for those that are not needed, but Asked.
+// Hooks are what a Keeper calls. All but Renewed and Asked run without bounds of their own, and must not block
+// for long: they delay renewals.
 type Hooks struct {
-	// Opened is called for a new session, before anything depends on it.
+	// Opened is called for each session that was opened.
 	Opened func(s *Session)
 	// Ended is called once for each session, with the cause.
 	Ended func(s *Session, cause error)
-	// Risk is called when less than a part of the lease is left, and when more is left again.
+	// Risk is called when less than a part of the lease is left, and when the session was renewed. It may be called
+	// again without a change.
 	Risk func(atRisk bool)
 	// Asked is called with what others ask. It reports whether the question is answered: one that is
 	// not comes again with the next renewal.
 	Asked func(ctx context.Context, q Question) (answered bool)
 	// Renewed is called after each renewal, for what else is to be done at that pace. ctx ends when the
 	// next renewal is due. left is how long the session would have lasted without it.
-	Renewed func(ctx context.Context, s *Session, left time.Duration)
+	Renewed func(ctx context.Context, left time.Duration)
 	// Failed is called for each renewal that failed.
 	Failed func(err error)
 }
@@ -57,118 +59,124 @@ type Keeper struct {
 	config   Config
 	repeater *attempt.Repeater
 	terms    *clock.Terms
+	turn     chan struct{}  // of capacity 1: taken while a session is opened
 	work     sync.WaitGroup // the goroutine that renews
 
-	mu      sync.Mutex // guards the following; never held across I/O
-	current *Session
-	opening chan struct{} // closed when the opening under way has ended; nil for none
-	parked  *Session      // has ended idle: its row can go on; nil for none
+	mu      sync.Mutex // guards the following, and Session.uses; never held across I/O
+	current *Session   // nil for none
+	next    *Session   // to be opened: its row is there, or may be; nil for one with a new row
 	closed  bool
 }
 
 // NewKeeper makes a Keeper. It sends nothing, and has no goroutine before the first session.
 func NewKeeper(r *attempt.Repeater, terms *clock.Terms, c Config) *Keeper {
-	return &Keeper{config: c, repeater: r, terms: terms}
+	return &Keeper{config: c, repeater: r, terms: terms, turn: make(chan struct{}, 1)}
 }
 
 // Current is the session that is open; nil for none. It may end at any time.
 func (k *Keeper) Current() *Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.current
+	if k.current != nil && k.current.Remaining() > 0 {
+		return k.current
+	}
+	return nil
 }
 
 // Use returns the open session, and opens one where there is none. It stays open, if it can be renewed,
 // until Session.Unuse has been called as often. A session that nothing depends on is not renewed, and ends when
-// half of its lease is over. Its row stays: the next session goes on with it, under the same ID.
+// half of its lease is over. Its row stays: the next session continues it, under the same ID.
 //
 // Cost: none, or one conditional write to open it.
 func (k *Keeper) Use(ctx context.Context) (*Session, error) {
+	if s, err := k.use(); s != nil || err != nil {
+		return s, err
+	}
+	select {
+	case k.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, clock.Cause(ctx)
+	}
+	defer func() { <-k.turn }()
 	for {
-		k.mu.Lock()
-		if k.closed {
-			k.mu.Unlock()
-			return nil, ErrClosed
-		}
-		s, opening := k.current, k.opening
-		mine := s == nil && opening == nil
-		if mine {
-			opening = make(chan struct{})
-			k.opening = opening
-		}
-		k.mu.Unlock()
-		switch {
-		case s != nil && s.use():
-			return s, nil
-		case s != nil:
-			k.forget(s) // it has ended, and says so to the hooks
-			continue
-		case mine:
-			err := k.openFor(ctx, opening)
-			if errors.Is(err, ErrDead) || errors.Is(err, clock.ErrEnded) {
-				continue // a clock was set meanwhile, or somebody has taken the old row for dead
+		s, err := k.use() // perhaps another caller has opened it meanwhile
+		if s == nil && err == nil {
+			if err = k.open(ctx); err == nil || errors.Is(err, ErrDead) {
+				continue // where the old row was marked dead, the next round makes a new one
 			}
-			if err != nil {
-				return nil, fmt.Errorf("open a session: %w", err)
-			}
-			continue
+			err = fmt.Errorf("open a session: %w", err)
 		}
-		select {
-		case <-opening:
-		case <-ctx.Done():
-			return nil, clock.Cause(ctx)
-		}
+		return s, err
 	}
 }
 
-// openFor opens a session for all who wait for opening, which it closes in any case.
-func (k *Keeper) openFor(ctx context.Context, opening chan struct{}) (err error) {
-	defer func() {
-		k.mu.Lock()
-		k.opening = nil
-		k.mu.Unlock()
-		close(opening)
-	}()
-	s, err := k.open(ctx)
-	if err != nil {
-		return err
+// use counts one more that depends on the session that is open; nil where none is.
+func (k *Keeper) use() (*Session, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch s := k.current; {
+	case k.closed:
+		return nil, ErrClosed
+	case s == nil || s.Remaining() == 0:
+		return nil, nil
+	default:
+		s.uses++
+		return s, nil
 	}
-	if k.config.Hooks.Opened != nil {
+}
+
+// open opens a session. The turn is taken.
+//
+// Cost: one conditional write; another one where no answer has told DynamoDB's time before, and the local clock is slow.
+func (k *Keeper) open(ctx context.Context) error {
+	k.mu.Lock()
+	s := k.next
+	k.mu.Unlock()
+	if s == nil {
+		s = k.newSession(k.repeater.Clock.Text())
+		s.fresh, s.beat = true, -1
+	}
+	var start clock.Instant
+	var h attempt.History
+	err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, before clock.Instant) error {
+		start = before
+		_, err := s.write(ctx)
+		return err
+	})
+	if err == nil {
+		s.begin(start)
+	}
+	k.mu.Lock()
+	switch {
+	case err == nil:
+		k.current, k.next = s, nil
+		k.work.Go(s.keep)
+	case errors.Is(err, ErrDead):
+		k.next = nil
+	case h.Sent > 0:
+		k.next = s // one of the attempts may have written the row
+	}
+	k.mu.Unlock()
+	if err == nil {
 		k.config.Hooks.Opened(s)
 	}
+	return err
+}
+
+// idle reports whether nothing depends on a session. One that nothing has depended on for half a lease ends.
+func (k *Keeper) idle(s *Session) bool {
+	left, next := s.Remaining(), s.successor()
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		s.wake(ErrClosed)
-	} else {
-		k.current = s
+	idle := s.uses == 0
+	ends := idle && left < k.config.Lease/2
+	if ends {
+		k.current, k.next = nil, next
 	}
-	k.work.Go(s.keep)
-	return nil
-}
-
-// park keeps the row of a session that nothing depends on for the next one.
-func (k *Keeper) park(s *Session) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.parked = s
-}
-
-func (k *Keeper) unpark() *Session {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := k.parked
-	k.parked = nil
-	return s
-}
-
-// forget makes room for the next session.
-func (k *Keeper) forget(s *Session) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.current == s {
-		k.current = nil
+	k.mu.Unlock()
+	if ends {
+		s.End(ErrIdle)
 	}
+	return idle
 }
 
 // Close ends the session, deletes its row, and waits until that is done or ctx ends. Where the row could
@@ -178,25 +186,23 @@ func (k *Keeper) forget(s *Session) {
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	k.closed = true
-	s, opening := k.current, k.opening
 	k.mu.Unlock()
-	if s != nil {
-		s.wake(ErrClosed)
-	}
-	if opening != nil { // which wakes what it opens
-		select {
-		case <-opening:
-		case <-ctx.Done():
-			return clock.Cause(ctx)
-		}
-	}
 	done := make(chan struct{})
 	go func() {
-		k.work.Wait()
-		if s := k.unpark(); s != nil {
-			s.remove(ctx)
+		defer close(done)
+		k.turn <- struct{}{} // waits for a session that is being opened
+		defer func() { <-k.turn }()
+		last := k.Current()
+		if last != nil {
+			last.End(ErrClosed)
 		}
-		close(done)
+		k.work.Wait()
+		k.mu.Lock()
+		last, k.next = cmp.Or(last, k.next), nil
+		k.mu.Unlock()
+		if last != nil {
+			last.remove(ctx)
+		}
 	}()
 	select {
 	case <-done:

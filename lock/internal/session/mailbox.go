@@ -2,15 +2,13 @@ package session
 
 import (
 	"context"
-	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
@@ -31,7 +29,7 @@ const (
 	Forced Kind = "forced"
 )
 
-// Question is what one process wants of another about a lock.
+// Question is what one process wants of another about a lock. The mailbox keeps it as JSON.
 type Question struct {
 	Kind   Kind
 	Ticket string   // its ID
@@ -52,36 +50,8 @@ const answeredAtOnce = 16
 // ErrBusy is the error of a question to a session whose mailbox is full.
 var ErrBusy = fmt.Errorf("%w: the holder has as many questions to answer as it can be asked", table.ErrThrottled)
 
-// ErrNobody is the error of a question to a session that is dead or gone, or whose recorded end lies back.
+// ErrNobody is the error of a question to a session that is dead or gone, or whose recorded end is past.
 var ErrNobody = errors.New("the session has ended")
-
-// String is the question as the mailbox keeps it.
-func (q Question) String() string {
-	enc := base64.RawURLEncoding
-	return strings.Join([]string{string(q.Kind), q.Ticket, strconv.FormatInt(q.Fence, 10), enc.EncodeToString([]byte(q.Key.PK)), enc.EncodeToString([]byte(q.Key.SK))}, " ")
-}
-
-func parseQuestion(text string) (q Question, ok bool) {
-	parts := strings.Split(text, " ")
-	if len(parts) != 5 {
-		return q, false
-	}
-	enc := base64.RawURLEncoding
-	fence, err := strconv.ParseInt(parts[2], 10, 64)
-	if err != nil {
-		return q, false
-	}
-	pk, err := enc.DecodeString(parts[3])
-	if err != nil {
-		return q, false
-	}
-	sk, err := enc.DecodeString(parts[4])
-	if err != nil {
-		return q, false
-	}
-	q = Question{Kind: Kind(parts[0]), Ticket: parts[1], Fence: fence, Key: keys.NewKey(string(pk), string(sk))}
-	return q, q.Key.Validate() == nil
-}
 
 func stringSet(list []string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: list} }
 
@@ -92,11 +62,15 @@ func stringSet(list []string) types.AttributeValue { return &types.AttributeValu
 func (o *Others) Ask(ctx context.Context, id string, questions ...Question) error {
 	texts := make([]string, len(questions))
 	for i, q := range questions {
-		texts[i] = q.String()
+		text, err := json.Marshal(q)
+		if err != nil {
+			return err
+		}
+		texts[i] = string(text)
 	}
-	n := o.names
+	n := o.config.Names
 	ask := table.Attr(n.Ask)
-	op := table.Update(o.key(id), ask.Add(stringSet(texts))).If(
+	op := table.Update(o.Key(id), ask.Add(stringSet(texts))).If(
 		table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(),
 		table.Or(ask.NotExists(), ask.Size().AtMost(maxQuestions-len(texts))))
 	var item table.Item
@@ -106,47 +80,47 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 		return err
 	})
 	var failed *table.ConditionError
-	if errors.Is(err, table.ErrInvalid) { // the row is as large as it can be
+	switch {
+	case errors.Is(err, table.ErrInvalid): // the row is as large as it can be
 		return ErrBusy
-	}
-	if errors.As(err, &failed) {
+	case errors.As(err, &failed):
 		item = failed.Item
-	} else if err != nil {
+	case err != nil:
 		return err
 	}
-	row, err := o.names.Parse(item)
+	row, bad := n.Parse(item)
+	past, usable := o.repeater.Clock.Past()
 	switch {
-	case err != nil || row.Dead || o.past(row):
+	case bad != nil, row.Dead, usable && row.Expires > 0 && row.Expires <= past:
 		return ErrNobody
-	case !slices.ContainsFunc(texts, func(q string) bool { return !slices.Contains(row.Ask, q) }):
-		return nil // they are there already
+	case slices.ContainsFunc(texts, func(q string) bool { return !slices.Contains(row.Ask, q) }):
+		return ErrBusy
 	}
-	return ErrBusy
+	return nil // they are there, from this call or from an earlier one
 }
 
 // answer has the questions answered that others ask. Those that were, and what is no question, are taken
 // out of the mailbox with the next renewal.
 func (s *Session) answer(ctx context.Context, asked []string) {
 	handled := make([]bool, len(asked))
-	slots := make(chan struct{}, answeredAtOnce)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(answeredAtOnce)
 	for i, text := range asked {
-		q, ok := parseQuestion(text)
-		if !ok {
+		var q Question
+		if json.Unmarshal([]byte(text), &q) != nil || q.Key.Validate() != nil {
 			handled[i] = true
 			continue
 		}
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			handled[i] = s.keeper.config.Hooks.Asked(ctx, q)
+			return nil
 		})
 	}
-	all.Wait()
-	s.handled = s.handled[:0]
+	_ = all.Wait()
+	s.answered = nil
 	for i, text := range asked {
 		if handled[i] {
-			s.handled = append(s.handled, text)
+			s.answered = append(s.answered, text)
 		}
 	}
 }

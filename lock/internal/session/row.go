@@ -23,7 +23,7 @@ var ErrMalformed = errors.New("malformed session row")
 
 // Names are the names of a session row's attributes.
 type Names struct {
-	PK, SK, Type, TTL string // from the table's scheme
+	PK, Type, TTL string // from the table's scheme
 
 	Owner, Lease, Beat, Expires, Dead, Ask string
 }
@@ -32,7 +32,7 @@ type Names struct {
 // with prefix.
 func NamesOf(s keys.Scheme, prefix string) Names {
 	return Names{
-		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
+		PK: s.PK, Type: s.Type, TTL: s.TTL,
 		Owner: prefix + "owner", Lease: prefix + "lease", Beat: prefix + "beat",
 		Expires: prefix + "expires", Dead: prefix + "dead", Ask: prefix + "ask",
 	}
@@ -40,7 +40,6 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 
 // Row is a session's row as it was read.
 type Row struct {
-	Owner   string
 	Lease   int64    // in milliseconds
 	Beat    int64    // renewals so far
 	Expires int64    // epoch milliseconds at which it ends unless renewed; 0 where it does not say
@@ -49,41 +48,32 @@ type Row struct {
 }
 
 // Parse reads a row. ErrMalformed is the error of one that no condition of this package would hold for.
-func (n Names) Parse(item table.Item) (Row, error) {
-	var r Row
+func (n Names) Parse(item table.Item) (r Row, err error) {
 	if typ, ok := item[n.Type].(*types.AttributeValueMemberS); !ok || typ.Value != Type {
 		return r, fmt.Errorf("%w: it is of another type", ErrMalformed)
-	}
-	if owner, ok := item[n.Owner].(*types.AttributeValueMemberS); ok {
-		r.Owner = owner.Value
 	}
 	if ask, ok := item[n.Ask].(*types.AttributeValueMemberSS); ok {
 		r.Ask = ask.Value
 	}
-	if item[n.Dead] != nil {
-		r.Dead = true // whatever else it says
+	if r.Dead = item[n.Dead] != nil; r.Dead { // whatever else it has
 		return r, nil
 	}
-	for _, a := range []struct {
-		name     string
-		to       *int64
-		required bool
-	}{{n.Lease, &r.Lease, true}, {n.Beat, &r.Beat, true}, {n.Expires, &r.Expires, false}} {
-		av, ok := item[a.name].(*types.AttributeValueMemberN)
-		if !ok && (a.required || item[a.name] != nil) {
-			return r, fmt.Errorf("%w: %s is missing or not a number", ErrMalformed, a.name)
-		}
-		if !ok {
-			continue
-		}
-		v, err := strconv.ParseInt(av.Value, 10, 64)
-		if err != nil || v < 0 {
-			return r, fmt.Errorf("%w: %s is out of range", ErrMalformed, a.name)
-		}
-		*a.to = v
-	}
-	if r.Lease < 1 || r.Lease > maxLease {
-		return r, fmt.Errorf("%w: %s is out of range", ErrMalformed, n.Lease)
+	var lease, beat, expires bool
+	r.Lease, lease = number(item[n.Lease])
+	r.Beat, beat = number(item[n.Beat])
+	r.Expires, expires = number(item[n.Expires])
+	if !lease || !beat || !expires && item[n.Expires] != nil || r.Lease < 1 || r.Lease > maxLease {
+		return r, fmt.Errorf("%w: %s, %s or %s is not a number, or out of range", ErrMalformed, n.Lease, n.Beat, n.Expires)
 	}
 	return r, nil
+}
+
+// number reads a number that is not negative.
+func number(av types.AttributeValue) (int64, bool) {
+	n, ok := av.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	return v, err == nil && v >= 0
 }

@@ -89,17 +89,19 @@ func (w *world) process(offset time.Duration) *process {
 	p := &process{offset: offset, wire: &wire{to: w.engine.HTTPClient()}}
 	tbl, err := table.Open(w.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = p.wire }), table.Schema{Name: "app"}, table.WithClock(func() time.Time { return time.Now().Add(p.offset) }))
 	require.NoError(w, err)
-	return p.over(tbl, skew)
+	return p.over(clock.Clock{Skew: skew}, tbl)
 }
 
-func (p *process) over(tbl *table.Table, skew time.Duration) *process {
+// over sets a process up with the settings of a clock.
+func (p *process) over(settings clock.Clock, tbl *table.Table) *process {
 	p.table = tbl
 	r := &attempt.Repeater{Clock: clock.New(tbl), Table: tbl}
+	r.Clock.Skew, r.Clock.ObservedOnly = settings.Skew, settings.ObservedOnly
 	names := session.NamesOf(tbl.Scheme(), "")
-	p.others = session.NewOthers(r, names, keyOf, skew, retention)
-	p.Keeper = session.NewKeeper(r, clock.NewTerms(r.Clock), session.Config{
+	config := session.Config{
 		Names: names, Key: keyOf, Owner: "host/1", Lease: lease, Margin: margin, Retention: retention,
 		Hooks: session.Hooks{
+			Opened: func(*session.Session) {}, Renewed: func(context.Context, time.Duration) {}, Failed: func(error) {}, Risk: func(bool) {},
 			Ended: func(_ *session.Session, cause error) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
@@ -112,7 +114,8 @@ func (p *process) over(tbl *table.Table, skew time.Duration) *process {
 				return !p.refuse
 			},
 		},
-	})
+	}
+	p.Keeper, p.others = session.NewKeeper(r, clock.NewTerms(r.Clock), config), session.NewOthers(r, config)
 	return p
 }
 
@@ -243,6 +246,7 @@ func TestSession_RecordsItsEndWithTheFirstWrite(t *testing.T) {
 			virtual(t, func(w *world) {
 				time.Sleep(300 * time.Millisecond) // the date of an answer is rounded down
 				p := w.process(offset)
+				p.over(clock.Clock{Skew: 2 * time.Hour}, p.table)
 				w.engine.ResetRequests()
 				s := w.use(p)
 				assert.Len(t, w.engine.Requests(), requests, "a slow clock is noticed before anything depends on it")
@@ -273,7 +277,7 @@ func TestSession_LostAnswersLoseNothing(t *testing.T) {
 func TestSession_CountsFromNoBeatThatOthersSawBefore(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.process(0)
-		q.over(q.table, 0) // observed only
+		q.over(clock.Clock{ObservedOnly: true}, q.table)
 		s := w.use(p)
 		time.Sleep(period / 2)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem"})
@@ -395,7 +399,7 @@ func TestMarkDead_NeedsEvidence(t *testing.T) {
 		s := w.use(p)
 		assert.False(t, q.others.Suspect(s.ID()).Known)
 		assert.False(t, w.markDead(q, s.ID()), "it has just been renewed")
-		assert.True(t, q.others.SeenAlive(s.ID()))
+		assert.True(t, q.others.Suspect(s.ID()).Alive)
 		for range 20 {
 			time.Sleep(period)
 			w.look(q, s.ID())
@@ -507,7 +511,7 @@ func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)
 		q := w.process(0)
-		q.over(q.table, 0) // observed only
+		q.over(clock.Clock{ObservedOnly: true}, q.table)
 		s := w.use(p)
 		w.crash(p, s)
 		w.look(q, s.ID())
@@ -521,7 +525,7 @@ func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
 		assert.True(t, w.markDead(q, s.ID()))
 		time.Sleep(48 * time.Hour)
 		fresh := w.process(0)
-		fresh.over(fresh.table, 0)
+		fresh.over(clock.Clock{ObservedOnly: true}, fresh.table)
 		w.look(fresh, s.ID())
 		assert.True(t, fresh.others.Suspect(s.ID()).Dead)
 		w.close(p)
@@ -532,7 +536,7 @@ func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
 func TestMarkDead_NotByARecordedEndThatDoesNotCount(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.warm(w.process(0))
-		q.over(q.table, 0) // observed only
+		q.over(clock.Clock{ObservedOnly: true}, q.table)
 		s := w.use(p)
 		w.crash(p, s)
 		time.Sleep(time.Hour)
@@ -690,14 +694,7 @@ func TestMailbox_ThatIsFull(t *testing.T) {
 			p, q := w.process(0), w.process(0)
 			p.refuse = true
 			s := w.use(p)
-			full := func(n int) error {
-				return q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Set(
-					&types.AttributeValueMemberSS{Value: []string{"claim T 1 YQ YQ" + strings.Repeat("Q", n)}})))
-			}
-			n := 400 * 1024
-			for full(n) != nil {
-				n--
-			}
+			fill(w, q, s)
 			if dies {
 				p.wire.cut.Store(true)
 				time.Sleep(2 * lease)
@@ -711,6 +708,40 @@ func TestMailbox_ThatIsFull(t *testing.T) {
 			w.close(p)
 		})
 	}
+}
+
+// Neither does it keep the next session from continuing the row.
+func TestMailbox_ThatIsFullWhenTheSessionIsOpenedAgain(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		s.Unuse()
+		time.Sleep(lease)
+		require.ErrorIs(t, s.Cause(), session.ErrIdle)
+		fill(w, q, s)
+		next := w.use(p)
+		assert.Equal(t, s.ID(), next.ID())
+		time.Sleep(10 * lease)
+		require.NoError(t, next.Cause())
+		w.close(p)
+	})
+}
+
+// fill makes the mailbox of a session so large that its row cannot have another byte.
+func fill(w *world, q *process, s *session.Session) {
+	w.Helper()
+	put := func(n int) error {
+		return q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Set(
+			&types.AttributeValueMemberSS{Value: []string{`{"Kind":"claim","Ticket":"T","Key":{"PK":"a","SK":"` + strings.Repeat("a", n) + `"}}`}})))
+	}
+	n := 400 * 1024
+	for put(n) != nil {
+		n -= 32
+	}
+	for put(n) == nil {
+		n++
+	}
+	require.ErrorIs(w, put(n), table.ErrInvalid)
 }
 
 func TestUse_ManyAtOnceOpenOneSession(t *testing.T) {
@@ -742,6 +773,28 @@ func TestUse_FailsWithoutLeavingAnything(t *testing.T) {
 	})
 }
 
+// An opening that has failed may have written the row: the next one continues it, and nothing is left of it.
+func TestUse_ContinuesWhatAFailedOpeningHasBegun(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		virtual(t, func(w *world) {
+			p := w.process(0)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem"})
+			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+			defer cancel()
+			_, err := p.Use(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			w.engine.ClearFaults()
+			if again {
+				w.use(p)
+			}
+			w.close(p)
+			items, err := w.engine.Client().Scan(w.Context(), &dynamodb.ScanInput{TableName: aws.String("app")})
+			require.NoError(t, err)
+			assert.Empty(t, items.Items)
+		})
+	}
+}
+
 func TestClose_MeetsASessionThatIsBeingOpened(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)
@@ -764,7 +817,7 @@ func TestSession_OnBothEngines(t *testing.T) {
 		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t)})
 		require.NoError(t, err)
 		require.NoError(t, tbl.Ensure(t.Context()))
-		p := (&process{}).over(tbl, skew)
+		p := (&process{}).over(clock.Clock{Skew: skew}, tbl)
 		s, err := p.Use(t.Context())
 		require.NoError(t, err)
 		dead, err := p.others.MarkDead(t.Context(), s.ID())

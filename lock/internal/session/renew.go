@@ -1,0 +1,144 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
+	"github.com/mortise-go/mortise/table"
+)
+
+// minRetry is the shortest wait between two renewals.
+const minRetry = 10 * time.Millisecond
+
+// keep renews the row every quarter of the lease until the session ends. It does not watch the end of
+// the term: a renewal that hangs delays nothing. While nothing depends on the session it is not renewed, and
+// whether something does is asked every fortieth of the lease once the next renewal is due.
+func (s *Session) keep() {
+	k, period := s.keeper, s.keeper.config.Lease/4
+	for {
+		since := k.config.Lease - k.config.Margin - s.Remaining() // the request of the last renewal
+		if !s.pause(max(k.repeater.Clock.Jitter(period)-since, period/10)) {
+			return
+		}
+		if k.idle(s) {
+			continue
+		}
+		left := s.Remaining()
+		asked, ok := s.renew()
+		if !ok {
+			return
+		}
+		ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), k.config.Lease/8) // less than until the next renewal
+		s.answer(ctx, asked)
+		k.config.Hooks.Renewed(ctx, left)
+		cancel()
+	}
+}
+
+// pause waits. It reports whether the session goes on.
+func (s *Session) pause(d time.Duration) bool {
+	timer := s.keeper.repeater.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-s.ended:
+	}
+	return s.Cause() == nil
+}
+
+// renew sends renewals until one succeeds, which brings what others ask; false where the session ends
+// before. It does not go by the table's policy, which may end long before the lease does.
+func (s *Session) renew() (asked []string, ok bool) {
+	k := s.keeper
+	wait := machine.Backoff(k.repeater.Clock,
+		backoff.WithInitialInterval(max(k.config.Lease/200, minRetry)),
+		backoff.WithMaxInterval(max(k.config.Lease/20, minRetry)),
+		backoff.WithMaxElapsedTime(0),
+	)
+	for {
+		start := k.repeater.Clock.Instant()
+		// A share of what is left: a request that hangs leaves time for others.
+		ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), min(max(s.Remaining()/3, minRetry), attempt.MaxTimeout))
+		asked, err := s.write(table.WithoutRetry(ctx))
+		cancel()
+		switch {
+		case err == nil && s.Extend(start):
+			k.config.Hooks.Risk(false)
+			return asked, true
+		case errors.Is(err, ErrDead):
+			s.End(ErrDead)
+		}
+		if s.Cause() != nil {
+			return nil, false
+		}
+		s.Failed(err)
+		k.config.Hooks.Failed(err)
+		if !s.pause(wait.NextBackOff()) {
+			return nil, false
+		}
+	}
+}
+
+// write makes the session's row, or renews it, and returns the questions in its mailbox. Each write has a beat of its
+// own, and is applied only to a row with a smaller one: a late copy changes nothing. ErrDead is the error where the row
+// was marked dead, or is gone.
+//
+// It writes again where the row does not record rightly when the session ends, and the answer has told DynamoDB's time:
+// should the process die before the next renewal, only those who have watched it for a lease could take it for dead.
+//
+// Cost: one conditional write.
+func (s *Session) write(ctx context.Context) (asked []string, err error) {
+	k, n, c := s.keeper, s.keeper.config.Names, s.keeper.repeater.Clock
+	s.beat++
+	cond := table.And(table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(), table.Attr(n.Beat).Less(s.beat))
+	if s.fresh {
+		cond = table.Or(table.Attr(n.PK).NotExists(), cond)
+	}
+	_, latest, known := c.Bounds()
+	_, told := c.Told()
+	guess := s.fresh && !told
+	if guess { // the local clock stands in for DynamoDB's, unless the answer shows that it is slow
+		latest = c.Instant().Wall.Add(time.Second)
+	}
+	expires := table.Attr(n.Expires).Remove()
+	if known || guess {
+		expires = table.Attr(n.Expires).Set(latest.Add(k.config.Lease).UnixMilli())
+	}
+	op := table.Update(s.key, expires,
+		table.Attr(n.Beat).Set(s.beat),
+		table.Attr(n.TTL).Set(c.Stamp().Add(k.config.Lease+k.config.Retention).Unix()+1),
+		table.Attr(n.Type).Set(Type),
+		table.Attr(n.Owner).Set(k.config.Owner),
+		table.Attr(n.Lease).Set(k.config.Lease.Milliseconds()),
+	).If(cond)
+	ask := table.Attr(n.Ask)
+	emptied := op.Changing(ask.Remove())
+	if len(s.answered) > 0 {
+		op = op.Changing(ask.DeleteFrom(stringSet(s.answered)))
+	}
+	item, err := k.repeater.Table.Apply(ctx, op, table.ReturnNew)
+	if errors.Is(err, table.ErrInvalid) { // the mailbox is not one, or fills the row: renewing comes first
+		item, err = k.repeater.Table.Apply(ctx, emptied, table.ReturnNew)
+	}
+	var failed *table.ConditionError
+	if errors.As(err, &failed) {
+		item = failed.Item
+	} else if err != nil {
+		return nil, err
+	}
+	row, bad := n.Parse(item)
+	if failed != nil && (bad != nil || row.Dead || row.Beat < s.beat) { // or else it is this very beat, delivered twice
+		return nil, ErrDead
+	}
+	s.fresh = false
+	behind, ok := c.Behind()
+	if _, _, agree := c.Bounds(); guess && (!ok || behind > 0) || !guess && !known && agree {
+		return s.write(ctx)
+	}
+	return row.Ask, nil
+}
