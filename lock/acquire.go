@@ -61,7 +61,7 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 	if err != nil {
 		return err
 	}
-	inside, stop := until(ctx, context.Cause, lease.ctx)
+	inside, stop := until(ctx, lease.ctx)
 	defer stop()
 	defer func() { err = lease.finish(ctx, err) }()
 	return f(inside, lease)
@@ -137,16 +137,19 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, how func(*acquisition, context.Context) ([]*Lease, error)) (list []*Lease, err error) {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	began := c.clk().Now()
-	defer func() { c.metrics.asked(ctx, c.clk().Ago(began), err) }()
+	defer func() { c.metrics.record(ctx, waitDuration, c.clk().Ago(began), failureOf(ctx, err)...) }()
 	a, err := c.acquisition(ctx, targets, opts)
 	if err != nil {
 		return nil, err
 	}
-	open, leave, err := c.admit(ctx)
+	open, leave, err := c.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	if err := c.checkRegion(open); err != nil {
+		return nil, err
+	}
 	if open.Err() != nil {
 		return nil, causeOf(open)
 	}
@@ -231,18 +234,15 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 // gaveUp is the error of a wait that was cut short, beside who held the locks.
 func (a *acquisition) gaveUp(ctx context.Context) error {
 	cause := causeOf(ctx)
-	held := a.inTheWay()
-	switch {
-	case len(held) == 0:
-		return cause
-	case a.queued():
-		return fmt.Errorf("%w: %w", cause, held[0])
+	if held := a.inTheWay(); held != nil {
+		return fmt.Errorf("%w: %w", cause, held)
 	}
-	return fmt.Errorf("%w: %w", cause, &HeldAllError{held})
+	return cause
 }
 
-// inTheWay are those that hold what the call wants.
-func (a *acquisition) inTheWay() (held []*HeldError) {
+// inTheWay is the error of a call whose locks others hold; nil where nobody is known to.
+func (a *acquisition) inTheWay() error {
+	var held []*HeldError
 	for i := range a.wanted {
 		w := &a.wanted[i]
 		first, is := w.row.First()
@@ -256,7 +256,7 @@ func (a *acquisition) inTheWay() (held []*HeldError) {
 			}
 		}
 	}
-	return held
+	return heldBy(held...)
 }
 
 // take makes new tickets. This process answers for them from now on.
@@ -323,7 +323,7 @@ func (a *acquisition) leave(ctx context.Context) {
 		e.stop()
 	}
 	done := make(chan struct{})
-	c.work.run(func() {
+	c.work.group.Go(func() {
 		defer close(done)
 		ctx, cancel := c.clk().Detached(ctx)
 		defer cancel()

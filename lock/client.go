@@ -18,15 +18,15 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Client acquires locks in one table. It is safe for concurrent use; a process needs one per table.
-// Close it.
+// Client acquires locks in one table. It is safe for concurrent use; a process needs one per table. Close it.
 type Client struct {
 	config   Config
 	table    *table.Table
 	repeater *attempt.Repeater
 	terms    *clock.Terms
 	layout   *layout
-	metrics  *metrics // nil without a MeterProvider
+	metrics  *metrics    // nil without a MeterProvider
+	usage    table.Usage // of all requests, where there are metrics
 
 	keeper  *session.Keeper // of this process's session
 	others  *session.Others // what is known of other processes' sessions
@@ -41,7 +41,8 @@ type Client struct {
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
 	work    work
-	failed  sync.Map // leases that Close could not release
+	closed  sync.Once
+	atClose []*Lease // that Close releases, and another call of it again
 }
 
 // clk is where the time comes from.
@@ -61,18 +62,15 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		return nil, invalid("nil table")
 	}
 	config = config.WithDefaults(t.Scheme().Delimiter)
-	if err := config.validate(); err != nil {
+	if err := allSettings().Check(config); err != nil {
 		return nil, err
 	}
 	if here := t.Region(); config.HomeRegion != "" && here != "" && here != config.HomeRegion {
 		return nil, invalid("Config.HomeRegion %q: the table's client is in %q", config.HomeRegion, here)
 	}
-	m, err := newMetrics(config.MeterProvider)
-	if err != nil {
-		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
-	}
-	if m != nil {
-		t = t.Metered(&m.usage)
+	c := &Client{config: config, tickets: newTickets()}
+	if config.MeterProvider != nil {
+		t = t.Metered(&c.usage)
 	}
 	l, err := newLayout(t, &config)
 	if err != nil {
@@ -80,16 +78,16 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	}
 	clk := clock.New(t)
 	clk.Skew, clk.ObservedOnly = config.Skew, config.Expiry == ObservedOnly
-	c := &Client{
-		config: config, table: t, terms: clock.NewTerms(clk), layout: l, metrics: m, tickets: newTickets(),
-		repeater: &attempt.Repeater{Clock: clk, Table: t, Observer: m},
-	}
+	c.table, c.layout, c.terms, c.repeater = t, l, clock.NewTerms(clk), &attempt.Repeater{Clock: clk, Table: t}
 	sessions := session.Config{
 		Names: l.session, Key: l.sessionAt, Owner: config.Owner, Lease: config.Lease, Margin: config.margin(config.Lease),
 		Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
 			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
-			Failed: c.renewalFailed,
+			Failed: func(err error) {
+				ctx := context.Background()
+				c.metrics.count(ctx, failedRenewals, failureOf(ctx, err)...)
+			},
 		},
 	}
 	c.keeper, c.others = session.NewKeeper(c.repeater, c.terms, sessions), session.NewOthers(c.repeater, sessions)
@@ -103,7 +101,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Timeout: attempt.Timeout(config.Lease),
 	})
 	c.watched = newWatched(c)
-	if err := m.observe(metricSources{skew: c.clockSkew, remaining: c.Remaining, held: c.tickets.held}); err != nil {
+	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}
 	return c, nil
@@ -126,48 +124,48 @@ func (w *work) enter() bool {
 	return !w.closed
 }
 
-// run starts a goroutine from within a call.
-func (w *work) run(f func()) { w.group.Go(f) }
-
 // tryRun starts a goroutine, unless the client is closed.
 func (w *work) tryRun(f func()) {
-	if w.enter() {
-		go func() {
-			defer w.group.Done()
-			f()
-		}()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.group.Go(f)
 	}
 }
 
-// admit begins a call that acquires: the client is open, Close waits for the call until leave, and no
-// other region grants the same locks. The context that it returns is ctx, ended by Close.
-func (c *Client) admit(ctx context.Context) (open context.Context, leave func(), err error) {
+// end has nothing begin any more.
+func (w *work) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+}
+
+// enter begins a call: the client is open, and Close waits for the call until leave. The context that it returns is ctx, ended
+// by Close.
+func (c *Client) enter(ctx context.Context) (open context.Context, leave func(), err error) {
 	if !c.work.enter() {
 		return nil, nil, ErrClosed
 	}
-	open, stop := c.open(ctx)
-	leave = func() {
+	open, stop := until(ctx, c.closing)
+	return open, func() {
 		stop()
 		c.work.group.Done()
-	}
-	if c.config.HomeRegion == "" {
-		replicated, err := c.table.Replicated(open)
-		if err != nil {
-			err = fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
-		} else if replicated {
-			err = ErrMultiRegion
-		}
-		if err != nil {
-			leave()
-			return nil, nil, err
-		}
-	}
-	return open, leave, nil
+	}, nil
 }
 
-// open is ctx, ended with ErrClosed by Close.
-func (c *Client) open(ctx context.Context) (context.Context, func()) {
-	return until(ctx, func(context.Context) error { return ErrClosed }, c.closing)
+// checkRegion refuses a table in which another region could grant the same locks.
+func (c *Client) checkRegion(ctx context.Context) error {
+	if c.config.HomeRegion != "" {
+		return nil
+	}
+	replicated, err := c.table.Replicated(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w (the first acquisition asks whether the table has replicas; with Config.HomeRegion it does not)", err)
+	case replicated:
+		return ErrMultiRegion
+	}
+	return nil
 }
 
 // atOnce is how many locks are released at a time: enough to hide latency, not so many as to be throttled.
@@ -182,31 +180,23 @@ const atOnce = 16
 func (c *Client) Close(ctx context.Context) error {
 	ctx, cancel := c.clk().Detach(checked(ctx))
 	defer cancel()
-	c.work.mu.Lock()
-	first := !c.work.closed
-	c.work.closed = true
-	c.work.mu.Unlock()
-	list := c.tickets.leases()
-	c.close(ErrClosed)
 	defer c.metrics.stop()
-
-	err := eachLease(list, func(l *Lease) error {
-		err := l.releaseWhileHeld(ctx)
-		if err != nil {
-			c.failed.Store(l, nil)
-		}
-		return err
+	first := false
+	c.closed.Do(func() {
+		first = true
+		c.work.end()
+		c.close(ErrClosed)
+		c.atClose = c.tickets.leases()
 	})
-	if !first {
-		c.failed.Range(func(l, _ any) bool {
-			if failed := l.(*Lease).release(ctx); failed == nil || errors.Is(failed, ErrLost) {
-				c.failed.Delete(l)
-			} else {
-				err = join(err, failed)
-			}
-			return true
-		})
-	}
+	err := eachLease(c.atClose, func(l *Lease) error {
+		if first {
+			return l.releaseWhileHeld(ctx)
+		}
+		if err := l.release(ctx); !errors.Is(err, ErrLost) {
+			return err
+		}
+		return nil
+	})
 	done := make(chan struct{})
 	go func() {
 		c.work.group.Wait()
@@ -222,34 +212,31 @@ func (c *Client) Close(ctx context.Context) error {
 	return wrap("close", err)
 }
 
-// eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it
-// may hang.
+// eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it may hang.
 func eachLease(list []*Lease, f func(*Lease) error) error {
-	order := make([]int, 0, len(list))
-	var busy []int
-	for i, l := range list {
+	var free, busy []*Lease
+	for _, l := range list {
 		if l.turn.taken() {
-			busy = append(busy, i)
+			busy = append(busy, l)
 		} else {
-			order = append(order, i)
+			free = append(free, l)
 		}
 	}
 	slots := make(chan struct{}, atOnce)
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
-	for _, i := range append(order, busy...) {
+	for i, l := range append(free, busy...) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = f(list[i])
+			errs[i] = f(l)
 		})
 	}
 	all.Wait()
 	return join(errs...)
 }
 
-// risk tells OnAtRisk that the session is at risk, and when it is well again: also where another session has
-// followed it.
+// risk tells OnAtRisk that the session is at risk, and when it is well again: also where another session has followed it.
 func (c *Client) risk(atRisk bool) {
 	if c.atRisk.Swap(atRisk) != atRisk && c.config.OnAtRisk != nil {
 		c.config.OnAtRisk(atRisk)
@@ -265,7 +252,7 @@ func (c *Client) sessionOpened(s *session.Session) {
 
 // checkClock warns once of a clock that is off.
 func (c *Client) checkClock() {
-	if by, ok := c.clockSkew(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
+	if by, ok := c.clk().Behind(); ok && by.Abs() > c.config.Skew && !c.warned.Swap(true) {
 		c.config.Logger.Warn("lock: the clock is off: recorded ends of leases are neither used nor written", "by", by, "bound", c.config.Skew)
 	}
 }
@@ -286,22 +273,16 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 	c.config.Logger.Warn("lock: session lost", "session", s.ID(), "leases", len(list), "cause", cause)
 }
 
-// renewalFailed is called for each renewal of the session that failed.
-func (c *Client) renewalFailed(err error) { c.metrics.renewalFailed(context.Background(), err) }
-
 // renewed is called after each renewal of the session, for work at that pace: releases that have failed
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, left time.Duration) {
-	c.metrics.renewed(ctx, left)
+	c.metrics.record(ctx, renewalRemaining, left)
 	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return !l.due() })
 	_ = eachLease(list, func(l *Lease) error { // several at once: a request that hangs keeps no other
 		l.maintain(ctx)
 		return nil
 	})
 }
-
-// clockSkew is how far the local clock is behind DynamoDB's for certain; negative where it is ahead.
-func (c *Client) clockSkew() (time.Duration, bool) { return c.clk().Behind() }
 
 // ttl is the time to live of a lock's row that is written now, in epoch seconds. more is how long it is
 // to be kept beyond the retention.

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -135,64 +136,21 @@ type Config struct {
 }
 
 // Expiry selects how a client may find out that a holder is dead.
-type Expiry int
+type Expiry string
 
 const (
 	// RecordedOrObserved takes a holder for dead when its recorded end lies further back than the skew bound, or when it was
 	// seen without a renewal for a whole lease.
-	RecordedOrObserved Expiry = iota
+	RecordedOrObserved Expiry = "recorded-or-observed"
 	// ObservedOnly never compares clocks: a holder is taken for dead only after it was seen without a renewal for a whole
 	// lease.
-	ObservedOnly
+	ObservedOnly Expiry = "observed-only"
 )
-
-const (
-	textRecorded = "recorded-or-observed"
-	textObserved = "observed-only"
-)
-
-func (e Expiry) text() (text string, ok bool) {
-	switch e {
-	case RecordedOrObserved:
-		return textRecorded, true
-	case ObservedOnly:
-		return textObserved, true
-	}
-	return fmt.Sprintf("Expiry(%d)", int(e)), false
-}
-
-// String is what MarshalText writes.
-func (e Expiry) String() string {
-	text, _ := e.text()
-	return text
-}
-
-// MarshalText writes "recorded-or-observed" or "observed-only".
-func (e Expiry) MarshalText() ([]byte, error) {
-	text, ok := e.text()
-	if !ok {
-		return nil, wrap("expiry", fmt.Errorf("%w: unknown value %d", ErrInvalid, int(e)))
-	}
-	return []byte(text), nil
-}
-
-// UnmarshalText reads what MarshalText writes.
-func (e *Expiry) UnmarshalText(text []byte) error {
-	for _, known := range []Expiry{RecordedOrObserved, ObservedOnly} {
-		if known.String() == string(text) {
-			*e = known
-			return nil
-		}
-	}
-	return wrap("expiry", fmt.Errorf("%w: %s", ErrInvalid, wantExpiry))
-}
 
 // WithDefaults fills in what is not set, for locks in tables with the given delimiter.
 func (c Config) WithDefaults(delimiter byte) Config {
-	if c.Lease == 0 {
-		c.Lease = 20 * time.Second
-	}
-	c.Lease = c.Lease.Truncate(time.Millisecond)
+	d := string(rune(delimiter))
+	c.Lease = cmp.Or(c.Lease, 20*time.Second).Truncate(time.Millisecond)
 	if c.Owner == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -200,37 +158,19 @@ func (c Config) WithDefaults(delimiter byte) Config {
 		}
 		c.Owner = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	if c.Retention == 0 {
-		c.Retention = 7 * 24 * time.Hour
-	}
-	if c.Skew == 0 {
-		c.Skew = 2 * time.Second
-	}
-	if c.AtRisk == 0 {
-		c.AtRisk = 0.5
-	}
-	if c.StandaloneKey == "" {
-		c.StandaloneKey = "LOCK" + string(rune(delimiter)) + "{name}"
-	}
-	if c.RowKey == "" {
-		c.RowKey = "LOCK" + string(rune(delimiter)) + "{of}"
-	}
-	if c.SessionKey == "" {
-		c.SessionKey = "SESSION" + string(rune(delimiter)) + "{id}"
-	}
-	if c.Handoffs == 0 {
-		c.Handoffs = 16
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Retention = cmp.Or(c.Retention, 7*24*time.Hour)
+	c.Skew = cmp.Or(c.Skew, 2*time.Second)
+	c.Expiry = cmp.Or(c.Expiry, RecordedOrObserved)
+	c.AtRisk = cmp.Or(c.AtRisk, 0.5)
+	c.StandaloneKey = cmp.Or(c.StandaloneKey, "LOCK"+d+"{name}")
+	c.RowKey = cmp.Or(c.RowKey, "LOCK"+d+"{of}")
+	c.SessionKey = cmp.Or(c.SessionKey, "SESSION"+d+"{id}")
+	c.Handoffs = cmp.Or(c.Handoffs, 16)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 
 // margin is Margin, or its default for a lease.
 func (c *Config) margin(lease time.Duration) time.Duration {
-	if c.Margin > 0 {
-		return min(c.Margin, lease/2)
-	}
-	return min(max(lease/100, 10*time.Millisecond), lease/2)
+	return min(cmp.Or(c.Margin, max(lease/100, 10*time.Millisecond)), lease/2)
 }

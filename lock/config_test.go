@@ -26,7 +26,7 @@ func TestConfigIsValidated(t *testing.T) {
 		"Owner":     {{Owner: strings.Repeat("x", 257)}, {Owner: "\xff"}},
 		"Retention": {{Retention: -1}, {Retention: 24*time.Hour - 1}, {Retention: 1<<63 - 1}},
 		"Skew":      {{Skew: -1}, {Skew: time.Second - 1}, {Skew: time.Hour + 1}},
-		"Expiry":    {{Expiry: -1}, {Expiry: 2}},
+		"Expiry":    {{Expiry: "never"}, {Expiry: "Observed-Only"}},
 		"Handoffs":  {{Handoffs: 1001}},
 		"AtRisk":    {{AtRisk: -.1}, {AtRisk: 1}, {AtRisk: math.NaN()}, {AtRisk: math.Inf(1)}},
 		"Index":     {{Index: "nope"}},

@@ -12,8 +12,6 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/itemsize"
-	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -115,25 +113,15 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 
 // setData writes a payload. The turn is taken, or nobody else has the lease yet.
 func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
-	c, t := l.client, &l.turn
+	t := &l.turn
 	t.edits++
-	var row lockrow.Row
-	var h attempt.History
-	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
-		item, err := c.table.Apply(ctx, c.layout.rows.SetData(l.key, l.holding(), t.edits, d), table.ReturnNone)
-		now, refused, bad := c.rowOf(item, err)
-		if refused && bad != nil {
-			return bad
-		}
-		row = now
-		return err
-	})
+	row, inDoubt, err := l.update(ctx, l.client.layout.rows.SetData(l.key, l.holding(), t.edits, d))
 	switch {
 	case err == nil:
 		t.data = d
 		return nil
 	case !errors.Is(err, table.ErrCondition):
-		if h.InDoubt {
+		if inDoubt {
 			t.data = lockrow.Data{} // not known
 		}
 		return err
@@ -144,7 +132,7 @@ func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 		return nil
 	case lockrow.Gone:
 		err = l.gone(ctx, &row)
-		if h.InDoubt {
+		if inDoubt {
 			return fmt.Errorf("%w: the lock is not held any more, and the payload may have been written before", table.ErrUnreachable)
 		}
 	}

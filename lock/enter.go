@@ -81,7 +81,7 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	case ifFree && row.Settled(a.run.start()):
 		return errSettled
 	case ifFree:
-		return a.client.heldError(e.target, row)
+		return heldBy(a.client.heldError(e.target, row))
 	}
 	return errFull
 }
@@ -140,10 +140,7 @@ func (a *acquisition) allFirst() error {
 			held = append(held, a.client.heldError(e.target, &row))
 		}
 	}
-	if held == nil {
-		return nil
-	}
-	return &HeldAllError{held}
+	return heldBy(held...)
 }
 
 // refusedAll is the meaning of the rows that have refused a transaction; nil where it was applied.
@@ -183,7 +180,7 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 	}
 	a.inDoubt = pending
 	if ifFree {
-		return &HeldAllError{held}
+		return heldBy(held...)
 	}
 	return errFull
 }

@@ -24,8 +24,7 @@ var (
 	// ErrStolen is the cause when the lock's row was found to name somebody else, or to be gone.
 	ErrStolen = fmt.Errorf("%w: the row does not name this holder any more", ErrLost)
 
-	// ErrMaxHold is the cause when the lock was held for longer than it may be ([Config].MaxHold). It
-	// is released then.
+	// ErrMaxHold is the cause when the lock was held for longer than it may be ([Config].MaxHold). It is released then.
 	ErrMaxHold = fmt.Errorf("%w: held for longer than it may be", ErrLost)
 
 	// ErrMultiRegion means that the table has replicas in other regions, which could grant the same
@@ -46,8 +45,7 @@ var (
 	// ErrNotHeld means that nobody holds the lock.
 	ErrNotHeld = errors.New("lock is not held")
 
-	// ErrNoSession means that the holder cannot be asked: its lease is one of its own ([Fixed]), or its
-	// session has ended.
+	// ErrNoSession means that the holder cannot be asked: its lease is one of its own ([Fixed]), or its session has ended.
 	ErrNoSession = errors.New("the lock's holder has no live session")
 
 	// ErrNotLock means that the row at the lock's key is not a lock. It was not changed.
@@ -64,25 +62,6 @@ var (
 	ErrInvalid = table.ErrInvalid
 )
 
-// Place is a place in the line of a lock. The first one holds it.
-type Place struct {
-	Ticket  string        // tells it from all others, for ever
-	Session string        // of the process whose place it is; empty for a lease of its own (Fixed)
-	Owner   string        // Config.Owner of the client, at most 64 bytes of it
-	Since   time.Time     // when it was taken, by the clock of its process
-	Lease   time.Duration // length of a lease of its own; 0 under a session
-}
-
-func placesOf(line []lockrow.Ticket) []Place {
-	list := make([]Place, len(line))
-	for i, t := range line {
-		list[i] = Place{
-			Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond,
-		}
-	}
-	return list
-}
-
 // HeldError tells who holds a lock, and who waits for it. It matches [ErrHeld]. Its text leaves the
 // target out: names and keys are the application's, and errors end in logs.
 type HeldError struct {
@@ -98,13 +77,12 @@ type HeldError struct {
 }
 
 func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
-	e := &HeldError{Target: t, Fence: r.Fence, Since: fromMillis(r.HeldSince()), Line: placesOf(r.Line), Data: Data{r.Data}}
+	e := &HeldError{Target: t, Fence: r.Fence, Since: fromMillis(r.HeldSince()), Until: fromMillis(r.Ends()), Data: Data{r.Data}}
+	for _, t := range r.Line {
+		e.Line = append(e.Line, placeOf(t))
+	}
 	if first, held := r.First(); held {
-		e.Owner, e.Ticket = first.Owner, first.ID
-		e.Own = c.tickets.find(first.ID) != nil
-		if first.Length > 0 {
-			e.Until = fromMillis(r.Ends())
-		}
+		e.Owner, e.Ticket, e.Own = first.Owner, first.ID, c.tickets.find(first.ID) != nil
 	}
 	return e
 }
@@ -137,10 +115,18 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // heldTold is how many holders the text of a HeldAllError names.
 const heldTold = 3
 
-// HeldAllError lists the holders that stand in the way of acquiring several locks, in the order of
-// the targets. It matches [ErrHeld], and errors.As finds the first *[HeldError].
+// HeldAllError lists the holders that stand in the way of a call, in the order of its targets. It matches [ErrHeld], and
+// errors.As finds the first *[HeldError] in it.
 type HeldAllError struct {
 	Held []*HeldError // at least one
+}
+
+// heldBy is the error of a call that these holders stand in the way of; nil where there is none.
+func heldBy(list ...*HeldError) error {
+	if list == nil {
+		return nil
+	}
+	return &HeldAllError{list}
 }
 
 func (e *HeldAllError) Error() string {

@@ -29,7 +29,7 @@ func Queued(c *Client, key keys.Key) int { return c.queues.Waiting(key) }
 // EndedByClose is how what waits under the client has ended right after Close has begun, before anything
 // that listens to that could run.
 func EndedByClose(c *Client) (err, cause error) {
-	ctx, stop := c.open(context.Background())
+	ctx, stop := until(context.Background(), c.closing)
 	defer stop()
 	c.close(ErrClosed)
 	err = ctx.Err()

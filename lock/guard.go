@@ -233,11 +233,7 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 
 // send writes operations with the guards of leases.
 func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
-	c := leases[0].client
-	err := c.table.Write(ctx, append(slices.Clip(ops), guards...)...)
-	if err != nil && ctx.Err() == nil && c.table.Retryable(err) {
-		c.metrics.GaveUp(ctx)
-	}
+	err := leases[0].client.table.Write(ctx, append(slices.Clip(ops), guards...)...)
 	return attempt.WithCause(ctx, err)
 }
 

@@ -2,7 +2,7 @@ package lock_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,9 +42,7 @@ func TestHealthyFollowsTheSession(t *testing.T) {
 				require.NoError(t, err)
 				healthy++
 			} else if left > 0 {
-				var sick *lock.HealthError
-				require.ErrorAs(t, err, &sick)
-				assert.Equal(t, left, sick.Remaining)
+				require.ErrorContains(t, err, fmt.Sprintf("the session ends in %v unless renewed", left.Round(time.Millisecond)))
 				require.ErrorIs(t, err, table.ErrUnreachable, "why the last renewal failed")
 				unhealthy++
 			}
@@ -62,11 +60,7 @@ func TestHealthyFollowsTheSession(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, c.Healthy(ended), context.Canceled)
 		require.NoError(t, c.Close(ctx))
-		err = c.Healthy(ctx)
-		var sick *lock.HealthError
-		require.ErrorAs(t, err, &sick)
-		require.ErrorIs(t, err, lock.ErrClosed)
-		assert.Zero(t, sick.Remaining)
+		require.ErrorIs(t, c.Healthy(ctx), lock.ErrClosed)
 		_, ok = c.Remaining()
 		assert.False(t, ok)
 	})
@@ -83,9 +77,8 @@ func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 		for c.Healthy(ctx) == nil {
 			time.Sleep(time.Millisecond)
 		}
-		var sick *lock.HealthError
-		require.ErrorAs(t, c.Healthy(ctx), &sick)
-		assert.Equal(t, 500*time.Millisecond, sick.Remaining)
-		require.Error(t, errors.Unwrap(sick))
+		left, _ := c.Remaining()
+		assert.Equal(t, 500*time.Millisecond, left)
+		require.EqualError(t, c.Healthy(ctx), "lock: healthy: the session ends in 500ms unless renewed: the renewal is overdue")
 	})
 }

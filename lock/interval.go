@@ -1,44 +1,39 @@
 package lock
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 const day = 24 * time.Hour
 
-// intervals are those of a job (Every). One begins where the one before ends. All times are in
-// epoch milliseconds.
+// intervals are those of a job (Every). One begins where the one before ends. Times are in epoch milliseconds.
 type intervals struct {
-	length, offset int64
-	location       *time.Location // whose clocks tell when they begin; nil for UTC
+	millis, offset int64
+	location       *time.Location // whose clocks tell when they begin
 }
 
-// check says what is wrong with intervals that are to begin at an offset, by the clocks of a place.
-func (v *intervals) check(length, offset time.Duration, location *time.Location) error {
+// newIntervals are intervals of a length that begin at an offset, by the clocks of a location.
+func newIntervals(length, offset time.Duration, location *time.Location) (v intervals, err error) {
 	switch {
 	case length < MinInterval || length > MaxInterval:
-		return fmt.Errorf("%w: interval %v: want %v to %v", ErrInvalid, length, MinInterval, MaxInterval)
+		return v, invalid("interval %v: want %v to %v", length, MinInterval, MaxInterval)
 	case offset < 0 || offset >= length:
-		return fmt.Errorf("%w: At(%v): want less than the interval of %v, and not less than 0", ErrInvalid, offset, length)
+		return v, invalid("At(%v): want less than the interval of %v, and not less than 0", offset, length)
 	case location == time.Local:
-		return fmt.Errorf("%w: At: time.Local is another location on another machine: want one by its name", ErrInvalid)
+		return v, invalid("At: time.Local is another location on another machine: want one by its name")
 	case location == nil || location == time.UTC:
-		location = nil
+		location = time.UTC
 	case length%day != 0:
-		return fmt.Errorf("%w: At: an interval of %v in %s: want whole days, since those there have 23 to 25 hours", ErrInvalid, length, location)
+		return v, invalid("At: an interval of %v in %s: want whole days, since those there have 23 to 25 hours", length, location)
 	}
-	*v = intervals{length: length.Milliseconds(), offset: offset.Milliseconds(), location: location}
-	return nil
+	return intervals{millis: length.Milliseconds(), offset: offset.Milliseconds(), location: location}, nil
 }
+
+// length is how long an interval lasts, but for those in which clocks are set.
+func (v *intervals) length() time.Duration { return time.Duration(v.millis) * time.Millisecond }
 
 // start is when the interval of a number begins, counted from 1970: where clocks are set, the first
 // moment at which they show its time, or a later one.
 func (v *intervals) start(number int64) int64 {
-	shown := number*v.length + v.offset
-	if v.location == nil {
-		return shown
-	}
+	shown := number*v.millis + v.offset
 	// A zone is a span in which clocks there differ from UTC by the same.
 	for at := shown - 2*day.Milliseconds(); ; {
 		zone := time.UnixMilli(at).In(v.location)
@@ -55,10 +50,7 @@ func (v *intervals) start(number int64) int64 {
 
 // number is that of the interval that a moment is in: the last that has begun by then.
 func (v *intervals) number(moment int64) int64 {
-	n := (moment - v.offset) / v.length
-	if v.location != nil {
-		n++ // clocks there are ahead of UTC by less than a day
-	}
+	n := (moment-v.offset)/v.millis + 1 // clocks there are ahead of UTC by less than a day
 	for v.start(n) > moment {
 		n--
 	}
@@ -75,18 +67,12 @@ func (v *intervals) next(moment int64) int64 { return v.start(v.number(moment) +
 func (v *intervals) before(start int64) int64 { return v.at(start - 1) }
 
 // time is the beginning of an interval, as clocks show it there.
-func (v *intervals) time(start int64) time.Time {
-	if v.location == nil {
-		return time.UnixMilli(start).UTC()
-	}
-	return time.UnixMilli(start).In(v.location)
-}
+func (v *intervals) time(start int64) time.Time { return time.UnixMilli(start).In(v.location) }
 
 // longest is how long one lasts at most.
 func (v *intervals) longest() time.Duration {
-	d := time.Duration(v.length) * time.Millisecond
-	if v.location != nil {
-		d += day
+	if v.location == time.UTC {
+		return v.length()
 	}
-	return d
+	return v.length() + day
 }

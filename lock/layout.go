@@ -11,8 +11,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// layout is where the rows of locks and sessions are in the table, and what their attributes are
-// called.
+// layout is where the rows of locks and sessions are in the table, and what their attributes are called.
 type layout struct {
 	rows       *lockrow.Rows
 	names      lockrow.Names
@@ -31,20 +30,21 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 		names:   lockrow.NamesOf(scheme, config.AttributePrefix),
 		session: session.NamesOf(scheme, config.AttributePrefix),
 	}
+	var sessionPK, sessionSK *keys.Template
 	var err error
-	if l.standalone, err = template(scheme.PKTemplate, config.StandaloneKey, "name"); err != nil {
-		return nil, invalid("Config.StandaloneKey: %w", err)
-	}
-	if l.rowKey, err = template(scheme.SKTemplate, config.RowKey, "of"); err != nil {
-		return nil, invalid("Config.RowKey: %w", err)
-	}
-	sessionPK, err := template(scheme.PKTemplate, config.SessionKey, "id")
-	if err != nil {
-		return nil, invalid("Config.SessionKey: %w", err)
-	}
-	sessionSK, err := template(scheme.SKTemplate, config.SessionKey, "id")
-	if err != nil {
-		return nil, invalid("Config.SessionKey: %w", err)
+	for _, x := range []struct {
+		to                   **keys.Template
+		compile              func(text string) (*keys.Template, error)
+		setting, text, field string
+	}{
+		{&l.standalone, scheme.PKTemplate, "StandaloneKey", config.StandaloneKey, "name"},
+		{&l.rowKey, scheme.SKTemplate, "RowKey", config.RowKey, "of"},
+		{&sessionPK, scheme.PKTemplate, "SessionKey", config.SessionKey, "id"},
+		{&sessionSK, scheme.SKTemplate, "SessionKey", config.SessionKey, "id"},
+	} {
+		if *x.to, err = template(x.compile, x.text, x.field); err != nil {
+			return nil, invalid("Config.%s: %w", x.setting, err)
+		}
 	}
 	l.sessionAt = func(id string) keys.Key { // an ID that makes no key makes an empty one, which is refused
 		pk, _ := sessionPK.Format(id)
@@ -107,32 +107,24 @@ func (l *layout) checkNames(schema table.Schema) error {
 	return l.names.Check()
 }
 
-// agreed is what all clients of a table have to have in common: they do not find each other's rows
-// otherwise.
-type agreed struct{ RowKey, SessionKey, AttributePrefix string }
-
-// agree refuses settings that clients of the same Table have otherwise. It makes this client's known if
-// register is set.
+// agree refuses settings that another client of the same Table has otherwise: they would not find each other's rows. It makes
+// this client's known if register is set.
 func (c *Config) agree(t *table.Table, register bool) error {
-	mine := agreed{c.RowKey, c.SessionKey, c.AttributePrefix}
-	var value any
-	if register {
-		value = mine
-	}
-	return t.Register("lock.Config", value, func(_ string, other any) error {
-		theirs, ok := other.(agreed)
-		if !ok || theirs == mine {
-			return nil
+	for _, x := range [...]struct{ field, mine string }{{"RowKey", c.RowKey}, {"SessionKey", c.SessionKey}, {"AttributePrefix", c.AttributePrefix}} {
+		name := "lock.Config." + x.field
+		var value any
+		if register {
+			value = x.mine
 		}
-		for _, x := range []struct{ field, mine, theirs string }{
-			{"RowKey", mine.RowKey, theirs.RowKey},
-			{"SessionKey", mine.SessionKey, theirs.SessionKey},
-			{"AttributePrefix", mine.AttributePrefix, theirs.AttributePrefix},
-		} {
-			if x.mine != x.theirs {
-				return invalid("Config.%s: %q, and another client of this table has %q: all have to have the same", x.field, x.mine, x.theirs)
+		err := t.Register(name, value, func(other string, theirs any) error {
+			if other != name || theirs == any(x.mine) {
+				return nil
 			}
+			return invalid("Config.%s: %q, and another client of this table has %q: all have to have the same", x.field, x.mine, theirs)
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/table"
 )
 
 // How a lock came to its holder.
@@ -102,8 +104,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	return l
 }
 
-// keepPlace has the lease answer for the process's place in the line. A lease that is over by now gives it
-// up.
+// keepPlace has the lease answer for the process's place in the line. A lease that is over by now gives it up.
 func (l *Lease) keepPlace(p *place) {
 	l.status.mu.Lock()
 	gone := l.status.state != lease.Held && l.status.state != lease.Revoked
@@ -120,9 +121,8 @@ func (l *Lease) holding() lockrow.Holding { return lockrow.Holding{ID: l.id, Fen
 
 func (l *Lease) length() time.Duration { return l.request.length(l.client) }
 
-// Context ends no later than the lease: when it is lost, with a cause that matches [ErrLost], released,
-// with [ErrReleased], or asked back, with [ErrRevoked]. It carries the values of the context that Acquire
-// got, but does not end with it.
+// Context ends no later than the lease: when it is lost, with a cause that matches [ErrLost], released, with [ErrReleased], or
+// asked back, with [ErrRevoked]. It carries the values of the context that Acquire got, but does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Fence is the fencing token: a number that is greater for every later holder of this lock. A resource
@@ -182,7 +182,7 @@ func (l *Lease) begin(ctx context.Context) error {
 		l.status.limit = c.clk().AfterFunc(d-c.clk().Ago(l.start), func() { l.on(lease.Overstay, ErrMaxHold) })
 	}
 	l.status.mu.Unlock()
-	c.metrics.acquired(l.ctx, l.path)
+	c.metrics.count(l.ctx, acquisitions, keyPath.String(l.path))
 	c.checkClock()
 	if l.path == pathTakenOver {
 		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.fence)
@@ -212,4 +212,23 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 		l.status.mu.Unlock()
 	}
 	return nil
+}
+
+// update writes to the lock's row, beside its first place. The row is the one that has refused it; inDoubt reports whether an
+// attempt may have been applied without an answer.
+//
+// Cost: one conditional write.
+func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDoubt bool, err error) {
+	c := l.client
+	var h attempt.History
+	err = c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
+		item, err := c.table.Apply(ctx, op, table.ReturnNone)
+		now, refused, bad := c.rowOf(item, err)
+		if refused && bad != nil {
+			return bad
+		}
+		row = now
+		return err
+	})
+	return row, h.InDoubt, err
 }

@@ -35,9 +35,8 @@ const (
 // Cost: half a read unit per 4 KB of their rows, at least one request.
 func In(partition string) Source { return Source{kind: inPartition, partition: partition} }
 
-// Index are the held or awaited locks of the whole table, by shards of the index, those of a shard in the
-// order in which they came to be held, by the clocks of their first holders. It needs [Config].Index,
-// without which it is [ErrInvalid].
+// Index are the held or awaited locks of the whole table, by shards of the index, those of a shard in the order in which they
+// came to be held, by the clocks of their first holders. It needs [Config].Index, without which it is [ErrInvalid].
 //
 // Cost: half a read unit per 4 KB of their rows, at least one request for each of 16 shards.
 func Index() Source { return Source{kind: inIndex} }
@@ -50,9 +49,8 @@ func WholeTable() Source { return Source{kind: inTable} }
 // List walks locks without acquiring them: as they were some moments ago, since its reads are eventually
 // consistent. It reads page by page, as far as the consumer goes.
 //
-// A lock row that is not in order is yielded as an error that matches [ErrMalformed], with a Record that has
-// no more than Partition and Of, and the walk goes on. Rows that are no locks are left out. An error of any
-// other kind is the last pair.
+// A lock row that is not in order is yielded as an error that matches [ErrMalformed], with a Record that has no more than
+// Partition and Of, and the walk goes on. Rows that are no locks are left out. An error of any other kind is the last pair.
 func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		ctx := checked(ctx)
@@ -76,7 +74,7 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 				r, err := c.recordOf(item)
 				switch {
 				case err != nil:
-					r = c.placeOf(item)
+					r = c.where(item)
 				case from.kind == inIndex && !r.Held():
 					continue // released by a client that does not know of the index
 				}
@@ -115,21 +113,17 @@ func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table
 	return nil, invalid("empty Source: want In, Index or WholeTable")
 }
 
-// placeOf is where a row stands that somebody has to look at.
-func (c *Client) placeOf(item table.Item) (r Record) {
-	key, err := c.table.KeyOf(item)
-	if err != nil {
-		return r
-	}
-	r.Partition = key.PK
-	if values, err := c.layout.rowKey.ParseValues(key.SK); err == nil {
+// where is the part of a Record that a row's key tells.
+func (c *Client) where(item table.Item) (r Record) {
+	if key, err := c.table.KeyOf(item); err == nil {
+		r.Partition = key.PK
+		values, _ := c.layout.rowKey.ParseValues(key.SK)
 		r.Of, _ = values["of"].(string)
 	}
 	return r
 }
 
-// shards is how many partitions of the index the locks are spread over: one would bound them all at 1,000
-// writes a second.
+// shards is how many partitions of the index the locks are spread over: one would bound them all at 1,000 writes a second.
 const shards = 16
 
 // sparse is the index of held or awaited locks: rows have its keys only while somebody is in their line.

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -18,9 +17,8 @@ const MaxTargets = table.MaxOps
 // comes first is held until the others follow: callers that want only that one wait meanwhile. Two targets
 // that mean one lock, none, and more than 100 are ErrInvalid.
 //
-// Cost, for n locks: a transaction of 2n write units, and n read units in one request, since a transaction
-// returns no fences. While waiting, half a read unit per look at each lock that is waited for. A single lock
-// costs what [Client.Acquire] costs.
+// Cost, for n locks: a transaction of 2n write units, and n read units in one request, since a transaction returns no fences.
+// While waiting, half a read unit per look at each lock that is waited for. A single lock costs what [Client.Acquire] costs.
 func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.bundle(ctx, targets, opts, (*acquisition).wait)
 	return b, wrap("acquire all", err)
@@ -38,13 +36,7 @@ func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Op
 
 func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, how func(*acquisition, context.Context) ([]*Lease, error)) (*Bundle, error) {
 	list, err := c.acquire(ctx, targets, opts, how)
-	var all *HeldAllError
-	var held *HeldError
-	switch {
-	case err == nil:
-	case errors.As(err, &held) && !errors.As(err, &all): // a single lock can be looked at like several
-		return nil, &heldOneError{err, &HeldAllError{Held: []*HeldError{held}}}
-	default:
+	if err != nil {
 		return nil, err
 	}
 	ends := make([]context.Context, 0, len(list))
@@ -52,17 +44,9 @@ func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, ho
 		ends = append(ends, l.ctx)
 	}
 	b := &Bundle{client: c, leases: list}
-	b.ctx, _ = until(context.WithoutCancel(ctx), context.Cause, ends...) // which each of the leases lets go of in the end
+	b.ctx, _ = until(context.WithoutCancel(ctx), ends...) // which each of the leases lets go of in the end
 	return b, nil
 }
-
-// heldOneError is the error of acquiring a single lock, which can be looked at like that of several.
-type heldOneError struct {
-	error
-	all *HeldAllError
-}
-
-func (e *heldOneError) Unwrap() []error { return []error{e.error, e.all} }
 
 // Bundle is the leases of locks that were acquired together. It is safe for concurrent use. Each lease can
 // be used alone, and released earlier than the others.
@@ -98,8 +82,7 @@ func (b *Bundle) Write(ctx context.Context, ops ...table.Op) error {
 	return wrap("write", write(ctx, b.leases, ops))
 }
 
-// Commit is [Lease.Commit] under all of the locks: it writes, and gives all of them up in the same
-// transaction.
+// Commit is [Lease.Commit] under all of the locks: it writes, and gives all of them up in the same transaction.
 //
 // Cost: twice the operations' write units, plus two per lock.
 func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {

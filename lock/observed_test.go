@@ -52,7 +52,7 @@ func TestRareLooksDoNotDelayATakeover(t *testing.T) {
 	const lease, skew = 20 * time.Second, 2 * time.Second
 	for kind, opts := range leases() {
 		for expiry, bound := range map[lock.Expiry]time.Duration{lock.RecordedOrObserved: lease + skew, lock.ObservedOnly: lease} {
-			t.Run(kind+"/"+expiry.String(), func(t *testing.T) {
+			t.Run(kind+"/"+string(expiry), func(t *testing.T) {
 				virtual(t, func(ctx context.Context, w *world) {
 					wire := &line{to: w.engine.HTTPClient()}
 					dead := w.clientOver(wire, lock.Config{})

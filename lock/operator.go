@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -23,16 +24,13 @@ import (
 // From that moment on no guarded write of the old holder goes through; its context ends with [ErrStolen] at
 // its next renewal. A holder of a [Fixed] lease hears of it from its next Renew or write.
 //
-// The reason, valid UTF-8 of at most 256 bytes, stands in the row for people (Record.Forced) until the next
-// change. Defaults to "forced by " and Config.Owner. A run of Every under the lock counts as broken off:
-// another instance takes it up.
+// The reason, valid UTF-8 of at most 256 bytes, stands in the row for people (Record.Forced) until the next change. Defaults
+// to "forced by " and Config.Owner. A run of Every under the lock counts as broken off: another instance takes it up.
 //
-// Another holder is a *HeldError, none [ErrNotHeld]. A row that is not in order ([ErrMalformed]) is reset: its line
-// is emptied, and its fence set to one that is greater than every earlier one. The ticket is then the text of
-// the first element of its line, or empty.
-// After a request without an answer for good (table.ErrUnreachable, or ctx ended) it may be called again:
-// ErrNotHeld, or a *HeldError that names a later holder, then means that the lock is not this holder's any
-// more.
+// Another holder is a *HeldError, none [ErrNotHeld]. A row that is not in order ([ErrMalformed]) is reset: its line is
+// emptied, and its fence set to one that is greater than every earlier one. The ticket is then the text of the first element
+// of its line, or empty. After a request without an answer for good (table.ErrUnreachable, or ctx ended) it may be called
+// again: ErrNotHeld, or a *HeldError that names a later holder, then means that the lock is not this holder's any more.
 //
 // Cost: one consistent read and one conditional write, and another to tell a holder of another process,
 // which reads the row then (one read unit).
@@ -42,11 +40,7 @@ func (c *Client) ForceRelease(ctx context.Context, target Target, seenTicket str
 		return wrap("force release", err)
 	}
 	return wrap("force release", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
-		err := c.force(ctx, target, key, seenTicket, why)
-		if errors.Is(err, ErrMalformed) {
-			return c.reset(ctx, key, seenTicket, why)
-		}
-		return err
+		return c.force(ctx, target, key, seenTicket, why)
 	}))
 }
 
@@ -57,11 +51,7 @@ func (c *Client) reason(given []string) (string, error) {
 		return "", invalid("%d reasons, want one", len(given))
 	case len(given) == 0 || given[0] == "":
 		why := "forced by " + c.config.Owner
-		for len(why) > MaxReason {
-			_, size := utf8.DecodeLastRuneInString(why)
-			why = why[:len(why)-size]
-		}
-		return why, nil
+		return strings.ToValidUTF8(why[:min(len(why), MaxReason)], ""), nil
 	case len(given[0]) > MaxReason || !utf8.ValidString(given[0]):
 		return "", invalid("a reason has at most %d bytes of UTF-8", MaxReason)
 	}
@@ -74,82 +64,21 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 	if err != nil {
 		return err
 	}
-	if !c.work.enter() {
-		return ErrClosed
-	}
-	defer c.work.group.Done()
-	ctx, stop := c.open(ctx)
-	defer stop()
-	return f(ctx, key)
-}
-
-// force frees the row if its first ticket is the one that was seen.
-func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) error {
-	var first lockrow.Ticket
-	var fence int64 // under which the holder was seen
-	var h attempt.History
-	err := c.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
-		row, err := c.read(ctx, key)
-		if errors.Is(err, table.ErrNotFound) {
-			return ErrNotHeld
-		}
-		if err != nil {
-			return err
-		}
-		if fence > 0 && row.ForcedFence == fence {
-			return nil // by an attempt whose answer was lost
-		}
-		now, held := row.First()
-		switch {
-		case !held:
-			return ErrNotHeld
-		case seen == "":
-			return invalid("empty ticket, and the row is in order")
-		case now.ID != seen:
-			return c.heldError(target, &row)
-		}
-		first, fence = now, row.Fence
-		err = c.table.Write(ctx, c.layout.rows.Force(key, lockrow.Holding{ID: seen, Fence: fence}, c.change(&row), why))
-		if errors.Is(err, table.ErrCondition) {
-			return attempt.ErrAgain // the line has moved
-		}
-		return err
-	})
+	ctx, leave, err := c.enter(ctx)
 	if err != nil {
 		return err
 	}
-	c.config.Logger.Warn("lock: taken by force", "session", first.Session(), "fence", fence)
-	c.tellForced(ctx, key, first)
-	return nil
+	defer leave()
+	return f(ctx, key)
 }
 
-// tellForced has the holder's context end. It is a courtesy: no write of the holder's goes through whether it
-// arrives or not.
-func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Ticket) {
-	q := session.Question{Kind: session.Forced, Ticket: first.ID, Key: key}
-	ctx, cancel := c.clk().Detached(ctx)
-	defer cancel()
-	switch by := c.tickets.find(first.ID).(type) {
-	case nil:
-	case *Lease:
-		by.on(lease.Taken, nil)
-		return
-	default:
-		by.answer(ctx, q)
-		return
-	}
-	if first.Session() == "" {
-		return
-	}
-	if err := c.others.Ask(ctx, first.Session(), q); err != nil {
-		c.config.Logger.Debug("lock: could not tell a holder that its lock was taken", "error", err)
-	}
-}
-
-// reset empties the line of a row that is not in order, if its first element is the one that was seen.
-func (c *Client) reset(ctx context.Context, key keys.Key, seen, why string) error {
+// force frees the row if its first ticket is the one that was seen, and empties the line of one that is not in order.
+func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) error {
+	var taken lockrow.Ticket
+	var fence int64 // under which the holder was seen
+	reset := false  // the row was not in order
 	var h attempt.History
-	return c.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
+	err := c.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
 		item, err := c.table.Get(ctx, key, true)
 		if errors.Is(err, table.ErrNotFound) {
 			return ErrNotHeld
@@ -157,37 +86,75 @@ func (c *Client) reset(ctx context.Context, key keys.Key, seen, why string) erro
 		if err != nil {
 			return err
 		}
-		_, bad := c.layout.names.Parse(item)
+		row, bad := c.layout.names.Parse(item)
+		first, held := row.First()
+		var op table.Op
 		switch {
-		case errors.Is(bad, ErrNotLock):
-			return bad
-		case bad == nil:
-			return nil // somebody else has put it in order
-		}
-		if place, _ := c.layout.names.Find(item, seen); seen != "" && place != 0 {
-			return bad
-		}
-		fence := c.now()
-		if _, latest, ok := c.clk().Server(); ok {
-			fence = latest.UnixMilli()
-		}
-		if n, ok := item[c.layout.names.Fence].(*types.AttributeValueMemberN); ok {
-			if was, err := strconv.ParseFloat(n.Value, 64); err == nil && was < lockrow.MaxFence/2 {
-				fence = max(fence, int64(was)+2)
+		case errors.Is(bad, ErrMalformed):
+			if place, _ := c.layout.names.Find(item, seen); seen != "" && place != 0 {
+				return bad
 			}
+			reset = true
+			op = c.layout.rows.Reset(key, item, c.resetFence(item), lockrow.Change{Since: c.now(), TTL: c.ttl(0)}, why)
+		case bad != nil:
+			return bad
+		case reset, fence > 0 && row.ForcedFence == fence:
+			return nil // by an attempt whose answer was lost, or by somebody else
+		case !held:
+			return ErrNotHeld
+		case seen == "":
+			return invalid("empty ticket, and the row is in order")
+		case first.ID != seen:
+			return c.heldError(target, &row)
+		default:
+			taken, fence = first, row.Fence
+			op = c.layout.rows.Force(key, lockrow.Holding{ID: first.ID, Fence: fence}, c.change(&row), why)
 		}
-		err = c.table.Write(ctx, c.layout.rows.Reset(key, item, fence, lockrow.Change{Since: c.now(), TTL: c.ttl(0)}, why))
+		err = c.table.Write(ctx, op)
 		if errors.Is(err, table.ErrCondition) {
-			return attempt.ErrAgain
+			return attempt.ErrAgain // the row has changed
 		}
 		return err
 	})
+	if err == nil && !reset {
+		c.config.Logger.Warn("lock: taken by force", "session", taken.Session(), "fence", fence)
+		c.tellForced(ctx, key, taken)
+	}
+	return err
 }
 
-// Revoke asks the holder of a lock to give it up: its context ends with [ErrRevoked] within one renewal
-// period, a quarter of its Config.Lease. The lock stays held until the holder releases it: what it writes
-// under the lock until then goes through. A holder of this same client is told at once. ForceRelease does
-// not ask.
+// resetFence is a fence that is greater than every one that a row has had which is not in order.
+func (c *Client) resetFence(item table.Item) int64 {
+	fence := c.clk().Stamp().UnixMilli()
+	if n, ok := item[c.layout.names.Fence].(*types.AttributeValueMemberN); ok {
+		if was, err := strconv.ParseFloat(n.Value, 64); err == nil && was < lockrow.MaxFence/2 {
+			fence = max(fence, int64(was)+2)
+		}
+	}
+	return fence
+}
+
+// tellForced has the holder's context end. It is a courtesy: no write of the holder's goes through whether it arrives or not.
+func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Ticket) {
+	q := session.Question{Kind: session.Forced, Ticket: first.ID, Key: key}
+	ctx, cancel := c.clk().Detached(ctx)
+	defer cancel()
+	by := c.tickets.find(first.ID)
+	switch l, held := by.(*Lease); {
+	case held:
+		l.on(lease.Taken, nil)
+	case by != nil:
+		by.answer(ctx, q)
+	case first.Session() != "":
+		if err := c.others.Ask(ctx, first.Session(), q); err != nil {
+			c.config.Logger.Debug("lock: could not tell a holder that its lock was taken", "error", err)
+		}
+	}
+}
+
+// Revoke asks the holder of a lock to give it up: its context ends with [ErrRevoked] within one renewal period, a quarter of
+// its Config.Lease. The lock stays held until the holder releases it: what it writes under the lock until then goes through. A
+// holder of this same client is told at once. ForceRelease does not ask.
 //
 // A lock that nobody holds is [ErrNotHeld]. A holder that cannot be asked, since its lease is one of its own
 // ([Fixed]) or its session has ended, is [ErrNoSession]. Where 1,000 questions wait for the holder's next renewal
@@ -197,10 +164,7 @@ func (c *Client) reset(ctx context.Context, key keys.Key, seen, why string) erro
 func (c *Client) Revoke(ctx context.Context, target Target) error {
 	return wrap("revoke", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
 		row, err := c.read(ctx, key)
-		if errors.Is(err, table.ErrNotFound) {
-			return ErrNotHeld
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, table.ErrNotFound) {
 			return err
 		}
 		first, held := row.First()

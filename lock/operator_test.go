@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -69,6 +70,9 @@ func TestForceReleaseTakesWhatWasSeen(t *testing.T) {
 			r, err = op.Inspect(ctx, target)
 			require.NoError(p, err)
 			assert.Empty(p, r.Forced, "until the next change")
+			var records []lock.Record
+			require.NoError(p, entity.Collect(ctx, p.table, r.Partition, entity.Into(p.client.Records(), &records)))
+			assert.Equal(p, []lock.Record{r}, records, "read in either way")
 		}
 	})
 }

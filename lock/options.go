@@ -53,10 +53,9 @@ func (r *request) keep() time.Duration { return r.fixed + r.run.kept() }
 // writes reports whether a holder writes more than its ticket when it comes to hold the lock.
 func (r *request) writes() bool { return r.data.Given || r.run != nil }
 
-// Fixed acquires a lease of the given length, 100 ms to 24 h in whole milliseconds, that is not
-// renewed in the background and needs no session: for short-lived processes such as serverless
-// functions. [Lease.Renew] extends it. It counts from the request: where the answer takes longer than
-// the lease, the lock is given back, and the error matches [ErrExpired].
+// Fixed acquires a lease of the given length, 100 ms to 24 h in whole milliseconds, that is not renewed in the background and
+// needs no session: for short-lived processes such as serverless functions. [Lease.Renew] extends it. It counts from the
+// request: where the answer takes longer than the lease, the lock is given back, and the error matches [ErrExpired].
 func Fixed(lease time.Duration) Option {
 	return func(r *request) error {
 		if lease < MinFixed || lease > MaxFixed {
@@ -67,10 +66,9 @@ func Fixed(lease time.Duration) Option {
 	}
 }
 
-// MaxHold ends the lease once it has been held for d, at least 100 ms, however well it is renewed: a
-// holder that hangs does not keep others out for ever. It counts from the request, and after a wait from
-// when the turn was noticed. The lease's context then ends with [ErrMaxHold], and the lock is released after
-// a guarded write under way.
+// MaxHold ends the lease once it has been held for d, at least 100 ms, however well it is renewed: a holder that hangs does
+// not keep others out for ever. It counts from the request, and after a wait from when the turn was noticed. The lease's
+// context then ends with [ErrMaxHold], and the lock is released after a guarded write under way.
 func MaxHold(d time.Duration) Option {
 	return func(r *request) error {
 		if d < MinFixed {
@@ -81,13 +79,11 @@ func MaxHold(d time.Duration) Option {
 	}
 }
 
-// WithData gives the lock a payload that others can read: in the *[HeldError], by Inspect and by List.
-// It is encoded like the field of an entity (see package table, Encoding), and has at most [MaxData]
-// bytes as DynamoDB counts them. nil, or a null, removes the payload that is there. Without this option
-// it stays as the last holder left it. It stays on release.
+// WithData gives the lock a payload that others can read: in the *[HeldError], by Inspect and by List. It is encoded like the
+// field of an entity (see package table, Encoding), and has at most [MaxData] bytes as DynamoDB counts them. nil, or a null,
+// removes the payload that is there. Without this option it stays as the last holder left it. It stays on release.
 //
-// Cost: none where the lock is free; a conditional write more where it is not. Rows above 1 KB cost a
-// write unit per KB.
+// Cost: none where the lock is free; a conditional write more where it is not. Rows above 1 KB cost a write unit per KB.
 func WithData(v any) Option {
 	d, err := newData(v)
 	return func(r *request) error {

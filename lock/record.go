@@ -32,10 +32,23 @@ type Record struct {
 	Data  Data  `dynamo:"data,omitempty"`  // payload of the last holder that set one
 	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData, counted on from holder to holder
 
-	Forced      string `dynamo:"forced,omitempty"`       // why the lock was last taken by force (ForceRelease)
-	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // of the holder that lost it by that
+	Forced      string `dynamo:"forced,omitempty"`       // why the last change took the lock by force (ForceRelease); empty where it did not
+	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // of the last holder that lost it by force
 
 	DeleteAfter time.Time `dynamo:"-"` // when time to live may delete the row
+}
+
+// Place is a place in the line of a lock. The first one holds it.
+type Place struct {
+	Ticket  string        // tells it from all others, for ever
+	Session string        // of the process whose place it is; empty for a lease of its own (Fixed)
+	Owner   string        // Config.Owner of the client, at most 64 bytes of it
+	Since   time.Time     // when it was taken, by the clock of its process
+	Lease   time.Duration // length of a lease of its own; 0 under a session
+}
+
+func placeOf(t lockrow.Ticket) Place {
+	return Place{Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond}
 }
 
 // UnmarshalDynamo reads a place as the row keeps it.
@@ -45,11 +58,8 @@ func (p *Place) UnmarshalDynamo(av types.AttributeValue) error {
 		return fmt.Errorf("%w: a place is not a string", ErrMalformed)
 	}
 	t, err := lockrow.ParseTicket(s.Value)
-	if err != nil {
-		return err
-	}
-	*p = placesOf([]lockrow.Ticket{t})[0]
-	return nil
+	*p = placeOf(t)
+	return err
 }
 
 // MarshalDynamo is UnmarshalDynamo's counterpart.
@@ -62,44 +72,34 @@ func (p Place) MarshalDynamo() (types.AttributeValue, error) {
 func (r Record) Held() bool { return len(r.Line) > 0 }
 
 // Holder is the first place in the line; zero where nobody holds the lock.
-func (r Record) Holder() Place {
-	if !r.Held() {
-		return Place{}
+func (r Record) Holder() (first Place) {
+	if r.Held() {
+		first = r.Line[0]
 	}
-	return r.Line[0]
+	return first
 }
 
 // Waiting is how many wait behind the holder.
 func (r Record) Waiting() int { return max(len(r.Line)-1, 0) }
 
-// Since is when the holder came to hold the lock, by its clock or that of the one before it; zero where
-// nobody holds it.
+// Since is when the holder came to hold the lock, by its clock or that of the one before it; zero where nobody holds it.
 func (r Record) Since() time.Time {
 	if !r.Held() {
 		return time.Time{}
 	}
-	if first := r.Line[0].Since; first.UnixMilli() > r.Changed {
-		return first
-	}
-	return fromMillis(r.Changed)
+	return fromMillis(max(r.Line[0].Since.UnixMilli(), r.Changed))
 }
 
-// Until is when the holder's lease ends where it has one of its own (Fixed); zero under a session, whose
-// row tells.
+// Until is when the holder's lease ends where it has one of its own (Fixed); zero under a session, whose row tells.
 func (r Record) Until() time.Time {
 	h := r.Holder()
 	if h.Lease == 0 {
 		return time.Time{}
 	}
-	from := r.Since()
-	if renewed := fromMillis(r.Renewed); renewed.After(from) {
-		from = renewed
-	}
-	return from.Add(h.Lease)
+	return fromMillis(max(h.Since.UnixMilli(), r.Changed, r.Renewed)).Add(h.Lease)
 }
 
-// LastRun is the start of the last interval whose run has finished, or has failed for good (Every); zero
-// where there is none.
+// LastRun is the start of the last interval whose run has finished, or has failed for good (Every); zero where there is none.
 func (r Record) LastRun() time.Time { return fromMillis(r.Ran) }
 
 // LastFailed is the start of the last interval whose run has failed for good (Every); zero where there is
@@ -108,15 +108,13 @@ func (r Record) LastFailed() time.Time { return fromMillis(r.Failed) }
 
 // recordOf reads a row that stands at a lock's key. It refuses rows that no client has written.
 func (c *Client) recordOf(item table.Item) (Record, error) {
-	row, err := c.layout.names.Parse(item)
-	if err != nil {
+	if _, err := c.layout.names.Parse(item); err != nil {
 		return Record{}, err
 	}
 	r, err := c.layout.records.Decode(item)
 	if err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	r.Forced = row.Forced // of the last change alone
 	return r, nil
 }
 

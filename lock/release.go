@@ -45,7 +45,9 @@ func (l *Lease) release(ctx context.Context) error {
 	case state == lease.Lost:
 		err = l.over()
 	}
-	l.client.metrics.releaseFailed(ctx, err)
+	if err != nil {
+		l.client.metrics.count(ctx, failedReleases, failureOf(ctx, err)...)
+	}
 	return cmp.Or(err, l.released())
 }
 

@@ -14,9 +14,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are
-// renewed in the background: for them it only reports whether the lease goes on. A lease that has ended
-// stays ended.
+// Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are renewed in the
+// background: for them it only reports whether the lease goes on. A lease that has ended stays ended.
 //
 // Cost: one conditional write; nothing under a session.
 func (l *Lease) Renew(ctx context.Context) error { return wrap("renew", l.renew(ctx)) }
@@ -26,16 +25,13 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	defer l.turn.end()
-	if err := l.over(); err != nil {
+	if err := cmp.Or(l.over(), l.termCause()); err != nil {
 		return err
 	}
-	if err := l.termCause(); err != nil {
-		return err
-	}
-	if state := l.is(); state != lease.Held && state != lease.Revoked {
+	switch state := l.is(); {
+	case state != lease.Held && state != lease.Revoked:
 		return cmp.Or(l.over(), l.cause(), ErrReleased)
-	}
-	if l.session != nil {
+	case l.session != nil:
 		return nil
 	}
 	row, err := l.client.renewOwn(ctx, l.key, l.holding(), *l.turn.row, l.request.fixed, l.term)
@@ -66,7 +62,7 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 			err = nil // by this very attempt, or by one whose answer was lost
 		}
 		if err != nil {
-			c.metrics.renewalFailed(ctx, err)
+			c.metrics.count(ctx, failedRenewals, failureOf(ctx, err)...)
 			return err
 		}
 		if own == nil {
@@ -76,7 +72,7 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 		if !own.Extend(start) {
 			return ErrExpired
 		}
-		c.metrics.renewed(ctx, left)
+		c.metrics.record(ctx, renewalRemaining, left)
 		return nil
 	})
 	return row, err

@@ -6,16 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
 
-// run is the run of one interval (Every), under one acquisition. The lock's row decides what runs: it has
-// the start of the last interval that has finished, and of the one that has begun. All methods can be
-// called on nil, which is no run.
+// run is the run of one interval (Every), under one acquisition. The lock's row decides what runs: it has the start of the last
+// interval that has finished, and of the one that has begun. All methods but settled can be called on nil, which is no run.
 type run struct {
 	at        int64 // start of the interval, epoch milliseconds
 	intervals intervals
@@ -44,8 +42,8 @@ func (r *run) start() int64 {
 	return r.at
 }
 
-// kept is for how long the row has to tell of the run, from now: until the end of the next interval, up to
-// which it may be begun again.
+// kept is for how long the row has to tell of the run, from now: until the end of the next interval, up to which it may be
+// begun again.
 func (r *run) kept() time.Duration {
 	if r == nil {
 		return 0
@@ -59,24 +57,18 @@ func (r *run) waits() bool { return r != nil && r.behind }
 // recorded reports whether a row shows that the run has finished, which stays so.
 func (r *run) recorded(row *lockrow.Row) bool { return r != nil && row.Ran >= r.at }
 
-// settled reports whether a row shows that the run has finished, or that the interval before it, or a later
-// one, has begun and not finished.
+// settled reports whether a row shows that the run has finished, or that the run of another interval is to be finished first:
+// of the one before, or of a later one.
 func (r *run) settled(row *lockrow.Row) bool {
 	now, _ := r.clock.Told()
-	return r.recorded(row) || unfinished(row, r.at, r.intervals.before(r.at)) || begunSince(row, r.at, r.intervals.next(now.UnixMilli()))
+	return r.recorded(row) || row.Running != r.at && begun(row, r.intervals.before(r.at), r.intervals.next(now.UnixMilli()))
 }
 
-// begunSince reports whether the run of a later interval than the one at at has begun and not finished. A
-// start later than latest was written by nobody of this package.
-func begunSince(row *lockrow.Row, at, latest int64) bool {
-	return row.Running > row.Ran && row.Running > at && row.Running <= latest
-}
-
-// unfinished reports whether the run of the interval before the one at at was broken off. One that lies
-// further back is left at that: a job that brings its process down must not be run for ever in the place of
-// all others.
-func unfinished(row *lockrow.Row, at, before int64) bool {
-	return row.Running > row.Ran && row.Running < at && row.Running >= before
+// begun reports whether the run of an interval from one start to another has begun and not finished. One that lies further
+// back is left at that: a job that brings its process down must not be run for ever in the place of all others. One that lies
+// ahead was written by nobody of this package.
+func begun(row *lockrow.Row, least, most int64) bool {
+	return row.Running > row.Ran && row.Running >= least && row.Running <= most
 }
 
 // end adds what becomes of the run to a change that gives the lock up. A commit finishes it.
@@ -101,18 +93,7 @@ func (l *Lease) beginRun(ctx context.Context, r *run) error {
 	if r.settled(l.turn.row) {
 		return errSettled
 	}
-	c := l.client
-	var row lockrow.Row
-	var h attempt.History
-	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
-		item, err := c.table.Apply(ctx, c.layout.rows.BeginRun(l.key, l.holding(), r.at), table.ReturnNone)
-		now, refused, bad := c.rowOf(item, err)
-		if refused && bad != nil {
-			return bad
-		}
-		row = now
-		return err
-	})
+	row, _, err := l.update(ctx, l.client.layout.rows.BeginRun(l.key, l.holding(), r.at))
 	switch {
 	case !errors.Is(err, table.ErrCondition):
 		return err

@@ -17,9 +17,8 @@ func (c *Config) settings() []settings.Setting {
 		{Name: "owner", Field: &c.Owner, Check: short(&c.Owner, MaxOwner)},
 		{Name: "retention", Field: &c.Retention, Check: within(&c.Retention, minRetention, maxRetention)},
 		{Name: "skew", Field: &c.Skew, Check: within(&c.Skew, time.Second, time.Hour)},
-		{Name: "expiry", Field: &c.Expiry, Want: wantExpiry, Check: func() string {
-			_, ok := c.Expiry.text()
-			return wantUnless(ok, "%d is unknown", int(c.Expiry))
+		{Name: "expiry", Field: (*string)(&c.Expiry), Check: func() string {
+			return wantUnless(c.Expiry == RecordedOrObserved || c.Expiry == ObservedOnly, "want %q or %q", RecordedOrObserved, ObservedOnly)
 		}},
 		{Name: "margin", Field: &c.Margin, Check: func() string {
 			return wantUnless(c.Margin >= 0 && c.Margin <= c.Lease/2, "%v: want 0 to half the lease", c.Margin)
@@ -41,8 +40,6 @@ func (c *Config) settings() []settings.Setting {
 		}},
 	}
 }
-
-const wantExpiry = `want "` + textRecorded + `" or "` + textObserved + `"`
 
 func wantUnless(ok bool, format string, args ...any) string {
 	if ok {
@@ -79,14 +76,11 @@ func allSettings() settings.Set[Config] {
 	}}
 }
 
-// validate expects that defaults are filled in.
-func (c *Config) validate() error { return allSettings().Check(*c) }
-
 // Validate reports everything that is wrong with the settings, defaults filled in, in one error that matches [ErrInvalid].
 // It needs no table. [New] checks, beyond this, that templates and attributes go together with those of its table.
 func (c Config) Validate() error {
-	c = allSettings().Defaults(c)
-	return wrap("config", c.validate())
+	all := allSettings()
+	return wrap("config", all.Check(all.Defaults(c)))
 }
 
 // UnmarshalJSON reads settings from an object. Its members have the names of the fields in lower case with underscores:

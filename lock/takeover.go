@@ -229,7 +229,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	}
 	e.saw(&row)
 	if row.Entered(e.ticket.ID) != lockrow.Granted {
-		return c.heldError(e.target, &row)
+		return heldBy(c.heldError(e.target, &row))
 	}
 	e.path, e.begun = pathTakenOver, a.run == nil
 	return nil

@@ -146,7 +146,7 @@ func (l *Lease) on(event lease.Event, cause error) {
 		return // nobody has had it
 	}
 	if ended {
-		l.client.metrics.held(l.ctx, l.client.clk().Ago(got))
+		l.client.metrics.record(l.ctx, holdDuration, l.client.clk().Ago(got))
 	}
 	if effects.Has(lease.Tell) {
 		l.tell(event, cause)
@@ -161,12 +161,12 @@ func (l *Lease) tell(event lease.Event, cause error) {
 	c := l.client
 	switch event {
 	case lease.Ask:
-		c.metrics.revoked(l.ctx)
+		c.metrics.count(l.ctx, revocations)
 		c.config.Logger.Info("lock: asked back", "fence", l.fence)
 	case lease.GivenUp:
-		c.metrics.released(l.ctx)
+		c.metrics.count(l.ctx, releases)
 	default:
-		c.metrics.lost(l.ctx, cause)
+		c.metrics.count(l.ctx, losses, lossOf(cause))
 		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
 		if f := c.config.OnLost; f != nil {
 			go f(l, cause) // the application's own, which may Close the client

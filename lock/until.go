@@ -6,17 +6,15 @@ import (
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
 
-// until is ctx, ended by any of others as well, with the cause that why gives for it. stop lets go
-// of them, and ends it.
-func until(ctx context.Context, why func(other context.Context) error, others ...context.Context) (ended context.Context, stop func()) {
-	ctx = nilctx.Checked(ctx, ErrInvalid)
+// until is ctx, ended by any of others as well, with the cause of that. stop lets go of them, and ends it.
+func until(ctx context.Context, others ...context.Context) (ended context.Context, stop func()) {
+	ctx = checked(ctx)
 	inner, cancel := context.WithCancelCause(ctx)
-	u := &untilOthers{inner, ctx, cancel, why, others}
 	stops := make([]func() bool, len(others))
 	for i, other := range others {
-		stops[i] = context.AfterFunc(other, func() { cancel(why(other)) })
+		stops[i] = context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	}
-	return u, func() {
+	return &untilOthers{inner, ctx, cancel, others}, func() {
 		for _, stop := range stops {
 			stop()
 		}
@@ -24,15 +22,13 @@ func until(ctx context.Context, why func(other context.Context) error, others ..
 	}
 }
 
-// untilOthers has ended for whoever asks as soon as its parent or one of others has: what listens to
-// them runs in a goroutine of its own, as with a parent of somebody else's making, and what follows
-// from their end may be seen before.
+// untilOthers has ended for everybody who asks as soon as its parent or one of others has. The functions that listen to them
+// run in goroutines of their own, and may be late.
 type untilOthers struct {
 	context.Context
 
 	parent context.Context
 	cancel context.CancelCauseFunc
-	why    func(other context.Context) error
 	others []context.Context
 }
 
@@ -45,7 +41,7 @@ func (u *untilOthers) Err() error {
 	}
 	for _, other := range u.others {
 		if other.Err() != nil {
-			u.cancel(u.why(other))
+			u.cancel(context.Cause(other))
 			break
 		}
 	}

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -44,7 +45,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 		case ctx.Err() != nil:
 			return nil, a.gaveUp(ctx)
 		case errors.Is(err, errStopped):
-			return nil, a.heldBy()
+			return nil, cmp.Or(a.inTheWay(), ErrHeld)
 		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
 		case errors.Is(err, ErrExpired) && a.fixed == 0:
 		case a.waited && a.client.passes(err):
@@ -83,18 +84,6 @@ func (a *acquisition) lobby(ctx context.Context, tries int) error {
 	e := a.client.estimate(row, len(row.Line))
 	e.Longest = a.client.config.Lease
 	return a.client.clk().Sleep(ctx, e.Enter(a.client.clk(), tries))
-}
-
-// heldBy is the error of a wait that its backoff has ended.
-func (a *acquisition) heldBy() error {
-	held := a.inTheWay()
-	switch {
-	case len(held) == 0:
-		return ErrHeld
-	case a.queued():
-		return held[0]
-	}
-	return &HeldAllError{held}
 }
 
 // stand waits until all entries are first.

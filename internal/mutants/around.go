@@ -42,8 +42,8 @@ func around() []Mutant {
 		{
 			Name: "force-whoever-holds", Part: Around, File: "lock/operator.go",
 			Breaks: "forces a lock whoever holds it by now",
-			Old:    "\t\tcase now.ID != seen:\n\t\t\treturn c.heldError(target, &row)\n",
-			New:    "\t\tcase now.ID != seen:\n\t\t\tseen = now.ID\n",
+			Old:    `case first.ID != seen:`,
+			New:    `case first.ID == "":`,
 		},
 		{
 			Name: "force-is-not-recorded", Part: Around, File: "lock/internal/lockrow/first.go",
@@ -60,8 +60,8 @@ func around() []Mutant {
 		{
 			Name: "close-forgets-leases", Part: Around, File: "lock/client.go",
 			Breaks: "does not release what is held on Close",
-			Old:    "\t\terr := l.releaseWhileHeld(ctx)\n",
-			New:    "\t\tvar err error\n",
+			Old:    `return l.releaseWhileHeld(ctx)`,
+			New:    `return nil`,
 		},
 		{
 			Name: "question-to-the-dead", Part: Around, File: "lock/internal/session/mailbox.go",

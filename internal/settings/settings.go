@@ -8,7 +8,6 @@ package settings
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,8 +25,7 @@ import (
 // Setting is a field that has a value to write down.
 type Setting struct {
 	Name  string        // in lower case, its words joined by underscores
-	Field any           // points to a time.Duration, a string, an int, a float64, or a type with MarshalText and UnmarshalText
-	Want  string        // what a text has to be that UnmarshalText reads; for fields that have it
+	Field any           // points to a time.Duration, a string, an int, or a float64
 	Check func() string // what is wrong with the field's value; empty where nothing is
 }
 
@@ -180,8 +178,6 @@ func (x *Setting) fromText(text string) (wrong string) {
 		err = set(p, text, strconv.Atoi)
 	case *float64:
 		err = set(p, text, parseFloat)
-	case encoding.TextUnmarshaler:
-		err = p.UnmarshalText([]byte(text))
 	}
 	if err != nil {
 		return x.want()
@@ -225,8 +221,6 @@ func (x *Setting) fromJSON(raw json.RawMessage) (wrong string) {
 // want is what a value has to be that could not be read.
 func (x *Setting) want() string {
 	switch x.Field.(type) {
-	case *string:
-		return "want a string"
 	case *time.Duration:
 		return `want a duration with its unit, such as "20s"`
 	case *int:
@@ -234,7 +228,7 @@ func (x *Setting) want() string {
 	case *float64:
 		return "want a number"
 	}
-	return x.Want
+	return "want a string"
 }
 
 // JSON writes the settings that are not zero, as FromJSON reads them. It expects a configuration that Check accepts.

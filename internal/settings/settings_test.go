@@ -17,27 +17,11 @@ var errInvalid = errors.New("invalid")
 
 // config has a field of each type.
 type config struct {
-	Lease   time.Duration
-	Owner   string
-	Count   int
-	AtRisk  float64
-	Weekday weekday
-	hidden  func()
-}
-
-// weekday reads and writes its name.
-type weekday time.Weekday
-
-func (d weekday) MarshalText() ([]byte, error) { return []byte(time.Weekday(d).String()), nil }
-
-func (d *weekday) UnmarshalText(text []byte) error {
-	for day := range weekday(7) {
-		if time.Weekday(day).String() == string(text) {
-			*d = day
-			return nil
-		}
-	}
-	return errors.New("no day")
+	Lease  time.Duration
+	Owner  string
+	Count  int
+	AtRisk float64
+	hidden func()
 }
 
 func set() settings.Set[config] {
@@ -47,7 +31,6 @@ func set() settings.Set[config] {
 			{Name: "owner", Field: &c.Owner, Check: func() string { return unless(len(c.Owner) < 20, "want less than 20 bytes") }},
 			{Name: "count", Field: &c.Count, Check: func() string { return unless(c.Count < 100, "want less than 100") }},
 			{Name: "at_risk", Field: &c.AtRisk, Check: func() string { return unless(c.AtRisk < 1, "want less than 1") }},
-			{Name: "weekday", Field: &c.Weekday, Want: "want a day of the week", Check: func() string { return "" }},
 		}
 	}, Defaults: func(c config) config {
 		if c.Lease == 0 {
@@ -65,8 +48,8 @@ func unless(ok bool, format string, args ...any) string {
 }
 
 func TestSettingsAreTheSameFromEverywhere(t *testing.T) {
-	const text = `{"lease":"1m30s","owner":"a \"b\" ü","count":-3,"at_risk":0.25,"weekday":"Friday"}`
-	want := config{Lease: 90 * time.Second, Owner: `a "b" ü`, Count: -3, AtRisk: .25, Weekday: weekday(time.Friday)}
+	const text = `{"lease":"1m30s","owner":"a \"b\" ü","count":-3,"at_risk":0.25}`
+	want := config{Lease: 90 * time.Second, Owner: `a "b" ü`, Count: -3, AtRisk: .25}
 
 	read, err := set().FromJSON(config{}, []byte(text))
 	require.NoError(t, err)
@@ -77,7 +60,7 @@ func TestSettingsAreTheSameFromEverywhere(t *testing.T) {
 	assert.JSONEq(t, text, string(written))
 
 	environ := []string{
-		"APP_LEASE=90s", `APP_OWNER=a "b" ü`, "APP_COUNT=-3", "APP_AT_RISK=0.25", "APP_WEEKDAY=Friday",
+		"APP_LEASE=90s", `APP_OWNER=a "b" ü`, "APP_COUNT=-3", "APP_AT_RISK=0.25",
 		"PATH=/bin", "APPLE=x", "=strange", "APP=1",
 	}
 	for _, prefix := range []string{"APP", "APP_"} {
@@ -89,8 +72,8 @@ func TestSettingsAreTheSameFromEverywhere(t *testing.T) {
 }
 
 func TestWhatIsNotSetStays(t *testing.T) {
-	before := config{Owner: "before", Count: 7, Weekday: 3, hidden: func() {}}
-	for _, text := range []string{"null", " null\n", "{}", `{"owner": null, "lease": null, "count": null, "weekday": null, "at_risk": null}`} {
+	before := config{Owner: "before", Count: 7, hidden: func() {}}
+	for _, text := range []string{"null", " null\n", "{}", `{"owner": null, "lease": null, "count": null, "at_risk": null}`} {
 		after, err := set().FromJSON(before, []byte(text))
 		require.NoError(t, err, text)
 		assert.NotNil(t, after.hidden)
@@ -102,7 +85,7 @@ func TestWhatIsNotSetStays(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "{}", string(written), "no default is written")
 
-	read, err := set().FromEnviron("APP", []string{"APP_LEASE=", "APP_COUNT=", "APP_WEEKDAY=", "APP_OWNER="})
+	read, err := set().FromEnviron("APP", []string{"APP_LEASE=", "APP_COUNT=", "APP_OWNER="})
 	require.NoError(t, err)
 	assert.Equal(t, config{}, read, "an empty variable is not set")
 }
@@ -127,8 +110,6 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		`{"at_risk": "0.5"}`:               `"at_risk": want a number`,
 		`{"at_risk": 1e999}`:               `"at_risk": want a number`,
 		`{"at_risk": []}`:                  `"at_risk": want a number`,
-		`{"weekday": "Fryday"}`:            `"weekday": want a day of the week`,
-		`{"weekday": 5}`:                   `"weekday": want a day of the week`,
 		`[]`:                               "want a JSON object",
 		`"20s"`:                            "want a JSON object",
 		`{`:                                "want a JSON object",
@@ -143,12 +124,12 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := set().FromEnviron("APP", []string{
-		"APP_LEASE=20", "APP_OWNER=" + strings.Repeat("x", 20), "APP_LEESE=20s", "APP_lease=20s", "APP_COUNT=null", "APP_AT_RISK=NaN", "APP_WEEKDAY=x", "APP_=x",
+		"APP_LEASE=20", "APP_OWNER=" + strings.Repeat("x", 20), "APP_LEESE=20s", "APP_lease=20s", "APP_COUNT=null", "APP_AT_RISK=NaN", "APP_=x",
 	})
 	require.ErrorIs(t, err, errInvalid)
 	for _, want := range []string{
 		"APP_LEASE: want a duration", "APP_OWNER: want less than 20 bytes", "APP_LEESE: unknown setting", "APP_lease: unknown setting",
-		"APP_COUNT: want a whole number", "APP_AT_RISK: want a number", "APP_WEEKDAY: want a day", "APP_: unknown setting",
+		"APP_COUNT: want a whole number", "APP_AT_RISK: want a number", "APP_: unknown setting",
 	} {
 		require.ErrorContains(t, err, want, "all at once")
 	}
@@ -169,7 +150,7 @@ func TestCheckNamesTheFields(t *testing.T) {
 // What is read is written again as it was.
 func FuzzFromJSON(f *testing.F) {
 	for _, seed := range []string{
-		`{"lease":"1m30s","owner":"a","count":-3,"at_risk":0.25,"weekday":"Friday"}`, `{}`, `null`, `{"owner": "\ud800"}`, `{"owner": "\u0000<"}`,
+		`{"lease":"1m30s","owner":"a","count":-3,"at_risk":0.25}`, `{}`, `null`, `{"owner": "\ud800"}`, `{"owner": "\u0000<"}`,
 		`{"count": -0}`, `{"at_risk": -0.0}`, `{"at_risk": 1e-300}`, `{"lease": ".5h"}`, `[{}]`, "{\"\xff\": 1}",
 	} {
 		f.Add([]byte(seed))

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -27,17 +28,11 @@ func Timeout(lease time.Duration) time.Duration { return min(lease/3, MaxTimeout
 // ErrAgain asks Do for another attempt at once.
 var ErrAgain = errors.New("again")
 
-// Observer is told of repetitions.
-type Observer interface {
-	Repeated()                  // a request is sent again
-	GaveUp(ctx context.Context) // the policy has come to its end
-}
-
 // Repeater repeats requests to one table.
 type Repeater struct {
 	Clock    clock.Clock
 	Table    *table.Table
-	Observer Observer // nil for none
+	Repeated atomic.Int64 // requests that were sent again
 }
 
 // History is what is known of the attempts of one call.
@@ -77,17 +72,12 @@ func (r *Repeater) Do(ctx context.Context, timeout time.Duration, h *History, f 
 		}
 		d := wait.NextBackOff()
 		if d == backoff.Stop {
-			if r.Observer != nil {
-				r.Observer.GaveUp(ctx)
-			}
 			return err
 		}
 		if r.Clock.Sleep(ctx, d) != nil {
 			return WithCause(ctx, err)
 		}
-		if r.Observer != nil {
-			r.Observer.Repeated()
-		}
+		r.Repeated.Add(1)
 	}
 }
 

@@ -17,21 +17,15 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-type counts struct{ repeated, gaveUp int }
-
-func (c *counts) Repeated()              { c.repeated++ }
-func (c *counts) GaveUp(context.Context) { c.gaveUp++ }
-
 // world runs f with an engine in virtual time.
-func world(t *testing.T, f func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, seen *counts)) {
+func world(t *testing.T, f func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := tabletest.New(t)
 		tbl, err := table.Open(e.Client(), table.Schema{Name: "app"})
 		require.NoError(t, err)
 		require.NoError(t, tbl.Ensure(t.Context()))
-		seen := &counts{}
-		f(t, e, &attempt.Repeater{Clock: clock.New(tbl), Table: tbl, Observer: seen}, seen)
+		f(t, e, &attempt.Repeater{Clock: clock.New(tbl), Table: tbl})
 	})
 }
 
@@ -58,21 +52,21 @@ func TestDo_KnowsWhatAnUnansweredRequestMayHaveDone(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, seen *counts) {
+			world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater) {
 				e.Inject(tt.faults...)
 				var h attempt.History
 				err := r.Do(t.Context(), time.Second, &h, put(r))
 				require.ErrorIs(t, err, tt.err)
 				assert.Equal(t, tt.sent, h.Sent)
 				assert.Equal(t, tt.inDoubt, h.InDoubt)
-				assert.Equal(t, tt.sent-1, seen.repeated)
+				assert.EqualValues(t, tt.sent-1, r.Repeated.Load())
 			})
 		})
 	}
 }
 
 func TestDo_ARequestThatHangsIsRepeated(t *testing.T) {
-	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, _ *counts) {
+	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater) {
 		e.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Times: 1})
 		var h attempt.History
 		began := time.Now()
@@ -84,7 +78,7 @@ func TestDo_ARequestThatHangsIsRepeated(t *testing.T) {
 }
 
 func TestDo_WhatTheCallerFoundOutIsNoDoubt(t *testing.T) {
-	world(t, func(t *testing.T, _ *tabletest.Engine, r *attempt.Repeater, seen *counts) {
+	world(t, func(t *testing.T, _ *tabletest.Engine, r *attempt.Repeater) {
 		found := errors.New("somebody else has it")
 		var h attempt.History
 		err := r.Do(t.Context(), time.Second, &h, func(context.Context, clock.Instant) error {
@@ -96,17 +90,16 @@ func TestDo_WhatTheCallerFoundOutIsNoDoubt(t *testing.T) {
 		require.ErrorIs(t, err, found)
 		assert.Equal(t, 2, h.Sent)
 		assert.False(t, h.InDoubt)
-		assert.Zero(t, seen.repeated, "asked for by the caller, not by the policy")
+		assert.Zero(t, r.Repeated.Load(), "asked for by the caller, not by the policy")
 	})
 }
 
 func TestDo_EndsWithThePolicyOrTheContext(t *testing.T) {
-	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater, seen *counts) {
+	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater) {
 		e.Inject(tabletest.Fault{Kind: tabletest.Throttle})
 		var h attempt.History
 		err := r.Do(t.Context(), time.Second, &h, put(r))
 		require.ErrorIs(t, err, table.ErrThrottled)
-		assert.Equal(t, 1, seen.gaveUp)
 
 		cause := errors.New("the caller's reason")
 		ctx, cancel := context.WithCancelCause(t.Context())

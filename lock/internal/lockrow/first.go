@@ -43,8 +43,9 @@ func (c Change) args(h Holding, d Data) []any {
 	return args
 }
 
-// replacing is an update of the first place: first changes it, more is written beside that.
-func (r *Rows) replacing(s shape, first table.Change, more ...table.Change) table.Op {
+// replacing is an update of the first place: first changes it. forced records that it was taken by force; every other change
+// removes the reason of the last time.
+func (r *Rows) replacing(s shape, first table.Change, forced ...table.Change) table.Op {
 	n := r.names
 	changes := []table.Change{
 		table.Attr(n.Fence).Set(table.Param(argNext)),
@@ -57,7 +58,10 @@ func (r *Rows) replacing(s shape, first table.Change, more ...table.Change) tabl
 	}
 	changes = append(changes, s.dataChanges(n)...)
 	changes = append(changes, s.runChanges(n)...)
-	changes = append(changes, more...)
+	if forced == nil {
+		forced = []table.Change{table.Attr(n.Forced).Remove()}
+	}
+	changes = append(changes, forced...)
 	second := table.Attr(n.Line).At(1)
 	conds := []table.Cond{isFirst(n)}
 	switch s.listed {

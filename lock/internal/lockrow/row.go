@@ -96,7 +96,7 @@ type Row struct {
 	Ran         int64                // start of the last interval whose run has finished
 	Running     int64                // start of the interval whose run has begun and not finished
 	Failed      int64                // start of the last interval whose run has failed for good
-	Forced      string               // why the lock was taken from its last holder by force; empty when that was another one
+	Forced      string               // why the last change took the lock from its holder by force; empty where it did not
 	ForcedFence int64                // the fence under which a holder last lost the lock by force; 0 for never
 	TTL         int64                // epoch seconds
 }
@@ -149,9 +149,6 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		return r, fmt.Errorf("%w: %s or %s is out of range", ErrMalformed, n.Since, n.Renewed)
 	case max(r.Writes, r.Edits) > maxNumber:
 		return r, fmt.Errorf("%w: %s or %s is out of range", ErrMalformed, n.Writes, n.Edits)
-	}
-	if r.ForcedFence != r.Fence-1 {
-		r.Forced = "" // of a holder before the last one
 	}
 	if _, null := item[n.Data].(*types.AttributeValueMemberNULL); !null {
 		r.Data = item[n.Data]

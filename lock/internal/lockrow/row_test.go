@@ -46,13 +46,6 @@ func TestParse_ReadsWhatARowSays(t *testing.T) {
 	assert.Empty(t, row.Others("SESS"))
 }
 
-func TestParse_AReasonIsThatOfTheLastChange(t *testing.T) {
-	row, err := names.Parse(table.Item{"type": s("mortise.Lock"), "fence": n("9"), "forced": s("by hand"), "forced_fence": n("6")})
-	require.NoError(t, err)
-	assert.Empty(t, row.Forced)
-	assert.Equal(t, int64(6), row.ForcedFence)
-}
-
 func TestParse_RefusesRowsThatAreNoLocks(t *testing.T) {
 	for _, item := range []table.Item{nil, {}, {"type": s("Order"), "fence": n("1")}, {"type": n("1")}, {"line": list(ticket(1)), "fence": n("1")}} {
 		_, err := names.Parse(item)
