@@ -220,6 +220,36 @@ func TestAcquireAllHoldsWhatItIsFirstFor(t *testing.T) {
 	}
 }
 
+// Who loses one of several places enters all lines anew. To enter that line alone would be to wait for those who came later,
+// and who wait in another line.
+func TestAcquireAllThatLosesOnePlaceBeginsAnew(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		targets := names(2)
+		last, err := w.client(quiet).Acquire(ctx, targets[1])
+		require.NoError(t, err)
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		var all sync.WaitGroup
+		for _, c := range w.clients(2) {
+			all.Go(func() {
+				b, err := c.AcquireAll(waiting, targets)
+				if assert.NoError(t, err) {
+					assert.NoError(t, b.Write(ctx, w.count("n")))
+					assert.NoError(t, b.Release(ctx))
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		w.force(ctx, w.client(quiet), targets[0])
+		time.Sleep(time.Minute)
+		require.NoError(t, last.Release(ctx))
+		start := time.Now()
+		all.Wait()
+		assert.Less(t, time.Since(start), 5*time.Second)
+		assert.Equal(t, int64(2), w.counted("n"))
+	})
+}
+
 func TestAcquireAllEndsWithItsContext(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})

@@ -298,6 +298,32 @@ func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
 	})
 }
 
+// A condition of the caller's own that refuses a commit says nothing of an earlier attempt of it, which may come yet.
+func TestRefusedCommitOfWhichAnAttemptComesLate(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const late = 10 * time.Second
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: late})
+		err = l.Commit(ctx, w.count("n"), table.Check(w.row("x"), table.Attr("pk").Exists()))
+		var failed *table.ConditionError
+		require.ErrorAs(t, err, &failed)
+		assert.True(t, failed.Pending)
+		require.NoError(t, w.table.Write(ctx, w.put("x")))
+		time.Sleep(late + time.Second)
+		require.Equal(t, int64(1), w.counted("n"), "it has come")
+		next, err := w.client(quiet).TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		again := l.Commit(ctx, w.count("n"))
+		require.ErrorIs(t, again, table.ErrUnreachable)
+		require.NotErrorIs(t, again, lock.ErrLost)
+		require.NoError(t, l.Release(ctx))
+		require.NotErrorIs(t, context.Cause(l.Context()), lock.ErrLost)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
 func TestCommitWithALostReplyIsAppliedOnce(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.InternalErrorAfter, tabletest.DuplicateLate} {
 		t.Run(kind.String(), func(t *testing.T) {

@@ -128,6 +128,33 @@ func TestWaiterThatGivesUpIsShownTheLine(t *testing.T) {
 	})
 }
 
+// However a wait is cut short, its error tells why, and who was in the way.
+func TestWaitThatIsCutShortTellsWhoHeldTheLock(t *testing.T) {
+	for how, why := range map[string]error{"cancelled": context.Canceled, "closed": lock.ErrClosed} {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				_, err := w.named("a").Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				c := w.named("b")
+				waiting, cancel := context.WithCancel(ctx)
+				defer cancel()
+				ended := outcome(waiting, c, lock.Name("report"))
+				time.Sleep(time.Minute)
+				if how == "cancelled" {
+					cancel()
+				} else {
+					require.NoError(t, c.Close(ctx))
+				}
+				err = <-ended
+				require.ErrorIs(t, err, why)
+				var held *lock.HeldError
+				require.ErrorAs(t, err, &held)
+				assert.Equal(t, "a", held.Owner)
+			})
+		})
+	}
+}
+
 // By the time that somebody is told that waiting is over they stand in no line any more: who asks again at once would meet
 // themselves.
 func TestWhoGaveUpStandsInNoLine(t *testing.T) {

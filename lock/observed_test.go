@@ -141,6 +141,35 @@ func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
 	})
 }
 
+// A look that lags behind, and does not show the own ticket yet, costs nobody their place.
+func TestLookThatLagsBehindCostsNoPlace(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem", Writes: 1})
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		time.Sleep(time.Second)
+		writes, looks := 0, 0
+		for _, r := range w.requestsTo(l.Key().PK) {
+			switch r.Operation {
+			case "UpdateItem":
+				writes++
+			case "BatchGetItem":
+				looks++
+			}
+		}
+		assert.Equal(t, 1, writes, "it is there")
+		assert.Positive(t, looks)
+		w.engine.ClearFaults()
+		require.NoError(t, l.Release(ctx))
+		next := <-got
+		require.NotNil(t, next)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
 // Between the moment at which a holder was found dead and the write that takes its lock,
 // somebody else can have taken it.
 func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {

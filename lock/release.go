@@ -250,11 +250,9 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	case lockrow.Held:
 		return table.ErrConflict
 	case lockrow.Passed:
-		if row.Took(l.holding(), to.ticket.ID) {
-			l.turn.target = nil
-			l.passed(to)
-			return nil
-		}
+		l.turn.target = nil
+		l.passed(to)
+		return nil
 	case lockrow.Perhaps:
 		alive, err := l.confirm(ctx)
 		if err != nil {

@@ -29,6 +29,7 @@ type suspect struct {
 	session string        // empty for a lease of its own
 	lease   time.Duration // its own, or its session's
 	since   time.Duration // for how long it was seen to be first, under this fence
+	silent  time.Duration // for how long it was not renewed, as far as is known
 	dead    bool          // its session is marked dead
 	wait    time.Duration // until it may be taken for dead, unless it shows life
 	own     bool          // it is of this process
@@ -39,15 +40,16 @@ type suspect struct {
 
 // judge is what is to be done. Those ahead act first: each has a lease to do so.
 func (s suspect) judge() action {
+	turn := time.Duration(s.ahead+1) * s.lease
 	switch {
 	case s.own && !s.claimed:
 		return ghost
-	case s.own, s.lease == 0, s.ahead > 0 && s.since < time.Duration(s.ahead+1)*s.lease:
+	case s.own, s.lease == 0, s.wait <= 0 && s.ahead > 0 && s.silent < turn:
 	case s.dead, s.session == "" && s.wait <= 0:
 		return evict
 	case s.wait <= 0:
 		return silent
-	case s.session != "" && s.since >= s.lease && !s.asked:
+	case s.session != "" && s.since >= turn && !s.asked:
 		return ask
 	}
 	return fine
@@ -72,17 +74,20 @@ func (e *entry) suspect(row *lockrow.Row) (s suspect) {
 		asked: c.clk().Now().Before(e.at.ask),
 	}
 	if s.session == "" {
-		s.own, s.lease = s.claimed, time.Duration(first.Length)*time.Millisecond
+		s.own, s.lease, s.silent = s.claimed, time.Duration(first.Length)*time.Millisecond, s.since
 		s.wait = s.lease - s.since
 		if until, ok := c.clk().UntilPast(row.Ends()); ok {
 			s.wait = min(s.wait, until)
 		}
 	} else {
 		look := c.others.Suspect(s.session)
-		s.own, s.dead, s.wait = c.isOwn(s.session), look.Dead, look.Wait
+		s.own, s.dead, s.wait, s.silent = c.isOwn(s.session), look.Dead, look.Wait, look.Silent
 		s.lease = cmp.Or(look.Lease, c.config.Lease)
-		if !look.Known && !c.past(row.HeldSince()+s.lease.Milliseconds()) { // or else its record tells
-			s.wait = c.config.Lease / 4
+		if !look.Known { // it may have been renewed often
+			s.silent = 0
+			if !c.past(row.HeldSince() + s.lease.Milliseconds()) { // or else its record tells
+				s.wait = c.config.Lease / 4
+			}
 		}
 	}
 	if s.ahead = row.ForeignBefore(place, s.session); s.ahead > 0 && s.wait <= 0 && !s.own {

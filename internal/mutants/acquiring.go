@@ -54,8 +54,8 @@ func acquiring() []Mutant {
 		{
 			Name: "fence-stays", Part: Acquiring, File: "lock/internal/lockrow/rows.go",
 			Breaks: "leaves the fence as it is where the first place changes",
-			Old:    `prefix(h.ID), h.Fence, h.Fence+1`,
-			New:    `prefix(h.ID), h.Fence, h.Fence`,
+			Old:    `num(h.Fence), num(h.Fence+1)`,
+			New:    `num(h.Fence), num(h.Fence)`,
 		},
 		{
 			Name: "fence-of-a-new-row-from-zero", Part: Acquiring, File: "lock/enter.go",
@@ -110,6 +110,24 @@ func acquiring() []Mutant {
 			Breaks: "takes elements of the line that are no tickets for tickets",
 			Old:    "t, err := ParseTicket(text.Value)\n\t\tif err != nil {",
 			New:    "t, err := ParseTicket(text.Value)\n\t\tif false {\n\t\t\treturn err\n\t\t}\n\t\tif t.ID == \"\" {",
+		},
+		{
+			Name: "retract-whatever-stands-there", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
+			Breaks: "takes the place of somebody else out of a row that is not in order",
+			Old:    `If(at.Equal(text))`,
+			New:    `If(at.Exists())`,
+		},
+		{
+			Name: "reset-whatever-was-seen", Part: Acquiring, File: "lock/internal/lockrow/first.go",
+			Breaks: "empties a row that has changed since it was seen",
+			Old:    `op = op.If(table.Attr(name).Equal(av))`,
+			New:    `op = op.If(table.Attr(name).Exists())`,
+		},
+		{
+			Name: "several-entered-one-by-one", Part: Acquiring, File: "lock/enter.go",
+			Breaks: "enters several lines by a request for each",
+			Old:    "if err := a.client.table.Write(ctx, ops...); err != nil {\n",
+			New:    "var err error\n\tfor i := 0; i < len(ops) && err == nil; i++ {\n\t\terr = a.client.table.Write(ctx, ops[i])\n\t}\n\tif err != nil {\n",
 		},
 	}
 }

@@ -30,14 +30,20 @@ func answers() []Mutant {
 		{
 			Name: "target-of-a-pass-forgotten", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "does not recognise the target of a pass whose answer was lost",
-			Old:    `held && slices.Contains(targets, first.ID)`,
+			Old:    `held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID)`,
 			New:    `!held && slices.Contains(targets, first.ID)`,
 		},
 		{
 			Name: "pass-by-the-fence-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a pass for applied whoever is first",
-			Old:    `return r.Holds(Holding{ID: to, Fence: h.Fence + 1})`,
-			New:    `return r.Fence == h.Fence+1 && to != ""`,
+			Old:    `held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID)`,
+			New:    `held && r.Fence == h.Fence+1 && first.ID != "" && len(slices.Clone(targets)) > 0`,
+		},
+		{
+			Name: "pass-by-the-ticket-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a pass for applied under whatever fence its target is first",
+			Old:    `held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID)`,
+			New:    `held && slices.Contains(targets, first.ID)`,
 		},
 		{
 			Name: "release-without-the-session", Part: Answers, File: "lock/release.go",
@@ -86,6 +92,30 @@ func answers() []Mutant {
 			Breaks: "believes a look that lags behind and does not show the own ticket",
 			Old:    `case stale, place == lockrow.Refused:`,
 			New:    "case place == lockrow.Refused:\n\t\t\treturn false, errAnew\n\t\tcase stale:",
+		},
+		{
+			Name: "held-is-lost", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a lock for lost that it holds, where a release was refused for another reason",
+			Old:    "\tif r.Holds(h) {\n\t\treturn Held\n\t}\n",
+			New:    ``,
+		},
+		{
+			Name: "refusal-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a refused release for applied although no attempt was without an answer",
+			Old:    `if inDoubt && r.Fence > h.Fence &&`,
+			New:    `if r.Fence > h.Fence &&`,
+		},
+		{
+			Name: "release-of-a-row-made-anew", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a release for applied to a row that was deleted, and made anew under an old fence",
+			Old:    `if inDoubt && r.Fence > h.Fence &&`,
+			New:    `if inDoubt &&`,
+		},
+		{
+			Name: "echo-by-the-fence-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes what somebody else has changed for a release that was delivered twice",
+			Old:    `r.Fence == h.Fence+1 && r.Since == c.Since`,
+			New:    `r.Fence == h.Fence+1 && c.Since > 0`,
 		},
 	}
 }

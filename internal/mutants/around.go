@@ -5,7 +5,25 @@ func around() []Mutant {
 	return []Mutant{
 		{
 			Name: "several-one-by-one", Part: Around, File: "lock/wait.go",
-			Breaks: "keeps the places in other lines where one was lost",
+			Breaks: "keeps the places in other lines where one was lost, and enters that line alone",
+			Old:    "\t\t\tcase err != nil:\n\t\t\t\treturn err\n\t\t\tcase is:\n",
+			New: `
+			case errors.Is(err, errAnew) && len(a.entries) > 1:
+				one := &acquisition{client: a.client, request: a.request, wanted: a.wanted[i : i+1]}
+				if err := one.enter(ctx, false); err != nil {
+					return err
+				}
+				e.stop()
+				one.entries[0].wake = a.wake
+				a.entries[i] = one.entries[0]
+			case err != nil:
+				return err
+			case is:
+`,
+		},
+		{
+			Name: "lost-place-ends-the-wait", Part: Around, File: "lock/wait.go",
+			Breaks: "ends a wait whose place was lost",
 			Old:    `case errors.Is(err, errAnew), errors.Is(err, ErrLost)`,
 			New:    `case errors.Is(err, ErrLost)`,
 		},
@@ -80,6 +98,36 @@ func around() []Mutant {
 			Breaks: "takes a row of the first edition for one of the application",
 			Old:    `ok && (typ.Value == Type && item["nonce"] != nil || `,
 			New:    `ok && (`,
+		},
+		{
+			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/first.go",
+			Breaks: "takes a row out of the index although others have come",
+			Old:    `conds = append(conds, second.NotExists())`,
+			New:    `conds = append(conds[:1], conds[1:]...)`,
+		},
+		{
+			Name: "later-interval-is-forgotten", Part: Around, File: "lock/internal/lockrow/classify.go",
+			Breaks: "runs an interval although a later one has run",
+			Old:    `interval > 0 && r.Ran >= interval`,
+			New:    `interval > 0 && r.Ran == interval`,
+		},
+		{
+			Name: "run-begins-whoever-holds", Part: Around, File: "lock/internal/lockrow/holder.go",
+			Breaks: "begins the run of an interval although others hold the lock",
+			Old:    `If(isFirst(r.names), notRun(r.names))`,
+			New:    `If(notRun(r.names))`,
+		},
+		{
+			Name: "question-is-dropped-unanswered", Part: Around, File: "lock/internal/session/mailbox.go",
+			Breaks: "drops questions that were not answered",
+			Old:    "\t\tif handled[i] {\n\t\t\ts.answered",
+			New:    "\t\tif handled[i] || true {\n\t\t\ts.answered",
+		},
+		{
+			Name: "answered-questions-stay", Part: Around, File: "lock/internal/session/renew.go",
+			Breaks: "leaves questions in the mailbox that were answered",
+			Old:    `if len(s.answered) > 0 {`,
+			New:    `if len(s.answered) < 0 {`,
 		},
 	}
 }

@@ -12,8 +12,8 @@ func death() []Mutant {
 		{
 			Name: "silent-for-half-a-lease", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "takes a session for dead after half a lease of silence",
-			Old:    `look.Wait = max(lease-c.Ago(s.since), 0)`,
-			New:    `look.Wait = max(lease/2-c.Ago(s.since), 0)`,
+			Old:    `look.Wait = max(lease-look.Silent, 0)`,
+			New:    `look.Wait = max(lease/2-look.Silent, 0)`,
 		},
 		{
 			Name: "recorded-end-without-skew", Part: Death, File: "lock/internal/clock/clock.go",
@@ -80,6 +80,48 @@ func death() []Mutant {
 			Breaks: "takes a Fixed lease for over at its end, without the bound of clocks that are off",
 			Old:    `return ok && end <= past`,
 			New:    `return ok && end <= past+c.config.Skew.Milliseconds()`,
+		},
+		{
+			Name: "who-is-behind-acts-first", Part: Death, File: "lock/takeover.go",
+			Breaks: "has all who wait act at once where the holder is dead",
+			Old:    `ahead > 0 && look.Silent < turn:`,
+			New:    `ahead < 0 && look.Silent < turn:`,
+		},
+		{
+			Name: "who-is-behind-counts-from-the-grant", Part: Death, File: "lock/takeover.go",
+			Breaks: "has all who wait act at once where a holder has died that held the lock for long",
+			Old:    `ahead > 0 && look.Silent < turn:`,
+			New:    `ahead > 0 && since < turn:`,
+		},
+		{
+			Name: "seen-long-ago-is-silent", Part: Death, File: "lock/internal/session/others.go",
+			Breaks: "takes a session for silent that was not looked at for a lease",
+			Old:    `look.Known = c.Ago(s.last) <= lease`,
+			New:    `look.Known = c.Ago(s.last) >= 0`,
+		},
+		{
+			Name: "evict-the-living-too", Part: Death, File: "lock/internal/lockrow/classify.go",
+			Breaks: "evicts everybody who waits, together with a dead holder",
+			Old:    `session != "" && t.Session() == session`,
+			New:    `session != "" && t.ID != ""`,
+		},
+		{
+			Name: "evict-all-leases-of-their-own", Part: Death, File: "lock/internal/lockrow/classify.go",
+			Breaks: "evicts all Fixed leases that wait, together with one that has ended",
+			Old:    `session != "" && t.Session() == session`,
+			New:    `t.Session() == session`,
+		},
+		{
+			Name: "replace-a-renewed-lease", Part: Death, File: "lock/internal/lockrow/first.go",
+			Breaks: "takes the place of a Fixed lease that was renewed since it was seen",
+			Old:    "At(1).NotExists())\n\tif first.Length > 0 {",
+			New:    "At(1).NotExists())\n\tif first.Length < 0 {",
+		},
+		{
+			Name: "lagging-look-shows-life", Part: Death, File: "lock/internal/session/others.go",
+			Breaks: "takes an older beat, which a read has shown that lags behind, for a renewal",
+			Old:    `row.Beat > s.row.Beat)`,
+			New:    `row.Beat != s.row.Beat)`,
 		},
 	}
 }

@@ -58,5 +58,11 @@ func guarding() []Mutant {
 			Old:    `return slices.ContainsFunc(failed, func(f *table.ConditionError) bool { return f.Pending })`,
 			New:    `return false`,
 		},
+		{
+			Name: "overtaken-is-open", Part: Guarding, File: "lock/internal/lockrow/classify.go",
+			Breaks: "does not recognise that a later write was applied",
+			Old:    "\tcase count > number:\n\t\treturn Overtaken\n",
+			New:    ``,
+		},
 	}
 }

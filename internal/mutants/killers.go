@@ -9,17 +9,23 @@ import (
 	"strings"
 )
 
-// killers has a line for each mutant that a test has killed before: their names.
+// killers has a line for each mutant that a test has killed before: its name, the test's package, and the test's name.
 //
 //go:embed killers.txt
 var killers string
 
+// Killer is a test that has killed a mutant before.
+type Killer struct {
+	Package string // relative to the module's root, with slashes
+	Test    string
+}
+
 // Killers are the tests that have killed mutants before, by the names of these.
-func Killers() map[string]string {
-	by := map[string]string{}
+func Killers() map[string]Killer {
+	by := map[string]Killer{}
 	for line := range strings.Lines(killers) {
-		if mutant, test, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			by[mutant] = test
+		if parts := strings.Fields(line); len(parts) == 3 {
+			by[parts[0]] = Killer{parts[1], parts[2]}
 		}
 	}
 	return by
@@ -31,7 +37,8 @@ func Record(file string, results []Result) error {
 	by := Killers()
 	for _, r := range results {
 		if r.Verdict == Killed || r.Verdict == TimedOut {
-			by[r.Mutant.Name], _, _ = strings.Cut(r.Test, "/")
+			test, _, _ := strings.Cut(r.Test, "/")
+			by[r.Mutant.Name] = Killer{r.Package, test}
 		}
 	}
 	known := map[string]bool{}
@@ -41,7 +48,7 @@ func Record(file string, results []Result) error {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if known[name] {
-			fmt.Fprintln(&text, name, by[name])
+			fmt.Fprintln(&text, name, by[name].Package, by[name].Test)
 		}
 	}
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {

@@ -3,6 +3,7 @@ package mutants
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -11,21 +12,57 @@ import (
 )
 
 // A test that has killed a mutant before runs first, where there is one of that name: alone, where it
-// kills again.
+// kills again, whichever package it is of.
 func TestKillersRunFirst(t *testing.T) {
-	m := Mutant{Name: "off", File: "sum/sum.go", Old: "n += list[i]\n\t}\n", New: "n += list[i]\n\t}\n\tn++\n", Part: Around, Breaks: "some promise"}
+	off := Mutant{Name: "off", File: "sum/sum.go", Old: "n += list[i]\n\t}\n", New: "n += list[i]\n\t}\n\tn++\n", Part: Around, Breaks: "some promise"}
+	unused := Mutant{Name: "unused", File: "sum/sum.go", Old: "return 1", New: "return 0", Part: Around, Breaks: "some promise"}
 	dir := write(t, files())
-	for first, want := range map[string]string{"TestTwo": "TestTwo/different", "TestGone": "TestEmpty", "": "TestEmpty"} {
-		all := false
+	for _, tc := range []struct {
+		mutant Mutant
+		first  Killer
+		want   Killer
+		all    []string // packages all of whose tests run without a mistake
+	}{
+		{off, Killer{"sum", "TestTwo"}, Killer{"sum", "TestTwo/different"}, nil},
+		{off, Killer{"sum", "TestGone"}, Killer{"sum", "TestEmpty"}, []string{"sum"}},
+		{off, Killer{}, Killer{"sum", "TestEmpty"}, []string{"sum"}},
+		{unused, Killer{"twice", "TestUnused"}, Killer{"twice", "TestUnused"}, nil},
+		{unused, Killer{"gone", "TestUnused"}, Killer{"twice", "TestUnused"}, []string{"twice"}},
+		{unused, Killer{}, Killer{"twice", "TestUnused"}, []string{"sum", "twice"}},
+	} {
+		var all []string
 		results, err := Run(t.Context(), Config{
-			Root: dir, Mutants: []Mutant{m}, Packages: []string{"sum"}, First: map[string]string{"off": first},
-			Began: func(string, int, time.Duration) { all = true },
+			Root: dir, Mutants: []Mutant{tc.mutant}, Packages: []string{"twice", "sum"}, First: map[string]Killer{tc.mutant.Name: tc.first},
+			Began: func(pkg string, _ int, _ time.Duration) { all = append(all, pkg) },
 		})
 		require.NoError(t, err)
-		assert.Equal(t, first != "TestTwo", all)
+		assert.Equal(t, tc.all, all, "%+v", tc.first)
 		assert.Equal(t, Killed, results[0].Verdict)
-		assert.Equal(t, want, results[0].Test)
+		assert.Equal(t, tc.want, Killer{results[0].Package, results[0].Test})
 	}
+}
+
+// Each mutant of the list has a test that is known to kill it, or make mutants takes hours.
+func TestEveryMutantHasAKiller(t *testing.T) {
+	known := Killers()
+	tests := map[string]*regexp.Regexp{}
+	for _, m := range All() {
+		killer := known[m.Name]
+		delete(known, m.Name)
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(killer.Package), "*_test.go"))
+		require.NoError(t, err)
+		if tests[killer.Test] == nil {
+			tests[killer.Test] = regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(killer.Test) + `\(`)
+		}
+		found := false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			found = found || tests[killer.Test].Match(text)
+		}
+		assert.True(t, found, "%s: there is no test %s in %q", m.Name, killer.Test, killer.Package)
+	}
+	assert.Empty(t, known, "they are no mutants")
 }
 
 // What is written down is of the mutants that there are, and keeps what is known of those that have not
@@ -33,26 +70,17 @@ func TestKillersRunFirst(t *testing.T) {
 func TestKillersAreRecorded(t *testing.T) {
 	list := All()
 	known := Killers()
-	names := map[string]bool{}
-	for _, m := range list {
-		names[m.Name] = true
-	}
-	for name, test := range known {
-		assert.True(t, names[name], "%s is no mutant", name)
-		assert.Contains(t, test, "Test")
-	}
 	file := filepath.Join(t.TempDir(), "killers")
 	require.NoError(t, Record(file, []Result{
-		{Mutant: list[0], Verdict: TimedOut, Test: "TestOne/of/two"},
+		{Mutant: list[0], Verdict: TimedOut, Package: "one", Test: "TestOne/of/two"},
 		{Mutant: list[1], Verdict: Survived},
-		{Mutant: Mutant{Name: "of somebody else"}, Verdict: Killed, Test: "TestTwo"},
+		{Mutant: Mutant{Name: "of somebody else"}, Verdict: Killed, Package: "one", Test: "TestTwo"},
 	}))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), list[0].Name+" TestOne\n")
-	if test := known[list[1].Name]; test != "" {
-		assert.Contains(t, string(text), list[1].Name+" "+test+"\n")
-	}
+	assert.Contains(t, string(text), list[0].Name+" one TestOne\n")
+	stays := known[list[1].Name]
+	assert.Contains(t, string(text), list[1].Name+" "+stays.Package+" "+stays.Test+"\n")
 	assert.NotContains(t, string(text), "somebody else")
 	require.Error(t, Record(filepath.Join(file, "below"), nil))
 }

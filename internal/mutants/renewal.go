@@ -87,5 +87,17 @@ func renewal() []Mutant {
 			Old:    "\t\treturn latest\n\t}\n\tif told",
 			New:    "\t\treturn wall\n\t}\n\tif told",
 		},
+		{
+			Name: "renew-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",
+			Breaks: "renews a Fixed lease although others hold the lock",
+			Old:    `If(isFirst(r.names), table.Or(renewed.NotExists()`,
+			New:    `If(table.Or(renewed.NotExists()`,
+		},
+		{
+			Name: "prolong-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",
+			Breaks: "puts off the deletion of a row although others hold the lock",
+			Old:    `table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(isFirst(r.names))`,
+			New:    `table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(table.Attr(r.names.Fence).Exists())`,
+		},
 	}
 }

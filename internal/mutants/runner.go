@@ -1,11 +1,13 @@
 package mutants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,8 +34,9 @@ type Config struct {
 	Tests *regexp.Regexp
 
 	// First are tests that are likely to kill mutants, by the names of these: they run before
-	// all others, and where each kills, no others run, also without a mistake.
-	First map[string]string
+	// all others, and where each kills, no others run, also without a mistake. Where a mutant has
+	// none, the tests of its own package run first.
+	First map[string]Killer
 
 	// Flags are given to the tests of a package.
 	Flags map[string][]string
@@ -68,6 +71,7 @@ const (
 type Result struct {
 	Mutant  Mutant
 	Verdict Verdict
+	Package string // of Test
 	Test    string // that noticed first; empty where none did
 	Took    time.Duration
 	Err     error // of Broken
@@ -278,7 +282,7 @@ func (r *runner) one(ctx context.Context, i int) Result {
 	if err == nil {
 		overlay, err = result.Mutant.overlay(r.Root, dir)
 	}
-	for _, s := range r.suites {
+	for _, s := range r.order(&result.Mutant) {
 		if err != nil || result.Verdict != Survived {
 			break
 		}
@@ -306,6 +310,16 @@ func (r *runner) one(ctx context.Context, i int) Result {
 	return result
 }
 
+// order are the suites in the order in which they run with a mistake.
+func (r *runner) order(m *Mutant) []*suite {
+	likely := cmp.Or(r.First[m.Name].Package, path.Dir(m.File))
+	suites := slices.Clone(r.suites)
+	if i := slices.IndexFunc(suites, func(s *suite) bool { return s.pkg == likely }); i > 0 {
+		suites = slices.Insert(slices.Delete(suites, i, i+1), 0, r.suites[i])
+	}
+	return suites
+}
+
 // look plays the worlds in which a mistake was seen.
 func (r *runner) look(ctx context.Context, m Mutant, dir string) ([]Sighting, error) {
 	if len(m.Seen) == 0 {
@@ -324,11 +338,11 @@ func (r *runner) look(ctx context.Context, m Mutant, dir string) ([]Sighting, er
 
 // suite runs one suite with a mistake.
 func (r *runner) suite(ctx context.Context, s *suite, b *binary, result *Result) error {
-	if first := r.First[result.Mutant.Name]; slices.Contains(s.tests, first) {
-		if err := r.alone(ctx, s, first); err != nil {
+	if first := r.First[result.Mutant.Name]; first.Package == s.pkg && slices.Contains(s.tests, first.Test) {
+		if err := r.alone(ctx, s, first.Test); err != nil {
 			return err
 		}
-		if err := r.tests(ctx, s, b, []string{first}, result); err != nil || result.Verdict != Survived {
+		if err := r.tests(ctx, s, b, []string{first.Test}, result); err != nil || result.Verdict != Survived {
 			return err
 		}
 	}
@@ -362,7 +376,7 @@ func (r *runner) tests(ctx context.Context, s *suite, b *binary, tests []string,
 		case err != nil:
 			return err
 		case again == "":
-			result.Verdict, result.Test = Killed, o.failed
+			result.Verdict, result.Package, result.Test = Killed, s.pkg, o.failed
 			if o.how == hung {
 				result.Verdict = TimedOut
 			}

@@ -46,6 +46,18 @@ func waiting() []Mutant {
 			New:    `return between(m, d, d, longest)`,
 		},
 		{
+			Name: "place-is-kept-after-giving-up", Part: Waiting, File: "lock/wait.go",
+			Breaks: "keeps the place of a caller that has given up",
+			Old:    "\t\ta.leave(ctx)\n\t\tswitch {\n",
+			New:    "\t\ta.drop()\n\t\tswitch {\n",
+		},
+		{
+			Name: "who-held-is-not-told", Part: Waiting, File: "lock/wait.go",
+			Breaks: "ends a wait without a word of who held the lock",
+			Old:    "\t\tcase ctx.Err() != nil:\n\t\t\treturn nil, a.gaveUp(ctx)\n\t\tcase errors.Is(err, errStopped)",
+			New:    "\t\tcase errors.Is(err, errStopped)",
+		},
+		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
 			Breaks: "ends a wait with an outage",
 			Old:    `return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)`,

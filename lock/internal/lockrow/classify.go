@@ -61,7 +61,7 @@ func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
 	if r.Holds(h) {
 		return Held
 	}
-	if first, held := r.First(); held && slices.Contains(targets, first.ID) {
+	if first, held := r.First(); held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID) {
 		return Passed
 	}
 	if inDoubt && r.Fence > h.Fence && !r.forcedSince(h.Fence) {
@@ -72,9 +72,6 @@ func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
 
 // forcedSince reports whether a holder under the given fence, or a later one, lost the lock by force.
 func (r *Row) forcedSince(fence int64) bool { return r.ForcedFence >= fence }
-
-// Took reports whether a pass was applied, by the row that refused its repetition.
-func (r *Row) Took(h Holding, to string) bool { return r.Holds(Holding{ID: to, Fence: h.Fence + 1}) }
 
 // Wrote is what became of a numbered write whose guard was refused.
 type Wrote uint8

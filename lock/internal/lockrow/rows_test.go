@@ -163,6 +163,7 @@ func TestEnter_ARowThatIsNotInOrderGrantsNothing(t *testing.T) {
 		require.NoError(t, err)
 		_, err = names.Parse(item)
 		require.ErrorIs(t, err, lockrow.ErrMalformed)
+		require.ErrorIs(t, b.tbl.Write(b.ctx, b.rows.Retract(b.key, 0, ticket(2).String())), table.ErrCondition, "another's place")
 		require.NoError(t, b.tbl.Write(b.ctx, b.rows.Retract(b.key, 0, ticket(1).String())))
 		assert.Equal(t, n("1.5"), b.item()["fence"], "and is not counted up")
 
@@ -228,6 +229,10 @@ func TestEvict_TakesTheDeadAndNobodyElse(t *testing.T) {
 		row = b.apply(b.rows.Evict(b.key, &row, row.Others("DEAD"), change))
 		assert.Equal(t, []string{"SESSION/2", "SESSION/4"}, ids(row))
 		assert.Equal(t, int64(1001), row.Fence)
+		own := entry(6)
+		own.Ticket = lockrow.OwnTicket("OWN", at, time.Minute, "")
+		row = b.apply(b.rows.Enter(b.key, own))
+		assert.Empty(t, row.Others(""), "leases of their own have nothing in common")
 	})
 }
 
@@ -308,6 +313,30 @@ func TestSetData_IsAppliedInItsOrder(t *testing.T) {
 	})
 }
 
+func TestProlong_IsForTheHolderAlone(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		b.refused(b.rows.Prolong(b.key, holding(1, 999), 4100000000))
+		b.refused(b.rows.Prolong(b.key, holding(2, 1000), 4100000000))
+		row := b.apply(b.rows.Prolong(b.key, holding(1, 1000), 4100000000))
+		assert.Equal(t, int64(4100000000), row.TTL)
+	})
+}
+
+// A release that was delivered twice, and answered the second time, is told from one that somebody else has forestalled.
+func TestEchoes_GoByTheTimeThatWasWritten(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.enter(1)
+		own, other := change, change
+		other.Since++
+		b.apply(b.rows.Release(b.key, holding(1, 1000), own))
+		row := b.refused(b.rows.Release(b.key, holding(1, 1000), own))
+		assert.True(t, row.Echoes(holding(1, 1000), own))
+		assert.False(t, row.Echoes(holding(1, 1000), other))
+		assert.False(t, row.Echoes(holding(1, 999), own))
+	})
+}
+
 func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		e := entry(1)
@@ -368,8 +397,10 @@ func TestRun_IsRecordedOncePerInterval(t *testing.T) {
 		row = b.refused(b.rows.Enter(b.key, begin(2, 60_000)))
 		assert.True(t, row.Settled(60_000))
 		assert.False(t, row.Settled(120_000))
+		assert.True(t, row.Settled(30_000), "a later one has run")
 		b.enter(3)
 		b.refused(b.rows.BeginRun(b.key, holding(3, 1001), 60_000))
+		b.refused(b.rows.BeginRun(b.key, holding(3, 1000), 120_000))
 		row = b.apply(b.rows.BeginRun(b.key, holding(3, 1001), 120_000))
 		assert.Equal(t, int64(120_000), row.Running)
 		broke := change
@@ -415,6 +446,8 @@ func TestReleased_TellsWhatARefusalMeans(t *testing.T) {
 		{"nobody is first, an attempt in doubt", lockrow.Row{Fence: 1007}, true, nil, lockrow.Perhaps},
 		{"a ghost of its ticket, under another fence", lockrow.Row{Fence: 1003, Line: []lockrow.Ticket{ticket(1)}}, true, nil, lockrow.Perhaps},
 		{"passed by an attempt in doubt", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(5)}}, true, []string{"SESSION/5"}, lockrow.Passed},
+		{"released by an attempt in doubt, and not passed to its target", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, []string{"SESSION/5"}, lockrow.Perhaps},
+		{"its target is first under a later fence", lockrow.Row{Fence: 1002, Line: []lockrow.Ticket{ticket(5)}}, false, []string{"SESSION/5"}, lockrow.Lost},
 		{"taken by force", lockrow.Row{Fence: 1001, ForcedFence: 1000}, true, nil, lockrow.Lost},
 		{"a later one taken by force", lockrow.Row{Fence: 1005, ForcedFence: 1004}, true, nil, lockrow.Lost},
 		{"an earlier one taken by force", lockrow.Row{Fence: 1001, ForcedFence: 999}, true, nil, lockrow.Perhaps},

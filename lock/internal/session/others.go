@@ -57,7 +57,7 @@ func (s sighting) after(row Row, found bool, at time.Time) sighting {
 
 // Suspicion is how a session looks from here.
 type Suspicion struct {
-	// Known is false where the session was never looked for.
+	// Known is false where the session was not looked for within its lease.
 	Known bool
 	// Dead reports that the session is marked dead: its tickets can be removed.
 	Dead bool
@@ -65,6 +65,8 @@ type Suspicion struct {
 	Alive bool
 	// Wait is how long until it may be marked dead unless it shows life; 0 for now.
 	Wait time.Duration
+	// Silent is for how long it has shown no renewal.
+	Silent time.Duration
 	// Lease is its lease; 0 where it is not known.
 	Lease time.Duration
 
@@ -76,12 +78,13 @@ type Suspicion struct {
 // the condition of that write finds out whether the look has lagged behind.
 func (s sighting) suspect(c clock.Clock) Suspicion {
 	lease := time.Duration(s.row.Lease) * time.Millisecond
-	look := Suspicion{Known: !s.last.IsZero(), Dead: s.row.Dead, Lease: lease}
+	look := Suspicion{Known: !s.last.IsZero(), Dead: s.row.Dead, Silent: c.Ago(s.since), Lease: lease}
 	if !look.Known || look.Dead || s.missing {
 		return look
 	}
+	look.Known = c.Ago(s.last) <= lease // it may have been renewed often since
 	look.Alive = c.Ago(s.last) < lease+c.Skew
-	look.Wait = max(lease-c.Ago(s.since), 0)
+	look.Wait = max(lease-look.Silent, 0)
 	look.silent, look.beat = look.Wait == 0, s.row.Beat
 	if until, ok := c.UntilPast(s.row.Expires); ok && s.row.Expires > 0 {
 		look.Wait = min(look.Wait, until)

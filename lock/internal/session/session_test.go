@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -272,6 +273,31 @@ func TestSession_LostAnswersLoseNothing(t *testing.T) {
 	})
 }
 
+// A renewal that is sent again shows others a beat that they have not seen: they count from it, as the session does.
+func TestSession_CountsFromNoBeatThatOthersSawBefore(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		q.over(clock.Clock{ObservedOnly: true}, q.table)
+		s := w.use(p)
+		time.Sleep(period / 2)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem"})
+		for range 20 {
+			time.Sleep(period / 10)
+			w.look(q, s.ID())
+		}
+		w.engine.ClearFaults()
+		until(func() bool { return s.Remaining() > lease-period })
+		p.wire.cut.Store(true)
+		until(func() bool {
+			w.look(q, s.ID())
+			return q.others.Suspect(s.ID()).Wait == 0
+		})
+		require.Error(t, s.Cause(), "others may take it for dead")
+		p.wire.cut.Store(false)
+		w.close(p)
+	})
+}
+
 func TestSession_OutlivesAnOutageThatIsShorterThanItsLease(t *testing.T) {
 	virtual(t, func(w *world) {
 		p := w.process(0)
@@ -353,6 +379,20 @@ func TestConfirm_TellsWhetherTheSessionLivesNow(t *testing.T) {
 	})
 }
 
+// A read that lags behind shows a session alive that was marked dead by then.
+func TestConfirm_GoesByNoReadThatLagsBehind(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1})
+		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("dead").Set(1))))
+		alive, err := s.Confirm(w.Context())
+		require.NoError(t, err)
+		assert.False(t, alive)
+		w.close(p)
+	})
+}
+
 func TestMarkDead_NeedsEvidence(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.process(0)
@@ -368,12 +408,64 @@ func TestMarkDead_NeedsEvidence(t *testing.T) {
 			assert.Equal(t, lease, got.Lease)
 			assert.False(t, w.markDead(q, s.ID()))
 		}
+		time.Sleep(2 * lease)
+		assert.False(t, w.markDead(q, s.ID()), "it was renewed since it was seen")
 		require.NoError(t, s.Cause())
 		w.close(p)
 		w.look(q, s.ID())
 		assert.Zero(t, q.others.Suspect(s.ID()).Wait, "its row is gone")
 		assert.True(t, w.markDead(q, s.ID()))
 		assert.True(t, q.others.Suspect(s.ID()).Dead)
+	})
+}
+
+// What a session showed a lease ago says nothing: it may have been renewed since.
+func TestSuspect_KnowsNothingOfWhatWasSeenLongAgo(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		w.look(q, s.ID())
+		time.Sleep(lease - time.Second)
+		assert.True(t, q.others.Suspect(s.ID()).Known)
+		time.Sleep(2 * time.Second)
+		assert.False(t, q.others.Suspect(s.ID()).Known)
+		w.look(q, s.ID())
+		got := q.others.Suspect(s.ID())
+		assert.True(t, got.Known)
+		assert.Positive(t, got.Wait)
+		assert.Zero(t, got.Silent)
+		w.close(p)
+	})
+}
+
+// A look that lags behind shows a beat of before, and no sign of life.
+func TestSaw_TakesNoOlderBeatForARenewal(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		old, err := q.table.Get(w.Context(), s.Key(), true)
+		require.NoError(t, err)
+		time.Sleep(2 * period)
+		w.look(q, s.ID())
+		time.Sleep(period)
+		q.others.Saw(s.ID(), old, time.Now())
+		assert.Equal(t, period, q.others.Suspect(s.ID()).Silent)
+		w.close(p)
+	})
+}
+
+// Nor does such a look bring a session back to life that was marked dead.
+func TestSaw_DeadIsForGood(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.warm(w.process(0))
+		s := w.use(p)
+		w.crash(p, s)
+		old, err := q.table.Get(w.Context(), s.Key(), true)
+		require.NoError(t, err)
+		until(func() bool { return w.markDead(q, s.ID()) })
+		q.others.Saw(s.ID(), old, time.Now())
+		assert.True(t, q.others.Suspect(s.ID()).Dead)
+		w.close(p)
 	})
 }
 
@@ -440,6 +532,22 @@ func TestMarkDead_BySilenceWhereNoEndIsRecordedOrUsed(t *testing.T) {
 	})
 }
 
+// Where only observation counts, a recorded end says nothing, however far it lies back.
+func TestMarkDead_NotByARecordedEndThatDoesNotCount(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.warm(w.process(0))
+		q.over(clock.Clock{ObservedOnly: true}, q.table)
+		s := w.use(p)
+		w.crash(p, s)
+		time.Sleep(time.Hour)
+		w.look(q, s.ID())
+		assert.False(t, w.markDead(q, s.ID()), "nobody has watched it")
+		time.Sleep(lease)
+		assert.True(t, w.markDead(q, s.ID()))
+		w.close(p)
+	})
+}
+
 func TestMarkDead_IsTerminal(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.warm(w.process(0))
@@ -460,10 +568,14 @@ func TestRenewal_ALateCopySetsTheBeatNotBack(t *testing.T) {
 		p, q := w.process(0), w.process(0)
 		s := w.use(p)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: period + period/2})
-		for range 40 {
-			time.Sleep(period)
-			w.look(q, s.ID())
-			require.Positive(t, q.others.Suspect(s.ID()).Wait)
+		beat := ""
+		for range 400 {
+			time.Sleep(period / 10)
+			item, err := q.table.Get(w.Context(), s.Key(), true)
+			require.NoError(t, err)
+			is := fmt.Sprintf("%9s", item["beat"].(*types.AttributeValueMemberN).Value)
+			require.GreaterOrEqual(t, is, beat)
+			beat = is
 		}
 		require.NoError(t, s.Cause())
 		w.close(p)
@@ -498,7 +610,7 @@ func TestMarkDead_LeavesAForeignRowAlone(t *testing.T) {
 	virtual(t, func(w *world) {
 		q := w.warm(w.process(0))
 		item := q.table.KeyItem(keyOf("X"))
-		item["type"] = &types.AttributeValueMemberS{Value: "Order"}
+		item["type"], item["expires"] = &types.AttributeValueMemberS{Value: "Order"}, &types.AttributeValueMemberN{Value: "1"}
 		require.NoError(t, q.table.Write(w.Context(), table.Put(item)))
 		w.look(q, "X")
 		_, err := q.others.MarkDead(w.Context(), "X")
@@ -537,16 +649,28 @@ func TestMailbox_WhatIsNotAnsweredComesAgain(t *testing.T) {
 		require.NoError(t, q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")}))
 		time.Sleep(5 * period)
 		assert.GreaterOrEqual(t, len(p.questions()), 4)
-		for i := range 2000 {
-			err := q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: strings.Repeat("T", i+2), Key: keyOf("a")})
-			if err != nil {
-				require.ErrorIs(t, err, session.ErrBusy)
-				require.ErrorIs(t, err, table.ErrThrottled)
-				w.close(p)
-				return
-			}
+		for i := range 999 {
+			require.NoError(t, q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: fmt.Sprint(i), Key: keyOf("a")}))
 		}
-		assert.Fail(t, "a mailbox without a bound")
+		err := q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "one too many", Key: keyOf("a")})
+		require.ErrorIs(t, err, session.ErrBusy)
+		require.ErrorIs(t, err, table.ErrThrottled)
+		w.close(p)
+	})
+}
+
+// The row of a dead session stays as small as it is, whoever asks.
+func TestMailbox_OfADeadSessionTakesNoQuestions(t *testing.T) {
+	virtual(t, func(w *world) {
+		p, q := w.process(0), w.process(0)
+		s := w.use(p)
+		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("dead").Set(1))))
+		err := q.others.Ask(w.Context(), s.ID(), session.Question{Kind: session.Claim, Ticket: "T", Key: keyOf("a")})
+		require.ErrorIs(t, err, session.ErrNobody)
+		item, err := q.table.Get(w.Context(), s.Key(), true)
+		require.NoError(t, err)
+		assert.Nil(t, item["ask"])
+		w.close(p)
 	})
 }
 

@@ -1,0 +1,85 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/lock"
+)
+
+// P18: of those who wait behind a holder that has died, the first takes the lock from it, and nobody else tries to:
+// however many wait, however long the holder had the lock, and however slow the network is.
+func TestADeadHolderCostsTwoWrites(t *testing.T) {
+	const processes, goroutines, lease, slow = 20, 50, 20 * time.Second, 500 * time.Millisecond
+	for kind, opts := range leases() {
+		for _, held := range []time.Duration{lease / 2, 2 * lease, 50 * lease} {
+			t.Run(fmt.Sprintf("%s, held for %v", kind, held), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					target, way := lock.Name("report"), &line{to: w.engine.HTTPClient()}
+					holder := w.clientOver(way, quiet)
+					session := sessionKey(holder).PK
+					var died atomic.Bool
+					var marks, evictions atomic.Int64
+					clients := make([]*lock.Client, processes)
+					for i := range clients {
+						clients[i] = w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+							switch {
+							case !died.Load() || operation != "UpdateItem":
+							case strings.Contains(body, `"`+session+`"`) && !strings.Contains(body, "claim"): // which asks
+								marks.Add(1)
+							case strings.Contains(body, `"LOCK#report"`):
+								evictions.Add(1)
+							}
+							return send()
+						}), quiet)
+					}
+					w.latency(slow)
+					l, err := holder.Acquire(ctx, target, opts...)
+					require.NoError(t, err)
+					waiting, cancel := context.WithTimeout(ctx, 2*time.Hour)
+					defer cancel()
+					heirs := make(chan *lock.Lease, processes*goroutines)
+					var all sync.WaitGroup
+					for _, c := range clients {
+						for range goroutines {
+							all.Go(func() {
+								if l, err := c.Acquire(waiting, target); err == nil {
+									heirs <- l
+								}
+							})
+						}
+						time.Sleep(50 * time.Millisecond)
+					}
+					for range held / (lease / 4) {
+						time.Sleep(lease / 4)
+						require.NoError(t, l.Renew(ctx))
+					}
+					way.cut(refused)
+					died.Store(true)
+					start := time.Now()
+					heir := <-heirs
+					took := time.Since(start)
+					time.Sleep(2 * time.Second) // for others on their way
+					assert.Equal(t, l.Fence()+1, heir.Fence())
+					t.Logf("%d writes mark it dead, %d take the lock", marks.Load(), evictions.Load())
+					figure.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),
+						figure.AtMost(took, " until one holds", lease+5*time.Second),
+						figure.AtMost(int(marks.Load()+evictions.Load()), "writes", 2))
+					cancel()
+					all.Wait()
+					require.NoError(t, heir.Release(ctx))
+				})
+			})
+		}
+	}
+}
