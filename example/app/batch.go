@@ -16,9 +16,9 @@ import (
 // openBatch finds the unfinished batch of an earlier start, or makes a new one. The choice is made under a lock with a name, so
 // two programs that start with the same input work on the same batch.
 func (a *app) openBatch(ctx context.Context) error {
-	in := a.input
-	err := a.locks.Do(ctx, lock.Name("batches/"+in.Digest), func(ctx context.Context, lease *lock.Lease) error {
-		newest, err := all(a.batches.Query(ctx, keys.Values{"input": in.Digest}, entity.Consistent(), entity.Descending(), entity.Limit(1)))
+	return a.locks.Do(ctx, lock.Name("batches/"+a.input.Digest), func(ctx context.Context, lease *lock.Lease) error {
+		input := keys.Values{"input": a.input.Digest}
+		newest, err := all(a.batches.Query(ctx, input, entity.Consistent(), entity.Descending(), entity.Limit(1)))
 		if err != nil {
 			return err
 		}
@@ -30,15 +30,11 @@ func (a *app) openBatch(ctx context.Context) error {
 		}
 		seq := a.batch.Seq + 1
 		a.batch = Batch{
-			Input: in.Digest, Seq: seq, ID: fmt.Sprintf("%s-%d", in.Digest[:12], seq),
-			Orders: len(in.Orders), Total: in.Total, Started: a.table.Now().UTC(),
+			Input: a.input.Digest, Seq: seq, ID: fmt.Sprintf("%s-%d", a.input.Digest[:12], seq),
+			Orders: len(a.input.Orders), Total: a.input.Total, Started: a.table.Now().UTC(),
 		}
 		return lease.Commit(ctx, a.batches.CreateOp(a.batch)) // and release, in one transaction
 	})
-	if err != nil {
-		return fmt.Errorf("open batch: %w", err)
-	}
-	return nil
 }
 
 // load writes the orders of the input that are not in the batch yet. An order and its lines appear in one transaction: a worker

@@ -67,10 +67,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		say(stderr, "%s\n", oneLine(err)) // begins with the file's name
 		return exitFailure
 	}
-	if failed := exitCode(ctx, a.run(ctx, job), stderr); failed != 0 {
-		return failed
-	}
-	return code
+	return max(exitCode(ctx, a.run(ctx, job), stderr), code)
 }
 
 // exitCode prints an error in one line and returns the exit code that belongs to it.

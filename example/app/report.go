@@ -20,10 +20,10 @@ import (
 // begins a new one.
 func (a *app) report(ctx context.Context) error {
 	books, err := a.audit(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = a.print(ctx, books)
 	}
-	if err := a.print(ctx, books); err != nil {
+	if err != nil {
 		return err
 	}
 	if books.broken != nil {
@@ -61,7 +61,7 @@ func (a *app) audit(ctx context.Context) (*audit, error) {
 	return x, nil
 }
 
-// compare counts and adds up the rows of a batch. An order that is not there is nil.
+// compare adds up the rows of a batch. An order that is not there is nil.
 func (x *audit) compare(total Money, orders []*Order, entries []LedgerEntry, accounts []Customer) {
 	for _, o := range orders {
 		if o != nil && o.Status == Settled {
@@ -152,8 +152,8 @@ func (a *app) show(ctx context.Context, w io.Writer) error {
 	var heads []Order
 	var lines []OrderLine
 	var locks []lock.Record
-	pk, sk, sorted := a.orders.Key(o).PK, a.table.Scheme().SK, a.locks.Records()
-	err := entity.Collect(ctx, a.table, pk, entity.Into(a.lines, &lines), entity.Into(sorted, &locks), entity.Into(a.orders, &heads))
+	pk, sk, records := a.orders.Key(o).PK, a.table.Scheme().SK, a.locks.Records()
+	err := entity.Collect(ctx, a.table, pk, entity.Into(a.lines, &lines), entity.Into(records, &locks), entity.Into(a.orders, &heads))
 	if err != nil {
 		return fmt.Errorf("show an order: %w", err)
 	}
@@ -162,7 +162,7 @@ func (a *app) show(ctx context.Context, w io.Writer) error {
 		say(w, "  %s = %s\tproduct %q: %d × %s, discount %s = %s\n", sk, a.lines.Key(l).SK, l.Product, l.Quantity, l.Price, l.Discount, l.Amount())
 	}
 	for _, l := range locks {
-		say(w, "  %s = %s\tfence %d, in line: %d\n", sk, sorted.Key(l).SK, l.Fence, len(l.Line))
+		say(w, "  %s = %s\tfence %d, in line: %d\n", sk, records.Key(l).SK, l.Fence, len(l.Line))
 	}
 	for _, o := range heads {
 		say(w, "  %s = %s\tplaced %s by %q, %s by %s, total %s\n", sk, a.orders.Key(o).SK, o.Placed.Format(time.DateOnly), o.Customer, o.Status, o.SettledBy, o.Total)

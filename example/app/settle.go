@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/big"
 
 	"github.com/mortise-go/mortise/entity"
@@ -24,14 +23,13 @@ var errIncomplete = errors.New("the order's lines are not complete")
 func (s *store) collect(ctx context.Context, o Order) (c collection, err error) {
 	var heads []Order
 	err = entity.Collect(ctx, s.table, s.orders.Key(o).PK, entity.Into(s.orders, &heads), entity.Into(s.lines, &c.lines))
-	if err != nil {
-		return c, fmt.Errorf("read order: %w", err)
+	if err == nil && (len(heads) != 1 || heads[0].Lines != len(c.lines)) {
+		err = errIncomplete
 	}
-	if len(heads) != 1 || heads[0].Lines != len(c.lines) {
-		return c, errIncomplete
+	if err == nil {
+		c.order = heads[0]
 	}
-	c.order = heads[0]
-	return c, nil
+	return c, err
 }
 
 func one() *big.Rat { return big.NewRat(1, 1) }

@@ -19,10 +19,8 @@ func (a *app) freeze(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, i := range rand.Perm(len(pending)) {
-		if len(a.frozen) == a.stall {
-			break
-		}
+	rand.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
+	for i := 0; i < len(pending) && len(a.frozen) < a.stall; i++ {
 		lease, err := a.locks.TryAcquire(ctx, lock.Beside(a.orders.Key(pending[i])), lock.Fixed(leaseTime))
 		if errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost) {
 			continue // another program settles this batch, too
@@ -44,12 +42,10 @@ func (a *app) freeze(ctx context.Context) error {
 // prepared: the guard in the transaction refuses it. If it did not, the audit would find two entries in the ledger.
 func (a *app) thaw(ctx context.Context) error {
 	for i, f := range a.frozen {
-		err := a.commit(ctx, f)
-		if err != nil && !errors.Is(err, lock.ErrLost) {
-			return fmt.Errorf("thaw: %w", err)
-		}
-		if err == nil {
+		if err := a.commit(ctx, f); err == nil {
 			continue
+		} else if !errors.Is(err, lock.ErrLost) {
+			return fmt.Errorf("thaw: %w", err)
 		}
 		a.refused++
 		e := f.entry

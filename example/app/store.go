@@ -16,6 +16,15 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
+// Indexes, and what an order's status is.
+const (
+	pendingIndex  = "gsi1" // sparse: holds the orders that are not settled
+	customerIndex = "gsi2" // a customer's orders, by date
+
+	Pending = "pending"
+	Settled = "settled"
+)
+
 // Batch is one settlement of one input. Every batch has books of its own: all other rows have its ID in their partition key.
 type Batch struct {
 	Input    string    `dynamo:"input"` // Input.Digest
@@ -34,12 +43,6 @@ type Customer struct {
 	Customer string `dynamo:"customer"`
 	Balance  Money  `dynamo:"balance"` // what the customer owes
 }
-
-// The status of an order.
-const (
-	Pending = "pending"
-	Settled = "settled"
-)
 
 // Order is the head of an order. Its lines are rows of the same item collection, and so is its lock.
 type Order struct {
@@ -83,12 +86,6 @@ type CatalogueEntry struct {
 	Partition string `dynamo:"partition_template"`
 	Sort      string `dynamo:"sort_template"`
 }
-
-// The indexes.
-const (
-	pendingIndex  = "gsi1" // sparse: holds the orders that are not settled
-	customerIndex = "gsi2" // a customer's orders, by date
-)
 
 // store is the table and what is in it.
 type store struct {
@@ -154,8 +151,8 @@ const leaseTime = 2 * time.Second
 // newLocks returns a client of locks. Its owner is for people. Nothing is logged: lost locks are what this program is about, and
 // it counts them.
 func newLocks(s *store, name string, lease time.Duration) (*lock.Client, error) {
-	owner := fmt.Sprintf("%s (pid %d)", name, os.Getpid())
-	return lock.New(s.table, lock.Config{Lease: lease, Owner: owner, Logger: slog.New(slog.DiscardHandler)})
+	config := lock.Config{Lease: lease, Owner: fmt.Sprintf("%s (pid %d)", name, os.Getpid()), Logger: slog.New(slog.DiscardHandler)}
+	return lock.New(s.table, config)
 }
 
 // closeLocks releases what is held, also where ctx has ended. Later than in a lease it is free anyway.

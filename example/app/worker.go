@@ -53,8 +53,7 @@ func (c *crew) work(ctx context.Context, by string) error {
 			return fmt.Errorf("find pending orders: %w", err)
 		}
 		if len(pending) == 0 {
-			// An index is eventually consistent. An empty one is believed when the ledger is complete, or after some time.
-			const lag = 5 * time.Second
+			const lag = 5 * time.Second // of the index, at most; a ledger that is complete needs no waiting
 			if n, err := c.settled(ctx, c.batch); err != nil || n >= c.batch.Orders || time.Since(found) > lag {
 				return err
 			}
@@ -63,7 +62,7 @@ func (c *crew) work(ctx context.Context, by string) error {
 		}
 		found = time.Now()
 		rand.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
-		got := 0
+		acquired := 0
 		for _, o := range pending[:min(len(pending), 12)] {
 			lease, err := acquire(ctx, lock.Beside(c.orders.Key(o)))
 			if errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost) {
@@ -75,10 +74,10 @@ func (c *crew) work(ctx context.Context, by string) error {
 			if err != nil {
 				return fmt.Errorf("settle: %w", err)
 			}
-			got++
+			acquired++
 		}
 		// Where all are locked a worker waits in line. A lock whose holder is gone passes on when the lease ends.
-		if acquire = c.locks.TryAcquire; got == 0 {
+		if acquire = c.locks.TryAcquire; acquired == 0 {
 			acquire = c.locks.Acquire
 		}
 	}

@@ -4,16 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+const (
+	dialTimeout = 3 * time.Second // bounds how long an address that swallows packets is waited for
+	maxIdle     = 256             // connections that are kept for a program with as many goroutines
 )
 
 // Target tells a program which DynamoDB to use. The zero value is an engine in its own process. A Target can be sent to another
@@ -54,6 +61,9 @@ func (t *Target) Open(ctx context.Context, shared bool) (client *dynamodb.Client
 		return engine.Client(), engine.Close, nil
 	case t.Data != "":
 		local, err := StartKept(ctx, "", t.Data)
+		if errors.Is(err, ErrNotInstalled) {
+			err = fmt.Errorf("%w; or say with -endpoint where one runs", err)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -66,26 +76,46 @@ func (t *Target) Open(ctx context.Context, shared bool) (client *dynamodb.Client
 	return client, closing, nil
 }
 
-// Client returns an SDK client for an endpoint or AWS. It sends nothing to DynamoDB.
+// Client returns an SDK client for an endpoint or AWS. It sends nothing to DynamoDB; looking for credentials may take as long as
+// ctx allows.
 func (t Target) Client(ctx context.Context) (*dynamodb.Client, error) {
-	dummy := credentials.NewStaticCredentialsProvider("mortise", "mortise", "")
+	httpClient := awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = maxIdle })
+	local := endpointConfig(t.Endpoint)
+	local.HTTPClient = httpClient
 	if t.Own { // must not see real credentials
-		return dynamodb.NewFromConfig(aws.Config{Region: "local", Credentials: dummy, BaseEndpoint: &t.Endpoint}), nil
+		return dynamodb.NewFromConfig(local), nil
 	}
-	// The SDK logs a warning for every refusal by DynamoDB Local: its error responses lack a checksum (aws-sdk-go-v2, issue 3545).
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
-	if t.Endpoint != "" {
-		load = append(load, config.WithBaseEndpoint(t.Endpoint), config.WithDefaultRegion("us-east-1"))
-	}
-	if strings.HasPrefix(t.Endpoint, "http:") && os.Getenv("AWS_ACCESS_KEY_ID") == "" { // DynamoDB Local takes any credentials
-		load = append(load, config.WithCredentialsProvider(dummy))
+	// What matters comes back as an error. The SDK logs a warning for every refusal by DynamoDB Local, whose error responses
+	// lack a checksum (aws-sdk-go-v2, issue 3545).
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(httpClient), config.WithLogger(logging.Nop{})}
+	if isLoopback(t.Endpoint) { // where there is no instance metadata service, one would be waited for
+		load = append(load, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
 		return nil, fmt.Errorf("configuration of the AWS SDK: %w", err)
 	}
+	if t.Endpoint != "" {
+		cfg.BaseEndpoint = local.BaseEndpoint
+		if cfg.Region == "" {
+			cfg.Region = local.Region
+		}
+	}
+	if isLoopback(t.Endpoint) {
+		if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+			cfg.Credentials = local.Credentials // DynamoDB Local takes any
+		}
+	}
 	if cfg.Region == "" {
 		return nil, errors.New("no AWS region is configured: set AWS_REGION")
 	}
 	return dynamodb.NewFromConfig(cfg), nil
+}
+
+// isLoopback reports whether the URL's host can only be this machine.
+func isLoopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
