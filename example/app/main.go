@@ -57,6 +57,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if done, err := command.Help(o.command); done {
 			return migratecmd.ExitCode(err)
 		}
+		if o.target.Data != "" {
+			say(stderr, "table %s in DynamoDB Local, kept in %s\n", o.tableName, o.target.Data)
+		}
 		job = func(ctx context.Context) error {
 			return a.withMigrator(ctx, func(m *migrations.Migrator) error {
 				code = migratecmd.ExitCode(command.Run(ctx, m, o.command)) // prints its error
