@@ -59,7 +59,7 @@ func (m Money) fits() bool {
 func (m Money) String() string { return m.rat().FloatString(m.decimals()) }
 
 // MarshalText is for JSON. A JSON string, unlike a number, is no float to any reader.
-func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil } //nolint:unparam // encoding.TextMarshaler
 
 // UnmarshalJSON reads a string or a number.
 func (m *Money) UnmarshalJSON(data []byte) (err error) {
@@ -68,7 +68,7 @@ func (m *Money) UnmarshalJSON(data []byte) (err error) {
 }
 
 // MarshalDynamo is for package entity, which asks for it as guregu/dynamo does.
-func (m Money) MarshalDynamo() (types.AttributeValue, error) {
+func (m Money) MarshalDynamo() (types.AttributeValue, error) { //nolint:unparam // dynamo.Marshaler
 	return &types.AttributeValueMemberN{Value: m.String()}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mortise-go/mortise/internal/engines"
@@ -107,7 +108,7 @@ func (o *options) validate(fs *flag.FlagSet) error {
 		return err
 	}
 	fs.Visit(func(f *flag.Flag) {
-		err = errors.Join(err, check(!strings.Contains(" orders workers processes stall ", " "+f.Name+" "), "-%s: not with migrate", f.Name))
+		err = errors.Join(err, check(!slices.Contains([]string{"orders", "workers", "processes", "stall"}, f.Name), "-%s: not with migrate", f.Name))
 	})
 	if o.json {
 		o.command = append(o.command, "-json")

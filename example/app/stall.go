@@ -53,10 +53,9 @@ func (a *app) thaw(ctx context.Context) error {
 		if i > 0 || err != nil || len(entries) == 0 {
 			continue
 		}
-		by := entries[0]
-		a.note("Worker %s locked order %q (fence %d), worked out its total, and froze for longer than its lease of %s.",
-			e.By, e.Order, e.Fence, leaseTime)
-		a.note("When the lease had ended, worker %s got the lock (fence %d) and settled the order: %s.", by.By, by.Fence, by.Amount)
+		a.note("Worker %s locked order %q (fence %d), worked out its total, and froze for longer than its lease of %s.", e.By, e.Order, e.Fence, leaseTime)
+		a.note("When the lease had ended, worker %s got the lock (fence %d) and settled the order: %s.",
+			entries[0].By, entries[0].Fence, entries[0].Amount)
 		a.note("Then %s woke up and wrote its result. DynamoDB refused it, because the lock had moved on: nothing was booked twice.", e.By)
 	}
 	return nil
