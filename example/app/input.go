@@ -11,21 +11,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
-//go:generate go run ./internal/gensample -o sample.jsonl
+//go:generate go run ../../internal/gensample -o sample.jsonl
 
 // sample is the input when -orders is not given.
 //
 //go:embed sample.jsonl
 var sample []byte
 
-// Limits of the input. Identifiers end up in keys, where escaping may double
-// them and a sort key has room for 1,024 bytes; an order and its lines are
-// written in one transaction, which takes 100 actions.
+// Limits of the input. Identifiers are put into keys, where escaping may double them and a sort key has room for 1,024 bytes; an
+// order and its lines are written in one transaction, which takes 100 actions.
 const (
 	maxLineBytes  = 1 << 20
 	maxIdentifier = 256 // bytes
@@ -34,44 +35,10 @@ const (
 
 // Input is what one file holds.
 type Input struct {
-	File   string // as people know it
 	Digest string // SHA-256 of its bytes, in hex: names the file in the table
-	Orders []InputOrder
-	Total  Decimal
+	Orders []collection
+	Total  Money
 }
-
-// InputOrder is one order as it was placed.
-type InputOrder struct {
-	ID       string
-	Customer string
-	Placed   time.Time // a date: midnight UTC
-	Lines    []InputLine
-}
-
-// InputLine is one line of an order.
-type InputLine struct {
-	Product  string
-	Price    Decimal // per piece, before discount, >= 0
-	Quantity int64   // >= 1
-	Discount Decimal // share of the price, 0 to 1
-}
-
-// InputError is a line of the input that was refused. Its text starts with
-// the place, as compilers write it, so that editors can jump to it.
-type InputError struct {
-	File string
-	Line int // from 1; 0 means the file as a whole
-	Err  error
-}
-
-func (e *InputError) Error() string {
-	if e.Line == 0 {
-		return e.File + ": " + e.Err.Error()
-	}
-	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.Err.Error()
-}
-
-func (e *InputError) Unwrap() error { return e.Err }
 
 // openInput reads the named file: "" is the embedded sample and "-" is stdin.
 func openInput(name string, stdin io.Reader) (*Input, error) {
@@ -81,127 +48,121 @@ func openInput(name string, stdin io.Reader) (*Input, error) {
 	case "-":
 		return readInput("<stdin>", stdin)
 	}
-	f, err := os.Open(name) //nolint:gosec // the user of the command line names it
+	text, err := os.ReadFile(name) //nolint:gosec // the user of the command line names it
 	if err != nil {
 		return nil, err
 	}
-	in, err := readInput(name, f)
-	return in, errors.Join(err, f.Close())
+	return readInput(name, bytes.NewReader(text))
 }
 
-// readInput reads orders, one JSON object per line, and checks everything that
-// can be checked without the table. Blank lines are skipped. The first line
-// that is wrong is the error, an *InputError.
+// readInput reads orders, one JSON object per line. An error begins with the place, as compilers write it.
 func readInput(file string, r io.Reader) (*Input, error) {
-	in := &Input{File: file}
-	hash := sha256.New()
-	lines := bufio.NewReaderSize(io.TeeReader(r, hash), 1<<16)
-	seen := map[string]int{}
-	for n := 1; ; n++ {
-		refuse := func(err error) (*Input, error) { return nil, &InputError{File: file, Line: n, Err: err} }
-		line, err := readLine(lines)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return refuse(err)
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
+	in, hash, seen := &Input{}, sha256.New(), map[string]int{}
+	lines := bufio.NewScanner(io.TeeReader(r, hash))
+	lines.Buffer(nil, maxLineBytes+1)
+	n := 1
+	for ; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		order, err := parseOrder(line)
+		c, err := parseOrder(lines.Bytes())
+		in.Orders, in.Total = append(in.Orders, c), in.Total.Plus(c.total())
+		first, dup := seen[c.order.Order]
+		err = errors.Join(err, check(!dup, "id: the same as on line %d", first),
+			check(in.Total.fits(), "total of all orders so far: %w", errDigits))
 		if err != nil {
-			return refuse(err)
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
 		}
-		if first, dup := seen[order.ID]; dup {
-			return refuse(fmt.Errorf("id: the same as on line %d", first))
-		}
-		seen[order.ID] = n
-		total, err := order.Total()
-		if err != nil {
-			return refuse(err)
-		}
-		if in.Total, err = in.Total.Add(total); err != nil {
-			return refuse(fmt.Errorf("total of all orders so far: %w", err))
-		}
-		in.Orders = append(in.Orders, order)
+		seen[c.order.Order] = n
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", file, n, err)
 	}
 	if len(in.Orders) == 0 {
-		return nil, &InputError{File: file, Err: errors.New("no orders")}
+		return nil, fmt.Errorf("%s: no orders", file)
 	}
 	in.Digest = hex.EncodeToString(hash.Sum(nil))
 	return in, nil
 }
 
-// readLine returns the next line without its end, or io.EOF.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > maxLineBytes+1 {
-			return nil, fmt.Errorf("the line is longer than %d bytes", maxLineBytes)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil
-		case err != nil:
-			return nil, err
-		}
-		return bytes.TrimSuffix(line, []byte("\n")), nil
+// parseOrder reads one line.
+func parseOrder(data []byte) (c collection, err error) {
+	var in struct {
+		ID, Customer, Placed string
+		Lines                []json.RawMessage
 	}
+	if err := parseObject(data, &in, "customer", "id", "lines", "placed"); err != nil {
+		return c, err
+	}
+	placed, err := time.Parse(time.DateOnly, in.Placed)
+	err = errors.Join(check(err == nil && placed.Year() > 0, "placed: not a date like 2006-01-02"),
+		checkIdentifier("id", in.ID), checkIdentifier("customer", in.Customer),
+		check(len(in.Lines) > 0, "lines: an order needs at least one"),
+		check(len(in.Lines) <= maxOrderLines, "lines: more than %d", maxOrderLines))
+	if err != nil {
+		return c, err
+	}
+	c.order = Order{Order: in.ID, Customer: in.Customer, Placed: placed, Lines: len(in.Lines), Status: Pending}
+	for i, data := range in.Lines {
+		l := OrderLine{Order: in.ID, No: int64(i + 1)}
+		if err := parseLine(data, &l); err != nil {
+			return c, fmt.Errorf("lines[%d]: %w", i, err)
+		}
+		c.lines = append(c.lines, l)
+	}
+	return c, check(c.total().fits(), "total of the order: %w", errDigits)
 }
 
-// Total returns the sum of the order's lines.
-func (o InputOrder) Total() (Decimal, error) {
-	var total Decimal
-	for i, l := range o.Lines {
-		amount, err := lineAmount(l.Price, l.Quantity, l.Discount)
-		if err != nil {
-			return Decimal{}, fmt.Errorf("lines[%d]: %w", i, err)
-		}
-		if total, err = total.Add(amount); err != nil {
-			return Decimal{}, fmt.Errorf("total of the order: %w", err)
-		}
+func parseLine(data []byte, l *OrderLine) error {
+	if err := parseObject(data, l, "discount", "price", "product", "quantity"); err != nil {
+		return err
 	}
-	return total, nil
+	return errors.Join(checkIdentifier("product", l.Product),
+		check(l.Price.rat().Sign() >= 0, "price: negative"),
+		check(l.Quantity > 0, "quantity: not positive"),
+		check(l.Discount.rat().Sign() >= 0 && l.Discount.rat().Cmp(one()) <= 0, "discount: not between 0 and 1"),
+		check(l.Amount().decimals() <= 4, "the amount has more than 4 decimals"), // a price in cents times a discount in percent
+		check(l.Amount().fits(), "amount: %w", errDigits))
 }
 
-// parseOrder reads one line. encoding/json alone would let pass too much:
-// repeated fields, fields in another case, broken UTF-8.
-func parseOrder(line []byte) (InputOrder, error) {
-	var o InputOrder
-	if !utf8.Valid(line) {
-		return o, errors.New("not valid UTF-8")
+// parseObject decodes a JSON object. encoding/json alone accepts members that are missing, given twice, or in another case.
+func parseObject(data []byte, into any, names ...string) error {
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		return fmt.Errorf("not valid JSON: %w", err)
 	}
-	// The whole line first, so that the walk below only meets valid JSON and
-	// nothing can follow the object.
-	if err := json.Unmarshal(line, new(json.RawMessage)); err != nil {
-		return o, fmt.Errorf("not valid JSON: %w", err)
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, _ := dec.Token(); t != json.Delim('{') {
+		return errors.New("not an object")
 	}
-	w := &walker{dec: json.NewDecoder(bytes.NewReader(line))}
-	w.dec.UseNumber()
-	err := w.object("", map[string]func(path string) error{
-		"id":       func(path string) error { return w.identifier(path, &o.ID) },
-		"customer": func(path string) error { return w.identifier(path, &o.Customer) },
-		"placed":   func(path string) error { return w.date(path, &o.Placed) },
-		"lines": func(path string) error {
-			return w.array(path, func(path string) error {
-				l, err := w.line(path)
-				o.Lines = append(o.Lines, l)
-				return err
-			})
-		},
-	})
-	switch {
-	case err != nil:
-		return o, err
-	case len(o.Lines) == 0:
-		return o, errors.New("lines: an order needs at least one")
-	case len(o.Lines) > maxOrderLines:
-		return o, fmt.Errorf("lines: more than %d", maxOrderLines)
+	missing := slices.Clone(names)
+	for dec.More() {
+		name, _ := dec.Token()
+		i := slices.Index(missing, fmt.Sprint(name))
+		if i < 0 {
+			return fmt.Errorf("unknown field, or one given twice; known are %s", strings.Join(names, ", "))
+		}
+		missing = slices.Delete(missing, i, i+1)
+		_ = dec.Decode(new(json.RawMessage))
 	}
-	return o, nil
+	if len(missing) > 0 {
+		return fmt.Errorf("%s: missing", missing[0])
+	}
+	return json.Unmarshal(data, into)
+}
+
+// checkIdentifier refuses text that does not belong into a key. RuneError is what
+// encoding/json makes of bytes that are not UTF-8.
+func checkIdentifier(name, s string) error {
+	return errors.Join(
+		check(s != "", "%s: empty", name),
+		check(len(s) <= maxIdentifier, "%s: longer than %d bytes", name, maxIdentifier),
+		check(!strings.ContainsFunc(s, unicode.IsControl), "%s: contains a control character", name),
+		check(!strings.ContainsRune(s, utf8.RuneError), "%s: contains a character that is not valid Unicode", name))
+}
+
+func check(holds bool, format string, args ...any) error {
+	if holds {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
 }

@@ -2,67 +2,44 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
 )
 
-// rowsPerCheckpoint is small, so that there is something to see.
-const rowsPerCheckpoint = 100
+type change = func(context.Context, *migrations.Run) error
 
 // changes lists all migrations, in their order. Each is written once and stays.
-func (s *store) changes(client *dynamodb.Client) ([]migrations.Migration, error) {
-	revision, err := s.revision()
-	if err != nil {
-		return nil, err
-	}
+func (s *store) changes() []migrations.Migration {
+	revision := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, s.contents)))[:16]
+	// The program of before works with an index that it does not know.
+	keep := func(context.Context, *migrations.Run) error { return nil }
 	return []migrations.Migration{
-		{
-			ID: "1_pending_index", Name: "index of pending orders", Idempotent: true,
-			Up: s.ensure(client, 1), Down: keepIndex,
-		},
-		{
-			ID: "2_customer_index", Name: "index of customers' orders", Idempotent: true,
-			Up: s.ensure(client, 2), Down: keepIndex,
-		},
+		{ID: "1_pending_index", Name: "index of pending orders", Idempotent: true, Up: s.ensure(1), Down: keep},
+		{ID: "2_customer_index", Name: "index of customers' orders", Idempotent: true, Up: s.ensure(2), Down: keep},
 		{
 			ID: "3_orders_by_customer", Name: "put all orders into the index", Idempotent: true,
-			Up: s.fillOrders((*store).addCustomerKeys), Down: s.fillOrders((*store).dropCustomerKeys),
+			Up: s.indexOrders(true), Down: s.indexOrders(false),
 		},
 		{
-			ID: "catalogue", Name: "what rows the table has", Revision: revision, Idempotent: true, Repeatable: true,
-			Up: s.writeCatalogue,
+			ID: "catalogue", Name: "what rows the table has", Idempotent: true,
+			Repeatable: true, Revision: revision, Up: s.writeCatalogue, // whenever the entities have changed
 		},
-	}, nil
-}
-
-// provision makes a table that migrations can be recorded in: it has its keys,
-// and they add the rest.
-func (s *store) provision(ctx context.Context, client *dynamodb.Client) error {
-	t, err := s.withIndexes(client, 0)
-	if err != nil {
-		return err
 	}
-	return t.Ensure(ctx)
 }
 
-// withIndexes is the table as it was when it had only the first n indexes.
-func (s *store) withIndexes(client *dynamodb.Client, n int) (*table.Table, error) {
-	schema := s.table.Schema()
-	schema.Indexes = schema.Indexes[:n]
-	return table.Open(client, schema)
-}
-
-// ensure changes the schema: it adds what is missing, up to the n-th index.
-func (s *store) ensure(client *dynamodb.Client, n int) func(context.Context, *migrations.Run) error {
+// ensure is a change of the schema: it adds what is missing, up to the n-th index.
+func (s *store) ensure(n int) change {
 	return func(ctx context.Context, _ *migrations.Run) error {
-		t, err := s.withIndexes(client, n)
+		schema := s.table.Schema()
+		schema.Indexes = schema.Indexes[:n]
+		t, err := table.Open(s.client, schema)
 		if err != nil {
 			return err
 		}
@@ -70,79 +47,82 @@ func (s *store) ensure(client *dynamodb.Client, n int) func(context.Context, *mi
 	}
 }
 
-// keepIndex takes nothing back. The program before this change works with the
-// index as well, and nothing that is in it gets lost.
-func keepIndex(context.Context, *migrations.Run) error { return nil }
-
-// fillOrders changes all orders of all batches.
-func (s *store) fillOrders(change func(*store, table.Item, Order) error) func(context.Context, *migrations.Run) error {
+// indexOrders is a change of the data: it puts all orders of all batches into customerIndex, or takes them out again.
+func (s *store) indexOrders(in bool) change {
+	transform := func(_ context.Context, item table.Item) (table.Item, error) {
+		if !s.orders.Owns(item) {
+			return nil, nil
+		}
+		o, err := s.orders.Decode(item)
+		written := s.orders.PutOp(o).Item() // as this version of the program writes it
+		for _, name := range []string{customerIndex + "pk", customerIndex + "sk"} {
+			if delete(item, name); in {
+				item[name] = written[name]
+			}
+		}
+		return item, err
+	}
 	return func(ctx context.Context, run *migrations.Run) error {
-		_, err := run.Backfill(ctx, migrations.Backfill{
-			Name: "orders", PageSize: rowsPerCheckpoint,
-			// A Filter would read as much, and leave the progress without a measure:
-			// DynamoDB's estimate counts all rows.
-			Transform: func(_ context.Context, item table.Item) (table.Item, error) {
-				if !s.orders.Owns(item) {
-					return nil, nil
-				}
-				o, err := s.orders.Decode(item)
-				if err == nil {
-					err = change(s, item, o)
-				}
-				return item, err
-			},
-		})
+		// The page is small, so that there is progress to see.
+		_, err := run.Backfill(ctx, migrations.Backfill{Name: "orders", PageSize: 100, Transform: transform})
 		return err
 	}
 }
 
-// addCustomerKeys puts an order into the index, as every write of an order by
-// this version of the program does.
-func (s *store) addCustomerKeys(item table.Item, o Order) error {
-	pk, err := s.customerOrdersPK.Format(o.Batch, o.Customer)
+// writeCatalogue writes all entries and deletes those of rows that there are no more, in one transaction.
+func (s *store) writeCatalogue(ctx context.Context, run *migrations.Run) error {
+	old, err := all(s.catalogue.Query(ctx, keys.Values{}, entity.Consistent()))
 	if err != nil {
 		return err
 	}
-	sk, err := s.customerOrdersSK.Format(o.Placed, o.Order)
-	if err != nil {
-		return err
+	var ops []table.Op
+	current := map[string]bool{}
+	for _, entry := range s.contents {
+		current[entry.Row] = true
+		ops = append(ops, s.catalogue.PutOp(entry))
 	}
-	item[customerIndex+"pk"] = &types.AttributeValueMemberS{Value: pk}
-	item[customerIndex+"sk"] = &types.AttributeValueMemberS{Value: sk}
-	return nil
+	for _, entry := range old {
+		if !current[entry.Row] {
+			ops = append(ops, s.catalogue.DeleteOp(entry))
+		}
+	}
+	return run.Atomic(ctx, ops...)
 }
 
-func (s *store) dropCustomerKeys(item table.Item, _ Order) error {
-	delete(item, customerIndex+"pk")
-	delete(item, customerIndex+"sk")
-	return nil
-}
-
-// withMigrator provisions the table and lends out what brings it up to date.
-// Its lock has the usual lease: the short one of orders is for watching.
-func (s *store) withMigrator(ctx context.Context, client *dynamodb.Client, owner string, use func(*migrations.Migrator) error, opts ...migrations.Option) (err error) {
-	if err := reach(ctx, s.table); err != nil {
+// withMigrator makes the table with its keys and nothing else, so that migrations can be recorded, and calls use with what brings
+// it up to date. Their lock has a longer lease than those of orders.
+func (s *store) withMigrator(ctx context.Context, use func(*migrations.Migrator) error, opts ...migrations.Option) (err error) {
+	// A mistyped endpoint is reported sooner than by the table's patient retry policy.
+	if _, err := s.table.Plan(table.WithoutRetry(ctx)); errors.Is(err, table.ErrUnreachable) {
 		return err
 	}
-	if err := s.provision(ctx, client); err != nil {
+	if err := s.ensure(0)(ctx, nil); err != nil {
 		return err
 	}
-	locks, err := lock.New(s.table, lock.Config{Owner: owner})
+	locks, err := newLocks(s, "app", 10*leaseTime)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		err = errors.Join(err, locks.Close(closing))
-	}()
-	list, err := s.changes(client)
-	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
-	}
-	m, err := migrations.New(s.table, locks, list, opts...)
+	defer func() { err = errors.Join(err, closeLocks(ctx, locks)) }()
+	m, err := migrations.New(s.table, locks, s.changes(), opts...)
 	if err != nil {
 		return err
 	}
 	return use(m)
+}
+
+// migrate brings the table up to date before it is used. Where there is nothing to do this is a few reads and no lock.
+func (a *app) migrate(ctx context.Context) error {
+	up := func(m *migrations.Migrator) error {
+		report, err := m.Up(ctx)
+		for _, r := range report.Done {
+			a.note("migrated: %s, %s", r.ID, r.Name)
+		}
+		return err
+	}
+	progress := migrations.WithProgress(func(p migrations.Progress) { a.note("%s", p) })
+	if err := a.withMigrator(ctx, up, progress, migrations.WithLogger(slog.New(slog.DiscardHandler))); err != nil {
+		return err
+	}
+	return a.table.Verify(ctx) // an index may have been dropped by hand
 }

@@ -1,33 +1,83 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
-	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// amountPlaces is how many digits after the point an amount may have: a price
-// in cents times a discount in percent needs four.
-const amountPlaces = 4
+var (
+	errNotNumber = errors.New("not a decimal number")
+	errDigits    = errors.New("more than 38 digits") // which is what a number in DynamoDB has
+)
 
-// ErrAmountPlaces says that an amount cannot be written with four decimals.
-// Rounding it would make the ledger differ from what the customer agreed to.
-var ErrAmountPlaces = errors.New("the amount has more than 4 decimals")
+// Money is an exact decimal number: an amount, a price or a discount. It is a fraction of two integers of any size, so no
+// calculation rounds or overflows. In DynamoDB it is a number (N), in JSON a string.
+type Money struct{ r *big.Rat } // nil is 0; never changed
 
-// lineAmount returns price × quantity × (1 − discount), exactly.
-func lineAmount(price Decimal, quantity int64, discount Decimal) (Decimal, error) {
-	rest, err := decimalInt(1).Sub(discount)
-	if err != nil {
-		return Decimal{}, fmt.Errorf("amount: %w", err)
+// parseMoney reads a number in JSON's notation.
+func parseMoney(text string) (Money, error) {
+	const digits, maxText, maxExponent = "0123456789", 128, 3
+	if len(text) > maxText || !json.Valid([]byte(text)) || strings.Trim(text[:1], "-"+digits)+strings.Trim(text[len(text)-1:], digits) != "" {
+		return Money{}, errNotNumber
 	}
-	amount, err := price.Mul(decimalInt(quantity))
-	if err != nil {
-		return Decimal{}, fmt.Errorf("amount: %w", err)
+	_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	if len(strings.TrimLeft(exponent, "+-0")) > maxExponent {
+		return Money{}, errDigits
 	}
-	if amount, err = amount.Mul(rest); err != nil {
-		return Decimal{}, fmt.Errorf("amount: %w", err)
+	r, _ := new(big.Rat).SetString(text)
+	if m := (Money{r}); m.fits() {
+		return m, nil
 	}
-	if amount.Places() > amountPlaces {
-		return Decimal{}, ErrAmountPlaces
+	return Money{}, errDigits
+}
+
+func (m Money) rat() *big.Rat {
+	if m.r == nil {
+		return new(big.Rat)
 	}
-	return amount, nil
+	return m.r
+}
+
+// Plus returns the sum.
+func (m Money) Plus(n Money) Money { return Money{new(big.Rat).Add(m.rat(), n.rat())} }
+
+// decimals is the number of digits after the point.
+func (m Money) decimals() int { n, _ := m.rat().FloatPrec(); return n }
+
+// fits reports whether DynamoDB keeps all digits, before and after the point together.
+func (m Money) fits() bool {
+	digits := strings.TrimPrefix(strings.TrimPrefix(m.String(), "-"), "0")
+	return len(strings.Replace(digits, ".", "", 1)) <= 38
+}
+
+// String is the number without exponent and without zeros at the end.
+func (m Money) String() string { return m.rat().FloatString(m.decimals()) }
+
+// MarshalText is for JSON. A JSON string, unlike a number, is no float to any reader.
+func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil } //nolint:unparam // encoding.TextMarshaler
+
+// UnmarshalJSON reads a string or a number.
+func (m *Money) UnmarshalJSON(data []byte) (err error) {
+	*m, err = parseMoney(string(bytes.Trim(data, `"`)))
+	return err
+}
+
+// MarshalDynamo is for package entity, which asks for it as guregu/dynamo does.
+func (m Money) MarshalDynamo() (types.AttributeValue, error) { //nolint:unparam // dynamo.Marshaler
+	return &types.AttributeValueMemberN{Value: m.String()}, nil
+}
+
+// UnmarshalDynamo is for package entity.
+func (m *Money) UnmarshalDynamo(av types.AttributeValue) (err error) {
+	n, ok := av.(*types.AttributeValueMemberN)
+	if !ok {
+		return errNotNumber
+	}
+	*m, err = parseMoney(n.Value)
+	return err
 }

@@ -13,7 +13,7 @@ import (
 func TestOptionsDefaults(t *testing.T) {
 	o, err := parseOptions(nil, nil)
 	require.NoError(t, err)
-	assert.Equal(t, options{workers: 4, table: "mortise-example", scheme: o.scheme}, o)
+	assert.Equal(t, options{workers: 4, stall: 1, tableName: "mortise-example", scheme: o.scheme}, o)
 	assert.Equal(t, "pk", o.scheme.PK)
 	assert.Equal(t, "sk", o.scheme.SK)
 	assert.Equal(t, "inprocess", o.target.String())
@@ -22,10 +22,10 @@ func TestOptionsDefaults(t *testing.T) {
 func TestOptionsAll(t *testing.T) {
 	o, err := parseOptions(strings.Fields("-orders f -workers 2 -processes 4 -stall 8 -endpoint http://localhost:8000 -table shop -pk PartKey -sk SortKey -prefix shop/ -json"), nil)
 	require.NoError(t, err)
-	assert.Equal(t, "f", o.orders)
+	assert.Equal(t, "f", o.file)
 	assert.Equal(t, []int{2, 4, 8}, []int{o.workers, o.processes, o.stall})
 	assert.Equal(t, "http://localhost:8000", o.target.String())
-	assert.Equal(t, []string{"shop", "PartKey", "SortKey", "shop/"}, []string{o.table, o.scheme.PK, o.scheme.SK, o.scheme.Prefix})
+	assert.Equal(t, []string{"shop", "PartKey", "SortKey", "shop/"}, []string{o.tableName, o.scheme.PK, o.scheme.SK, o.scheme.Prefix})
 	assert.True(t, o.json)
 	o, err = parseOptions([]string{"-aws"}, nil)
 	require.NoError(t, err)
@@ -52,17 +52,17 @@ func TestOptionsRefused(t *testing.T) {
 		"-endpoint ftp://x":                    "-endpoint: want a URL",
 		"-endpoint http://":                    "-endpoint: want a URL",
 		"-endpoint http://user:secret@x":       "-endpoint: want a URL",
-		"-table ab":                            "-table: want",
-		"-table a/b/c":                         "-table: want",
-		"-pk=":                                 "-pk: empty",
-		"-sk=":                                 "-sk: empty",
-		"-pk a -sk a":                          "-pk, -sk, -prefix",
-		"-pk type":                             "-pk, -sk, -prefix",
-		"-pk " + strings.Repeat("x", 256):      "-pk, -sk, -prefix",
+		"-table ab":                            "-table, -pk, -sk, -prefix: ",
+		"-table a/b/c":                         "-table, -pk, -sk, -prefix: ",
+		"-pk=":                                 "-pk, -sk: empty",
+		"-sk=":                                 "-pk, -sk: empty",
+		"-pk a -sk a":                          "-table, -pk, -sk, -prefix: ",
+		"-pk type":                             "-table, -pk, -sk, -prefix: ",
+		"-pk " + strings.Repeat("x", 256):      "-table, -pk, -sk, -prefix: ",
 		"-prefix " + strings.Repeat("x", 257):  "-prefix: longer than 256 bytes",
-		"-prefix \xff":                         "-pk, -sk, -prefix",
+		"-prefix \xff":                         "-table, -pk, -sk, -prefix: ",
 		"-workers 2 orders.jsonl":              `unexpected argument "orders.jsonl"`,
-		"-table " + strings.Repeat("x", 256):   "-table: want",
+		"-table " + strings.Repeat("x", 256):   "-table, -pk, -sk, -prefix: ",
 		"-endpoint http://x/?secret=1":         "-endpoint: want a URL",
 		"-processes 1 -workers 1 -stall 2":     "-stall: want 0 to 1",
 		"-processes 99999999999999999999":      "-processes",
@@ -85,6 +85,9 @@ func TestHelp(t *testing.T) {
 	for name := range strings.FieldsSeq("-orders -workers -processes -stall -endpoint -aws -data -table -pk -sk -prefix -json") {
 		assert.Contains(t, stdout.String(), "\n  "+name)
 	}
-	_, err := parseOptions([]string{"-h"}, &stdout)
+	// One worker freezes by default, also where there is only one.
+	_, err := parseOptions([]string{"-workers", "1"}, nil)
+	require.NoError(t, err)
+	_, err = parseOptions([]string{"-h"}, &stdout)
 	assert.ErrorIs(t, err, flag.ErrHelp)
 }

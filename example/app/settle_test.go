@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -15,69 +19,78 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// on runs the program on an engine.
+// on runs the program on an engine, and checks each row.
 func on(t *testing.T, e *engines.Engine, in *Input, args string) outcome {
 	t.Helper()
-	o, err := parseOptions(strings.Fields(args+" -json -table "+e.TableName(t)), nil)
+	args += " -json -table " + e.TableName(t) + " " + at(t, e)
+	out := start(t.Context(), t, args, nil)
+	requireSound(t, out, len(in.Orders), in.Total)
+	o, err := parseOptions(strings.Fields(args), nil)
 	require.NoError(t, err)
-	var stdout, stderr bytes.Buffer
-	a := newApp(o, in, &stdout, &stderr)
-	return finished(t, exitCode(t.Context(), a.on(t.Context(), e.Client()), &stderr), &stdout, &stderr)
+	s, err := openStore(e.Client(), o.tableName, o.scheme)
+	require.NoError(t, err)
+	requireBooks(t, s, in)
+	return out
+}
+
+// at is the flag that leads to an engine.
+func at(t *testing.T, e *engines.Engine) string {
+	t.Helper()
+	url := e.Client().Options().BaseEndpoint
+	switch {
+	case e.InProcess() != nil:
+		url, err := e.InProcess().Listen("127.0.0.1:0")
+		require.NoError(t, err)
+		return "-endpoint " + url
+	case url != nil:
+		return "-endpoint " + *url
+	}
+	return "-aws"
 }
 
 func TestContractSettlesWithFrozenWorkers(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		in := sampleInput(t)
-		out := on(t, e, in, "-stall 2")
-		requireSound(t, out, len(in.Orders), in.Total)
+		out := on(t, e, sampleInput(t), "-stall 2")
 		assert.GreaterOrEqual(t, out.result.StaleWritesRefused, int64(2))
 	})
 }
 
 func TestContractSettlesUnderOtherNames(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		in := sampleInput(t)
-		out := on(t, e, in, "-pk PartKey -sk SortKey -prefix shop/")
-		requireSound(t, out, len(in.Orders), in.Total)
+		out := on(t, e, sampleInput(t), "-pk PartKey -sk SortKey -prefix shop/")
 		assert.Contains(t, out.stdout, "PartKey = shop/BATCH#")
 	})
 }
 
 func TestContractProcessesSettle(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		engines.Only(t, engines.DynamoDBLocal, "worker processes reach the in-process engine through the program's own listener, which other tests cover")
-		in := sampleInput(t)
-		out := start(t.Context(), t, "-json -processes 4 -stall 2 -table "+e.TableName(t)+" -endpoint "+*e.Client().Options().BaseEndpoint, nil)
-		requireSound(t, out, len(in.Orders), in.Total)
+		out := on(t, e, sampleInput(t), "-processes 4 -stall 2")
 		assert.GreaterOrEqual(t, out.result.StaleWritesRefused, int64(2))
 	})
 }
 
-// bench is a batch of two orders in a table, with the crew to settle it.
-type bench struct {
-	*crew
-	store *store
-	batch Batch
-	in    *Input
-}
+// bench is a batch of two orders in a table.
+type bench struct{ *app }
 
 func newBench(t *testing.T, e *engines.Engine) bench {
 	t.Helper()
 	in, err := readInput("f", strings.NewReader(goodOrder+"\n"+with("10248", "a#ORDER#1")))
 	require.NoError(t, err)
-	s, err := openStore(e.Client(), e.TableName(t), keys.Scheme{})
+	a := newApp(options{workers: 1}, io.Discard, io.Discard)
+	a.input = in
+	a.store, err = openStore(e.Client(), e.TableName(t), keys.Scheme{})
 	require.NoError(t, err)
-	require.NoError(t, s.table.Ensure(t.Context()))
-	locks, err := newLocks(s, "test")
+	require.NoError(t, a.table.Ensure(t.Context()))
+	a.locks, err = newLocks(a.store, "test", leaseTime)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, locks.Close(t.Context())) })
-	b, resumed, err := openBatch(t.Context(), s, locks, in)
-	require.NoError(t, err)
-	require.False(t, resumed)
-	require.NoError(t, b.load(t.Context(), s, in, func(int) {}))
-	c := &crew{store: s, locks: locks, batch: b.ID, workers: 1, report: func(event) {}}
-	return bench{crew: c, store: s, batch: b, in: in}
+	t.Cleanup(func() { assert.NoError(t, a.locks.Close(t.Context())) })
+	require.NoError(t, a.openBatch(t.Context()))
+	require.False(t, a.resumed)
+	require.NoError(t, a.load(t.Context()))
+	return bench{a}
 }
+
+func (b bench) order(id string) Order { return Order{Batch: b.batch.ID, Order: id} }
 
 // staleLease is short, so that tests need not wait long for its end, but long
 // enough for a busy machine to acquire it.
@@ -86,18 +99,22 @@ const staleLease = time.Second
 // acquire takes an order's lock, waiting for it, and prepares its settlement.
 func (b bench) acquire(t *testing.T, id string, opts ...lock.Option) *settlement {
 	t.Helper()
-	o := b.store.order(b.batch.ID, id)
-	lease, err := b.locks.Acquire(t.Context(), lock.Beside(b.store.orders.Key(o)), opts...)
+	lease, err := b.locks.Acquire(t.Context(), lock.Beside(b.orders.Key(b.order(id))), opts...)
 	require.NoError(t, err)
-	s, err := b.prepare(t.Context(), lease, o, "w1")
+	x, err := b.prepare(t.Context(), lease, b.order(id), "w1")
 	require.NoError(t, err)
-	require.NotNil(t, s)
-	return s
+	require.NotNil(t, x)
+	return x
+}
+
+func (b bench) settled(t *testing.T, id string) {
+	t.Helper()
+	require.NoError(t, b.commit(t.Context(), b.acquire(t, id)))
 }
 
 func (b bench) audit(t *testing.T) *audit {
 	t.Helper()
-	a, err := newAudit(t.Context(), b.store, b.batch, b.in)
+	a, err := b.app.audit(t.Context())
 	require.NoError(t, err)
 	return a
 }
@@ -106,11 +123,11 @@ func TestContractStaleWriteIsRefused(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
-		require.NoError(t, b.acquire(t, "10248").commit(t.Context())) // waits for the end of the lease
-		require.NoError(t, b.acquire(t, "a#ORDER#1").commit(t.Context()))
-		require.ErrorIs(t, stale.commit(t.Context()), lock.ErrLost)
+		b.settled(t, "10248") // waits for the end of the lease
+		b.settled(t, "a#ORDER#1")
+		require.ErrorIs(t, b.commit(t.Context(), stale), lock.ErrLost)
 		a := b.audit(t)
-		assert.Empty(t, a.broken)
+		assert.NoError(t, a.broken)
 		assert.Equal(t, 2, a.settled)
 	})
 }
@@ -122,16 +139,16 @@ func TestContractUnguardedStaleWriteSettlesTwice(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
-		require.NoError(t, b.acquire(t, "10248").commit(t.Context()))
-		require.NoError(t, b.acquire(t, "a#ORDER#1").commit(t.Context()))
+		b.settled(t, "10248")
+		b.settled(t, "a#ORDER#1")
 
 		var err error
-		stale.order, err = b.store.orders.Get(t.Context(), stale.order, entity.Consistent())
+		stale.order, err = b.orders.Get(t.Context(), stale.order, entity.Consistent())
 		require.NoError(t, err)
-		require.NoError(t, b.store.table.Write(t.Context(), stale.ops()...))
+		require.NoError(t, b.table.Write(t.Context(), b.ops(stale)...))
 		a := b.audit(t)
 		assert.Equal(t, 1, a.settledTwice)
-		assert.Contains(t, a.broken, "1 orders are settled more than once")
+		assert.ErrorContains(t, a.broken, "1 orders are settled more than once")
 	})
 }
 
@@ -140,13 +157,13 @@ func TestContractGuardRefusesACurrentVersionToo(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
-		require.NoError(t, b.acquire(t, "10248").commit(t.Context()))
-		require.NoError(t, b.acquire(t, "a#ORDER#1").commit(t.Context()))
+		b.settled(t, "10248")
+		b.settled(t, "a#ORDER#1")
 		var err error
-		stale.order, err = b.store.orders.Get(t.Context(), stale.order, entity.Consistent())
+		stale.order, err = b.orders.Get(t.Context(), stale.order, entity.Consistent())
 		require.NoError(t, err)
-		require.ErrorIs(t, stale.commit(t.Context()), lock.ErrLost)
-		assert.Empty(t, b.audit(t).broken)
+		require.ErrorIs(t, b.commit(t.Context(), stale), lock.ErrLost)
+		assert.NoError(t, b.audit(t).broken)
 	})
 }
 
@@ -155,9 +172,9 @@ func TestContractGuardRefusesACurrentVersionToo(t *testing.T) {
 func TestContractIncompleteOrderIsNotSettled(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
-		require.NoError(t, b.store.lines.Delete(t.Context(), OrderLine{Batch: b.batch.ID, Order: "10248", No: 1}))
-		o := b.store.order(b.batch.ID, "10248")
-		lease, err := b.locks.TryAcquire(t.Context(), lock.Beside(b.store.orders.Key(o)))
+		require.NoError(t, b.lines.Delete(t.Context(), OrderLine{Batch: b.batch.ID, Order: "10248", No: 1}))
+		o := b.order("10248")
+		lease, err := b.locks.TryAcquire(t.Context(), lock.Beside(b.orders.Key(o)))
 		require.NoError(t, err)
 		_, err = b.prepare(t.Context(), lease, o, "w1")
 		require.ErrorIs(t, err, errIncomplete)
@@ -168,12 +185,10 @@ func TestContractIncompleteOrderIsNotSettled(t *testing.T) {
 func TestContractLoadIsIdempotent(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
-		require.NoError(t, b.acquire(t, "10248").commit(t.Context()))
-		require.NoError(t, b.acquire(t, "a#ORDER#1").commit(t.Context()))
-		counted := 0
-		require.NoError(t, b.batch.load(t.Context(), b.store, b.in, func(n int) { counted = n }))
-		assert.Equal(t, 2, counted)
-		assert.Empty(t, b.audit(t).broken)
+		b.settled(t, "10248")
+		b.settled(t, "a#ORDER#1")
+		require.NoError(t, b.load(t.Context()))
+		assert.NoError(t, b.audit(t).broken)
 	})
 }
 
@@ -181,8 +196,31 @@ func TestContractLoadIsIdempotent(t *testing.T) {
 func TestContractLongestOrderIsSettled(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		line := `{"product":"11","price":"14.00","quantity":12,"discount":"0"}`
-		in, err := readInput("f", strings.NewReader(with(line, strings.Repeat(line+",", maxOrderLines-1)+line)))
+		file := filepath.Join(t.TempDir(), "orders.jsonl")
+		require.NoError(t, os.WriteFile(file, []byte(with(line, strings.Repeat(line+",", maxOrderLines-1)+line)), 0o600))
+		in, err := openInput(file, nil)
 		require.NoError(t, err)
-		requireSound(t, on(t, e, in, ""), 1, dec(t, "16632"))
+		assert.Equal(t, "16632", in.Total.String())
+		on(t, e, in, "-orders "+file)
+	})
+}
+
+// The lines that a newcomer reads, before the summary and apart from it.
+func TestLateWriteIsExplainedInThreeLines(t *testing.T) {
+	file, total := writeOrders(t, 3)
+	synctest.Test(t, func(t *testing.T) {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), strings.Fields("-json -orders "+file), nil, &stdout, &stderr) // one worker freezes by default
+		out := finished(t, code, &stdout, &stderr)
+		requireSound(t, out, 3, total)
+		assert.EqualValues(t, 1, out.result.StaleWritesRefused)
+		assert.Regexp(t, `(?m)
+^Worker w1-frozen locked order "o#\d" \(fence (\d+)\), worked out its total, and froze for longer than its lease of 2s\.
+When the lease had ended, worker w\d got the lock \(fence \d+\) and settled the order: \d\.
+Then w1-frozen woke up and wrote its result\. DynamoDB refused it, because the lock had moved on: nothing was booked twice\.\n$`, out.stderr)
+
+		stderr.Reset()
+		require.Zero(t, run(t.Context(), strings.Fields("-stall 0 -orders "+file), nil, &stdout, &stderr))
+		assert.NotContains(t, stderr.String(), "frozen")
 	})
 }

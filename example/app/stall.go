@@ -5,106 +5,58 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 )
 
-// thawCheck is how often it is looked whether a frozen worker's order has been
-// settled by somebody else.
-const thawCheck = 100 * time.Millisecond
-
-// freezeSome has workers enter the critical section of an order and stop right
-// before the write, before the other workers begin. Like a process that was
-// suspended they renew nothing: their leases are fixed. A worker that finds no
-// free order does not freeze.
-func (c *crew) freezeSome(ctx context.Context) ([]*settlement, error) {
-	frozen := make([]*settlement, c.stalls)
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range frozen {
-		group.Go(func() (err error) {
-			frozen[i], err = c.freeze(ctx, c.workerName(i)+"-frozen")
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("freeze: %w", err)
-	}
-	held := frozen[:0]
-	for _, f := range frozen {
-		if f != nil {
-			held = append(held, f)
-		}
-	}
-	return held, nil
-}
-
-func (c *crew) freeze(ctx context.Context, name string) (*settlement, error) {
-	shards, err := c.store.pending.Shards(c.batch)
+// freeze has some workers take the locks of orders, before any other worker begins, and stop right before they write. As in a
+// process that was suspended nothing renews their leases: a Fixed lease ends after its length. Where there are fewer pending
+// orders, fewer workers freeze.
+func (a *app) freeze(ctx context.Context) error {
+	pending, err := all(a.orders.Query(ctx, keys.Values{"batch": a.batch.ID}, entity.On(pendingIndex), entity.Limit(100+a.stall)))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, shard := range rand.Perm(len(shards)) {
-		found, err := c.pending(ctx, shard)
+	rand.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
+	for i := 0; i < len(pending) && len(a.frozen) < a.stall; i++ {
+		lease, err := a.locks.TryAcquire(ctx, lock.Beside(a.orders.Key(pending[i])), lock.Fixed(leaseTime))
+		if errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost) {
+			continue // another program settles this batch, too
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, i := range rand.Perm(len(found)) {
-			lease, err := c.locks.TryAcquire(ctx, lock.Beside(c.store.orders.Key(found[i])), lock.Fixed(leaseTime))
-			if notAcquired(err) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			s, err := c.prepare(ctx, lease, found[i], name)
-			if err != nil {
-				return nil, err
-			}
-			if s == nil {
-				if err := release(ctx, lease); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			c.frozen.Add(1)
-			c.tell(event{Kind: workerFroze, Worker: name, Order: found[i].Order})
-			return s, nil
+		x, err := a.prepare(ctx, lease, pending[i], fmt.Sprintf("w%d-frozen", len(a.frozen)+1))
+		if x != nil {
+			a.frozen = append(a.frozen, x)
+		} else if err = errors.Join(err, lease.Release(ctx)); err != nil && !errors.Is(err, lock.ErrLost) {
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }
 
-// thaw lets a frozen worker go on once somebody else has settled its order. The
-// worker knows nothing of that and writes what it had prepared; the guard in
-// its transaction has to refuse it.
-func (c *crew) thaw(ctx context.Context, s *settlement) error {
-	for {
-		o, err := c.store.orders.Get(ctx, s.order, entity.Consistent())
-		if err != nil {
+// thaw lets the frozen workers go on after others have settled their orders. They do not know that and write what they had
+// prepared: the guard in the transaction refuses it. If it did not, the audit would find two entries in the ledger.
+func (a *app) thaw(ctx context.Context) error {
+	for i, f := range a.frozen {
+		if err := a.commit(ctx, f); err == nil {
+			continue
+		} else if !errors.Is(err, lock.ErrLost) {
 			return fmt.Errorf("thaw: %w", err)
 		}
-		if o.Status == Settled {
-			break
+		a.refused++
+		e := f.entry
+		entries, err := all(a.ledger.Query(ctx, keys.Values{"batch": e.Batch, "order": e.Order}, entity.Consistent()))
+		if i > 0 || err != nil || len(entries) == 0 {
+			continue
 		}
-		if err := pause(ctx, thawCheck); err != nil {
-			return err
-		}
+		a.note("Worker %s locked order %q (fence %d), worked out its total, and froze for longer than its lease of %s.", e.By, e.Order, e.Fence, leaseTime)
+		a.note("When the lease had ended, worker %s got the lock (fence %d) and settled the order: %s.",
+			entries[0].By, entries[0].Fence, entries[0].Amount)
+		a.note("Then %s woke up and wrote its result. DynamoDB refused it, because the lock had moved on: nothing was booked twice.", e.By)
 	}
-	e := event{Worker: s.entry.By, Order: s.entry.Order}
-	switch err := s.commit(ctx); {
-	case err == nil:
-		// The audit will find two ledger entries.
-		e.Kind = orderSettled
-	case errors.Is(err, lock.ErrLost):
-		c.refused.Add(1)
-		e.Kind = staleRefused
-	default:
-		return fmt.Errorf("thaw: %w", err)
-	}
-	c.tell(e)
 	return nil
 }

@@ -4,42 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
 
-// The indexes.
+// Indexes, and what an order's status is.
 const (
 	pendingIndex  = "gsi1" // sparse: holds the orders that are not settled
 	customerIndex = "gsi2" // a customer's orders, by date
+
+	Pending = "pending"
+	Settled = "settled"
 )
 
-// Keys of orders in customerIndex.
-const (
-	customerOrdersPK = "BATCH#{batch}#CUSTOMER#{customer}"
-	customerOrdersSK = "{placed:date}#{order}"
-)
-
-// Shards of what would otherwise be one hot partition per batch.
-const (
-	pendingPK = "BATCH#{batch}#PENDING#{order:shard8}"
-	ledgerPK  = "BATCH#{batch}#LEDGER#{order:shard8}"
-	accountPK = "BATCH#{batch}#CUSTOMERS#{customer:shard4}"
-)
-
-// Batch is one start of the settlement of one input. Every batch keeps books
-// of its own: all other rows carry its ID in their partition key.
+// Batch is one settlement of one input. Every batch has books of its own: all other rows have its ID in their partition key.
 type Batch struct {
 	Input    string    `dynamo:"input"` // Input.Digest
 	Seq      int64     `dynamo:"seq"`   // counts the batches of one input, from 1
 	ID       string    `dynamo:"batch"`
 	Orders   int       `dynamo:"orders"`
-	Total    Decimal   `dynamo:"total"` // what the input adds up to
+	Total    Money     `dynamo:"total"` // of the input
 	Started  time.Time `dynamo:"started"`
 	Finished time.Time `dynamo:"finished,omitempty"`
 	Version  int64     `dynamo:"-"`
@@ -47,63 +39,57 @@ type Batch struct {
 
 // Customer is a customer's account in a batch.
 type Customer struct {
-	Batch    string  `dynamo:"batch"`
-	Customer string  `dynamo:"customer"`
-	Balance  Decimal `dynamo:"balance"` // what the customer owes
+	Batch    string `dynamo:"batch"`
+	Customer string `dynamo:"customer"`
+	Balance  Money  `dynamo:"balance"` // what the customer owes
 }
 
-// Status of an order.
-type Status string
-
-// The states an order goes through.
-const (
-	Pending Status = "pending"
-	Settled Status = "settled"
-)
-
-// Order is the head of an order. Its lines are rows of the same item
-// collection, and so is its lock.
+// Order is the head of an order. Its lines are rows of the same item collection, and so is its lock.
 type Order struct {
 	Batch     string    `dynamo:"batch"`
 	Order     string    `dynamo:"order"`
 	Customer  string    `dynamo:"customer"`
 	Placed    time.Time `dynamo:"placed"`
 	Lines     int       `dynamo:"lines"` // how many there are
-	Status    Status    `dynamo:"status"`
-	Total     Decimal   `dynamo:"total"` // 0 until settled
+	Status    string    `dynamo:"status"`
+	Total     Money     `dynamo:"total"` // 0 until settled
 	SettledBy string    `dynamo:"settled_by,omitempty"`
 	Version   int64     `dynamo:"-"`
 }
 
 // OrderLine is one line of an order.
 type OrderLine struct {
-	Batch    string  `dynamo:"batch"`
-	Order    string  `dynamo:"order"`
-	No       int64   `dynamo:"no"` // from 1
-	Product  string  `dynamo:"product"`
-	Price    Decimal `dynamo:"price"`
-	Quantity int64   `dynamo:"quantity"`
-	Discount Decimal `dynamo:"discount"`
+	Batch    string `dynamo:"batch"`
+	Order    string `dynamo:"order"`
+	No       int64  `dynamo:"no"` // from 1
+	Product  string `dynamo:"product"`
+	Price    Money  `dynamo:"price"` // per piece, before discount
+	Quantity int64  `dynamo:"quantity"`
+	Discount Money  `dynamo:"discount"` // share of the price, 0 to 1
 }
 
-// Amount is what the line costs.
-func (l OrderLine) Amount() (Decimal, error) { return lineAmount(l.Price, l.Quantity, l.Discount) }
-
-// LedgerEntry books one settlement. Its key contains the fence under which it
-// was made, so a second settlement of an order would add a second entry
-// instead of hiding behind the first.
+// LedgerEntry books one settlement. Its key contains the fence of the lock under which it was written: a second settlement of
+// an order would add a second entry, and not hide behind the first.
 type LedgerEntry struct {
 	Batch    string    `dynamo:"batch"`
 	Order    string    `dynamo:"order"`
 	Fence    int64     `dynamo:"fence"`
 	Customer string    `dynamo:"customer"`
-	Amount   Decimal   `dynamo:"amount"`
+	Amount   Money     `dynamo:"amount"`
 	By       string    `dynamo:"by"`
 	At       time.Time `dynamo:"at"`
 }
 
+// CatalogueEntry tells people who look at the table without this program how one kind of row is found.
+type CatalogueEntry struct {
+	Row       string `dynamo:"row"` // the entity's type
+	Partition string `dynamo:"partition_template"`
+	Sort      string `dynamo:"sort_template"`
+}
+
 // store is the table and what is in it.
 type store struct {
+	client    *dynamodb.Client
 	table     *table.Table
 	usage     *table.Usage // of table
 	batches   *entity.Entity[Batch]
@@ -113,16 +99,11 @@ type store struct {
 	ledger    *entity.Entity[LedgerEntry]
 	catalogue *entity.Entity[CatalogueEntry]
 
-	contents []CatalogueEntry // what the catalogue should say
-
-	// A query names one partition key; these list all shards of one.
-	pending, entries, accounts *keys.Template
-
-	// A migration computes the keys of orders in customerIndex.
-	customerOrdersPK, customerOrdersSK *keys.Template
+	contents []CatalogueEntry // of the catalogue
 }
 
-// openStore defines the entities. It sends nothing.
+// openStore defines the entities. It sends nothing. A part such as {order:shard8} splits a partition that would become hot:
+// queries read all shards.
 func openStore(client *dynamodb.Client, name string, scheme keys.Scheme) (*store, error) {
 	tbl, err := table.Open(client, table.Schema{
 		Name: name,
@@ -136,105 +117,60 @@ func openStore(client *dynamodb.Client, name string, scheme keys.Scheme) (*store
 		return nil, err
 	}
 	usage := &table.Usage{}
-	s := &store{table: tbl.Metered(usage), usage: usage}
-	define(s, &err, &s.batches, entity.Spec[Batch]{
-		Type: "Batch", PK: "BATCHES#{input}", SK: "{seq:uint6}", Version: "Version",
-	})
-	define(s, &err, &s.customers, entity.Spec[Customer]{
-		Type: "Customer", PK: accountPK, SK: "CUSTOMER#{customer}",
-	})
-	define(s, &err, &s.orders, entity.Spec[Order]{
-		Type: "Order", PK: "BATCH#{batch}#ORDER#{order}", SK: "ORDER", Version: "Version",
-		Indexes: []entity.Index[Order]{{
-			Name: pendingIndex, PK: pendingPK, SK: "{placed:date}#{order}",
-			When: func(o Order) bool { return o.Status == Pending },
-		}, {
-			Name: customerIndex, PK: customerOrdersPK, SK: customerOrdersSK,
-		}},
-	})
-	define(s, &err, &s.lines, entity.Spec[OrderLine]{
-		Type: "OrderLine", PK: "BATCH#{batch}#ORDER#{order}", SK: "LINE#{no:uint4}",
-	})
-	define(s, &err, &s.ledger, entity.Spec[LedgerEntry]{
-		Type: "LedgerEntry", PK: ledgerPK, SK: "ENTRY#{order}#{fence:uint19}",
-	})
-	define(s, &err, &s.catalogue, entity.Spec[CatalogueEntry]{Type: "CatalogueEntry", PK: "CATALOGUE", SK: "ROW#{row}"})
-	for text, dst := range map[string]**keys.Template{
-		pendingPK: &s.pending, ledgerPK: &s.entries, accountPK: &s.accounts, customerOrdersPK: &s.customerOrdersPK,
-	} {
-		tpl, cause := tbl.Scheme().PKTemplate(text)
-		err = errors.Join(err, cause)
-		*dst = tpl
-	}
-	tpl, cause := tbl.Scheme().SKTemplate(customerOrdersSK)
-	err = errors.Join(err, cause)
-	s.customerOrdersSK = tpl
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	s := &store{client: client, table: tbl.Metered(usage), usage: usage}
+	return s, errors.Join(
+		define(s, &s.batches, entity.Spec[Batch]{Type: "Batch", PK: "BATCHES#{input}", SK: "{seq:uint6}", Version: "Version"}),
+		define(s, &s.customers, entity.Spec[Customer]{
+			Type: "Customer", PK: "BATCH#{batch}#CUSTOMERS#{customer:shard4}", SK: "CUSTOMER#{customer}",
+		}),
+		define(s, &s.orders, entity.Spec[Order]{
+			Type: "Order", PK: "BATCH#{batch}#ORDER#{order}", SK: "ORDER", Version: "Version",
+			Indexes: []entity.Index[Order]{{
+				Name: pendingIndex, PK: "BATCH#{batch}#PENDING#{order:shard8}", SK: "{placed:date}#{order}",
+				When: func(o Order) bool { return o.Status == Pending },
+			}, {
+				Name: customerIndex, PK: "BATCH#{batch}#CUSTOMER#{customer}", SK: "{placed:date}#{order}",
+			}},
+		}),
+		define(s, &s.lines, entity.Spec[OrderLine]{Type: "OrderLine", PK: "BATCH#{batch}#ORDER#{order}", SK: "LINE#{no:uint4}"}),
+		define(s, &s.ledger, entity.Spec[LedgerEntry]{
+			Type: "LedgerEntry", PK: "BATCH#{batch}#LEDGER#{order:shard8}", SK: "ENTRY#{order}#{fence:uint19}",
+		}),
+		define(s, &s.catalogue, entity.Spec[CatalogueEntry]{Type: "CatalogueEntry", PK: "CATALOGUE", SK: "ROW#{row}"}),
+	)
 }
 
-// define defines an entity, and notes it down for the catalogue.
-func define[T any](s *store, err *error, dst **entity.Entity[T], spec entity.Spec[T]) {
-	e, cause := entity.Define(s.table, spec)
-	*err = errors.Join(*err, cause)
-	*dst = e
-	entry := CatalogueEntry{Row: spec.Type, Partition: spec.PK, Sort: spec.SK}
-	for _, x := range spec.Indexes {
-		entry.Indexes = append(entry.Indexes, x.Name+": "+x.PK+", "+x.SK)
-	}
-	s.contents = append(s.contents, entry)
+// define defines an entity, and adds it to the catalogue.
+func define[T any](s *store, dst **entity.Entity[T], spec entity.Spec[T]) (err error) {
+	*dst, err = entity.Define(s.table, spec)
+	s.contents = append(s.contents, CatalogueEntry{Row: spec.Type, Partition: spec.PK, Sort: spec.SK})
+	return err
 }
 
-// order returns an order of which only the key is known.
-func (s *store) order(batch, id string) Order { return Order{Batch: batch, Order: id} }
+// leaseTime is how long an order stays locked when its worker dies. The work takes milliseconds.
+const leaseTime = 2 * time.Second
 
-// getOrders reads the heads of orders, consistently, in the order of their IDs.
-func (s *store) getOrders(ctx context.Context, batch string, ids []string) ([]Order, error) {
-	list := make([]keys.Key, len(ids))
-	for i, id := range ids {
-		list[i] = s.orders.Key(s.order(batch, id))
-	}
-	items, err := s.table.BatchGet(ctx, list, true)
-	if err != nil {
-		return nil, fmt.Errorf("read orders: %w", err)
-	}
-	orders := make([]Order, len(items))
-	for i, item := range items {
-		if item == nil {
-			return nil, fmt.Errorf("read orders: %w", entity.ErrNotFound)
-		}
-		if orders[i], err = s.orders.Decode(item); err != nil {
-			return nil, fmt.Errorf("read orders: %w", err)
-		}
-	}
-	return orders, nil
+// newLocks returns a client of locks. Its owner is for people. Nothing is logged: lost locks are what this program is about, and
+// it counts them.
+func newLocks(s *store, name string, lease time.Duration) (*lock.Client, error) {
+	config := lock.Config{Lease: lease, Owner: fmt.Sprintf("%s (pid %d)", name, os.Getpid()), Logger: slog.New(slog.DiscardHandler)}
+	return lock.New(s.table, config)
 }
 
-// ordersOf reads a customer's orders, by date, from the index: those of a moment
-// ago may be missing.
-func (s *store) ordersOf(ctx context.Context, batch, customer string) (orders []Order, err error) {
-	for o, err := range s.orders.Query(ctx, keys.Values{"batch": batch, "customer": customer}, entity.On(customerIndex)) {
+// closeLocks releases what is held, also where ctx has ended. Later than in a lease it is free anyway.
+func closeLocks(ctx context.Context, locks *lock.Client) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
+	defer cancel()
+	return locks.Close(ctx)
+}
+
+// all collects what a query finds.
+func all[T any](rows func(yield func(T, error) bool)) (list []T, err error) {
+	for row, err := range rows {
 		if err != nil {
-			return nil, fmt.Errorf("read a customer's orders: %w", err)
-		}
-		orders = append(orders, o)
-	}
-	return orders, nil
-}
-
-// all reads the rows of one entity from every shard of a batch, consistently.
-func all[T any](ctx context.Context, e *entity.Entity[T], shards *keys.Template, batch string) ([]T, error) {
-	partitions, err := shards.Shards(batch)
-	if err != nil {
-		return nil, err
-	}
-	var rows []T
-	for _, pk := range partitions {
-		if err := entity.Collect(ctx, e.Table(), pk, entity.Into(e, &rows)); err != nil {
 			return nil, err
 		}
+		list = append(list, row)
 	}
-	return rows, nil
+	return list, nil
 }

@@ -5,176 +5,117 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 )
 
-const (
-	// A worker reads this many pending orders of a shard and tries some of
-	// them in random order, so that workers seldom meet.
-	pageSize  = 24
-	pageTries = 8
+// crew is the workers of one process. They find pending orders in the index, take their locks and settle them.
+type crew struct {
+	*store
+	locks  *lock.Client
+	batch  Batch
+	name   string      // before the workers' names
+	report func(tally) // called by one goroutine at a time
 
-	// patience is how long an order may be found locked before a worker queues
-	// for its lock.
-	patience = leaseTime / 2
-)
-
-// worker settles orders, one at a time.
-type worker struct {
-	*crew
-	name string
-	seen map[string]time.Time // orders found locked, and since when
+	mu    sync.Mutex
+	tally tally
 }
 
-func (w *worker) run(ctx context.Context) error {
-	idle := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond), backoff.WithMaxElapsedTime(0))
+// tally is what a crew has counted. PID and Requests are those of a worker process.
+type tally struct {
+	Settled, Refused int64 // orders; stale writes that did not commit
+	PID              int
+	Requests         int64
+}
+
+// run settles the batch. Cancelling ctx ends it early.
+func (c *crew) run(ctx context.Context, workers int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range workers {
+		group.Go(func() error { return c.work(ctx, fmt.Sprintf("%sw%d", c.name, i+1)) })
+	}
+	return group.Wait()
+}
+
+// work settles pending orders until there are none. It reads a page of them and tries some in random order, so that workers
+// seldom meet.
+func (c *crew) work(ctx context.Context, by string) error {
+	acquire, found := c.locks.TryAcquire, time.Now()
 	for {
-		worked, held, err := w.round(ctx)
+		pending, err := all(c.orders.Query(ctx, keys.Values{"batch": c.batch.ID}, entity.On(pendingIndex), entity.Limit(100)))
 		if err != nil {
-			return err
+			return fmt.Errorf("find pending orders: %w", err)
 		}
-		if worked {
-			idle.Reset()
-			continue
-		}
-		if o, ok := w.longestHeld(held); ok {
-			if err := w.queueFor(ctx, o); err != nil {
+		if len(pending) == 0 {
+			const lag = 5 * time.Second // of the index, at most; a ledger that is complete needs no waiting
+			if n, err := c.settled(ctx, c.batch); err != nil || n >= c.batch.Orders || time.Since(found) > lag {
 				return err
 			}
+			time.Sleep(lag / 100)
 			continue
 		}
-		if err := pause(ctx, idle.NextBackOff()); err != nil {
-			return err
-		}
-	}
-}
-
-// round looks once through all shards. It says whether it settled anything, or
-// found something settled, and which orders it found locked.
-func (w *worker) round(ctx context.Context) (worked bool, held []Order, err error) {
-	shards, err := w.store.pending.Shards(w.batch)
-	if err != nil {
-		return false, nil, err
-	}
-	for _, shard := range rand.Perm(len(shards)) {
-		found, err := w.pending(ctx, shard)
-		if err != nil {
-			return worked, held, err
-		}
-		rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-		for _, o := range found[:min(len(found), pageTries)] {
-			took, err := w.try(ctx, o)
+		found = time.Now()
+		rand.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
+		acquired := 0
+		for _, o := range pending[:min(len(pending), 12)] {
+			lease, err := acquire(ctx, lock.Beside(c.orders.Key(o)))
+			if errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost) {
+				continue // somebody else works on it
+			}
+			if err == nil {
+				err = c.settle(ctx, lease, o, by)
+			}
 			if err != nil {
-				return worked, held, err
+				return fmt.Errorf("settle: %w", err)
 			}
-			if took {
-				worked = true
-			} else {
-				held = append(held, o)
-			}
+			acquired++
+		}
+		// Where all are locked a worker waits in line. A lock whose holder is gone passes on when the lease ends.
+		if acquire = c.locks.TryAcquire; acquired == 0 {
+			acquire = c.locks.Acquire
 		}
 	}
-	return worked, held, nil
-}
-
-// try settles an order unless somebody else holds its lock, or was found
-// holding it.
-func (w *worker) try(ctx context.Context, o Order) (took bool, err error) {
-	if !w.seen[o.Order].IsZero() {
-		// A try is a write. The index will tell when somebody has settled the
-		// order; if nobody does, this worker queues for the lock.
-		return false, nil
-	}
-	lease, err := w.locks.TryAcquire(ctx, lock.Beside(w.store.orders.Key(o)))
-	if notAcquired(err) {
-		w.waits.Add(1)
-		w.seen[o.Order] = time.Now()
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, w.settle(ctx, lease, o)
-}
-
-// longestHeld picks the order that was found locked for the longest time, if
-// that is longer than its worker should need.
-func (w *worker) longestHeld(held []Order) (oldest Order, ok bool) {
-	for _, o := range held {
-		since := w.seen[o.Order]
-		if time.Since(since) >= patience && (!ok || since.Before(w.seen[oldest.Order])) {
-			oldest, ok = o, true
-		}
-	}
-	return oldest, ok
-}
-
-// queueFor waits for the lock of an order whose worker seems to be in trouble:
-// until it releases, or its lease has ended.
-func (w *worker) queueFor(ctx context.Context, o Order) error {
-	waiting, cancel := context.WithTimeout(ctx, 2*leaseTime)
-	defer cancel()
-	lease, err := w.locks.Acquire(waiting, lock.Beside(w.store.orders.Key(o)))
-	if err != nil {
-		if ctx.Err() == nil && (waiting.Err() != nil || notAcquired(err)) {
-			return nil // there may be other orders by now
-		}
-		return err
-	}
-	delete(w.seen, o.Order)
-	return w.settle(ctx, lease, o)
 }
 
 // settle settles an order whose lock is held.
-func (w *worker) settle(ctx context.Context, lease *lock.Lease, o Order) error {
-	s, err := w.prepare(ctx, lease, o, w.name)
-	if err == nil && s == nil {
-		w.vain.Add(1)
-		w.tell(event{Kind: orderFound, Worker: w.name, Order: o.Order})
-		return release(ctx, lease)
+func (c *crew) settle(ctx context.Context, lease *lock.Lease, o Order, by string) error {
+	x, err := c.prepare(ctx, lease, o, by)
+	if err == nil && x == nil { // somebody else has settled it
+		err = lease.Release(ctx)
+	} else if err == nil {
+		err = c.commit(ctx, x)
+		c.count(err)
 	}
+	if errors.Is(err, lock.ErrLost) {
+		return nil // somebody else has the lock by now, and settles the order
+	}
+	return err
+}
+
+// count counts a settlement that was committed, or refused.
+func (c *crew) count(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err == nil {
-		err = s.commit(ctx)
+		c.tally.Settled++
+	} else if errors.Is(err, lock.ErrLost) {
+		c.tally.Refused++
 	}
-	switch {
-	case err == nil:
-		w.tell(event{Kind: orderSettled, Worker: w.name, Order: o.Order})
-		return nil
-	case errors.Is(err, lock.ErrLost):
-		w.refused.Add(1)
-		w.tell(event{Kind: staleRefused, Worker: w.name, Order: o.Order})
-		return nil
-	}
-	return errors.Join(err, release(context.WithoutCancel(ctx), lease))
+	c.report(c.tally)
 }
 
-// notAcquired says that somebody else holds the lock, or that the answer to the
-// acquisition took longer than the lease: both mean to try again later.
-func notAcquired(err error) bool {
-	return errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost)
-}
-
-// release gives a lock back. One that was lost needs no release.
-func release(ctx context.Context, lease *lock.Lease) error {
-	if err := lease.Release(ctx); err != nil && !errors.Is(err, lock.ErrLost) {
-		return fmt.Errorf("release: %w", err)
+// settled counts the orders of a batch that have an entry in the ledger.
+func (s *store) settled(ctx context.Context, b Batch) (int, error) {
+	entries, err := all(s.ledger.Query(ctx, keys.Values{"batch": b.ID}, entity.Consistent()))
+	orders := map[string]bool{}
+	for _, e := range entries {
+		orders[e.Order] = true
 	}
-	return nil
-}
-
-// pause waits, or returns the cause of the context's end.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return len(orders), err
 }

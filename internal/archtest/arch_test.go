@@ -50,12 +50,12 @@ var testSupport = []string{"table/tabletest", "internal/engines", "internal/diff
 
 // owners says which packages may use a module directly; the others get it through them.
 var owners = map[string][]string{
-	"github.com/guregu/dynamo/v2":                          {"table", "entity", "lock", "example/app"},
-	"github.com/cenkalti/backoff/v4":                       {"internal/machine", "table", "entity", "lock", "migrations", "example/app", "internal/engines"},
+	"github.com/guregu/dynamo/v2":                          {"table", "entity", "lock"},
+	"github.com/cenkalti/backoff/v4":                       {"internal/machine", "table", "entity", "lock", "migrations", "internal/engines"},
 	"go.opentelemetry.io/otel":                             {"lock"},
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/itemsize", "table", "entity", "lock", "migrations", "example"},
-	"github.com/aws/aws-sdk-go-v2/config":                  {"example/app", "internal/engines"},
-	"golang.org/x/term":                                    {"migrations/migratecmd", "example/app"},
+	"github.com/aws/aws-sdk-go-v2/config":                  {"internal/engines"},
+	"golang.org/x/term":                                    {"migrations/migratecmd"},
 	"github.com/stretchr/testify":                          {},
 	"pgregory.net/rapid":                                   {},
 	"go.uber.org/goleak":                                   {},

@@ -2,8 +2,8 @@
 // had: the in-process engine of package tabletest, DynamoDB Local (Amazon's
 // own implementation, the reference), and on request the service itself.
 //
-// It is for tests, and for the example, which lets it start DynamoDB Local; so
-// it may import testing.
+// It is for tests, and for the example, which opens what its flags name (Target)
+// with it; so it may import testing.
 //
 //	func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
 //

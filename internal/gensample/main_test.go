@@ -10,7 +10,7 @@ import (
 )
 
 func TestSampleIsWhatTheGeneratorWrites(t *testing.T) {
-	want, err := os.ReadFile("../../sample.jsonl")
+	want, err := os.ReadFile("../../example/app/sample.jsonl")
 	require.NoError(t, err)
 	var got bytes.Buffer
 	require.NoError(t, generate(&got))

@@ -31,8 +31,8 @@ import (
 
 // The test binary is the worker process of the tests that need one.
 func TestMain(m *testing.M) {
-	if os.Getenv(workerEnv) != "" {
-		os.Exit(runWorker(context.Background(), os.Stdin, os.Stdout))
+	if config := os.Getenv(workerEnv); config != "" {
+		os.Exit(runWorker(config, os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(engines.Main(m))
 }
@@ -44,17 +44,17 @@ type outcome struct {
 	result         result
 }
 
-// start runs the program in this process. watch may be nil.
-func start(ctx context.Context, t *testing.T, args string, watch func(*foreman, event)) outcome {
+// start runs the program in this process, without frozen workers unless args ask for them. watch may be nil.
+func start(ctx context.Context, t *testing.T, args string, watch func(tally)) outcome {
 	t.Helper()
-	o, err := parseOptions(strings.Fields(args), nil)
-	require.NoError(t, err)
-	in, err := openInput(o.orders, strings.NewReader(""))
+	o, err := parseOptions(strings.Fields("-stall 0 "+args), nil)
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
-	a := newApp(o, in, &stdout, &stderr)
+	a := newApp(o, &stdout, &stderr)
+	a.input, err = openInput(o.file, nil)
+	require.NoError(t, err)
 	a.watch = watch
-	return finished(t, exitCode(ctx, a.run(ctx), &stderr), &stdout, &stderr)
+	return finished(t, exitCode(ctx, a.run(ctx, a.job), &stderr), &stdout, &stderr)
 }
 
 func finished(t *testing.T, code int, stdout, stderr *bytes.Buffer) outcome {
@@ -68,12 +68,12 @@ func finished(t *testing.T, code int, stdout, stderr *bytes.Buffer) outcome {
 }
 
 // requireSound checks that a run settled every order of its input once.
-func requireSound(t *testing.T, out outcome, orders int, total Decimal) {
+func requireSound(t *testing.T, out outcome, orders int, total Money) {
 	t.Helper()
 	require.Zero(t, out.code, out.stderr)
 	r := out.result
 	assert.Equal(t, []int{orders, orders, 0}, []int{r.Orders, r.Settled, r.SettledTwice})
-	for _, sum := range []Decimal{r.Total, r.LedgerTotal, r.BalanceTotal} {
+	for _, sum := range []Money{r.Total, r.LedgerTotal, r.BalanceTotal} {
 		assert.Equal(t, total.String(), sum.String())
 	}
 	assert.Positive(t, r.Requests)
@@ -89,7 +89,7 @@ func sampleInput(t *testing.T) *Input {
 
 // writeOrders writes a file of n small orders of three customers and returns
 // its name and their total.
-func writeOrders(t *testing.T, n int) (string, Decimal) {
+func writeOrders(t *testing.T, n int) (string, Money) {
 	t.Helper()
 	var b strings.Builder
 	total := 0
@@ -100,7 +100,7 @@ func writeOrders(t *testing.T, n int) (string, Decimal) {
 	}
 	name := filepath.Join(t.TempDir(), "orders.jsonl")
 	require.NoError(t, os.WriteFile(name, []byte(b.String()), 0o600))
-	return name, dec(t, strconv.Itoa(total))
+	return name, money(t, strconv.Itoa(total))
 }
 
 // listen starts an engine that other processes can reach.
@@ -136,7 +136,7 @@ func TestSettlesTheSample(t *testing.T) {
 	assert.Equal(t, strings.Fields("engine orders settled settled_twice total ledger_total balance_total stale_writes_refused requests seconds"), names)
 
 	// An order's rows, its lock among them.
-	for _, text := range []string{"LINE#0001", "LOCK#ORDER", "settled by", "capacity", "waits"} {
+	for _, text := range []string{"LINE#0001", "LOCK#ORDER", "settled by", "requests", "from index gsi2: "} {
 		assert.Contains(t, out.stdout, text)
 	}
 }
@@ -176,7 +176,7 @@ func TestProcessesWithFrozenWorkers(t *testing.T) {
 	assert.Equal(t, "inprocess", out.result.Engine)
 	assert.GreaterOrEqual(t, out.result.StaleWritesRefused, int64(2))
 	for p := 1; p <= 4; p++ {
-		assert.Contains(t, out.stdout, fmt.Sprintf("p%d/", p))
+		assert.Contains(t, out.stdout, fmt.Sprintf("p%d:", p))
 	}
 }
 
@@ -210,21 +210,21 @@ func TestRefusedInputWritesNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(goodOrder+"\n\n"+with("10248", "1")+"\n"+with("14.00", "-1")+"\n"), 0o600))
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, exitFailure, run(t.Context(), []string{"-json", "-orders", file, "-endpoint", url}, nil, &stdout, &stderr))
-	assert.Equal(t, file+":4: lines[0].price: negative\n", stderr.String())
+	assert.Equal(t, file+":4: lines[0]: price: negative; id: the same as on line 1\n", stderr.String())
 	assert.Empty(t, stdout.String())
 	assert.Empty(t, e.Requests())
 }
 
 func TestOrdersFromStandardInput(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"-json", "-orders", "-"}, strings.NewReader(goodOrder), &stdout, &stderr)
-	requireSound(t, finished(t, code, &stdout, &stderr), 1, dec(t, "168"))
+	code := run(t.Context(), []string{"-json", "-stall", "0", "-orders", "-"}, strings.NewReader(goodOrder), &stdout, &stderr)
+	requireSound(t, finished(t, code, &stdout, &stderr), 1, money(t, "168"))
 }
 
 func TestMissingFile(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, exitFailure, run(t.Context(), []string{"-orders", "/no/such/file"}, nil, &stdout, &stderr))
-	assert.Equal(t, "app: open /no/such/file: no such file or directory\n", stderr.String())
+	assert.Equal(t, "open /no/such/file: no such file or directory\n", stderr.String())
 }
 
 func TestTableWithOtherKeysIsRefused(t *testing.T) {
@@ -303,77 +303,68 @@ func TestMissingCredentials(t *testing.T) {
 	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
 }
 
-// kill kills the process that an event came from, without any warning.
-func kill(t *testing.T, f *foreman, e event) error {
-	_, text, found := strings.Cut(f.members[e.crew].name, " ")
-	require.True(t, found)
-	var pid int
-	_, err := fmt.Sscanf(text, "(pid %d)", &pid)
+// kill kills the process that a tally came from, without any warning.
+func kill(t *testing.T, from tally) {
+	p, err := os.FindProcess(from.PID)
 	require.NoError(t, err)
-	p, err := os.FindProcess(pid)
-	require.NoError(t, err)
-	return p.Kill()
+	require.NoError(t, p.Kill())
 }
 
+// A process is killed at work: it may hold locks, and its last commits go unreported.
 func TestKilledWorkerLosesNothing(t *testing.T) {
-	t.Parallel()
-	in := sampleInput(t)
-	var once sync.Once
-	out := start(t.Context(), t, "-json -processes 3 -stall 1", func(f *foreman, e event) {
-		if e.Kind == workerFroze {
-			// It holds an order's lock.
-			once.Do(func() { require.NoError(t, kill(t, f, e)) })
-		}
-	})
-	requireSound(t, out, len(in.Orders), in.Total)
-	assert.Contains(t, out.stderr, "has ended early: signal: killed")
-}
-
-// Killed at work, so that commits go unreported.
-func TestWorkerKilledAtWorkLosesNothing(t *testing.T) {
-	t.Parallel()
-	in := sampleInput(t)
-	var once sync.Once
-	out := start(t.Context(), t, "-json -processes 2", func(f *foreman, e event) {
-		if e.Kind == orderSettled && len(f.remaining) < len(in.Orders)/2 {
-			once.Do(func() { require.NoError(t, kill(t, f, e)) })
-		}
-	})
-	requireSound(t, out, len(in.Orders), in.Total)
-	assert.Contains(t, out.stderr, "has ended early: signal: killed")
+	for _, args := range []string{"-processes 2", "-processes 3 -stall 1"} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			e, url := listen(t)
+			in := sampleInput(t)
+			var once sync.Once
+			out := start(t.Context(), t, "-json "+args+" -endpoint "+url, func(from tally) {
+				once.Do(func() { kill(t, from) })
+			})
+			requireSound(t, out, len(in.Orders), in.Total)
+			assert.Contains(t, out.stderr, "has ended early: signal: killed")
+			s, err := openStore(e.Client(), "mortise-example", keys.Scheme{})
+			require.NoError(t, err)
+			requireBooks(t, s, in)
+		})
+	}
 }
 
 func TestAllWorkersKilled(t *testing.T) {
 	t.Parallel()
-	out := start(t.Context(), t, "-json -processes 2 -stall 2", func(f *foreman, e event) {
-		if e.Kind == workerFroze {
-			require.NoError(t, kill(t, f, e))
+	var mu sync.Mutex
+	killed := map[int]bool{}
+	out := start(t.Context(), t, "-json -processes 2 -stall 2", func(from tally) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !killed[from.PID] {
+			killed[from.PID] = true
+			kill(t, from)
 		}
 	})
 	assert.Equal(t, exitFailure, out.code)
-	assert.Contains(t, out.stderr, "all worker processes have ended, and 360 of 360 orders are not settled")
+	assert.Contains(t, out.stderr, " of 360 orders are not settled")
 	assert.Empty(t, out.stdout)
 }
 
 // A worker process whose parent is gone reads the end of its input.
 func TestOrphanedWorkerEnds(t *testing.T) {
 	_, url := listen(t)
-	client, err := target{Endpoint: url, Dummy: true}.client(t.Context())
+	target := engines.Target{Endpoint: url, Own: true}
+	client, err := target.Client(t.Context())
 	require.NoError(t, err)
 	s, err := openStore(client, "orphan", keys.Scheme{})
 	require.NoError(t, err)
 	require.NoError(t, s.table.Ensure(t.Context()))
-	config, err := json.Marshal(workerConfig{Target: target{Endpoint: url, Dummy: true}, Table: "orphan", Scheme: keys.Scheme{}, Batch: "b", Name: "p1", Workers: 2})
+	config, err := json.Marshal(assignment{Target: target, Table: "orphan", Batch: Batch{ID: "b", Orders: 1}, Name: "p1", Workers: 2})
 	require.NoError(t, err)
-	var stdout bytes.Buffer
-	code := runWorker(t.Context(), strings.NewReader(string(config)+"\nstart\n"), &stdout)
-	assert.Equal(t, exitFailure, code)
-	assert.Contains(t, stdout.String(), `"kind":"ready"`)
-	assert.Contains(t, stdout.String(), errOrphaned.Error())
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitFailure, runWorker(string(config), strings.NewReader(""), &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "the parent process has stopped this one, or is gone")
 
-	stdout.Reset()
-	assert.Equal(t, exitFailure, runWorker(t.Context(), strings.NewReader("garbage\n"), &stdout))
-	assert.Contains(t, stdout.String(), "read configuration")
+	stderr.Reset()
+	assert.Equal(t, exitFailure, runWorker("garbage", strings.NewReader(""), &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "invalid character")
 }
 
 func TestInterruptedRunIsResumed(t *testing.T) {
@@ -384,11 +375,7 @@ func TestInterruptedRunIsResumed(t *testing.T) {
 			file, total := writeOrders(t, 20)
 			args := "-json -workers 2 " + args + "-orders " + file + " -endpoint " + url
 			ctx, cancel := context.WithCancel(t.Context())
-			out := start(ctx, t, args+" -stall 2", func(_ *foreman, e event) {
-				if e.Kind == workerFroze {
-					cancel()
-				}
-			})
+			out := start(ctx, t, args+" -stall 2", func(tally) { cancel() })
 			assert.Equal(t, exitInterrupted, out.code)
 			assert.True(t, strings.HasSuffix(out.stderr, "app: interrupted\n"), out.stderr)
 			assert.NotContains(t, out.stderr, "has ended early")
@@ -417,15 +404,15 @@ func TestTwoProgramsShareABatch(t *testing.T) {
 	begun, joined := make(chan struct{}), make(chan struct{})
 	var begin, join sync.Once
 	both.Go(func() {
-		outs[0] = start(t.Context(), t, args, func(*foreman, event) {
+		outs[0] = start(t.Context(), t, args, func(tally) {
 			begin.Do(func() {
 				close(begun)
-				<-joined // its workers have not started
+				<-joined // its workers wait: one reports at a time
 			})
 		})
 	})
 	<-begun
-	outs[1] = start(t.Context(), t, args, func(*foreman, event) { join.Do(func() { close(joined) }) })
+	outs[1] = start(t.Context(), t, args, func(tally) { join.Do(func() { close(joined) }) })
 	both.Wait()
 	for i, kind := range []string{"-1 (new)", "-1 (resumed"} {
 		requireSound(t, outs[i], 40, total)
@@ -433,16 +420,19 @@ func TestTwoProgramsShareABatch(t *testing.T) {
 	}
 }
 
-// Somebody who writes past the locks is found out.
+// A write past the locks is found out.
 func TestBrokenInvariantIsReported(t *testing.T) {
+	e, url := listen(t)
+	in := sampleInput(t)
 	var once sync.Once
-	out := start(t.Context(), t, "-json", func(f *foreman, e event) {
-		if e.Kind != orderSettled {
-			return
-		}
+	out := start(t.Context(), t, "-json -endpoint "+url, func(tally) {
 		once.Do(func() {
-			again := LedgerEntry{Batch: f.batch, Order: e.Order, Fence: 1, Customer: "nobody", Amount: dec(t, "0.01")}
-			_, err := f.store.ledger.Create(t.Context(), again)
+			s, err := openStore(e.Client(), "mortise-example", keys.Scheme{})
+			require.NoError(t, err)
+			again := LedgerEntry{
+				Batch: in.Digest[:12] + "-1", Order: in.Orders[0].order.Order, Fence: 1, Customer: "nobody", Amount: money(t, "0.01"),
+			}
+			_, err = s.ledger.Create(t.Context(), again)
 			require.NoError(t, err)
 		})
 	})
