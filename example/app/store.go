@@ -116,8 +116,8 @@ func openStore(client *dynamodb.Client, name string, scheme keys.Scheme) (*store
 	if err != nil {
 		return nil, err
 	}
-	usage := &table.Usage{}
-	s := &store{client: client, table: tbl.Metered(usage), usage: usage}
+	s := &store{client: client, usage: &table.Usage{}}
+	s.table = tbl.Metered(s.usage)
 	return s, errors.Join(
 		define(s, &s.batches, entity.Spec[Batch]{Type: "Batch", PK: "BATCHES#{input}", SK: "{seq:uint6}", Version: "Version"}),
 		define(s, &s.customers, entity.Spec[Customer]{
@@ -150,11 +150,9 @@ func define[T any](s *store, dst **entity.Entity[T], spec entity.Spec[T]) (err e
 // leaseTime is how long an order stays locked when its worker dies. The work takes milliseconds.
 const leaseTime = 2 * time.Second
 
-// newLocks returns a client of locks. Its owner is for people. Nothing is logged: lost locks are what this program is about, and
-// it counts them.
+// newLocks returns a client of locks. Nothing is logged: this program counts the locks that it loses.
 func newLocks(s *store, name string, lease time.Duration) (*lock.Client, error) {
-	config := lock.Config{Lease: lease, Owner: fmt.Sprintf("%s (pid %d)", name, os.Getpid()), Logger: slog.New(slog.DiscardHandler)}
-	return lock.New(s.table, config)
+	return lock.New(s.table, lock.Config{Lease: lease, Owner: fmt.Sprintf("%s (pid %d)", name, os.Getpid()), Logger: slog.New(slog.DiscardHandler)})
 }
 
 // closeLocks releases what is held, also where ctx has ended. Later than in a lease it is free anyway.
