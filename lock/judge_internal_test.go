@@ -23,8 +23,10 @@ func TestJudge(t *testing.T) {
 	}{
 		"nobody is before":                  {suspect{}, fine, false},
 		"it has just come":                  {session, fine, false},
+		"it was never looked at":            {with(session, func(s *suspect) { s.unseen = true }), fine, true},
+		"nor is it for others to look":      {with(session, func(s *suspect) { s.unseen, s.ahead = true, 2 }), fine, false},
 		"it stays":                          {with(session, func(s *suspect) { s.since = lease / 4 }), fine, true},
-		"it stays, and others are before":   {with(session, func(s *suspect) { s.since, s.ahead = lease/4, 1 }), fine, false},
+		"it stays, and others are before":   {with(session, func(s *suspect) { s.since, s.ahead = lease/4, 2 }), fine, false},
 		"it stays for a lease":              {with(session, func(s *suspect) { s.since = lease }), ask, true},
 		"and was asked about it":            {with(session, func(s *suspect) { s.since, s.asked = lease, true }), fine, true},
 		"and another one asks first":        {with(session, func(s *suspect) { s.since, s.ahead = 2*lease-1, 1 }), fine, true},

@@ -32,6 +32,7 @@ type suspect struct {
 	silent  time.Duration // for how long it was not renewed, as far as is known
 	dead    bool          // its session is marked dead
 	wait    time.Duration // until it may be taken for dead, unless it shows life
+	unseen  bool          // its session was not looked at since it is first
 	own     bool          // it is of this process
 	claimed bool          // somebody in this process answers for it
 	asked   bool          // its process was asked about it lately
@@ -55,10 +56,11 @@ func (s suspect) judge() action {
 	return fine
 }
 
-// watched reports whether the session is to be watched: by the first of those who wait behind it, and by the others once
-// it would have been taken for dead.
+// watched reports whether the session is to be looked at: by the first two of those who wait behind it, with the first look
+// and then every quarter of a lease, and by the others once it would have been taken for dead. The second one takes over
+// where the first has died as well.
 func (s suspect) watched() bool {
-	return s.session != "" && !s.own && s.since >= s.lease/4 && (s.ahead == 0 || s.since >= s.lease)
+	return s.session != "" && !s.own && (s.ahead <= 1 && (s.unseen || s.since >= s.lease/4) || s.since >= s.lease)
 }
 
 // suspect is what is known of the first ticket of a row, without a request. It is called with mu held.
@@ -82,7 +84,7 @@ func (e *entry) suspect(row *lockrow.Row) (s suspect) {
 	} else {
 		look := c.others.Suspect(s.session)
 		s.own, s.dead, s.wait, s.silent = c.isOwn(s.session), look.Dead, look.Wait, look.Silent
-		s.lease = cmp.Or(look.Lease, c.config.Lease)
+		s.lease, s.unseen = cmp.Or(look.Lease, c.config.Lease), !look.Known || look.Age > s.since
 		if !look.Known { // it may have been renewed often
 			s.silent = 0
 			if !c.past(row.HeldSince() + s.lease.Milliseconds()) { // or else its record tells

@@ -127,6 +127,9 @@ func calls() map[string]call {
 		"table.Table.BatchGet": simple(func(w *world, ctx context.Context) error {
 			return first(w.table.BatchGet(ctx, []keys.Key{key}, true))
 		}),
+		"table.Table.TransactGet": simple(func(w *world, ctx context.Context) error {
+			return first(w.table.TransactGet(ctx, []keys.Key{key}))
+		}),
 		"table.Table.BatchWrite": simple(func(w *world, ctx context.Context) error {
 			return w.table.BatchWrite(ctx, []table.Op{table.Delete(key)})
 		}),
@@ -211,6 +214,9 @@ func calls() map[string]call {
 			return w.locks.Every(ctx, target, time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil })
 		}),
 		"lock.Client.Inspect": simple(func(w *world, ctx context.Context) error { return first(w.locks.Inspect(ctx, target)) }),
+		"lock.Client.View": simple(func(w *world, ctx context.Context) error {
+			return first(w.locks.View(ctx, target, []keys.Key{key}))
+		}),
 		"lock.Client.List": simple(func(w *world, ctx context.Context) error {
 			return drained(w.locks.List(ctx, lock.In(key.PK)))
 		}),

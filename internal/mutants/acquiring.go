@@ -127,7 +127,7 @@ func acquiring() []Mutant {
 			Name: "several-entered-one-by-one", Part: Acquiring, File: "lock/enter.go",
 			Breaks: "enters several lines by a request for each",
 			Old:    "if err := a.client.table.Write(ctx, ops...); err != nil {\n",
-			New:    "var err error\n\tfor i := 0; i < len(ops) && err == nil; i++ {\n\t\terr = a.client.table.Write(ctx, ops[i])\n\t}\n\tif err != nil {\n",
+			New:    "var failed error\n\tfor i := 0; i < len(ops) && failed == nil; i++ {\n\t\tfailed = a.client.table.Write(ctx, ops[i])\n\t}\n\tif err := failed; err != nil {\n",
 		},
 	}
 }

@@ -66,7 +66,7 @@ func around() []Mutant {
 		{
 			Name: "view-in-any-region", Part: Around, File: "lock/view.go",
 			Breaks: "views rows in a region where a transaction may have arrived in part",
-			Old:    `err = c.oneRegion(ctx)`,
+			Old:    `err = c.checkRegion(ctx)`,
 			New:    `err = ctx.Err()`,
 		},
 		{

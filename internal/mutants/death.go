@@ -84,20 +84,20 @@ func death() []Mutant {
 		{
 			Name: "who-is-behind-acts-first", Part: Death, File: "lock/takeover.go",
 			Breaks: "has all who wait act at once where the holder is dead",
-			Old:    `ahead > 0 && look.Silent < turn:`,
-			New:    `ahead < 0 && look.Silent < turn:`,
+			Old:    `s.ahead > 0 && s.silent < turn:`,
+			New:    `s.ahead < 0 && s.silent < turn:`,
 		},
 		{
 			Name: "who-is-behind-counts-from-the-grant", Part: Death, File: "lock/takeover.go",
 			Breaks: "has all who wait act at once where a holder has died that held the lock for long",
-			Old:    `ahead > 0 && look.Silent < turn:`,
-			New:    `ahead > 0 && since < turn:`,
+			Old:    `s.ahead > 0 && s.silent < turn:`,
+			New:    `s.ahead > 0 && s.since < turn:`,
 		},
 		{
 			Name: "seen-long-ago-is-silent", Part: Death, File: "lock/internal/session/others.go",
 			Breaks: "takes a session for silent that was not looked at for a lease",
-			Old:    `look.Known = c.Ago(s.last) <= lease`,
-			New:    `look.Known = c.Ago(s.last) >= 0`,
+			Old:    `look.Known = look.Age <= lease`,
+			New:    `look.Known = look.Age >= 0`,
 		},
 		{
 			Name: "evict-the-living-too", Part: Death, File: "lock/internal/lockrow/classify.go",

@@ -67,6 +67,8 @@ type Suspicion struct {
 	Wait time.Duration
 	// Silent is for how long it has shown no renewal.
 	Silent time.Duration
+	// Age is how long ago it was looked at.
+	Age time.Duration
 	// Lease is its lease; 0 where it is not known.
 	Lease time.Duration
 
@@ -78,12 +80,12 @@ type Suspicion struct {
 // the condition of that write finds out whether the look has lagged behind.
 func (s sighting) suspect(c clock.Clock) Suspicion {
 	lease := time.Duration(s.row.Lease) * time.Millisecond
-	look := Suspicion{Known: !s.last.IsZero(), Dead: s.row.Dead, Silent: c.Ago(s.since), Lease: lease}
+	look := Suspicion{Known: !s.last.IsZero(), Dead: s.row.Dead, Silent: c.Ago(s.since), Age: c.Ago(s.last), Lease: lease}
 	if !look.Known || look.Dead || s.missing {
 		return look
 	}
-	look.Known = c.Ago(s.last) <= lease // it may have been renewed often since
-	look.Alive = c.Ago(s.last) < lease+c.Skew
+	look.Known = look.Age <= lease // it may have been renewed often since
+	look.Alive = look.Age < lease+c.Skew
 	look.Wait = max(lease-look.Silent, 0)
 	look.silent, look.beat = look.Wait == 0, s.row.Beat
 	if until, ok := c.UntilPast(s.row.Expires); ok && s.row.Expires > 0 {
