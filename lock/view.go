@@ -32,8 +32,8 @@ type viewing struct{ evenIfHeld bool }
 // transaction is seen as a whole or not at all; what it writes in several may be seen half-written.
 func EvenIfHeld() ViewOption { return func(v *viewing) { v.evenIfHeld = true } }
 
-// View reads rows, and who holds their lock, as all of them stand at one moment. It acquires nothing, writes nothing and
-// waits for nobody.
+// View reads rows, and who holds their lock, as all of them stand at one moment. It does not acquire the lock, writes
+// nothing, and does not wait.
 //
 // Where the lock is held, somebody may be about to write more: the error is a *[HeldError], unless the call has
 // [EvenIfHeld]. A holder that died counts until another client has taken over. A View without an error and without that option

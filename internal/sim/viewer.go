@@ -11,9 +11,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// view looks at all accounts at one moment, without their locks, and at the lock of one of them. A transfer is one
-// transaction: it is seen as a whole or not at all, whoever holds the locks. Where nobody did, the viewer takes that
-// lock: under the fence that it has seen, the account is as it was.
+// view reads all accounts, and the lock of one of them, as they stand at one moment. It acquires no lock for that. A
+// transfer is one transaction, so a view sees it as a whole or not at all. If the lock was free, the viewer acquires it
+// then: if the fence is the one that it has seen, the account has not changed.
 func (b *bank) view(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Sleep(x.Between(0, 2*time.Second))
 	i := x.IntN(b.Accounts)

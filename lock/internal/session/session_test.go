@@ -659,7 +659,7 @@ func TestMailbox_WhatIsNotAnsweredComesAgain(t *testing.T) {
 	})
 }
 
-// The row of a dead session stays as small as it is, whoever asks.
+// A question to a dead session is refused, and does not make its row larger.
 func TestMailbox_OfADeadSessionTakesNoQuestions(t *testing.T) {
 	virtual(t, func(w *world) {
 		p, q := w.process(0), w.process(0)
