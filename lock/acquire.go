@@ -291,7 +291,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	a.entries, a.wake = make([]*entry, len(a.wanted)), make(chan struct{}, 1)
 	for i, w := range a.wanted {
 		e := &entry{
-			client: c, target: w.target, key: w.key, ticket: c.newTicket(a.fixed, a.session), session: a.session,
+			client: c, target: w.target, key: w.key, ticket: c.newTicket(a.fixed, a.session),
 			patience: a.client.patience(), wake: a.wake, path: pathFree,
 		}
 		c.tickets.set(e.ticket.ID, e)

@@ -21,9 +21,8 @@ type entry struct {
 	client   *Client
 	target   Target
 	key      keys.Key
-	session  *session.Session // nil for a lease of its own
-	wake     chan struct{}    // of the acquisition
-	patience backoff.BackOff  // Config.Backoff; nil where looks are timed by the place
+	wake     chan struct{}   // of the acquisition
+	patience backoff.BackOff // Config.Backoff; nil where looks are timed by the place
 
 	// Of the goroutine that waits.
 	ticket    lockrow.Ticket
