@@ -66,11 +66,11 @@ func TestHealthyFollowsTheSession(t *testing.T) {
 	})
 }
 
-// A renewal that hangs is as bad as one that fails.
+// A renewal that hangs is as bad as one that fails, and so is one that a process which stood still has not begun.
 func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		way := &line{to: w.engine.HTTPClient()}
-		c := w.coldClientOver(way, lock.Config{Lease: lock.MinLease})
+		way, wall := &line{to: w.engine.HTTPClient()}, &wallClock{}
+		c := w.coldClientOver(way, lock.Config{Lease: lock.MinLease}, table.WithClock(wall.now))
 		_, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		way.cut(hung)
@@ -79,6 +79,14 @@ func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 		}
 		left, _ := c.Remaining()
 		assert.Equal(t, 500*time.Millisecond, left)
-		require.EqualError(t, c.Healthy(ctx), "lock: healthy: the session ends in 500ms unless renewed: the renewal is overdue")
+		require.ErrorContains(t, c.Healthy(ctx), "lock: healthy: the session ends in 500ms unless renewed: ")
+		way.cut(open)
+		time.Sleep(time.Second)
+		_, err = c.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+		require.NoError(t, c.Healthy(ctx))
+		wall.jump(600 * time.Millisecond)
+		left, _ = c.Remaining()
+		require.EqualError(t, c.Healthy(ctx), fmt.Sprintf("lock: healthy: the session ends in %v unless renewed: the renewal is overdue", left.Round(time.Millisecond)))
 	})
 }
