@@ -145,7 +145,7 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 		table.Attr(n.Fence).Set(fence), table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
 		table.Attr(n.Forced).Set(reason), table.Attr(n.ForcedFence).Set(fence - 1),
 	}
-	for _, name := range []string{n.Line, n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed} {
+	for _, name := range []string{n.Line, n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, nonce} {
 		changes = append(changes, table.Attr(name).Remove())
 	}
 	if r.index != nil {
