@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,5 +62,35 @@ func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
 		require.NoError(t, l.Write(ctx, w.put("a")))
 		require.NoError(t, l.Release(ctx))
 		require.NotNil(t, <-waits)
+	})
+}
+
+// A look that takes longer than a lease does not show that the lease has lasted for so long.
+func TestFixedLeaseThatASlowLookFinds(t *testing.T) {
+	const length, slow = 2 * time.Second, 2500 * time.Millisecond // which is not too long for a request
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		target := lock.Name("report")
+		held, err := w.client(quiet).Acquire(ctx, target)
+		require.NoError(t, err)
+		var once atomic.Bool
+		behind := w.clientOver(w.passing(func(operation, _ string, send func() (*http.Response, error)) (*http.Response, error) {
+			if operation == "BatchGetItem" && once.CompareAndSwap(true, false) {
+				time.Sleep(slow - 10*time.Millisecond)
+				assert.NoError(t, held.Release(ctx))
+				time.Sleep(10 * time.Millisecond)
+			}
+			return send()
+		}), quiet)
+		next := acquireAsync(waiting, w.client(quiet), target, lock.Fixed(length))
+		last := acquireAsync(waiting, behind, target)
+		once.Store(true)
+
+		l := <-next
+		require.NotNil(t, l, "the one that waits behind it has taken its place")
+		require.NoError(t, context.Cause(l.Context()))
+		require.NotNil(t, <-last)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired, "told before another one was let in")
 	})
 }
