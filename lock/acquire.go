@@ -49,42 +49,6 @@ func one(list []*Lease, err error) (*Lease, error) {
 	return list[0], nil
 }
 
-// Do acquires a lock, runs f under it, and releases it, also when f panics. f's context ends with ctx and
-// with the lease, whose cause it then has. The error joins f's with that of the release, which is sent
-// also where ctx has ended, bounded by 5 s. If the lock was lost on the way, the error matches [ErrLost]
-// even where f returned nil. f may end the lease itself with [Lease.Commit].
-func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
-	if f == nil {
-		return wrap("do", invalid("nil function"))
-	}
-	lease, err := c.Acquire(ctx, target, opts...)
-	if err != nil {
-		return err
-	}
-	inside, stop := until(ctx, lease.ctx)
-	defer stop()
-	defer func() { err = lease.finish(ctx, err) }()
-	return f(inside, lease)
-}
-
-// finish ends a lease whose work ended with err.
-func (l *Lease) finish(ctx context.Context, err error) error {
-	lost := l.cause()
-	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
-		return err // by f
-	}
-	ctx, cancel := l.client.clk().Detached(ctx)
-	defer cancel()
-	released := l.Release(ctx)
-	switch {
-	case released == nil && errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost):
-		released = wrap("do", lost)
-	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
-		return err // it tells already
-	}
-	return join(err, released)
-}
-
 // wanted is a lock that a call wants.
 type wanted struct {
 	target Target

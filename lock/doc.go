@@ -93,7 +93,7 @@
 // 3 s. Renewals are repeated until the lease ends. A transaction conflict is repeated, and never means that a lock was lost.
 // Waiting goes on through an outage. It ends with ctx, with Close, and when [Config.Backoff] stops.
 //
-// A panic in a caller's function (of [Client.Do], [Client.Lead] or [Client.Every]) releases the lock and goes on to the caller.
+// A panic in a caller's function (of [Client.Do], [Client.TryDo], [Client.Lead] or [Client.Every]) releases the lock and goes on to the caller.
 // No error and no log record above debug level contains a lock's name, a key or a payload.
 //
 // # Cost

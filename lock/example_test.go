@@ -115,6 +115,28 @@ func ExampleClient_Do() {
 	// <nil>
 }
 
+// A job that every instance starts: one runs it, the others skip it.
+func ExampleClient_TryDo() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{Owner: "instance-1"})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	job := func() {
+		held, err := locks.TryDo(ctx, lock.Name("nightly-report"), report)
+		check(err)
+		fmt.Println("skipped:", held != nil)
+	}
+	job()
+	lease, err := locks.Acquire(ctx, lock.Name("nightly-report")) // as another instance would
+	check(err)
+	job()
+	check(lease.Release(ctx))
+	// Output:
+	// working under a lock with a name
+	// skipped: false
+	// skipped: true
+}
+
 // report gets a context that ends with the lease. Locks are not reentrant: what it calls
 // needs the lease passed on.
 func report(ctx context.Context, lease *lock.Lease) error {
@@ -279,6 +301,7 @@ func ExampleClient_AcquireAll() {
 	_, err = locks.TryAcquireAll(ctx, []lock.Target{lock.Beside(accounts.Key(to)), lock.Name("report")})
 	var held *lock.HeldAllError
 	fmt.Println(errors.As(err, &held), len(held.Held))
+	fmt.Println("enough time left:", both.Remaining() > 10*time.Second)
 
 	// Committed only while both are held, which this ends.
 	check(both.Commit(ctx,
@@ -288,6 +311,7 @@ func ExampleClient_AcquireAll() {
 	fmt.Println(from.Balance, err)
 	// Output:
 	// true 1
+	// enough time left: true
 	// 70 <nil>
 }
 

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -61,6 +62,15 @@ func (b *Bundle) Leases() []*Lease { return append([]*Lease(nil), b.leases...) }
 
 // Context ends when the first of the leases ends, with its cause: see [Lease.Context].
 func (b *Bundle) Context() context.Context { return b.ctx }
+
+// Remaining is how long all of the leases last unless renewed: the least of what [Lease.Remaining] returns, 0 when one has ended.
+func (b *Bundle) Remaining() time.Duration {
+	least := b.leases[0].Remaining()
+	for _, l := range b.leases[1:] {
+		least = min(least, l.Remaining())
+	}
+	return least
+}
 
 // Guards are the conditions that all of the locks are held, as operations to put into a transaction of the
 // caller's own: see [Lease.Guard].

@@ -207,6 +207,9 @@ func calls() map[string]call {
 		"lock.Client.Do": simple(func(w *world, ctx context.Context) error {
 			return w.locks.Do(ctx, target, func(context.Context, *lock.Lease) error { return nil })
 		}),
+		"lock.Client.TryDo": simple(func(w *world, ctx context.Context) error {
+			return first(w.locks.TryDo(ctx, target, func(context.Context, *lock.Lease) error { return nil }))
+		}),
 		"lock.Client.Lead": simple(func(w *world, ctx context.Context) error {
 			return w.locks.Lead(ctx, target, func(context.Context, *lock.Lease) error { return nil })
 		}),
