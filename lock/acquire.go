@@ -16,27 +16,31 @@ import (
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
 
-// Acquire takes the lock, and waits in its line while others hold it: until ctx ends or the client is
-// closed. The error then tells who held it (*[HeldError]) beside why the waiting ended. An outage does
-// not end the waiting. The lease is not bound to ctx.
+// Acquire takes the lock. If somebody else holds it, Acquire waits in the lock's line until it has the lock, until ctx
+// ends or until the client is closed. An outage of DynamoDB does not end the wait. If the wait ends without the lock,
+// the error matches the reason, and a *[HeldError] in it describes the holder.
 //
-// First come, first served, in whatever process. The goroutines of one client share a place in the
-// line: they pass the lock on, at most [Config].Handoffs times in a row while others wait. Locks are not
-// reentrant: a caller that holds the lock and acquires it again waits for itself. Pass the lease down.
+// The lease does not depend on ctx: it goes on when ctx ends. End it with [Lease.Release] or [Lease.Commit], or use
+// [Client.Do].
 //
-// Cost: one conditional write, whether the lock is free or not; one more where the client has no session
-// yet (unless [Fixed]). While waiting, half a read unit per look, a few of them per holder that goes
-// before.
+// Order: first come, first served, in all processes. The goroutines of one client share a place in the line. They pass
+// the lock to each other at most [Config.Handoffs] times in a row while other processes wait.
+//
+// Locks are not reentrant: a goroutine that holds the lock and acquires it again waits for itself. Pass the [*Lease] as
+// an argument instead.
+//
+// Cost: one conditional write, whether the lock is free or not. One more write if the client has no session yet (none
+// with [Fixed]). While it waits, 4 to 6 looks in all, of half a read unit each.
 func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).wait))
 	return l, wrap("acquire", err)
 }
 
-// TryAcquire takes the lock if nobody holds it or waits for it. Otherwise it returns a *[HeldError]. It
-// does not wait.
+// TryAcquire takes the lock if it is free. It does not wait: if somebody holds the lock or waits for it, the error is a
+// *[HeldError].
 //
-// Cost: one conditional write, whether it succeeds or not; one more where the client has no session yet
-// (unless [Fixed]), and two more to take the lock from a holder that died long ago.
+// Cost: one conditional write, whether it succeeds or not. One more write if the client has no session yet (none with
+// [Fixed]). Two more to take the lock from a holder that died long ago.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).try))
 	return l, wrap("try acquire", err)

@@ -5,11 +5,14 @@ import (
 	"errors"
 )
 
-// Do acquires a lock, runs f under it, and releases it, also when f panics. It takes the options of [Client.Acquire]. f's context
-// ends with ctx and with the lease, whose cause it then has. f may end the lease itself with [Lease.Commit].
+// Do acquires a lock, runs f, and releases the lock. It waits for the lock as [Client.Acquire] does, and takes the same
+// options. The context that f gets ends when ctx ends or when the lease ends; [context.Cause] tells why.
 //
-// The error joins f's with that of the release. The release is sent also where ctx has ended, bounded by 5 s. If the lock was
-// lost on the way, the error matches [ErrLost] even where f returned nil.
+// f can end the lease itself, with [Lease.Commit]: then there is nothing left to release. A panic in f releases the
+// lock and continues.
+//
+// The error is that of f, joined with that of the release. If the lock was lost while f ran, the error matches
+// [ErrLost], also if f returned nil. The release is sent even if ctx has ended; it then takes at most 5 s.
 //
 // Cost: that of [Client.Acquire] and of [Lease.Release], which is nothing after a commit.
 func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
@@ -24,14 +27,14 @@ func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Conte
 }
 
 // TryDo is [Client.Do] without waiting: it runs f if nobody holds the lock or waits for it. Otherwise f does not run, and held
-// tells who is in the way; that is no error.
+// tells who holds the lock. That is not an error.
 //
 //	held, err := locks.TryDo(ctx, lock.Name("report"), report)
 //	if held != nil {
 //		log.Print("skipped: ", held) // another instance does it
 //	}
 //
-// An [ErrHeld] of f's own, about another lock, is returned as err, with a nil held.
+// If f itself returns an [ErrHeld], about another lock, err is that error and held is nil.
 //
 // Cost: that of [Client.TryAcquire] and of [Lease.Release], which is nothing after a commit.
 func (c *Client) TryDo(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) (held *HeldError, err error) {
