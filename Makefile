@@ -16,7 +16,7 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: tools format-check vet lint race proof ## everything that has to pass: format, vet, lint, all tests with -race on both engines
+test: tools format-check vet lint unit ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
 
 .PHONY: tools
 tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)
@@ -47,14 +47,21 @@ vet:
 lint: $(LINT) ## run the linters
 	$(LINT) run
 
+BOTH := mkdir -p $(BIN) && rm -f $(LOG) && MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
+TOLD := $(GO) run ./internal/engines/cmd/contractcount $(LOG)
+
+.PHONY: unit
+unit: engine ## all tests on both engines, without -race, and with a twentieth of the seeds
+	$(BOTH) -short ./...
+	@$(TOLD)
+
 .PHONY: race
-race: engine ## all tests with -race, the contract tests on both engines
-	@mkdir -p $(BIN) && rm -f $(LOG)
-	MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(LOG) $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
-	@$(GO) run ./internal/engines/cmd/contractcount $(LOG)
+race: engine ## all tests on both engines with -race
+	$(BOTH) -race ./...
+	@$(TOLD)
 
 .PHONY: proof
-proof: ## faults and simulations of locks without -race, under which few of them are tried
+proof: ## faults and simulations of locks with all their seeds, without -race, under which few of them are tried
 	$(GO) test ./internal/sim -count=1 -timeout $(TIMEOUT) -run Meet
 	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks'
 	$(GO) test $(addprefix ./lock/proof/,linearizability updates workloads) -count=1 -timeout $(TIMEOUT) -sim.seeds 20
@@ -62,7 +69,7 @@ proof: ## faults and simulations of locks without -race, under which few of them
 	$(GO) test ./lock/proof/replay -count=1 -timeout $(TIMEOUT) -run 'SeedsThat'
 
 .PHONY: quick
-quick: ## all tests on the in-process engine only, without -race, and a twentieth of the seeds
+quick: ## as unit, on the in-process engine alone, and without what has not changed
 	MORTISE_ENGINE=inprocess $(GO) test -short -timeout $(TIMEOUT) ./...
 
 .PHONY: flakes
