@@ -324,12 +324,18 @@ func (a *acquisition) leave(ctx context.Context) {
 	}
 }
 
-// granted makes leases of entries that are all first, and begins them.
+// granted makes leases of entries that are all first, and begins them. The error is errAnew where a look has shown meanwhile
+// that one is not first any more: the row's fence is that of another holder then.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
+	rows := make([]lockrow.Row, len(a.entries))
+	for i, e := range a.entries {
+		if rows[i] = e.lastRow(); rows[i].Entered(e.ticket.ID) != lockrow.Granted {
+			return nil, errAnew
+		}
+	}
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
-		row := e.lastRow()
-		list[i] = a.client.newLease(&a.request, e.target, e.key, e.ticket, a.session, a.start, &row)
+		list[i] = a.client.newLease(&a.request, e.target, e.key, e.ticket, a.session, a.start, &rows[i])
 		list[i].path, list[i].begun = e.path, e.begun
 		if i > 0 && a.session != nil {
 			a.session.Use() // one for each lease

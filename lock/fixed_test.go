@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,5 +93,34 @@ func TestFixedLeaseThatASlowLookFinds(t *testing.T) {
 		require.NoError(t, context.Cause(l.Context()))
 		require.NotNil(t, <-last)
 		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired, "told before another one was let in")
+	})
+}
+
+// A waiter that loses its turn before it has its lease does not get one under the fence of the holder after it.
+func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target, op := lock.Name("report"), w.client(quiet)
+		held, err := w.client(quiet).Acquire(ctx, target)
+		require.NoError(t, err)
+		var renewed atomic.Bool
+		c := w.clientOver(w.passing(func(_, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			answer, err := send()
+			if strings.Contains(body, `"renewed"`) && !renewed.Swap(true) {
+				w.force(ctx, op, target)
+				time.Sleep(2 * time.Second) // in which the row is looked at
+			}
+			return answer, err
+		}), quiet)
+		mine := acquireAsync(ctx, c, target, lock.Fixed(20*time.Second))
+		next := acquireAsync(ctx, w.client(quiet), target)
+		require.NoError(t, held.Release(ctx))
+
+		other := <-next
+		time.Sleep(5 * time.Second)
+		require.True(t, renewed.Load())
+		require.NoError(t, other.Write(ctx, w.put("x")), "it holds the lock")
+		require.Empty(t, mine)
+		require.NoError(t, other.Release(ctx))
+		assert.Greater(t, (<-mine).Fence(), other.Fence())
 	})
 }
