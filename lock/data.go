@@ -11,7 +11,7 @@ import (
 	"github.com/guregu/dynamo/v2"
 
 	"github.com/mortise-go/mortise/entity"
-	"github.com/mortise-go/mortise/internal/itemsize"
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -33,7 +33,7 @@ func (d Data) Decode(out any) error {
 		return wrap("decode data", table.ErrNotFound)
 	}
 	// A copy: what decoding hands out may share memory with what it was given.
-	if err := dynamo.Unmarshal(table.CloneValue(d.av), out); err != nil {
+	if err := dynamo.Unmarshal(attrvalue.Clone(d.av), out); err != nil {
 		return wrap("decode data", &entity.DecodeError{Type: lockrow.Type, Attribute: "data", Err: err})
 	}
 	return nil
@@ -72,14 +72,14 @@ func newData(v any) (Data, error) {
 	if err != nil {
 		return Data{}, &table.EncodeError{What: fmt.Sprintf("a payload of type %T", v), Err: err} // which does not show names in it
 	}
-	size, err := itemsize.Value(av)
+	size, err := attrvalue.Size(av)
 	if err != nil {
 		return Data{}, fmt.Errorf("%w: a payload with %w", ErrInvalid, err)
 	}
 	if size > MaxData {
 		return Data{}, fmt.Errorf("%w: a payload of %d bytes, want at most %d", ErrInvalid, size, MaxData)
 	}
-	return payloadOf(table.CloneValue(av)), nil
+	return payloadOf(attrvalue.Clone(av)), nil
 }
 
 // payloadOf is the payload that an attribute holds. A null is none: the decoder leaves it out.

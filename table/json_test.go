@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -116,7 +118,7 @@ func TestItemFromJSONReadsWhatIsWritten(t *testing.T) {
 		require.NoError(rt, err)
 		got, err := table.ItemFromJSON(text)
 		require.NoError(rt, err)
-		require.True(rt, table.SameItem(want, got), "%s", text)
+		require.True(rt, attrvalue.SameItem(want, got), "%s", text)
 	})
 }
 

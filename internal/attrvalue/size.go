@@ -1,5 +1,4 @@
-// Package itemsize measures values as DynamoDB counts their sizes.
-package itemsize
+package attrvalue
 
 import (
 	"errors"
@@ -19,11 +18,23 @@ const (
 	mostExp   = 125
 )
 
-// Value is the size of a value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would
+// Size is the size of a value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would
 // refuse, as far as table.Encode has not. Errors do not quote the value.
 //
 // Source: Developer Guide, "DynamoDB item sizes and formats".
-func Value(av types.AttributeValue) (int, error) { return measure(av, 1) }
+func Size(av types.AttributeValue) (int, error) { return measure(av, 1) }
+
+// ItemSize is the size of an item: of its names and its values.
+func ItemSize(item map[string]types.AttributeValue) (size int, err error) {
+	for name, av := range item {
+		n, err := Size(av)
+		if err != nil {
+			return 0, err
+		}
+		size += len(name) + n
+	}
+	return size, nil
+}
 
 func measure(av types.AttributeValue, depth int) (size int, err error) {
 	if depth > maxDepth {

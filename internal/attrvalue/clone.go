@@ -1,4 +1,4 @@
-package table
+package attrvalue
 
 import (
 	"slices"
@@ -7,16 +7,16 @@ import (
 )
 
 // CloneItem returns a deep copy of an item.
-func CloneItem(item Item) Item {
-	c := make(Item, len(item))
+func CloneItem(item map[string]types.AttributeValue) map[string]types.AttributeValue {
+	c := make(map[string]types.AttributeValue, len(item))
 	for name, av := range item {
-		c[name] = CloneValue(av)
+		c[name] = Clone(av)
 	}
 	return c
 }
 
-// CloneValue returns a deep copy of an attribute value.
-func CloneValue(av types.AttributeValue) types.AttributeValue {
+// Clone returns a deep copy of an attribute value.
+func Clone(av types.AttributeValue) types.AttributeValue {
 	switch v := av.(type) {
 	case *types.AttributeValueMemberS:
 		return &types.AttributeValueMemberS{Value: v.Value}
@@ -41,7 +41,7 @@ func CloneValue(av types.AttributeValue) types.AttributeValue {
 	case *types.AttributeValueMemberL:
 		list := make([]types.AttributeValue, len(v.Value))
 		for i := range list {
-			list[i] = CloneValue(v.Value[i])
+			list[i] = Clone(v.Value[i])
 		}
 		return &types.AttributeValueMemberL{Value: list}
 	case *types.AttributeValueMemberM:

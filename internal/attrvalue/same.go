@@ -1,4 +1,4 @@
-package table
+package attrvalue
 
 import (
 	"bytes"
@@ -8,21 +8,21 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// SameItem reports whether two items are equal as DynamoDB compares them: numbers by value, sets without order.
-func SameItem(a, b Item) bool {
+// SameItem is [Same] for items.
+func SameItem(a, b map[string]types.AttributeValue) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for name, av := range a {
-		if bv, ok := b[name]; !ok || !SameValue(av, bv) {
+		if bv, ok := b[name]; !ok || !Same(av, bv) {
 			return false
 		}
 	}
 	return true
 }
 
-// SameValue is [SameItem] for one attribute value.
-func SameValue(a, b types.AttributeValue) bool {
+// Same reports whether two values are equal as DynamoDB compares them: numbers by value, sets without order.
+func Same(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
 		b, ok := b.(*types.AttributeValueMemberS)
@@ -44,7 +44,7 @@ func SameValue(a, b types.AttributeValue) bool {
 		return ok && SameItem(a.Value, b.Value)
 	case *types.AttributeValueMemberL:
 		b, ok := b.(*types.AttributeValueMemberL)
-		return ok && slices.EqualFunc(a.Value, b.Value, SameValue)
+		return ok && slices.EqualFunc(a.Value, b.Value, Same)
 	case *types.AttributeValueMemberSS:
 		b, ok := b.(*types.AttributeValueMemberSS)
 		return ok && sameSet(a.Value, b.Value, func(x, y string) bool { return x == y })

@@ -1,29 +1,29 @@
-package table_test
+package attrvalue_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/internal/attrvalue"
 )
 
-func TestAChangedCopyChangesNothingElse(t *testing.T) {
-	item := func() table.Item {
-		return table.Item{
-			"s": str("v"), "n": num("1"),
+func TestClone_AChangedCopyChangesNothingElse(t *testing.T) {
+	type item = map[string]types.AttributeValue
+	fresh := func() item {
+		return item{
+			"s": &types.AttributeValueMemberS{Value: "v"}, "n": &types.AttributeValueMemberN{Value: "1"},
 			"bool": &types.AttributeValueMemberBOOL{Value: true}, "null": &types.AttributeValueMemberNULL{Value: true},
 			"b":  &types.AttributeValueMemberB{Value: []byte("v")},
 			"ss": &types.AttributeValueMemberSS{Value: []string{"v"}}, "ns": &types.AttributeValueMemberNS{Value: []string{"1"}},
 			"bs": &types.AttributeValueMemberBS{Value: [][]byte{[]byte("v")}},
-			"l":  &types.AttributeValueMemberL{Value: []types.AttributeValue{str("v")}},
-			"m":  &types.AttributeValueMemberM{Value: table.Item{"b": &types.AttributeValueMemberB{Value: []byte("v")}}},
+			"l":  &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "v"}}},
+			"m":  &types.AttributeValueMemberM{Value: item{"b": &types.AttributeValueMemberB{Value: []byte("v")}}},
 		}
 	}
-	of := item()
-	c := table.CloneItem(of)
+	of := fresh()
+	c := attrvalue.CloneItem(of)
 	assert.Equal(t, of, c)
 	c["s"].(*types.AttributeValueMemberS).Value = "x"
 	c["n"].(*types.AttributeValueMemberN).Value = "2"
@@ -35,14 +35,6 @@ func TestAChangedCopyChangesNothingElse(t *testing.T) {
 	c["bs"].(*types.AttributeValueMemberBS).Value[0][0] = 'x'
 	c["l"].(*types.AttributeValueMemberL).Value[0].(*types.AttributeValueMemberS).Value = "x"
 	c["m"].(*types.AttributeValueMemberM).Value["b"].(*types.AttributeValueMemberB).Value[0] = 'x'
-	assert.Equal(t, item(), of)
-	assert.Nil(t, table.CloneValue(nil))
-}
-
-func ExampleCloneItem() {
-	item := table.Item{"tags": &types.AttributeValueMemberSS{Value: []string{"new"}}}
-	c := table.CloneItem(item)
-	c["tags"].(*types.AttributeValueMemberSS).Value[0] = "old"
-	fmt.Println(table.SameItem(item, c))
-	// Output: false
+	assert.Equal(t, fresh(), of)
+	assert.Nil(t, attrvalue.Clone(nil))
 }
