@@ -63,7 +63,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	if t == nil {
 		return nil, invalid("nil table")
 	}
-	config = config.WithDefaults(t.Scheme().Delimiter)
+	config = config.withDefaults(t.Scheme().Delimiter)
 	if err := allSettings().Check(config); err != nil {
 		return nil, err
 	}

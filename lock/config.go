@@ -150,8 +150,8 @@ const (
 	ObservedOnly Expiry = "observed-only"
 )
 
-// WithDefaults returns the settings with defaults in place of zero values, for a table with the given delimiter.
-func (c Config) WithDefaults(delimiter byte) Config {
+// withDefaults returns the settings with defaults in place of zero values, for a table with the given delimiter.
+func (c Config) withDefaults(delimiter byte) Config {
 	d := string(rune(delimiter))
 	c.Lease = cmp.Or(c.Lease, 20*time.Second).Truncate(time.Millisecond)
 	if c.Owner == "" {
