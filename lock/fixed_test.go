@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -122,5 +123,27 @@ func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
 		require.Empty(t, mine)
 		require.NoError(t, other.Release(ctx))
 		assert.Greater(t, (<-mine).Fence(), other.Fence())
+	})
+}
+
+// A lease that is shorter than the time between two looks of its waiter keeps its turn until that waiter has noticed it.
+func TestShortFixedLeaseKeepsItsPlace(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target, first, next := lock.Name("report"), w.client(quiet), w.client(quiet)
+		often := quiet
+		often.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) }
+		last := w.client(often)
+		for range 10 {
+			held, err := first.Acquire(ctx, target)
+			require.NoError(t, err)
+			short := acquireAsync(ctx, next, target, lock.Fixed(lock.MinFixed))
+			behind := acquireAsync(ctx, last, target)
+			time.Sleep(10 * time.Second)
+			require.NoError(t, held.Release(ctx))
+			l := <-behind
+			require.Len(t, short, 1, "it was first")
+			assert.Less(t, (<-short).Fence(), l.Fence())
+			require.NoError(t, l.Release(ctx))
+		}
 	})
 }
