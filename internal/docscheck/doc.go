@@ -4,7 +4,8 @@
 //   - snippets of Go that differ from the compiled code that they are taken from,
 //   - commands with make targets, packages, tests or flags that do not exist,
 //   - code spans with names of packages, types, functions, methods, fields, tests or files that do not exist,
-//   - error texts of the code that the page for troubleshooting does not explain.
+//   - error texts of the code that the page for troubleshooting does not explain,
+//   - links in the comments of public packages to names that do not exist.
 //
 // Snippets and commands have markers, which are comments that Markdown does not show, directly before their block:
 //

@@ -1,8 +1,10 @@
 package docscheck
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +14,20 @@ import (
 func open(t *testing.T) *Repository {
 	t.Helper()
 	r, err := Open("../..")
+	require.NoError(t, err)
+	return r
+}
+
+// tree is a repository with these files.
+func tree(t *testing.T, files map[string]string) *Repository {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	r, err := Open(dir)
 	require.NoError(t, err)
 	return r
 }
@@ -59,8 +75,7 @@ func TestCommandsRun(t *testing.T) {
 
 // Each kind of mistake is found.
 func TestCheck_FindsMistakes(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
+	r := tree(t, map[string]string{
 		"Makefile":            "N ?= 1\ntest: ## all tests\n\tgo test ./...\n",
 		"thing/thing.go":      "// Package thing is one.\npackage thing\n\n// T has a field.\ntype T struct{ Field int }\n\n// Do does.\nfunc (T) Do() {}\n",
 		"thing/thing_test.go": "package thing\n\nimport \"testing\"\n\nfunc TestDo(t *testing.T) {}\n\nfunc ExampleT() {\n\tvar x T\n\tx.Do()\n}\n",
@@ -90,13 +105,7 @@ func TestCheck_FindsMistakes(t *testing.T) {
 
 <!-- whole: thing/thing_test.go -->
 ` + "```go\npackage thing\n```\n",
-	} {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	}
-	r, err := Open(dir)
-	require.NoError(t, err)
+	})
 	var got []string
 	for _, p := range r.Check() {
 		assert.Equal(t, "page.md", p.Page)
@@ -131,21 +140,51 @@ func TestCheck_FindsMistakes(t *testing.T) {
 
 // A text of the code that the page does not have, and one that the code does not have, are found.
 func TestUnexplained_FindsBoth(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
+	r := tree(t, map[string]string{
 		"Makefile": "test:\n",
 		"lock/lock.go": "package lock\n\nimport (\n\t\"errors\"\n\t\"fmt\"\n)\n\n// ErrHeld is one.\nvar ErrHeld = errors.New(\"lock is held\")\n\n" +
 			"// Do does.\nfunc Do(n int) error { return fmt.Errorf(\"%w by %d of the others\", ErrHeld, n) }\n",
 		"page.md": "| text | cause |\n| --- | --- |\n| `lock is held` | somebody |\n| `lock is gone` | nobody |\n",
-	} {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	}
-	r, err := Open(dir)
-	require.NoError(t, err)
+	})
 	missing, stale := r.Unexplained("page.md")
 	require.Len(t, missing, 1)
 	assert.Equal(t, Text{"by … of the others", "lock/lock.go", 12}, missing[0])
 	assert.Equal(t, []Problem{{"page.md", 4, "`lock is gone`: the code has no such text"}}, stale)
+}
+
+// The links in the comments of the public packages lead somewhere.
+func TestCommentsLink(t *testing.T) {
+	for _, p := range open(t).Comments() {
+		assert.Fail(t, p.String())
+	}
+}
+
+// The workflow for a hosted CI calls targets that the Makefile has.
+func TestWorkflowCallsTargets(t *testing.T) {
+	r := open(t)
+	text, err := r.read(".github/workflows/ci.yml")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`'(\[[^]]*\])'`).FindAllStringSubmatch(text, -1)
+	require.Len(t, found, 2, "lists of targets: of each night, and of each push")
+	for _, list := range found {
+		var targets []string
+		require.NoError(t, json.Unmarshal([]byte(list[1]), &targets))
+		for _, name := range targets {
+			assert.True(t, r.make.targets[name], name)
+		}
+	}
+}
+
+func TestComments_FindsMistakes(t *testing.T) {
+	r := tree(t, map[string]string{
+		"Makefile": "test:\n",
+		"thing/thing.go": "// Package thing is one. See [T.Do], [*T] and [thing.T].\n//\n//\tcode := list[Gone]\npackage thing\n\nimport \"context\"\n\n" +
+			"// T is a [context.Context], no [Gone], no [T.Gone], no [gone.T] and no [thing.Gone].\ntype T struct{ context.Context }\n\n// Do does.\nfunc (T) Do() {}\n",
+	})
+	assert.Equal(t, []Problem{
+		{"thing/thing.go", 8, "[Gone]: no such exported name"},
+		{"thing/thing.go", 8, "[T.Gone]: no such exported name"},
+		{"thing/thing.go", 8, "[gone.T]: no such exported name"},
+		{"thing/thing.go", 8, "[thing.Gone]: no such exported name"},
+	}, r.Comments())
 }
