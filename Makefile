@@ -114,6 +114,10 @@ PARALLEL ?= 2
 spec: ## check the models of the lock protocol (lock/spec) with Spin (RUN= for some, DEEP=1 for larger bounds, TRACE=1 to show what breaks, PARALLEL=2)
 	@$(GO) run ./internal/speccheck/cmd/speccheck -run '$(RUN)' -parallel $(PARALLEL) $(if $(DEEP),-deep) $(if $(TRACE),-trace)
 
+.PHONY: docs-check
+docs-check: ## check the Markdown pages: links, snippets, commands, names, error texts
+	$(GO) test ./internal/docscheck -count=1
+
 .PHONY: bench
 bench: ## run the benchmarks
 	MORTISE_ENGINE=inprocess $(GO) test -run '^$$' -bench . -benchmem ./...

@@ -1,4 +1,4 @@
-// Package adoption shows what ADOPTING.md describes: a table that another program made and filled, used by this
+// Package adoption shows what docs/how-to/adopt.md describes: a table that another program made and filled, used by this
 // module without a row being changed that nobody asked to change.
 package adoption
 

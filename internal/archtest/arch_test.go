@@ -46,7 +46,7 @@ var parts = map[string][]string{
 }
 
 // testSupport are packages outside _test files that exist for tests.
-var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/figure", "internal/race", "internal/repeat"}
+var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/docscheck", "internal/figure", "internal/race", "internal/repeat"}
 
 // owners says which packages may use a module directly; the others get it through them.
 var owners = map[string][]string{
@@ -56,6 +56,7 @@ var owners = map[string][]string{
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/attrvalue", "table", "entity", "lock", "migrations", "example"},
 	"github.com/aws/aws-sdk-go-v2/config":                  {"internal/engines"},
 	"golang.org/x/term":                                    {"migrations/migratecmd"},
+	"github.com/yuin/goldmark":                             {},
 	"github.com/stretchr/testify":                          {},
 	"pgregory.net/rapid":                                   {},
 	"go.uber.org/goleak":                                   {},
