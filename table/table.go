@@ -19,6 +19,7 @@ import (
 	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/internal/nilctx"
+	"github.com/mortise-go/mortise/internal/pace"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -161,6 +162,9 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	again := func() { t.count(ctx, Totals{Retries: 1}) }
 	err := t.retry.do(ctx, again, func() error {
+		if err := pace.Wait(ctx); err != nil {
+			return &finalError{err}
+		}
 		start := t.now()
 		ans, err := t.retry.bounded(ctx, request)
 		cost := units(write, ans.capacity...)

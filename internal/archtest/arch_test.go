@@ -1,6 +1,6 @@
 // Package archtest holds the direction of imports:
 //
-//	internal/{machine,nilctx,errs,attrvalue,inside} <- keys <- table <- entity <- lock <- migrations <- migrations/migratecmd <- example
+//	internal/{machine,nilctx,pace,errs,attrvalue,inside} <- keys <- table <- entity <- lock <- migrations <- {migrations/migratecmd, console} <- example
 //	                                            ^
 //	                                            table/tabletest
 //
@@ -28,7 +28,7 @@ const module = "github.com/mortise-go/mortise"
 
 // layers are the packages from the bottom up: each may import those before it, and the
 // module's internal packages that have a rule below.
-var layers = []string{"internal/machine", "internal/nilctx", "internal/errs", "internal/attrvalue", "internal/inside", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example"}
+var layers = []string{"internal/machine", "internal/nilctx", "internal/pace", "internal/errs", "internal/attrvalue", "internal/inside", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "console", "example"}
 
 // parts are packages that know of little: all that they may import of the module. Those of lock point down:
 //
@@ -53,7 +53,7 @@ var owners = map[string][]string{
 	"github.com/guregu/dynamo/v2":                          {"table", "entity", "lock"},
 	"github.com/cenkalti/backoff/v4":                       {"internal/machine", "table", "entity", "lock", "migrations", "internal/engines"},
 	"go.opentelemetry.io/otel":                             {"lock"},
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/attrvalue", "table", "entity", "lock", "migrations", "example"},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/attrvalue", "table", "entity", "lock", "migrations", "console", "example"},
 	"github.com/aws/aws-sdk-go-v2/config":                  {"internal/engines"},
 	"golang.org/x/term":                                    {"migrations/migratecmd"},
 	"github.com/yuin/goldmark":                             {},
