@@ -30,7 +30,7 @@ type entityView struct{ Type, PK, SK, URL string }
 
 // indexesPage is read once: what it shows changes with deployments.
 func (c *Console) indexesPage(r *http.Request) (*part, error) {
-	return &part{name: "indexes", title: "Indexes", next: func(ctx context.Context, _ int) (template.HTML, int, error) {
+	return &part{name: "indexes", title: "Indexes", next: func(context.Context, int) (template.HTML, int, error) {
 		ctx, cancel := c.once(r)
 		defer cancel()
 		plan, err := c.config.Table.Plan(ctx)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -226,7 +227,7 @@ func nested(av types.AttributeValue) string {
 	case *types.AttributeValueMemberB:
 		return base64.StdEncoding.EncodeToString(v.Value)
 	case *types.AttributeValueMemberBOOL:
-		return fmt.Sprint(v.Value)
+		return strconv.FormatBool(v.Value)
 	case *types.AttributeValueMemberNULL:
 		return "null"
 	case *types.AttributeValueMemberM:

@@ -155,10 +155,10 @@ func viewStep(s *migrations.StepStatus) stepView {
 	case s.Segments > 0 && s.Done:
 		v.Text = fmt.Sprintf("done: %s items read, %s changed", number(s.Seen), number(s.Changed))
 	case s.Segments > 0:
-		v.Text = fmt.Sprintf("%s items read", number(s.Seen))
+		v.Text = number(s.Seen) + " items read"
 		if s.Total > 0 {
 			v.Bar, v.Percent = true, min(100, 100*s.Seen/s.Total)
-			v.Text += fmt.Sprintf(" of about %s", number(s.Total))
+			v.Text += " of about " + number(s.Total)
 		}
 		v.Text += fmt.Sprintf(", %s changed, %d of %d segments done", number(s.Changed), s.SegmentsDone, s.Segments)
 	case !s.Done:

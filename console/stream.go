@@ -96,23 +96,26 @@ type events struct {
 // follow sends what a part shows, until ctx ends or the reader does not accept it.
 func (e events) follow(ctx context.Context, p *part) {
 	var last template.HTML
+	sent := time.Now()
 	for version := 0; ; {
-		wait, cancel := context.WithTimeout(ctx, heartbeat)
+		wait, cancel := context.WithDeadline(ctx, sent.Add(heartbeat))
 		body, now, err := p.next(wait, version)
 		cancel()
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil: // nothing new
-			err = e.send([]byte(":\n\n"))
-		case body != last:
-			err = e.send(event(body))
-			version, last = now, body
-		default:
-			version = now
 		}
-		if err != nil {
-			return
+		version = now
+		var data []byte
+		if err == nil && body != last {
+			data, last = event(body), body
+		} else if time.Since(sent) >= heartbeat {
+			data = []byte(":\n\n")
+		}
+		if data != nil {
+			if e.send(data) != nil {
+				return
+			}
+			sent = time.Now()
 		}
 		select {
 		case <-time.After(leastPause):

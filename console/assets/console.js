@@ -74,6 +74,7 @@
   const close = () => {
     if (source) source.close();
     source = null;
+    say("paused", "waiting");
   };
 
   // A page that nobody sees costs no reads.
