@@ -135,6 +135,24 @@ peers-check: $(LINT) engine ## vet, lint and test the module that `make peers` r
 	cd internal/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(LINT) run ./...
 	cd internal/peers && MORTISE_ENGINE=inprocess,dynamodb-local $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
 
+.PHONY: chromium
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core; \
+	} || { echo "There is no chromium, and it cannot be installed with apt-get: install it." >&2; exit 1; }
+
+.PHONY: browser
+browser: chromium $(LINT) ## test the console in a real Chromium, installed with apt-get (as root) where there is none
+	cd internal/browser && $(GO) mod tidy -diff && $(GO) vet ./... && $(LINT) run ./...
+	cd internal/browser && MORTISE_BROWSER=required $(GO) test -count=1 -timeout $(TIMEOUT) ./...
+
+.PHONY: picture
+picture: chromium ## make docs/console.png, the picture of the console
+	@mkdir -p $(BIN) docs
+	@cd internal/browser && $(GO) build -o $(BIN)/picture ./cmd/picture
+	@$(BIN)/picture
+
 .PHONY: clean
 clean: ## remove what the commands above have installed and written
 	rm -rf $(BIN) $(ENGINES)/node_modules

@@ -260,7 +260,10 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 	v.lockView = viewLock(r, h.sessions, now, len(r.Line))
 	v.Partition, v.Items = r.Partition, itemsURL(r.Partition)
 	if r.Hold > 0 {
-		v.Usual = age(time.Duration(r.Hold) * time.Millisecond)
+		v.Usual = "less than 1 s"
+		if d := time.Duration(r.Hold) * time.Millisecond; d >= time.Second {
+			v.Usual = age(d)
+		}
 	}
 	if r.Writes > 0 {
 		v.Writes = number(r.Writes)

@@ -392,13 +392,13 @@ func (l *lockList) freshness() string {
 	case l.passes == 0:
 		return "Reading the whole table for the first time, at most 2 reads and 25 read units a second. Locks appear as they are found."
 	}
-	how := "All locks are read every " + age(max(l.took.Round(time.Second), leastPass))
+	how := "All locks are read " + every(max(l.took, leastPass))
 	if !l.index {
 		how += ", with the whole table, since they have no index"
 	}
 	how += "."
 	if l.took > refreshEvery {
-		how += " The first " + number(batch) + " are read every " + age(2*refreshEvery) + "."
+		how += " The first " + number(batch) + " are read " + every(2*refreshEvery) + "."
 	}
 	if hidden := l.held - len(l.records); hidden > 0 {
 		how += " " + number(hidden) + " more are counted and not shown."

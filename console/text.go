@@ -41,6 +41,14 @@ func brief(d time.Duration) string {
 	return text
 }
 
+// every is how often something happens.
+func every(d time.Duration) string {
+	if d = d.Round(time.Second); d > time.Second {
+		return "every " + age(d)
+	}
+	return "every second"
+}
+
 // clock is a moment for people, in UTC.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 

@@ -132,7 +132,7 @@ func (s *Scene) migrate() (*migrations.Migrator, error) {
 			seen := 0
 			_, err := run.Backfill(ctx, migrations.Backfill{
 				Name: "orders", Segments: 1, Writers: 1, PageSize: 25,
-				Transform: func(ctx context.Context, item table.Item) (table.Item, error) {
+				Transform: func(ctx context.Context, _ table.Item) (table.Item, error) {
 					if seen++; seen <= 80 {
 						return nil, nil //nolint:nilnil // leaves the item as it is
 					}

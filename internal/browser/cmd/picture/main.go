@@ -42,7 +42,7 @@ func run(ctx context.Context, out string) error {
 	tab, cancel := context.WithTimeout(tab, 3*time.Minute)
 	defer cancel()
 	if out == "" {
-		return visit(tab, scene.URL+"locks", view{filepath.Join("docs", "console.png"), 1040, 1.5, false})
+		return visit(tab, scene.URL+"locks", view{filepath.Join("docs", "console.png"), 1100, 1.25, false, "#live"})
 	}
 	for name, page := range map[string]string{
 		"locks": "locks", "lock": "lock?pk=TENANT%23acme&of=ORDER%23001007", "sessions": "sessions", "items": "items?pk=TENANT%23acme",
@@ -50,8 +50,8 @@ func run(ctx context.Context, out string) error {
 	} {
 		file := func(kind string) string { return filepath.Join(out, name+"-"+kind+".png") }
 		err := visit(tab, scene.URL+page,
-			view{file("wide-light"), 1100, 1, false}, view{file("wide-dark"), 1100, 1, true},
-			view{file("phone-light"), 375, 1, false}, view{file("phone-dark"), 375, 1, true},
+			view{file("wide-light"), 1100, 1, false, "html"}, view{file("wide-dark"), 1100, 1, true, "html"},
+			view{file("phone-light"), 375, 1, false, "html"}, view{file("phone-dark"), 375, 1, true, "html"},
 		)
 		if err != nil {
 			return err
@@ -92,9 +92,10 @@ type view struct {
 	width int64
 	scale float64
 	dark  bool
+	last  string // selector of the last element in it
 }
 
-// visit takes pictures of a page that has gone live, as long as the page is.
+// visit takes pictures of a page that has gone live.
 func visit(tab context.Context, url string, views ...view) error {
 	if err := chromedp.Do(tab, chromedp.Navigate(url), chromedp.Sleep(6*time.Second)); err != nil { // sessions are read after the locks
 		return err
@@ -103,7 +104,7 @@ func visit(tab context.Context, url string, views ...view) error {
 		if err := chromedp.Do(tab, browser.Screen(v.width, 600, v.scale, v.dark), chromedp.Sleep(300*time.Millisecond)); err != nil {
 			return err
 		}
-		height, err := chromedp.Run(tab, chromedp.Evaluate[int64](`Math.ceil(document.documentElement.getBoundingClientRect().height)`))
+		height, err := chromedp.Run(tab, chromedp.Evaluate[int64](fmt.Sprintf(`Math.ceil(document.querySelector(%q).getBoundingClientRect().bottom + 24)`, v.last)))
 		if err != nil {
 			return err
 		}
