@@ -14,7 +14,7 @@ import (
 )
 
 // public are the packages that applications import.
-var public = []string{"keys", "table", "table/tabletest", "entity", "lock", "migrations", "migrations/migratecmd"}
+var public = []string{"keys", "table", "table/tabletest", "entity", "lock", "migrations", "migrations/migratecmd", "console"}
 
 // An application cannot name a type of an internal package: none stands in an exported signature, field or variable.
 func TestAPI_HasNoTypesOfInternalPackages(t *testing.T) {
