@@ -217,6 +217,7 @@ func calls() map[string]call {
 		"lock.Client.Every": simple(func(w *world, ctx context.Context) error {
 			return w.locks.Every(ctx, target, time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil })
 		}),
+		"lock.Client.Sessions": simple(func(w *world, ctx context.Context) error { return first(w.locks.Sessions(ctx, "S")) }),
 		"lock.Client.Inspect": simple(func(w *world, ctx context.Context) error { return first(w.locks.Inspect(ctx, target)) }),
 		"lock.Client.View": simple(func(w *world, ctx context.Context) error {
 			return first(w.locks.View(ctx, target, []keys.Key{key}))
