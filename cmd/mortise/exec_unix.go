@@ -46,11 +46,12 @@ func runExec(ctx context.Context, c *call) error {
 	return err
 }
 
-// giveUp releases the lock, also where ctx has ended.
+// giveUp releases the lock, also where ctx has ended. It tries for as long as the lease lasts: then the lock frees itself.
 func (x *execution) giveUp(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	limit := min(closing, max(x.lease.Remaining(), x.tick))
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	return errors.Join(x.lease.Release(bounded), x.store.close(ctx))
+	return errors.Join(x.lease.Release(bounded), x.store.closeWithin(ctx, limit))
 }
 
 func notStarted(err error) error {
@@ -190,12 +191,15 @@ func (x *execution) run() error {
 	if x.watchdog, err = startDog(x.stderr); err != nil {
 		return err
 	}
-	defer x.watchdog.stop()
-	cmd := &exec.Cmd{Path: x.path, Args: x.argv, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	if x.group, err = startGroup(cmd); err != nil {
-		return notStarted(err)
+	defer func() { x.watchdog.stop() }()
+	var begin func() error
+	if x.group, begin, err = startGroup(x.path, x.argv, env); err != nil {
+		return err
 	}
 	x.tellDog()
+	if err := begin(); err != nil {
+		x.say("the command was not started: %v", err)
+	}
 	defer x.group.takeTerminalBack()
 	tick := time.NewTicker(x.tick)
 	defer tick.Stop()

@@ -169,28 +169,28 @@ func TestExec_RunsTheCommandUnderTheLock(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.start("report --lease 30s", `echo $MORTISE_LOCK $MORTISE_FENCE; read word; echo got $word; echo to stderr >&2; exit 7`)
 		said := strings.Fields(p.line())
-		require.Len(t, said, 2)
-		assert.Equal(t, "report", said[0])
-		r, err := b.rival.Inspect(t.Context(), report)
-		require.NoError(t, err)
-		assert.True(t, r.Held())
-		assert.Equal(t, strconv.FormatInt(r.Fence, 10), said[1])
+		require.Len(b, said, 2)
+		assert.Equal(b, "report", said[0])
+		r, err := b.rival.Inspect(b.Context(), report)
+		require.NoError(b, err)
+		assert.True(b, r.Held())
+		assert.Equal(b, strconv.FormatInt(r.Fence, 10), said[1])
 		p.say("hello")
 		code, rest := p.wait()
-		assert.Equal(t, 7, code)
-		assert.Equal(t, "got hello\n", rest)
-		assert.Equal(t, "to stderr\n", p.stderr.String())
-		r, err = b.rival.Inspect(t.Context(), report)
-		require.NoError(t, err)
-		assert.False(t, r.Held(), "it was given up")
+		assert.Equal(b, 7, code)
+		assert.Equal(b, "got hello\n", rest)
+		assert.Equal(b, "to stderr\n", p.stderr.String())
+		r, err = b.rival.Inspect(b.Context(), report)
+		require.NoError(b, err)
+		assert.False(b, r.Held(), "it was given up")
 
 		p = b.start("--beside TENANT#acme ORDER#1", `echo $MORTISE_LOCK; read word`)
-		assert.Equal(t, "TENANT#acme ORDER#1", p.line())
-		_, err = b.rival.TryAcquire(t.Context(), lock.Beside(keys.NewKey("TENANT#acme", "ORDER#1")))
-		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.Equal(b, "TENANT#acme ORDER#1", p.line())
+		_, err = b.rival.TryAcquire(b.Context(), lock.Beside(keys.NewKey("TENANT#acme", "ORDER#1")))
+		require.ErrorIs(b, err, lock.ErrHeld)
 		p.say("done")
 		code, _ = p.wait()
-		assert.Zero(t, code)
+		assert.Zero(b, code)
 	})
 }
 
@@ -216,18 +216,18 @@ func TestExec_ExitCodes(t *testing.T) {
 		} {
 			p := b.start(tt.flags, tt.script)
 			code, _ := p.wait()
-			assert.Equal(t, tt.code, code, "%s %s", tt.flags, tt.script)
+			assert.Equal(b, tt.code, code, "%s %s", tt.flags, tt.script)
 			if tt.stderr == "" {
-				assert.Empty(t, p.stderr.String())
+				assert.Empty(b, p.stderr.String())
 			}
-			assert.Contains(t, p.stderr.String(), tt.stderr, tt.flags)
-			assert.LessOrEqual(t, strings.Count(p.stderr.String(), "\n"), 1, "one line")
+			assert.Contains(b, p.stderr.String(), tt.stderr, tt.flags)
+			assert.LessOrEqual(b, strings.Count(p.stderr.String(), "\n"), 1, "one line")
 		}
-		require.NoError(t, held.Release(t.Context()))
-		assert.Equal(t, exitNoCommand, b.run("exec a -- ./no-such-command").code)
-		assert.Equal(t, exitNotRunnable, b.run("exec a -- /").code)
-		assert.Equal(t, exitExec, b.run("exec a").code)
-		assert.Equal(t, exitExec, b.run("exec -- true").code)
+		require.NoError(b, held.Release(b.Context()))
+		assert.Equal(b, exitNoCommand, b.run("exec a -- ./no-such-command").code)
+		assert.Equal(b, exitNotRunnable, b.run("exec a -- /").code)
+		assert.Equal(b, exitExec, b.run("exec a").code)
+		assert.Equal(b, exitExec, b.run("exec -- true").code)
 		b.waits(lock.Name("a"), 0)
 	})
 }
@@ -242,12 +242,12 @@ func TestExec_ASignalEndsTheWaiting(t *testing.T) {
 			p.signal(syscall.SIGWINCH) // ends no program
 			p.signal(sig)
 			code, rest := p.wait()
-			assert.Equal(t, 128+int(sig), code)
-			assert.Empty(t, rest)
-			assert.Contains(t, p.stderr.String(), sig.String())
+			assert.Equal(b, 128+int(sig), code)
+			assert.Empty(b, rest)
+			assert.Contains(b, p.stderr.String(), sig.String())
 			b.waits(report, 1)
 		}
-		require.NoError(t, held.Release(t.Context()))
+		require.NoError(b, held.Release(b.Context()))
 	})
 }
 
@@ -260,12 +260,12 @@ func TestExec_ForwardsSignals(t *testing.T) {
 			fmt.Fprintf(&traps, "trap 'echo %s' %s; ", name, name)
 		}
 		p := b.start("report", traps.String()+"echo ready; while :; do sleep 1000 & wait; kill $!; done")
-		require.Equal(t, "ready", p.line())
+		require.Equal(b, "ready", p.line())
 		for i, sig := range []syscall.Signal{
 			syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTERM,
 		} {
 			p.signal(sig)
-			assert.Equal(t, names[i], p.line())
+			assert.Equal(b, names[i], p.line())
 		}
 		p.kill()
 	})
@@ -275,12 +275,12 @@ func TestExec_ForwardsSignals(t *testing.T) {
 func TestExec_LeavesIgnoredSignalsIgnored(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.startAs([]string{"sh", "-c", `trap '' HUP; exec "$@"`, "sh"}, []string{"report"}, "echo ready; read word; echo $word")
-		require.Equal(t, "ready", p.line())
+		require.Equal(b, "ready", p.line())
 		p.signal(syscall.SIGHUP)
 		p.say("alive")
 		code, rest := p.wait()
-		assert.Zero(t, code)
-		assert.Equal(t, "alive\n", rest)
+		assert.Zero(b, code)
+		assert.Equal(b, "alive\n", rest)
 	})
 }
 
@@ -293,12 +293,12 @@ func TestExec_EndsWhatTheCommandLeavesBehind(t *testing.T) {
 			"nested": `sh -c 'sh -c "exec 9>\$LIFE; echo up; exec sleep 1000" & exit' &`,
 		} {
 			p := b.start("report --lease 5s --grace 500ms", background+" read word; exit 3")
-			require.Equal(t, "up", p.line(), name)
-			require.True(t, p.lives(), name)
+			require.Equal(b, "up", p.line(), name)
+			require.True(b, p.lives(), name)
 			p.say("end")
 			code, _ := p.wait()
-			assert.Equal(t, 3, code, name)
-			assert.False(t, p.lives(), name)
+			assert.Equal(b, 3, code, name)
+			assert.False(b, p.lives(), name)
 			b.waits(report, 0)
 		}
 	})
@@ -312,13 +312,13 @@ func TestExec_EndsTheCommandWhenTheLockIsTaken(t *testing.T) {
 			"deaf":   `trap '' TERM; exec 9>$LIFE; echo up; while :; do sleep 1; done`,
 		} {
 			p := b.startWith([]string{"report", "--lease", "4s", "--grace", "1s", "--on-lost", `echo "$MORTISE_LOCK $MORTISE_LOST"`}, script)
-			require.Equal(t, "up", p.line(), name)
+			require.Equal(b, "up", p.line(), name)
 			b.force(report)
 			code, rest := p.wait()
-			assert.Equal(t, exitLost, code, name)
-			assert.False(t, p.lives(), name)
-			assert.Contains(t, rest, "report lock lost", name)
-			assert.Contains(t, p.stderr.String(), "report is lost", name)
+			assert.Equal(b, exitLost, code, name)
+			assert.False(b, p.lives(), name)
+			assert.Contains(b, rest, "report lock lost", name)
+			assert.Contains(b, p.stderr.String(), "report is lost", name)
 		}
 	})
 }
@@ -327,20 +327,20 @@ func TestExec_EndsTheCommandWhenTheLockIsTaken(t *testing.T) {
 func TestExec_RevokeAsks(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.start("report --lease 2s", `trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 1000 & wait; kill $!; done`)
-		require.Equal(t, "up", p.line())
-		assert.Equal(t, outcome{0, "asked", ""}, func() outcome {
+		require.Equal(b, "up", p.line())
+		assert.Equal(b, outcome{0, "asked", ""}, func() outcome {
 			o := b.run("revoke report")
 			o.stdout = strings.Fields(o.stdout)[0]
 			return o
 		}())
-		require.Equal(t, "asked", p.line())
-		r, err := b.rival.Inspect(t.Context(), report)
-		require.NoError(t, err)
-		assert.True(t, r.Held())
+		require.Equal(b, "asked", p.line())
+		r, err := b.rival.Inspect(b.Context(), report)
+		require.NoError(b, err)
+		assert.True(b, r.Held())
 		p.say("done")
 		code, _ := p.wait()
-		assert.Equal(t, 4, code)
-		assert.Contains(t, p.stderr.String(), "somebody asks for report")
+		assert.Equal(b, 4, code)
+		assert.Contains(b, p.stderr.String(), "somebody asks for report")
 	})
 }
 
@@ -348,15 +348,15 @@ func TestExec_RevokeAsks(t *testing.T) {
 func TestExec_StoppedHolderLeavesNothing(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.start("report --lease 2s", `trap '' TERM; exec 9>$LIFE; echo up; while :; do sleep 1; done`)
-		require.Equal(t, "up", p.line())
+		require.Equal(b, "up", p.line())
 		p.signal(syscall.SIGSTOP)
 		time.Sleep(2 * time.Second) // as long as clocks may differ: no process has to be punctual to less
-		require.NoError(t, b.acquire(report).Release(t.Context()))
-		assert.False(t, p.lives(), "nothing of it is left when another acquires")
+		require.NoError(b, b.acquire(report).Release(b.Context()))
+		assert.False(b, p.lives(), "nothing of it is left when another acquires")
 		p.signal(syscall.SIGCONT)
 		code, _ := p.wait()
-		assert.Equal(t, exitLost, code)
-		assert.Contains(t, p.stderr.String(), "does not answer, and the lease ends")
+		assert.Equal(b, exitLost, code)
+		assert.Contains(b, p.stderr.String(), "does not answer, and the lease ends")
 	})
 }
 
@@ -364,7 +364,7 @@ func TestExec_StoppedHolderLeavesNothing(t *testing.T) {
 func TestExec_KilledHolderLeavesNothing(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.start("report", `trap '' TERM; (trap '' TERM HUP; exec 9>$LIFE; echo up; while :; do sleep 1; done) & wait`)
-		require.Equal(t, "up", p.line())
+		require.Equal(b, "up", p.line())
 		p.kill()
 		p.dies()
 	})
@@ -375,10 +375,10 @@ func TestExec_Nested(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.start("report --lease 4s --grace 1s",
 			`trap '' TERM; $MORTISE exec inner -- sh -c 'trap "" TERM; exec 9>$LIFE; echo $MORTISE_LOCK; while :; do sleep 1; done'`)
-		require.Equal(t, "inner", p.line())
+		require.Equal(b, "inner", p.line())
 		b.force(report)
 		code, _ := p.wait()
-		assert.Equal(t, exitLost, code)
+		assert.Equal(b, exitLost, code)
 		p.dies() // the inner one's watchdog notices
 	})
 }
@@ -388,13 +388,13 @@ func TestExec_WithoutRenewals(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		engines.Only(b.T, engines.InProcess, "another program's engine cannot be ended")
 		p := b.start("report --lease 2s", `trap 'echo term' TERM; exec 9>$LIFE; echo up; while :; do sleep 1000 & wait; kill $!; done`)
-		require.Equal(t, "up", p.line())
-		require.NoError(t, b.engine.Close())
-		require.Equal(t, "term", p.line())
+		require.Equal(b, "up", p.line())
+		require.NoError(b, b.engine.Close())
+		require.Equal(b, "term", p.line())
 		code, _ := p.wait()
-		assert.Equal(t, exitLost, code)
-		assert.False(t, p.lives())
-		assert.Contains(t, p.stderr.String(), "could not be renewed")
+		assert.Equal(b, exitLost, code)
+		assert.False(b, p.lives())
+		assert.Contains(b, p.stderr.String(), "could not be renewed")
 	})
 }
 
@@ -406,32 +406,32 @@ func TestWrite_CommitsOnlyWhileTheLockIsHeld(t *testing.T) {
 	onEngines(t, keys.Scheme{Type: "_t", Prefix: "shop/"}, func(b *bench) {
 		p := b.startWith([]string{"report", "--lease", "60s"},
 			`trap '' TERM; echo up; while read text; do echo "$text" | $MORTISE write -; echo $?; done`, envKeys+"TYPE=_t", envKeys+"PREFIX=shop/")
-		require.Equal(t, "up", p.line())
+		require.Equal(b, "up", p.line())
 		send := func(old, n int) string {
 			p.say(strings.ReplaceAll(fmt.Sprintf(put, n, old), "\n", ""))
 			return p.line()
 		}
-		assert.Equal(t, "0", send(1, 1))
-		assert.Equal(t, "1", b.value("a"))
-		assert.Equal(t, "77", send(1, 2), "its own condition does not hold")
-		assert.Equal(t, "0", send(5, 5))
+		assert.Equal(b, "0", send(1, 1))
+		assert.Equal(b, "1", b.value("a"))
+		assert.Equal(b, "77", send(1, 2), "its own condition does not hold")
+		assert.Equal(b, "0", send(5, 5))
 		p.say("nonsense")
-		assert.Equal(t, "1", p.line())
+		assert.Equal(b, "1", p.line())
 
 		rival, err := lock.New(b.table, lock.Config{Owner: "next"})
-		require.NoError(t, err)
-		defer func() { assert.NoError(t, rival.Close(context.Background())) }()
+		require.NoError(b, err)
+		defer func() { assert.NoError(b, rival.Close(context.Background())) }()
 		b.force(report)
-		_, err = rival.Acquire(t.Context(), report)
-		require.NoError(t, err)
-		assert.Equal(t, "76", send(9, 9))
-		assert.Equal(t, "76", send(1, 9), "neither guard nor condition holds")
-		assert.Equal(t, "5", b.value("a"))
-		require.NoError(t, p.stdin.Close())
+		_, err = rival.Acquire(b.Context(), report)
+		require.NoError(b, err)
+		assert.Equal(b, "76", send(9, 9))
+		assert.Equal(b, "76", send(1, 9), "neither guard nor condition holds")
+		assert.Equal(b, "5", b.value("a"))
+		require.NoError(b, p.stdin.Close())
 		code, _ := p.wait()
-		assert.Equal(t, exitLost, code)
+		assert.Equal(b, exitLost, code)
 		for _, text := range []string{"the lock is not held any more: nothing was written", "the condition of action 0 does not hold"} {
-			assert.Contains(t, p.stderr.String(), text)
+			assert.Contains(b, p.stderr.String(), text)
 		}
 	})
 }

@@ -4,13 +4,17 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mortise-go/mortise/internal/tty"
 )
 
 // exitStatus is how a process has ended, or that it has stopped.
@@ -24,11 +28,28 @@ type group struct {
 	hasTerminal bool // the terminal was given to it
 }
 
-// startGroup starts a command that leads a group of its own.
-func startGroup(cmd *exec.Cmd) (*group, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+// starterName is the argument that makes this program a starter.
+const starterName = "exec-start"
+
+// startGroup makes a group for a command, and a process that becomes the command when begin is called. If this program dies
+// before, that process ends: so the watchdog knows the group before anything runs in it.
+func startGroup(path string, argv, env []string) (g *group, begin func() error, err error) {
+	program, err := self()
+	if err != nil {
+		return nil, nil, err
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = in.Close() }()
+	cmd := &exec.Cmd{
+		Path: program, Args: slices.Concat([]string{argv[0], starterName, path}, argv), Env: env,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{in},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
 	bind(cmd.SysProcAttr)
-	g := &group{changes: make(chan exitStatus, 1)}
+	g = &group{changes: make(chan exitStatus, 1)}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the kernel sends the signal of bind when this thread ends
@@ -42,7 +63,32 @@ func startGroup(cmd *exec.Cmd) (*group, error) {
 			g.reap()
 		}
 	}()
-	return g, <-started
+	if err := <-started; err != nil {
+		return nil, nil, errors.Join(err, out.Close())
+	}
+	return g, func() error {
+		_, err := out.Write([]byte{'\n'})
+		return errors.Join(err, out.Close())
+	}, nil
+}
+
+// starterGate is the descriptor from which a starter reads that it may begin.
+const starterGate = 3
+
+// starter is the life of one: it becomes the command. The exit code is that of a command that cannot be run.
+func starter(path string, argv []string, stderr io.Writer) int {
+	gate := make([]byte, 1)
+	n, err := syscall.Read(starterGate, gate)
+	for errors.Is(err, syscall.EINTR) {
+		n, err = syscall.Read(starterGate, gate)
+	}
+	if n <= 0 {
+		return exitExec // there is nobody any more who holds the lock
+	}
+	_ = syscall.Close(starterGate)
+	err = syscall.Exec(path, argv, os.Environ()) //nolint:gosec // the caller's command
+	tty.Say(stderr, "%s exec: %s: %v\n", program, path, err)
+	return exitNotRunnable
 }
 
 // reap waits for all children of this program in the group: the command, and what it has left behind, where that comes to

@@ -221,8 +221,10 @@ func (s settings) open(ctx context.Context, shared bool) (*store, error) {
 }
 
 // close gives all locks up, also where ctx has ended.
-func (s *store) close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+func (s *store) close(ctx context.Context) error { return s.closeWithin(ctx, closing) }
+
+func (s *store) closeWithin(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
 	defer cancel()
 	return errors.Join(s.locks.Close(ctx), s.end())
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,15 +50,23 @@ func startDog(stderr io.Writer) (*dog, error) {
 	return d, nil
 }
 
-// tell tells the watchdog which group it watches over, and when that has to be dead: by the wall clock, and in how long. A
-// watchdog that is stopped and does not read is left alone.
+// tell tells the watchdog which group it watches over, and when that has to be dead: by the wall clock, and in how long. It does
+// not wait for a watchdog that is stopped and whose pipe is full: that one knows of a moment before.
 func (d *dog) tell(group int, end deadline) error {
-	_ = d.pipe.SetWriteDeadline(time.Now().Add(time.Millisecond)) // a pipe has one
-	_, err := fmt.Fprintf(d.pipe, "%d %d %d\n", group, end.at.UnixNano(), time.Until(end.at))
-	if os.IsTimeout(err) {
-		return nil
+	raw, err := d.pipe.SyscallConn()
+	if err != nil {
+		return err
 	}
-	return err
+	var failed error
+	text := fmt.Appendf(nil, "%d %d %d\n", group, end.at.UnixNano(), time.Until(end.at))
+	err = raw.Write(func(fd uintptr) bool {
+		_, failed = syscall.Write(int(fd), text) // at once: it is less than a pipe takes or refuses as a whole
+		return true
+	})
+	if errors.Is(failed, syscall.EAGAIN) {
+		failed = nil
+	}
+	return errors.Join(err, failed)
 }
 
 // stop ends the watchdog, which has nothing to watch over any more.
