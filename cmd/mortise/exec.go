@@ -51,8 +51,8 @@ Examples
     mortise write - && mortise collection a'`,
 		flags: func(f *flag.FlagSet, c *call) {
 			f.Var(optional{&c.maxWait}, "wait", "wait no longer than `DURATION` for the lock, 0 for not at all (default: for ever)")
-			f.Var(optional{&c.leaseLength}, "lease", "`DURATION` of the lease, 1s to 1h: the lock of a crashed holder is free after it (default: 20s, or that of the scheme)")
-			f.Var(optional{&c.graceLength}, "grace", "`DURATION` before the end of the lease at which the command gets SIGTERM (default: a quarter of the lease)")
+			f.Var(optional{&c.leaseLength}, "lease", "`DURATION` of the lease, after which the lock of a crashed holder is free (default: 20s, or that of the scheme)")
+			f.Var(optional{&c.graceLength}, "grace", "`DURATION` between SIGTERM and the end of the lease (default: a quarter of the lease)")
 			f.StringVar(&c.onLost, "on-lost", "", "when the lock is lost, also run `COMMAND` with sh -c, with the reason in MORTISE_LOST")
 		},
 		run: runExec,
