@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/tty"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -122,7 +123,7 @@ type tableDocument struct {
 	Unchanged []string    `json:"unchanged"` // what both have, or only the table
 	Items     int64       `json:"items"`
 	Bytes     int64       `json:"bytes"`
-	Keys      interface{} `json:"keys"`
+	Keys      keys.Scheme `json:"keys"`
 }
 
 func tableCommand() command {

@@ -36,7 +36,7 @@ func runExec(ctx context.Context, c *call) error {
 	if err := x.acquire(ctx, s); err != nil {
 		return err
 	}
-	err = x.run()
+	err = x.run() //nolint:contextcheck // the lease's context ends it
 	switch released := x.giveUp(ctx); {
 	case errors.Is(released, lock.ErrLost) && x.lost == nil: // also where this program has not heard of it yet
 		return &exit{exitLost, fmt.Errorf("%s was lost before the command had ended", c.targetName())}

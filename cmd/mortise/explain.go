@@ -39,7 +39,7 @@ func (c *call) explain(err error) string {
 	case errors.Is(err, table.ErrSchema):
 		advice = fmt.Sprintf("table %s has other keys or indexes than it was described with: name its attributes with --scheme or %sPK and %sSK (mortise table compares)", name, envKeys, envKeys)
 	case errors.Is(err, table.ErrUnreachable):
-		advice = fmt.Sprintf("no answer from %s", where)
+		advice = "no answer from " + where
 	case errors.Is(err, table.ErrThrottled):
 		advice = fmt.Sprintf("table %s has not enough capacity", name)
 	case errors.Is(err, lock.ErrMultiRegion):

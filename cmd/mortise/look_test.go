@@ -158,12 +158,12 @@ func TestWatch_ShowsEachChange(t *testing.T) {
 		assert.Zero(b, <-ended, "an interrupt is how it ends")
 
 		// For people: again only when a line has changed.
-		ctx, cancel = context.WithCancel(b.Context())
-		out, w = io.Pipe()
+		again, cancel := context.WithCancel(b.Context())
+		text, page := io.Pipe()
 		go func() {
-			ended <- run(ctx, strings.Fields("watch --every 500ms"), b.environ(), strings.NewReader(""), w, io.Discard)
+			ended <- run(again, strings.Fields("watch --every 500ms"), b.environ(), strings.NewReader(""), page, io.Discard)
 		}()
-		lines := bufio.NewScanner(out)
+		lines := bufio.NewScanner(text)
 		next := func() string {
 			require.True(b, lines.Scan())
 			return lines.Text()
@@ -175,7 +175,7 @@ func TestWatch_ShowsEachChange(t *testing.T) {
 		assert.Regexp(b, "LOCK +PLACE +FOR +WHO", next())
 		assert.Regexp(b, "report +holds +.* +rival", next())
 		cancel()
-		go func() { _, _ = io.Copy(io.Discard, out) }()
+		go func() { _, _ = io.Copy(io.Discard, text) }()
 		assert.Zero(b, <-ended)
 	})
 }

@@ -159,7 +159,7 @@ func (c *call) force(ctx context.Context, s *store) error {
 	if err != nil {
 		return err
 	}
-	ticket := ""
+	var ticket string
 	switch {
 	case d.Error != "":
 		if ticket, err = s.firstText(ctx, c.target()); err != nil {
@@ -221,7 +221,7 @@ func (s *store) lockKey(target lock.Target) (key keys.Key, err error) {
 	scheme := s.table.Scheme()
 	config := s.settings.locks.WithDefaults(scheme.Delimiter)
 	pk, of := target.Beside().PK, target.Beside().SK
-	if of = target.Beside().SK; target.Name() != "" {
+	if target.Name() != "" {
 		of = target.Name()
 		standalone, err := scheme.PKTemplate(config.StandaloneKey)
 		if err == nil {
