@@ -259,7 +259,7 @@ func TestExec_ForwardsSignals(t *testing.T) {
 		for _, name := range names {
 			fmt.Fprintf(&traps, "trap 'echo %s' %s; ", name, name)
 		}
-		p := b.start("report", traps.String()+"echo ready; while :; do sleep 1000 & wait; kill $!; done")
+		p := b.start("report", traps.String()+"echo ready; while :; do sleep 0.1; done")
 		require.Equal(b, "ready", p.line())
 		for i, sig := range []syscall.Signal{
 			syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTERM,
@@ -308,7 +308,7 @@ func TestExec_EndsWhatTheCommandLeavesBehind(t *testing.T) {
 func TestExec_EndsTheCommandWhenTheLockIsTaken(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		for name, script := range map[string]string{
-			"polite": `trap 'echo term; exit 0' TERM; exec 9>$LIFE; echo up; while :; do sleep 1000 & wait; done`,
+			"polite": `trap 'echo term; exit 0' TERM; exec 9>$LIFE; echo up; while :; do sleep 0.1; done`,
 			"deaf":   `trap '' TERM; exec 9>$LIFE; echo up; while :; do sleep 1; done`,
 		} {
 			p := b.startWith([]string{"report", "--lease", "4s", "--grace", "1s", "--on-lost", `echo "$MORTISE_LOCK $MORTISE_LOST"`}, script)
@@ -326,7 +326,7 @@ func TestExec_EndsTheCommandWhenTheLockIsTaken(t *testing.T) {
 // The holder is asked: its command gets SIGTERM, and has the lock until it has ended.
 func TestExec_RevokeAsks(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
-		p := b.start("report --lease 2s", `trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 1000 & wait; kill $!; done`)
+		p := b.start("report --lease 2s", `trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 0.1; done`)
 		require.Equal(b, "up", p.line())
 		assert.Equal(b, outcome{0, "asked", ""}, func() outcome {
 			o := b.run("revoke report")
@@ -387,7 +387,7 @@ func TestExec_Nested(t *testing.T) {
 func TestExec_WithoutRenewals(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		engines.Only(b.T, engines.InProcess, "another program's engine cannot be ended")
-		p := b.start("report --lease 2s", `trap 'echo term' TERM; exec 9>$LIFE; echo up; while :; do sleep 1000 & wait; kill $!; done`)
+		p := b.start("report --lease 2s", `trap 'echo term' TERM; exec 9>$LIFE; echo up; while :; do sleep 0.1; done`)
 		require.Equal(b, "up", p.line())
 		require.NoError(b, b.engine.Close())
 		require.Equal(b, "term", p.line())

@@ -76,13 +76,8 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 
 // standsAlone reports whether the row is that of a lock with a name.
 func (s *store) standsAlone(r lock.Record) bool {
-	scheme := s.table.Scheme()
-	tpl, err := scheme.PKTemplate(s.settings.locks.WithDefaults(scheme.Delimiter).StandaloneKey)
-	if err != nil {
-		return false
-	}
-	pk, err := tpl.Format(r.Of)
-	return err == nil && pk == r.Partition
+	key, err := s.locks.Key(lock.Name(r.Of))
+	return err == nil && key.PK == r.Partition
 }
 
 func moment(t time.Time) *time.Time {

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/tty"
-	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -197,7 +196,7 @@ func (c *call) force(ctx context.Context, s *store) error {
 
 // firstText is the first element of the line of a row that is not in order, by which ForceRelease knows it.
 func (s *store) firstText(ctx context.Context, target lock.Target) (string, error) {
-	key, err := s.lockKey(target)
+	key, err := s.locks.Key(target)
 	if err != nil {
 		return "", err
 	}
@@ -214,29 +213,6 @@ func (s *store) firstText(ctx context.Context, target lock.Target) (string, erro
 		return "", nil
 	}
 	return first.Value, nil
-}
-
-// lockKey is where a lock's row is.
-func (s *store) lockKey(target lock.Target) (key keys.Key, err error) {
-	scheme := s.table.Scheme()
-	config := s.settings.locks.WithDefaults(scheme.Delimiter)
-	pk, of := target.Beside().PK, target.Beside().SK
-	if target.Name() != "" {
-		of = target.Name()
-		standalone, err := scheme.PKTemplate(config.StandaloneKey)
-		if err == nil {
-			pk, err = standalone.Format(of)
-		}
-		if err != nil {
-			return key, err
-		}
-	}
-	row, err := scheme.SKTemplate(config.RowKey)
-	if err != nil {
-		return key, err
-	}
-	sk, err := row.Format(of)
-	return keys.NewKey(pk, sk), err
 }
 
 // agreed asks, on a terminal.

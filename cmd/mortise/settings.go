@@ -43,6 +43,9 @@ const (
 // closing bounds how long the program waits for its locks to be given up.
 const closing = 10 * time.Second
 
+// defaultLease is that of package lock. The times of exec go by it.
+const defaultLease = 20 * time.Second
+
 // settings say which table is meant, and what things are called in it.
 type settings struct {
 	engine string
@@ -98,6 +101,7 @@ func (c *call) settings() (s settings, err error) {
 		return s, usagef("%w", err)
 	}
 	s.locks = file.Lock
+	s.locks.Lease = cmp.Or(s.locks.Lease, defaultLease)
 	if c.leaseLength != nil {
 		if s.locks.Lease = *c.leaseLength; *c.leaseLength < lock.MinLease { // 0 would be the default
 			return s, usagef("--lease %v: want at least %v", *c.leaseLength, lock.MinLease)

@@ -92,7 +92,7 @@ func state(t *testing.T, pid int) string {
 
 // The command has a group of its own, and the terminal when it asks for it.
 func TestExec_OnATerminal(t *testing.T) {
-	term, cmd := onTerminal(t, `echo name?; read x; echo "<$x>"; read y; echo "[$y]"; trap 'exit 9' INT; echo last; while :; do sleep 1000; done`)
+	term, cmd := onTerminal(t, `echo name?; read x; echo "<$x>"; read y; echo "[$y]"; trap 'exit 9' INT; echo last; while :; do sleep 0.1; done`)
 	term.sees("name?")
 	term.types("ann\n")
 	term.sees("<ann>")
