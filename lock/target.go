@@ -34,6 +34,12 @@ func (t Target) Name() string { return t.name }
 // Beside returns the key of the row that the lock belongs to, and the zero Key for a lock that was made by [Name].
 func (t Target) Beside() keys.Key { return t.beside }
 
+// Key returns the key of a lock's row, which exists once somebody has acquired the lock. It sends nothing.
+func (c *Client) Key(t Target) (keys.Key, error) {
+	key, err := c.key(t)
+	return key, wrap("key", err)
+}
+
 // key is where the lock's row is: what the entity of lock rows makes of a Record.
 func (c *Client) key(t Target) (keys.Key, error) {
 	pk, of := t.beside.PK, t.beside.SK

@@ -119,6 +119,9 @@ func TestItemFromJSONReadsWhatIsWritten(t *testing.T) {
 		got, err := table.ItemFromJSON(text)
 		require.NoError(rt, err)
 		require.True(rt, attrvalue.SameItem(want, got), "%s", text)
+		ours, err := table.ItemToJSON(want)
+		require.NoError(rt, err)
+		require.JSONEq(rt, string(text), string(ours))
 	})
 }
 
@@ -136,4 +139,14 @@ func FuzzItemFromJSON(f *testing.F) {
 			require.NotNil(t, av)
 		}
 	})
+}
+
+func TestItemToJSON_HasAnOrderAndNoNull(t *testing.T) {
+	text, err := table.ItemToJSON(table.Item{"b": &types.AttributeValueMemberL{}, "a": &types.AttributeValueMemberS{Value: "<&>"}})
+	require.NoError(t, err)
+	assert.Equal(t, `{"a":{"S":"<&>"},"b":{"L":[]}}`, string(text)) //nolint:testifylint // the order counts
+	for _, bad := range []table.Item{{"a": nil}, {"a": &types.UnknownUnionMember{}}, {"a": &types.AttributeValueMemberL{Value: []types.AttributeValue{nil}}}} {
+		_, err := table.ItemToJSON(bad)
+		require.ErrorIs(t, err, table.ErrInvalid)
+	}
 }

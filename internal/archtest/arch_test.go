@@ -1,6 +1,6 @@
 // Package archtest holds the direction of imports:
 //
-//	internal/{machine,nilctx,pace,errs,attrvalue,inside} <- keys <- table <- entity <- lock <- migrations <- {migrations/migratecmd, console} <- example
+//	internal/{machine,nilctx,pace,errs,attrvalue,inside} <- keys <- table <- entity <- lock <- migrations <- {migrations/migratecmd, console} <- example, cmd
 //	                                            ^
 //	                                            table/tabletest
 //
@@ -28,7 +28,7 @@ const module = "github.com/mortise-go/mortise"
 
 // layers are the packages from the bottom up: each may import those before it, and the
 // module's internal packages that have a rule below.
-var layers = []string{"internal/machine", "internal/nilctx", "internal/pace", "internal/errs", "internal/attrvalue", "internal/inside", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "console", "example"}
+var layers = []string{"internal/machine", "internal/nilctx", "internal/pace", "internal/errs", "internal/attrvalue", "internal/inside", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "console", "example", "cmd"}
 
 // parts are packages that know of little: all that they may import of the module. Those of lock point down:
 //
@@ -37,6 +37,7 @@ var parts = map[string][]string{
 	"internal/attrvalue":      {},
 	"internal/settings":       {"internal/errs"},
 	"internal/toolkit":        {},
+	"internal/tty":            {},
 	"lock/internal/attempt":   {"lock/internal/clock", "table"},
 	"lock/internal/clock":     {"internal/inside", "internal/machine", "table"},
 	"lock/internal/lease":     {},
@@ -55,7 +56,7 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":                             {"lock"},
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/attrvalue", "table", "entity", "lock", "migrations", "console", "example"},
 	"github.com/aws/aws-sdk-go-v2/config":                  {"internal/engines"},
-	"golang.org/x/term":                                    {"migrations/migratecmd"},
+	"golang.org/x/term":                                    {"internal/tty"},
 	"github.com/yuin/goldmark":                             {},
 	"github.com/stretchr/testify":                          {},
 	"pgregory.net/rapid":                                   {},
@@ -129,7 +130,7 @@ func TestImportsPointDown(t *testing.T) {
 				continue
 			}
 			if within(target, testSupport) {
-				assert.True(t, within(name, append([]string{"example"}, testSupport...)), "%s imports %s, which is for tests", name, target)
+				assert.True(t, within(name, append([]string{"example", "cmd"}, testSupport...)), "%s imports %s, which is for tests", name, target)
 				continue
 			}
 			if from, to := layer(name), layer(target); from >= 0 && to >= 0 {

@@ -154,6 +154,7 @@ func calls() map[string]call {
 		"table.Table.Replicated": simple(func(w *world, ctx context.Context) error {
 			return first(fresh(w).Replicated(ctx))
 		}),
+		"table.Table.Estimate":      simple(func(w *world, ctx context.Context) error { return first(w.table.Estimate(ctx)) }),
 		"table.Table.EstimateItems": simple(func(w *world, ctx context.Context) error { return first(w.table.EstimateItems(ctx)) }),
 		"table.WithoutRetry": simple(func(w *world, ctx context.Context) error {
 			return first(w.table.Get(table.WithoutRetry(ctx), key, true))
@@ -217,7 +218,7 @@ func calls() map[string]call {
 			return w.locks.Every(ctx, target, time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil })
 		}),
 		"lock.Client.Sessions": simple(func(w *world, ctx context.Context) error { return first(w.locks.Sessions(ctx, "S")) }),
-		"lock.Client.Inspect": simple(func(w *world, ctx context.Context) error { return first(w.locks.Inspect(ctx, target)) }),
+		"lock.Client.Inspect":  simple(func(w *world, ctx context.Context) error { return first(w.locks.Inspect(ctx, target)) }),
 		"lock.Client.View": simple(func(w *world, ctx context.Context) error {
 			return first(w.locks.View(ctx, target, []keys.Key{key}))
 		}),

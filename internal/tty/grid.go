@@ -1,35 +1,36 @@
-package migratecmd
+package tty
 
 import (
 	"io"
 	"strings"
 )
 
-// grid is an aligned table. Columns without content are omitted.
-type grid struct {
-	head     []string
+// Grid is an aligned table. Columns without content are omitted.
+type Grid struct {
+	Head     []string
 	rows     [][]string
-	optional []int // columns to omit if space is short, in this order
+	Optional []int // columns to omit if space is short, in this order
 }
 
-func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
+// Add adds a row.
+func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
 
 const (
 	gap      = 2  // spaces between two cells
 	readable = 30 // minimum useful width of the last cell
 )
 
-// write writes the table, limited to a number of columns unless limit is 0. If the last column is too narrow, it omits
+// Write writes the table, limited to a number of columns unless limit is 0. If the last column is too narrow, it omits
 // optional columns, then cuts the last column, and finally cuts the line.
-func (g *grid) write(w io.Writer, limit int) {
+func (g *Grid) Write(w io.Writer, limit int) {
 	rows := g.rows
-	if g.head != nil {
-		rows = append([][]string{g.head}, rows...)
+	if g.Head != nil {
+		rows = append([][]string{g.Head}, rows...)
 	}
 	widths := g.widths(rows)
 	last, total := extent(widths)
 	if limit > 0 {
-		for _, j := range g.optional {
+		for _, j := range g.Optional {
 			if total > limit && widths[last]-(total-limit) < min(readable, widths[last]) && j != last {
 				widths[j] = 0
 				last, total = extent(widths)
@@ -43,32 +44,32 @@ func (g *grid) write(w io.Writer, limit int) {
 			if widths[j] == 0 {
 				continue
 			}
-			cell = cut(clean(cell), widths[j])
+			cell = Cut(Clean(cell), widths[j])
 			b.WriteString(cell)
 			if j < last {
-				b.WriteString(strings.Repeat(" ", widths[j]-columns(cell)+gap))
+				b.WriteString(strings.Repeat(" ", widths[j]-Columns(cell)+gap))
 			}
 		}
 		line := strings.TrimRight(b.String(), " ")
 		if limit > 0 {
-			line = cut(line, limit)
+			line = Cut(line, limit)
 		}
-		say(w, "%s\n", line)
+		Say(w, "%s\n", line)
 	}
 }
 
 // widths returns the preferred width of each column, or 0 if it is omitted.
-func (g *grid) widths(rows [][]string) []int {
+func (g *Grid) widths(rows [][]string) []int {
 	var widths []int
 	for i, row := range rows {
 		for j, cell := range row {
 			if j == len(widths) {
 				widths = append(widths, 0)
 			}
-			if cell != "" && (i > 0 || g.head == nil) {
-				widths[j] = max(widths[j], columns(clean(cell)))
-				if g.head != nil {
-					widths[j] = max(widths[j], columns(g.head[j]))
+			if cell != "" && (i > 0 || g.Head == nil) {
+				widths[j] = max(widths[j], Columns(Clean(cell)))
+				if g.Head != nil {
+					widths[j] = max(widths[j], Columns(g.Head[j]))
 				}
 			}
 		}
