@@ -54,7 +54,7 @@ var owners = map[string][]string{
 	"github.com/guregu/dynamo/v2":                          {"table", "entity", "lock"},
 	"github.com/cenkalti/backoff/v4":                       {"internal/machine", "table", "entity", "lock", "migrations", "internal/engines"},
 	"go.opentelemetry.io/otel":                             {"lock"},
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/attrvalue", "table", "entity", "lock", "migrations", "console", "example"},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/attrvalue", "table", "entity", "lock", "migrations", "console", "example", "cmd"},
 	"github.com/aws/aws-sdk-go-v2/config":                  {"internal/engines"},
 	"golang.org/x/term":                                    {"internal/tty"},
 	"github.com/yuin/goldmark":                             {},
