@@ -160,7 +160,7 @@ func checkNumber(n string) error {
 func ItemToJSON(item Item) ([]byte, error) {
 	members, err := mapToJSON(item)
 	if err != nil {
-		return nil, fmt.Errorf("table: item to JSON: %w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("table: item to JSON: %w", err)
 	}
 	return plainJSON(members)
 }
@@ -209,7 +209,7 @@ func valueToJSON(av types.AttributeValue) (map[string]any, error) {
 		members, err := mapToJSON(v.Value)
 		return map[string]any{"M": members}, err
 	}
-	return nil, fmt.Errorf("a value of an unknown type")
+	return nil, fmt.Errorf("%w: a value of an unknown type", ErrInvalid)
 }
 
 // noNil is a list that encoding/json does not write as null.

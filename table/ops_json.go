@@ -52,7 +52,7 @@ func (t *Table) OpsFromJSON(data []byte) ([]Op, error) {
 		for kind, raw := range members {
 			op, err := t.opFromJSON(kind, raw)
 			if err != nil {
-				return fail(fmt.Errorf("%w: action %d: %w", ErrInvalid, i, err))
+				return fail(fmt.Errorf("action %d: %w", i, err))
 			}
 			ops[i] = op.In(t)
 		}
@@ -75,10 +75,10 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 	case "ConditionCheck":
 		op.kind = checkOp
 	default:
-		return op, errors.New("want Put, Update, Delete or ConditionCheck")
+		return op, fmt.Errorf("%w: want Put, Update, Delete or ConditionCheck", ErrInvalid)
 	}
 	if a.TableName != "" && a.TableName != t.schema.Name {
-		return op, fmt.Errorf("it is on table %s, not on %s", a.TableName, t.schema.Name)
+		return op, fmt.Errorf("%w: it is on table %s, not on %s", ErrInvalid, a.TableName, t.schema.Name)
 	}
 	put, update, check := op.kind == putOp, op.kind == updateOp, op.kind == checkOp
 	err = errs.Join(
@@ -97,7 +97,7 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 	} else {
 		var at Item
 		if at, op.key, err = t.itemFromJSON(a.Key); err == nil && len(at) > 2 {
-			err = errors.New("Key has attributes that are no keys")
+			err = fmt.Errorf("%w: Key has attributes that are no keys", ErrInvalid)
 		}
 	}
 	if err != nil {
@@ -122,9 +122,9 @@ func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) 
 func member(name string, has, needed, allowed bool) error {
 	switch {
 	case needed && !has:
-		return fmt.Errorf("%s is missing", name)
+		return fmt.Errorf("%w: %s is missing", ErrInvalid, name)
 	case has && !allowed:
-		return fmt.Errorf("%s does not belong there", name)
+		return fmt.Errorf("%w: %s does not belong there", ErrInvalid, name)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func member(name string, has, needed, allowed bool) error {
 // notEmpty refuses an expression without text, which would be none.
 func notEmpty(name string, text *string) error {
 	if text != nil && strings.TrimSpace(*text) == "" {
-		return fmt.Errorf("%s is empty", name)
+		return fmt.Errorf("%w: %s is empty", ErrInvalid, name)
 	}
 	return nil
 }
@@ -184,15 +184,18 @@ func strictly(data []byte, to any) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("text after the JSON value")
+		return fmt.Errorf("%w: text after the JSON value", ErrInvalid)
 	}
 	return nil
 }
 
 // withoutGo returns a decoder's error without names of Go, which mean nothing to the author of the JSON.
 func withoutGo(err error) error {
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		return fmt.Errorf("%s has a value of a wrong type", wrong.Field)
+	if errors.Is(err, ErrInvalid) {
+		return err
 	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%w: %s has a value of a wrong type", ErrInvalid, wrong.Field)
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
 }
