@@ -120,7 +120,7 @@ func TestLocks_WhatIsNotInOrderIsCounted(t *testing.T) {
 
 // However many locks and readers there are, and whatever they look at: two reads a second for each kind of page.
 func TestBudget_IsKeptByEachKindOfPage(t *testing.T) {
-	const locks, readers, minutes = 400, 5, 2
+	const locks, readers, minutes = 200, 3, 2
 	for _, page := range []string{"locks", "sessions", "lock&pk=TENANT%23acme&of=ORDER%23001", "migrations"} {
 		t.Run(page, func(t *testing.T) {
 			virtual(t, func(w *world) {

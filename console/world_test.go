@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -242,6 +243,13 @@ func (e *eyes) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.times)
+}
+
+// operations are the names of what was requested so far, each once.
+func (e *eyes) operations() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Sorted(maps.Keys(e.ops))
 }
 
 // most is the greatest number of requests within a second.
