@@ -7,18 +7,19 @@ import (
 	"github.com/mortise-go/mortise/entity"
 )
 
-// Session is a session's row as it was read: that of one process, on which all of its tickets depend.
+// Session is the row of a session, as it was when it was read. All tickets of a process depend on its session.
 type Session struct {
 	ID      string
-	Owner   string        // Config.Owner of its client
+	Owner   string        // [Config.Owner] of its client
 	Lease   time.Duration // how long it lasts after a renewal
-	Expires time.Time     // when it ends unless renewed; zero where its process does not know its clock to be right
-	Dead    time.Time     // when another client marked it dead, which is for good; zero where none has
-	Asked   int           // questions that wait for its next renewal
+	Expires time.Time     // when it ends without another renewal; zero if its process is not sure that its clock is right
+	Dead    time.Time     // when another client marked it as dead; zero if none has. A dead session is never renewed again
+	Asked   int           // number of requests that wait for its next renewal, such as those of [Client.Revoke]
 }
 
-// Sessions reads the sessions with the given IDs, as [Place] has them, in their order. Those without a row are left out: they
-// have ended. Where some rows cannot be read, it returns the others and an error. The reads are eventually consistent.
+// Sessions reads the sessions with the given IDs, in their order. A [Place] has the ID of its session. A session
+// without a row has ended, and is left out. If some rows cannot be read, Sessions returns the others and an error. Its
+// reads are eventually consistent.
 //
 // Cost: half a read unit each, one request per 100.
 func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error) {

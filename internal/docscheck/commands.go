@@ -39,21 +39,21 @@ var shells = []string{"sh", "shell", "bash", "console"}
 func (r *Repository) commands(p *page, report reporter) {
 	for _, s := range p.spans {
 		if strings.HasPrefix(s.text, "make ") || strings.HasPrefix(s.text, "go run ") || strings.HasPrefix(s.text, "go test ") {
-			r.command(s.text, s.line, report)
+			r.line(s.text, s.line, report)
 		}
 	}
 	for i := range p.blocks {
 		b := &p.blocks[i]
 		if slices.Contains(shells, b.language) || b.language == "" {
 			for n, line := range strings.Split(b.text, "\n") {
-				r.command(strings.TrimPrefix(line, "$ "), b.line+n, report)
+				r.line(strings.TrimPrefix(line, "$ "), b.line+n, report)
 			}
 		}
 	}
 }
 
-// command checks one line, as far as it is a command that this repository defines.
-func (r *Repository) command(text string, line int, report reporter) {
+// line checks the commands of one line, as far as they are commands that this repository defines.
+func (r *Repository) line(text string, line int, report reporter) {
 	for _, words := range commandsOf(text) {
 		for len(words) > 0 && strings.Contains(words[0], "=") { // of the environment
 			words = words[1:]
@@ -61,6 +61,8 @@ func (r *Repository) command(text string, line int, report reporter) {
 		switch {
 		case len(words) > 1 && words[0] == "make":
 			r.makes(words[1:], line, report)
+		case len(words) > 1 && words[0] == path.Base(command):
+			r.runs("./"+command, words[1:], line, report)
 		case len(words) > 2 && words[0] == "go" && words[1] == "run" && strings.HasPrefix(words[2], "./"):
 			r.runs(words[2], words[3:], line, report)
 		case len(words) > 2 && words[0] == "go" && words[1] == "test":
@@ -82,6 +84,9 @@ func (r *Repository) makes(words []string, line int, report reporter) {
 	}
 }
 
+// command is the one that users install, and call by its name. Its first argument is a subcommand, with flags of its own.
+const command = "cmd/mortise"
+
 // runs checks a command of the repository: that it exists, and has the flags.
 func (r *Repository) runs(dir string, args []string, line int, report reporter) {
 	p := r.code.packages[path.Clean(dir)]
@@ -90,6 +95,13 @@ func (r *Repository) runs(dir string, args []string, line int, report reporter) 
 			report(line, "go run: no command %s", dir)
 		}
 		return
+	}
+	ask := []string{"-h"}
+	if path.Clean(dir) == command && len(args) > 0 {
+		if ask = []string{"help", args[0]}; !regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(args[0]) + `\b`).MatchString(r.help(command, "help")) {
+			report(line, "%s: no subcommand %s", path.Base(command), args[0])
+			return
+		}
 	}
 	var help string
 	for _, a := range args {
@@ -101,7 +113,9 @@ func (r *Repository) runs(dir string, args []string, line int, report reporter) 
 			continue
 		}
 		if help == "" {
-			help = r.help(path.Clean(dir))
+			if help = r.help(path.Clean(dir), ask...); ask[0] == "help" {
+				help += r.help(command, "help") // flags of all subcommands
+			}
 		}
 		if !regexp.MustCompile(`(?m)(?:^|[\s\[(|])--?` + regexp.QuoteMeta(name) + `\b`).MatchString(help) {
 			report(line, "go run %s: no flag -%s", dir, name)
@@ -115,16 +129,17 @@ var (
 )
 
 // help is what a command prints when it is asked for its flags.
-func (r *Repository) help(dir string) string {
+func (r *Repository) help(dir string, ask ...string) string {
 	helpLock.Lock()
 	defer helpLock.Unlock()
-	if text, ok := helpOf[r.root+dir]; ok {
+	call := strings.Join(append([]string{"run", "./" + dir}, ask...), " ")
+	if text, ok := helpOf[r.root+call]; ok {
 		return text
 	}
-	cmd := exec.Command("go", "run", "./"+dir, "-h") //nolint:gosec,noctx // a package of the repository; it ends at once
+	cmd := exec.Command("go", strings.Fields(call)...) //nolint:gosec,noctx // a package of the repository; it ends at once
 	cmd.Dir = r.root
 	out, _ := cmd.CombinedOutput() // -h ends with an exit code of its own
-	helpOf[r.root+dir] = string(out)
+	helpOf[r.root+call] = string(out)
 	return string(out)
 }
 

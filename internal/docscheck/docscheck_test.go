@@ -187,3 +187,26 @@ func TestComments_FindsMistakes(t *testing.T) {
 		{"thing/thing.go", 8, "[thing.Gone]: no such exported name"},
 	}, r.Comments())
 }
+
+// Flags and subcommands are those that a command prints when it is asked for help.
+func TestCheck_AsksCommandsForHelp(t *testing.T) {
+	help := "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"usage\\n  exec NAME  runs\\n  -wait D    waits\") }\n"
+	r := tree(t, map[string]string{
+		"Makefile":            "test:\n",
+		"go.mod":              "module example.com/thing\n\ngo 1.25\n",
+		"cmd/mortise/main.go": help,
+		"cmd/other/main.go":   help,
+		"page.md": "```sh\nmortise exec --wait 1s -- sh -gone\nmortise exec --gone\nmortise gone\necho -gone | mortise exec -wait=1s # -gone\n" +
+			"go run ./cmd/other -wait 1s > -gone\ngo run ./cmd/other -gone\n```\n\n    go run ./cmd/gone\n",
+	})
+	var got []string
+	for _, p := range r.Check() {
+		got = append(got, p.String())
+	}
+	assert.Equal(t, []string{
+		"page.md:3: go run ./cmd/mortise: no flag -gone",
+		"page.md:4: mortise: no subcommand gone",
+		"page.md:7: go run ./cmd/other: no flag -gone",
+		"page.md:10: go run: no command ./cmd/gone",
+	}, got)
+}

@@ -78,6 +78,8 @@ func parse(path string, source []byte) *page {
 			p.anchor(slug(p.plainText(n)), seen)
 		case *ast.FencedCodeBlock:
 			p.blocks = append(p.blocks, block{language: string(n.Language(source)), text: lines(n, source), line: p.line(n), markers: markers})
+		case *ast.CodeBlock:
+			p.blocks = append(p.blocks, block{text: lines(n, source), line: p.line(n), markers: markers})
 		case *ast.HTMLBlock:
 			html := lines(n, source)
 			if n.HasClosure() {

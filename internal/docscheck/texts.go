@@ -48,17 +48,15 @@ func (r *Repository) shown(file string) bool {
 	if strings.HasSuffix(file, "_test.go") {
 		return false
 	}
-	for _, dir := range []string{"table/tabletest/", "lock/proof/", "entity/internal/"} { // doubles, tests; entity's hides these texts
+	for _, dir := range []string{
+		"internal/", "example/", "cmd/", // the command's texts are for its own users, and it has a page of its own
+		"table/tabletest/", "lock/proof/", "entity/internal/", // doubles, tests; package entity hides the last ones' texts
+	} {
 		if strings.HasPrefix(file, dir) {
 			return false
 		}
 	}
-	for _, dir := range []string{"keys/", "table/", "entity/", "lock/", "migrations/"} {
-		if strings.HasPrefix(file, dir) {
-			return true
-		}
-	}
-	return false
+	return true
 }
 
 // internalTexts are of errors that stay within the packages.
