@@ -84,7 +84,7 @@ type timing struct {
 // timing checks --lease and --grace.
 func (c *call) timing(s settings) (t timing, err error) {
 	t.lease = s.locks.Lease
-	t.margin, t.tick, t.grace = t.lease/20, t.lease/40, t.lease/4
+	t.margin, t.tick, t.grace = t.lease/20, min(t.lease/40, time.Second), t.lease/4
 	if c.graceLength != nil {
 		t.grace = *c.graceLength
 	}

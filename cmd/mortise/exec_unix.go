@@ -119,6 +119,7 @@ func (x *execution) open(ctx context.Context, s settings) error {
 // lock acquires within --wait.
 func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 	c, locks := x.call, x.store.locks
+	defer x.announce(ctx)()
 	switch {
 	case c.maxWait == nil:
 		lease, err = locks.Acquire(ctx, c.target())
@@ -136,6 +137,21 @@ func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 		return nil, notAcquired(c.targetName(), err)
 	}
 	return lease, err
+}
+
+// patience is how long somebody who looks at a terminal is left without a word.
+const patience = 2 * time.Second
+
+// announce tells people whom the program waits for, until stop is called.
+func (x *execution) announce(ctx context.Context) (stop func() bool) {
+	if _, terminal := x.width(x.stderr); !terminal {
+		return func() bool { return false }
+	}
+	return time.AfterFunc(patience, func() {
+		if d, err := x.call.look(ctx, x.store, x.target()); err == nil && d.Held {
+			x.say("waiting for %s: held by %s for %s, %d wait", x.targetName(), d.holder(), x.store.ago(d.Since), len(d.Line)-1)
+		}
+	}).Stop
 }
 
 // execution is one command that runs under a lock.
@@ -248,7 +264,7 @@ func (x *execution) forward(sig syscall.Signal) {
 // changed is told that the command has stopped or ended.
 func (x *execution) changed(change exitStatus) {
 	if !change.Stopped() {
-		x.leader = &change
+		x.leader, x.group.ended = &change, true
 		return
 	}
 	switch change.StopSignal() {

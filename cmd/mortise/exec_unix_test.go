@@ -143,18 +143,6 @@ func (p *process) dies() {
 	}
 }
 
-// waits waits until so many stand in a lock's line, the holder included.
-func (b *bench) waits(target lock.Target, n int) {
-	b.Helper()
-	for {
-		r, err := b.rival.Inspect(b.Context(), target)
-		if err == nil && len(r.Line) == n {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 // force takes the lock away from whoever holds it.
 func (b *bench) force(target lock.Target) {
 	b.Helper()
@@ -281,6 +269,39 @@ func TestExec_LeavesIgnoredSignalsIgnored(t *testing.T) {
 		code, rest := p.wait()
 		assert.Zero(b, code)
 		assert.Equal(b, "alive\n", rest)
+	})
+}
+
+// leave moves this process into the group of the program that has started it, and waits to be ended.
+func leave() int {
+	group, err := syscall.Getpgid(os.Getppid())
+	if err == nil {
+		err = syscall.Setpgid(0, group)
+	}
+	if err != nil {
+		return 1
+	}
+	fmt.Println("left")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	return 5
+}
+
+// A command that leaves its group is waited for, and gets signals.
+func TestExec_ACommandThatLeavesItsGroup(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		for name, tt := range map[string]struct {
+			end  func(p *process)
+			code int
+		}{
+			"ends itself": {func(p *process) { p.say("") }, 5},
+			"is signaled": {func(p *process) { p.signal(syscall.SIGTERM) }, 128 + 15},
+		} {
+			p := b.start("report", `exec env `+leaverEnv+`=1 "$MORTISE"`)
+			require.Equal(b, "left", p.line(), name)
+			tt.end(p)
+			code, _ := p.wait()
+			assert.Equal(b, tt.code, code, name)
+		}
 	})
 }
 
