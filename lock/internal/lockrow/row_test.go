@@ -42,8 +42,8 @@ func TestParse_ReadsWhatARowSays(t *testing.T) {
 	assert.Equal(t, int64(1764000000200), row.HeldSince())
 	assert.Equal(t, 1, row.Place("SESSION/2"))
 	assert.Equal(t, -1, row.Place("SESSION/20"))
-	assert.Equal(t, []lockrow.Position{{Place: 1, ID: "SESSION/2"}}, row.Others("SESSION"))
-	assert.Empty(t, row.Others("SESS"))
+	assert.Equal(t, []int{0, 1}, row.Of("SESSION"))
+	assert.Empty(t, row.Of("SESS"))
 }
 
 func TestParse_RefusesRowsThatAreNoLocks(t *testing.T) {
