@@ -17,8 +17,12 @@ type Record struct {
 	Partition string `dynamo:"-"` // the row's partition key
 	Of        string `dynamo:"-"` // the sort key of the row it stands beside, or the lock's name
 
-	Line  []Place `dynamo:"line,omitempty"` // in order: the first one holds, the others wait
-	Fence int64   `dynamo:"fence"`          // of the holder, or the last change
+	Line  []Place `dynamo:"line,omitempty"`  // in order: the first one holds (Holders), the others wait
+	Fence int64   `dynamo:"fence,omitempty"` // of the holder, or the last change; 0 of permits
+
+	Permits int     `dynamo:"permits,omitempty"` // how many may hold at once; 0 for a lock
+	Stays   []int64 `dynamo:"stays,omitempty"`   // of permits: the fence of each place
+	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence of the next place, in a list
 
 	Renewed int64 `dynamo:"renewed,omitempty"` // when a lease of its own was renewed last (Fixed), the holder's or one before it, epoch milliseconds
 	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write, counted on from holder to holder
@@ -33,22 +37,24 @@ type Record struct {
 	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData, counted on from holder to holder
 
 	Forced      string `dynamo:"forced,omitempty"`       // why the last change took the lock by force (ForceRelease); empty where it did not
-	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // of the last holder that lost it by force
+	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // of the last holder that lost it by force; of permits, the next one then
+	Ousted      int64  `dynamo:"ousted,omitempty"`       // how often others have taken readers out of the line
 
 	DeleteAfter time.Time `dynamo:"-"` // when time to live may delete the row
 }
 
-// Place is a place in the line of a lock. The first one holds it.
+// Place is a place in the line of a lock. The first one holds it, or the first ones (Permits, Shared).
 type Place struct {
 	Ticket  string        // tells it from all others, for ever
 	Session string        // of the process whose place it is; empty for a lease of its own (Fixed)
 	Owner   string        // Config.Owner of the client, at most 64 bytes of it
 	Since   time.Time     // when it was taken, by the clock of its process
 	Lease   time.Duration // length of a lease of its own; 0 under a session
+	Shared  bool          // of a reader
 }
 
 func placeOf(t lockrow.Ticket) Place {
-	return Place{Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond}
+	return Place{Shared: t.Shared(), Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond}
 }
 
 // UnmarshalDynamo reads a place as the row keeps it.
@@ -79,13 +85,26 @@ func (r Record) Holder() (first Place) {
 	return first
 }
 
-// Waiting is how many wait behind the holder.
-func (r Record) Waiting() int { return max(len(r.Line)-1, 0) }
+// Holders are all places that hold: the first one, or as many as there are permits, or all readers before the first writer.
+func (r Record) Holders() []Place {
+	row := lockrow.Row{Permits: int64(r.Permits), Line: make([]lockrow.Ticket, len(r.Line))}
+	for i, p := range r.Line {
+		row.Line[i].ID = p.Ticket
+	}
+	return r.Line[:row.Holders()]
+}
 
-// Since is when the holder came to hold the lock, by its clock or that of the one before it; zero where nobody holds it.
+// Waiting is how many wait behind those who hold.
+func (r Record) Waiting() int { return len(r.Line) - len(r.Holders()) }
+
+// Since is when the holder came to hold the lock, by its clock or that of the one before it; zero where nobody holds it. Of permits,
+// it is when the first holder came to the line.
 func (r Record) Since() time.Time {
-	if !r.Held() {
+	switch {
+	case !r.Held():
 		return time.Time{}
+	case r.Permits > 0:
+		return r.Line[0].Since
 	}
 	return fromMillis(max(r.Line[0].Since.UnixMilli(), r.Changed))
 }

@@ -15,12 +15,12 @@ const MaxViewed = table.MaxOps - 1
 type View struct {
 	Rows []table.Item // in the order of their keys; nil where there is none
 
-	// Fence is that of the lock; 0 where the lock has no row. A lease with the same fence shows that nobody has
+	// Fence is that of the lock; 0 where the lock has no row, and of [Permits]. A lease with the same fence shows that nobody has
 	// held the lock since a View that was taken while it was free: under that lease the rows are still as they
 	// were, but for writes that are not guarded.
 	Fence int64
 
-	Held *HeldError // who held the lock at that moment ([EvenIfHeld]); nil where nobody did
+	Held *HeldError // who held the lock at that moment: readers, or others with [EvenIfHeld]; nil where nobody did
 }
 
 // ViewOption changes how View reads.
@@ -37,7 +37,8 @@ func EvenIfHeld() ViewOption { return func(v *viewing) { v.evenIfHeld = true } }
 //
 // Where the lock is held, somebody may be about to write more: the error is a *[HeldError], unless the call has
 // [EvenIfHeld]. A holder that died counts until another client has taken over. A View without an error and without that option
-// shows what the last holder has left.
+// shows what the last holder has left. Readers ([Shared]) are no reason to refuse, also where a writer waits behind them: what a
+// reader writes, in spite of its name, is seen as a whole for each of its transactions.
 //
 // The list has at most [MaxViewed] rows of the client's table. Duplicates are read once, and the lock's own row may be
 // one of them. An empty list shows the lock alone, which Inspect does for half the price. Rows are items as in package
@@ -82,10 +83,12 @@ func (c *Client) viewOf(target Target, items []table.Item, how viewing) (*View, 
 	if err != nil {
 		return nil, err
 	}
-	v.Fence = row.Fence
-	if _, held := row.First(); held {
+	if row.Permits == 0 {
+		v.Fence = row.Fence
+	}
+	if first, held := row.First(); held {
 		v.Held = c.heldError(target, &row)
-		if !how.evenIfHeld {
+		if !how.evenIfHeld && !first.Shared() {
 			return nil, v.Held
 		}
 	}

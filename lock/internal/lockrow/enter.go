@@ -25,16 +25,12 @@ type Entry struct {
 	// New is for permits. Enter changes the row that there is, or else makes one: no update does both, since the number of the
 	// next stay is an element of a list, and a row without that has none to be counted up.
 	New bool
-
-	// Behind are the tickets that a reader was refused for with IfFree, which are all readers. It enters if they are in the line
-	// still, and nobody else. nil for none.
-	Behind []Ticket
 }
 
 // Enter appends a ticket to the line. The answer is the row: whether the ticket holds, by [Row.Entered]. A refusal with the
 // ticket in the row is its own effect.
 func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
-	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.change(), new: e.New, behind: len(e.Behind)}
+	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.change(), new: e.New}
 	if e.Run != 0 {
 		s.run = beginRun
 	}
@@ -51,9 +47,6 @@ func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
 		}
 		return r.op(s, key, args, func() table.Op { return r.enteringPermits(s) })
 	}
-	if s.behind > 0 {
-		args[argLast] = e.Behind[s.behind-1].String()
-	}
 	return r.op(s, key, args, func() table.Op { return r.entering(s) })
 }
 
@@ -61,12 +54,9 @@ func (r *Rows) entering(s shape) table.Op {
 	n := r.names
 	line, fence := table.Attr(n.Line), table.Attr(n.Fence)
 	cond := table.And(table.Attr(n.Type).Equal(Type), fence.Exists()) // permits have none, nor has one with other names of attributes
-	switch {
-	case s.behind > 0: // nobody comes but to the end: the last one at its place means that all before it are the same
-		cond = table.And(cond, line.At(s.behind).NotExists(), line.At(s.behind-1).Equal(table.Param(argLast)))
-	case s.free:
+	if s.free {
 		cond = table.And(cond, line.At(0).NotExists())
-	default:
+	} else {
 		// Without a line there is no element, and a row without the attribute contains nothing.
 		cond = table.And(cond, line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
 	}
@@ -99,6 +89,7 @@ func (r *Rows) enteringPermits(s shape) table.Op {
 		changes = append(changes, line.Set(table.Param(argList)), stays.Set(table.Param(argSeed)), next.Set(table.Param(argNext)))
 	} else {
 		cond = table.And(table.Attr(n.Type).Equal(Type), permits.Equal(table.Param(argPermits)),
+			line.Size().Equal(stays.Size()), // or else the row is not in order, and the ticket gets the stay of another one
 			line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
 		if s.free {
 			cond = table.And(cond, line.Size().Less(table.Param(argPermits)))

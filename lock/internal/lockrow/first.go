@@ -94,15 +94,15 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 	n := r.names
 	changes := []table.Change{
 		table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
-		table.Attr(n.Forced).Set(reason), table.Attr(n.ForcedFence).Set(fence - 1),
+		table.Attr(n.Forced).Set(reason),
 	}
 	var permits int64
 	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted}
 	if integer(seen[n.Permits], &permits) == nil && permits >= MinPermits && permits <= Cap {
-		changes = append(changes, table.Attr(n.Line).Set(list()), table.Attr(n.Stays).Set(list()), table.Attr(n.Next).Set(list(num(fence))))
+		changes = append(changes, table.Attr(n.Line).Set(list()), table.Attr(n.Stays).Set(list()), table.Attr(n.Next).Set(list(num(fence))), table.Attr(n.ForcedFence).Set(fence))
 		none = append(none, n.Fence, n.Data)
 	} else {
-		changes = append(changes, table.Attr(n.Fence).Set(fence))
+		changes = append(changes, table.Attr(n.Fence).Set(fence), table.Attr(n.ForcedFence).Set(fence-1))
 		none = append(none, n.Line, n.Permits, n.Stays, n.Next)
 	}
 	for _, name := range none {

@@ -71,15 +71,15 @@ func (r *Row) Holds(h Holding) bool {
 	return r.Holding(place) == h
 }
 
-// Turns is how many times the lock changes hands until the ticket at a place holds: readers that stand together come and
-// go as one. It counts 1 at least.
+// Turns is how many times the lock changes hands until the ticket at a place holds, or one that comes to the end of the line:
+// readers that stand together come and go as one. It is 1 at least.
 func (r *Row) Turns(place int) int {
 	if r.Permits > 0 {
 		return max(place-int(r.Permits)+1, 1)
 	}
 	n := 0
-	for i := 1; i < len(r.Line) && i <= place; i++ {
-		if !r.Line[i].Shared() || !r.Line[i-1].Shared() {
+	for i := 1; i <= min(place, len(r.Line)); i++ {
+		if i == len(r.Line) || !r.Line[i].Shared() || !r.Line[i-1].Shared() {
 			n++
 		}
 	}

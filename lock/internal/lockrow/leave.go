@@ -14,15 +14,16 @@ type Exit struct {
 	Last   bool // the line is empty afterwards. It counts where there is an index
 }
 
-// Exit is that of a holder, by the row as it was seen. A holder that is not in the line is taken for the first.
-func (r *Row) Exit(h Holding) Exit {
+// Exit is that of a holder, by the row as it was seen, if so many of those before it are expected to have left since. A holder
+// that is not in the line is taken for the first.
+func (r *Row) Exit(h Holding, gone int) Exit {
 	e := Exit{Last: len(r.Line) <= 1}
-	if h.Kind != Exclusive {
-		e.Place = max(r.Place(h.ID), 0)
+	if h.Kind == Exclusive {
+		return e
 	}
-	if h.Kind == Shared && e.Place == 0 {
-		e.Reader = len(r.Line) > 1 && r.Line[1].Shared()
-	}
+	place := max(r.Place(h.ID), 0)
+	e.Place = place - min(gone, place)
+	e.Reader = h.Kind == Shared && e.Place == 0 && len(r.Line) > place+1 && r.Line[place+1].Shared()
 	return e
 }
 

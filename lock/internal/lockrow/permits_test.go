@@ -56,7 +56,7 @@ func TestPermits_TheFirstInLineHold(t *testing.T) {
 		assert.Equal(t, stay(2, 1001), row.Holding(1))
 		b.refused(b.rows.Enter(b.key, permit(4, true)))
 		b.refused(b.rows.Enter(b.key, permit(2, false)))
-		row = b.apply(b.rows.Release(b.key, stay(2, 1001), row.Exit(stay(2, 1001)), change))
+		row = b.apply(b.rows.Release(b.key, stay(2, 1001), row.Exit(stay(2, 1001), 0), change))
 		assert.Equal(t, []int64{1000, 1002}, row.Stays)
 		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/3"))
 		assert.Equal(t, change.Since, row.Since)
@@ -115,7 +115,7 @@ func TestPermits_AreGuardedByTheirStay(t *testing.T) {
 		require.NoError(t, write(stay(2, 1001)))
 		require.ErrorIs(t, write(stay(2, 999)), table.ErrCondition)
 		assert.Equal(t, lockrow.Open, row.Wrote(stay(1, 1000), 7), "it has no number")
-		b.apply(b.rows.Release(b.key, stay(1, 1000), row.Exit(stay(1, 1000)), change))
+		b.apply(b.rows.Release(b.key, stay(1, 1000), row.Exit(stay(1, 1000), 0), change))
 		b.apply(b.rows.Enter(b.key, permit(1, false))) // a late copy
 		err := write(stay(1, 1000))
 		require.ErrorIs(t, err, table.ErrCondition, "a permit that was given back writes no more")
@@ -135,12 +135,12 @@ func TestPermits_LeaveOnlyTheirPlace(t *testing.T) {
 		second := stay(2, 1001)
 		b.refused(b.rows.Release(b.key, second, lockrow.Exit{}, change))
 		b.refused(b.rows.Release(b.key, second, lockrow.Exit{Place: 2}, change))
-		b.refused(b.rows.Release(b.key, stay(2, 1000), row.Exit(second), change))
-		b.refused(b.rows.Release(b.key, stay(3, 1001), row.Exit(second), change))
-		b.apply(b.rows.Release(b.key, stay(1, 1000), row.Exit(stay(1, 1000)), change))
-		now := b.refused(b.rows.Release(b.key, second, row.Exit(second), change))
+		b.refused(b.rows.Release(b.key, stay(2, 1000), row.Exit(second, 0), change))
+		b.refused(b.rows.Release(b.key, stay(3, 1001), row.Exit(second, 0), change))
+		b.apply(b.rows.Release(b.key, stay(1, 1000), row.Exit(stay(1, 1000), 0), change))
+		now := b.refused(b.rows.Release(b.key, second, row.Exit(second, 0), change))
 		assert.True(t, now.Holds(second), "it has moved up")
-		assert.NotEqual(t, row.Exit(second), now.Exit(second))
+		assert.NotEqual(t, row.Exit(second, 0), now.Exit(second, 0))
 		moved := now
 		moved.Stays = []int64{1001, 1003, 1002}
 		b.refused(b.rows.Evict(b.key, &moved, []int{0, 1}, change))
@@ -164,10 +164,10 @@ func TestPermits_AreInTheIndexWhileOneIsHeld(t *testing.T) {
 		row := b.permits(2)
 		assert.Equal(t, s("LOCKS#1"), b.item()["gpk"])
 		b.refused(b.rows.Release(b.key, stay(1, 1000), lockrow.Exit{Last: true}, change))
-		row = b.apply(b.rows.Release(b.key, stay(2, 1001), row.Exit(stay(2, 1001)), change))
+		row = b.apply(b.rows.Release(b.key, stay(2, 1001), row.Exit(stay(2, 1001), 0), change))
 		assert.NotNil(t, b.item()["gpk"])
 		b.refused(b.rows.Release(b.key, stay(1, 1000), lockrow.Exit{}, change))
-		b.apply(b.rows.Release(b.key, stay(1, 1000), row.Exit(stay(1, 1000)), change))
+		b.apply(b.rows.Release(b.key, stay(1, 1000), row.Exit(stay(1, 1000), 0), change))
 		assert.Nil(t, b.item()["gpk"])
 	})
 }
@@ -215,6 +215,20 @@ func TestPermits_RefusesRowsThatAreNotInOrder(t *testing.T) {
 			assert.ErrorIs(t, err, lockrow.ErrMalformed)
 		})
 	}
+}
+
+func TestPermits_ARowThatIsNotInOrderIsNotEntered(t *testing.T) {
+	onEngines(t, nil, func(b *bench) {
+		b.permits(2)
+		bad := b.item()
+		bad["stays"] = numbers("1000")
+		require.NoError(t, b.tbl.Write(b.ctx, table.Put(bad)))
+		b.refused(b.rows.Enter(b.key, permit(3, false)))
+		bad["stays"], bad["next"] = numbers("1000", "1001"), numbers()
+		require.NoError(t, b.tbl.Write(b.ctx, table.Put(bad)))
+		_, err := b.tbl.Apply(b.ctx, b.rows.Enter(b.key, permit(3, false)), table.ReturnNew)
+		require.ErrorIs(t, err, table.ErrInvalid)
+	})
 }
 
 func TestPermits_AResetKeepsTheirNumber(t *testing.T) {

@@ -247,11 +247,16 @@ func (r *Row) Place(id string) int {
 	return slices.IndexFunc(r.Line, func(t Ticket) bool { return t.ID == id })
 }
 
-// HeldSince is when the first ticket came to be first, in epoch milliseconds, as far as the row tells:
-// by its own clock where it found the line empty, else by that of the ticket before.
-func (r *Row) HeldSince() int64 {
-	first, _ := r.First()
-	return max(first.At, r.Since)
+// HeldSince is when the ticket at a place came to hold, in epoch milliseconds, as far as the row tells: by its own clock where it
+// found the line empty, else by that of the ticket before. Of permits, and of readers that came later, it is when they came.
+func (r *Row) HeldSince(place int) int64 {
+	switch {
+	case place >= len(r.Line):
+		return r.Since
+	case place > 0 || r.Permits > 0:
+		return r.Line[place].At
+	}
+	return max(r.Line[0].At, r.Since)
 }
 
 // Ends is when the lease of a first ticket ends that has one of its own, in epoch milliseconds: its length

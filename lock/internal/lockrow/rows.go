@@ -37,7 +37,6 @@ type shape struct {
 	free    bool // Enter: only if the line is empty, or a permit is free
 	exists  bool // Enter: only if there is a row
 	new     bool // Enter: only if there is none
-	behind  int  // Enter: the line has so many tickets, the last of which is known
 	kind    Kind // how the ticket holds
 	exit    Exit
 	next    int  // of a reader that leaves as the first: the place of the one that is first afterwards
@@ -82,7 +81,6 @@ const (
 	argListed
 	argReason
 	argPermits
-	argLast   // ticket that a reader enters behind
 	arguments // their number
 )
 

@@ -68,17 +68,17 @@ func TestShared_TheFenceChangesWithWriters(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		row := b.lineUp(1, 2, 3, -4, 5)
 		assert.EqualValues(t, 1000, row.Fence)
-		row = b.apply(b.rows.Release(b.key, reads(1, 1000), row.Exit(reads(1, 1000)), change))
+		row = b.apply(b.rows.Release(b.key, reads(1, 1000), row.Exit(reads(1, 1000), 0), change))
 		assert.EqualValues(t, 1000, row.Fence, "others read on")
 		assert.Zero(t, row.Since)
-		row = b.apply(b.rows.Release(b.key, reads(3, 1000), row.Exit(reads(3, 1000)), change))
+		row = b.apply(b.rows.Release(b.key, reads(3, 1000), row.Exit(reads(3, 1000), 0), change))
 		assert.EqualValues(t, 1000, row.Fence, "others read on")
-		row = b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000)), change))
+		row = b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000), 0), change))
 		assert.EqualValues(t, 1001, row.Fence, "the writer holds")
 		assert.Equal(t, change.Since, row.Since)
 		row = b.apply(b.rows.Release(b.key, holding(4, 1001), lockrow.Exit{}, change))
 		assert.EqualValues(t, 1002, row.Fence, "readers hold")
-		row = b.apply(b.rows.Release(b.key, reads(5, 1002), row.Exit(reads(5, 1002)), change))
+		row = b.apply(b.rows.Release(b.key, reads(5, 1002), row.Exit(reads(5, 1002), 0), change))
 		assert.EqualValues(t, 1003, row.Fence, "also where nobody comes next")
 		assert.Empty(t, row.Line)
 	})
@@ -90,13 +90,13 @@ func TestShared_LeavingDemandsWhatItHasSeenNext(t *testing.T) {
 		first := reads(1, 1000)
 		alone := b.lineUp(1)
 		b.lineUp(2)
-		row := b.refused(b.rows.Release(b.key, first, alone.Exit(first), change))
+		row := b.refused(b.rows.Release(b.key, first, alone.Exit(first, 0), change))
 		assert.True(t, row.Holds(first))
-		assert.NotEqual(t, alone.Exit(first), row.Exit(first))
-		b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000)), change))
-		b.refused(b.rows.Release(b.key, first, row.Exit(first), change))
+		assert.NotEqual(t, alone.Exit(first, 0), row.Exit(first, 0))
+		b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000), 0), change))
+		b.refused(b.rows.Release(b.key, first, row.Exit(first, 0), change))
 		b.lineUp(-3)
-		b.refused(b.rows.Release(b.key, first, row.Exit(first), change))
+		b.refused(b.rows.Release(b.key, first, row.Exit(first, 0), change))
 		b.refused(b.rows.Release(b.key, reads(1, 999), lockrow.Exit{}, change))
 		b.apply(b.rows.Release(b.key, first, lockrow.Exit{}, change))
 	})
@@ -105,9 +105,9 @@ func TestShared_LeavingDemandsWhatItHasSeenNext(t *testing.T) {
 func TestShared_AReaderThatIsNotFirstLeavesUnderItsFence(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		row := b.lineUp(1, 2)
-		b.refused(b.rows.Release(b.key, reads(2, 999), row.Exit(reads(2, 1000)), change))
-		b.refused(b.rows.Release(b.key, reads(3, 1000), row.Exit(reads(2, 1000)), change))
-		b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000)), change))
+		b.refused(b.rows.Release(b.key, reads(2, 999), row.Exit(reads(2, 1000), 0), change))
+		b.refused(b.rows.Release(b.key, reads(3, 1000), row.Exit(reads(2, 1000), 0), change))
+		b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000), 0), change))
 	})
 }
 
@@ -122,10 +122,10 @@ func TestShared_AReadersGuardIsTheFence(t *testing.T) {
 		require.ErrorIs(t, write(reads(2, 999)), table.ErrCondition)
 		require.ErrorIs(t, write(reads(9, 1000)), table.ErrCondition, "not in the line")
 		require.ErrorIs(t, write(holding(3, 1000)), table.ErrCondition, "a writer that waits")
-		row = b.apply(b.rows.Release(b.key, reads(1, 1000), row.Exit(reads(1, 1000)), change))
+		row = b.apply(b.rows.Release(b.key, reads(1, 1000), row.Exit(reads(1, 1000), 0), change))
 		require.NoError(t, write(reads(2, 1000)))
 		b.apply(b.rows.Prolong(b.key, reads(2, 1000), 4200000000))
-		b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000)), change))
+		b.apply(b.rows.Release(b.key, reads(2, 1000), row.Exit(reads(2, 1000), 0), change))
 		b.lineUp(2)
 		require.ErrorIs(t, write(reads(2, 1000)), table.ErrCondition, "a ghost behind a writer")
 		require.NoError(t, write(holding(3, 1001)))
@@ -148,7 +148,7 @@ func TestShared_EvictionIsAsTheLeaveAndIsRecorded(t *testing.T) {
 		assert.EqualValues(t, 1000, row.Fence, "a reader is first afterwards")
 		assert.EqualValues(t, 1, row.Ousted)
 		b.apply(b.rows.Enter(b.key, dead(5))) // behind the writer
-		row = b.apply(b.rows.Release(b.key, reads(3, 1000), row.Exit(reads(3, 1000)), change))
+		row = b.apply(b.rows.Release(b.key, reads(3, 1000), row.Exit(reads(3, 1000), 0), change))
 		assert.EqualValues(t, 1001, row.Fence)
 		assert.EqualValues(t, 1, row.Ousted, "nobody was taken out")
 		row = b.apply(b.rows.Evict(b.key, &row, []int{1}, change))
@@ -179,28 +179,6 @@ func TestShared_ForceIsRecordedUnderTheFence(t *testing.T) {
 		assert.EqualValues(t, 1001, row.Fence)
 		row = b.lineUp(4)
 		assert.False(t, row.ForcedSince(reads(4, 1001)))
-	})
-}
-
-func TestShared_EntersBehindReadersThatWereSeen(t *testing.T) {
-	onEngines(t, nil, func(b *bench) {
-		seen := b.lineUp(1, 2)
-		behind := func(n int64) lockrow.Entry {
-			e := reader(n)
-			e.IfFree, e.Behind = true, seen.Line
-			return e
-		}
-		free := reader(3)
-		free.IfFree = true
-		b.refused(b.rows.Enter(b.key, free))
-		row := b.apply(b.rows.Enter(b.key, behind(3)))
-		assert.Equal(t, lockrow.Granted, row.Entered(reader(3).Ticket.ID))
-		b.refused(b.rows.Enter(b.key, behind(4)))
-		b.apply(b.rows.Release(b.key, reads(3, 1000), row.Exit(reads(3, 1000)), change))
-		b.apply(b.rows.Release(b.key, reads(1, 1000), seen.Exit(reads(1, 1000)), change))
-		b.refused(b.rows.Enter(b.key, behind(4)))
-		b.lineUp(-5)
-		b.refused(b.rows.Enter(b.key, behind(4)))
 	})
 }
 
