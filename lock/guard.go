@@ -180,13 +180,17 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 	if gone != nil {
 		return false, gone
 	}
+	again = again && refused == len(table.Conditions(err))
+	if again && leases[0].holding.Kind != lockrow.Exclusive {
+		return true, err // its ticket is still there: no attempt was applied, whatever has no answer
+	}
 	if doubt {
 		for _, l := range leases {
 			l.turn.inDoubt = true
 			l.commits.Store(true)
 		}
 	}
-	return again && !doubt && refused == len(table.Conditions(err)), err
+	return again && !doubt, err
 }
 
 // afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
