@@ -91,7 +91,7 @@ func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 			case row.Permits == int64(n):
 				return nil
 			}
-			err = c.table.Write(ctx, c.layout.rows.SetPermits(key, row.Permits, int64(n), c.ttl(0)))
+			err = c.table.Write(ctx, c.layout.rows.SetPermits(key, &row, int64(n), c.ttl(0)))
 			if errors.Is(err, table.ErrCondition) {
 				return attempt.ErrAgain // somebody else has changed it
 			}

@@ -81,11 +81,16 @@ func (r *Rows) notRenewed(seen *Row) table.Cond {
 	return renewed.Equal(seen.Renewed)
 }
 
-// SetPermits changes the number of permits, which the row was seen with.
-func (r *Rows) SetPermits(key keys.Key, seen, to, ttl int64) table.Op {
-	permits := table.Attr(r.names.Permits)
-	return table.Update(key, permits.Set(to), table.Attr(r.names.TTL).Set(ttl)).
-		If(table.Attr(r.names.Type).Equal(Type), permits.Equal(seen))
+// SetPermits changes the number of permits of a row, as the next one of such changes: a late copy of an earlier one changes
+// nothing, also where the number is the same again.
+func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
+	permits, edits := table.Attr(r.names.Permits), table.Attr(r.names.Edits)
+	unchanged := edits.NotExists()
+	if seen.Edits > 0 {
+		unchanged = edits.Equal(seen.Edits)
+	}
+	return table.Update(key, permits.Set(to), edits.Set(seen.Edits+1), table.Attr(r.names.TTL).Set(ttl)).
+		If(table.Attr(r.names.Type).Equal(Type), permits.Equal(seen.Permits), unchanged)
 }
 
 // Reset empties the line of a row that is not in order, if that is as it was seen. fence has to be greater than every fence
