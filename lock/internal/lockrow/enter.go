@@ -57,8 +57,7 @@ func (r *Rows) entering(s shape) table.Op {
 	if s.free {
 		cond = table.And(cond, line.At(0).NotExists())
 	} else {
-		// Without a line there is no element, and a row without the attribute contains nothing.
-		cond = table.And(cond, line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
+		cond = table.And(cond, n.room())
 	}
 	if s.run == beginRun {
 		cond = table.And(cond, notRun(n))
@@ -77,6 +76,13 @@ func (r *Rows) entering(s shape) table.Op {
 	return table.Update(keys.Key{}, append(changes, r.listing()...)...).If(cond)
 }
 
+// room holds where the line has room for the ticket, and not the ticket. Without a line there is no element, and a row without the
+// attribute contains nothing.
+func (n Names) room() table.Cond {
+	line := table.Attr(n.Line)
+	return table.And(line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
+}
+
 // enteringPermits gives the ticket the next number of a stay.
 func (r *Rows) enteringPermits(s shape) table.Op {
 	n := r.names
@@ -89,8 +95,7 @@ func (r *Rows) enteringPermits(s shape) table.Op {
 		changes = append(changes, line.Set(table.Param(argList)), stays.Set(table.Param(argSeed)), next.Set(table.Param(argNext)))
 	} else {
 		cond = table.And(table.Attr(n.Type).Equal(Type), permits.Equal(table.Param(argPermits)),
-			line.Size().Equal(stays.Size()), // or else the row is not in order, and the ticket gets the stay of another one
-			line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
+			line.Size().Equal(stays.Size()), n.room()) // of another size the row is not in order, and the ticket would get the stay of another
 		if s.free {
 			cond = table.And(cond, line.Size().Less(table.Param(argPermits)))
 		}

@@ -233,3 +233,9 @@ func TestShared_ATicketThatOlderClientsRefuse(t *testing.T) {
 		assert.ErrorIs(t, err, lockrow.ErrMalformed, bad)
 	}
 }
+
+// What has refused a reader, or a permit, does not tell whether it was applied before, or is yet.
+func TestShared_ARefusalIsInDoubt(t *testing.T) {
+	assert.True(t, (&lockrow.Row{Fence: 1000}).Echoes(reads(1, 1000), change))
+	assert.True(t, (&lockrow.Row{Permits: 2, Fence: 1001}).Echoes(stay(1, 1000), change))
+}
