@@ -9,6 +9,20 @@
 //		return lease.Commit(ctx, orders.PutOp(o)) // and release, in one transaction
 //	})
 //
+// # Which one do I need
+//
+//	wanted                                    use                        cost
+//	one at a time                             a lock: Acquire            2 writes: acquire and release
+//	n at a time                               [Permits]                  the same; more where many come and go at once
+//	many who read, or one who writes          [Shared]                   the same as Permits
+//	what several rows say at one moment       [Client.View]              a transaction of reads; nothing is acquired
+//	a value that no two rows have             entity.Spec.Unique         one row more in the transaction that writes
+//	nobody has changed the row since          entity.Spec.Version        none: a condition of the write
+//	several locks, or none                    [Client.AcquireAll]        2 writes for each, in one transaction, and 1 to release
+//
+// A lock is for work that takes time, or that writes several rows in several steps. What fits into one transaction needs a
+// version or a unique value, and no lock.
+//
 // # The line
 //
 // The lock's row holds a line of tickets, in the order of their arrival. The first ticket holds the lock. The fence counts how
@@ -44,6 +58,9 @@
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through.
 //   - Of the runs of one interval ([Client.Every]) at most one is recorded, together with what it commits.
 //   - Any number of locks and places costs one renewal every quarter of the lease, and no goroutine for a lock that is held.
+//   - No more than n hold permits at once ([Permits]), by guarded writes; a permit of a process that died is free after its lease.
+//   - Readers hold together, and a writer alone ([Shared]). A guarded write of a reader is applied only if no writer has held since
+//     its lease was granted. A writer that waits stops the readers behind it.
 //   - A view ([Client.View]) shows rows, and whether somebody holds their lock, at one moment, without acquiring.
 //   - A row that is not a lock's is never changed. A lock's row that is not in order grants nothing.
 //
@@ -52,6 +69,8 @@
 //   - Exclusion of effects outside the table. A lease can end while its holder is paused. Send [Lease.Fence] along, and have
 //     the resource refuse numbers smaller than it has seen; or check [Lease.Context] right before, which leaves a gap.
 //   - Exclusion of writes to the table that are not guarded.
+//   - An order among the writes of those who hold at once, readers or permits. One of theirs that was given up without an answer
+//     may be applied after a later one of the same lease, while it holds.
 //   - Reentrance. A holder that acquires its own lock again waits for itself. Pass the [*Lease] down instead.
 //   - Order before the line. It has 100 places. Where it is full, processes try again to enter, in no order.
 //   - Progress of others behind AcquireAll. It holds the locks that it is first for while it waits for the rest.
@@ -81,6 +100,7 @@
 //   - [ErrLost]: the lock is not held any more. [ErrExpired], [ErrStolen] and [ErrMaxHold] match it.
 //   - [ErrRevoked], the cause of a lease's context: somebody asked for the lock ([Client.Revoke]). It is still held.
 //   - [ErrReleased]: it was given up, by Release, Commit or Close.
+//   - [*PermitsError]: the row has another number of permits than the call names, or one of both is a lock.
 //   - [ErrNotHeld], [ErrNoSession]: there is no holder to take the lock from, or to ask.
 //   - [ErrNotLock], [ErrMalformed]: the row at the key is not a lock, or not in order. It may come from an older version of
 //     this package, or from a client with another [Config.AttributePrefix].
@@ -104,6 +124,7 @@
 //	TryAcquire of a held lock          1                         1 write
 //	Acquire of a held lock             1, and some 4 to 6 looks  1 write, and 0.5 read per look
 //	Release, also to hand over         1                         1 write
+//	... of a permit, or a reader       1, and 1 if it has moved  1 write each
 //	Write, Commit (and release)        1 transaction             2 writes, and twice the operations'
 //	View of n rows, without the lock   1 transaction             2 reads for each, and 2
 //	renewal of all locks               1 per quarter of a lease  1 write
