@@ -16,7 +16,7 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: tools format-check vet lint race proof ## everything that has to pass: format, vet, lint, all tests with -race on both engines
+test: tools format-check vet lint unit ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
 
 .PHONY: tools
 tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)
@@ -47,14 +47,21 @@ vet:
 lint: $(LINT) ## run the linters
 	$(LINT) run
 
+BOTH := mkdir -p $(BIN) && rm -f $(LOG) && MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
+TOLD := $(GO) run ./internal/engines/cmd/contractcount $(LOG)
+
+.PHONY: unit
+unit: engine ## all tests on both engines, without -race, and with a twentieth of the seeds
+	$(BOTH) -short ./...
+	@$(TOLD)
+
 .PHONY: race
-race: engine ## all tests with -race, the contract tests on both engines
-	@mkdir -p $(BIN) && rm -f $(LOG)
-	MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(LOG) $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
-	@$(GO) run ./internal/engines/cmd/contractcount $(LOG)
+race: engine ## all tests on both engines with -race
+	$(BOTH) -race ./...
+	@$(TOLD)
 
 .PHONY: proof
-proof: ## faults and simulations of locks without -race, under which few of them are tried
+proof: ## faults and simulations of locks with all their seeds, without -race, under which few of them are tried
 	$(GO) test ./internal/sim -count=1 -timeout $(TIMEOUT) -run Meet
 	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks'
 	$(GO) test $(addprefix ./lock/proof/,linearizability updates workloads) -count=1 -timeout $(TIMEOUT) -sim.seeds 20
@@ -62,7 +69,7 @@ proof: ## faults and simulations of locks without -race, under which few of them
 	$(GO) test ./lock/proof/replay -count=1 -timeout $(TIMEOUT) -run 'SeedsThat'
 
 .PHONY: quick
-quick: ## all tests on the in-process engine only, without -race, and a twentieth of the seeds
+quick: ## as unit, on the in-process engine alone, and without what has not changed
 	MORTISE_ENGINE=inprocess $(GO) test -short -timeout $(TIMEOUT) ./...
 
 .PHONY: flakes
@@ -107,6 +114,10 @@ PARALLEL ?= 2
 spec: ## check the models of the lock protocol (lock/spec) with Spin (RUN= for some, DEEP=1 for larger bounds, TRACE=1 to show what breaks, PARALLEL=2)
 	@$(GO) run ./internal/speccheck/cmd/speccheck -run '$(RUN)' -parallel $(PARALLEL) $(if $(DEEP),-deep) $(if $(TRACE),-trace)
 
+.PHONY: docs-check
+docs-check: ## check the Markdown pages: links, snippets, commands, names, error texts
+	$(GO) test ./internal/docscheck -count=1
+
 .PHONY: bench
 bench: ## run the benchmarks
 	MORTISE_ENGINE=inprocess $(GO) test -run '^$$' -bench . -benchmem ./...
@@ -123,6 +134,24 @@ peers: engine ## measure the lock beside other locks, in 5 minutes (FLAGS='-only
 peers-check: $(LINT) engine ## vet, lint and test the module that `make peers` runs
 	cd internal/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(LINT) run ./...
 	cd internal/peers && MORTISE_ENGINE=inprocess,dynamodb-local $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
+
+.PHONY: chromium
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core; \
+	} || { echo "There is no chromium, and it cannot be installed with apt-get: install it." >&2; exit 1; }
+
+.PHONY: browser
+browser: chromium $(LINT) ## test the console in a real Chromium, installed with apt-get (as root) where there is none
+	cd internal/browser && $(GO) mod tidy -diff && $(GO) vet ./... && $(LINT) run ./...
+	cd internal/browser && MORTISE_BROWSER=required $(GO) test -count=1 -timeout $(TIMEOUT) ./...
+
+.PHONY: picture
+picture: chromium ## make docs/console.png, the picture of the console
+	@mkdir -p $(BIN) docs
+	@cd internal/browser && $(GO) build -o $(BIN)/picture ./cmd/picture
+	@$(BIN)/picture
 
 .PHONY: clean
 clean: ## remove what the commands above have installed and written

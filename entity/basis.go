@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/table"
@@ -48,10 +50,10 @@ func (x *expectation) cond() table.Cond {
 func (x *expectation) holds(item table.Item) bool {
 	have := item[x.attr]
 	if x.want != nil || have == nil || !x.empty {
-		return (x.want == nil) == (have == nil) && (have == nil || table.SameValue(have, x.want))
+		return (x.want == nil) == (have == nil) && (have == nil || attrvalue.Same(have, x.want))
 	}
 	_, null := have.(*types.AttributeValueMemberNULL)
-	return null || x.zero != nil && table.SameValue(have, x.zero)
+	return null || x.zero != nil && attrvalue.Same(have, x.zero)
 }
 
 // expect returns the expected value of a field according to the basis. It is a condition even if a version is checked:
@@ -291,7 +293,7 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(up)) {
-		if have := from.item[name]; !taken[name] && (have == nil || !table.SameValue(have, up[name])) {
+		if have := from.item[name]; !taken[name] && (have == nil || !attrvalue.Same(have, up[name])) {
 			c.changes = append(c.changes, table.Attr(name).Set(up[name]))
 		}
 		if whole && from.item[name] == nil && name != p.schema {

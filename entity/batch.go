@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mortise-go/mortise/internal/errs"
@@ -89,7 +91,7 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 			continue
 		}
 		if met[at[i]] {
-			item = table.CloneItem(item) // decoding does not copy bytes and documents
+			item = attrvalue.CloneItem(item) // decoding does not copy bytes and documents
 		}
 		met[at[i]] = true
 		o, err := e.Decode(item)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cockroachdb/apd/v3"
 
@@ -342,7 +344,7 @@ func without(have, delta types.AttributeValue) (types.AttributeValue, error) {
 	case *types.AttributeValueMemberNS:
 		if h, ok := have.(*types.AttributeValueMemberNS); ok {
 			same := func(x, y string) bool {
-				return table.SameValue(&types.AttributeValueMemberN{Value: x}, &types.AttributeValueMemberN{Value: y})
+				return attrvalue.Same(&types.AttributeValueMemberN{Value: x}, &types.AttributeValueMemberN{Value: y})
 			}
 			if rest := minus(h.Value, d.Value, same); len(rest) > 0 {
 				return &types.AttributeValueMemberNS{Value: rest}, nil

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
-	"github.com/mortise-go/mortise/table"
 )
 
 // claim is one case in which a row belongs to an entity: facts that all hold, and the keys that the row can then have.
@@ -113,7 +114,7 @@ func consistent(facts []fact) bool {
 		except          []types.AttributeValue
 	}
 	has := func(list []types.AttributeValue, v types.AttributeValue) bool {
-		return slices.ContainsFunc(list, func(w types.AttributeValue) bool { return table.SameValue(v, w) })
+		return slices.ContainsFunc(list, func(w types.AttributeValue) bool { return attrvalue.Same(v, w) })
 	}
 	attrs := map[string]*attribute{}
 	for _, f := range facts {

@@ -3,11 +3,11 @@ package entity
 import (
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/mortise-go/mortise/table"
 )
 
 func TestSumsAreThoseOfDynamoDB(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSumsAreThoseOfDynamoDB(t *testing.T) {
 	} {
 		got, err := combine(c.have, c.delta)
 		require.NoError(t, err)
-		assert.True(t, table.SameValue(c.want, got), "%v + %v = %v", c.have, c.delta, got)
+		assert.True(t, attrvalue.Same(c.want, got), "%v + %v = %v", c.have, c.delta, got)
 	}
 	for _, c := range []struct{ have, delta, want types.AttributeValue }{
 		{nil, ss("a"), nil},
@@ -54,7 +54,7 @@ func TestSumsAreThoseOfDynamoDB(t *testing.T) {
 			assert.Nil(t, got)
 			continue
 		}
-		assert.True(t, table.SameValue(c.want, got), "%v - %v = %v", c.have, c.delta, got)
+		assert.True(t, attrvalue.Same(c.want, got), "%v - %v = %v", c.have, c.delta, got)
 	}
 	for _, c := range [][2]types.AttributeValue{{n("1"), ns("1")}, {ss("1"), ns("1")}, {ns("1"), ss("1")}, {ss("1"), bs("1")}, {ss("1"), n("1")}} {
 		_, err := without(c[0], c[1])

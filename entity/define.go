@@ -8,6 +8,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/mortise-go/mortise/entity/internal/codec"
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
@@ -162,7 +164,7 @@ func (c *compiler) register(t *table.Table, d definition, typ string) {
 	if len(c.problems) > 0 {
 		value = nil
 	}
-	err := t.Register(typ, value, func(name string, other any) error { return d.clash(typ, name, other) })
+	err := t.Inside(inside.Key{}).Register(typ, value, func(name string, other any) error { return d.clash(typ, name, other) })
 	c.problems = append(c.problems, codec.Problems(err)...)
 }
 
@@ -216,7 +218,7 @@ func (c *compiler) keys(typ, pk, sk string) {
 		c.problem("Type: empty")
 	case len(typ) > 255:
 		c.problem("Type: longer than 255 bytes")
-	case toolkit.Has(typ) && !toolkit.Claimed(c.table, typ):
+	case toolkit.Has(typ) && !toolkit.Claimed(c.table.Inside(inside.Key{}), typ):
 		c.problem("Type %q: names that begin with %q are the toolkit's own", typ, toolkit.Prefix)
 	}
 	if !utf8.ValidString(c.prefix) {

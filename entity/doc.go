@@ -61,8 +61,8 @@
 // # Existing tables
 //
 // A table can contain rows of other programs. A row without a type attribute belongs to the entity whose key templates
-// it fits. If the keys of two entities have the same form, [Spec.Match] tells their rows apart. ADOPTING.md, at the top of
-// this module, leads through an example.
+// it fits. If the keys of two entities have the same form, [Spec.Match] tells their rows apart. docs/how-to/adopt.md, in
+// this module, goes through an example.
 //
 // This module stores locks, sessions, migration records and sentinels in the same table. Their types begin with "mortise.".
 // Readers skip them. [Spec.Upgrades] convert rows of older programs when they are read.

@@ -3,6 +3,8 @@ package entity
 import (
 	"errors"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/table"
 )
@@ -35,7 +37,7 @@ var errDefined = errors.New("defined")
 
 // defines reports whether an entity of the table has a type.
 func defines(t *table.Table, typ string) bool {
-	err := t.Register("", nil, func(name string, other any) error {
+	err := t.Inside(inside.Key{}).Register("", nil, func(name string, other any) error {
 		if _, ok := other.(definition); ok && name == typ {
 			return errDefined
 		}
@@ -46,7 +48,7 @@ func defines(t *table.Table, typ string) bool {
 
 // definedTypes returns the types of the table's entities, in order, and at most as many as one condition can hold.
 func definedTypes(t *table.Table) (list []any) {
-	_ = t.Register("", nil, func(name string, other any) error {
+	_ = t.Inside(inside.Key{}).Register("", nil, func(name string, other any) error {
 		if _, ok := other.(definition); ok && !toolkit.Has(name) && len(list) < maxValues {
 			list = append(list, name)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
@@ -294,7 +296,7 @@ func (r *rule) equals(have types.AttributeValue) bool {
 	if have == nil || reflect.ValueOf(have).IsNil() {
 		return false
 	}
-	return slices.ContainsFunc(r.values, func(v types.AttributeValue) bool { return table.SameValue(v, have) })
+	return slices.ContainsFunc(r.values, func(v types.AttributeValue) bool { return attrvalue.Same(v, have) })
 }
 
 // fits reports whether a row belongs to the entity by its key and Match, whatever its type attribute.

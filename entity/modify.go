@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -60,7 +62,7 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 		before, after := &from.row, o
 		if from.absent() {
 			before = &o
-		} else if after, err = e.Decode(table.CloneItem(from.item)); err != nil { // must not share memory with the row, since f can write into slices and maps
+		} else if after, err = e.Decode(attrvalue.CloneItem(from.item)); err != nil { // must not share memory with the row, since f can write into slices and maps
 			return err
 		}
 		if err := f(&after); err != nil {
@@ -186,7 +188,7 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 	v := reflect.ValueOf(is).Elem()
 	differs := func(attr string, f *field) {
 		a, b := have[attr], want[attr]
-		if skip[attr] || (a == nil) == (b == nil) && (a == nil || table.SameValue(a, b)) {
+		if skip[attr] || (a == nil) == (b == nil) && (a == nil || attrvalue.Same(a, b)) {
 			return
 		}
 		r := resolved{field: f, verb: setVerb, av: b, attr: attr}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -133,7 +135,7 @@ func TestModifyWritesOnlyWhatChanged(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 2, p.Count)
 		old["count"] = &types.AttributeValueMemberN{Value: "2"}
-		assert.True(t, table.SameItem(old, f.row(t, key)), "%v", f.row(t, key))
+		assert.True(t, attrvalue.SameItem(old, f.row(t, key)), "%v", f.row(t, key))
 
 		// Without a version, whatever T knows has to be as it was read.
 		for _, change := range []table.Change{table.Attr("other").Set("x"), table.Attr("group").Remove(), table.Attr("count").Add(5)} {

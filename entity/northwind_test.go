@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -165,12 +167,12 @@ func TestAdoptedCompositeAttributesAreReadBack(t *testing.T) {
 		_, err = n.contacts.Update(ctx, c, entity.Set("address", "Calle #9"), entity.Set("city", "Caracas"))
 		require.NoError(t, err)
 		was["data"] = str("Venezuela#Táchira#Caracas#Calle #9")
-		assert.True(t, table.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
+		assert.True(t, attrvalue.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
 		_, err = n.contacts.Update(ctx, c, entity.Set("city", "a#b"))
 		require.ErrorIs(t, err, keys.ErrDelimiter)
 		_, err = n.contacts.Update(ctx, c, entity.Remove("city"))
 		require.ErrorIs(t, err, entity.ErrInvalid)
-		assert.True(t, table.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
+		assert.True(t, attrvalue.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
 	})
 }
 
@@ -236,7 +238,7 @@ func TestVersionZeroOfAnAdoptedTable(t *testing.T) {
 		is.City = "Kiel"
 		require.NoError(t, n.Write(ctx, n.suppliers.ModifyOp(cid, is)))
 		row["data"], row["rev"] = str("Germany#Nord#Kiel#Elbe #1"), num("1")
-		assert.True(t, table.SameItem(row, n.raw(t, "suppliers#13", "SUPPLIER")))
+		assert.True(t, attrvalue.SameItem(row, n.raw(t, "suppliers#13", "SUPPLIER")))
 
 		// Versions for all rows at once.
 		given := 0

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/toolkit"
@@ -216,7 +218,7 @@ func (e *Entity[T]) sentinels(owner keys.Key, before, after *T, s settlement) (o
 	lifetime := false   // whether the time to live changes
 	if p.ttl != nil && before != nil && after != nil {
 		was, will := p.ttlAttribute(p.ttl.of(reflect.ValueOf(before).Elem())), p.ttlAttribute(p.ttl.of(reflect.ValueOf(after).Elem()))
-		lifetime = (was == nil) != (will == nil) || was != nil && !table.SameValue(was, will)
+		lifetime = (was == nil) != (will == nil) || was != nil && !attrvalue.Same(was, will)
 	}
 	for i := range p.uniques {
 		was, had, err := e.sentinelKey(i, before)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -144,7 +146,7 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 			}
 		}
 		have := failed.Item[r.attr]
-		if (want == nil) != (have == nil) || want != nil && !table.SameValue(have, want) {
+		if (want == nil) != (have == nil) || want != nil && !attrvalue.Same(have, want) {
 			return row, false
 		}
 	}

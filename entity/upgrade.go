@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -85,7 +87,7 @@ func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 	case n == int64(p.current):
 		return item, nil
 	}
-	up := table.CloneItem(item)
+	up := attrvalue.CloneItem(item)
 	for ; n < int64(p.current); n++ {
 		if up, err = e.upgrades[n](up); err != nil {
 			return nil, fmt.Errorf("upgrade of schema %d: %w", n, err)
@@ -100,7 +102,7 @@ func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
 	}
 	for _, name := range kept {
 		have, was := up[name], item[name]
-		if (have == nil) != (was == nil) || have != nil && !table.SameValue(have, was) {
+		if (have == nil) != (was == nil) || have != nil && !attrvalue.Same(have, was) {
 			return nil, fmt.Errorf("%w: an upgrade changed %q, which is not its own", ErrInvalid, name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,10 +110,10 @@ func TestOldRowsAreUpgradedWhenRead(t *testing.T) {
 			decoded, err := articles.Decode(kept)
 			require.NoError(t, err)
 			assert.Equal(t, want, decoded)
-			assert.True(t, table.SameItem(old, kept), "what is decoded is not changed")
+			assert.True(t, attrvalue.SameItem(old, kept), "what is decoded is not changed")
 			_, err = articles.Modify(ctx, want, func(*Article) error { return nil })
 			require.NoError(t, err)
-			assert.True(t, table.SameItem(old, f.row(t, articles.Key(want))), "reading writes nothing")
+			assert.True(t, attrvalue.SameItem(old, f.row(t, articles.Key(want))), "reading writes nothing")
 		}
 		_, err := articles.Create(ctx, Article{ID: "2"})
 		require.NoError(t, err)
@@ -281,7 +283,7 @@ func TestRowsOfANewerSchemaAreNeverTouched(t *testing.T) {
 				}
 				_, err := articles.Create(ctx, a)
 				require.ErrorIs(t, err, entity.ErrExists)
-				assert.True(t, table.SameItem(newer, f.row(t, articles.Key(a))))
+				assert.True(t, attrvalue.SameItem(newer, f.row(t, articles.Key(a))))
 				assert.Empty(t, f.sentinels(t))
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -283,7 +285,7 @@ func TestVersionZeroInAnotherForm(t *testing.T) {
 				err = write(ctx, crates, c, "mine")
 				if strings.HasSuffix(name, "Op") && unlike[form] {
 					require.ErrorIs(t, err, entity.ErrStale, "%s of %s: it cannot read", name, form)
-					assert.True(t, table.SameItem(before, f.row(t, crates.Key(c))))
+					assert.True(t, attrvalue.SameItem(before, f.row(t, crates.Key(c))))
 					continue
 				}
 				require.NoError(t, err, "%s of %s", name, form)

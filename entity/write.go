@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -114,7 +116,7 @@ func (e *Entity[T]) putNow(ctx context.Context, stamped T, from *basis[T], creat
 // was lost.
 func ownEffect(err error, wrote table.Item) bool {
 	var failed *table.ConditionError
-	return errors.As(err, &failed) && failed.Repeated && len(failed.Item) > 0 && table.SameItem(failed.Item, wrote)
+	return errors.As(err, &failed) && failed.Repeated && len(failed.Item) > 0 && attrvalue.SameItem(failed.Item, wrote)
 }
 
 // CreateOp is [Entity.Create] as part of a transaction. Each unique value is one more action.

@@ -16,27 +16,31 @@ import (
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
 
-// Acquire takes the lock, and waits in its line while others hold it: until ctx ends or the client is
-// closed. The error then tells who held it (*[HeldError]) beside why the waiting ended. An outage does
-// not end the waiting. The lease is not bound to ctx.
+// Acquire takes the lock. If somebody else holds it, Acquire waits in the lock's line until it has the lock, until ctx
+// ends or until the client is closed. An outage of DynamoDB does not end the wait. If the wait ends without the lock,
+// the error matches the reason, and a *[HeldError] in it describes the holder.
 //
-// First come, first served, in whatever process. The goroutines of one client share a place in the
-// line: they pass the lock on, at most [Config].Handoffs times in a row while others wait. Locks are not
-// reentrant: a caller that holds the lock and acquires it again waits for itself. Pass the lease down.
+// The lease does not depend on ctx: it goes on when ctx ends. End it with [Lease.Release] or [Lease.Commit], or use
+// [Client.Do].
 //
-// Cost: one conditional write, whether the lock is free or not; one more where the client has no session
-// yet (unless [Fixed]). While waiting, half a read unit per look, a few of them per holder that goes
-// before.
+// Order: first come, first served, in all processes. The goroutines of one client share a place in the line. They pass
+// the lock to each other at most [Config.Handoffs] times in a row while other processes wait.
+//
+// Locks are not reentrant: a goroutine that holds the lock and acquires it again waits for itself. Pass the [*Lease] as
+// an argument instead.
+//
+// Cost: one conditional write, whether the lock is free or not. One more write if the client has no session yet (none
+// with [Fixed]). While it waits, 4 to 6 looks in all, of half a read unit each.
 func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).wait))
 	return l, wrap("acquire", err)
 }
 
-// TryAcquire takes the lock if nobody holds it or waits for it. Otherwise it returns a *[HeldError]. It
-// does not wait.
+// TryAcquire takes the lock if it is free. It does not wait: if somebody holds the lock or waits for it, the error is a
+// *[HeldError].
 //
-// Cost: one conditional write, whether it succeeds or not; one more where the client has no session yet
-// (unless [Fixed]), and two more to take the lock from a holder that died long ago.
+// Cost: one conditional write, whether it succeeds or not. One more write if the client has no session yet (none with
+// [Fixed]). Two more to take the lock from a holder that died long ago.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).try))
 	return l, wrap("try acquire", err)
@@ -47,42 +51,6 @@ func one(list []*Lease, err error) (*Lease, error) {
 		return nil, err
 	}
 	return list[0], nil
-}
-
-// Do acquires a lock, runs f under it, and releases it, also when f panics. f's context ends with ctx and
-// with the lease, whose cause it then has. The error joins f's with that of the release, which is sent
-// also where ctx has ended, bounded by 5 s. If the lock was lost on the way, the error matches [ErrLost]
-// even where f returned nil. f may end the lease itself with [Lease.Commit].
-func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) (err error) {
-	if f == nil {
-		return wrap("do", invalid("nil function"))
-	}
-	lease, err := c.Acquire(ctx, target, opts...)
-	if err != nil {
-		return err
-	}
-	inside, stop := until(ctx, lease.ctx)
-	defer stop()
-	defer func() { err = lease.finish(ctx, err) }()
-	return f(inside, lease)
-}
-
-// finish ends a lease whose work ended with err.
-func (l *Lease) finish(ctx context.Context, err error) error {
-	lost := l.cause()
-	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
-		return err // by f
-	}
-	ctx, cancel := l.client.clk().Detached(ctx)
-	defer cancel()
-	released := l.Release(ctx)
-	switch {
-	case released == nil && errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost):
-		released = wrap("do", lost)
-	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
-		return err // it tells already
-	}
-	return join(err, released)
 }
 
 // wanted is a lock that a call wants.
@@ -363,12 +331,18 @@ func (a *acquisition) leave(ctx context.Context) {
 	}
 }
 
-// granted makes leases of entries that all hold, and begins them.
+// granted makes leases of entries that all hold, and begins them. The error is errAnew where a look has shown meanwhile
+// that one does not hold any more: the row's fence is that of another holder then.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
+	rows := make([]lockrow.Row, len(a.entries))
+	for i, e := range a.entries {
+		if rows[i] = e.lastRow(); rows[i].Entered(e.ticket.ID) != lockrow.Granted {
+			return nil, errAnew
+		}
+	}
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
-		row := e.lastRow()
-		list[i] = a.client.newLease(&a.request, e.target, e.key, row.Holding(row.Place(e.ticket.ID)), a.session, a.start, &row)
+		list[i] = a.client.newLease(&a.request, e.target, e.key, rows[i].Holding(rows[i].Place(e.ticket.ID)), a.session, a.start, &rows[i])
 		list[i].path, list[i].begun = e.path, e.begun
 		if i > 0 && a.session != nil {
 			a.session.Use() // one for each lease

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -147,7 +149,7 @@ func TestWaiterMeetsAHostileSession(t *testing.T) {
 				assert.LessOrEqual(t, len(ops), 5)
 				after, err := w.table.Get(ctx, sessionKey(holder), true)
 				require.NoError(t, err)
-				assert.True(t, table.SameItem(before, after), "it was changed")
+				assert.True(t, attrvalue.SameItem(before, after), "it was changed")
 			})
 		})
 	}

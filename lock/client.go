@@ -18,7 +18,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Client acquires locks in one table. It is safe for concurrent use; a process needs one per table. Close it.
+// Client acquires locks in one table. A process needs one Client per table. It is safe for concurrent use. Call
+// [Client.Close] at the end.
 type Client struct {
 	config   Config
 	table    *table.Table
@@ -48,7 +49,8 @@ type Client struct {
 // clk is where the time comes from.
 func (c *Client) clk() clock.Clock { return c.repeater.Clock }
 
-// New makes a Client. It sends nothing.
+// New returns a client for the locks of a table. It sends no request. A setting that is not acceptable is an error that
+// matches [ErrInvalid].
 func New(t *table.Table, config Config) (*Client, error) {
 	c, err := newClient(t, config)
 	if err != nil {
@@ -61,7 +63,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	if t == nil {
 		return nil, invalid("nil table")
 	}
-	config = config.WithDefaults(t.Scheme().Delimiter)
+	config = config.withDefaults(t.Scheme().Delimiter)
 	if err := allSettings().Check(config); err != nil {
 		return nil, err
 	}
@@ -171,12 +173,15 @@ func (c *Client) checkRegion(ctx context.Context) error {
 // atOnce is how many locks are released at a time: enough to hide latency, not so many as to be throttled.
 const atOnce = 16
 
-// Close ends all waiting, which gets [ErrClosed], releases every lock, going on past errors, and ends the
-// session, which is renewed until then. All of it is bounded by ctx (where ctx has ended already, by 5 s)
-// and by the time for which the leases go on: locks whose leases have ended free themselves. It does not
-// wait for OnLost. A second call releases what the first could not.
+// Close releases all locks of the client and ends its session. Calls that wait for a lock end with [ErrClosed]. The
+// session is renewed until the last lock is released. An error in one release does not stop the others. After an error,
+// Close can be called again: it releases the locks that are left.
 //
-// Cost: one conditional write per lock held, and one for the session.
+// Close takes no longer than ctx allows; if ctx has ended already, no longer than 5 s. It also does not try to release
+// a lock whose lease has ended: such a lock becomes free without it. It does not wait for the function OnLost of
+// [Config].
+//
+// Cost: one conditional write for each lock that is held, and one for the session.
 func (c *Client) Close(ctx context.Context) error {
 	ctx, cancel := c.clk().Detach(checked(ctx))
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Bounds of what a Config and Fixed accept.
+// Bounds of the settings in [Config] and of [Fixed].
 const (
 	MinLease = time.Second
 	MaxLease = time.Hour
@@ -26,129 +26,132 @@ const (
 
 	MaxOwner  = 256 // bytes
 	MaxName   = 512 // bytes
-	MaxReason = 256 // bytes, of ForceRelease
+	MaxReason = 256 // bytes, of a reason for ForceRelease
 
 	maxPrefix = 64 // bytes, of attribute names
 
 	maxIndexName = 255 // bytes (Developer Guide, "Naming rules")
 
-	// MaxData bounds a payload, in bytes as DynamoDB counts the size of values
-	// (Developer Guide, "DynamoDB item sizes and formats").
+	// MaxData is the greatest size of a payload, in bytes as DynamoDB counts the size of values (Developer Guide,
+	// "DynamoDB item sizes and formats").
 	MaxData = 4096
 )
 
-// Config sets a Client up. The zero value is useful. Everything but functions, Logger and MeterProvider can also come from
-// JSON ([Config.UnmarshalJSON]) and from the environment ([ConfigFromEnv]), with the same names and under the same rules.
+// Config has the settings of a [Client]. The zero value is useful. All fields except functions, Logger and
+// MeterProvider can also come from JSON ([Config.UnmarshalJSON]) and from the environment ([ConfigFromEnv]), with the
+// same names and the same rules.
 type Config struct {
-	// Lease is how long a lock stays held without a renewal: 1 s to 1 h, in whole milliseconds. Renewals go out every quarter
-	// of it. With a shorter lease, others get the lock of a crashed process sooner. With a longer one, a process survives
-	// longer outages and pauses. Defaults to 20 s.
+	// Lease is how long a lock stays held without a renewal: 1 s to 1 h, in whole milliseconds. It is renewed every
+	// quarter of that time. With a shorter lease, others get the lock of a crashed process sooner. With a longer one, a
+	// process survives longer outages and pauses. Defaults to 20 s.
 	Lease time.Duration
 
-	// Owner is who holds the locks, for people to read, at most 256 bytes. A ticket keeps the first 64. It is never compared.
-	// Defaults to the host's name and the process ID.
+	// Owner is a name of the process for people who read the lock's row, at most 256 bytes. A ticket keeps the first 64
+	// bytes. It is never compared. Defaults to the host's name and the process ID.
 	Owner string
 
-	// Retention is how long the row of a lock that nobody holds is kept, for its fence: one day to 100 years. Then DynamoDB's
-	// time to live may delete it. A request dies with its signature, within minutes, so after a day no late copy of an old
-	// one can create the row anew with an old fence. Rows of [Client.Every] are kept for two of its intervals longer; where
-	// other calls acquire the same lock, Retention has to be at least as long as that. Defaults to 7 days.
+	// Retention is how long the row of a free lock is kept, for its fence: one day to 100 years. Then DynamoDB's time
+	// to live may delete the row. (No request is applied more than some minutes after it was signed. So after a day no
+	// late copy of an old request can create the row again, with an old fence.) Rows of [Client.Every] are kept longer,
+	// by two of its intervals; if other calls acquire the same lock, set Retention to at least two intervals. Defaults
+	// to 7 days.
 	Retention time.Duration
 
-	// Skew is how far clocks are trusted to agree, the same in all processes: 1 s to 1 h. A lease is taken for ended when the
-	// end that its holder recorded lies further back. A client whose clock is measured to be further off neither uses nor
-	// records such times. Defaults to 2 s; DynamoDB's own time comes in whole seconds.
+	// Skew is how far the clocks of processes may differ: 1 s to 1 h, the same in all processes. A lease counts as
+	// ended when the end that its holder has recorded is further in the past than this. A client that finds its own
+	// clock off by more than Skew neither uses nor records such times. Defaults to 2 s; DynamoDB tells its time in
+	// whole seconds.
 	Skew time.Duration
 
-	// Expiry selects how a client may find out that a holder is dead. Defaults to [RecordedOrObserved].
+	// Expiry selects how a client may conclude that a holder is dead. Defaults to [RecordedOrObserved].
 	Expiry Expiry
 
-	// Margin is taken off the holder's side of each lease, for clocks that run at different rates: up to half of Lease.
-	// Defaults to 1 % of the lease, at least 10 ms.
+	// Margin makes each lease shorter for its holder than for others, since clocks run at different rates: up to half
+	// of Lease. Defaults to 1 % of the lease, at least 10 ms.
 	Margin time.Duration
 
-	// AtRisk is the part of the session's lease that is left when OnAtRisk is called: over 0 and below 1. Renewals go out
-	// every quarter of the lease, so 0.5 means that a renewal is overdue. Defaults to 0.5.
+	// AtRisk is the part of the session's lease that is left when OnAtRisk is called: more than 0, less than 1. The
+	// session is renewed every quarter of the lease, so 0.5 means that a renewal is overdue. Defaults to 0.5.
 	AtRisk float64
 
-	// OnAtRisk is called once with true when no renewal has succeeded for so long that less than AtRisk of the session's lease
-	// is left, and once with false when it is well again. It runs in the client's own goroutine and must not block.
-	// Defaults to nil.
+	// OnAtRisk is called with true when the part AtRisk of the session's lease is left and no renewal has succeeded. It
+	// is called with false after the next renewal. It runs in the client's own goroutine and must not block. Defaults
+	// to nil.
 	OnAtRisk func(atRisk bool)
 
-	// Backoff makes the times between a waiter's looks at the lock's row: 10 ms to a quarter of Lease; others are taken for
-	// the nearer of these. Defaults to nil: looks are timed by the waiter's place in the line. A waiter also looks when the
-	// holder can be taken for dead. Stop ends the wait with a [*HeldError].
+	// Backoff sets the times between a waiter's looks at the lock's row, within 10 ms and a quarter of Lease. Its Stop
+	// ends the wait with a [*HeldError]. A waiter also looks when the holder can be taken for dead. Defaults to nil:
+	// the place in the line sets these times.
 	Backoff func() backoff.BackOff
 
-	// MaxHold ends a lease that its holder has kept for so long, for locks that are not acquired with the option [MaxHold]:
-	// at least 100 ms. Defaults to 0: no limit.
+	// MaxHold is the option [MaxHold] for all locks that are acquired without it: at least 100 ms. Defaults to 0: no
+	// limit.
 	MaxHold time.Duration
 
-	// HomeRegion is the one region in which locks are acquired, such as "eu-west-1", where the table has replicas in others:
-	// two regions could both grant a lock. A client of another region is refused. Without it, a table with replicas is
-	// refused. The first acquisition finds that out with one DescribeTable, unless Ensure, Plan or Verify of the same Table
-	// have. Defaults to "".
+	// HomeRegion is the one region in which locks are acquired, such as "eu-west-1", for a table with replicas in other
+	// regions: there, two regions could both grant a lock. A client in another region is refused. Without HomeRegion, a
+	// table with replicas is refused; to find out, the first acquisition sends one DescribeTable, unless Ensure, Plan
+	// or Verify of the same Table has done so. Defaults to "".
 	HomeRegion string
 
-	// StandaloneKey is the template of the partition key of locks that stand for themselves; it has the one field name.
-	// Defaults to "LOCK#{name}" (with the scheme's prefix and delimiter).
+	// StandaloneKey is the template of the partition key of locks with a name ([Name]). It has one field, name.
+	// Defaults to "LOCK#{name}", with the scheme's prefix and delimiter.
 	StandaloneKey string
 
-	// RowKey is the template of the sort key of all lock rows; it has the one field of. That is the sort key of the row that
-	// the lock stands beside, or the lock's own name. Defaults to "LOCK#{of}" (with the scheme's delimiter).
+	// RowKey is the template of the sort key of all lock rows. It has one field, of: the sort key of the row that the
+	// lock belongs to ([Beside]), or the name of the lock ([Name]). Defaults to "LOCK#{of}", with the scheme's
+	// delimiter.
 	RowKey string
 
-	// SessionKey is the template of both keys of session rows; it has the one field id. Defaults to "SESSION#{id}" (with the
-	// scheme's prefix and delimiter).
+	// SessionKey is the template of both keys of session rows. It has one field, id. Defaults to "SESSION#{id}", with
+	// the scheme's prefix and delimiter.
 	SessionKey string
 
-	// AttributePrefix begins the names of all attributes of lock and session rows that the table's scheme does not name, for a
-	// table in which one of them means something else: with "lock_" the payload is in lock_data, and no index over an
-	// attribute called data has the locks among its rows. All clients of the table need the same: one with another prefix
-	// refuses their rows ([ErrMalformed]). Package migrations begins attributes of its records with it, too. At most 64
-	// bytes of UTF-8. Defaults to "".
+	// AttributePrefix is the beginning of the attribute names in lock and session rows, except those that the table's
+	// scheme names. Set it if one of the names has another meaning in the table. With "lock_" the payload is in
+	// lock_data, and an index over an attribute called data does not contain the locks. All clients of the table need
+	// the same prefix: a client refuses rows with another one ([ErrMalformed]). Package migrations uses it for its
+	// records, too. At most 64 bytes of UTF-8. Defaults to "".
 	AttributePrefix string
 
-	// Index is the name of a global index of the table's Schema that has the locks which are held or awaited, and no others,
-	// for [Client.List] of [Index]. Its keys are strings, and it holds all attributes of lock rows. Its partition keys are
-	// "LOCKS#00" to "LOCKS#15" (with the scheme's prefix and delimiter), chosen by the lock's key: one partition would bound
-	// the whole table's locks at 1,000 write units a second. All clients of the table need the same Index, or rows stay in
-	// it when they are released. Each write to a row that is in the index, joins it or leaves it costs one more write unit.
-	// Defaults to "": locks are in no index.
+	// Index is the name of a global index in the table's Schema for [Client.List] of [Index]. It contains the locks
+	// that somebody holds or waits for, and no others. Its keys are strings, and it projects all attributes of lock
+	// rows. Its partition keys are "LOCKS#00" to "LOCKS#15", with the scheme's prefix and delimiter; the lock's key
+	// selects one. (A single partition would limit all locks of the table to 1,000 write units a second.) All clients
+	// of the table need the same Index, or free locks stay in it. Each write to a row that is in the index, enters it
+	// or leaves it costs one more write unit. Defaults to "": no index.
 	Index string
 
-	// Handoffs is how often in a row a lock is passed from one goroutine of this client to the next, with one write each,
-	// while other processes wait in line: at most 1000; a negative number means never. While no other process waits, there
-	// is no limit. Defaults to 16.
+	// Handoffs is how often in a row one goroutine of this client may pass a lock to the next, with one write each,
+	// while other processes wait in line: at most 1000. A negative number means never. While no other process waits
+	// there is no limit. Defaults to 16.
 	Handoffs int
 
-	// OnLost is called, in a goroutine of its own, when a lease is lost, with the cause. It is not called for a lease that
-	// Release has tried to give up. It may Close the client. Defaults to nil: the lease's context tells.
+	// OnLost is called when a lease is lost, with the cause. It runs in a goroutine of its own and may call Close. It
+	// is not called for a lease after a call of Release. Defaults to nil; the lease's context ends in any case.
 	OnLost func(lease *Lease, cause error)
 
-	// Logger gets what people should know. Nothing above debug level contains a name, a key or a payload. REFERENCE.md, in
-	// this package's directory, lists the events. Defaults to [slog.Default].
+	// Logger gets the events that REFERENCE.md lists. No record above debug level contains a name, a key or a payload.
+	// Defaults to [slog.Default].
 	Logger *slog.Logger
 
-	// MeterProvider gets measurements. REFERENCE.md lists the instruments. Defaults to nil: nothing is measured.
+	// MeterProvider gets the measurements that REFERENCE.md lists. Defaults to nil: nothing is measured.
 	MeterProvider metric.MeterProvider
 }
 
-// Expiry selects how a client may find out that a holder is dead.
+// Expiry selects how a client may conclude that a holder is dead.
 type Expiry string
 
 const (
-	// RecordedOrObserved takes a holder for dead when its recorded end lies further back than the skew bound, or when it was
-	// seen without a renewal for a whole lease.
+	// RecordedOrObserved accepts two kinds of evidence: the end that the holder has recorded is further in the past
+	// than [Config.Skew]; or the client has seen no renewal for a whole lease.
 	RecordedOrObserved Expiry = "recorded-or-observed"
-	// ObservedOnly never compares clocks: a holder is taken for dead only after it was seen without a renewal for a whole
-	// lease.
+	// ObservedOnly never compares clocks: only a whole lease without a renewal, as the client has seen it, is evidence.
 	ObservedOnly Expiry = "observed-only"
 )
 
-// WithDefaults fills in what is not set, for locks in tables with the given delimiter.
-func (c Config) WithDefaults(delimiter byte) Config {
+// withDefaults returns the settings with defaults in place of zero values, for a table with the given delimiter.
+func (c Config) withDefaults(delimiter byte) Config {
 	d := string(rune(delimiter))
 	c.Lease = cmp.Or(c.Lease, 20*time.Second).Truncate(time.Millisecond)
 	if c.Owner == "" {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -397,7 +399,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 			if tc.want != lock.ErrNotLock { //nolint:errorlint // the case's own
 				got["ttl"] = item["ttl"] // a ticket may have been entered, and taken out again
 			}
-			require.True(p, table.SameItem(item, got), "%s: %v", tc.name, got)
+			require.True(p, attrvalue.SameItem(item, got), "%s: %v", tc.name, got)
 		}
 		figure.Check(p, "B3, one thing wrong at a time", figure.AtLeast(len(cases), "malformed rows refused, none granted", 60),
 			figure.AtMost(most, "requests at most", 2))
@@ -436,7 +438,7 @@ func TestSessionsLockIsTakenOnlyWhenTheSessionIsDead(t *testing.T) {
 		}
 		got, err := p.table.Get(ctx, keys.NewKey("SESSION#abc", "SESSION#abc"), true)
 		require.NoError(p, err)
-		require.True(p, table.SameItem(session, got), "a session that lives is not touched")
+		require.True(p, attrvalue.SameItem(session, got), "a session that lives is not touched")
 
 		for _, change := range []func() error{
 			func() error {

@@ -11,20 +11,20 @@ import (
 	"github.com/guregu/dynamo/v2"
 
 	"github.com/mortise-go/mortise/entity"
-	"github.com/mortise-go/mortise/internal/itemsize"
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
 
-// Data is the payload of a lock, as it stands in the row's attribute data. The zero Data is
-// none. It does not show what it holds, which is the application's: Decode does.
+// Data is the payload of a lock, as the lock's row has it. The zero Data is none. Its text does not show the content,
+// which belongs to the application; use [Data.Decode].
 type Data struct{ av types.AttributeValue }
 
 // IsZero reports whether there is no payload.
 func (d Data) IsZero() bool { return d.av == nil }
 
-// Decode stores the payload in what out points to, by the rules by which WithData encodes.
-// Without a payload it returns table.ErrNotFound and leaves *out as it is.
+// Decode stores the payload in the value that out points to. If there is no payload, it returns [table.ErrNotFound] and
+// does not change *out.
 func (d Data) Decode(out any) error {
 	if v := reflect.ValueOf(out); v.Kind() != reflect.Pointer || v.IsNil() {
 		return wrap("decode data", fmt.Errorf("%w: want a pointer, not a %T", ErrInvalid, out))
@@ -33,13 +33,13 @@ func (d Data) Decode(out any) error {
 		return wrap("decode data", table.ErrNotFound)
 	}
 	// A copy: what decoding hands out may share memory with what it was given.
-	if err := dynamo.Unmarshal(table.CloneValue(d.av), out); err != nil {
+	if err := dynamo.Unmarshal(attrvalue.Clone(d.av), out); err != nil {
 		return wrap("decode data", &entity.DecodeError{Type: lockrow.Type, Attribute: "data", Err: err})
 	}
 	return nil
 }
 
-// String says whether there is a payload, and not what it is.
+// String returns "data" or "no data", not the content.
 func (d Data) String() string {
 	if d.IsZero() {
 		return "no data"
@@ -47,16 +47,16 @@ func (d Data) String() string {
 	return "data"
 }
 
-// GoString is String.
+// GoString does not show the content either.
 func (d Data) GoString() string { return "lock.Data(" + d.String() + ")" }
 
-// LogValue is String.
+// LogValue does not show the content either.
 func (d Data) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
-// MarshalDynamo makes Data a field of other rows, and the payload of other locks.
+// MarshalDynamo lets Data be a field of other rows, and the payload of other locks.
 func (d Data) MarshalDynamo() (types.AttributeValue, error) { return d.av, nil }
 
-// UnmarshalDynamo is MarshalDynamo's counterpart.
+// UnmarshalDynamo is the counterpart of MarshalDynamo.
 func (d *Data) UnmarshalDynamo(av types.AttributeValue) error {
 	d.av = av
 	return nil
@@ -72,14 +72,14 @@ func newData(v any) (Data, error) {
 	if err != nil {
 		return Data{}, &table.EncodeError{What: fmt.Sprintf("a payload of type %T", v), Err: err} // which does not show names in it
 	}
-	size, err := itemsize.Value(av)
+	size, err := attrvalue.Size(av)
 	if err != nil {
 		return Data{}, fmt.Errorf("%w: a payload with %w", ErrInvalid, err)
 	}
 	if size > MaxData {
 		return Data{}, fmt.Errorf("%w: a payload of %d bytes, want at most %d", ErrInvalid, size, MaxData)
 	}
-	return payloadOf(table.CloneValue(av)), nil
+	return payloadOf(attrvalue.Clone(av)), nil
 }
 
 // payloadOf is the payload that an attribute holds. A null is none: the decoder leaves it out.
@@ -90,10 +90,10 @@ func payloadOf(av types.AttributeValue) Data {
 	return Data{av}
 }
 
-// SetData replaces the lock's payload by v, encoded as [WithData] does, only if the lock is still held; nil
-// removes it. Otherwise the error matches [ErrLost], or [ErrReleased]. It takes turns with the lease's
-// guarded writes. Whether a call was applied is not known after an error that matches table.ErrUnreachable,
-// and after the end of ctx; it may be repeated.
+// SetData replaces the lock's payload, only if the lock is still held. The value is encoded as with [WithData]; nil
+// removes the payload. If the lock is not held any more, the error matches [ErrLost] or [ErrReleased]. It takes turns
+// with the guarded writes of the lease. After an error that matches [table.ErrUnreachable], and after the end of ctx,
+// it is not known whether the payload was written; the call can be repeated.
 //
 // Cost: one conditional write.
 func (l *Lease) SetData(ctx context.Context, v any) error {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -153,7 +155,7 @@ func TestPayloadsOfAllTypes(t *testing.T) {
 			var got any
 			require.NoError(p, r.Data.Decode(&got), "%d: %T", i, v)
 			if _, number := want.(*types.AttributeValueMemberN); !number { // which come back in another notation
-				require.True(p, table.SameItem(table.Item{"data": want}, table.Item{"data": p.raw(l)["data"]}), "%d: %T", i, v)
+				require.True(p, attrvalue.SameItem(table.Item{"data": want}, table.Item{"data": p.raw(l)["data"]}), "%d: %T", i, v)
 			}
 			require.NoError(p, l.SetData(ctx, r.Data), "a payload is a payload")
 		}

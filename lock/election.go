@@ -13,23 +13,28 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Lead runs f while this process holds the lock, and campaigns again whenever it was lost: one of the instances that call it
-// leads. f's context ends with ctx and with the lease, whose cause it then has. f has to return then, and is waited for: it
-// never runs twice at once in one call. While f of a leader that has lost the lock, and does not know yet, still runs, f of
-// the next one may run too: what it writes through its lease is exclusive all the same.
+// Lead elects a leader among all instances that call it with the same target, and runs f in the leader. The leader is
+// the holder of the lock. If an instance loses the lock, another one becomes the leader, and the first one waits for
+// its next turn. Lead returns when f has finished its work, or when ctx ends.
 //
-// Lead returns when
-//   - f returns while the lease goes on, or after f has released it, or after a Commit of f's has succeeded, whatever was
-//     heard of the lease before: with f's error, nil included, and the lock released;
-//   - ctx ends, or the client is closed: with an error that matches ctx.Err() or ErrClosed, joined with f's, after f has
-//     returned and the lock was released;
-//   - campaigning again cannot help: ErrInvalid, ErrNotLock, ErrMalformed, ErrMultiRegion, a missing table or permission.
+// The context that f gets ends when ctx ends or when the lease ends; [context.Cause] tells why. f has to return then.
+// Lead waits for it and never runs f twice at the same time. For a moment, f of an old leader that has not noticed its
+// loss can run beside f of the new one. Write through the lease ([Lease.Write]): such writes are exclusive even then.
 //
-// Where else the lease was lost or asked back (ErrLost, ErrRevoked) f's error is not looked at. After ErrRevoked others get
-// the first turn. Requests that fail for other reasons are logged and repeated, with waits of up to half of Config.Lease, for
-// as long as ctx lasts. A panic of f releases the lock and goes on.
+// Lead returns in these cases:
 //
-// Cost: that of Acquire, waiting included, and of Release.
+//   - f returns while the lease goes on, or after f has released it or committed ([Lease.Commit]). The error is that of
+//     f, or nil. The lock is released.
+//   - ctx ends or the client is closed. The error matches ctx.Err() or [ErrClosed], joined with that of f. f has
+//     returned, and the lock is released.
+//   - Another attempt cannot help: [ErrInvalid], [ErrNotLock], [ErrMalformed], [ErrMultiRegion], a missing table, a
+//     missing permission.
+//
+// In all other cases Lead tries again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]), the error of f is
+// ignored; after ErrRevoked others get the first turn. If a request fails, Lead logs that and waits up to half of
+// [Config.Lease] before the next attempt. A panic in f releases the lock and continues.
+//
+// Cost: that of [Client.Acquire], with its wait, and of [Lease.Release].
 func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
 	if f == nil {
 		return wrap("lead", invalid("nil function"))

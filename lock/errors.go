@@ -14,69 +14,72 @@ import (
 )
 
 var (
-	// ErrLost means that the lock is not held any more. ErrExpired, ErrStolen and ErrMaxHold match it.
+	// ErrLost means that the lock is not held any more. [ErrExpired], [ErrStolen] and [ErrMaxHold] match it.
 	ErrLost = errors.New("lock lost")
 
-	// ErrExpired is the cause of a lease's context when the lease ended without a renewal. Until
-	// somebody else acquires, guarded writes still go through.
+	// ErrExpired is the cause of a lease's context if the lease ended without a renewal. Guarded writes still go
+	// through until somebody else acquires the lock.
 	ErrExpired = fmt.Errorf("%w: the lease ended without a renewal", ErrLost)
 
-	// ErrStolen is the cause when the lock's row was found to name somebody else, or to be gone.
+	// ErrStolen is the cause if the lock's row does not name this holder any more: somebody else took the lock, or the
+	// row was deleted.
 	ErrStolen = fmt.Errorf("%w: the row does not name this holder any more", ErrLost)
 
-	// ErrMaxHold is the cause when the lock was held for longer than it may be ([Config].MaxHold). It is released then.
+	// ErrMaxHold is the cause if the lock was held for longer than [MaxHold] or [Config.MaxHold] allows. The lock is
+	// released then.
 	ErrMaxHold = fmt.Errorf("%w: held for longer than it may be", ErrLost)
 
-	// ErrMultiRegion means that the table has replicas in other regions, which could grant the same
-	// lock, and that [Config].HomeRegion does not name the region that does.
+	// ErrMultiRegion means that the table has replicas in other regions, where the same lock could be granted again.
+	// Name the one region that acquires locks in [Config.HomeRegion].
 	ErrMultiRegion = errors.New("the table has replicas in other regions, and Config.HomeRegion names none")
 
-	// ErrRevoked is the cause when the lock was asked back ([Client.Revoke]). It is still held: guarded
-	// writes go through until it is released. It does not match ErrLost.
+	// ErrRevoked is the cause if somebody asked for the lock with [Client.Revoke]. The lock is still held: guarded
+	// writes go through until it is released. It does not match [ErrLost].
 	ErrRevoked = errors.New("lock asked back")
 
-	// ErrReleased is the cause after Release, Commit or Close, and the error of writing under a lease
-	// that was released. It does not match ErrLost.
+	// ErrReleased is the cause after Release, Commit or Close. It is also the error of a write under a lease that was
+	// released. It does not match [ErrLost].
 	ErrReleased = errors.New("lock released")
 
-	// ErrHeld means that somebody else holds the lock, or waits for it. The error is a *[HeldError].
+	// ErrHeld means that somebody else holds the lock or waits for it. The error is a *[HeldError].
 	ErrHeld = errors.New("lock is held")
 
 	// ErrNotHeld means that nobody holds the lock.
 	ErrNotHeld = errors.New("lock is not held")
 
-	// ErrNoSession means that the holder cannot be asked: its lease is one of its own ([Fixed]), or its session has ended.
+	// ErrNoSession means that [Client.Revoke] cannot reach the holder: it has a [Fixed] lease, or its session has
+	// ended.
 	ErrNoSession = errors.New("the lock's holder has no live session")
 
-	// ErrNotLock means that the row at the lock's key is not a lock. It was not changed.
+	// ErrNotLock means that the row at the lock's key is not a lock. The row was not changed.
 	ErrNotLock = lockrow.ErrNotLock
 
-	// ErrMalformed means that the lock's row, or that of its holder's session, has an attribute that no client of this package writes. It
-	// grants nothing until an operator has forced it ([Client.ForceRelease]).
+	// ErrMalformed means that the row of the lock, or of its holder's session, has content that no client of this
+	// package writes. Nobody can acquire the lock until an operator resets it with [Client.ForceRelease].
 	ErrMalformed = lockrow.ErrMalformed
 
 	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("lock client closed")
 
-	// ErrInvalid means that an argument or a setting is not acceptable. Nothing was sent.
+	// ErrInvalid means that an argument or a setting is not acceptable. No request was sent.
 	ErrInvalid = table.ErrInvalid
 )
 
-// HeldError tells who holds a lock, and who waits for it. It matches [ErrHeld]. Its text leaves the
-// target out: names and keys are the application's, and errors end in logs.
+// HeldError describes who holds a lock and who waits for it. It matches [ErrHeld]. Its text does not contain the lock's
+// name or key, since errors are logged.
 type HeldError struct {
 	Target Target
 	Owner  string    // Config.Owner of the holder
-	Ticket string    // of the holder, for ForceRelease
+	Ticket string    // of the holder, for [Client.ForceRelease]
 	Fence  int64     // of the holder
-	Since  time.Time // since when its process has held the lock, passes within it included
-	Until  time.Time // when a lease of its own ends unless renewed (Fixed); zero under a session
-	Line   []Place   // in order: the first one holds, the others wait
+	Since  time.Time // since when the holder's process has held the lock, also if its goroutines have passed it on
+	Until  time.Time // when a [Fixed] lease ends unless it is renewed; zero for any other
+	Line   []Place   // in order: the first holds the lock, the others wait
 	Data   Data      // payload of the lock
-	Own    bool      // this very client holds it, or waits first: locks are not reentrant
+	Own    bool      // the holder is this client itself: locks are not reentrant
 
-	Permits int // how many may hold at once (Permits); 0 for a lock
-	Holding int // how many of Line hold: 1, or more with Permits and of readers (Shared). The other fields are of the first one
+	Permits int // how many can hold at once ([Permits]); 0 for a lock
+	Holding int // how many of Line hold: 1, or more with [Permits] or [Shared]. The other fields describe the first one
 }
 
 func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
@@ -94,7 +97,7 @@ func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
 	return e
 }
 
-// Waiting is how many wait behind those who hold.
+// Waiting is the number of processes that wait behind those that hold.
 func (e *HeldError) Waiting() int { return max(len(e.Line)-max(e.Holding, 1), 0) }
 
 func (e *HeldError) Error() string {
@@ -119,14 +122,14 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// Is matches ErrHeld.
+// Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // heldTold is how many holders the text of a HeldAllError names.
 const heldTold = 3
 
-// HeldAllError lists the holders that stand in the way of a call, in the order of its targets. It matches [ErrHeld], and
-// errors.As finds the first *[HeldError] in it.
+// HeldAllError lists the holders of those locks that a call could not get, in the order of the call's targets. It
+// matches [ErrHeld]. [errors.As] finds the first *[HeldError] in it.
 type HeldAllError struct {
 	Held []*HeldError // at least one
 }

@@ -49,7 +49,7 @@ func Example() {
 	check(err)
 	fmt.Println("lock row:", lease.Key().PK, lease.Key().SK)
 
-	// Committed only while the lock is held, which this ends.
+	// Commits only while the lock is held, and releases it.
 	check(lease.Commit(ctx, orders.UpdateOp(o, entity.Set("status", "settled"))))
 	err = lease.Write(ctx, orders.UpdateOp(o, entity.Set("status", "again")))
 	fmt.Println(errors.Is(err, lock.ErrReleased))
@@ -83,6 +83,7 @@ func ExampleNew() {
 	// why the context ended: lock released
 }
 
+// TryAcquire does not wait. The error tells who holds the lock.
 func ExampleClient_TryAcquire() {
 	ctx := context.Background()
 	tbl := openTable(ctx)
@@ -103,6 +104,7 @@ func ExampleClient_TryAcquire() {
 	// Output: held by first
 }
 
+// Do acquires, runs a function and releases, also after an error or a panic.
 func ExampleClient_Do() {
 	ctx := context.Background()
 	locks, err := lock.New(openTable(ctx), lock.Config{})
@@ -115,14 +117,36 @@ func ExampleClient_Do() {
 	// <nil>
 }
 
-// report gets a context that ends with the lease. Locks are not reentrant: what it calls
-// needs the lease passed on.
+// A job that every instance starts: one runs it, the others skip it.
+func ExampleClient_TryDo() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{Owner: "instance-1"})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	job := func() {
+		held, err := locks.TryDo(ctx, lock.Name("nightly-report"), report)
+		check(err)
+		fmt.Println("skipped:", held != nil)
+	}
+	job()
+	lease, err := locks.Acquire(ctx, lock.Name("nightly-report")) // as another instance would
+	check(err)
+	job()
+	check(lease.Release(ctx))
+	// Output:
+	// working under a lock with a name
+	// skipped: false
+	// skipped: true
+}
+
+// report gets a context that ends with the lease. Locks are not reentrant: pass the lease to the functions
+// that need it.
 func report(ctx context.Context, lease *lock.Lease) error {
 	fmt.Println("working under a", lease.Target())
 	return ctx.Err()
 }
 
-// A serverless function holds a lock for as long as it may run, without renewals.
+// A serverless function takes a lease for as long as it may run. Nothing has to be renewed.
 func ExampleFixed() {
 	ctx := context.Background()
 	locks, err := lock.New(openTable(ctx), lock.Config{})
@@ -136,7 +160,7 @@ func ExampleFixed() {
 	// <nil>
 }
 
-// A transaction of the caller's own, on two locks at once.
+// A transaction of the caller's own, guarded by two locks.
 func ExampleLease_Guard() {
 	ctx := context.Background()
 	tbl := openTable(ctx)
@@ -177,6 +201,7 @@ func ExampleClient_Inspect() {
 	// settler-1 0 <nil>
 }
 
+// A sum over two accounts that sees no half-written transfer, without taking the lock.
 func ExampleClient_View() {
 	type Account struct {
 		ID      string `dynamo:"id"`
@@ -256,6 +281,7 @@ func ExampleClient_Healthy() {
 	// lock: healthy: lock client closed
 }
 
+// A transfer between two accounts, under the locks of both.
 func ExampleClient_AcquireAll() {
 	type Account struct {
 		ID      string `dynamo:"id"`
@@ -273,14 +299,15 @@ func ExampleClient_AcquireAll() {
 	to, err := accounts.Create(ctx, Account{ID: "2"})
 	check(err)
 
-	// In any order: nobody holds one of them while waiting for the other.
+	// The order of the targets does not matter: there is no deadlock.
 	both, err := locks.AcquireAll(ctx, []lock.Target{lock.Beside(accounts.Key(from)), lock.Beside(accounts.Key(to))})
 	check(err)
 	_, err = locks.TryAcquireAll(ctx, []lock.Target{lock.Beside(accounts.Key(to)), lock.Name("report")})
 	var held *lock.HeldAllError
 	fmt.Println(errors.As(err, &held), len(held.Held))
+	fmt.Println("enough time left:", both.Remaining() > 10*time.Second)
 
-	// Committed only while both are held, which this ends.
+	// Commits only while both locks are held, and releases both.
 	check(both.Commit(ctx,
 		accounts.UpdateOp(from, entity.Set("balance", from.Balance-30)),
 		accounts.UpdateOp(to, entity.Set("balance", to.Balance+30))))
@@ -288,9 +315,11 @@ func ExampleClient_AcquireAll() {
 	fmt.Println(from.Balance, err)
 	// Output:
 	// true 1
+	// enough time left: true
 	// 70 <nil>
 }
 
+// One instance leads. The others wait in Lead until its lock is free.
 func ExampleClient_Lead() {
 	ctx, stop := context.WithCancel(context.Background())
 	locks, err := lock.New(openTable(ctx), lock.Config{})
@@ -298,8 +327,8 @@ func ExampleClient_Lead() {
 	defer func() { check(locks.Close(context.Background())) }()
 	err = locks.Lead(ctx, lock.Name("dispatcher"), func(ctx context.Context, _ *lock.Lease) error {
 		fmt.Println("leading")
-		stop()       // the process is told to end
-		<-ctx.Done() // so is the leader, as it would be if it lost the lock
+		stop()       // for the example: the process ends
+		<-ctx.Done() // ends with the process, or when the lock is lost
 		return nil
 	})
 	fmt.Println(errors.Is(err, context.Canceled))
@@ -308,6 +337,7 @@ func ExampleClient_Lead() {
 	// true
 }
 
+// A job that runs once per day, in one of all instances.
 func ExampleClient_Every() {
 	ctx, stop := context.WithCancel(context.Background())
 	tbl := openTable(ctx)
@@ -317,7 +347,7 @@ func ExampleClient_Every() {
 	err = locks.Every(ctx, lock.Name("invoices"), 24*time.Hour, func(ctx context.Context, lease *lock.Lease, at time.Time) error {
 		fmt.Println("midnight:", at.Equal(at.Truncate(24*time.Hour)))
 		defer stop() // for the example, one run is enough
-		// Written once for this day, however often it is begun.
+		// Written once for this day, also if a run was interrupted and another instance begins it again.
 		row := keys.NewKey("INVOICES#"+at.Format(time.DateOnly), "INVOICES")
 		return lease.Commit(ctx, table.Put(tbl.KeyItem(row)))
 	})
@@ -331,8 +361,8 @@ func ExampleClient_Every() {
 	// false
 }
 
-// A job at half past two in the morning, in Berlin, on every day of the year. Where it fails it
-// counts as failed for that day, and runs again on the next.
+// A job at half past two in the morning in Berlin, on every day of the year. If it fails, it counts as failed for
+// that day, and runs again on the next day.
 func ExampleAt() {
 	ctx, stop := context.WithCancel(context.Background())
 	locks, err := lock.New(openTable(ctx), lock.Config{})
@@ -362,7 +392,7 @@ func ExampleAt() {
 	// true
 }
 
-// A run that has failed is repeated while its interval lasts: here twice, without a wait between.
+// A run that has failed is repeated while its interval lasts: here twice, without a wait.
 func ExampleRetryFailed() {
 	ctx, stop := context.WithCancel(context.Background())
 	locks, err := lock.New(openTable(ctx), lock.Config{})

@@ -2,10 +2,13 @@ package lock_test
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -61,5 +64,86 @@ func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
 		require.NoError(t, l.Write(ctx, w.put("a")))
 		require.NoError(t, l.Release(ctx))
 		require.NotNil(t, <-waits)
+	})
+}
+
+// A look that takes longer than a lease does not show that the lease has lasted for so long.
+func TestFixedLeaseThatASlowLookFinds(t *testing.T) {
+	const length, slow = 2 * time.Second, 2500 * time.Millisecond // which is not too long for a request
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		target := lock.Name("report")
+		held, err := w.client(quiet).Acquire(ctx, target)
+		require.NoError(t, err)
+		var once atomic.Bool
+		behind := w.clientOver(w.passing(func(operation, _ string, send func() (*http.Response, error)) (*http.Response, error) {
+			if operation == "BatchGetItem" && once.CompareAndSwap(true, false) {
+				time.Sleep(slow - 10*time.Millisecond)
+				assert.NoError(t, held.Release(ctx))
+				time.Sleep(10 * time.Millisecond)
+			}
+			return send()
+		}), quiet)
+		next := acquireAsync(waiting, w.client(quiet), target, lock.Fixed(length))
+		last := acquireAsync(waiting, behind, target)
+		once.Store(true)
+
+		l := <-next
+		require.NotNil(t, l, "the one that waits behind it has taken its place")
+		require.NoError(t, context.Cause(l.Context()))
+		require.NotNil(t, <-last)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired, "told before another one was let in")
+	})
+}
+
+// A waiter that loses its turn before it has its lease does not get one under the fence of the holder after it.
+func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target, op := lock.Name("report"), w.client(quiet)
+		held, err := w.client(quiet).Acquire(ctx, target)
+		require.NoError(t, err)
+		var renewed atomic.Bool
+		c := w.clientOver(w.passing(func(_, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			answer, err := send()
+			if strings.Contains(body, `"renewed"`) && !renewed.Swap(true) {
+				w.force(ctx, op, target)
+				time.Sleep(2 * time.Second) // in which the row is looked at
+			}
+			return answer, err
+		}), quiet)
+		mine := acquireAsync(ctx, c, target, lock.Fixed(20*time.Second))
+		next := acquireAsync(ctx, w.client(quiet), target)
+		require.NoError(t, held.Release(ctx))
+
+		other := <-next
+		time.Sleep(5 * time.Second)
+		require.True(t, renewed.Load())
+		require.NoError(t, other.Write(ctx, w.put("x")), "it holds the lock")
+		require.Empty(t, mine)
+		require.NoError(t, other.Release(ctx))
+		assert.Greater(t, (<-mine).Fence(), other.Fence())
+	})
+}
+
+// A lease that is shorter than the time between two looks of its waiter keeps its turn until that waiter has noticed it.
+func TestShortFixedLeaseKeepsItsPlace(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target, first, next := lock.Name("report"), w.client(quiet), w.client(quiet)
+		often := quiet
+		often.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) }
+		last := w.client(often)
+		for range 10 {
+			held, err := first.Acquire(ctx, target)
+			require.NoError(t, err)
+			short := acquireAsync(ctx, next, target, lock.Fixed(lock.MinFixed))
+			behind := acquireAsync(ctx, last, target)
+			time.Sleep(10 * time.Second)
+			require.NoError(t, held.Release(ctx))
+			l := <-behind
+			require.Len(t, short, 1, "it was first")
+			assert.Less(t, (<-short).Fence(), l.Fence())
+			require.NoError(t, l.Release(ctx))
+		}
 	})
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Guard is the condition that this lease holds the lock, as an operation to put into a transaction of the
-// caller's own, in the same table. It does not look at the time: a lease that has ended without anybody
-// else acquiring is still exclusive. If the lock was lost, its failure is a *table.ConditionError that
-// matches [ErrLost].
+// Guard returns the condition that this lease holds the lock, as an operation for a transaction of the caller's own in
+// the same table. Use it to check several locks, or if [Lease.Write] does not fit. If the lock was lost, the
+// transaction fails with a [*table.ConditionError] that matches [ErrLost].
+//
+// The condition does not depend on clocks: while nobody else has acquired the lock it holds, also if the lease has
+// ended.
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
@@ -27,28 +29,32 @@ func (l *Lease) Guard() table.Op {
 	})
 }
 
-// Write applies operations, all or none, and only if the lock is still held: DynamoDB decides that in the
-// same transaction. Otherwise the error matches [ErrLost]. A condition of one of the operations that does
-// not hold is a *table.ConditionError with its index. At most 99 actions fit.
+// Write applies all operations, or none, and only if the lock is still held. DynamoDB decides that in the same
+// transaction. If the lock was lost, the error matches [ErrLost], and nothing was written. If a condition of an
+// operation is not met, the error is a [*table.ConditionError] with the operation's index. At most 99 operations are
+// possible.
 //
-// Writes of one lease take turns, and are applied in the order of the calls: a write whose answer was lost
-// is refused once a later one was applied. Whether an operation was applied is not known after an error
-// that matches table.ErrUnreachable, after the end of ctx, and where a *table.ConditionError has Pending set.
-// An operation on the lock's own row is refused before anything is sent.
+// Writes of one lease take turns and are applied in the order of the calls. A write whose answer was lost is never
+// applied after a later one.
 //
-// Cost: twice the operations' write units, plus two for the guard.
+// In three cases the caller cannot know whether the operations were applied: the error matches [table.ErrUnreachable],
+// ctx has ended, or the *table.ConditionError has Pending set. An operation on the lock's own row is refused before
+// anything is sent.
+//
+// Cost: twice the write units of the operations, and two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
 	return wrap("write", write(ctx, []*Lease{l}, ops))
 }
 
-// Commit is [Lease.Write], and gives the lock up in the same transaction: the last write of a critical
-// section makes the release free.
+// Commit does the same as [Lease.Write], and releases the lock in the same transaction. Use it for the last write under
+// a lock: the release then costs no request.
 //
-// After an error that does not match [ErrLost] the lock is still held, and the call can be repeated, unless
-// what was applied is not known (see Write). A second call after that answers table.ErrUnreachable where
-// the lock is not held any more: the first may have been applied.
+// If the error matches [ErrLost], nothing was written. After another error the lock is still held, and the call can be
+// repeated, except in the three cases in which it is not known whether the operations were applied (see Write). If the
+// lock is not held any more by then, the second call returns [table.ErrUnreachable]: the first one may have been
+// applied.
 //
-// Cost: twice the operations' write units, plus two for the release.
+// Cost: twice the write units of the operations, and two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
 	return wrap("commit", commit(ctx, []*Lease{l}, ops))
 }

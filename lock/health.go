@@ -11,10 +11,12 @@ import (
 // errOverdue is the cause where no renewal has failed yet: one hangs, or the process stood still.
 var errOverdue = errors.New("the renewal is overdue")
 
-// Healthy reports whether the client can keep what it holds: nil while it is open and more than half of its session's
-// lease is left. Otherwise the error matches why the last renewal failed, or [ErrClosed], or what ctx has ended with. A client
-// without a session is healthy: it holds nothing but Fixed leases, which nothing renews, and the next acquisition opens a
-// session. That DynamoDB answers is not asked, so that its outage does not fail the checks of processes which hold nothing.
+// Healthy reports whether the client can keep the locks that it holds. It is nil while the client is open and more than
+// half of its session's lease is left. Otherwise the error matches the reason: why the last renewal failed,
+// [ErrClosed], or the end of ctx.
+//
+// A client without a session is healthy: it holds nothing that needs a renewal. Healthy does not send a request. So an
+// outage of DynamoDB does not fail the health checks of processes that hold no lock.
 //
 // Cost: none.
 func (c *Client) Healthy(ctx context.Context) error {
@@ -35,8 +37,9 @@ func (c *Client) Healthy(ctx context.Context) error {
 	return wrap("healthy", fmt.Errorf("the session ends in %v unless renewed: %w", left.Round(time.Millisecond), cmp.Or(failed, errOverdue)))
 }
 
-// Remaining is how long the client's session lasts unless it is renewed, by the more pessimistic of the wall and the
-// monotonic clock; false where there is none. Right after a renewal that is the lease less the margin.
+// Remaining returns how long the client's session lasts without another renewal, by the wall clock or the monotonic
+// clock, whichever is less. It is false if there is no session. Right after a renewal it is [Config.Lease] less
+// [Config.Margin].
 //
 // Cost: none.
 func (c *Client) Remaining() (time.Duration, bool) {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -268,7 +270,7 @@ func (w *world) unchanged(ctx context.Context, h hostile, key keys.Key) {
 		delete(was, "ttl")
 		delete(got, "ttl")
 	}
-	assert.True(w, table.SameItem(was, got), "changed: %v to %v", h, hostile{lock: got})
+	assert.True(w, attrvalue.SameItem(was, got), "changed: %v to %v", h, hostile{lock: got})
 }
 
 // operate does to a hostile row, which is not free, what people do to locks.
@@ -385,7 +387,7 @@ func TestHostileQuestions(t *testing.T) {
 		}
 		got, err := w.table.Get(ctx, w.row("innocent"), true)
 		require.NoError(t, err)
-		assert.True(t, table.SameItem(innocent, got), "a row that is no lock was changed")
+		assert.True(t, attrvalue.SameItem(innocent, got), "a row that is no lock was changed")
 		figure.Check(t, fmt.Sprintf("B3, %d hostile session rows", rounds), figure.Exactly(ended, "locks lost", 0))
 	})
 }

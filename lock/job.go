@@ -23,20 +23,20 @@ func ofEvery(name string, set func(*job) error) Option {
 	}
 }
 
-// At has the intervals of Every begin at an offset, less than an interval, from where they would: in an interval of an hour,
-// At(15*time.Minute, nil) is a quarter past.
+// At moves the intervals of [Client.Every]: each begins at the offset, counted from where it would begin without At.
+// The offset is less than the interval. For an interval of one hour, At(15*time.Minute, nil) is a quarter past each
+// hour.
 //
-// A location is for intervals of whole days. They begin when the clocks there show the offset, as a time of day:
-// At(2*time.Hour+30*time.Minute, berlin) is half past two in the morning, in summer and in winter. An interval of a week
-// begins on a Thursday, as 1970-01-01 was one: an offset of 4 days more makes that a Monday. nil is UTC. time.Local is
-// refused: it is not the same on all machines.
+// A location is for intervals of whole days. The interval then begins when the clocks of that location show the offset
+// as a time of day: At(2*time.Hour+30*time.Minute, berlin) is half past two in the morning, in summer and in winter.
+// nil means UTC. time.Local is refused, since it differs between machines. An interval of a week begins on a Thursday,
+// because 1970-01-01 was one; an offset of four more days makes that a Monday.
 //
-// Where clocks are put forward past that time, the interval begins at that moment: at three o'clock on that day. Where they
-// are put back, so that they show it twice, it begins at the first. Each day has one run therefore, and an interval of a day
-// has 23 to 25 hours.
+// When clocks are put forward past that time, the interval begins at that moment, for example at three o'clock. When
+// clocks are put back and show that time twice, it begins at the first of the two. So each day has one run, and an
+// interval of a day has 23 to 25 hours.
 //
-// All instances need the same offset and location. Where a law changes the time of a location, they need the same time zone
-// data, too.
+// All instances need the same offset, the same location, and the same version of the time zone data.
 func At(offset time.Duration, location *time.Location) Option {
 	return ofEvery("At", func(j *job) error {
 		j.offset, j.location = offset.Truncate(time.Millisecond), location
@@ -44,9 +44,9 @@ func At(offset time.Duration, location *time.Location) Option {
 	})
 }
 
-// OnFailed is called with the error of each run of Every that has failed and after which Every goes on, and with the start of
-// its interval, after the lock was released and before anything else is run. Defaults to a warning in Config.Logger, with the
-// error.
+// OnFailed sets a function that is called when a run of [Client.Every] has failed and Every goes on. It gets the start
+// of the interval and the error. It is called after the lock was released, and before the next run. Defaults to a
+// warning in [Config.Logger], with the error.
 func OnFailed(f func(at time.Time, err error)) Option {
 	return ofEvery("OnFailed", func(j *job) error {
 		if f == nil {
@@ -57,10 +57,10 @@ func OnFailed(f func(at time.Time, err error)) Option {
 	})
 }
 
-// RetryFailed has Every run an interval again whose run has failed, for as long as the interval lasts. Another instance that
-// waits for the lock does so at once, this one when a backoff says; its Stop gives the interval up. Each interval has a
-// backoff of its own. All instances need the same. Defaults to none: the interval counts as failed, and the next one is run in
-// its time.
+// RetryFailed repeats a run of [Client.Every] that has failed, for as long as its interval lasts. The backoff tells how
+// long this instance waits; its Stop gives the interval up. An instance that waits for the lock meanwhile repeats the
+// run at once. Each interval has a backoff of its own. All instances need this option, or none. Defaults to none: the
+// interval counts as failed, and the next run is that of the next interval.
 func RetryFailed(retries func() backoff.BackOff) Option {
 	return ofEvery("RetryFailed", func(j *job) error {
 		if retries == nil {

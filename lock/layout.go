@@ -3,6 +3,8 @@ package lock
 import (
 	"fmt"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
@@ -57,7 +59,7 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 	if err := config.agree(t, false); err != nil {
 		return nil, err
 	}
-	if err := toolkit.Claim(t, lockrow.Type, session.Type); err != nil {
+	if err := toolkit.Claim(t.Inside(inside.Key{}), lockrow.Type, session.Type); err != nil {
 		return nil, err
 	}
 	l.records, err = entity.Define(t, entity.Spec[Record]{
@@ -116,7 +118,7 @@ func (c *Config) agree(t *table.Table, register bool) error {
 		if register {
 			value = x.mine
 		}
-		err := t.Register(name, value, func(other string, theirs any) error {
+		err := t.Inside(inside.Key{}).Register(name, value, func(other string, theirs any) error {
 			if other != name || theirs == any(x.mine) {
 				return nil
 			}

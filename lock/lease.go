@@ -125,35 +125,37 @@ func (l *Lease) rowAtBegin() *lockrow.Row {
 
 func (l *Lease) length() time.Duration { return l.request.length(l.client) }
 
-// Context ends no later than the lease: when it is lost, with a cause that matches [ErrLost], released, with [ErrReleased], or
-// asked back, with [ErrRevoked]. It carries the values of the context that Acquire got, but does not end with it.
+// Context returns a context that ends with the lease, at the latest. [context.Cause] then returns an error that matches
+// [ErrLost] if the lock was lost, [ErrReleased] if it was released, and [ErrRevoked] if somebody asked for it. The
+// context carries the values of the context that the lock was acquired with, but does not end with that context.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Fence is the fencing token: a number that is greater for every later holder of this lock. A resource
-// outside the table can refuse smaller numbers than it has seen.
+// Fence returns the fencing token: a number that is greater for every later holder of this lock. A resource outside the
+// table is protected if it refuses a number that is smaller than the greatest it has seen.
 //
-// That of a reader ([Shared]) is greater than that of every writer before it, and less than that of every writer after it. That of
-// a permit ([Permits]) is greater for every ticket that enters later: it puts those that hold at once into no order.
+// The fence of a reader ([Shared]) is greater than that of every writer before it, and less than that of every writer after it.
+// The fence of a permit ([Permits]) is greater for every ticket that enters the line later; it does not order leases that are
+// held at the same time.
 func (l *Lease) Fence() int64 { return l.holding.Fence }
 
-// Target is what was acquired.
+// Target returns the target that was acquired.
 func (l *Lease) Target() Target { return l.target }
 
-// Owner is what the lock's row says of its holder: Config.Owner.
+// Owner returns [Config.Owner] of the client that holds the lock.
 func (l *Lease) Owner() string { return l.client.config.Owner }
 
-// Key is the key of the lock's row.
+// Key returns the key of the lock's row.
 func (l *Lease) Key() keys.Key { return l.key }
 
-// Ticket is the lease's ticket in the lock's line, which no other lease has, ever.
+// Ticket returns the ID of the lease's ticket in the lock's line. No other lease ever has the same.
 func (l *Lease) Ticket() string { return l.holding.ID }
 
-// Data is the payload that the row had when this lease began: its own ([WithData]), or what the last holder
-// left. [Lease.SetData] does not change what it returns.
+// Data returns the payload that the lock's row had when this lease began: the value of [WithData], or what the holder
+// before has left. [Lease.SetData] does not change it.
 func (l *Lease) Data() Data { return Data{l.row.Data} }
 
-// Remaining is how long the lease lasts unless renewed, by the more pessimistic of the wall and the
-// monotonic clock; 0 when it has ended. One that was asked back goes on.
+// Remaining returns how long the lease lasts without another renewal, by the wall clock or the monotonic clock,
+// whichever is less. It is 0 if the lease has ended. A lease that was asked for with [Client.Revoke] goes on.
 func (l *Lease) Remaining() time.Duration {
 	if state := l.is(); state != lease.Held && state != lease.Revoked {
 		return 0

@@ -226,6 +226,21 @@ func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 		assert.Equal(t, row["nonce"], item["nonce"])
 		assert.Equal(t, row["fence"], item["fence"])
 		assert.Empty(t, lineIn(item))
+
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
+		l, err := c.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err, "an operator has forced it")
+		require.NoError(t, l.Release(ctx))
+
+		// A row of a type that only looks like it is the application's.
+		row["type"] = text("Lock")
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		ops := w.requests(func() {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			require.ErrorIs(t, c.ForceRelease(ctx, lock.Name("report"), ""), lock.ErrNotLock)
+		})
+		assert.Equal(t, []string{"GetItem"}, ops)
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Source is which locks List walks, and what that costs. The zero Source is refused.
+// Source selects the locks that [Client.List] returns: [In], [Index] or [WholeTable]. The zero Source is refused.
 type Source struct {
 	kind      sourceKind
 	partition string
@@ -29,28 +29,30 @@ const (
 	inTable
 )
 
-// In are the locks of one item collection, held or not: those that stand beside its rows, for which
-// partition is the rows' partition key, or the one that stands for itself there.
+// In selects the locks of one item collection, held or not. partition is the partition key of the rows that the locks
+// belong to, or that of a lock with a name.
 //
-// Cost: half a read unit per 4 KB of their rows, at least one request.
+// Cost: half a read unit per 4 KB of lock rows, at least one request.
 func In(partition string) Source { return Source{kind: inPartition, partition: partition} }
 
-// Index are the held or awaited locks of the whole table, by shards of the index, those of a shard in the order in which they
-// came to be held, by the clocks of their first holders. It needs [Config].Index, without which it is [ErrInvalid].
+// Index selects all locks of the table that somebody holds or waits for. It needs [Config.Index]; without it the error
+// matches [ErrInvalid]. The locks come shard by shard. Within a shard they are ordered by the time at which they began
+// to be held, by the clocks of the holders.
 //
-// Cost: half a read unit per 4 KB of their rows, at least one request for each of 16 shards.
+// Cost: half a read unit per 4 KB of lock rows, at least one request for each of 16 shards.
 func Index() Source { return Source{kind: inIndex} }
 
-// WholeTable are all locks, held or not, in no order, without an index: by reading every row of the table.
+// WholeTable selects all locks of the table, held or not, in no order. It needs no index, but reads every row of the
+// table.
 //
-// Cost: half a read unit per 4 KB of the whole table, whatever it holds.
+// Cost: half a read unit per 4 KB of the whole table.
 func WholeTable() Source { return Source{kind: inTable} }
 
-// List walks locks without acquiring them: as they were some moments ago, since its reads are eventually
-// consistent. It reads page by page, as far as the consumer goes.
+// List returns locks without acquiring them. Its reads are eventually consistent: it shows the locks as they were some
+// moments ago. It reads the next page when the loop needs it.
 //
-// A lock row that is not in order is yielded as an error that matches [ErrMalformed], with a Record that has no more than
-// Partition and Of, and the walk goes on. Rows that are no locks are left out. An error of any other kind is the last pair.
+// A malformed lock row is an error that matches [ErrMalformed], with a Record that has only Partition and Of; the loop
+// can go on. Rows that are not locks are left out. After any other error there are no more elements.
 func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		ctx := checked(ctx)

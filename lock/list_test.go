@@ -160,6 +160,33 @@ func TestListByIndex(t *testing.T) {
 }
 
 // Locks that are taken together, and those of a run of an interval, are in the index as well.
+// A row that stays in the index is written in another way than one that leaves it: who gives it up learns which by a refusal.
+func TestCostOfALockInAnIndex(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.indexed(byTime)
+		open := func() *lock.Client {
+			tbl := w.openOver(w.engine.HTTPClient(), table.Schema{Name: "app", Indexes: []table.Index{byTime}})
+			c, err := lock.New(tbl, lock.Config{Index: byTime.Name})
+			require.NoError(t, err)
+			w.Cleanup(func() { assert.NoError(w, c.Close(context.Background())) })
+			return c
+		}
+		first, next := open(), open()
+		for operation, give := range map[string]func(l *lock.Lease) error{
+			"UpdateItem":         func(l *lock.Lease) error { return l.Release(ctx) },
+			"TransactWriteItems": func(l *lock.Lease) error { return l.Commit(ctx, w.put("x")) },
+		} {
+			l, err := first.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			behind := acquireAsync(ctx, next, lock.Name("report"))
+			assert.Equal(t, 2, times(operation, w.requests(func() { require.NoError(t, give(l)) })), "somebody has come")
+			l = <-behind
+			require.NotNil(t, l)
+			assert.Equal(t, 1, times(operation, w.requests(func() { require.NoError(t, give(l)) })), "it has seen that nobody has")
+		}
+	})
+}
+
 func TestListByIndexOfSeveralAndOfRuns(t *testing.T) {
 	indexed(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		put := table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))

@@ -3,33 +3,35 @@ package lock
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/mortise-go/mortise/table"
 )
 
-// MaxTargets is how many locks AcquireAll takes at most: as many actions as fit into one transaction.
+// MaxTargets is how many locks [Client.AcquireAll] takes at most: the number of actions in one transaction.
 const MaxTargets = table.MaxOps
 
-// AcquireAll takes 1 to 100 locks, and waits while others hold them: until ctx ends or the client is
-// closed. The error then lists who stood in the way (*[HeldAllError]). Options apply to each lock.
+// AcquireAll takes 1 to 100 locks together. It waits until it has all of them, until ctx ends or until the client is
+// closed. In the last two cases the error contains a *[HeldAllError], which lists the holders. Options apply to each
+// lock. It is an error ([ErrInvalid]) if two targets are the same lock.
 //
-// It enters all lines in one transaction. So two calls that share locks stand in the same order in each of
-// their lines, in whatever order they name them: there is no deadlock, and nobody starves. A lock whose turn
-// comes first is held until the others follow: callers that want only that one wait meanwhile. Two targets
-// that mean one lock, none, and more than 100 are ErrInvalid.
+// There is no deadlock and no starvation, in whatever order callers name the locks: one transaction enters all lines,
+// so two calls that share locks are in the same order in each of them. While AcquireAll waits for the rest, it holds
+// the locks for which it is first. Callers that need only one of these wait for it.
 //
-// Cost, for n locks: a transaction of 2n write units, and n read units in one request, since a transaction returns no fences.
-// While waiting, half a read unit per look at each lock that is waited for. A single lock costs what [Client.Acquire] costs.
+// Cost for n locks: one transaction of 2n write units, and one request of n read units for the fences, which a
+// transaction does not return. While it waits, half a read unit per look at each lock that it waits for. For a single
+// lock, that of [Client.Acquire].
 func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.bundle(ctx, targets, opts, (*acquisition).wait)
 	return b, wrap("acquire all", err)
 }
 
-// TryAcquireAll takes 1 to 100 locks, or none of them where anybody holds one or waits for one. The error
-// then is a *[HeldAllError], which lists all that stand in the way. It does not wait.
+// TryAcquireAll takes 1 to 100 locks together if all of them are free. It does not wait: otherwise it takes none, and
+// the error is a *[HeldAllError], which lists all holders.
 //
-// Cost: a transaction of 2n write units for n locks, whether it succeeds or not, and n read units where it
-// does. Once more, with one write per process that is in the way, where all of them died long ago.
+// Cost for n locks: one transaction of 2n write units, whether it succeeds or not, and n read units if it succeeds. If
+// all holders died long ago: the same again, and one write for each of their processes.
 func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.bundle(ctx, targets, opts, (*acquisition).try)
 	return b, wrap("try acquire all", err)
@@ -49,22 +51,31 @@ func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, ho
 	return b, nil
 }
 
-// Bundle is the leases of locks that were acquired together. It is safe for concurrent use. Each lease can
-// be used alone, and released earlier than the others.
+// Bundle is several leases that were acquired together. It is safe for concurrent use. Each lease can also be used, and
+// released, alone.
 type Bundle struct {
 	client *Client
 	leases []*Lease
 	ctx    context.Context
 }
 
-// Leases are the leases, in the order of the targets.
+// Leases returns the leases, in the order of the targets.
 func (b *Bundle) Leases() []*Lease { return append([]*Lease(nil), b.leases...) }
 
-// Context ends when the first of the leases ends, with its cause: see [Lease.Context].
+// Context returns a context that ends when the first of the leases ends, with the same cause. See [Lease.Context].
 func (b *Bundle) Context() context.Context { return b.ctx }
 
-// Guards are the conditions that all of the locks are held, as operations to put into a transaction of the
-// caller's own: see [Lease.Guard].
+// Remaining is how long all of the leases last unless renewed: the least of what [Lease.Remaining] returns, 0 when one has ended.
+func (b *Bundle) Remaining() time.Duration {
+	least := b.leases[0].Remaining()
+	for _, l := range b.leases[1:] {
+		least = min(least, l.Remaining())
+	}
+	return least
+}
+
+// Guards returns the conditions that all of the locks are held, as operations for a transaction of the caller's own.
+// See [Lease.Guard].
 //
 // Cost: two write units each.
 func (b *Bundle) Guards() []table.Op {
@@ -75,24 +86,25 @@ func (b *Bundle) Guards() []table.Op {
 	return ops
 }
 
-// Write is [Lease.Write] under all of the locks: the operations are applied only if every one of them is
-// still held. Operations and locks together are at most 100 actions.
+// Write does what [Lease.Write] does, under all of the locks: the operations are applied only if every lock is still
+// held. Operations and locks together are at most 100.
 //
-// Cost: twice the operations' write units, plus two per lock.
+// Cost: twice the write units of the operations, and two per lock.
 func (b *Bundle) Write(ctx context.Context, ops ...table.Op) error {
 	return wrap("write", write(ctx, b.leases, ops))
 }
 
-// Commit is [Lease.Commit] under all of the locks: it writes, and gives all of them up in the same transaction.
+// Commit does what [Lease.Commit] does, under all of the locks: it writes, and releases every lock in the same
+// transaction.
 //
-// Cost: twice the operations' write units, plus two per lock.
+// Cost: twice the write units of the operations, and two per lock.
 func (b *Bundle) Commit(ctx context.Context, ops ...table.Op) error {
 	return wrap("commit", commit(ctx, b.leases, ops))
 }
 
-// Release gives all of the locks up, going on past errors, which it joins: see [Lease.Release]. It may be
-// called again after an error. Each lock is released by a write of its own, a few at a time: that costs half
-// of what a transaction would, and a lock that was lost keeps no other from being freed.
+// Release releases all of the locks. See [Lease.Release]. An error in one release does not stop the others; the errors
+// are joined. It can be called again after an error. Each lock is released by a write of its own, several at a time:
+// that costs half of a transaction, and a lock that was lost does not stop the release of the others.
 //
 // Cost: one conditional write per lock.
 func (b *Bundle) Release(ctx context.Context) error {

@@ -19,22 +19,28 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// ForceRelease takes a lock away from the holder with the given ticket, as Inspect, List or a *[HeldError] has
-// shown it; any other holder keeps it, also one that holds at the same time ([Permits], [Shared]). The next one in the line holds
-// the lock then, under a greater fence.
-// From that moment on no guarded write of the old holder goes through; its context ends with [ErrStolen] at
-// its next renewal. A holder of a [Fixed] lease hears of it from its next Renew or write.
+// ForceRelease takes the lock from a holder, without its consent. The next in the line then holds it, under a greater
+// fence. From that moment on no guarded write of the old holder goes through. Its context ends with [ErrStolen] at its
+// next renewal; a holder of a [Fixed] lease notices at its next Renew or write. To ask the holder first, use
+// [Client.Revoke].
 //
-// The reason, valid UTF-8 of at most 256 bytes, stands in the row for people (Record.Forced) until the next change. Defaults
-// to "forced by " and Config.Owner. A run of Every under the lock counts as broken off: another instance takes it up.
+// seenTicket is the holder's ticket, as [Client.Inspect], [Client.List] or a *[HeldError] has shown it. ForceRelease
+// changes nothing if another one holds the lock by now (the error is a *HeldError) or nobody does ([ErrNotHeld]). Others that
+// hold at the same time ([Permits], [Shared]) keep what they hold.
 //
-// Another holder is a *HeldError, none [ErrNotHeld]. A row that is not in order ([ErrMalformed]) is reset: its line is
-// emptied, and its fence set to one that is greater than every earlier one. The ticket is then the text of the first element
-// of its line, or empty. After a request without an answer for good (table.ErrUnreachable, or ctx ended) it may be called
-// again: ErrNotHeld, or a *HeldError that names a later holder, then means that the lock is not this holder's any more.
+// The reason is for people. It is stored in the row until the next change (Record.Forced). It is valid UTF-8 of at most
+// 256 bytes. Defaults to "forced by " and [Config.Owner].
 //
-// Cost: one consistent read and one conditional write, and another to tell a holder of another process,
-// which reads the row then (one read unit).
+// If a run of [Client.Every] is under way under the lock, it counts as interrupted: another instance begins it again.
+//
+// A malformed row ([ErrMalformed]) is reset: its line becomes empty, and its fence greater than every earlier one. For
+// such a row the ticket is the text of the first element of its line, or empty.
+//
+// If an answer was lost ([table.ErrUnreachable], or ctx has ended), call it again. Then ErrNotHeld, or a *HeldError
+// with a greater fence, means that the holder has lost the lock.
+//
+// Cost: one consistent read and one conditional write. To tell a holder in another process: one conditional write, and
+// one read by that process.
 func (c *Client) ForceRelease(ctx context.Context, target Target, seenTicket string, reason ...string) error {
 	why, err := c.reason(reason)
 	if err != nil {
@@ -162,17 +168,17 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	}
 }
 
-// Revoke asks the holder of a lock to give it up: its context ends with [ErrRevoked] within one renewal period, a quarter of
-// its Config.Lease. The lock stays held until the holder releases it: what it writes under the lock until then goes through. A
-// holder of this same client is told at once. ForceRelease does not ask.
+// Revoke asks the holder of a lock to give it up. The holder's context ends with [ErrRevoked] within a quarter of its
+// [Config.Lease]. The holder keeps the lock until it releases it, so it can finish: its guarded writes still go
+// through. If the holder is in this client, its context ends at once.
 //
-// Where several hold at once ([Permits], [Shared]) all of them are asked, and the errors of those that cannot be are joined.
+// If several hold at once ([Permits], [Shared]), all of them are asked. The errors are joined.
 //
-// A lock that nobody holds is [ErrNotHeld]. A holder that cannot be asked, since its lease is one of its own
-// ([Fixed]) or its session has ended, is [ErrNoSession]. Where 1,000 questions wait for the holder's next renewal
-// already, the error matches table.ErrThrottled.
+// If nobody holds the lock, the error matches [ErrNotHeld]. If the holder cannot be asked, it matches [ErrNoSession]:
+// the lease is a [Fixed] one, or the holder's session has ended. If 1,000 requests of this kind already wait for the
+// holder's next renewal, it matches [table.ErrThrottled].
 //
-// Cost: one consistent read, and one conditional write for each holder of another process.
+// Cost: one consistent read, and one conditional write for each holder in another process.
 func (c *Client) Revoke(ctx context.Context, target Target) error {
 	return wrap("revoke", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
 		row, err := c.read(ctx, key)

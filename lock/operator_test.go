@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -114,7 +116,7 @@ func TestForceReleaseAndRevokeRefuseWhatIsNoLock(t *testing.T) {
 			}
 			got, err := p.table.Get(ctx, key, true)
 			require.NoError(p, err)
-			require.True(p, table.SameItem(item, got), "%d", i)
+			require.True(p, attrvalue.SameItem(item, got), "%d", i)
 		}
 		require.NoError(p, p.table.Write(ctx, table.Put(p.lockRow(key, true, nil))))
 		require.ErrorIs(p, p.client.Revoke(ctx, target), lock.ErrNoSession, "Fixed")

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 )
 
-// Option changes how a lock is acquired.
+// Option is an option of the calls that acquire a lock.
 type Option func(*request) error
 
 // request is what a call asks for. It does not change once it is made.
@@ -86,9 +86,12 @@ func (r *request) keep() time.Duration { return r.fixed + r.run.kept() }
 // writes reports whether a holder writes more than its ticket when it comes to hold the lock.
 func (r *request) writes() bool { return r.data.Given || r.run != nil }
 
-// Fixed acquires a lease of the given length, 100 ms to 24 h in whole milliseconds, that is not renewed in the background and
-// needs no session: for short-lived processes such as serverless functions. [Lease.Renew] extends it. It counts from the
-// request: where the answer takes longer than the lease, the lock is given back, and the error matches [ErrExpired].
+// Fixed gives the lease a fixed length: 100 ms to 24 h, in whole milliseconds. The lease is not renewed in the
+// background and needs no session. It is made for short-lived processes, such as serverless functions. [Lease.Renew]
+// extends it.
+//
+// The lease begins when the request is sent. If the answer takes longer than the lease, the lock is given back, and the
+// error matches [ErrExpired].
 func Fixed(lease time.Duration) Option {
 	return func(r *request) error {
 		if lease < MinFixed || lease > MaxFixed {
@@ -99,9 +102,12 @@ func Fixed(lease time.Duration) Option {
 	}
 }
 
-// MaxHold ends the lease once it has been held for d, at least 100 ms, however well it is renewed: a holder that hangs does
-// not keep others out for ever. It counts from the request, and after a wait from when the turn was noticed. The lease's
-// context then ends with [ErrMaxHold], and the lock is released after a guarded write under way.
+// MaxHold limits how long the lock is held: at least 100 ms. A holder that hangs then does not keep the lock for ever.
+// At the end of that time the lease's context ends with [ErrMaxHold], and the lock is released, after a guarded write
+// that is under way.
+//
+// The time is counted from the request. If the call had to wait, it is counted from the moment at which the client
+// noticed that it holds the lock.
 func MaxHold(d time.Duration) Option {
 	return func(r *request) error {
 		if d < MinFixed {
@@ -112,11 +118,15 @@ func MaxHold(d time.Duration) Option {
 	}
 }
 
-// WithData gives the lock a payload that others can read: in the *[HeldError], by Inspect and by List. It is encoded like the
-// field of an entity (see package table, Encoding), and has at most [MaxData] bytes as DynamoDB counts them. nil, or a null,
-// removes the payload that is there. Without this option it stays as the last holder left it. It stays on release.
+// WithData writes a payload into the lock's row. Others can read it: in a *[HeldError], with [Client.Inspect] and with
+// [Client.List]. The value is encoded like a field of an entity. It has at most [MaxData] bytes, as DynamoDB counts
+// them.
 //
-// Cost: none where the lock is free; a conditional write more where it is not. Rows above 1 KB cost a write unit per KB.
+// The payload stays when the lock is released. Without this option a holder leaves the payload of the holder before it.
+// nil removes it.
+//
+// Cost: nothing if the lock is free, one more conditional write if not. A row of more than 1 KB costs one write unit
+// per KB.
 func WithData(v any) Option {
 	d, err := newData(v)
 	return func(r *request) error {
@@ -128,8 +138,8 @@ func WithData(v any) Option {
 	}
 }
 
-// Existing acquires the lock only if it has a row: somebody has acquired it before, within
-// [Config].Retention. Otherwise the error matches table.ErrNotFound, and nothing is written.
+// Existing acquires the lock only if its row exists: somebody has acquired the lock within [Config.Retention].
+// Otherwise the error matches [table.ErrNotFound], and nothing is written.
 func Existing() Option {
 	return func(r *request) error {
 		r.existing = true

@@ -542,3 +542,23 @@ func TestPermitsAreListed(t *testing.T) {
 		}
 	})
 }
+
+// A guard that is handed to another process is that of the permit, or of the reader.
+func TestPermitsAndSharedGuardsAsTexts(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		for target, option := range map[lock.Target]lock.Option{exports: lock.Permits(2), catalogue: lock.Shared()} {
+			first, err := c.Acquire(ctx, target, option)
+			require.NoError(t, err)
+			l, err := c.Acquire(ctx, target, option)
+			require.NoError(t, err)
+			token, err := lock.ParseGuardToken(l.GuardToken().String())
+			require.NoError(t, err)
+			require.Equal(t, l.GuardToken(), token)
+			require.NoError(t, w.table.Write(ctx, w.put("x"), token.Guard(w.table)))
+			require.NoError(t, l.Release(ctx))
+			require.ErrorIs(t, w.table.Write(ctx, w.put("x"), token.Guard(w.table)), lock.ErrLost)
+			require.NoError(t, first.Release(ctx))
+		}
+	})
+}

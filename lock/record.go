@@ -12,52 +12,52 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Record is a lock's row as it was read. By the time it is looked at it may have changed.
+// Record is the row of a lock, as it was when it was read. It may have changed since.
 type Record struct {
-	Partition string `dynamo:"-"` // the row's partition key
-	Of        string `dynamo:"-"` // the sort key of the row it stands beside, or the lock's name
+	Partition string `dynamo:"-"` // partition key of the lock's row
+	Of        string `dynamo:"-"` // sort key of the row that the lock belongs to, or the lock's name
 
-	Line  []Place `dynamo:"line,omitempty"`  // in order: the first one holds (Holders), the others wait
-	Fence int64   `dynamo:"fence,omitempty"` // of the holder, or the last change; 0 of permits
+	Line  []Place `dynamo:"line,omitempty"`  // in order: the first holds the lock, or the first ones (Holders), the others wait
+	Fence int64   `dynamo:"fence,omitempty"` // of the holder; if nobody holds the lock, that of its last change; 0 of permits
 
-	Permits int     `dynamo:"permits,omitempty"` // how many may hold at once; 0 for a lock
+	Permits int     `dynamo:"permits,omitempty"` // how many can hold at once; 0 for a lock
 	Stays   []int64 `dynamo:"stays,omitempty"`   // of permits: the fence of each place
-	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence of the next place, in a list
+	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence of the next place, as the one element of a list
 
-	Renewed int64 `dynamo:"renewed,omitempty"` // when a lease of its own was renewed last (Fixed), the holder's or one before it, epoch milliseconds
-	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write, counted on from holder to holder
-	Changed int64 `dynamo:"since,omitempty"`   // since when the first place is free, or its process's, epoch milliseconds
-	Hold    int64 `dynamo:"hold,omitempty"`    // how long a process has held the lock lately, in milliseconds
+	Renewed int64 `dynamo:"renewed,omitempty"` // when a Fixed lease was renewed last, by this holder or an earlier one, in epoch milliseconds
+	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write; each holder counts on
+	Changed int64 `dynamo:"since,omitempty"`   // when the lock came to this process, or became free, in epoch milliseconds
+	Hold    int64 `dynamo:"hold,omitempty"`    // how long a process holds the lock, smoothed, in milliseconds
 
-	Ran     int64 `dynamo:"ran,omitempty"`     // of Every: start of the last interval whose run has finished, or failed, epoch milliseconds
-	Running int64 `dynamo:"running,omitempty"` // of Every: start of the interval whose run has begun and not finished
-	Failed  int64 `dynamo:"failed,omitempty"`  // of Every: start of the last interval whose run has failed
+	Ran     int64 `dynamo:"ran,omitempty"`     // Every: start of the last interval whose run has finished or failed, in epoch milliseconds
+	Running int64 `dynamo:"running,omitempty"` // Every: start of the interval whose run has begun and not finished
+	Failed  int64 `dynamo:"failed,omitempty"`  // Every: start of the last interval whose run has failed
 
-	Data  Data  `dynamo:"data,omitempty"`  // payload of the last holder that set one
-	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData, counted on from holder to holder
+	Data  Data  `dynamo:"data,omitempty"`  // payload that was set last
+	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData; each holder counts on
 
-	Forced      string `dynamo:"forced,omitempty"`       // why the last change took the lock by force (ForceRelease); empty where it did not
-	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // of the last holder that lost it by force; of permits, the next one then
-	Ousted      int64  `dynamo:"ousted,omitempty"`       // how often others have taken readers out of the line
+	Forced      string `dynamo:"forced,omitempty"`       // reason of ForceRelease, if that was the last change
+	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // fence of the last holder that lost the lock by force; of permits, the next fence then
+	Ousted      int64  `dynamo:"ousted,omitempty"`       // Shared: how often others have removed a reader
 
-	DeleteAfter time.Time `dynamo:"-"` // when time to live may delete the row
+	DeleteAfter time.Time `dynamo:"-"` // when DynamoDB's time to live may delete the row
 }
 
-// Place is a place in the line of a lock. The first one holds it, or the first ones (Permits, Shared).
+// Place is a place in the line of a lock. The first place holds the lock; with [Permits] or [Shared] the first ones do.
 type Place struct {
-	Ticket  string        // tells it from all others, for ever
-	Session string        // of the process whose place it is; empty for a lease of its own (Fixed)
-	Owner   string        // Config.Owner of the client, at most 64 bytes of it
-	Since   time.Time     // when it was taken, by the clock of its process
-	Lease   time.Duration // length of a lease of its own; 0 under a session
-	Shared  bool          // of a reader
+	Ticket  string        // ID, which no other ticket ever has
+	Session string        // of the process that has the place; empty for a [Fixed] lease
+	Owner   string        // the first 64 bytes of the client's [Config.Owner]
+	Since   time.Time     // when the ticket was taken, by the clock of its process
+	Lease   time.Duration // length of a [Fixed] lease; 0 for any other
+	Shared  bool          // it is a reader's
 }
 
 func placeOf(t lockrow.Ticket) Place {
 	return Place{Shared: t.Shared(), Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond}
 }
 
-// UnmarshalDynamo reads a place as the row keeps it.
+// UnmarshalDynamo reads a place from its form in the row.
 func (p *Place) UnmarshalDynamo(av types.AttributeValue) error {
 	s, ok := av.(*types.AttributeValueMemberS)
 	if !ok {
@@ -68,16 +68,16 @@ func (p *Place) UnmarshalDynamo(av types.AttributeValue) error {
 	return err
 }
 
-// MarshalDynamo is UnmarshalDynamo's counterpart.
+// MarshalDynamo is the counterpart of UnmarshalDynamo.
 func (p Place) MarshalDynamo() (types.AttributeValue, error) {
 	t := lockrow.Ticket{ID: p.Ticket, At: p.Since.UnixMilli(), Length: p.Lease.Milliseconds(), Owner: p.Owner}
 	return &types.AttributeValueMemberS{Value: t.String()}, nil
 }
 
-// Held reports whether somebody holds the lock. The lease may have ended.
+// Held reports whether somebody holds the lock. The holder's lease may have ended.
 func (r Record) Held() bool { return len(r.Line) > 0 }
 
-// Holder is the first place in the line; zero where nobody holds the lock.
+// Holder returns the first place in the line; the zero Place if nobody holds the lock.
 func (r Record) Holder() (first Place) {
 	if r.Held() {
 		first = r.Line[0]
@@ -85,7 +85,7 @@ func (r Record) Holder() (first Place) {
 	return first
 }
 
-// Holders are all places that hold: the first one, or as many as there are permits, or all readers before the first writer.
+// Holders returns all places that hold: the first one, or as many as there are permits, or all readers before the first writer.
 func (r Record) Holders() []Place {
 	row := lockrow.Row{Permits: int64(r.Permits), Line: make([]lockrow.Ticket, len(r.Line))}
 	for i, p := range r.Line {
@@ -94,11 +94,11 @@ func (r Record) Holders() []Place {
 	return r.Line[:row.Holders()]
 }
 
-// Waiting is how many wait behind those who hold.
+// Waiting returns the number of places that wait behind those that hold.
 func (r Record) Waiting() int { return len(r.Line) - len(r.Holders()) }
 
-// Since is when the holder came to hold the lock, by its clock or that of the one before it; zero where nobody holds it. Of permits,
-// it is when the first holder came to the line.
+// Since returns when the holder got the lock, by its own clock or that of the holder before; zero if nobody holds it. Of
+// permits, it is when the first holder entered the line.
 func (r Record) Since() time.Time {
 	switch {
 	case !r.Held():
@@ -109,7 +109,7 @@ func (r Record) Since() time.Time {
 	return fromMillis(max(r.Line[0].Since.UnixMilli(), r.Changed))
 }
 
-// Until is when the holder's lease ends where it has one of its own (Fixed); zero under a session, whose row tells.
+// Until returns when a [Fixed] lease ends; zero for any other holder, whose session row tells.
 func (r Record) Until() time.Time {
 	h := r.Holder()
 	if h.Lease == 0 {
@@ -118,11 +118,12 @@ func (r Record) Until() time.Time {
 	return fromMillis(max(h.Since.UnixMilli(), r.Changed, r.Renewed)).Add(h.Lease)
 }
 
-// LastRun is the start of the last interval whose run has finished, or has failed for good (Every); zero where there is none.
+// LastRun returns the start of the last interval of [Client.Every] that was run, also if the run has failed for good;
+// zero if there is none.
 func (r Record) LastRun() time.Time { return fromMillis(r.Ran) }
 
-// LastFailed is the start of the last interval whose run has failed for good (Every); zero where there is
-// none. Where it equals LastRun the last run has failed.
+// LastFailed returns the start of the last interval of [Client.Every] whose run has failed for good; zero if there is
+// none. If it equals [Record.LastRun], the last run has failed.
 func (r Record) LastFailed() time.Time { return fromMillis(r.Failed) }
 
 // recordOf reads a row that stands at a lock's key. It refuses rows that no client has written.
@@ -137,8 +138,8 @@ func (c *Client) recordOf(item table.Item) (Record, error) {
 	return r, nil
 }
 
-// Inspect reads a lock without acquiring it, consistently. A lock that was never acquired, or whose row has
-// been deleted, is table.ErrNotFound.
+// Inspect reads the row of a lock, consistently, without acquiring the lock. If the lock was never acquired, or its row
+// was deleted, the error matches [table.ErrNotFound].
 //
 // Cost: one consistent read.
 func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
@@ -154,14 +155,14 @@ func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
 	return r, wrap("inspect", err)
 }
 
-// AttributePrefix is Config.AttributePrefix, for packages that keep rows of their own beside locks.
+// AttributePrefix returns [Config.AttributePrefix], for packages that keep rows of their own beside locks.
 func (c *Client) AttributePrefix() string { return c.config.AttributePrefix }
 
-// Records is the entity of lock rows, to read them together with the rows that they stand beside
-// (entity.Collect) and to decode them from streams. It refuses to write.
+// Records returns the entity of lock rows: to read them together with the rows that they belong to (entity.Collect),
+// and to decode them from streams. It refuses to write.
 func (c *Client) Records() *entity.Entity[Record] { return c.layout.records }
 
-// Owns reports whether an item is one of this package's: the row of a lock, or of a session.
+// Owns reports whether an item is a row of this package: that of a lock or of a session.
 func (c *Client) Owns(item table.Item) bool {
 	return c.layout.records.Owns(item) || c.layout.sessions.Owns(item)
 }

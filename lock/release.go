@@ -17,13 +17,13 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Release gives the lock up: to the next goroutine of this process that waits for it, or to the next one
-// in the line. It may be called again after an error, and does nothing after success. Where ctx has ended
-// already the request is sent all the same, bounded by 5 s. It waits for guarded writes under way.
+// Release gives the lock to the next goroutine or process that waits for it, or leaves it free. It waits for guarded
+// writes that are under way. The request is sent even if ctx has ended; it then takes at most 5 s. A second call after
+// success does nothing.
 //
-// After an error that does not match [ErrLost] the row may still be held; the session goes on trying.
-// ErrLost means that the lock had been lost before, or that this cannot be told, since an answer was lost
-// and the session has ended meanwhile.
+// An error that matches [ErrLost] means that the lock was lost before. It also means that if an answer was lost and the
+// session has ended since, so that nobody can tell. After any other error the lock may still be held. The client
+// repeats the release with its renewals, and Release can be called again.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {

@@ -14,10 +14,10 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Renew extends a lease of its own ([Fixed]) to its full length from now. Leases under a session are renewed in the
-// background: for them it only reports whether the lease goes on. A lease that has ended stays ended.
+// Renew extends a [Fixed] lease to its full length from now. Other leases are renewed in the background; for them,
+// Renew only reports whether the lease goes on. A lease that has ended cannot be renewed.
 //
-// Cost: one conditional write; nothing under a session.
+// Cost: one conditional write with Fixed, otherwise nothing.
 func (l *Lease) Renew(ctx context.Context) error { return wrap("renew", l.renew(ctx)) }
 
 func (l *Lease) renew(ctx context.Context) error {

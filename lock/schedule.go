@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Bounds of the interval that Every accepts. DynamoDB's clock resolves to a second.
+// Bounds of the interval of [Client.Every]. DynamoDB's clock has a resolution of one second.
 const (
 	MinInterval = 2 * time.Second
 	MaxInterval = 366 * 24 * time.Hour
@@ -25,42 +25,49 @@ const (
 // maxJitter is how much later than an interval an instance looks at most.
 const maxJitter = time.Second
 
-// Every runs f once per interval, across all instances that call it with the same target, interval and At: 2 s to 366 days in
-// whole milliseconds. Intervals are numbered from 1970 by DynamoDB's clock, which local clocks do not come into: one of a day
-// begins at midnight UTC, one of a week on Thursdays, unless At says otherwise. at is the start of the interval that f is to
-// run for, in the location that At names or in UTC.
+// Every runs f once per interval, in one of all the instances that call it with the same target, interval and [At]. An
+// interval is 2 s to 366 days long, in whole milliseconds. f gets its start. Every returns when ctx ends.
 //
-// The lock's row remembers the last interval whose run has finished. The write that releases the lock records that: after f
-// has returned nil, or f's own lease.Commit. What f commits is therefore applied once per interval, together with that. What f
-// does otherwise happens at least once for the one run that is recorded. A run that is broken off, since its instance crashed
-// or lost the lock, is begun again by another one, until the end of the next interval; loss of the lock is no error of f. An
-// instance that waits for the lock runs the interval in which it began to wait, even after that has ended, if nobody has
-// since. Other intervals are left out, and not made up for: those in which no instance was alive, or all were waiting for the
-// run of an earlier one. Where the length of the interval is changed, one that begins no later than the last recorded run
-// counts as run.
+// Intervals are counted from 1970 by DynamoDB's clock; local clocks do not matter. An interval of a day begins at
+// midnight UTC, one of a week on Thursday, unless At moves it. at is the start of the interval, in the location of At
+// or in UTC.
 //
-// Where f returns an error while the lock is held, the run has failed. The row records that (Record.LastFailed) unless f has
-// committed: no instance runs that interval again, unless RetryFailed says so. OnFailed is told, and Every goes on with the
-// next interval.
+// A run is recorded in the lock's row when it has finished: by the write that releases the lock after f has returned
+// nil, or by f's own [Lease.Commit]. So what f commits is applied once per interval. What else f does happens at least
+// once. No minimum time to hold the lock is needed, unlike in schedulers that compare clocks: a recorded interval is
+// done, however short its run was.
 //
-// A minimum time to hold the lock, which other schedulers need since their clocks differ, is not needed: an interval that was
-// recorded is done, however short its run was.
+// What happens to an interval in other cases:
 //
-// Every returns
-//   - an error that matches ctx.Err() or ErrClosed when ctx ends or the client is closed, after f has returned, joined with
-//     the error of f that it met there;
-//   - an error that matches ErrReleased when f has released the lease itself: that leaves open whether the run has finished.
-//     Use Commit, or return;
-//   - what Lead returns for, but for errors of f.
+//   - f returns an error while the lock is held: the run has failed. The row records that ([Record.LastFailed]), unless
+//     f has committed. No instance runs the interval again, unless [RetryFailed] is given. Every calls [OnFailed] and
+//     continues with the next interval.
+//   - The instance crashes or loses the lock: the run was interrupted, which is no error of f. Another instance begins
+//     it again, until the end of the next interval.
+//   - The run takes longer than the interval: instances that wait for it then run the interval in which they began to
+//     wait, if nobody else has. The other intervals of that time are left out.
+//   - No instance is alive: the interval is left out, and not made up for.
 //
-// f's context ends with ctx and with the lease; a run that stops for that reason has to return an error, or it counts as
-// finished where the lock is still held. Everything else goes on for as long as ctx lasts. A panic of f, or of a function of
-// its options, releases the lock and goes on to the caller.
+// f has to return when its context ends, which happens when ctx ends or when the lease ends. It has to return an error
+// then: nil means that the run has finished. A panic in f, or in a function of an option, releases the lock and
+// continues.
 //
-// Cost per interval: each instance sends one read of one unit, and another after an answer whose date differs by more than an
-// interval from those before; the one that runs f one write to acquire, one more if it has waited for that, and one to
-// release. Others that come while f runs wait like Acquire until the run has finished: one write to enter the line, and one to
-// leave it. One write opens a session where the client has none, and one deletes it, unless the option Fixed is given.
+// Every returns in these cases:
+//
+//   - ctx ends or the client is closed: after f has returned, with an error that matches ctx.Err() or [ErrClosed],
+//     joined with that of f.
+//   - f has called [Lease.Release]: with an error that matches [ErrReleased], since this does not tell whether the run
+//     has finished. Let f return, or use Commit.
+//   - Another attempt cannot help: see [Client.Lead].
+//
+// Everything else is repeated until ctx ends. If the length of the interval is changed, an interval that begins no
+// later than the last recorded one counts as run.
+//
+// Cost per interval: each instance sends one read of one unit (two if the time in DynamoDB's answer differs from
+// earlier ones by more than an interval). The instance that runs f sends one write to acquire and one to release, and
+// one more if it had to wait. An instance that waits for the run of another sends one write to enter the line, one to
+// leave it, and looks like [Client.Acquire]. If a client has no session, one write opens it and one deletes it; none
+// with [Fixed].
 func (c *Client) Every(
 	ctx context.Context, target Target, interval time.Duration,
 	f func(ctx context.Context, lease *Lease, at time.Time) error, opts ...Option,

@@ -72,21 +72,21 @@ func oneField(text *string, field string) func() string {
 // allSettings reads, checks and writes them.
 func allSettings() settings.Set[Config] {
 	return settings.Set[Config]{Invalid: ErrInvalid, Settings: (*Config).settings, Defaults: func(c Config) Config {
-		return c.WithDefaults(keys.Scheme{}.WithDefaults().Delimiter)
+		return c.withDefaults(keys.Scheme{}.WithDefaults().Delimiter)
 	}}
 }
 
-// Validate reports everything that is wrong with the settings, defaults filled in, in one error that matches [ErrInvalid].
-// It needs no table. [New] checks, beyond this, that templates and attributes go together with those of its table.
+// Validate checks all settings, with defaults filled in, and reports everything that is wrong in one error that matches
+// [ErrInvalid]. It needs no table. [New] also checks that templates and attribute names fit those of its table.
 func (c Config) Validate() error {
 	all := allSettings()
 	return wrap("config", all.Check(all.Defaults(c)))
 }
 
-// UnmarshalJSON reads settings from an object. Its members have the names of the fields in lower case with underscores:
-// lease, max_hold. Durations are strings with a unit ("20s"), Expiry is "recorded-or-observed" or "observed-only". What is
-// not mentioned stays as it is. One error names everything that is wrong, also unknown and repeated members and values that
-// [Config.Validate] refuses; then c stays as it is.
+// UnmarshalJSON reads settings from a JSON object. The names are those of the fields in lower case with underscores:
+// lease, max_hold. A duration is a string with a unit ("20s"). A setting that is not in the object does not change. One
+// error names everything that is wrong, including names that are unknown or occur twice, and values that
+// [Config.Validate] refuses. After an error c has not changed.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	config, err := allSettings().FromJSON(*c, data)
 	if err != nil {
@@ -96,8 +96,8 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the settings that are set, as UnmarshalJSON reads them. It refuses what [Config.Validate] refuses.
-// Functions, Logger and MeterProvider are no settings.
+// MarshalJSON writes the settings that are set, in the form that [Config.UnmarshalJSON] reads. It refuses what
+// [Config.Validate] refuses. It leaves out functions, Logger and MeterProvider.
 func (c Config) MarshalJSON() ([]byte, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -106,12 +106,13 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return text, wrap("config", err)
 }
 
-// ConfigFromEnv reads settings from the environment: those that [Config.UnmarshalJSON] knows, in capitals behind the prefix
-// and an underscore (with MORTISE_LOCK as the prefix: MORTISE_LOCK_LEASE=20s). An empty variable is not set. One error names
-// everything that is wrong, also variables behind the prefix that are no settings.
+// ConfigFromEnv reads settings from environment variables: the prefix, an underscore, and the name that
+// [Config.UnmarshalJSON] has for the setting, in capitals. With the prefix MORTISE_LOCK: MORTISE_LOCK_LEASE=20s. An
+// empty variable counts as not set. One error names everything that is wrong, including variables with the prefix that
+// are no settings.
 func ConfigFromEnv(prefix string) (Config, error) { return ConfigFromEnviron(prefix, os.Environ()) }
 
-// ConfigFromEnviron is [ConfigFromEnv] for a given environment, in the form of [os.Environ].
+// ConfigFromEnviron does the same as [ConfigFromEnv] for a given environment, in the form of [os.Environ].
 func ConfigFromEnviron(prefix string, environ []string) (Config, error) {
 	config, err := allSettings().FromEnviron(prefix, environ)
 	if err != nil {

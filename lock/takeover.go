@@ -24,6 +24,10 @@ const (
 	ask           // it has been first for long: ask whether its process knows it
 )
 
+// leastSeen is how long a lease of its own has to be seen to be first before it can be taken for ended: one that has come to be
+// first counts from when its waiter notices, which looks at least every 750 ms.
+const leastSeen = time.Second
+
 // suspect is what is known of a ticket that holds.
 type suspect struct {
 	session string        // empty for a lease of its own
@@ -74,7 +78,7 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 		s.since, s.asked = c.clk().Ago(seen.since), c.clk().Now().Before(seen.ask)
 	}
 	if s.session == "" {
-		s.own, s.lease, s.silent = s.claimed, time.Duration(holder.Length)*time.Millisecond, s.since
+		s.own, s.lease, s.silent = s.claimed, max(time.Duration(holder.Length)*time.Millisecond, leastSeen), s.since
 		s.wait = s.lease - s.since
 		if until, ok := c.clk().UntilPast(row.Ends()); ok {
 			s.wait = min(s.wait, until)

@@ -7,20 +7,20 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Target says which lock is meant. Targets are comparable.
+// Target identifies a lock: [Name] or [Beside]. Targets can be compared with ==.
 type Target struct {
 	name   string
 	beside keys.Key
 }
 
-// Name is a lock that stands for itself, in a row of its own partition. Names have 1 to 512 bytes of UTF-8.
+// Name is a lock with a name. Its row has a partition of its own. A name has 1 to 512 bytes of UTF-8.
 func Name(name string) Target { return Target{name: name} }
 
-// Beside is the lock of the row at key: the lock row stands in the same item collection,
-// so that one query reads both. The row need not exist.
+// Beside is the lock of the row with the given key. The lock's row is in the same item collection, so one query reads
+// both. The row with the key need not exist.
 func Beside(key keys.Key) Target { return Target{beside: key} }
 
-// String says what kind of lock it is, for logs, without the name or the key.
+// String returns the kind of the lock, without its name or key, so that it can be logged.
 func (t Target) String() string {
 	if t.name != "" {
 		return "lock with a name"
@@ -28,11 +28,17 @@ func (t Target) String() string {
 	return "lock beside a row"
 }
 
-// Name is the name of a lock that stands for itself; empty for others.
+// Name returns the name of a lock that was made by [Name], and "" for others.
 func (t Target) Name() string { return t.name }
 
-// Beside is the key of the row that the lock stands beside; zero for others.
+// Beside returns the key of the row that the lock belongs to, and the zero Key for a lock that was made by [Name].
 func (t Target) Beside() keys.Key { return t.beside }
+
+// Key returns the key of a lock's row, which exists once somebody has acquired the lock. It sends nothing.
+func (c *Client) Key(t Target) (keys.Key, error) {
+	key, err := c.key(t)
+	return key, wrap("key", err)
+}
 
 // key is where the lock's row is: what the entity of lock rows makes of a Record.
 func (c *Client) key(t Target) (keys.Key, error) {

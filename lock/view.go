@@ -8,19 +8,19 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// MaxViewed is how many rows a View can have, besides the lock's own.
+// MaxViewed is how many rows a [Client.View] can read, besides the lock's row.
 const MaxViewed = table.MaxOps - 1
 
-// View is what stood in the table at one moment.
+// View is a picture of some rows and of their lock at one moment. [Client.View] makes it.
 type View struct {
-	Rows []table.Item // in the order of their keys; nil where there is none
+	Rows []table.Item // in the order of the keys of the call; nil for a key without a row
 
-	// Fence is that of the lock; 0 where the lock has no row, and of [Permits]. A lease with the same fence shows that nobody has
-	// held the lock since a View that was taken while it was free: under that lease the rows are still as they
-	// were, but for writes that are not guarded.
+	// Fence is the fence of the lock; 0 if the lock has no row, and of [Permits]. If a View was taken while the lock was free, and a
+	// lease has the same fence, then nobody has held the lock between the two: the rows have not changed, except by
+	// writes that are not guarded.
 	Fence int64
 
-	Held *HeldError // who held the lock at that moment: readers, or others with [EvenIfHeld]; nil where nobody did
+	Held *HeldError // who held the lock at that moment: readers ([Shared]), or anybody with [EvenIfHeld]; nil for nobody
 }
 
 // ViewOption changes how View reads.
@@ -28,27 +28,30 @@ type ViewOption func(*viewing)
 
 type viewing struct{ evenIfHeld bool }
 
-// EvenIfHeld reads rows although somebody holds their lock: [View].Held tells who. What the holder writes in one
-// transaction is seen as a whole or not at all; what it writes in several may be seen half-written.
+// EvenIfHeld makes [Client.View] read the rows also while somebody holds their lock. The field Held of the [View] then
+// describes the holder. What the holder writes in one transaction is seen as a whole or not at all. What it writes in
+// several transactions may be seen half-written.
 func EvenIfHeld() ViewOption { return func(v *viewing) { v.evenIfHeld = true } }
 
-// View reads rows, and who holds their lock, as all of them stand at one moment. It does not acquire the lock, writes
-// nothing, and does not wait.
+// View reads up to 99 rows and their lock, all as they are at one moment. It does not acquire the lock, writes nothing
+// and does not wait.
 //
-// Where the lock is held, somebody may be about to write more: the error is a *[HeldError], unless the call has
-// [EvenIfHeld]. A holder that died counts until another client has taken over. A View without an error and without that option
-// shows what the last holder has left. Readers ([Shared]) are no reason to refuse, also where a writer waits behind them: what a
-// reader writes, in spite of its name, is seen as a whole for each of its transactions.
+// While somebody holds the lock, the rows may be half-written: the error is a *[HeldError], unless the option
+// [EvenIfHeld] is given. A holder that died counts as a holder until another client has taken over. Without an error,
+// and without that option, a View shows what the last holder has left.
 //
-// The list has at most [MaxViewed] rows of the client's table. Duplicates are read once, and the lock's own row may be
-// one of them. An empty list shows the lock alone, which Inspect does for half the price. Rows are items as in package
-// table; the method Decode of an entity makes values of them. A row that has expired and is not deleted yet is there.
+// Readers ([Shared]) are no reason to refuse, also if a writer waits behind them: a reader is not expected to write what the
+// lock protects. If it does, each of its transactions is seen as a whole.
 //
-// A row at the lock's key that is not a lock's, or not in order, is [ErrNotLock] or [ErrMalformed]. DynamoDB refuses to
-// read rows of more than 4 MB together ([ErrInvalid]). A read that meets a transaction which writes one of the rows is
-// repeated by the table's retry policy ([table.ErrConflict] at its end).
+// Use Decode of an entity to make values of the rows. A row that has expired and is not deleted yet is included. Keys
+// that occur twice are read once. The lock's own row may be among them. For the lock alone, [Client.Inspect] costs half
+// as much.
 //
-// Cost: two read units per 4 KB of each row, at least two, and two for the lock's.
+// A row at the lock's key that is not a lock is [ErrNotLock]; one that is malformed is [ErrMalformed]. Rows of more
+// than 4 MB together are refused by DynamoDB ([ErrInvalid]). If a transaction writes one of the rows at the same time,
+// the read is repeated by the table's retry policy; at its end the error matches [table.ErrConflict].
+//
+// Cost: two read units per 4 KB of each row, at least two for each, and two for the lock's row.
 func (c *Client) View(ctx context.Context, target Target, list []keys.Key, opts ...ViewOption) (*View, error) {
 	var how viewing
 	for _, opt := range opts {

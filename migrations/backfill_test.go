@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -137,7 +139,7 @@ func TestBackfillComparesAllTypes(t *testing.T) {
 		require.NoError(w, err)
 		assert.Zero(w, p.Conflicts)
 		item["m"] = num(1)
-		assert.True(w, table.SameItem(item, w.get(itemKey(0))))
+		assert.True(w, attrvalue.SameItem(item, w.get(itemKey(0))))
 	})
 }
 
@@ -208,7 +210,7 @@ func TestBackfillBadItems(t *testing.T) {
 				assert.Equal(w, "fill", failed.Step)
 				assert.NotContains(w, err.Error(), itemKey(bad).PK)
 				assert.Equal(w, 1, strings.Count(err.Error(), "migrations:"), err.Error())
-				assert.True(w, table.SameItem(before, w.get(itemKey(bad))), "left as it was")
+				assert.True(w, attrvalue.SameItem(before, w.get(itemKey(bad))), "left as it was")
 				st, err := m.Status(ctx)
 				require.NoError(w, err)
 				assert.Equal(w, migrations.Failed, st[0].State)

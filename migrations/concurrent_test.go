@@ -74,7 +74,9 @@ func TestConcurrentInstances(t *testing.T) {
 		assert.Equal(w, 2, ran)
 		assert.EqualValues(w, 1, w.count("1_a"))
 		assert.EqualValues(w, 1, w.count("2_b"))
-		assert.Less(w, took, 12*time.Second, "they do not queue with nothing to do")
+		if w.engine != nil { // in virtual time, which does not depend on the machine
+			assert.Less(w, took, 12*time.Second, "they do not queue with nothing to do")
+		}
 		assert.Contains(w, log.String(), "waiting for the lock")
 		assert.LessOrEqual(w, strings.Count(log.String(), "waiting for the lock"), instances, "each says so once")
 

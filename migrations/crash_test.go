@@ -238,7 +238,7 @@ const (
 
 const (
 	victimItems = 1500
-	victimLost  = 3 // the exit code of one that was too slow for its lease, as on a busy machine: the next one goes on
+	victimLost  = 3 // the exit code of one that was too slow for its lease, or got no answer, as on a busy machine: the next one goes on
 )
 
 // victim is what the test binary does when it is started to be killed.
@@ -268,7 +268,7 @@ func victim(name string) int {
 		return locks.Close(ctx)
 	}()
 	switch {
-	case errors.Is(err, lock.ErrLost):
+	case errors.Is(err, lock.ErrLost), errors.Is(err, table.ErrUnreachable):
 		return victimLost
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)

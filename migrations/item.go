@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/internal/toolkit"
@@ -33,20 +35,20 @@ func (r *Run) keyOf(item table.Item) table.Item {
 // sameKey reports whether two items have the same key.
 func (r *Run) sameKey(a, b table.Item) bool {
 	scheme := r.Table().Scheme()
-	return table.SameValue(a[scheme.PK], b[scheme.PK]) && table.SameValue(a[scheme.SK], b[scheme.SK])
+	return attrvalue.Same(a[scheme.PK], b[scheme.PK]) && attrvalue.Same(a[scheme.SK], b[scheme.SK])
 }
 
 // become returns the new state of an item, or nil if it does not change.
 func (s *segment) become(ctx context.Context, item table.Item) (table.Item, error) {
 	var next table.Item
 	err := safely(func() (err error) {
-		next, err = s.spec.Transform(ctx, table.CloneItem(item))
+		next, err = s.spec.Transform(ctx, attrvalue.CloneItem(item))
 		return err
 	})
 	switch {
 	case err != nil:
 		return nil, s.itemError(ctx, item, err)
-	case next == nil || table.SameItem(item, next):
+	case next == nil || attrvalue.SameItem(item, next):
 		return nil, nil
 	case !s.filling.run.sameKey(item, next):
 		return nil, s.itemError(ctx, item, fmt.Errorf("%w: Transform has changed the key", ErrInvalid))
@@ -60,7 +62,7 @@ func (s *segment) become(ctx context.Context, item table.Item) (table.Item, erro
 func (r *Run) nextVersion(item, next table.Item) {
 	name := r.Table().Scheme().Version
 	version, ok := item[name].(*types.AttributeValueMemberN)
-	if !ok || !table.SameValue(version, next[name]) {
+	if !ok || !attrvalue.Same(version, next[name]) {
 		return
 	}
 	if n, err := strconv.ParseInt(version.Value, 10, 64); err == nil {
@@ -90,45 +92,4 @@ func (s *segment) change(item, next table.Item) table.Op {
 		return table.Invalid(err)
 	}
 	return shape.op(key, item, next)
-}
-
-// sizeOf estimates an item's size. The estimate tends to be too large.
-func sizeOf(item table.Item) int {
-	n := 0
-	for name, av := range item {
-		n += len(name) + sizeOfValue(av)
-	}
-	return n
-}
-
-func sizeOfValue(av types.AttributeValue) int {
-	const overhead = 8
-	n := overhead
-	switch v := av.(type) {
-	case *types.AttributeValueMemberS:
-		n += len(v.Value)
-	case *types.AttributeValueMemberN:
-		n += len(v.Value)
-	case *types.AttributeValueMemberB:
-		n += len(v.Value)
-	case *types.AttributeValueMemberSS:
-		for _, s := range v.Value {
-			n += len(s) + overhead
-		}
-	case *types.AttributeValueMemberNS:
-		for _, s := range v.Value {
-			n += len(s) + overhead
-		}
-	case *types.AttributeValueMemberBS:
-		for _, s := range v.Value {
-			n += len(s) + overhead
-		}
-	case *types.AttributeValueMemberM:
-		n += sizeOf(v.Value)
-	case *types.AttributeValueMemberL:
-		for _, e := range v.Value {
-			n += sizeOfValue(e)
-		}
-	}
-	return n
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/entity"
@@ -128,7 +130,7 @@ type rows struct {
 
 // newRows defines the entities, with a prefix of their attributes' names.
 func newRows(t *table.Table, partition, prefix string) (r rows, err error) {
-	if err := toolkit.Claim(t, recordType, checkpointType); err != nil {
+	if err := toolkit.Claim(t.Inside(inside.Key{}), recordType, checkpointType); err != nil {
 		return r, err
 	}
 	d := string(rune(t.Scheme().Delimiter))

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -144,7 +146,7 @@ func (s *segment) transform(ctx context.Context, item table.Item) (wrote bool, e
 			return true, nil
 		case !errors.As(err, &failed):
 			return false, s.itemError(ctx, item, err)
-		case failed.Repeated && table.SameItem(failed.Item, next):
+		case failed.Repeated && attrvalue.SameItem(failed.Item, next):
 			return true, nil // written by an attempt whose answer was lost
 		}
 		if item, err = s.after(ctx, item, failed.Item); err != nil || item == nil {
@@ -159,7 +161,7 @@ func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, 
 	switch {
 	case len(now) == 0:
 		return nil, nil // deleted meanwhile
-	case !table.SameItem(item, now):
+	case !attrvalue.SameItem(item, now):
 		s.conflicts.Add(1)
 		return now, nil
 	case !s.spec.Filter.IsZero():
@@ -191,7 +193,8 @@ func (s *segment) writeExactly(ctx context.Context, items []table.Item, next tab
 	for limit := most; ; {
 		n, size := 0, 0
 		for n < len(list) && n < limit {
-			if size += sizeOf(list[n].item); size > maxTransaction && n > 0 {
+			more, _ := attrvalue.ItemSize(list[n].item) // it was read: DynamoDB holds it
+			if size += more; size > maxTransaction && n > 0 {
 				break
 			}
 			n++

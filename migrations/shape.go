@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -28,7 +30,7 @@ func fateOf(name string, item, next table.Item) fate {
 		return added
 	case !has:
 		return removed
-	case !table.SameValue(was, now):
+	case !attrvalue.Same(was, now):
 		return replaced
 	}
 	return kept
@@ -120,7 +122,7 @@ func (s *shape) fits(item, next table.Item) bool {
 		a := &s.attributes[i]
 		was, had := item[a.name]
 		now, has := next[a.name]
-		if had != (a.fate != added) || has != (a.fate != removed) || had && has && table.SameValue(was, now) != (a.fate == kept) {
+		if had != (a.fate != added) || has != (a.fate != removed) || had && has && attrvalue.Same(was, now) != (a.fate == kept) {
 			return false
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -85,7 +87,7 @@ func TestBackfillOfManyShapes(t *testing.T) {
 		require.NoError(w, err)
 		for i := range items {
 			have := w.get(itemKey(i))
-			assert.True(w, table.SameItem(want[i], have), "item %d: %v", i, len(have))
+			assert.True(w, attrvalue.SameItem(want[i], have), "item %d: %v", i, len(have))
 		}
 		assert.EqualValues(w, items, p.Changed)
 		assert.EqualValues(w, (items+6)/7, p.Conflicts)

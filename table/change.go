@@ -5,6 +5,7 @@ type Change struct {
 	verb   changeVerb
 	target Operand
 	value  Operand
+	text   *verbatim // a whole update expression, which stands alone; nil for a change of one attribute
 }
 
 type changeVerb uint8
@@ -42,6 +43,15 @@ func (c Change) Target() string { return c.target.name }
 func writeChanges(b *builder, changes []Change) {
 	b.changing = true
 	defer func() { b.changing = false }()
+	for i := range changes {
+		if text := changes[i].text; text != nil {
+			if len(changes) > 1 {
+				b.fail("an update expression from JSON allows no other changes")
+			}
+			text.write(b)
+			return
+		}
+	}
 	for verb := range changeVerbs {
 		first := true
 		for i := range changes {

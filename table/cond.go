@@ -8,6 +8,7 @@ type Cond struct {
 	op   string // comparator or name of a function
 	args []Operand
 	subs []Cond
+	text *verbatim // of a textCond
 }
 
 type condKind uint8
@@ -21,6 +22,7 @@ const (
 	andCond
 	orCond
 	notCond
+	textCond
 	emptyCond // an Or without conditions, which cannot hold; it is refused when it is sent
 )
 
@@ -147,6 +149,8 @@ func (c *Cond) write(b *builder) {
 	case noCond:
 	case emptyCond:
 		b.fail("a condition made of nothing: Or without members, or Not of none")
+	case textCond:
+		c.text.write(b)
 	case compareCond:
 		c.args[0].write(b)
 		b.text(c.op)
@@ -205,7 +209,7 @@ func (c *Cond) write(b *builder) {
 // writeSub puts a combined condition into parentheses, so that precedence does not matter.
 func (c *Cond) writeSub(b *builder, i int) {
 	sub := &c.subs[i]
-	if sub.kind != andCond && sub.kind != orCond && sub.kind != notCond && sub.kind != betweenCond {
+	if sub.kind != andCond && sub.kind != orCond && sub.kind != notCond && sub.kind != betweenCond && sub.kind != textCond {
 		sub.write(b)
 		return
 	}

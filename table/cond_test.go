@@ -3,6 +3,8 @@ package table_test
 import (
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -164,8 +166,8 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 				f.put(t, f.sample())
 				updated, err := f.Apply(t.Context(), table.Update(key("p", "s"), c.changes...), table.ReturnNew)
 				require.NoError(t, err)
-				assert.True(t, table.SameValue(c.want, updated[c.attr]), "returned %v", updated[c.attr])
-				assert.True(t, table.SameItem(updated, f.get(t, "p", "s")), "what is returned is what is kept")
+				assert.True(t, attrvalue.Same(c.want, updated[c.attr]), "returned %v", updated[c.attr])
+				assert.True(t, attrvalue.SameItem(updated, f.get(t, "p", "s")), "what is returned is what is kept")
 			})
 		}
 	})

@@ -20,7 +20,8 @@
 //
 // Go values become attribute values as by github.com/guregu/dynamo, with its struct tags and its Marshaler interfaces. An
 // operand of an expression must not be empty: nil and an empty set are refused. An empty string is a value like any other.
-// An [Item] is the SDK's map of attribute values. [ItemFromJSON] reads one from DynamoDB's JSON.
+// An [Item] is the SDK's map of attribute values. [ItemFromJSON] reads one from DynamoDB's JSON, and
+// [Table.OpsFromJSON] a transaction.
 //
 // # Guarantees
 //

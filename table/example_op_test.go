@@ -7,6 +7,8 @@ import (
 	"log"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/mortise-go/mortise/keys"
@@ -48,13 +50,12 @@ func ExampleUpdate() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		n, err := table.Encode(len(item)) // attribute values of Go values
-		fmt.Println(table.SameValue(n, number("4")), err)
+		fmt.Println(item["done"].(*types.AttributeValueMemberN).Value)
 	}
 	// Output:
-	// true <nil>
-	// true <nil>
-	// true <nil>
+	// 1
+	// 2
+	// 3
 }
 
 func ExampleCheck() {
@@ -114,14 +115,19 @@ func ExampleTable_BatchGet() {
 	}
 	items, err := tbl.BatchGet(ctx, []keys.Key{c, b, a, c}, false) // in the order asked for, nil for what there is not
 	for _, item := range items {
-		fmt.Println(table.SameItem(item, tbl.KeyItem(a)), table.SameItem(item, tbl.KeyItem(c)))
+		if item == nil {
+			fmt.Println("none")
+			continue
+		}
+		key, err := tbl.KeyOf(item)
+		fmt.Println(key.SK, err)
 	}
 	fmt.Println(err)
 	// Output:
-	// false true
-	// false false
-	// true false
-	// false true
+	// c <nil>
+	// none
+	// a <nil>
+	// c <nil>
 	// <nil>
 }
 

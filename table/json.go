@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -152,4 +153,80 @@ func checkNumber(n string) error {
 		return fmt.Errorf("not a number")
 	}
 	return nil
+}
+
+// ItemToJSON writes an item as DynamoDB's JSON, which [ItemFromJSON] reads. Attributes are in the order of their names.
+// It refuses a value of an unknown or nil type with [ErrInvalid].
+func ItemToJSON(item Item) ([]byte, error) {
+	members, err := mapToJSON(item)
+	if err != nil {
+		return nil, fmt.Errorf("table: item to JSON: %w", err)
+	}
+	return plainJSON(members)
+}
+
+func mapToJSON(item Item) (map[string]any, error) {
+	members := make(map[string]any, len(item))
+	for name, av := range item {
+		member, err := valueToJSON(av)
+		if err != nil {
+			return nil, fmt.Errorf("attribute %q: %w", name, err)
+		}
+		members[name] = member
+	}
+	return members, nil
+}
+
+// valueToJSON returns a map of one member: the type, and what encoding/json makes the value of.
+func valueToJSON(av types.AttributeValue) (map[string]any, error) {
+	switch v := av.(type) {
+	case *types.AttributeValueMemberS:
+		return map[string]any{"S": v.Value}, nil
+	case *types.AttributeValueMemberN:
+		return map[string]any{"N": v.Value}, nil
+	case *types.AttributeValueMemberB:
+		return map[string]any{"B": noNil(v.Value)}, nil
+	case *types.AttributeValueMemberBOOL:
+		return map[string]any{"BOOL": v.Value}, nil
+	case *types.AttributeValueMemberNULL:
+		return map[string]any{"NULL": v.Value}, nil
+	case *types.AttributeValueMemberSS:
+		return map[string]any{"SS": noNil(v.Value)}, nil
+	case *types.AttributeValueMemberNS:
+		return map[string]any{"NS": noNil(v.Value)}, nil
+	case *types.AttributeValueMemberBS:
+		return map[string]any{"BS": noNil(v.Value)}, nil
+	case *types.AttributeValueMemberL:
+		list := make([]any, len(v.Value))
+		for i, e := range v.Value {
+			var err error
+			if list[i], err = valueToJSON(e); err != nil {
+				return nil, err
+			}
+		}
+		return map[string]any{"L": list}, nil
+	case *types.AttributeValueMemberM:
+		members, err := mapToJSON(v.Value)
+		return map[string]any{"M": members}, err
+	}
+	return nil, fmt.Errorf("%w: a value of an unknown type", ErrInvalid)
+}
+
+// noNil is a list that encoding/json does not write as null.
+func noNil[E any](list []E) []E {
+	if list == nil {
+		return []E{}
+	}
+	return list
+}
+
+// plainJSON keeps the characters that encoding/json would escape for HTML.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("table: item to JSON: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

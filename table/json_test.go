@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -116,7 +118,10 @@ func TestItemFromJSONReadsWhatIsWritten(t *testing.T) {
 		require.NoError(rt, err)
 		got, err := table.ItemFromJSON(text)
 		require.NoError(rt, err)
-		require.True(rt, table.SameItem(want, got), "%s", text)
+		require.True(rt, attrvalue.SameItem(want, got), "%s", text)
+		ours, err := table.ItemToJSON(want)
+		require.NoError(rt, err)
+		require.JSONEq(rt, string(text), string(ours))
 	})
 }
 
@@ -134,4 +139,14 @@ func FuzzItemFromJSON(f *testing.F) {
 			require.NotNil(t, av)
 		}
 	})
+}
+
+func TestItemToJSON_HasAnOrderAndNoNull(t *testing.T) {
+	text, err := table.ItemToJSON(table.Item{"b": &types.AttributeValueMemberL{}, "a": &types.AttributeValueMemberS{Value: "<&>"}})
+	require.NoError(t, err)
+	assert.Equal(t, `{"a":{"S":"<&>"},"b":{"L":[]}}`, string(text)) //nolint:testifylint // the order counts
+	for _, bad := range []table.Item{{"a": nil}, {"a": &types.UnknownUnionMember{}}, {"a": &types.AttributeValueMemberL{Value: []types.AttributeValue{nil}}}} {
+		_, err := table.ItemToJSON(bad)
+		require.ErrorIs(t, err, table.ErrInvalid)
+	}
 }

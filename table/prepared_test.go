@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -37,7 +39,7 @@ func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
 	want, err := tbl.Get(ctx, plain, true)
 	require.NoError(t, err)
 	want["sk"] = got["sk"]
-	assert.True(t, table.SameItem(want, got))
+	assert.True(t, attrvalue.SameItem(want, got))
 
 	// In a transaction, and with what is added to it.
 	is, err := table.Prepare(table.Check(keys.Key{}, by.Equal(table.Param(0))))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cockroachdb/apd/v3"
 
@@ -150,9 +152,9 @@ func dropAt(items []Item, sk string, at types.AttributeValue, descending bool) [
 	}
 	for len(items) > 0 {
 		switch {
-		case descending && SameValue(items[0][sk], at):
+		case descending && attrvalue.Same(items[0][sk], at):
 			items = items[1:]
-		case !descending && SameValue(items[len(items)-1][sk], at):
+		case !descending && attrvalue.Same(items[len(items)-1][sk], at):
 			items = items[:len(items)-1]
 		default:
 			return items

@@ -80,16 +80,28 @@ func isReplicated(description *types.TableDescription) bool {
 	return len(description.Replicas) > 0 || deref(description.GlobalTableVersion) != ""
 }
 
-// EstimateItems returns the number of items in the table. DynamoDB updates it about every six hours.
+// Estimate is how large a table is. DynamoDB updates it about every six hours.
+type Estimate struct {
+	Items int64
+	Bytes int64 // without indexes
+}
+
+// Estimate returns the size of the table.
 //
 // Cost: one DescribeTable.
-func (t *Table) EstimateItems(ctx context.Context) (int64, error) {
+func (t *Table) Estimate(ctx context.Context) (Estimate, error) {
 	description, err := t.describeTable(ctx)
 	switch {
 	case err != nil:
-		return 0, err
+		return Estimate{}, err
 	case description == nil:
-		return 0, t.missing()
+		return Estimate{}, t.missing()
 	}
-	return deref(description.ItemCount), nil
+	return Estimate{Items: deref(description.ItemCount), Bytes: deref(description.TableSizeBytes)}, nil
+}
+
+// EstimateItems returns the number of items in the table: that of [Table.Estimate].
+func (t *Table) EstimateItems(ctx context.Context) (int64, error) {
+	e, err := t.Estimate(ctx)
+	return e.Items, err
 }

@@ -183,8 +183,8 @@ func (r Retry) backoff() backoff.BackOff {
 	return &backoff.StopBackOff{}
 }
 
-// Backoff returns the waiting times of one operation by the table's retry policy, for packages that repeat more than a
-// request.
+// Backoff returns the waiting times of one operation by the table's retry policy, for programs that repeat more than one
+// request, such as reading and writing again.
 func (t *Table) Backoff() backoff.BackOff { return t.retry.backoff() }
 
 // Retryable reports whether the table's retry policy would repeat a request that failed with err.

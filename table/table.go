@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +16,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/internal/nilctx"
+	"github.com/mortise-go/mortise/internal/pace"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -32,16 +32,18 @@ type Table struct {
 	now     func() time.Time
 	machine machine.Machine
 	meters  []*Usage // set by Metered
+	door
 	*findings
 }
 
+// door is for the packages of this module.
+type door = inside.Door
+
 // findings are facts about a table, shared by all views of it.
 type findings struct {
-	mu       sync.Mutex // guards the fields below; never held across I/O
-	sighting ServerTime
-	replicas *bool          // whether the table has replicas in other regions; nil while unknown
-	asking   chan struct{}  // closed when the call that finds out has ended; nil if there is none
-	names    map[string]any // registered by Register
+	mu       sync.Mutex    // guards the fields below; never held across I/O
+	replicas *bool         // whether the table has replicas in other regions; nil while unknown
+	asking   chan struct{} // closed when the call that finds out has ended; nil if there is none
 }
 
 // Option changes how [Open] sets up a Table.
@@ -76,7 +78,8 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("table: open: %w", err)
 	}
-	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, machine: machine.Of(client), findings: &findings{names: map[string]any{}}}
+	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, machine: machine.Of(client), findings: &findings{}}
+	t.door = inside.NewDoor(&inside.Table{Machine: t.machine})
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("table: open: %w: nil option", ErrInvalid)
@@ -100,27 +103,6 @@ func (t *Table) Scheme() keys.Scheme { return t.scheme }
 
 // Now returns the time of the table's clock.
 func (t *Table) Now() time.Time { return t.now() }
-
-// Register is for the packages of this module. It records, per table, names that must not conflict. The first
-// registration of a name wins. It calls check with every registration and joins the errors. If there is an error, or
-// value is nil, it registers nothing.
-func (t *Table) Register(name string, value any, check func(name string, other any) error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var errs []error
-	for _, n := range slices.Sorted(maps.Keys(t.names)) {
-		if err := check(n, t.names[n]); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	if _, ok := t.names[name]; !ok && value != nil {
-		t.names[name] = value
-	}
-	return nil
-}
 
 // KeyItem returns a key as attributes.
 func (t *Table) KeyItem(key keys.Key) Item {
@@ -158,32 +140,12 @@ func keyAttribute(item Item, name string) (string, error) {
 	}
 }
 
-// ServerTime is one observation of DynamoDB's clock.
-type ServerTime struct {
-	Server time.Time     // time in the answer, in whole seconds, rounded down
-	Local  time.Time     // time of this table's clock when the answer arrived
-	At     time.Time     // time of the process's clock then, with its monotonic reading
-	Trip   time.Duration // duration from sending to receiving
-}
-
-// Machine is for the packages of this module. It returns their source of time and randomness.
-func (t *Table) Machine() machine.Machine { return t.machine }
-
-// LastServerTime returns the latest observation of DynamoDB's clock, or false before the first answer.
-func (t *Table) LastServerTime() (ServerTime, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.sighting, !t.sighting.Server.IsZero()
-}
-
 func (t *Table) see(server time.Time, start time.Time) {
 	if server.IsZero() {
 		return
 	}
 	now := t.now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sighting = ServerTime{Server: server, Local: now, At: t.machine.Now(), Trip: now.Sub(start)}
+	t.Inside(inside.Key{}).See(inside.ServerTime{Server: server, Local: now, At: t.machine.Now(), Trip: now.Sub(start)})
 }
 
 // answer is the common part of the SDK's outputs.
@@ -200,6 +162,9 @@ func (t *Table) send(ctx context.Context, operation string, write bool, request 
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	again := func() { t.count(ctx, Totals{Retries: 1}) }
 	err := t.retry.do(ctx, again, func() error {
+		if err := pace.Wait(ctx); err != nil {
+			return &finalError{err}
+		}
 		start := t.now()
 		ans, err := t.retry.bounded(ctx, request)
 		cost := units(write, ans.capacity...)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -115,12 +117,12 @@ func TestTheServersTimeIsSeenInEveryAnswer(t *testing.T) {
 		s := testSchema(name)
 		fresh, err := table.Open(e.Client(), s, table.WithClock(func() time.Time { return time.Now().Add(offset) }))
 		require.NoError(t, err)
-		_, seen := fresh.LastServerTime()
+		_, seen := fresh.Inside(inside.Key{}).LastServerTime()
 		assert.False(t, seen, "nothing was asked yet")
 		require.NoError(t, fresh.Ensure(t.Context()))
 
 		check := func(what string) {
-			at, seen := fresh.LastServerTime()
+			at, seen := fresh.Inside(inside.Key{}).LastServerTime()
 			require.True(t, seen, what)
 			assert.WithinDuration(t, time.Now(), at.Server, 5*time.Second, what)
 			assert.WithinDuration(t, time.Now().Add(offset), at.Local, 5*time.Second, what)
@@ -157,7 +159,7 @@ func TestOnlyDynamoDBTellsTheTime(t *testing.T) {
 	tbl, err := table.Open(dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = proxy{} }), table.Schema{Name: "app"}, eager(1))
 	require.NoError(t, err)
 	require.Error(t, tbl.Write(t.Context(), table.Delete(key("p", "s"))))
-	_, seen := tbl.LastServerTime()
+	_, seen := tbl.Inside(inside.Key{}).LastServerTime()
 	assert.False(t, seen)
 }
 
@@ -175,7 +177,7 @@ func TestMeteredCountsItsOwnRequests(t *testing.T) {
 		assert.EqualValues(t, 3, f.usage.Totals().Requests-before.Requests, "all of them")
 		assert.Equal(t, table.Totals{Requests: 2, WriteUnits: 2}, outer.Totals())
 		assert.Equal(t, table.Totals{Requests: 1, WriteUnits: 1}, inner.Totals())
-		_, known := b.LastServerTime()
+		_, known := b.Inside(inside.Key{}).LastServerTime()
 		assert.True(t, known)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -40,7 +42,7 @@ func TestOneOperationAndSeveralMeanTheSame(t *testing.T) {
 				assert.ErrorIs(t, err, table.ErrCondition)
 				assert.ErrorIs(t, err, errTaken)
 				assert.Equal(t, 0, failed.Index)
-				assert.True(t, table.SameItem(f.item("p", sk, "v", 1), failed.Item), "what stood in the way")
+				assert.True(t, attrvalue.SameItem(f.item("p", sk, "v", 1), failed.Item), "what stood in the way")
 				assert.False(t, failed.Repeated)
 				var single *types.ConditionalCheckFailedException
 				var whole *types.TransactionCanceledException
@@ -257,10 +259,10 @@ func TestApplyReturnsWhatIsAsked(t *testing.T) {
 		set := table.Update(key("p", "s"), table.Attr("v").Set(2))
 		now, err := f.Apply(t.Context(), set, table.ReturnNew)
 		require.NoError(t, err)
-		assert.True(t, table.SameItem(after, now))
+		assert.True(t, attrvalue.SameItem(after, now))
 		old, err := f.Apply(t.Context(), table.Delete(key("p", "s")), table.ReturnOld)
 		require.NoError(t, err)
-		assert.True(t, table.SameItem(after, old))
+		assert.True(t, attrvalue.SameItem(after, old))
 
 		f.faults.Script()
 		for name, call := range map[string]struct {
@@ -324,7 +326,7 @@ func TestLostAnswers(t *testing.T) {
 				var failed *table.ConditionError
 				require.ErrorAs(t, err, &failed)
 				assert.Equal(t, c.repeated, failed.Repeated, "whether Item may be the operation's own")
-				assert.True(t, table.SameItem(item, failed.Item))
+				assert.True(t, attrvalue.SameItem(item, failed.Item))
 			})
 		}
 	})
@@ -340,7 +342,7 @@ func TestOperationsAreValues(t *testing.T) {
 		require.NoError(t, f.Write(t.Context(), a))
 		require.NoError(t, f.Write(t.Context(), b))
 		require.NoError(t, f.Write(t.Context(), base))
-		assert.True(t, table.SameItem(f.item("p", "s", "base", 1, "a", 1, "b", 1), f.get(t, "p", "s")))
+		assert.True(t, attrvalue.SameItem(f.item("p", "s", "base", 1, "a", 1, "b", 1), f.get(t, "p", "s")))
 		assert.ErrorIs(t, f.Write(t.Context(), a), table.ErrCondition)
 		require.NoError(t, f.Write(t.Context(), base), "its copies' conditions are not its own")
 
@@ -358,7 +360,7 @@ func TestGetFindsOrSaysSo(t *testing.T) {
 		for _, consistent := range []bool{false, true} {
 			item, err := f.Get(t.Context(), key("p", "s"), consistent)
 			require.NoError(t, err)
-			assert.True(t, table.SameItem(f.item("p", "s", "v", 1), item))
+			assert.True(t, attrvalue.SameItem(f.item("p", "s", "v", 1), item))
 			_, err = f.Get(t.Context(), key("p", "t"), consistent)
 			assert.ErrorIs(t, err, table.ErrNotFound)
 			_, err = f.Get(t.Context(), key("", "t"), consistent)

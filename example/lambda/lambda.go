@@ -71,7 +71,7 @@ func (f *Function) Handle(ctx context.Context, event Event) (_ Answer, err error
 	if err != nil {
 		return Answer{}, fmt.Errorf("charge: %w", err)
 	}
-	// After Commit this sends nothing. It is for all other ways out, also where the time is over.
+	// After Commit this sends nothing. In all other cases it releases the lock, also if the time is over.
 	defer func() {
 		if released := lease.Release(context.WithoutCancel(ctx)); !errors.Is(released, lock.ErrLost) {
 			err = errors.Join(err, released)
@@ -93,8 +93,8 @@ func (f *Function) Handle(ctx context.Context, event Event) (_ Answer, err error
 	return Answer{receipt}, nil
 }
 
-// remaining is how long this invocation can run: Lambda sets the deadline. A lease of that length ends with the invocation, also
-// where Lambda stops it.
+// remaining is how long this invocation can run: Lambda sets the deadline. A lease of that length ends with the invocation, also if
+// Lambda stops it.
 func remaining(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)

@@ -1,4 +1,4 @@
-// Command northwind uses a table that another program laid out and filled. ADOPTING.md goes through it.
+// Command northwind uses a table that another program laid out and filled. docs/how-to/adopt.md goes through it.
 package main
 
 import (

@@ -42,7 +42,7 @@ func text(av types.AttributeValue) string {
 	return ""
 }
 
-// The program changes the attributes that it was asked to change, and adds the rows that ADOPTING.md names.
+// The program changes the attributes that it was asked to change, and adds the rows that docs/how-to/adopt.md names.
 func TestTheOtherProgramsRowsStay(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		ctx, client := t.Context(), e.Client()

@@ -1,4 +1,4 @@
-// Package adoption shows what ADOPTING.md describes: a table that another program made and filled, used by this
+// Package adoption shows what docs/how-to/adopt.md describes: a table that another program made and filled, used by this
 // module without a row being changed that nobody asked to change.
 package adoption
 
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/attrvalue"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -157,7 +159,7 @@ func snapshot(t *testing.T, client *dynamodb.Client, name string) map[string]tab
 func requireRows(t *testing.T, want, got map[string]table.Item, why string) {
 	t.Helper()
 	for key, row := range want {
-		require.True(t, table.SameItem(row, got[key]), "%s: row %s was %v and is %v", why, key, row, got[key])
+		require.True(t, attrvalue.SameItem(row, got[key]), "%s: row %s was %v and is %v", why, key, row, got[key])
 	}
 	require.Len(t, got, len(want), why)
 }

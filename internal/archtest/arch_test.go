@@ -1,6 +1,6 @@
 // Package archtest holds the direction of imports:
 //
-//	internal/{machine,nilctx,errs} <- keys <- table <- entity <- lock <- migrations <- migrations/migratecmd <- example
+//	internal/{machine,nilctx,pace,errs,attrvalue,inside} <- keys <- table <- entity <- lock <- migrations <- {migrations/migratecmd, console} <- example, cmd
 //	                                            ^
 //	                                            table/tabletest
 //
@@ -28,17 +28,18 @@ const module = "github.com/mortise-go/mortise"
 
 // layers are the packages from the bottom up: each may import those before it, and the
 // module's internal packages that have a rule below.
-var layers = []string{"internal/machine", "internal/nilctx", "internal/errs", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "example"}
+var layers = []string{"internal/machine", "internal/nilctx", "internal/pace", "internal/errs", "internal/attrvalue", "internal/inside", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "console", "example", "cmd"}
 
 // parts are packages that know of little: all that they may import of the module. Those of lock point down:
 //
 //	lock -> {waitqueue, session} -> attempt -> lockrow -> clock -> table
 var parts = map[string][]string{
-	"internal/itemsize":       {},
+	"internal/attrvalue":      {},
 	"internal/settings":       {"internal/errs"},
 	"internal/toolkit":        {},
+	"internal/tty":            {},
 	"lock/internal/attempt":   {"lock/internal/clock", "table"},
-	"lock/internal/clock":     {"internal/machine", "table"},
+	"lock/internal/clock":     {"internal/inside", "internal/machine", "table"},
 	"lock/internal/lease":     {},
 	"lock/internal/lockrow":   {"internal/toolkit", "keys", "table"},
 	"lock/internal/session":   {"internal/machine", "internal/toolkit", "keys", "lock/internal/attempt", "lock/internal/clock", "table"},
@@ -46,16 +47,17 @@ var parts = map[string][]string{
 }
 
 // testSupport are packages outside _test files that exist for tests.
-var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/figure", "internal/race", "internal/repeat"}
+var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/docscheck", "internal/figure", "internal/race", "internal/repeat"}
 
 // owners says which packages may use a module directly; the others get it through them.
 var owners = map[string][]string{
 	"github.com/guregu/dynamo/v2":                          {"table", "entity", "lock"},
 	"github.com/cenkalti/backoff/v4":                       {"internal/machine", "table", "entity", "lock", "migrations", "internal/engines"},
 	"go.opentelemetry.io/otel":                             {"lock"},
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/itemsize", "table", "entity", "lock", "migrations", "example"},
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb":        {"internal/attrvalue", "table", "entity", "lock", "migrations", "console", "example", "cmd"},
 	"github.com/aws/aws-sdk-go-v2/config":                  {"internal/engines"},
-	"golang.org/x/term":                                    {"migrations/migratecmd"},
+	"golang.org/x/term":                                    {"internal/tty"},
+	"github.com/yuin/goldmark":                             {},
 	"github.com/stretchr/testify":                          {},
 	"pgregory.net/rapid":                                   {},
 	"go.uber.org/goleak":                                   {},
@@ -128,7 +130,7 @@ func TestImportsPointDown(t *testing.T) {
 				continue
 			}
 			if within(target, testSupport) {
-				assert.True(t, within(name, append([]string{"example"}, testSupport...)), "%s imports %s, which is for tests", name, target)
+				assert.True(t, within(name, append([]string{"example", "cmd"}, testSupport...)), "%s imports %s, which is for tests", name, target)
 				continue
 			}
 			if from, to := layer(name), layer(target); from >= 0 && to >= 0 {

@@ -154,6 +154,7 @@ func calls() map[string]call {
 		"table.Table.Replicated": simple(func(w *world, ctx context.Context) error {
 			return first(fresh(w).Replicated(ctx))
 		}),
+		"table.Table.Estimate":      simple(func(w *world, ctx context.Context) error { return first(w.table.Estimate(ctx)) }),
 		"table.Table.EstimateItems": simple(func(w *world, ctx context.Context) error { return first(w.table.EstimateItems(ctx)) }),
 		"table.WithoutRetry": simple(func(w *world, ctx context.Context) error {
 			return first(w.table.Get(table.WithoutRetry(ctx), key, true))
@@ -207,13 +208,17 @@ func calls() map[string]call {
 		"lock.Client.Do": simple(func(w *world, ctx context.Context) error {
 			return w.locks.Do(ctx, target, func(context.Context, *lock.Lease) error { return nil })
 		}),
+		"lock.Client.TryDo": simple(func(w *world, ctx context.Context) error {
+			return first(w.locks.TryDo(ctx, target, func(context.Context, *lock.Lease) error { return nil }))
+		}),
 		"lock.Client.Lead": simple(func(w *world, ctx context.Context) error {
 			return w.locks.Lead(ctx, target, func(context.Context, *lock.Lease) error { return nil })
 		}),
 		"lock.Client.Every": simple(func(w *world, ctx context.Context) error {
 			return w.locks.Every(ctx, target, time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil })
 		}),
-		"lock.Client.Inspect": simple(func(w *world, ctx context.Context) error { return first(w.locks.Inspect(ctx, target)) }),
+		"lock.Client.Sessions": simple(func(w *world, ctx context.Context) error { return first(w.locks.Sessions(ctx, "S")) }),
+		"lock.Client.Inspect":  simple(func(w *world, ctx context.Context) error { return first(w.locks.Inspect(ctx, target)) }),
 		"lock.Client.View": simple(func(w *world, ctx context.Context) error {
 			return first(w.locks.View(ctx, target, []keys.Key{key}))
 		}),

@@ -95,9 +95,9 @@ func around() []Mutant {
 		},
 		{
 			Name: "first-edition-is-taken-over", Part: Around, File: "lock/internal/lockrow/row.go",
-			Breaks: "takes a row of the first edition for one of the application",
-			Old:    `ok && (typ.Value == Type && item["nonce"] != nil || `,
-			New:    `ok && (`,
+			Breaks: "takes a row of the first edition for a lock that is free",
+			Old:    `case item[nonce] != nil:`,
+			New:    `case false:`,
 		},
 		{
 			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/leave.go",

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -207,7 +209,7 @@ func TestBreakdowns(t *testing.T) {
 		},
 		"a, a timer": func(w *sim.World) {
 			w.Boot("a").Go("w", func(ctx context.Context, x *sim.Worker) {
-				x.Process.Table().Machine().AfterFunc(time.Second, explode)
+				x.Process.Table().Inside(inside.Key{}).Machine.AfterFunc(time.Second, explode)
 				<-ctx.Done()
 			})
 			forever(w)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -97,7 +99,7 @@ func TestProxySkewsDate(t *testing.T) {
 	const off = -4 * time.Second
 	p := newProxied(t, decision{skew: off})
 	require.NoError(t, p.table.Write(t.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))))
-	seen, ok := p.table.LastServerTime()
+	seen, ok := p.table.Inside(inside.Key{}).LastServerTime()
 	require.True(t, ok)
 	assert.InDelta(t, off.Seconds(), seen.Server.Sub(seen.Local).Seconds(), 1.5)
 	assert.EqualValues(t, 1, p.proxy.met[skew].Load())

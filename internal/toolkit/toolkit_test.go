@@ -3,22 +3,15 @@ package toolkit_test
 import (
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/toolkit"
-	"github.com/mortise-go/mortise/table"
 )
 
 func TestTypesAreClaimedPerTable(t *testing.T) {
-	open := func() *table.Table {
-		tbl, err := table.Open(dynamodb.NewFromConfig(aws.Config{Region: "us-east-1"}), table.Schema{Name: "app"})
-		require.NoError(t, err)
-		return tbl
-	}
-	mine, other := open(), open()
+	mine, other := &inside.Names{}, &inside.Names{}
 	assert.False(t, toolkit.Claimed(mine, toolkit.Lock))
 	require.NoError(t, toolkit.Claim(mine, toolkit.Lock, toolkit.Session))
 	require.NoError(t, toolkit.Claim(mine, toolkit.Lock))

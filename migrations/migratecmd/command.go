@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -60,7 +61,7 @@ func (c Command) withDefaults() Command {
 		c.Stderr = os.Stderr
 	}
 	if c.terminal == nil {
-		c.terminal = terminal
+		c.terminal = tty.Width
 	}
 	return c
 }
@@ -116,7 +117,7 @@ func (c Command) tell(err error) error {
 	if errors.Is(err, ErrUsage) {
 		text += fmt.Sprintf(" (%s help explains)", c.Name)
 	}
-	say(c.Stderr, "%s: %s\n", c.Name, clean(text))
+	tty.Say(c.Stderr, "%s: %s\n", c.Name, tty.Clean(text))
 	return err
 }
 
@@ -143,7 +144,7 @@ func (c *call) result(err error, document any, text func(w io.Writer)) error {
 	c.console.close() // so that no progress is written in between
 	var b strings.Builder
 	if c.json {
-		if problem := encode(&b, document); problem != nil && err == nil {
+		if problem := tty.JSON(&b, document); problem != nil && err == nil {
 			err = problem
 		}
 	} else {
@@ -169,6 +170,3 @@ func ExitCode(err error) int {
 	}
 	return failure
 }
-
-// say writes text and ignores errors, since there is no other stream to report them to.
-func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

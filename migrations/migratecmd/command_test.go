@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
@@ -89,7 +90,7 @@ func (s *script) runIn(ctx context.Context, args string) error {
 	fmt.Fprintf(&s.out, "exit %d\n\n", ExitCode(err))
 	assert.Equal(s.t, err == nil, ExitCode(err) == 0)
 	if err != nil {
-		assert.Contains(s.t, stderr.String(), "migrate: "+clean(err.Error()))
+		assert.Contains(s.t, stderr.String(), "migrate: "+tty.Clean(err.Error()))
 	}
 	return err
 }
@@ -513,27 +514,6 @@ func TestBrokenOutput(t *testing.T) {
 			fmt.Fprintf(&s.out, "%s", stderr.String())
 		}
 	})
-}
-
-func TestCutAndClean(t *testing.T) {
-	assert.Equal(t, "a b \uFFFD[0m", clean("a\nb\t\x1b[0m"))
-	assert.Equal(t, "abcdef", cut("abcdef", 6))
-	assert.Equal(t, "abcd…", cut("abcdef", 5))
-	assert.Equal(t, "…", cut("abcdef", 1))
-	assert.Empty(t, cut("abcdef", 0))
-	assert.Equal(t, 5, columns("日本e\u0301"))
-	assert.Equal(t, "日…", cut("日本語", 4))
-}
-
-func TestTerminalIsAskedOfFiles(t *testing.T) {
-	null, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, null.Close()) }()
-	for _, stream := range []any{null, &bytes.Buffer{}, nil} {
-		width, ok := terminal(stream)
-		assert.False(t, ok)
-		assert.Zero(t, width)
-	}
 }
 
 func TestLoggedLines(t *testing.T) {

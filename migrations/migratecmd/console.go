@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -65,7 +66,7 @@ func (c *console) run() {
 		case m := <-c.messages:
 			if m.progress == nil {
 				c.release()
-				say(c.w, "%s\n", clean(m.line))
+				tty.Say(c.w, "%s\n", tty.Clean(m.line))
 			} else {
 				c.show(m.progress)
 			}
@@ -79,11 +80,11 @@ func (c *console) run() {
 // release writes progress that was held back, or ends the line of the bar.
 func (c *console) release() {
 	if c.held != nil {
-		say(c.w, "%s\n", clean(c.held.String()))
+		tty.Say(c.w, "%s\n", tty.Clean(c.held.String()))
 		c.held = nil
 	}
 	if c.drawn {
-		say(c.w, "\n")
+		tty.Say(c.w, "\n")
 		c.drawn = false
 	}
 	c.step = ""
@@ -98,7 +99,7 @@ func (c *console) show(p *migrations.Progress) {
 	now := time.Now()
 	if width := c.width(); width > 0 {
 		// A line that wraps cannot be overwritten.
-		say(c.w, "\r\x1b[K%s", cut(bar(p, width-1), width-1))
+		tty.Say(c.w, "\r\x1b[K%s", tty.Cut(bar(p, width-1), width-1))
 		c.drawn = true
 		if p.Done {
 			c.release()
@@ -110,13 +111,13 @@ func (c *console) show(p *migrations.Progress) {
 		return
 	}
 	c.last = now
-	say(c.w, "%s\n", clean(p.String()))
+	tty.Say(c.w, "%s\n", tty.Clean(p.String()))
 }
 
 // bar formats progress as one line. It has a bar if the total is known, and as many words as fit.
 func bar(p *migrations.Progress, width int) string {
 	const most, least = 30, 10
-	text := clean(p.String())
+	text := tty.Clean(p.String())
 	if p.Total <= 0 || p.Done {
 		return text
 	}
@@ -125,9 +126,9 @@ func bar(p *migrations.Progress, width int) string {
 		brief += fmt.Sprintf(", %v left", p.Left.Round(time.Second))
 	}
 	cells := 0
-	for _, words := range []string{text, clean(p.Migration+" "+p.Step) + ": " + brief, brief} {
+	for _, words := range []string{text, tty.Clean(p.Migration+" "+p.Step) + ": " + brief, brief} {
 		text = words
-		if cells = min(most, width-columns(text)-len("[] ")); cells >= least {
+		if cells = min(most, width-tty.Columns(text)-len("[] ")); cells >= least {
 			break
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -21,5 +22,5 @@ func TestABarFitsItsTerminal(t *testing.T) {
 		assert.Equal(t, want, bar(p, width), width)
 	}
 	assert.Contains(t, bar(p, 79), "] ", "on a common terminal there is a bar")
-	assert.LessOrEqual(t, columns(bar(p, 79)), 79)
+	assert.LessOrEqual(t, tty.Columns(bar(p, 79)), 79)
 }

@@ -1,8 +1,6 @@
 package migratecmd
 
 import (
-	"encoding/json"
-	"io"
 	"time"
 
 	"github.com/mortise-go/mortise/migrations"
@@ -129,11 +127,4 @@ func textOf(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-func encode(w io.Writer, document any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(document)
 }

@@ -3,6 +3,8 @@ package migratecmd
 import (
 	"context"
 	"io"
+
+	"github.com/mortise-go/mortise/internal/tty"
 )
 
 func plan(ctx context.Context, c *call) error {
@@ -14,16 +16,16 @@ func plan(ctx context.Context, c *call) error {
 	return c.result(refused, d, func(w io.Writer) {
 		if len(list) == 0 {
 			if refused == nil {
-				say(w, "nothing to do\n")
+				tty.Say(w, "nothing to do\n")
 			}
 			return
 		}
-		g := grid{head: []string{"ID", "STATE", "UP WOULD"}}
+		g := tty.Grid{Head: []string{"ID", "STATE", "UP WOULD"}}
 		for _, a := range list {
-			g.add(a.ID, string(a.State), a.Text)
+			g.Add(a.ID, string(a.State), a.Text)
 		}
 		width, _ := c.terminal(c.Stdout)
-		g.write(w, width)
+		g.Write(w, width)
 	})
 }
 
@@ -31,7 +33,7 @@ func validate(ctx context.Context, c *call) error {
 	invalid := c.m.Validate(ctx)
 	return c.result(invalid, validDocument{Valid: invalid == nil, Error: textOf(invalid)}, func(w io.Writer) {
 		if invalid == nil {
-			say(w, "the table's records and this program go together\n")
+			tty.Say(w, "the table's records and this program go together\n")
 		}
 	})
 }

@@ -1,12 +1,12 @@
 package migratecmd
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -31,7 +31,7 @@ func repair(ctx context.Context, c *call) error {
 	}
 	return c.result(err, d, func(w io.Writer) {
 		if len(fixes) == 0 && err == nil {
-			say(w, "nothing to repair\n")
+			tty.Say(w, "nothing to repair\n")
 		}
 		for _, row := range d.Fixes {
 			mark := "not made"
@@ -41,7 +41,7 @@ func repair(ctx context.Context, c *call) error {
 			case mended(made, row.ID):
 				continue // fixed in another way
 			}
-			say(w, "%s: %s: %s\n", mark, row.Kind, clean(row.Text))
+			tty.Say(w, "%s: %s: %s\n", mark, row.Kind, tty.Clean(row.Text))
 		}
 	})
 }
@@ -74,16 +74,16 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 	c.console.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	answers := readLines(ctx, c.Stdin)
+	answers := tty.Lines(ctx, c.Stdin)
 	for _, f := range fixes {
 		if mended(agreed, f.ID) {
 			continue
 		}
-		say(c.Stderr, "%s\nDo that? [y/N] ", clean(f.Text))
+		tty.Say(c.Stderr, "%s\nDo that? [y/N] ", tty.Clean(f.Text))
 		select {
 		case answer, more := <-answers:
 			if !more { // end of input
-				say(c.Stderr, "\n")
+				tty.Say(c.Stderr, "\n")
 				return agreed, nil
 			}
 			switch strings.ToLower(strings.TrimSpace(answer)) {
@@ -91,26 +91,9 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 				agreed = append(agreed, f)
 			}
 		case <-ctx.Done():
-			say(c.Stderr, "\n")
+			tty.Say(c.Stderr, "\n")
 			return nil, context.Cause(ctx)
 		}
 	}
 	return agreed, nil
-}
-
-// readLines reads lines until ctx ends. A read of a terminal cannot be cancelled, so the goroutine can remain until the
-// next line or the end of the process.
-func readLines(ctx context.Context, r io.Reader) <-chan string {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			select {
-			case lines <- s.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return lines
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -33,10 +34,10 @@ func status(ctx context.Context, c *call) error {
 
 func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 	if len(list) == 0 {
-		say(w, "there are no migrations\n")
+		tty.Say(w, "there are no migrations\n")
 		return
 	}
-	g := grid{head: []string{"ID", "NAME", "STATE", "FINISHED", "TOOK", "NOTE"}, optional: []int{4, 3, 1}}
+	g := tty.Grid{Head: []string{"ID", "NAME", "STATE", "FINISHED", "TOOK", "NOTE"}, Optional: []int{4, 3, 1}}
 	width, _ := c.terminal(c.Stdout)
 	var steps []string
 	for _, st := range list {
@@ -48,23 +49,23 @@ func (c *call) writeStatus(w io.Writer, list []migrations.Status) {
 				took = roundly(r.Took)
 			}
 		}
-		name := clean(st.Name)
+		name := tty.Clean(st.Name)
 		if width > 0 {
-			name = cut(name, longestName)
+			name = tty.Cut(name, longestName)
 		}
-		g.add(st.ID, name, string(st.State), finished, took, note(&st))
+		g.Add(st.ID, name, string(st.State), finished, took, note(&st))
 	}
-	g.write(w, width)
+	g.Write(w, width)
 	if len(steps) > 0 {
-		say(w, "\n")
+		tty.Say(w, "\n")
 	}
 	for _, line := range steps {
 		if width > 0 {
-			line = cut(line, width)
+			line = tty.Cut(line, width)
 		}
-		say(w, "%s\n", line)
+		tty.Say(w, "%s\n", line)
 	}
-	say(w, "\n%s\n", counts(list))
+	tty.Say(w, "\n%s\n", counts(list))
 }
 
 // counts returns the number of migrations in each state.
@@ -94,7 +95,7 @@ func stepLines(st *migrations.Status) (lines []string) {
 			}
 			text += fmt.Sprintf(", %d changed, %d of %d segments done", s.Changed, s.SegmentsDone, s.Segments)
 		}
-		lines = append(lines, clean(fmt.Sprintf("%s: step %q: %s; recorded %s", st.ID, s.Name, text, s.At.UTC().Format(timeLayout))))
+		lines = append(lines, tty.Clean(fmt.Sprintf("%s: step %q: %s; recorded %s", st.ID, s.Name, text, s.At.UTC().Format(timeLayout))))
 	}
 	return lines
 }

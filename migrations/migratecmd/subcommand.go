@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/mortise-go/mortise/internal/tty"
 )
 
 // options are the arguments of a subcommand.
@@ -156,19 +158,19 @@ func (c Command) help(s subcommand, o options) error {
 	}
 	var b strings.Builder
 	if s.run == nil {
-		say(&b, "usage: %s SUBCOMMAND [flags]\n\nRuns this program's migrations.\n\n", c.Name)
-		g := grid{}
+		tty.Say(&b, "usage: %s SUBCOMMAND [flags]\n\nRuns this program's migrations.\n\n", c.Name)
+		g := tty.Grid{}
 		for _, s := range subcommands() {
-			g.add("  "+s.synopsis(), s.text)
+			g.Add("  "+s.synopsis(), s.text)
 		}
-		g.write(&b, 0)
-		say(&b, "\n%s help SUBCOMMAND tells more.\n", c.Name)
+		g.Write(&b, 0)
+		tty.Say(&b, "\n%s help SUBCOMMAND tells more.\n", c.Name)
 	} else {
-		say(&b, "usage: %s %s\n\n%s.\n", c.Name, s.synopsis(), strings.ToUpper(s.text[:1])+s.text[1:])
+		tty.Say(&b, "usage: %s %s\n\n%s.\n", c.Name, s.synopsis(), strings.ToUpper(s.text[:1])+s.text[1:])
 		if s.more != "" {
-			say(&b, "%s\n", s.more)
+			tty.Say(&b, "%s\n", s.more)
 		}
-		say(&b, "\n")
+		tty.Say(&b, "\n")
 		fs := s.flagSet(&options{})
 		fs.SetOutput(&b)
 		fs.PrintDefaults()

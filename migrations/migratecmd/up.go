@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -39,13 +40,13 @@ func (c *call) done(ctx context.Context, verb string, report migrations.Report, 
 	result := c.result(err, reportOf(report, err), func(w io.Writer) {
 		ids := make([]string, len(report.Done))
 		for i, r := range report.Done {
-			ids[i] = clean(r.ID)
+			ids[i] = tty.Clean(r.ID)
 		}
 		switch {
 		case len(ids) > 0:
-			say(w, "%s: %s\n", verb, strings.Join(ids, ", "))
+			tty.Say(w, "%s: %s\n", verb, strings.Join(ids, ", "))
 		case err == nil:
-			say(w, "nothing to do\n")
+			tty.Say(w, "nothing to do\n")
 		}
 	})
 	if failed := (*migrations.PartialError)(nil); errors.As(err, &failed) || err != nil && ctx.Err() != nil {
@@ -63,16 +64,16 @@ func (c *call) explain(ctx context.Context) {
 	defer cancel()
 	list, err := c.m.Status(ctx)
 	if err != nil {
-		say(c.Stderr, "what is recorded could not be read: %s\n", clean(err.Error()))
+		tty.Say(c.Stderr, "what is recorded could not be read: %s\n", tty.Clean(err.Error()))
 		return
 	}
 	for _, st := range list {
 		if st.State != migrations.Applied && st.State != migrations.Pending {
-			say(c.Stderr, "recorded: %s: %s\n", clean(st.ID), clean(note(&st)))
+			tty.Say(c.Stderr, "recorded: %s: %s\n", tty.Clean(st.ID), tty.Clean(note(&st)))
 		}
 		for _, line := range stepLines(&st) {
-			say(c.Stderr, "recorded: %s\n", line)
+			tty.Say(c.Stderr, "recorded: %s\n", line)
 		}
 	}
-	say(c.Stderr, "recorded: %s\n", counts(list))
+	tty.Say(c.Stderr, "recorded: %s\n", counts(list))
 }

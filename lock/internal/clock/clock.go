@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/table"
 )
@@ -27,11 +29,15 @@ type Clock struct {
 	// ObservedOnly means that no recorded end is ever past.
 	ObservedOnly bool
 
-	table *table.Table
+	table  *table.Table
+	inside *inside.Table
 }
 
 // New returns the clock of a table's process.
-func New(t *table.Table) Clock { return Clock{Machine: t.Machine(), table: t} }
+func New(t *table.Table) Clock {
+	in := t.Inside(inside.Key{})
+	return Clock{Machine: in.Machine, table: t, inside: in}
+}
 
 // Instant is one moment on both local clocks. Either can be wrong about a duration: the wall clock
 // can be set, and the monotonic clock stands still while the machine is suspended.
@@ -64,7 +70,7 @@ const maxDrift = time.Second
 // by up to a second, to which dates resolve, and by as long as the machine was suspended since. It returns
 // false before the first answer.
 func (c Clock) Told() (time.Time, bool) {
-	s, ok := c.table.LastServerTime()
+	s, ok := c.inside.LastServerTime()
 	return s.Server.Add(c.Ago(s.At)), ok
 }
 
@@ -72,7 +78,7 @@ func (c Clock) Told() (time.Time, bool) {
 // has passed since. It returns false before the first answer, and after the wall clock was set or
 // the machine suspended, until the next answer.
 func (c Clock) Server() (earliest, latest time.Time, ok bool) {
-	s, ok := c.table.LastServerTime()
+	s, ok := c.inside.LastServerTime()
 	passed := c.Ago(s.At)
 	if drift := c.wall().Sub(s.Local.Round(0)) - passed; !ok || drift.Abs() > maxDrift {
 		return time.Time{}, time.Time{}, false

@@ -19,8 +19,8 @@ import (
 // Type is the value of the type attribute of lock rows.
 const Type = toolkit.Lock
 
-// firstType is that of the first edition.
-const firstType = "Lock"
+// nonce is an attribute of the first edition, which kept one holder in place of a line.
+const nonce = "nonce"
 
 const (
 	// Cap is how many tickets a line has at most.
@@ -112,10 +112,10 @@ func (n Names) Parse(item table.Item) (Row, error) {
 	var r Row
 	typ, ok := item[n.Type].(*types.AttributeValueMemberS)
 	switch {
-	case ok && (typ.Value == Type && item["nonce"] != nil || typ.Value == firstType && item["fence"] != nil):
-		return r, fmt.Errorf("%w: it was written by an older version of this package, which kept one holder in place of a line", ErrMalformed)
 	case !ok || typ.Value != Type:
 		return r, ErrNotLock
+	case item[nonce] != nil:
+		return r, fmt.Errorf("%w: it was written by an older version of this package, which kept one holder in place of a line", ErrMalformed)
 	}
 	if err := n.parseLine(item[n.Line], &r.Line); err != nil {
 		return r, err

@@ -43,7 +43,7 @@ type sighting struct {
 }
 
 // after is the sighting after a look that has found a row; found is false for none in order. at is the monotonic time
-// before the look, which may lag behind.
+// after the look, which may lag behind.
 func (s sighting) after(row Row, found bool, at time.Time) sighting {
 	if s.row.Dead { // for good
 		return s
@@ -97,7 +97,7 @@ func (s sighting) suspect(c clock.Clock) Suspicion {
 // maxSeen is how many sessions are remembered before those that were not seen for long are forgotten.
 const maxSeen = 1000
 
-// Saw records what a look has found at a session's key; nil for no row. at is the monotonic time before the look. Looks
+// Saw records what a look has found at a session's key; nil for no row. at is the monotonic time after the look. Looks
 // that lag behind change nothing.
 func (o *Others) Saw(id string, item table.Item, at time.Time) {
 	row, err := o.config.Names.Parse(item)

@@ -91,7 +91,7 @@ func (p *Poller) run() {
 			return
 		}
 		if len(rows) > 0 {
-			p.read(rows, at)
+			p.read(rows)
 			continue
 		}
 		timer := p.config.Machine.NewTimer(at.Sub(p.config.Machine.Now()))
@@ -143,7 +143,7 @@ func (p *Poller) cost(rows int) time.Duration {
 }
 
 // read reads rows, and tells the watchers.
-func (p *Poller) read(rows [][]*Watch, at time.Time) {
+func (p *Poller) read(rows [][]*Watch) {
 	list := make([]keys.Key, len(rows))
 	for i, watches := range rows {
 		list[i] = watches[0].key
@@ -151,6 +151,7 @@ func (p *Poller) read(rows [][]*Watch, at time.Time) {
 	ctx, cancel := p.config.Machine.WithTimeout(p.ctx, p.config.Timeout)
 	defer cancel()
 	items, err := p.config.Read(ctx, list)
+	at := p.config.Machine.Now()
 	var part *table.UnprocessedError
 	some := errors.As(err, &part) || err == nil && len(items) == len(rows)
 	fatal := err != nil && ctx.Err() == nil && p.config.Fatal != nil && p.config.Fatal(err)

@@ -14,7 +14,8 @@ type Look struct {
 	// Item is the row; nil if there is none. Watchers of one row share it, and must not change it.
 	Item table.Item
 
-	// At is when the request began, by the machine's monotonic clock. What was written before may still be missing.
+	// At is when the answer came, by the machine's monotonic clock: a row that is seen first here has been like that since
+	// a moment that is not later. What was written before may still be missing.
 	At time.Time
 
 	// Err is why the row cannot be read, if repeating cannot help. Item is nil then.

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/tty"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+func collectionCommand() command {
+	return command{
+		name: "collection", operands: "PK", least: 1, most: 1, json: true,
+		text: "show the rows with one partition key, and the locks among them",
+		more: "Of each row: its sort key, its type, version and time to live where the scheme's attributes have them, and all other\n" +
+			"attributes. With --json: rows in DynamoDB's JSON, whole. A terminal cuts long lines; output to a file has all.",
+		run: func(ctx context.Context, c *call) error {
+			return c.with(ctx, func(s *store) error { return c.collection(ctx, s) })
+		},
+	}
+}
+
+func (c *call) collection(ctx context.Context, s *store) error {
+	rows := []json.RawMessage{}
+	g := tty.Grid{Head: []string{"SORT KEY", "TYPE", "VERSION", "EXPIRES", "ATTRIBUTES"}}
+	for item, err := range s.table.Query(ctx, table.Query{PK: c.operands[0], Consistent: true}) {
+		if err != nil {
+			return err
+		}
+		text, err := table.ItemToJSON(item)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, text)
+		g.Add(s.cells(item)...)
+	}
+	return c.print(map[string]any{"pk": c.operands[0], "rows": rows}, func(w io.Writer) {
+		if len(rows) == 0 {
+			tty.Say(w, "no rows\n")
+			return
+		}
+		g.Write(w, c.columns())
+	})
+}
+
+// cells are what a row shows. A lock's shows its line.
+func (s *store) cells(item table.Item) []string {
+	scheme := s.table.Scheme()
+	cells := []string{plain(item[scheme.SK]), plain(item[scheme.Type]), plain(item[scheme.Version]), expiry(item[scheme.TTL]), ""}
+	if records := s.locks.Records(); records.Owns(item) {
+		r, err := records.Decode(item)
+		d := s.document(r, err)
+		switch {
+		case err != nil:
+			cells[4] = "not in order: " + err.Error()
+		case d.Held:
+			cells[4] = fmt.Sprintf("held by %s for %s, %d waiting, fence %d", d.Line[0].Owner, s.ago(d.Since), len(d.Line)-1, d.Fence)
+		default:
+			cells[4] = fmt.Sprintf("free for %s, fence %d", s.ago(d.Since), d.Fence)
+		}
+		return cells
+	}
+	var rest []string
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		if !slices.Contains([]string{scheme.PK, scheme.SK, scheme.Type, scheme.Version, scheme.TTL}, name) {
+			rest = append(rest, name+"="+plain(item[name]))
+		}
+	}
+	cells[4] = strings.Join(rest, " ")
+	return cells
+}
+
+// plain is a value for people: strings and numbers as they are, others as JSON.
+func plain(av types.AttributeValue) string {
+	switch v := av.(type) {
+	case nil:
+		return ""
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		return v.Value
+	case *types.AttributeValueMemberBOOL:
+		return strconv.FormatBool(v.Value)
+	case *types.AttributeValueMemberNULL:
+		return "null"
+	}
+	text, err := table.ItemToJSON(table.Item{"": av})
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"":`), "}")
+}
+
+// expiry is a time to live for people.
+func expiry(av types.AttributeValue) string {
+	n, ok := av.(*types.AttributeValueMemberN)
+	if !ok {
+		return plain(av)
+	}
+	seconds, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return n.Value
+	}
+	return time.Unix(seconds, 0).UTC().Format(time.DateTime)
+}
+
+// tableDocument compares the table with its description.
+type tableDocument struct {
+	Table     string      `json:"table"`
+	Agrees    bool        `json:"agrees"`
+	Missing   []string    `json:"missing"`   // what the description has, and the table lacks
+	Differs   []string    `json:"differs"`   // what could not be changed without destroying something
+	Unchanged []string    `json:"unchanged"` // what both have, or only the table
+	Items     int64       `json:"items"`
+	Bytes     int64       `json:"bytes"`
+	Keys      keys.Scheme `json:"keys"`
+}
+
+func tableCommand() command {
+	return command{
+		name: "table", text: "compare the table with its description, and tell its size", json: true,
+		more: "Lists what the table has of the keys, indexes and settings that flags, environment and scheme describe, and what it lacks.\n" +
+			"Changes nothing. DynamoDB counts items and bytes about every six hours.",
+		run: func(ctx context.Context, c *call) error {
+			return c.with(ctx, func(s *store) error { return c.describe(ctx, s) })
+		},
+	}
+}
+
+func (c *call) describe(ctx context.Context, s *store) error {
+	plan, err := s.table.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	size, err := s.table.Estimate(ctx)
+	if err != nil {
+		return err
+	}
+	d := tableDocument{
+		Table: s.table.Name(), Agrees: plan.IsEmpty(), Missing: []string{}, Differs: append([]string{}, plan.Refused...),
+		Unchanged: append([]string{}, plan.Unchanged...), Items: size.Items, Bytes: size.Bytes, Keys: s.table.Scheme(),
+	}
+	for _, step := range plan.Steps {
+		d.Missing = append(d.Missing, step.Text)
+	}
+	return c.print(d, func(w io.Writer) {
+		g := tty.Grid{}
+		g.Add("table", d.Table)
+		g.Add("size", fmt.Sprintf("about %d items, %s", d.Items, bytesText(d.Bytes)))
+		for _, list := range []struct {
+			name  string
+			lines []string
+		}{{"differs", d.Differs}, {"lacks", d.Missing}, {"has", d.Unchanged}} {
+			for i, line := range list.lines {
+				g.Add(map[bool]string{true: list.name}[i == 0], line)
+			}
+		}
+		if d.Agrees {
+			g.Add("", "the table and its description agree")
+		}
+		g.Write(w, 0)
+	})
+}
+
+func bytesText(n int64) string {
+	const unit = 1024
+	for _, name := range []string{"bytes", "KB", "MB"} {
+		if n < 10*unit {
+			return fmt.Sprintf("%d %s", n, name)
+		}
+		n /= unit
+	}
+	return fmt.Sprintf("%d GB", n)
+}

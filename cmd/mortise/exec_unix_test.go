@@ -1,0 +1,450 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+)
+
+// process is the program in a process of its own.
+type process struct {
+	b      *bench
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	stderr strings.Builder
+	life   *os.File // a pipe that only what the program starts has open for writing
+}
+
+// start runs the program's exec with a shell script. Flags are separated by spaces. The script finds the program as $MORTISE, and
+// $LIFE, which it opens to show that it lives.
+func (b *bench) start(flags, script string) *process {
+	b.Helper()
+	return b.startWith(strings.Fields(flags), script)
+}
+
+func (b *bench) startWith(flags []string, script string, more ...string) *process {
+	b.Helper()
+	return b.startAs(nil, flags, script, more...)
+}
+
+// startAs lets another program start the one that is tested.
+func (b *bench) startAs(through, flags []string, script string, more ...string) *process {
+	b.Helper()
+	p := &process{b: b}
+	path := filepath.Join(b.TempDir(), "life")
+	require.NoError(b, syscall.Mkfifo(path, 0o600))
+	life, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(b, err)
+	p.life = life
+	b.Cleanup(func() { _ = life.Close() })
+	self, err := os.Executable()
+	require.NoError(b, err)
+	args := slices.Concat(through, []string{self, "exec"}, flags, []string{"--", "sh", "-c", script})
+	p.cmd = exec.Command(args[0], args[1:]...)
+	p.cmd.Env = b.environ(append(more, programEnv+"=1", "MORTISE="+self, "LIFE="+path)...)
+	p.cmd.Stderr = &p.stderr
+	p.stdin, err = p.cmd.StdinPipe()
+	require.NoError(b, err)
+	stdout, err := p.cmd.StdoutPipe()
+	require.NoError(b, err)
+	p.stdout = bufio.NewReader(stdout)
+	require.NoError(b, p.cmd.Start())
+	b.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+		if b.Failed() {
+			b.Logf("standard error of %s: %s", flags, p.stderr.String())
+		}
+	})
+	return p
+}
+
+// line reads a line from standard output.
+func (p *process) line() string {
+	p.b.Helper()
+	text, err := p.stdout.ReadString('\n')
+	require.NoError(p.b, err)
+	return strings.TrimSuffix(text, "\n")
+}
+
+func (p *process) say(text string) {
+	p.b.Helper()
+	_, err := io.WriteString(p.stdin, text+"\n")
+	require.NoError(p.b, err)
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.b.Helper()
+	require.NoError(p.b, p.cmd.Process.Signal(sig))
+}
+
+func (p *process) kill() {
+	p.b.Helper()
+	p.signal(syscall.SIGKILL)
+	_, _ = io.Copy(io.Discard, p.stdout)
+	_ = p.cmd.Wait() // it was killed
+}
+
+// wait returns the exit code and what was left on standard output.
+func (p *process) wait() (code int, rest string) {
+	p.b.Helper()
+	text, err := io.ReadAll(p.stdout)
+	require.NoError(p.b, err)
+	err = p.cmd.Wait()
+	if exit := (*exec.ExitError)(nil); err != nil {
+		require.ErrorAs(p.b, err, &exit)
+	}
+	return p.cmd.ProcessState.ExitCode(), string(text)
+}
+
+// lives reports whether something that has opened $LIFE is left. It does not wait.
+func (p *process) lives() bool {
+	p.b.Helper()
+	raw, err := p.life.SyscallConn()
+	require.NoError(p.b, err)
+	lives := false
+	require.NoError(p.b, raw.Read(func(fd uintptr) bool {
+		_, err := syscall.Read(int(fd), make([]byte, 1))
+		lives = errors.Is(err, syscall.EAGAIN)
+		return true
+	}))
+	return lives
+}
+
+// dies waits until nothing is left that has opened $LIFE.
+func (p *process) dies() {
+	p.b.Helper()
+	for p.lives() {
+		require.NoError(p.b, p.b.Context().Err())
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// waits waits until so many stand in a lock's line, the holder included.
+func (b *bench) waits(target lock.Target, n int) {
+	b.Helper()
+	for {
+		r, err := b.rival.Inspect(b.Context(), target)
+		if err == nil && len(r.Line) == n {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// force takes the lock away from whoever holds it.
+func (b *bench) force(target lock.Target) {
+	b.Helper()
+	r, err := b.rival.Inspect(b.Context(), target)
+	require.NoError(b, err)
+	require.NoError(b, b.rival.ForceRelease(b.Context(), target, r.Holder().Ticket))
+}
+
+var report = lock.Name("report")
+
+func TestExec_RunsTheCommandUnderTheLock(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		p := b.start("report --lease 30s", `echo $MORTISE_LOCK $MORTISE_FENCE; read word; echo got $word; echo to stderr >&2; exit 7`)
+		said := strings.Fields(p.line())
+		require.Len(b, said, 2)
+		assert.Equal(b, "report", said[0])
+		r, err := b.rival.Inspect(b.Context(), report)
+		require.NoError(b, err)
+		assert.True(b, r.Held())
+		assert.Equal(b, strconv.FormatInt(r.Fence, 10), said[1])
+		p.say("hello")
+		code, rest := p.wait()
+		assert.Equal(b, 7, code)
+		assert.Equal(b, "got hello\n", rest)
+		assert.Equal(b, "to stderr\n", p.stderr.String())
+		r, err = b.rival.Inspect(b.Context(), report)
+		require.NoError(b, err)
+		assert.False(b, r.Held(), "it was given up")
+
+		p = b.start("--beside TENANT#acme ORDER#1", `echo $MORTISE_LOCK; read word`)
+		assert.Equal(b, "TENANT#acme ORDER#1", p.line())
+		_, err = b.rival.TryAcquire(b.Context(), lock.Beside(keys.NewKey("TENANT#acme", "ORDER#1")))
+		require.ErrorIs(b, err, lock.ErrHeld)
+		p.say("done")
+		code, _ = p.wait()
+		assert.Zero(b, code)
+	})
+}
+
+func TestExec_ExitCodes(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		held := b.acquire(lock.Name("held"))
+		for _, tt := range []struct {
+			flags, script string
+			code          int
+			stderr        string
+		}{
+			{"a", "exit 0", 0, ""},
+			{"a", "exit 200", 200, ""},
+			{"a", "kill -9 $$", 128 + 9, ""},
+			{"a", "kill -TERM $$", 128 + 15, ""},
+			{"held --wait 0", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""},
+			{"held --wait 200ms", "exit 0", exitNotAcquired, "held was not acquired: lock is held by \"rival\""},
+			{"a --table none", "exit 0", exitExec, "no table none"},
+			{"a --wait -1s", "exit 0", exitExec, "want a duration"},
+			{"a --lease 10ms", "exit 0", exitExec, "--lease"},
+			{"a --lease 2s --grace 2s", "exit 0", exitExec, "--grace 2s: want 200ms to 1s with a lease of 2s"},
+			{"a b", "exit 0", exitExec, `unexpected argument "b"`},
+		} {
+			p := b.start(tt.flags, tt.script)
+			code, _ := p.wait()
+			assert.Equal(b, tt.code, code, "%s %s", tt.flags, tt.script)
+			if tt.stderr == "" {
+				assert.Empty(b, p.stderr.String())
+			}
+			assert.Contains(b, p.stderr.String(), tt.stderr, tt.flags)
+			assert.LessOrEqual(b, strings.Count(p.stderr.String(), "\n"), 1, "one line")
+		}
+		require.NoError(b, held.Release(b.Context()))
+		assert.Equal(b, exitNoCommand, b.run("exec a -- ./no-such-command").code)
+		assert.Equal(b, exitNotRunnable, b.run("exec a -- /").code)
+		assert.Equal(b, exitExec, b.run("exec a").code)
+		assert.Equal(b, exitExec, b.run("exec -- true").code)
+		b.waits(lock.Name("a"), 0)
+	})
+}
+
+// Signals end the waiting, and the place in the line with it (consul #4439).
+func TestExec_ASignalEndsTheWaiting(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		held := b.acquire(report)
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
+			p := b.start("report", "echo started")
+			b.waits(report, 2)
+			p.signal(syscall.SIGWINCH) // ends no program
+			p.signal(sig)
+			code, rest := p.wait()
+			assert.Equal(b, 128+int(sig), code)
+			assert.Empty(b, rest)
+			assert.Contains(b, p.stderr.String(), sig.String())
+			b.waits(report, 1)
+		}
+		require.NoError(b, held.Release(b.Context()))
+	})
+}
+
+// Every signal reaches the command and what it has started (consul #797, #1210, #2489, #2022), and none ends the program alone.
+func TestExec_ForwardsSignals(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		names := []string{"HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "WINCH", "TERM"}
+		var traps strings.Builder
+		for _, name := range names {
+			fmt.Fprintf(&traps, "trap 'echo %s' %s; ", name, name)
+		}
+		p := b.start("report", traps.String()+"echo ready; while :; do sleep 0.1; done")
+		require.Equal(b, "ready", p.line())
+		for i, sig := range []syscall.Signal{
+			syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGTERM,
+		} {
+			p.signal(sig)
+			assert.Equal(b, names[i], p.line())
+		}
+		p.kill()
+	})
+}
+
+// What was ignored when the program was started stays ignored: nohup.
+func TestExec_LeavesIgnoredSignalsIgnored(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		p := b.startAs([]string{"sh", "-c", `trap '' HUP; exec "$@"`, "sh"}, []string{"report"}, "echo ready; read word; echo $word")
+		require.Equal(b, "ready", p.line())
+		p.signal(syscall.SIGHUP)
+		p.say("alive")
+		code, rest := p.wait()
+		assert.Zero(b, code)
+		assert.Equal(b, "alive\n", rest)
+	})
+}
+
+// Nothing that the command has started runs on without the lock, also where it does not hear SIGTERM.
+func TestExec_EndsWhatTheCommandLeavesBehind(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		for name, background := range map[string]string{
+			"polite": `(exec 9>$LIFE; echo up; exec sleep 1000) &`,
+			"deaf":   `(trap '' TERM HUP; exec 9>$LIFE; echo up; while :; do sleep 1; done) &`,
+			"nested": `sh -c 'sh -c "exec 9>\$LIFE; echo up; exec sleep 1000" & exit' &`,
+		} {
+			p := b.start("report --lease 5s --grace 500ms", background+" read word; exit 3")
+			require.Equal(b, "up", p.line(), name)
+			require.True(b, p.lives(), name)
+			p.say("end")
+			code, _ := p.wait()
+			assert.Equal(b, 3, code, name)
+			assert.False(b, p.lives(), name)
+			b.waits(report, 0)
+		}
+	})
+}
+
+// An operator takes the lock: the command gets SIGTERM, and SIGKILL where it does not care; 76 whatever its own code.
+func TestExec_EndsTheCommandWhenTheLockIsTaken(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		for name, script := range map[string]string{
+			"polite": `trap 'echo term; exit 0' TERM; exec 9>$LIFE; echo up; while :; do sleep 0.1; done`,
+			"deaf":   `trap '' TERM; exec 9>$LIFE; echo up; while :; do sleep 1; done`,
+		} {
+			p := b.startWith([]string{"report", "--lease", "4s", "--grace", "1s", "--on-lost", `echo "$MORTISE_LOCK $MORTISE_LOST"`}, script)
+			require.Equal(b, "up", p.line(), name)
+			b.force(report)
+			code, rest := p.wait()
+			assert.Equal(b, exitLost, code, name)
+			assert.False(b, p.lives(), name)
+			assert.Contains(b, rest, "report lock lost", name)
+			assert.Contains(b, p.stderr.String(), "report is lost", name)
+		}
+	})
+}
+
+// The holder is asked: its command gets SIGTERM, and has the lock until it has ended.
+func TestExec_RevokeAsks(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		p := b.start("report --lease 2s", `trap 'echo asked; read word; exit 4' TERM; echo up; while :; do sleep 0.1; done`)
+		require.Equal(b, "up", p.line())
+		assert.Equal(b, outcome{0, "asked", ""}, func() outcome {
+			o := b.run("revoke report")
+			o.stdout = strings.Fields(o.stdout)[0]
+			return o
+		}())
+		require.Equal(b, "asked", p.line())
+		r, err := b.rival.Inspect(b.Context(), report)
+		require.NoError(b, err)
+		assert.True(b, r.Held())
+		p.say("done")
+		code, _ := p.wait()
+		assert.Equal(b, 4, code)
+		assert.Contains(b, p.stderr.String(), "somebody asks for report")
+	})
+}
+
+// This program is stopped for longer than its lease: its command is dead before another holds the lock.
+func TestExec_StoppedHolderLeavesNothing(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		p := b.start("report --lease 2s", `trap '' TERM; exec 9>$LIFE; echo up; while :; do sleep 1; done`)
+		require.Equal(b, "up", p.line())
+		p.signal(syscall.SIGSTOP)
+		time.Sleep(2 * time.Second) // as long as clocks may differ: no process has to be punctual to less
+		require.NoError(b, b.acquire(report).Release(b.Context()))
+		assert.False(b, p.lives(), "nothing of it is left when another acquires")
+		p.signal(syscall.SIGCONT)
+		code, _ := p.wait()
+		assert.Equal(b, exitLost, code)
+		assert.Contains(b, p.stderr.String(), "does not answer, and the lease ends")
+	})
+}
+
+// This program is killed: all that its command has started is.
+func TestExec_KilledHolderLeavesNothing(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		p := b.start("report", `trap '' TERM; (trap '' TERM HUP; exec 9>$LIFE; echo up; while :; do sleep 1; done) & wait`)
+		require.Equal(b, "up", p.line())
+		p.kill()
+		p.dies()
+	})
+}
+
+// A program within a program: the outer one loses its lock, and nothing of the inner one's command is left.
+func TestExec_Nested(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		p := b.start("report --lease 4s --grace 1s",
+			`trap '' TERM; $MORTISE exec inner -- sh -c 'trap "" TERM; exec 9>$LIFE; echo $MORTISE_LOCK; while :; do sleep 1; done'`)
+		require.Equal(b, "inner", p.line())
+		b.force(report)
+		code, _ := p.wait()
+		assert.Equal(b, exitLost, code)
+		p.dies() // the inner one's watchdog notices
+	})
+}
+
+// The engine is gone: the lease cannot be renewed, and the command has ended before its end.
+func TestExec_WithoutRenewals(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		engines.Only(b.T, engines.InProcess, "another program's engine cannot be ended")
+		p := b.start("report --lease 2s", `trap 'echo term' TERM; exec 9>$LIFE; echo up; while :; do sleep 0.1; done`)
+		require.Equal(b, "up", p.line())
+		require.NoError(b, b.engine.Close())
+		require.Equal(b, "term", p.line())
+		code, _ := p.wait()
+		assert.Equal(b, exitLost, code)
+		assert.False(b, p.lives())
+		assert.Contains(b, p.stderr.String(), "could not be renewed")
+	})
+}
+
+const put = `[{"Put": {"Item": {"pk": {"S": "a"}, "sk": {"S": "b"}, "n": {"N": "%d"}}, "ConditionExpression": "attribute_not_exists(n) OR n < :n",
+	"ExpressionAttributeValues": {":n": {"N": "%d"}}}}]`
+
+// A script writes while the lock is held. A stale one cannot.
+func TestWrite_CommitsOnlyWhileTheLockIsHeld(t *testing.T) {
+	onEngines(t, keys.Scheme{Type: "_t", Prefix: "shop/"}, func(b *bench) {
+		p := b.startWith([]string{"report", "--lease", "60s"},
+			`trap '' TERM; echo up; while read text; do echo "$text" | $MORTISE write -; echo $?; done`, envKeys+"TYPE=_t", envKeys+"PREFIX=shop/")
+		require.Equal(b, "up", p.line())
+		send := func(old, n int) string {
+			p.say(strings.ReplaceAll(fmt.Sprintf(put, n, old), "\n", ""))
+			return p.line()
+		}
+		assert.Equal(b, "0", send(1, 1))
+		assert.Equal(b, "1", b.value("a"))
+		assert.Equal(b, "77", send(1, 2), "its own condition does not hold")
+		assert.Equal(b, "0", send(5, 5))
+		p.say("nonsense")
+		assert.Equal(b, "1", p.line())
+
+		rival, err := lock.New(b.table, lock.Config{Owner: "next"})
+		require.NoError(b, err)
+		defer func() { assert.NoError(b, rival.Close(context.Background())) }()
+		b.force(report)
+		_, err = rival.Acquire(b.Context(), report)
+		require.NoError(b, err)
+		assert.Equal(b, "76", send(9, 9))
+		assert.Equal(b, "76", send(1, 9), "neither guard nor condition holds")
+		assert.Equal(b, "5", b.value("a"))
+		require.NoError(b, p.stdin.Close())
+		code, _ := p.wait()
+		assert.Equal(b, exitLost, code)
+		for _, text := range []string{"the lock is not held any more: nothing was written", "the condition of action 0 does not hold"} {
+			assert.Contains(b, p.stderr.String(), text)
+		}
+	})
+}
+
+// A demo needs nothing: the command reaches its engine.
+func TestExec_Demo(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, "exec", "report", "--engine", "demo", "--", "sh", "-c",
+		`echo '`+strings.ReplaceAll(fmt.Sprintf(put, 1, 1), "\n", "")+`' | $MORTISE write - && $MORTISE collection a && $MORTISE show report`)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), programEnv + "=1", "MORTISE=" + self}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, string(out), "n=1")
+	assert.Contains(t, string(out), "held by")
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// explain is an error for people: what is wrong, what to do, and the cause.
+func (c *call) explain(err error) string {
+	cause := strings.Join(strings.Fields(err.Error()), " ")
+	if errors.Is(err, errUsage) {
+		of := ""
+		if c.command != nil && c.command.name != "help" {
+			of = " " + c.command.name
+		}
+		return fmt.Sprintf("%s (%s help%s explains)", strings.TrimPrefix(cause, errUsage.Error()+": "), program, of)
+	}
+	name, where := "", ""
+	if s, bad := c.settings(); bad == nil {
+		name, where = s.schema.Name, s.engine
+		if s.engine == engineAWS {
+			where = "DynamoDB on AWS"
+		}
+	}
+	advice := ""
+	switch {
+	case strings.Contains(cause, "no AWS region is configured"):
+		return "no AWS region: set AWS_REGION, or a region in the profile of AWS_PROFILE (for a try without AWS: --engine demo)"
+	case errors.Is(err, table.ErrCredentials):
+		advice = "no AWS credentials, or DynamoDB does not accept them: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+	case errors.Is(err, table.ErrDenied):
+		advice = "the credentials lack a permission (lock/policy.json lists those that locks need)"
+	case errors.Is(err, table.ErrNoTable):
+		advice = fmt.Sprintf("no table %s, or not the index that is asked for, in %s: name the table with --table or %s, and check the region", name, where, envTable)
+	case errors.Is(err, table.ErrSchema):
+		advice = fmt.Sprintf("table %s has other keys or indexes than it was described with: name its attributes with --scheme or %sPK and %sSK (mortise table compares)", name, envKeys, envKeys)
+	case errors.Is(err, table.ErrUnreachable):
+		advice = "no answer from " + where
+	case errors.Is(err, table.ErrThrottled):
+		advice = fmt.Sprintf("table %s has not enough capacity", name)
+	case errors.Is(err, lock.ErrMultiRegion):
+		advice = fmt.Sprintf("table %s has replicas in other regions: name the one region that acquires locks, %s_HOME_REGION", name, envLock)
+	case errors.Is(err, lock.ErrMalformed), errors.Is(err, lock.ErrNotLock):
+		advice = "the row at the lock's key is not one that these settings write: check --scheme"
+	}
+	if advice == "" {
+		return cause
+	}
+	return advice + ": " + cause
+}

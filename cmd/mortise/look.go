@@ -1,0 +1,403 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/tty"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// lockDocument is a lock as JSON.
+type lockDocument struct {
+	Name    string      `json:"name,omitempty"`   // of one that stands for itself
+	Beside  *keyText    `json:"beside,omitempty"` // the row that it stands beside
+	Held    bool        `json:"held"`
+	Fence   int64       `json:"fence,omitempty"`
+	Since   *time.Time  `json:"since,omitempty"` // of the holder, or when it was given up
+	Until   *time.Time  `json:"until,omitempty"` // unless the lease is renewed
+	Line    []placeText `json:"line,omitempty"`  // the first one holds
+	HoldMS  int64       `json:"hold_ms,omitempty"`
+	Forced  string      `json:"forced,omitempty"`
+	LastRun *time.Time  `json:"last_run,omitempty"` // of Every
+	Error   string      `json:"error,omitempty"`    // the row is not in order
+}
+
+type keyText struct {
+	PK string `json:"pk"`
+	SK string `json:"sk"`
+}
+
+type placeText struct {
+	Owner   string    `json:"owner"`
+	Since   time.Time `json:"since"` // when the place was taken
+	Ticket  string    `json:"ticket"`
+	Session string    `json:"session,omitempty"`
+}
+
+// title is how people call the lock.
+func (d *lockDocument) title() string {
+	if d.Beside != nil {
+		return "beside " + d.Beside.PK + " " + d.Beside.SK
+	}
+	return d.Name
+}
+
+// document describes a lock's row.
+func (s *store) document(r lock.Record, bad error) lockDocument {
+	d := lockDocument{Held: r.Held(), Fence: r.Fence, HoldMS: r.Hold, Forced: r.Forced, LastRun: moment(r.LastRun())}
+	if s.standsAlone(r) {
+		d.Name = r.Of
+	} else {
+		d.Beside = &keyText{r.Partition, r.Of}
+	}
+	if bad != nil {
+		d.Error = bad.Error()
+		return d
+	}
+	for _, p := range r.Line {
+		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: p.Since, Ticket: p.Ticket, Session: p.Session})
+	}
+	if d.Since = moment(r.Since()); !d.Held && r.Changed > 0 {
+		d.Since = moment(time.UnixMilli(r.Changed))
+	}
+	d.Until = moment(r.Until())
+	return d
+}
+
+// standsAlone reports whether the row is that of a lock with a name.
+func (s *store) standsAlone(r lock.Record) bool {
+	key, err := s.locks.Key(lock.Name(r.Of))
+	return err == nil && key.PK == r.Partition
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// ago is how long ago something was, for people.
+func (s *store) ago(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return span(s.table.Now().Sub(*t))
+}
+
+// span is a duration in two units at most.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = max(d, 0); {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Truncate(time.Second).String()
+	case d < time.Hour:
+		return strings.TrimSuffix(d.Truncate(time.Second).String(), "0s")
+	case d < day:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+}
+
+// source is which locks are walked: those of a partition, of the index, or of the whole table.
+func (c *call) source(s *store) lock.Source {
+	switch {
+	case c.in != "":
+		return lock.In(c.in)
+	case s.settings.locks.Index != "" && !c.all:
+		return lock.Index()
+	}
+	return lock.WholeTable()
+}
+
+// list reads locks, in the order of their names.
+func (c *call) list(ctx context.Context, s *store) (list []lockDocument, err error) {
+	list = []lockDocument{}
+	for r, err := range s.locks.List(ctx, c.source(s)) {
+		if err != nil && !errors.Is(err, lock.ErrMalformed) {
+			return nil, err
+		}
+		if c.all || err != nil || r.Held() {
+			list = append(list, s.document(r, err))
+		}
+	}
+	slices.SortFunc(list, func(a, b lockDocument) int { return strings.Compare(a.title(), b.title()) })
+	return list, nil
+}
+
+// sourceFlags select the locks.
+func sourceFlags(f *flag.FlagSet, c *call) {
+	f.BoolVar(&c.all, "all", false, "also locks that nobody holds; reads the whole table")
+	f.StringVar(&c.in, "in", "", "only the locks in the item collection of the partition key `PK`")
+}
+
+const sourceHelp = `The locks are read from the index that the settings of locks name ("index"). Without one, every row of the table is read:
+that costs half a read unit per 4 KB of the whole table. --in reads one item collection.`
+
+func lsCommand() command {
+	return command{
+		name: "ls", text: "list the locks that are held, and who waits", json: true, more: sourceHelp, flags: sourceFlags,
+		run: func(ctx context.Context, c *call) error {
+			return c.with(ctx, func(s *store) error {
+				list, err := c.list(ctx, s)
+				if err != nil {
+					return err
+				}
+				return c.print(map[string]any{"locks": list}, func(w io.Writer) {
+					if len(list) == 0 {
+						tty.Say(w, "no locks%s\n", map[bool]string{false: " are held"}[c.all])
+						return
+					}
+					g := tty.Grid{Head: []string{"LOCK", "HOLDER", "SINCE", "FENCE", "WAITING", "NOTE"}, Optional: []int{3}}
+					for _, d := range list {
+						g.Add(row(s, &d)...)
+					}
+					g.Write(w, c.columns())
+				})
+			})
+		},
+	}
+}
+
+func row(s *store, d *lockDocument) []string {
+	cells := []string{d.title(), "-", s.ago(d.Since), strconv.FormatInt(d.Fence, 10), "", d.Error}
+	if d.Held {
+		cells[1], cells[4] = d.Line[0].Owner, strconv.Itoa(len(d.Line)-1)
+	}
+	if d.Forced != "" && d.Error == "" {
+		cells[5] = "taken by force: " + d.Forced
+	}
+	return cells
+}
+
+// with opens the table for a command that acquires nothing.
+func (c *call) with(ctx context.Context, f func(s *store) error) error {
+	s, err := c.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(s), s.close(ctx))
+}
+
+// look reads one lock. One without a row is free.
+func (c *call) look(ctx context.Context, s *store, target lock.Target) (lockDocument, error) {
+	r, err := s.locks.Inspect(ctx, target)
+	switch {
+	case errors.Is(err, table.ErrNotFound), errors.Is(err, lock.ErrMalformed):
+		d := lockDocument{Name: target.Name()}
+		if key := target.Beside(); !key.IsZero() {
+			d.Beside = &keyText{key.PK, key.SK}
+		}
+		if errors.Is(err, lock.ErrMalformed) {
+			d.Error = err.Error()
+		}
+		return d, nil
+	case err != nil:
+		return lockDocument{}, err
+	}
+	d := s.document(r, nil)
+	if session := r.Holder().Session; session != "" {
+		found, err := s.locks.Sessions(ctx, session)
+		if err != nil {
+			return d, err
+		}
+		for _, x := range found {
+			d.Until = moment(x.Expires)
+		}
+	}
+	return d, nil
+}
+
+func showCommand() command {
+	return command{
+		name: "show", operands: "NAME", least: 1, most: 1, locks: true, json: true,
+		text: "show one lock: who holds it, since when, and who waits",
+		run: func(ctx context.Context, c *call) error {
+			return c.with(ctx, func(s *store) error {
+				d, err := c.look(ctx, s, c.target())
+				if err != nil {
+					return err
+				}
+				return c.print(d, func(w io.Writer) { s.show(w, c.columns(), &d) })
+			})
+		},
+	}
+}
+
+// show writes a lock for people.
+func (s *store) show(w io.Writer, width int, d *lockDocument) {
+	g := tty.Grid{}
+	g.Add("lock", d.title())
+	switch {
+	case d.Error != "":
+		g.Add("", d.Error)
+	case d.Fence == 0:
+		g.Add("", "nobody has acquired it, or not for so long that its row was deleted")
+	case !d.Held:
+		g.Add("held by", "nobody, for "+s.ago(d.Since))
+	default:
+		g.Add("held by", d.Line[0].Owner)
+		g.Add("since", fmt.Sprintf("%s (%s ago)", d.Since.Format(time.RFC3339), s.ago(d.Since)))
+		g.Add("ticket", d.Line[0].Ticket)
+	}
+	if d.Until != nil {
+		text := "lasts until " + d.Until.Format(time.RFC3339) + " unless renewed"
+		if over := s.table.Now().Sub(*d.Until); over > 0 {
+			text = "ended " + span(over) + " ago: the next one who asks gets the lock"
+		}
+		g.Add("lease", text)
+	}
+	if d.Fence > 0 {
+		g.Add("fence", strconv.FormatInt(d.Fence, 10))
+	}
+	if d.Forced != "" {
+		g.Add("forced", "the last change took it by force: "+d.Forced)
+	}
+	for i, p := range d.Line[min(1, len(d.Line)):] {
+		name := ""
+		if i == 0 {
+			name = "waiting"
+		}
+		g.Add(name, fmt.Sprintf("%d. %s, for %s", i+1, p.Owner, s.ago(&p.Since)))
+	}
+	g.Write(w, width)
+}
+
+func watchCommand() command {
+	return command{
+		name: "watch", operands: "[NAME…]", most: -1, json: true,
+		text: "show locks again and again: who holds, who waits, for how long",
+		more: "Without a NAME: all locks that are held, as ls lists them. With NAMEs it reads no more than these.\n" +
+			"On a terminal it draws one table over and over. Elsewhere it writes the table anew when it has changed; with --json one\n" +
+			"line per look. An interrupt ends it.\n\n" + sourceHelp,
+		flags: func(f *flag.FlagSet, c *call) {
+			sourceFlags(f, c)
+			f.DurationVar(&c.every, "every", 2*time.Second, "`DURATION` between two looks, at least 500ms")
+		},
+		run: watch,
+	}
+}
+
+const leastEvery = 500 * time.Millisecond
+
+func watch(ctx context.Context, c *call) error {
+	if c.every < leastEvery {
+		return usagef("--every %v: want at least %v", c.every, leastEvery)
+	}
+	return c.with(ctx, func(s *store) error {
+		tick := time.NewTicker(c.every)
+		defer tick.Stop()
+		last := ""
+		for {
+			list, err := c.watched(ctx, s)
+			if ctx.Err() != nil {
+				return nil // it was interrupted, which is how it ends
+			}
+			if err != nil {
+				return err
+			}
+			if last, err = c.draw(s, list, last); err != nil {
+				return err
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+}
+
+// watched are the locks that are shown.
+func (c *call) watched(ctx context.Context, s *store) ([]lockDocument, error) {
+	if len(c.operands) == 0 {
+		return c.list(ctx, s)
+	}
+	list := make([]lockDocument, len(c.operands))
+	for i, name := range c.operands {
+		var err error
+		if list[i], err = c.look(ctx, s, lock.Name(name)); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// draw shows locks, unless nothing has changed. It returns what changes are measured by.
+func (c *call) draw(s *store, list []lockDocument, last string) (string, error) {
+	text, err := json.Marshal(map[string]any{"at": s.table.Now().UTC(), "locks": list})
+	if err != nil {
+		return last, err
+	}
+	width, terminal := c.width(c.stdout)
+	var b strings.Builder
+	switch {
+	case c.json:
+		tty.Say(&b, "%s\n", text)
+	default:
+		state := fmt.Sprint(lines(list))
+		if state == last && !terminal {
+			return last, nil
+		}
+		last = state
+		if terminal {
+			b.WriteString("\x1b[H\x1b[2J")
+		}
+		tty.Say(&b, "%s  %s\n", s.table.Name(), s.table.Now().Format(time.TimeOnly))
+		s.drawLines(&b, width, list)
+	}
+	if _, err := io.WriteString(c.stdout, b.String()); err != nil {
+		return last, fmt.Errorf("standard output: %w", err)
+	}
+	return last, nil
+}
+
+// lines are the tickets of locks, which change when a line does.
+func lines(list []lockDocument) (all [][]string) {
+	for _, d := range list {
+		tickets := []string{d.title(), strconv.FormatInt(d.Fence, 10), d.Error}
+		for _, p := range d.Line {
+			tickets = append(tickets, p.Ticket)
+		}
+		all = append(all, tickets)
+	}
+	return all
+}
+
+// drawLines writes one line of text for each place.
+func (s *store) drawLines(w io.Writer, width int, list []lockDocument) {
+	if len(list) == 0 {
+		tty.Say(w, "no locks are held\n")
+		return
+	}
+	g := tty.Grid{Head: []string{"LOCK", "PLACE", "FOR", "WHO"}}
+	for _, d := range list {
+		switch {
+		case d.Error != "":
+			g.Add(d.title(), "", "", d.Error)
+		case !d.Held:
+			g.Add(d.title(), "free", s.ago(d.Since), "-")
+		}
+		for i, p := range d.Line {
+			if i == 0 {
+				g.Add(d.title(), "holds", s.ago(d.Since), p.Owner)
+			} else {
+				g.Add("", "waits "+strconv.Itoa(i), s.ago(&p.Since), p.Owner)
+			}
+		}
+	}
+	g.Write(w, width)
+}

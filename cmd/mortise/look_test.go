@@ -1,0 +1,410 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// asJSON is the document that a command has written.
+func asJSON[T any](t *testing.T, o outcome) (document T) {
+	t.Helper()
+	require.Zero(t, o.code, o.stderr)
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &document), o.stdout)
+	return document
+}
+
+// behind has another process wait for a lock.
+func (b *bench) behind(target lock.Target, owner string) {
+	b.Helper()
+	c, err := lock.New(b.table, lock.Config{Owner: owner})
+	require.NoError(b, err)
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	before, err := b.rival.Inspect(ctx, target)
+	require.NoError(b, err)
+	go func() {
+		defer close(done)
+		_, err := c.Acquire(ctx, target)
+		assert.Error(b, err)
+	}()
+	b.waits(target, len(before.Line)+1)
+	b.Cleanup(func() {
+		cancel()
+		<-done
+		assert.NoError(b, c.Close(context.Background()))
+	})
+}
+
+func TestLook_ShowsWhoHoldsAndWhoWaits(t *testing.T) {
+	onEngines(t, keys.Scheme{PK: "PK", SK: "SK", Prefix: "shop/"}, func(b *bench) {
+		names := []string{envKeys + "PK=PK", envKeys + "SK=SK", envKeys + "PREFIX=shop/"}
+		assert.Equal(b, outcome{0, "no locks are held\n", ""}, b.run("ls", names...))
+		held := b.acquire(report)
+		b.acquire(lock.Beside(keys.NewKey("TENANT#acme", "ORDER#1")))
+		require.NoError(b, b.acquire(lock.Name("free")).Release(b.Context()))
+		b.behind(report, "second")
+		b.behind(report, "third")
+
+		ls := b.run("ls", names...)
+		assert.Regexp(b, `(?m)^beside TENANT#acme ORDER#1 +rival +\S+ +\d+ +0$`, ls.stdout)
+		assert.Regexp(b, `(?m)^report +rival +\S+ +\d+ +2$`, ls.stdout)
+		assert.NotContains(b, ls.stdout, "free")
+		list := asJSON[struct{ Locks []lockDocument }](b.T, b.run("ls --all --json", names...)).Locks
+		require.Len(b, list, 3)
+		assert.Equal(b, &keyText{"TENANT#acme", "ORDER#1"}, list[0].Beside)
+		assert.Equal(b, []any{"free", false}, []any{list[1].Name, list[1].Held})
+		assert.Equal(b, "report", list[2].Name)
+		require.Len(b, list[2].Line, 3)
+		assert.Equal(b, []string{"rival", "second", "third"}, []string{list[2].Line[0].Owner, list[2].Line[1].Owner, list[2].Line[2].Owner})
+		assert.Equal(b, held.Fence(), list[2].Fence)
+		list = asJSON[struct{ Locks []lockDocument }](b.T, b.run("ls --json --in TENANT#acme", names...)).Locks
+		require.Len(b, list, 1)
+
+		show := b.run("show report", names...)
+		for _, text := range []string{"held by", "rival", held.Ticket(), "unless renewed", "1. second, for", "2. third, for"} {
+			assert.Contains(b, show.stdout, text)
+		}
+		assert.Contains(b, b.run("show free", names...).stdout, "nobody, for")
+		assert.Contains(b, b.run("show never", names...).stdout, "nobody has acquired it")
+		one := asJSON[lockDocument](b.T, b.run("show --json --beside TENANT#acme ORDER#1", names...))
+		assert.True(b, one.Held)
+		assert.NotNil(b, one.Until)
+
+		sessions := asJSON[struct{ Sessions []sessionDocument }](b.T, b.run("sessions --json", names...)).Sessions
+		require.Len(b, sessions, 3)
+		assert.Equal(b, []any{"rival", []string{"beside TENANT#acme ORDER#1", "report"}, "live"}, []any{sessions[0].Owner, sessions[0].Holds, sessions[0].State})
+		assert.Equal(b, []string{"report"}, sessions[1].Waits)
+		assert.Regexp(b, `(?m)^second +live +\S+ +report +\S+$`, b.run("sessions", names...).stdout)
+
+		require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey("TENANT#acme", "ORDER#1"), table.Attr("type").Set("Order"), table.Attr("total").Set(5), table.Attr("tags").Set([]string{"a"}))))
+		collection := b.run("collection TENANT#acme", names...).stdout
+		assert.Regexp(b, `(?m)^LOCK#ORDER\$01 +mortise.Lock +.* +held by rival for \S+, 0 waiting, fence \d+$`, collection)
+		assert.Regexp(b, `(?m)^ORDER#1 +Order +.*tags=.* total=5$`, collection)
+		rows := asJSON[struct{ Rows []json.RawMessage }](b.T, b.run("collection TENANT#acme --json", names...)).Rows
+		require.Len(b, rows, 2)
+		_, err := table.ItemFromJSON(rows[0])
+		require.NoError(b, err)
+		assert.Equal(b, "no rows\n", b.run("collection none", names...).stdout)
+
+		about := asJSON[tableDocument](b.T, b.run("table --json", names...))
+		assert.True(b, about.Agrees)
+		assert.Contains(b, b.run("table", names...).stdout, "the table and its description agree")
+		wrong := b.run("table", envKeys+"PK=other")
+		assert.Contains(b, wrong.stdout, "differs")
+		assert.Contains(b, wrong.stdout, "PK")
+	})
+}
+
+// Other names than the table's are an error that tells what to do, and nothing is written.
+func TestLook_ATableOfAnotherScheme(t *testing.T) {
+	onEngines(t, keys.Scheme{PK: "PK", SK: "SK"}, func(b *bench) {
+		for _, args := range []string{"show report", "exec report -- true", "collection a", "force report --yes", "revoke report"} {
+			o := b.run(args)
+			assert.Contains(b, o.stderr, "other keys or indexes than it was described with: name its attributes with --scheme", args)
+			assert.NotZero(b, o.code, args)
+		}
+		require.NoError(b, b.table.Write(b.Context(), table.Update(keys.NewKey("LOCK#mine", "LOCK#mine"), table.Attr("n").Set(1))))
+		o := b.run("exec mine -- true", envKeys+"PK=PK", envKeys+"SK=SK")
+		assert.Equal(b, exitExec, o.code)
+		assert.Contains(b, o.stderr, "not one that these settings write")
+	})
+}
+
+func TestWatch_ShowsEachChange(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		out, w := io.Pipe()
+		ended := make(chan int)
+		go func() {
+			code := run(ctx, strings.Fields("watch report --every 500ms --json"), b.environ(), strings.NewReader(""), w, io.Discard)
+			_ = w.Close()
+			ended <- code
+		}()
+		docs := json.NewDecoder(out)
+		until := func(want func(d lockDocument) bool) {
+			for {
+				var d struct{ Locks []lockDocument }
+				require.NoError(b, docs.Decode(&d))
+				require.Len(b, d.Locks, 1)
+				if want(d.Locks[0]) {
+					return
+				}
+			}
+		}
+		until(func(d lockDocument) bool { return !d.Held })
+		held := b.acquire(report)
+		until(func(d lockDocument) bool { return d.Held && d.Line[0].Owner == "rival" })
+		require.NoError(b, held.Release(b.Context()))
+		until(func(d lockDocument) bool { return !d.Held && d.Fence == held.Fence()+1 })
+		cancel()
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		assert.Zero(b, <-ended, "an interrupt is how it ends")
+
+		// For people: again only when a line has changed.
+		again, cancel := context.WithCancel(b.Context())
+		text, page := io.Pipe()
+		go func() {
+			ended <- run(again, strings.Fields("watch --every 500ms"), b.environ(), strings.NewReader(""), page, io.Discard)
+		}()
+		lines := bufio.NewScanner(text)
+		next := func() string {
+			require.True(b, lines.Scan())
+			return lines.Text()
+		}
+		assert.Contains(b, next(), b.table.Name())
+		assert.Equal(b, "no locks are held", next())
+		b.acquire(report)
+		assert.Contains(b, next(), b.table.Name())
+		assert.Regexp(b, "LOCK +PLACE +FOR +WHO", next())
+		assert.Regexp(b, "report +holds +.* +rival", next())
+		cancel()
+		go func() { _, _ = io.Copy(io.Discard, text) }()
+		assert.Zero(b, <-ended)
+	})
+}
+
+func TestForce_TakesWhatWasShown(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		assert.Equal(b, outcome{1, "", "mortise force: nobody holds report\n"}, b.run("force report --yes"))
+		assert.Equal(b, outcome{1, "", "mortise revoke: nobody holds report\n"}, b.run("revoke report"))
+		held := b.acquire(report)
+		o := b.run("force report")
+		assert.Equal(b, 1, o.code)
+		assert.Contains(b, o.stderr, "held by")
+		assert.Contains(b, o.stderr, "say --yes where nobody can be asked")
+
+		// On a terminal it asks. The answer comes when another holds the lock: that one keeps it.
+		answer := func(text string, meanwhile func()) outcome {
+			var stdout, stderr strings.Builder
+			c := &call{
+				environ: b.environ(), stdin: &slowReader{text: text, before: meanwhile}, stdout: &stdout, stderr: &stderr,
+				width: func(any) (int, bool) { return 120, true },
+			}
+			err := c.parse([]string{"force", "report", "--reason", "test"})
+			if err == nil {
+				err = c.command.run(b.Context(), c)
+			}
+			code, text := c.verdict(b.Context(), err)
+			return outcome{code, stdout.String(), stderr.String() + text}
+		}
+		o = answer("n\n", func() {})
+		assert.Equal(b, 1, o.code)
+		assert.Contains(b, o.stderr, "Take it away? [y/N] nothing was done")
+		var next *lock.Lease
+		o = answer("y\n", func() {
+			require.NoError(b, held.Release(b.Context()))
+			next = b.acquire(report)
+		})
+		assert.Equal(b, 1, o.code)
+		assert.Contains(b, o.stderr, "another holds it by now, rival: nothing was done")
+		o = answer("y\n", func() {})
+		assert.Equal(b, 0, o.code, o.stderr)
+		assert.Equal(b, "took report from rival\n", o.stdout)
+		require.ErrorIs(b, next.Write(b.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))), lock.ErrLost)
+		assert.Contains(b, b.run("show report").stdout, "the last change took it by force: test")
+
+		// A row that is not in order.
+		key := keys.NewKey("LOCK#broken", "LOCK#broken")
+		broken := b.acquire(lock.Name("broken"))
+		require.NoError(b, b.table.Write(b.Context(), table.Update(key, table.Attr("line").Set([]string{"no ticket"}))))
+		assert.Contains(b, b.run("ls").stdout, "malformed lock row")
+		assert.Equal(b, 0, b.run("force broken --yes").code)
+		r, err := b.rival.Inspect(b.Context(), lock.Name("broken"))
+		require.NoError(b, err)
+		assert.False(b, r.Held())
+		assert.Greater(b, r.Fence, broken.Fence())
+	})
+}
+
+// slowReader is a person who takes a while to answer.
+type slowReader struct {
+	text   string
+	before func()
+}
+
+func (r *slowReader) Read(b []byte) (int, error) {
+	if r.text == "" {
+		return 0, io.EOF
+	}
+	r.before()
+	n := copy(b, r.text)
+	r.text = r.text[n:]
+	return n, nil
+}
+
+// Names come from flags, then from the environment, then from the file.
+func TestSettings_FlagsEnvironmentFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "scheme.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"table": "file", "keys": {"pk": "PK", "delimiter": "|"}, "lock": {"lease": "7s", "attribute_prefix": "lock_"},
+		"indexes": [{"name": "locks", "pk": "GPK", "sk": "GSK", "include": []}]}`), 0o600))
+	c := &call{scheme: file, environ: []string{envTable + "=environment", envKeys + "SK=SK", envKeys + "PREFIX=", envLock + "_LEASE=8s", envLock + "=a", envEngine + "=demo", "OTHER=x"}}
+	s, err := c.settings()
+	require.NoError(t, err)
+	assert.Equal(t, []any{"environment", "demo", false}, []any{s.schema.Name, s.engine, s.schema.MustExist})
+	assert.Equal(t, keys.Scheme{PK: "PK", SK: "SK", Delimiter: '|'}.WithDefaults(), s.schema.Keys)
+	assert.Equal(t, []table.Index{{Name: "locks", PK: "GPK", SK: "GSK", Include: []string{}}}, s.schema.Indexes)
+	assert.Equal(t, []any{"8s", "lock_"}, []any{s.locks.Lease.String(), s.locks.AttributePrefix})
+	c.table, c.engine = "flag", "http://127.0.0.1:8000"
+	s, err = c.settings()
+	require.NoError(t, err)
+	assert.Equal(t, []any{"flag", "http://127.0.0.1:8000", true}, []any{s.schema.Name, s.engine, s.schema.MustExist})
+
+	bad := func(text string) string {
+		name := filepath.Join(t.TempDir(), "bad.json")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		return "--scheme " + name
+	}
+	for _, tt := range []struct{ args, variable, want string }{
+		{"ls", "", "no table: name it with --table"},
+		{"ls --table x", "", "Name"},
+		{"ls --table app --engine ftp://a", "", "want aws, demo or a URL"},
+		{"ls --scheme none.json", "", "none.json"},
+		{"ls " + bad("x"), "", "invalid character"},
+		{"ls " + bad("{} {}"), "", "text after"},
+		{"ls " + bad(`{"tabel": "app"}`), "", `unknown field "tabel"`},
+		{"ls " + bad(`{"keys": {"pk": 5}}`), "", "pk"},
+		{"ls " + bad(`{"keys": {"PK": "a"}}`), "", "PK"},
+		{"ls " + bad(`{"lock": {"leese": "5s"}}`), "", "leese"},
+		{"ls " + bad(`{"table": "app", "indexes": [{"name": "a"}]}`), "", "Indexes[0].Name"},
+		{"ls --table app", envKeys + "PKK=a", "pkk"},
+		{"ls --table app", envLock + "_LEESE=5s", "MORTISE_LOCK_LEESE"},
+		{"ls --table app", envLock + "_LEASE=5", "MORTISE_LOCK_LEASE"},
+		{"frobnicate", "", `no command "frobnicate"`},
+		{"help frobnicate", "", `no command "frobnicate"`},
+		{"ls more", "", `unexpected argument "more"`},
+		{"show", "", "no lock: want a NAME"},
+		{"show a --beside b c", "", "both a NAME and --beside"},
+		{"show --beside b", "", "want two values"},
+		{"ls --frobnicate", "", "frobnicate"},
+		{"watch --every 1ms --engine demo", "", "want at least 500ms"},
+		{"write", "", "want FILE.json"},
+		{"write x.json", "", "no lock to write under"},
+		{"write x.json --guard nonsense", "", "not a guard token"},
+		{"", "", "no command"},
+	} {
+		o := invoke(t.Context(), tt.args, []string{tt.variable}, "")
+		assert.Equal(t, exitUsage, o.code, "%s %s", tt.args, tt.variable)
+		assert.Contains(t, o.stderr, tt.want, "%s %s", tt.args, tt.variable)
+		assert.Contains(t, o.stderr, "explains)", tt.args)
+		assert.Equal(t, 1, strings.Count(o.stderr, "\n"), "one line: %s", o.stderr)
+		assert.Empty(t, o.stdout)
+	}
+}
+
+// What a new user does wrong has a sentence that tells what to do.
+func TestExplain_MistakesOfAFirstDay(t *testing.T) {
+	engine := tabletest.New(t)
+	url, err := engine.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	aws := []string{"AWS_EC2_METADATA_DISABLED=true", "HOME=" + t.TempDir()}
+	for _, entry := range aws {
+		name, value, _ := strings.Cut(entry, "=")
+		t.Setenv(name, value) // the SDK reads the program's own
+	}
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
+		t.Setenv(name, "")
+	}
+	o := invoke(t.Context(), "ls --table app", nil, "")
+	assert.Equal(t, exitFailure, o.code)
+	assert.Contains(t, o.stderr, "no AWS region: set AWS_REGION")
+	t.Setenv("AWS_REGION", "eu-west-1")
+	o = invoke(t.Context(), "ls --table app", nil, "")
+	assert.Equal(t, exitFailure, o.code)
+	assert.Contains(t, o.stderr, "no AWS credentials")
+	o = invoke(t.Context(), "ls --table app --engine "+url, nil, "")
+	assert.Equal(t, exitFailure, o.code)
+	assert.Contains(t, o.stderr, "no table app")
+
+	c := &call{command: find("ls"), environ: []string{envTable + "=app"}}
+	for kind, want := range map[error]string{
+		table.ErrDenied: "lack a permission", table.ErrThrottled: "not enough capacity", table.ErrUnreachable: "no answer from DynamoDB on AWS", lock.ErrMultiRegion: "MORTISE_LOCK_HOME_REGION",
+	} {
+		assert.Contains(t, c.explain(fmt.Errorf("lock: list: %w", kind)), want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, text := c.verdict(ctx, ctx.Err())
+	assert.Equal(t, []any{130, "interrupted"}, []any{code, text})
+}
+
+func TestHelp_ExplainsEachCommand(t *testing.T) {
+	all := invoke(t.Context(), "help", nil, "")
+	require.Zero(t, all.code)
+	for _, x := range commands() {
+		assert.Contains(t, all.stdout, "\n  "+x.name)
+		for _, args := range []string{"help " + x.name, x.name + " --help"} {
+			o := invoke(t.Context(), args, nil, "")
+			assert.Zero(t, o.code, args)
+			assert.Empty(t, o.stderr)
+			assert.True(t, strings.HasPrefix(o.stdout, "usage: mortise "+x.name), o.stdout)
+		}
+	}
+	for _, args := range []string{"-h", "--help"} {
+		assert.Equal(t, all, invoke(t.Context(), args, nil, ""))
+	}
+	for _, name := range []string{envTable, envScheme, envEngine, envKeys, envLock, fmt.Sprint(exitLost), fmt.Sprint(exitNotAcquired), fmt.Sprint(exitRefused), fmt.Sprint(exitUnknown)} {
+		assert.Contains(t, all.stdout, name)
+	}
+	for i, line := range strings.Split(all.stdout+invoke(t.Context(), "help exec", nil, "").stdout, "\n") {
+		assert.LessOrEqual(t, len([]rune(line)), 130, "line %d: %s", i, line)
+	}
+}
+
+// What became of a transaction decides what a script may do next.
+func TestJudge(t *testing.T) {
+	refused := func(pending bool, indexes ...int) error {
+		var all table.ConditionErrors
+		for _, i := range indexes {
+			all = append(all, &table.ConditionError{Index: i, Pending: pending, Item: table.Item{"n": &types.AttributeValueMemberN{Value: "1"}}})
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		code int
+	}{
+		"its own condition":                     {refused(false, 1), exitRefused},
+		"the guard":                             {refused(false, 2), exitLost},
+		"both":                                  {refused(false, 0, 2), exitLost},
+		"the guard, after a lost answer":        {refused(true, 2), exitLost},
+		"its own condition, after a lost one":   {refused(true, 0), exitUnknown},
+		"no answer":                             {&table.Error{Kind: table.ErrUnreachable}, exitUnknown},
+		"no permission":                         {&table.Error{Kind: table.ErrDenied}, exitFailure},
+		"DynamoDB does not like the expression": {&table.Error{Kind: table.ErrInvalid}, exitFailure},
+	} {
+		d, err := judge(t.Context(), tt.err, 2)
+		var end *exit
+		require.ErrorAs(t, err, &end, name)
+		assert.Equal(t, tt.code, end.code, name)
+		assert.Equal(t, tt.code == exitLost, d.Lost, name)
+		assert.False(t, d.Written)
+		for _, r := range d.Refused {
+			assert.JSONEq(t, `{"n":{"N":"1"}}`, string(r.Found))
+		}
+	}
+	d, err := judge(t.Context(), nil, 2)
+	require.NoError(t, err)
+	assert.True(t, d.Written)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = judge(ctx, errors.New("cut short"), 1)
+	code, _ := (&call{}).verdict(ctx, err)
+	assert.Equal(t, exitUnknown, code)
+}

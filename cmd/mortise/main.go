@@ -1,0 +1,103 @@
+// Command mortise runs commands under locks in a DynamoDB table, lets their scripts write to the table only while they hold the
+// lock, and shows who holds which lock, and who waits.
+//
+//	go install github.com/mortise-go/mortise/cmd/mortise@latest
+//	mortise help
+//
+// README.md, beside this file, introduces it.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/mortise-go/mortise/internal/tty"
+)
+
+// Exit codes. Those of exec are the command's own otherwise.
+const (
+	exitFailure     = 1
+	exitUsage       = 2
+	exitNotAcquired = 75 // exec: another holds the lock
+	exitLost        = 76 // exec, write: the lock is not held any more
+	exitRefused     = 77 // write: a condition of the transaction's own does not hold
+	exitUnknown     = 78 // write: whether it was applied is not known
+	exitExec        = 125
+	exitNotRunnable = 126
+	exitNoCommand   = 127
+	exitSignal      = 128 // and the signal's number
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == watchdogName {
+		os.Exit(watchdog(os.Stdin, os.Stderr))
+	}
+	if len(os.Args) > 3 && os.Args[1] == starterName {
+		os.Exit(starter(os.Args[2], os.Args[3:], os.Stderr))
+	}
+	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the program. environ is in the form of os.Environ.
+func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &call{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, width: tty.Width}
+	err := c.parse(args)
+	if err == nil && !c.command.ownSignals {
+		var stop func()
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second one ends the program at once
+	}
+	if err == nil {
+		err = c.command.run(ctx, c)
+	}
+	code, text := c.verdict(ctx, err)
+	if text != "" {
+		tty.Say(stderr, "%s: %s\n", c.name(), tty.Clean(text))
+	}
+	return code
+}
+
+// exit is the end of the program with a code. Its error is nil where everything has been said.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// verdict is what an error means for people, and for a script.
+func (c *call) verdict(ctx context.Context, err error) (code int, text string) {
+	if err == nil {
+		return 0, ""
+	}
+	var known *exit
+	switch {
+	case errors.As(err, &known):
+		code = known.code
+		if known.err == nil {
+			return code, ""
+		}
+	case errors.Is(err, errUsage):
+		code = exitUsage
+	case ctx.Err() != nil:
+		return exitSignal + int(syscall.SIGINT), "interrupted"
+	default:
+		code = exitFailure
+	}
+	if c.command != nil && c.command.ownSignals && (code == exitFailure || code == exitUsage) {
+		code = exitExec
+	}
+	return code, c.explain(err)
+}

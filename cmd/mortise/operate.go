@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/internal/tty"
+	"github.com/mortise-go/mortise/lock"
+)
+
+// sessionDocument is a process that holds locks, or waits for them.
+type sessionDocument struct {
+	ID    string     `json:"id"`
+	Owner string     `json:"owner"`
+	Holds []string   `json:"holds,omitempty"`
+	Waits []string   `json:"waits,omitempty"`
+	Until *time.Time `json:"until,omitempty"` // unless it is renewed
+	State string     `json:"state"`           // live, late, dead, gone
+	Asked int        `json:"asked,omitempty"` // questions that it has not answered yet
+}
+
+func sessionsCommand() command {
+	return command{
+		name: "sessions", text: "list the processes that hold locks or wait", json: true,
+		more: "A process renews one session, on which all of its locks and places depend. One that is late has not renewed it in time:\n" +
+			"the next one who waits takes its locks. Leases of a length of their own, of serverless functions, have no session.\n\n" + sourceHelp,
+		flags: func(f *flag.FlagSet, c *call) {
+			f.StringVar(&c.in, "in", "", "only those at locks in the item collection of the partition key `PK`")
+		},
+		run: func(ctx context.Context, c *call) error {
+			return c.with(ctx, func(s *store) error {
+				list, err := c.sessions(ctx, s)
+				if err != nil {
+					return err
+				}
+				return c.print(map[string]any{"sessions": list}, func(w io.Writer) {
+					if len(list) == 0 {
+						tty.Say(w, "nobody holds a lock or waits for one\n")
+						return
+					}
+					g := tty.Grid{Head: []string{"OWNER", "STATE", "LASTS", "HOLDS", "WAITS FOR", "SESSION"}, Optional: []int{5}}
+					for _, d := range list {
+						lasts := ""
+						if d.Until != nil && d.State == "live" {
+							lasts = span(d.Until.Sub(s.table.Now()))
+						}
+						g.Add(d.Owner, d.State, lasts, strings.Join(d.Holds, ", "), strings.Join(d.Waits, ", "), d.ID)
+					}
+					g.Write(w, c.columns())
+				})
+			})
+		},
+	}
+}
+
+// sessions gathers the sessions that the tickets of locks depend on.
+func (c *call) sessions(ctx context.Context, s *store) ([]*sessionDocument, error) {
+	locks, err := c.list(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	list := []*sessionDocument{}
+	byID := map[string]*sessionDocument{}
+	var ids []string
+	for i := range locks {
+		for place, p := range locks[i].Line {
+			if p.Session == "" {
+				continue
+			}
+			d := byID[p.Session]
+			if d == nil {
+				d = &sessionDocument{ID: p.Session, Owner: p.Owner, State: "gone"}
+				byID[p.Session] = d
+				list, ids = append(list, d), append(ids, p.Session)
+			}
+			if place == 0 {
+				d.Holds = append(d.Holds, locks[i].title())
+			} else {
+				d.Waits = append(d.Waits, locks[i].title())
+			}
+		}
+	}
+	found, err := s.locks.Sessions(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range found {
+		d := byID[x.ID]
+		d.Owner, d.Asked, d.Until, d.State = x.Owner, x.Asked, moment(x.Expires), "live"
+		switch {
+		case !x.Dead.IsZero():
+			d.State = "dead"
+		case !x.Expires.IsZero() && x.Expires.Before(s.table.Now()):
+			d.State = "late"
+		}
+	}
+	return list, nil
+}
+
+func revokeCommand() command {
+	return command{
+		name: "revoke", operands: "NAME", least: 1, most: 1, locks: true, json: true,
+		text: "ask the holder of a lock to give it up",
+		more: "The holder hears of it with its next renewal, within a quarter of its lease. mortise exec then sends its command SIGTERM.\n" +
+			"The lock stays held until the holder gives it up. force does not ask.",
+		run: func(ctx context.Context, c *call) error {
+			return c.with(ctx, func(s *store) error {
+				d, err := c.look(ctx, s, c.target())
+				if err == nil {
+					err = s.locks.Revoke(ctx, c.target())
+				}
+				if errors.Is(err, lock.ErrNotHeld) {
+					return errors.New("nobody holds " + c.targetName())
+				}
+				if err != nil {
+					return err
+				}
+				return c.print(map[string]any{"asked": d}, func(w io.Writer) {
+					tty.Say(w, "asked %s to give up %s\n", tty.Clean(d.holder()), tty.Clean(c.targetName()))
+				})
+			})
+		},
+	}
+}
+
+func (d *lockDocument) holder() string {
+	if len(d.Line) == 0 {
+		return "the holder"
+	}
+	return d.Line[0].Owner
+}
+
+func forceCommand() command {
+	return command{
+		name: "force", operands: "NAME", least: 1, most: 1, locks: true, json: true,
+		text: "take a lock away from its holder",
+		more: "Shows the holder and asks first; without a terminal, --yes has to say so. Only the holder that was shown loses the lock. The\n" +
+			"next one in the line holds it then. No guarded write of the old holder goes through from that moment on; what it does\n" +
+			"outside the table goes on until it hears of it, with its next renewal. A row that is not in order is reset.",
+		flags: func(f *flag.FlagSet, c *call) {
+			f.BoolVar(&c.yes, "yes", false, "do not ask")
+			f.StringVar(&c.reason, "reason", "", "why, in `TEXT` that the row shows until the next change")
+		},
+		run: func(ctx context.Context, c *call) error {
+			return c.with(ctx, func(s *store) error { return c.force(ctx, s) })
+		},
+	}
+}
+
+func (c *call) force(ctx context.Context, s *store) error {
+	d, err := c.look(ctx, s, c.target())
+	if err != nil {
+		return err
+	}
+	var ticket string
+	switch {
+	case d.Error != "":
+		if ticket, err = s.firstText(ctx, c.target()); err != nil {
+			return err
+		}
+	case !d.Held:
+		return errors.New("nobody holds " + c.targetName())
+	default:
+		ticket = d.Line[0].Ticket
+	}
+	if !c.yes {
+		s.show(c.stderr, 0, &d)
+		if err := c.agreed(ctx, "Take it away?"); err != nil {
+			return err
+		}
+	}
+	var reason []string
+	if c.reason != "" {
+		reason = append(reason, c.reason)
+	}
+	err = s.locks.ForceRelease(ctx, c.target(), ticket, reason...)
+	var held *lock.HeldError
+	switch {
+	case errors.Is(err, lock.ErrNotHeld):
+		return errors.New("the holder has given it up meanwhile: nothing was done")
+	case errors.As(err, &held):
+		return errors.New("another holds it by now, " + held.Owner + ": nothing was done")
+	case err != nil:
+		return err
+	}
+	return c.print(map[string]any{"taken": d}, func(w io.Writer) {
+		tty.Say(w, "took %s from %s\n", tty.Clean(c.targetName()), tty.Clean(d.holder()))
+	})
+}
+
+// firstText is the first element of the line of a row that is not in order, by which ForceRelease knows it.
+func (s *store) firstText(ctx context.Context, target lock.Target) (string, error) {
+	key, err := s.locks.Key(target)
+	if err != nil {
+		return "", err
+	}
+	item, err := s.table.Get(ctx, key, true)
+	if err != nil {
+		return "", err
+	}
+	list, ok := item[s.settings.locks.AttributePrefix+"line"].(*types.AttributeValueMemberL)
+	if !ok || len(list.Value) == 0 {
+		return "", nil
+	}
+	first, ok := list.Value[0].(*types.AttributeValueMemberS)
+	if !ok {
+		return "", nil
+	}
+	return first.Value, nil
+}
+
+// agreed asks, on a terminal.
+func (c *call) agreed(ctx context.Context, question string) error {
+	if _, terminal := c.width(c.stdin); !terminal || c.json {
+		return errors.New("nothing was done: say --yes where nobody can be asked")
+	}
+	tty.Say(c.stderr, "%s [y/N] ", question)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	select {
+	case answer := <-tty.Lines(ctx, c.stdin):
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "y", "yes":
+			return nil
+		}
+		return errors.New("nothing was done")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

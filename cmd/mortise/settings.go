@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Variables of the environment. Settings of keys and locks follow the prefixes.
+const (
+	envTable  = "MORTISE_TABLE"
+	envScheme = "MORTISE_SCHEME"
+	envEngine = "MORTISE_ENGINE"
+	envKeys   = "MORTISE_KEYS_"
+	envLock   = "MORTISE_LOCK" // without a setting behind it: the lock's name, in the environment of exec's command
+
+	envFence = "MORTISE_FENCE"
+	envGuard = "MORTISE_GUARD"
+	envLost  = "MORTISE_LOST"
+)
+
+// Values of --engine.
+const (
+	engineAWS  = "aws"
+	engineDemo = "demo"
+	demoTable  = "mortise-demo"
+)
+
+// closing bounds how long the program waits for its locks to be given up.
+const closing = 10 * time.Second
+
+// defaultLease is that of package lock. The times of exec go by it.
+const defaultLease = 20 * time.Second
+
+// settings say which table is meant, and what things are called in it.
+type settings struct {
+	engine string
+	file   string // of the scheme; empty for none
+	schema table.Schema
+	locks  lock.Config
+}
+
+// schemeFile is the content of --scheme.
+type schemeFile struct {
+	Table   string      `json:"table"`
+	Keys    keys.Scheme `json:"keys"`
+	Lock    lock.Config `json:"lock"`
+	Indexes []struct {
+		Name    string   `json:"name"`
+		PK      string   `json:"pk"`
+		SK      string   `json:"sk"`
+		PKType  string   `json:"pk_type"`
+		SKType  string   `json:"sk_type"`
+		Local   bool     `json:"local"`
+		Include []string `json:"include"`
+	} `json:"indexes"`
+}
+
+// settings reads flags, the environment, and the file.
+func (c *call) settings() (s settings, err error) {
+	var file schemeFile
+	if s.file = cmp.Or(c.scheme, c.env(envScheme)); s.file != "" {
+		if file, err = readScheme(s.file); err != nil {
+			return s, err
+		}
+	}
+	if err := c.overlay(&file); err != nil {
+		return s, err
+	}
+	if s.engine, err = c.engineName(); err != nil {
+		return s, err
+	}
+	name := cmp.Or(c.table, c.env(envTable), file.Table)
+	if name == "" && s.engine == engineDemo {
+		name = demoTable
+	}
+	if name == "" {
+		return s, usagef(`no table: name it with --table, %s, or "table" in a --scheme file`, envTable)
+	}
+	s.schema = table.Schema{Name: name, Keys: file.Keys.WithDefaults(), MustExist: s.engine != engineDemo}
+	for _, x := range file.Indexes {
+		s.schema.Indexes = append(s.schema.Indexes, table.Index{
+			Name: x.Name, PK: x.PK, SK: x.SK, PKType: table.AttributeType(x.PKType), SKType: table.AttributeType(x.SKType), Local: x.Local, Include: x.Include,
+		})
+	}
+	if err := s.schema.Validate(); err != nil {
+		return s, usagef("%w", err)
+	}
+	s.locks = file.Lock
+	s.locks.Lease = cmp.Or(s.locks.Lease, defaultLease)
+	if c.leaseLength != nil {
+		if s.locks.Lease = *c.leaseLength; *c.leaseLength < lock.MinLease { // 0 would be the default
+			return s, usagef("--lease %v: want at least %v", *c.leaseLength, lock.MinLease)
+		}
+	}
+	if err := s.locks.Validate(); err != nil {
+		return s, usagef("%w", err)
+	}
+	return s, nil
+}
+
+// readScheme reads the file of --scheme. Keys and settings of locks refuse what they do not know themselves.
+func readScheme(name string) (file schemeFile, err error) {
+	text, err := os.ReadFile(name) //nolint:gosec // a file that the caller names
+	if err != nil {
+		return file, usagef("--scheme: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&file); err != nil {
+		return file, usagef("--scheme %s: %s", name, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if dec.More() {
+		return file, usagef("--scheme %s: text after the JSON object", name)
+	}
+	return file, nil
+}
+
+// overlay puts what the environment names over what the file does.
+func (c *call) overlay(file *schemeFile) error {
+	set := map[string]string{}
+	for _, entry := range c.environ {
+		variable, value, _ := strings.Cut(entry, "=")
+		if name, ok := strings.CutPrefix(variable, envKeys); ok && value != "" {
+			set[strings.ToLower(name)] = value
+		}
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		return err
+	}
+	var named keys.Scheme
+	if err := named.UnmarshalJSON(text); err != nil {
+		return usagef("%s…: %w", envKeys, err)
+	}
+	k := &file.Keys
+	*k = keys.Scheme{
+		PK: cmp.Or(named.PK, k.PK), SK: cmp.Or(named.SK, k.SK), Type: cmp.Or(named.Type, k.Type), TTL: cmp.Or(named.TTL, k.TTL),
+		Version: cmp.Or(named.Version, k.Version), Delimiter: cmp.Or(named.Delimiter, k.Delimiter), Prefix: cmp.Or(named.Prefix, k.Prefix),
+	}
+	locks, err := lock.ConfigFromEnviron(envLock, c.environ)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if text, err = locks.MarshalJSON(); err != nil {
+		return err
+	}
+	return file.Lock.UnmarshalJSON(text) // settings that are not mentioned stay as they are
+}
+
+// engineName is aws, demo, or a URL.
+func (c *call) engineName() (string, error) {
+	name := cmp.Or(c.engine, c.env(envEngine), engineAWS)
+	if name == engineAWS || name == engineDemo {
+		return name, nil
+	}
+	u, err := url.Parse(name)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
+		return "", usagef("engine %q: want %s, %s or a URL such as http://127.0.0.1:8000", name, engineAWS, engineDemo)
+	}
+	return name, nil
+}
+
+// store is the table, opened, and its locks.
+type store struct {
+	settings
+	endpoint string // by which other processes reach the engine: a URL, or aws
+	table    *table.Table
+	locks    *lock.Client
+	end      func() error // of the engine
+}
+
+// open opens the table of the flags. An engine of this process's own is served to others where it is shared.
+func (c *call) open(ctx context.Context, shared bool) (*store, error) {
+	s, err := c.settings()
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, shared)
+}
+
+func (s settings) open(ctx context.Context, shared bool) (*store, error) {
+	o := &store{settings: s, endpoint: s.engine}
+	var target engines.Target
+	switch s.engine {
+	case engineAWS:
+		target.AWS = true
+	case engineDemo:
+	default:
+		target.Endpoint = s.engine
+	}
+	client, end, err := target.Open(ctx, shared)
+	if err != nil {
+		return nil, err
+	}
+	o.end = end
+	if s.engine == engineDemo && shared {
+		o.endpoint = target.Endpoint
+	}
+	if o.table, err = table.Open(client, s.schema); err == nil && s.engine == engineDemo {
+		err = o.table.Ensure(ctx)
+	}
+	if err == nil {
+		s.locks.Logger = slog.New(slog.DiscardHandler) // what people should know is said by the commands
+		o.locks, err = lock.New(o.table, s.locks)
+	}
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return o, nil
+}
+
+// close gives all locks up, also where ctx has ended.
+func (s *store) close(ctx context.Context) error { return s.closeWithin(ctx, closing) }
+
+func (s *store) closeWithin(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	defer cancel()
+	return errors.Join(s.locks.Close(ctx), s.end())
+}
+
+// inherited is the environment by which programs that exec starts find the same table.
+func (s *store) inherited() ([]string, error) {
+	list := []string{envEngine + "=" + s.endpoint, envTable + "=" + s.table.Name()}
+	if s.file != "" {
+		path, err := filepath.Abs(s.file)
+		if err != nil {
+			return nil, fmt.Errorf("--scheme: %w", err)
+		}
+		list = append(list, envScheme+"="+path)
+	}
+	return list, nil
+}
+
+// target is the lock that the command names.
+func (c *call) target() lock.Target {
+	if !c.beside.IsZero() {
+		return lock.Beside(c.beside)
+	}
+	return lock.Name(c.operands[0])
+}
+
+// targetName is how people call it.
+func (c *call) targetName() string {
+	if !c.beside.IsZero() {
+		return c.beside.PK + " " + c.beside.SK
+	}
+	return c.operands[0]
+}

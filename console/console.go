@@ -1,0 +1,245 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/migrations"
+	"github.com/mortise-go/mortise/table"
+)
+
+// ErrInvalid reports a Config that is not in order.
+var ErrInvalid = table.ErrInvalid
+
+// Entity is a type of rows of the application: *[entity.Entity] is one. Items are listed by entity.
+//
+// [entity.Entity]: https://pkg.go.dev/github.com/mortise-go/mortise/entity#Entity
+type Entity interface {
+	Type() string
+	Owns(item table.Item) bool
+	Facet() table.Facet
+}
+
+// Config sets a Console up.
+type Config struct {
+	// Table is the table to look at. Required.
+	Table *table.Table
+
+	// Locks reads the locks of the same table. It need not be the client that acquires them, but its Config has to agree
+	// with theirs. With [lock.Config].Index, locks are found by 16 queries, else by reading the whole table. Required.
+	Locks *lock.Client
+
+	// Migrations are the application's. Defaults to nil: the page is left out.
+	Migrations *migrations.Migrator
+
+	// Entities are the application's types. Rows of other types are shown without a name. Defaults to none.
+	Entities []Entity
+
+	// ShowData shows payloads of locks, attributes of items that are not keys of the table, and the errors of migrations.
+	// Defaults to false: their values are not part of any answer.
+	ShowData bool
+
+	// Hosts are the names under which browsers reach the console, without a port. Requests to other names are refused,
+	// since a web page of anybody can give its own name to this machine's address (DNS rebinding). "*" allows every name:
+	// only behind authentication. Defaults to those of the loopback interface: localhost, 127.0.0.0/8 and ::1.
+	Hosts []string
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Table == nil:
+		return fmt.Errorf("%w: Config.Table is nil", ErrInvalid)
+	case c.Locks == nil:
+		return fmt.Errorf("%w: Config.Locks is nil", ErrInvalid)
+	case c.Locks.Records().Table().Name() != c.Table.Name():
+		return fmt.Errorf("%w: Config.Locks is a client of another table", ErrInvalid)
+	}
+	for i, e := range c.Entities {
+		if e == nil {
+			return fmt.Errorf("%w: Config.Entities[%d] is nil", ErrInvalid, i)
+		}
+	}
+	for i, h := range c.Hosts {
+		if h != anyHost && (h == "" || strings.ContainsAny(h, "/*@ ") || hostname(h) != h && net.ParseIP(h) == nil) {
+			return fmt.Errorf("%w: Config.Hosts[%d]: want a name without scheme, port and path", ErrInvalid, i)
+		}
+	}
+	return nil
+}
+
+// Console is the handler. It is safe for concurrent use. Close it.
+type Console struct {
+	config Config
+	ctx    context.Context // of everything that it reads; ends with Close
+	cancel context.CancelCauseFunc
+
+	locks      *feed[*lockList]
+	migrations *feed[*migrationList]
+	static     context.Context // carries the budget of pages that do not go live
+
+	mu     sync.Mutex // guards the following; never held across I/O
+	closed bool
+	group  sync.WaitGroup            // of goroutines and event streams
+	single map[lock.Target]*lockFeed // of the locks that are looked at alone
+	open   int                       // event streams
+}
+
+// lockFeed follows one lock.
+type lockFeed = feed[*lockHistory]
+
+// New returns a Console. It sends no request, and reads only while somebody looks.
+func New(config Config) (*Console, error) {
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("console: new: %w", err)
+	}
+	config.Hosts, config.Entities = slices.Clone(config.Hosts), slices.Clone(config.Entities)
+	c := &Console{config: config, single: map[lock.Target]*lockFeed{}}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.static = within(c.ctx)
+	c.locks = newFeed(c, c.readLocks)
+	c.migrations = newFeed(c, c.readMigrations)
+	return c, nil
+}
+
+// Close ends the event streams of all open pages and everything that is read for them, and waits for that. Later
+// requests are answered with 503. It may be called several times.
+func (c *Console) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel(errClosed)
+	c.group.Wait()
+	return nil
+}
+
+// run starts a goroutine that Close ends and waits for; false where it is closed.
+func (c *Console) run(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.group.Go(f)
+	}
+	return !c.closed
+}
+
+const anyHost = "*"
+
+// hostname is a Host header without the port.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// allowed reports whether a request names this console as its host.
+func (c *Console) allowed(r *http.Request) bool {
+	name := hostname(r.Host)
+	if len(c.config.Hosts) == 0 {
+		ip := net.ParseIP(name)
+		return name == "localhost" || ip != nil && ip.IsLoopback()
+	}
+	return slices.ContainsFunc(c.config.Hosts, func(h string) bool { return h == anyHost || strings.EqualFold(h, name) })
+}
+
+// policy allows what the console itself sends, and nothing else: no script and no style within a page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP answers one request. Only the last part of the path counts, so it works below every prefix.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer") // addresses of pages contain keys
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	page := pages[name]
+	file, isAsset := assets[name]
+	switch {
+	case !c.allowed(r):
+		c.fail(w, r, http.StatusMisdirectedRequest, "This name is not served. Set console.Config.Hosts to the names under which browsers reach the console.")
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET, HEAD")
+		c.fail(w, r, http.StatusMethodNotAllowed, "The console only reads: GET and HEAD.")
+	case c.ctx.Err() != nil:
+		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
+	case isAsset:
+		file.serve(w, r)
+	case name == "events":
+		c.stream(w, r)
+	case page == nil || name == "migrations" && c.config.Migrations == nil:
+		c.fail(w, r, http.StatusNotFound, "There is no such page.")
+	default:
+		c.page(w, r, page)
+	}
+}
+
+// statusError is an error of the reader's, to be answered with a status of its own.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+func badRequest(text string) error { return &statusError{http.StatusBadRequest, text} }
+
+// page answers with a whole page.
+func (c *Console) page(w http.ResponseWriter, r *http.Request, p pageFunc) {
+	part, err := p(c, r)
+	var body template.HTML
+	if err == nil {
+		body, err = part.first(r.Context())
+	}
+	var mine *statusError
+	switch {
+	case err == nil:
+		c.write(w, r, http.StatusOK, part, body)
+	case r.Context().Err() != nil: // nobody reads the answer
+	case errors.As(err, &mine):
+		c.fail(w, r, mine.status, mine.text)
+	case errors.Is(err, errClosed):
+		c.fail(w, r, http.StatusServiceUnavailable, "The console is closed.")
+	default:
+		c.fail(w, r, http.StatusBadGateway, "The table cannot be read: "+err.Error())
+	}
+}
+
+// fail answers with a page that has one sentence.
+func (c *Console) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
+	body, err := fragment("failure", struct{ Status, Text string }{http.StatusText(status), text})
+	if err != nil {
+		http.Error(w, text, status)
+		return
+	}
+	c.write(w, r, status, &part{title: http.StatusText(status)}, body)
+}
+
+func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, p *part, body template.HTML) {
+	var out bytes.Buffer
+	err := templates.ExecuteTemplate(&out, "layout", layout{
+		Title: p.title, Page: p.name, Table: c.config.Table.Name(), Region: c.config.Table.Region(), Migrations: c.config.Migrations != nil,
+		ShowData: c.config.ShowData, Events: p.events, Version: version, Body: body,
+	})
+	if err != nil {
+		http.Error(w, "The page cannot be made.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(out.Bytes()) // where that fails, nobody reads it
+	}
+}

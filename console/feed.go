@@ -1,0 +1,103 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// linger is how long a feed goes on after its last reader has left: a page that is loaded again finds what is known.
+const linger = 15 * time.Second
+
+// errClosed is why everything ends that a Console has begun.
+var errClosed = errors.New("console: closed")
+
+// feed reads what one kind of page shows, once for all readers who have such a page open, and only while there are any.
+// Its readers get snapshots, which nobody changes.
+type feed[S any] struct {
+	owner *Console
+	read  func(ctx context.Context, publish func(S)) // until ctx ends
+
+	mu      sync.Mutex // guards the following; never held across I/O
+	readers int
+	stop    context.CancelCauseFunc // nil while nothing is read
+	idle    *time.Timer             // stops it; nil while there are readers
+	latest  S
+	version int           // of latest; 0 for none yet
+	changed chan struct{} // closed by the next snapshot
+}
+
+func newFeed[S any](owner *Console, read func(ctx context.Context, publish func(S))) *feed[S] {
+	return &feed[S]{owner: owner, read: read, changed: make(chan struct{})}
+}
+
+// enter begins to read unless that is under way. leave has to be called once.
+func (f *feed[S]) enter() (leave func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stop == nil {
+		ctx, stop := context.WithCancelCause(f.owner.ctx)
+		if !f.owner.run(func() { f.read(within(ctx), func(s S) { f.publish(ctx, s) }) }) {
+			stop(errClosed)
+			return nil, errClosed
+		}
+		f.stop = stop
+	}
+	f.readers++
+	if f.idle != nil {
+		f.idle.Stop()
+		f.idle = nil
+	}
+	return f.leave, nil
+}
+
+func (f *feed[S]) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readers--; f.readers == 0 {
+		f.idle = time.AfterFunc(linger, f.end)
+	}
+}
+
+// end stops reading unless a reader has come meanwhile, and forgets what was read.
+func (f *feed[S]) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readers > 0 || f.stop == nil {
+		return
+	}
+	f.stop(errClosed)
+	var none S
+	f.stop, f.idle, f.latest, f.version = nil, nil, none, 0
+}
+
+// publish makes a snapshot the latest one, unless reading was stopped.
+func (f *feed[S]) publish(ctx context.Context, s S) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	f.latest, f.version = s, f.version+1
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// after waits for a snapshot that is newer than a version. Where ctx ends first it returns the latest one with the
+// cause; its version is 0 where there is none.
+func (f *feed[S]) after(ctx context.Context, version int) (S, int, error) {
+	for {
+		f.mu.Lock()
+		latest, now, changed := f.latest, f.version, f.changed
+		f.mu.Unlock()
+		if now > version {
+			return latest, now, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return latest, now, context.Cause(ctx)
+		}
+	}
+}

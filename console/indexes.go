@@ -1,0 +1,95 @@
+package console
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// indexesView is what the page of indexes shows.
+type indexesView struct {
+	PK, SK, Type, TTL, Version string
+	Indexes                    []indexView
+	Entities                   []entityView
+	Agrees                     bool
+	Plan                       string
+	Items                      string
+	Read                       string
+}
+
+type indexView struct {
+	Name, PK, SK, Kind, Projection string
+	Entities                       []string // whose rows can be in it
+}
+
+type entityView struct{ Type, PK, SK, URL string }
+
+// indexesPage is read once: what it shows changes with deployments.
+func (c *Console) indexesPage(r *http.Request) (*part, error) {
+	return &part{name: "indexes", title: "Indexes", next: func(context.Context, int) (template.HTML, int, error) {
+		ctx, cancel := c.once(r)
+		defer cancel()
+		plan, err := c.config.Table.Plan(ctx)
+		if err != nil {
+			return "", 0, err
+		}
+		items, err := c.config.Table.EstimateItems(ctx)
+		if err != nil {
+			return "", 0, err
+		}
+		body, err := fragment("indexes", c.viewIndexes(plan, items))
+		return body, 1, err
+	}}, nil
+}
+
+// once is the context of what is read for one answer: it ends with the request and with Close, and has the budget that
+// all pages share which do not go live.
+func (c *Console) once(r *http.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(c.static)
+	stop := context.AfterFunc(r.Context(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+func (c *Console) viewIndexes(plan table.Plan, items int64) indexesView {
+	schema := c.config.Table.Schema()
+	s := schema.Keys
+	v := indexesView{
+		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL, Version: s.Version,
+		Agrees: plan.IsEmpty(), Plan: plan.String(), Items: number(items), Read: clock(c.config.Table.Now()),
+	}
+	for _, x := range schema.Indexes {
+		view := indexView{Name: x.Name, PK: x.PK, SK: x.SK, Kind: "global", Projection: "all attributes"}
+		if x.Local {
+			view.Kind = "local"
+		}
+		switch {
+		case x.Include != nil && len(x.Include) == 0:
+			view.Projection = "keys only"
+		case x.Include != nil:
+			view.Projection = "keys and " + strings.Join(x.Include, ", ")
+		}
+		for _, e := range c.config.Entities {
+			if key := x.PK; slices.ContainsFunc(e.Facet().Attributes, func(a table.FacetAttribute) bool { return a.Name == key }) {
+				view.Entities = append(view.Entities, e.Type())
+			}
+		}
+		v.Indexes = append(v.Indexes, view)
+	}
+	v.Entities = c.viewEntities()
+	return v
+}
+
+func (c *Console) viewEntities() (list []entityView) {
+	for _, e := range c.config.Entities {
+		f := e.Facet()
+		list = append(list, entityView{e.Type(), f.PK, f.SK, entityURL(e.Type())})
+	}
+	return list
+}

@@ -1,0 +1,418 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/migrations"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// passTime is how long all locks take to be found through the index, at the budget.
+const passTime = 15 * time.Second
+
+func TestLocks_AppearMoveAndGoWithoutReload(t *testing.T) {
+	for name, settings := range map[string][]setting{"by index": {indexed}, "by table": nil} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				page := w.open("locks")
+				time.Sleep(passTime)
+				assert.Contains(w, page.last(), "Nobody holds a lock.")
+
+				lease := w.hold(lock.Name("report"), "first", "second", "third")
+				time.Sleep(passTime)
+				assert.Equal(w, []string{"holds first", "1 second", "2 third"}, drawn(page.last()))
+				assert.Contains(w, page.last(), "<b>1</b> held")
+				assert.Contains(w, page.last(), "<b>2</b> waiting")
+
+				require.NoError(w, lease.Release(w.Context()))
+				time.Sleep(passTime)
+				assert.Equal(w, []string{"holds second", "1 third"}, drawn(page.last()))
+			}, settings...)
+		})
+	}
+}
+
+var chip = regexp.MustCompile(`(?s)<li class="place (holds|waits)[^"]*"[^>]*><span class="mark"[^>]*>(\d*)</span><span class="who">([^<]*)</span>`)
+
+// drawn are the places of the lines that a page shows, in their order.
+func drawn(page string) (list []string) {
+	for _, m := range chip.FindAllStringSubmatch(page, -1) {
+		number := m[2]
+		if m[1] == "holds" {
+			number = "holds"
+		}
+		list = append(list, number+" "+m[3])
+	}
+	return list
+}
+
+func TestLocks_ALongLineIsCutAndCounted(t *testing.T) {
+	virtual(t, func(w *world) {
+		owners := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
+		w.hold(lock.Name("busy"), owners...)
+		time.Sleep(time.Second)
+		page := w.get("locks", http.StatusOK)
+		assert.Len(w, drawn(page), 6)
+		assert.Contains(w, page, "+ 3 more")
+		single := w.get("lock?name=busy", http.StatusOK)
+		assert.Len(w, drawn(single), 9, "the lock's own page shows all places")
+	})
+}
+
+func TestLocks_ThoseThatManyWaitForComeFirst(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("a"), "p1")
+		w.hold(lock.Name("b"), "p2", "p3")
+		w.hold(lock.Name("c"), "p4", "p5", "p6", "p7")
+		page := w.open("locks")
+		time.Sleep(3 * time.Second)
+		assert.Equal(w, []string{"holds p4", "1 p5", "2 p6", "3 p7", "holds p2", "1 p3", "holds p1"}, drawn(page.last()))
+	})
+}
+
+func TestLocks_AreShownInParts(t *testing.T) {
+	virtual(t, func(w *world) {
+		c := w.client("many")
+		for i := range 120 {
+			_, err := c.Acquire(w.Context(), beside(i))
+			require.NoError(w, err)
+		}
+		page := w.open("locks&page_number=3")
+		time.Sleep(5 * time.Second)
+		assert.Len(w, drawn(page.last()), 20)
+		assert.Contains(w, page.last(), "page 3 of 3")
+		assert.Contains(w, w.get("locks?page_number=2", http.StatusOK), `href="locks?page_number=3"`)
+		assert.Len(w, drawn(w.get("locks?page_number=99", http.StatusOK)), 20, "behind the end is the last part")
+		w.get("locks?page_number=0", http.StatusBadRequest)
+		w.get("locks?page_number=x", http.StatusBadRequest)
+	})
+}
+
+func TestLocks_WhatIsNotInOrderIsCounted(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("good"), "p1")
+		free := w.hold(lock.Name("free"), "p2")
+		require.NoError(w, free.Release(w.Context()))
+		require.NoError(w, w.table.Write(w.Context(), table.Update(keys.NewKey("LOCK#bad", "LOCK#bad"),
+			table.Attr("type").Set("mortise.Lock"), table.Attr("line").Set([]string{"no ticket"}), table.Attr("fence").Set(1))))
+		page := w.open("locks")
+		time.Sleep(3 * time.Second)
+		assert.Equal(w, []string{"holds p1"}, drawn(page.last()))
+		assert.Contains(w, page.last(), "1 rows not in order")
+		assert.Contains(w, page.last(), "1 that nobody holds")
+	})
+}
+
+// However many locks and readers there are, and whatever they look at: two reads a second for each kind of page.
+func TestBudget_IsKeptByEachKindOfPage(t *testing.T) {
+	const locks, readers, minutes = 200, 3, 2
+	for _, page := range []string{"locks", "sessions", "lock&pk=TENANT%23acme&of=ORDER%23001", "migrations"} {
+		t.Run(page, func(t *testing.T) {
+			virtual(t, func(w *world) {
+				c := w.client("many")
+				for i := range locks {
+					_, err := c.Acquire(w.Context(), beside(i))
+					require.NoError(w, err)
+				}
+				for range readers {
+					w.open(page)
+				}
+				time.Sleep(minutes * time.Minute)
+				assert.LessOrEqual(w, w.eyes.most(), 2, "within one second")
+				assert.LessOrEqual(w, w.eyes.count(), minutes*60*2)
+				assert.Greater(w, w.eyes.count(), minutes*60/6, "it reads at all")
+			}, indexed, withMigrations)
+		})
+	}
+}
+
+// A page that finds locks by reading the whole table leaves its capacity to the application.
+func TestBudget_LimitsReadUnits(t *testing.T) {
+	virtual(t, func(w *world) {
+		big := strings.Repeat("x", 300_000)
+		for i := range 60 { // some 18 MB: 18 requests of 128 read units
+			key := w.table.KeyItem(keys.NewKey(fmt.Sprint("BIG#", i), "x"))
+			require.NoError(w, w.table.Write(w.Context(), table.Update(mustKey(w, key), table.Attr("text").Set(big))))
+		}
+		w.hold(lock.Name("held"), "p1")
+		w.engine.ResetRequests()
+		page := w.open("locks")
+		const long = 10 * time.Minute
+		time.Sleep(long)
+		units := 0.0
+		for _, r := range w.engine.Requests() {
+			if r.Operation == "Scan" {
+				units += r.Consumed
+			}
+		}
+		assert.LessOrEqual(w, units, long.Seconds()*25+128, "the last request may be in debt")
+		assert.Greater(w, units, long.Seconds()*15)
+		assert.Equal(w, []string{"holds p1"}, drawn(page.last()))
+		assert.Regexp(w, `All locks are read every 1 min [\d s]*, with the whole table`, page.last(), "the reader is told")
+	})
+}
+
+func mustKey(w *world, item table.Item) keys.Key {
+	w.Helper()
+	key, err := w.table.KeyOf(item)
+	require.NoError(w, err)
+	return key
+}
+
+func TestReading_EndsSoonAfterTheLastReaderHasLeft(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("report"), "p1")
+		for _, page := range []string{"locks", "lock&name=report", "migrations"} {
+			r := w.open(page)
+			time.Sleep(10 * time.Second)
+			before := w.eyes.count()
+			r.close()
+			<-r.ended
+			time.Sleep(20 * time.Second)
+			after := w.eyes.count()
+			assert.Greater(w, after, before, "%s goes on for a while, for a page that is loaded again", page)
+			time.Sleep(time.Hour)
+			assert.Equal(w, after, w.eyes.count(), page)
+			assert.Contains(w, w.get(strings.Replace(page, "&", "?", 1), http.StatusOK), "</main>", "it begins again")
+			time.Sleep(time.Hour)
+		}
+	}, withMigrations)
+}
+
+func TestEvents_EndWithCloseAndWithTheRequest(t *testing.T) {
+	virtual(t, func(w *world) {
+		a, b, c := w.open("locks"), w.open("lock&name=x"), w.open("sessions")
+		a.close()
+		synctest.Wait()
+		ended(w, a, true)
+		ended(w, b, false)
+		require.NoError(w, w.c.Close())
+		ended(w, b, true)
+		ended(w, c, true)
+		assert.Equal(w, "text/event-stream", b.header.Get("Content-Type"))
+		assert.Equal(w, "no-store", b.header.Get("Cache-Control"))
+
+		w.get("locks", http.StatusServiceUnavailable)
+		w.get("events?page=locks", http.StatusServiceUnavailable)
+		require.NoError(w, w.c.Close(), "again")
+	})
+}
+
+func ended(w *world, r *reader, want bool) {
+	w.Helper()
+	select {
+	case <-r.ended:
+		assert.True(w, want, "the stream has ended")
+	default:
+		assert.False(w, want, "the stream goes on")
+	}
+}
+
+func TestEvents_AreFewWhileNothingChanges(t *testing.T) {
+	virtual(t, func(w *world) {
+		page := w.open("locks")
+		time.Sleep(time.Minute)
+		before := page.text()
+		time.Sleep(10 * time.Minute)
+		rest := strings.TrimPrefix(page.text(), before)
+		assert.NotContains(w, rest, "data:")
+		assert.InDelta(w, 10*60/15, strings.Count(rest, ":\n\n"), 2, "the connection is shown to be alive")
+	})
+}
+
+func TestEvents_ArePartOfThePagesThatGoLive(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("report"), "p1")
+		for _, page := range []string{"locks", "sessions", "lock?name=report", "migrations", "lock?pk=A%26B&of=C"} {
+			html := w.get(page, http.StatusOK)
+			found := regexp.MustCompile(`data-events="([^"]*)"`).FindStringSubmatch(html)
+			require.Len(w, found, 2, page)
+			r := w.follow(strings.ReplaceAll(found[1], "&amp;", "&"))
+			time.Sleep(5 * time.Second)
+			assert.Contains(w, r.last(), "<h1", page)
+			r.close()
+		}
+		for _, page := range []string{"items", "indexes"} {
+			assert.NotContains(w, w.get(page, http.StatusOK), "data-events", page)
+			w.get("events?page="+page, http.StatusNotFound)
+		}
+		w.get("events?page=nothing", http.StatusNotFound)
+		w.get("events?page=lock", http.StatusBadRequest)
+
+		// Pages of others cannot have this one read a table.
+		r := httptest.NewRequestWithContext(w.Context(), http.MethodGet, "http://localhost/events?page=locks", nil)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		w.do(r, http.StatusForbidden)
+	}, withMigrations)
+}
+
+func TestEvents_TooManyPagesAreRefused(t *testing.T) {
+	virtual(t, func(w *world) {
+		for range 200 {
+			w.open("locks")
+		}
+		r := w.open("locks")
+		<-r.ended
+		assert.Equal(w, http.StatusServiceUnavailable, r.status)
+		assert.NotEmpty(w, r.header.Get("Retry-After"))
+		w.get("locks", http.StatusOK)
+	})
+}
+
+func TestPages_TellOfFailuresAndGoOn(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("report"), "p1")
+		for _, page := range []string{"locks", "lock&name=report", "migrations"} {
+			r := w.open(page)
+			time.Sleep(3 * time.Second)
+			assert.NotContains(w, r.last(), "cannot be read", page)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials})
+			time.Sleep(10 * time.Second)
+			assert.Contains(w, r.last(), "The table cannot be read at the moment", page)
+			assert.Contains(w, r.last(), "credentials missing or refused", page)
+			w.engine.ClearFaults()
+			time.Sleep(15 * time.Second)
+			assert.NotContains(w, r.last(), "cannot be read", page)
+			r.close()
+		}
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials})
+		assert.Contains(w, w.get("items", http.StatusBadGateway), "credentials missing or refused")
+		assert.Contains(w, w.get("indexes", http.StatusBadGateway), "credentials missing or refused")
+		w.engine.ClearFaults()
+	}, withMigrations)
+}
+
+func TestSessions_ShowWhoLives(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.locks.Lease = time.Hour
+		w.hold(lock.Name("a"), "living", "waiting")
+		w.hold(lock.Name("b"), "silent")
+		w.hold(lock.Name("c"), "marked")
+		_, err := w.client("lambda").Acquire(w.Context(), lock.Name("d"), lock.Fixed(time.Hour))
+		require.NoError(w, err)
+		look := w.client("test")
+		change := func(name, attribute string, at time.Time) {
+			r, err := look.Inspect(w.Context(), lock.Name(name))
+			require.NoError(w, err)
+			id := "SESSION#" + r.Holder().Session
+			require.NoError(w, w.table.Write(w.Context(), table.Update(keys.NewKey(id, id), table.Attr(attribute).Set(at.UnixMilli()))))
+		}
+		change("b", "expires", time.Now().Add(-time.Minute))
+		change("c", "dead", time.Now().Add(-2*time.Minute))
+
+		page, locks := w.open("sessions"), w.open("locks")
+		time.Sleep(10 * time.Second)
+		rows := map[string]string{}
+		for _, row := range strings.Split(page.last(), "<tr ")[1:] {
+			rows[regexp.MustCompile(`<b class="who">([^<]*)<`).FindStringSubmatch(row)[1]] = row
+		}
+		require.Len(w, rows, 4)
+		assert.Contains(w, rows["living"], `class="alive"`)
+		assert.Contains(w, rows["living"], "alive, its lease ends in 59 min")
+		assert.Contains(w, rows["living"], `>a</a>`)
+		assert.Regexp(w, `data-label="Waits for">1<`, rows["waiting"])
+		assert.Contains(w, rows["silent"], "silent, its lease ended 1 min")
+		assert.Contains(w, rows["marked"], "marked dead 2 min")
+		assert.Contains(w, page.last(), "<b>1</b> places with a lease of their own")
+		assert.Less(w, strings.Index(page.last(), ">silent<"), strings.Index(page.last(), ">living<"), "those that need a look come first")
+		assert.Contains(w, locks.last(), "silent: silent, its lease ended 1 min")
+	})
+}
+
+func TestLock_HasItsHistorySinceItWasOpened(t *testing.T) {
+	virtual(t, func(w *world) {
+		page := w.open("lock&name=report")
+		time.Sleep(2 * time.Second)
+		assert.Contains(w, page.last(), "There is no such lock")
+		lease := w.hold(lock.Name("report"), "first", "second")
+		time.Sleep(2 * time.Second)
+		require.NoError(w, lease.Write(w.Context(), table.Put(w.table.KeyItem(keys.NewKey("X", "Y")))))
+		time.Sleep(2 * time.Second)
+		require.NoError(w, lease.Release(w.Context()))
+		time.Sleep(2 * time.Second)
+		var texts []string
+		for _, m := range regexp.MustCompile(`<time>[\d:]{8}</time> (.*)</li>`).FindAllStringSubmatch(page.last(), -1) {
+			texts = append(texts, regexp.MustCompile(`fence \d+`).ReplaceAllString(m[1], "fence N"))
+		}
+		assert.Equal(w, []string{
+			"first has left; second holds the lock, with fence N",
+			"guarded writes up to number 1",
+			"second has entered the line",
+			"first holds the lock, with fence N",
+		}, texts)
+		assert.Equal(w, []string{"holds second"}, drawn(page.last()))
+		assert.Contains(w, page.last(), "held lately for")
+
+		// The same lock, by the place of its row.
+		assert.Equal(w, []string{"holds second"}, drawn(w.get("lock?pk=LOCK%23report&of=report", http.StatusOK)))
+	})
+}
+
+func withMigrations(w *world) {
+	w.config.Migrations = w.migrator(w.config.Table, w.clientOf(w.config.Table, "console"), migrationList(nil))
+}
+
+// migrationList has one migration that succeeds, a backfill that waits for its items, one that fails, and one that is never begun.
+func migrationList(wait <-chan struct{}) []migrations.Migration {
+	return []migrations.Migration{
+		{ID: "1_first", Name: "the first", Up: func(context.Context, *migrations.Run) error { return nil }},
+		{ID: "2_fill", Idempotent: true, Up: func(ctx context.Context, run *migrations.Run) error {
+			seen := 0
+			_, err := run.Backfill(ctx, migrations.Backfill{
+				Name: "orders", Segments: 1, Writers: 1, PageSize: 10,
+				Transform: func(_ context.Context, item table.Item) (table.Item, error) {
+					if seen++; seen == 15 {
+						<-wait
+					}
+					return item, nil
+				},
+			})
+			return err
+		}},
+		{ID: "3_fails", Up: func(context.Context, *migrations.Run) error { return errors.New("no room for " + marker) }},
+		{ID: "4_last", Up: func(context.Context, *migrations.Run) error { return nil }},
+	}
+}
+
+func TestMigrations_ShowTheirProgress(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.fill(20)
+		page := w.open("migrations")
+		time.Sleep(time.Second)
+		assert.Contains(w, page.last(), "<b>4</b> pending")
+
+		wait, ended := make(chan struct{}), make(chan error, 1)
+		m := w.migrator(w.table, w.clientOf(w.table, "deploy-1"), migrationList(wait))
+		go func() {
+			_, err := m.Up(w.Context())
+			ended <- err
+		}()
+		time.Sleep(10 * time.Second)
+		assert.Contains(w, page.last(), "up was begun by deploy-1")
+		assert.Contains(w, page.last(), "orders: 10 items read of about")
+		assert.Regexp(w, `<progress max="100" value="[1-9]\d*">`, page.last())
+
+		close(wait)
+		require.Error(w, <-ended)
+		time.Sleep(10 * time.Second)
+		assert.Contains(w, page.last(), "<b>1</b> failed")
+		assert.Contains(w, page.last(), "<b>2</b> applied")
+		assert.Contains(w, page.last(), "its error is hidden")
+		assert.NotContains(w, page.text(), marker)
+	}, withMigrations)
+}

@@ -1,0 +1,306 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+const (
+	maxHistory   = 200 // entries of a lock's history
+	maxFollowed  = 200 // locks that are looked at alone at a time
+	inspectEvery = time.Second
+)
+
+// lockHistory is one lock as it was read last, and how it has come to be so.
+type lockHistory struct {
+	record   lock.Record
+	exists   bool
+	read     bool // once
+	sessions map[string]sighting
+	began    time.Time
+	changes  []change // the latest first
+	err      error
+}
+
+// change is one entry of a history.
+type change struct {
+	at   time.Time
+	text string
+}
+
+// follow is the feed of one lock.
+func (c *Console) follow(target lock.Target) *lockFeed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.single[target]; f != nil {
+		return f
+	}
+	if len(c.single) >= maxFollowed {
+		return nil
+	}
+	var f *lockFeed
+	f = newFeed(c, func(ctx context.Context, publish func(*lockHistory)) {
+		defer c.forget(target, f)
+		c.readLock(ctx, target, publish)
+	})
+	c.single[target] = f
+	return f
+}
+
+// forget drops a feed that has ended. Should a reader have come at the same moment, it goes on for that one.
+func (c *Console) forget(target lock.Target, f *lockFeed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.single[target] == f {
+		delete(c.single, target)
+	}
+}
+
+// readLock reads one lock every second, and every fourth time the sessions of those in its line.
+func (c *Console) readLock(ctx context.Context, target lock.Target, publish func(*lockHistory)) {
+	now := lockHistory{began: c.config.Table.Now(), sessions: map[string]sighting{}}
+	for turn := 0; ; turn++ {
+		r, err := c.config.Locks.Inspect(ctx, target)
+		missing := errors.Is(err, table.ErrNotFound)
+		if now.err = err; err == nil || missing {
+			now.err = nil
+			now.compare(r, !missing, c.config.Table.Now())
+		}
+		if turn%4 == 0 && now.err == nil {
+			now.err = now.readSessions(ctx, c.config.Locks)
+		}
+		snapshot := now
+		publish(&snapshot)
+		wait := inspectEvery
+		if now.err != nil {
+			wait = afterFailure
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// readSessions replaces the sessions by those in the line, as they are now.
+func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) error {
+	var ids []string
+	for _, p := range h.record.Line {
+		if p.Session != "" && !slices.Contains(ids, p.Session) {
+			ids = append(ids, p.Session)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	list, err := locks.Sessions(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	h.sessions = map[string]sighting{}
+	for _, id := range ids {
+		h.sessions[id] = sighting{}
+	}
+	for _, s := range list {
+		h.sessions[s.ID] = sighting{s, true}
+	}
+	return nil
+}
+
+// compare records what has changed since the last read.
+func (h *lockHistory) compare(r lock.Record, exists bool, at time.Time) {
+	if h.read {
+		var entries []change
+		for _, text := range changes(&h.record, &r, h.exists, exists) {
+			entries = append(entries, change{at, text})
+		}
+		slices.Reverse(entries)
+		h.changes = append(entries, h.changes...)
+		h.changes = h.changes[:min(len(h.changes), maxHistory)]
+	}
+	h.record, h.exists, h.read = r, exists, true
+}
+
+// changes are what has happened between two reads of a lock, as far as they tell, in the order in which it can have
+// happened.
+func changes(was, is *lock.Record, existed, exists bool) (list []string) {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	switch {
+	case existed && !exists:
+		return []string{"the row was deleted"}
+	case !exists:
+		return nil
+	}
+	before, now := was.Holder(), is.Holder()
+	handed := now.Ticket != before.Ticket
+	inLine := func(line []lock.Place, ticket string) bool {
+		return slices.ContainsFunc(line, func(p lock.Place) bool { return p.Ticket == ticket })
+	}
+	if passed := is.Fence - was.Fence; existed && handed && passed > 1 {
+		say("%s changes of the first place, of which the last one is shown", number(passed))
+	}
+	if is.ForcedFence > was.ForcedFence {
+		say("taken by force from the holder with fence %d", is.ForcedFence)
+	}
+	switch {
+	case !handed:
+	case before.Ticket != "" && now.Ticket != "":
+		say("%s has left; %s holds the lock, with fence %d", before.Owner, now.Owner, is.Fence)
+	case now.Ticket != "":
+		say("%s holds the lock, with fence %d", now.Owner, is.Fence)
+	default:
+		say("%s has left; nobody holds the lock", before.Owner)
+	}
+	for _, p := range was.Line[holders(was):] {
+		if !inLine(is.Line, p.Ticket) {
+			say("%s has left the line", p.Owner)
+		}
+	}
+	for _, p := range is.Line[holders(is):] {
+		if !inLine(was.Line, p.Ticket) {
+			say("%s has entered the line", p.Owner)
+		}
+	}
+	if is.Writes > was.Writes && existed {
+		say("guarded writes up to number %d", is.Writes)
+	}
+	if is.Edits > was.Edits && existed {
+		say("a new payload")
+	}
+	if is.Running > was.Running {
+		say("the run for %s has begun", clock(time.UnixMilli(is.Running)))
+	}
+	if is.Ran > was.Ran {
+		how := "has finished"
+		if is.Failed == is.Ran {
+			how = "has failed"
+		}
+		say("the run for %s %s", clock(time.UnixMilli(is.Ran)), how)
+	}
+	return list
+}
+
+// targetOf is the lock that a request names: by its name, or by where its row stands.
+func targetOf(r *http.Request) (target lock.Target, query url.Values, err error) {
+	q := r.URL.Query()
+	name, pk, of := q.Get("name"), q.Get("pk"), q.Get("of")
+	switch {
+	case name != "" && pk == "" && of == "":
+		return lock.Name(name), url.Values{"name": {name}}, nil
+	case name == "" && pk != "" && of != "":
+		// A lock that stands for itself has a row of the same form as one beside a row: its key is made of both texts.
+		return lock.Beside(keys.NewKey(pk, of)), url.Values{"pk": {pk}, "of": {of}}, nil
+	}
+	return target, nil, badRequest("Want name, or pk and of: the name of a lock that stands for itself, or the keys of the row that it stands beside.")
+}
+
+// lockPageView is what the page of one lock shows.
+type lockPageView struct {
+	lockView
+
+	Read, Exists bool
+	Title        string
+	Partition    string
+	Items        string // the page of its item collection
+	Usual        string // how long it was held lately
+	Writes       string
+	Forced       string
+	ForcedFence  int64
+	Runs         []string
+	HasData      bool
+	Data         string // empty where it is hidden
+	Began        string
+	Changes      []changeView
+	Failure      string
+	Delete       string
+}
+
+type changeView struct{ Clock, Text string }
+
+func (c *Console) lockPage(r *http.Request) (*part, error) {
+	target, query, err := targetOf(r)
+	if err != nil {
+		return nil, err
+	}
+	title := target.Name()
+	if title == "" {
+		title = target.Beside().SK
+	}
+	f := c.follow(target)
+	if f == nil {
+		return nil, &statusError{http.StatusServiceUnavailable, "Too many locks are looked at."}
+	}
+	p := part{name: "lock", title: title, events: eventsOf("lock", query)}
+	return live(p, f, func(h *lockHistory) any { return c.viewLockPage(h, title) }), nil
+}
+
+func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
+	v := lockPageView{Title: title}
+	if h == nil {
+		return v
+	}
+	now := c.config.Table.Now()
+	v.Read, v.Exists, v.Failure, v.Began = h.read, h.exists, failure(h.err), clock(h.began)
+	for _, e := range h.changes {
+		v.Changes = append(v.Changes, changeView{clock(e.at)[len("2006-01-02 "):], e.text})
+	}
+	if !h.exists {
+		return v
+	}
+	r := &h.record
+	v.lockView = viewLock(r, h.sessions, now, len(r.Line))
+	v.Partition, v.Items = r.Partition, itemsURL(r.Partition)
+	if r.Hold > 0 {
+		v.Usual = "less than 1 s"
+		if d := time.Duration(r.Hold) * time.Millisecond; d >= time.Second {
+			v.Usual = age(d)
+		}
+	}
+	if r.Writes > 0 {
+		v.Writes = number(r.Writes)
+	}
+	v.Forced, v.ForcedFence, v.Runs = r.Forced, r.ForcedFence, runs(r)
+	if v.HasData = !r.Data.IsZero(); v.HasData && c.config.ShowData {
+		v.Data = payload(r.Data)
+	}
+	if !r.DeleteAfter.IsZero() {
+		v.Delete = clock(r.DeleteAfter)
+	}
+	return v
+}
+
+// runs is what a lock's row tells of the intervals of Client.Every.
+func runs(r *lock.Record) (list []string) {
+	if r.Running > 0 && r.Running != r.Ran {
+		list = append(list, "The run for "+clock(time.UnixMilli(r.Running))+" has begun and not finished.")
+	}
+	switch {
+	case r.Ran > 0 && r.Failed == r.Ran:
+		list = append(list, "The run for "+clock(r.LastRun())+" has failed.")
+	case r.Ran > 0:
+		list = append(list, "The run for "+clock(r.LastRun())+" has finished.")
+	}
+	return list
+}
+
+// payload is a payload as JSON.
+func payload(d lock.Data) string {
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return "It cannot be shown: " + err.Error()
+	}
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}

@@ -1,0 +1,138 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"time"
+)
+
+//go:embed assets
+var files embed.FS
+
+// templates are all pages and their parts.
+var templates = template.Must(template.New("").ParseFS(files, "assets/*.html"))
+
+// layout is what stands around every page.
+type layout struct {
+	Title, Page, Table, Region, Events, Version string
+	Migrations, ShowData                        bool
+	Body                                        template.HTML
+}
+
+// part is what one page shows, of the reader's choice. One with events goes live.
+type part struct {
+	name, title string
+	events      string // where its events come from, relative to the page; empty for none
+
+	enter func() (leave func(), err error) // nil where next needs nothing
+
+	// next is the page's content once it is newer than a version. Where ctx ends first it is what there is, with the cause.
+	next func(ctx context.Context, version int) (template.HTML, int, error)
+}
+
+// patience is how long a page that is loaded waits for what is read first. What is missing then comes by events, or when
+// the page is loaded again.
+const patience = 1500 * time.Millisecond
+
+// first is the content of a page that is loaded.
+func (p *part) first(ctx context.Context) (template.HTML, error) {
+	if p.enter == nil {
+		body, _, err := p.next(ctx, 0)
+		return body, err
+	}
+	leave, err := p.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	body, _, err := p.next(patient, 0)
+	if ctx.Err() == nil && patient.Err() != nil {
+		err = nil
+	}
+	return body, err
+}
+
+// live is a part that shows the snapshots of a feed. view may get a nil snapshot: nothing is known yet.
+func live[S any](p part, f *feed[S], view func(S) any) *part {
+	p.enter = f.enter
+	p.next = func(ctx context.Context, version int) (template.HTML, int, error) {
+		s, now, err := f.after(ctx, version)
+		body, bad := fragment(p.name, view(s))
+		if bad != nil {
+			return "", now, bad
+		}
+		return body, now, err
+	}
+	return &p
+}
+
+// fragment executes one template.
+func fragment(name string, data any) (template.HTML, error) {
+	var out bytes.Buffer
+	err := templates.ExecuteTemplate(&out, name, data)
+	return template.HTML(out.String()), err //nolint:gosec // html/template has escaped it
+}
+
+// pageFunc is a page as a request asks for it.
+type pageFunc = func(c *Console, r *http.Request) (*part, error)
+
+// pages are the pages by the last part of their path.
+var pages = map[string]pageFunc{
+	"":           (*Console).locksPage,
+	"locks":      (*Console).locksPage,
+	"lock":       (*Console).lockPage,
+	"sessions":   (*Console).sessionsPage,
+	"items":      (*Console).itemsPage,
+	"indexes":    (*Console).indexesPage,
+	"migrations": (*Console).migrationsPage,
+}
+
+// asset is a file that does not change.
+type asset struct {
+	name, kind string
+	content    []byte
+}
+
+var assets = map[string]asset{
+	"console.css": load("console.css", "text/css; charset=utf-8"),
+	"console.js":  load("console.js", "text/javascript; charset=utf-8"),
+	"favicon.svg": load("favicon.svg", "image/svg+xml"),
+}
+
+// version changes with the assets. Pages name it, so that browsers can keep what they have for ever.
+var version = hash(assets["console.css"].content, assets["console.js"].content, assets["favicon.svg"].content)
+
+func load(name, kind string) asset {
+	content, err := fs.ReadFile(files, "assets/"+name)
+	if err != nil {
+		panic(err) // it is part of the binary
+	}
+	return asset{name, kind, content}
+}
+
+func hash(contents ...[]byte) string {
+	h := sha256.New()
+	for _, c := range contents {
+		h.Write(c)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func (a asset) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", a.kind)
+	h.Set("ETag", `"`+version+`"`)
+	h.Set("Cache-Control", "no-cache")
+	if r.URL.Query().Get("v") == version {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, a.name, time.Time{}, bytes.NewReader(a.content))
+}

@@ -1,0 +1,353 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/console"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// all are addresses of all kinds of pages.
+var all = []string{
+	"", "locks", "lock?name=report", "lock?name=nothing", "lock?pk=TENANT%23acme&of=ORDER%23001", "sessions", "items", "items?pk=TENANT%23acme",
+	"items?type=Order", "items?pk=TENANT%23acme&type=Order", "items?pk=FOREIGN", "indexes", "migrations",
+}
+
+// everything fills the world with markers: in payloads, in attributes of all kinds, in keys of indexes, in a row of an
+// unknown type, in the error of a migration.
+func (w *world) everything() {
+	w.Helper()
+	w.fill(20)
+	require.NoError(w, w.table.Write(w.Context(), table.Update(keys.NewKey("FOREIGN", "row"),
+		table.Attr("type").Set(marker), table.Attr("bytes").Set([]byte(marker)), table.Attr("deep").Set(map[string]any{marker: []any{marker, map[string]any{"x": marker}}}))))
+	w.hold(lock.Name("report"), "first", "second")
+	lease := w.hold(beside(1), "first-too")
+	require.NoError(w, lease.SetData(w.Context(), map[string]any{"deep": []string{marker}}))
+	wait := make(chan struct{})
+	close(wait)
+	_, err := w.migrator(w.table, w.clientOf(w.table, "deploy"), migrationList(wait)).Up(w.Context())
+	require.ErrorContains(w, err, marker)
+}
+
+func TestNothingHiddenIsShown(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.everything()
+		var open []*reader
+		for _, page := range []string{"locks", "sessions", "lock&name=report", "lock&pk=TENANT%23acme&of=ORDER%23001", "migrations"} {
+			open = append(open, w.open(page))
+		}
+		time.Sleep(10 * time.Second)
+		for _, page := range all {
+			assert.NotContains(w, w.get(page, http.StatusOK), marker, page)
+		}
+		for _, r := range open {
+			assert.NotEmpty(w, r.last())
+			assert.NotContains(w, r.text(), marker)
+		}
+	}, withMigrations, withOrders)
+}
+
+func TestDataIsShownWhereItIsAskedFor(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.everything()
+		time.Sleep(10 * time.Second)
+		for _, page := range []string{"lock?name=report", "lock?pk=TENANT%23acme&of=ORDER%23001", "items?pk=TENANT%23acme", "items?type=Order", "items?pk=FOREIGN", "migrations"} {
+			text := w.get(page, http.StatusOK)
+			assert.Contains(w, text, marker, page)
+			assert.Contains(w, text, "Data is shown.", page)
+		}
+		foreign := html.UnescapeString(w.get("items?pk=FOREIGN", http.StatusOK))
+		assert.Contains(w, foreign, `{m4rker: ["m4rker", {x: "m4rker"}]}`)
+		assert.Contains(w, foreign, "bTRya2Vy", "bytes in base64")
+	}, withMigrations, withOrders, showData)
+}
+
+// Names come from the application, and owners from anywhere: none of them is code.
+func TestNamesAreText(t *testing.T) {
+	const evil = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
+	virtual(t, func(w *world) {
+		w.hold(lock.Name(evil), evil, evil)
+		key := keys.NewKey(evil, evil)
+		require.NoError(w, w.table.Write(w.Context(), table.Update(key, table.Attr(evil).Set(evil))))
+		page, single := w.open("locks"), w.open("lock&"+url.Values{"name": {evil}}.Encode())
+		time.Sleep(5 * time.Second)
+		q := url.QueryEscape(evil)
+		for name, text := range map[string]string{
+			"locks": page.last(), "lock": single.last(), "sessions": w.get("sessions", http.StatusOK), "lock page": w.get("lock?name="+q, http.StatusOK),
+			"items": w.get("items", http.StatusOK), "collection": w.get("items?pk="+q, http.StatusOK), "bad": w.get("items?type="+q, http.StatusBadRequest),
+		} {
+			assert.NotContains(w, text, "<script>alert", name)
+			assert.NotContains(w, text, "<img", name)
+		}
+		link := regexp.MustCompile(`href="(lock\?[^"]*)"`).FindStringSubmatch(page.last())
+		require.Len(w, link, 2)
+		assert.Equal(w, []string{"holds", "1"}, firstWords(drawn(w.get(html.UnescapeString(link[1]), http.StatusOK))), "the link leads to the lock")
+	}, showData)
+}
+
+func firstWords(list []string) (words []string) {
+	for _, text := range list {
+		word, _, _ := strings.Cut(text, " ")
+		words = append(words, word)
+	}
+	return words
+}
+
+func TestPages_WorkUnderAStrictPolicyAndBelowAnyPrefix(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.everything()
+		inline := regexp.MustCompile(`(?i)\sstyle=|\son[a-z]+=|<style|<script(?: [^>]*)?>[^<]|javascript:|<base`)
+		absolute := regexp.MustCompile(`(?:href|src|action|data-events)="(?:/|[a-z]+:|//)`)
+		for _, page := range all {
+			r := httptest.NewRequestWithContext(w.Context(), http.MethodGet, "http://localhost/a/b/"+page, nil)
+			out := w.do(r, http.StatusOK)
+			assert.Empty(w, inline.FindString(out.Body.String()), page)
+			assert.Empty(w, absolute.FindString(out.Body.String()), page)
+			h := out.Header()
+			assert.Equal(w, "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "+
+				"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", h.Get("Content-Security-Policy"))
+			assert.Equal(w, "no-store", h.Get("Cache-Control"))
+			assert.Equal(w, "nosniff", h.Get("X-Content-Type-Options"))
+			assert.Equal(w, "no-referrer", h.Get("Referrer-Policy"))
+			assert.Equal(w, "text/html; charset=utf-8", h.Get("Content-Type"))
+		}
+	}, withMigrations, withOrders)
+}
+
+func TestAssets_AreKeptByBrowsers(t *testing.T) {
+	virtual(t, func(w *world) {
+		for _, m := range regexp.MustCompile(`(?:href|src)="([\w.]+\.(?:css|js|svg)\?v=\w+)"`).FindAllStringSubmatch(w.get("locks", http.StatusOK), -1) {
+			r := httptest.NewRequestWithContext(w.Context(), http.MethodGet, "http://localhost/"+m[1], nil)
+			out := w.do(r, http.StatusOK)
+			assert.Equal(w, "public, max-age=31536000, immutable", out.Header().Get("Cache-Control"))
+			assert.NotEmpty(w, out.Body.Len())
+			r.Header.Set("If-None-Match", out.Header().Get("ETag"))
+			w.do(r, http.StatusNotModified)
+
+			// An old page, or nobody's: ask again.
+			name, _, _ := strings.Cut(m[1], "?")
+			out = w.do(httptest.NewRequestWithContext(w.Context(), http.MethodGet, "http://localhost/"+name+"?v=old", nil), http.StatusOK)
+			assert.Equal(w, "no-cache", out.Header().Get("Cache-Control"))
+		}
+	})
+}
+
+func TestHost_OthersAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		hosts []string
+		host  string
+		want  bool
+	}{
+		{nil, "localhost", true},
+		{nil, "LOCALHOST:8080", true},
+		{nil, "127.0.0.1:8080", true},
+		{nil, "127.8.8.8", true},
+		{nil, "[::1]:8080", true},
+		{nil, "::1", true},
+		{nil, "rebound.example.com:8080", false},
+		{nil, "localhost.example.com", false},
+		{nil, "10.0.0.1:8080", false},
+		{nil, "", false},
+		{[]string{"ops.example.com"}, "ops.example.com", true},
+		{[]string{"ops.example.com"}, "OPS.example.com.:443", true},
+		{[]string{"ops.example.com"}, "example.com", false},
+		{[]string{"ops.example.com"}, "localhost", false},
+		{[]string{"10.0.0.1", "ops"}, "10.0.0.1:80", true},
+		{[]string{"*"}, "anything", true},
+	} {
+		t.Run(fmt.Sprint(c.hosts, c.host), func(t *testing.T) {
+			virtual(t, func(w *world) {
+				for _, path := range []string{"/locks", "/events?page=locks", "/console.js", "/nothing"} {
+					ctx, cancel := context.WithTimeout(w.Context(), 3*time.Second)
+					r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+					r.Host = c.host
+					out := httptest.NewRecorder()
+					w.c.ServeHTTP(out, r)
+					cancel()
+					assert.Equal(w, c.want, out.Code != http.StatusMisdirectedRequest, path)
+				}
+				if !c.want {
+					assert.Zero(w, w.eyes.count(), "nothing is read")
+				}
+			}, func(w *world) { w.config.Hosts = c.hosts })
+		})
+	}
+}
+
+func TestMethods_OnlyGetAndHead(t *testing.T) {
+	virtual(t, func(w *world) {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions} {
+			for _, path := range []string{"locks", "events?page=locks", "console.js", "nothing"} {
+				out := w.do(httptest.NewRequestWithContext(w.Context(), method, "http://localhost/"+path, nil), http.StatusMethodNotAllowed)
+				assert.Equal(w, "GET, HEAD", out.Header().Get("Allow"))
+			}
+		}
+		for _, path := range []string{"locks", "events?page=locks", "console.js"} {
+			out := w.do(httptest.NewRequestWithContext(w.Context(), http.MethodHead, "http://localhost/"+path, nil), http.StatusOK)
+			assert.Zero(w, out.Body.Len(), path)
+		}
+		w.get("nothing", http.StatusNotFound)
+		w.get("migrations", http.StatusNotFound)
+		w.get("events?page=migrations", http.StatusNotFound)
+		assert.NotContains(w, w.get("locks", http.StatusOK), `href="migrations"`)
+	})
+}
+
+// It never writes, whatever is looked at.
+func TestNothingIsWritten(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.everything()
+		for _, page := range []string{"locks", "sessions", "lock&name=report", "lock&name=nothing", "migrations"} {
+			w.open(page)
+		}
+		for _, page := range all {
+			w.get(page, http.StatusOK)
+			time.Sleep(5 * time.Second)
+		}
+		assert.Equal(w, []string{"BatchGetItem", "DescribeTable", "DescribeTimeToLive", "GetItem", "Query", "Scan"}, w.eyes.operations())
+	}, withMigrations, withOrders, indexed)
+}
+
+func TestItems_ArePagedByEntity(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.fill(120)
+		w.hold(beside(7), "p1")
+		seen := map[string]int{}
+		pages := 0
+		for page := "items?pk=TENANT%23acme"; page != ""; pages++ {
+			before := w.eyes.count()
+			text := w.get(page, http.StatusOK)
+			assert.Equal(w, 1, w.eyes.count()-before, "one request for each page")
+			for _, m := range regexp.MustCompile(`<b>(ORDER#\d+)</b> <span class="kind">Order</span>`).FindAllStringSubmatch(text, -1) {
+				seen[m[1]]++
+			}
+			if strings.Contains(text, "mortise.Lock") {
+				assert.Contains(w, text, `<a href="lock?of=ORDER%23007&amp;pk=TENANT%23acme">the lock</a>`)
+				seen["lock"]++
+			}
+			page = nextOf(text)
+		}
+		assert.Equal(w, 3, pages)
+		assert.Len(w, seen, 121)
+		for name, n := range seen {
+			assert.Equal(w, 1, n, name)
+		}
+
+		// The whole table, an entity at a time.
+		orders := 0
+		for page := "items?type=Order"; page != ""; {
+			text := w.get(page, http.StatusOK)
+			assert.NotContains(w, text, "mortise.")
+			orders += strings.Count(text, `<span class="kind">Order</span>`)
+			page = nextOf(text)
+		}
+		assert.Equal(w, 120, orders)
+
+		assert.Contains(w, w.get("items?pk=NOBODY", http.StatusOK), "There are no items with this partition key.")
+		w.get("items?type=Nothing", http.StatusBadRequest)
+		w.get("items?pk="+strings.Repeat("x", 3000), http.StatusBadRequest)
+		w.get("items?after=a&after_sort="+strings.Repeat("x", 3000), http.StatusBadRequest)
+	}, withOrders)
+}
+
+// nextOf is where a page says that the next one is.
+func nextOf(text string) string {
+	m := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
+// Pages that do not go live share a budget: many loads of them wait for each other.
+func TestItems_KeepToTheBudget(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.fill(10)
+		start := time.Now()
+		for range 20 {
+			w.get("items", http.StatusOK)
+		}
+		assert.LessOrEqual(w, w.eyes.most(), 2)
+		assert.GreaterOrEqual(w, time.Since(start), 9*time.Second)
+
+		// A reader who goes away is waited for no longer.
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		before := w.eyes.count()
+		w.c.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/items", nil))
+		assert.Equal(w, before, w.eyes.count())
+	}, withOrders)
+}
+
+func TestIndexes_ShowTheSchemaAndWhatDiffers(t *testing.T) {
+	virtual(t, func(w *world) {
+		text := w.get("indexes", http.StatusOK)
+		assert.Contains(w, text, "the table agrees with its schema")
+		assert.Regexp(w, `(?s)<b>gsi1</b>.*<code>gsi1pk</code>.*<code>gsi1sk</code>.*all attributes.*<span class="tag">Order</span>`, text)
+		assert.Regexp(w, `(?s)<b>gsi2</b>.*keys and status`, text)
+	}, withOrders, func(w *world) {
+		w.schema.Indexes = append(w.schema.Indexes, table.Index{Name: "gsi2", PK: "gsi2pk", Include: []string{"status"}})
+		var err error
+		w.config.Table, err = table.Open(w.engine.Client(), w.schema)
+		require.NoError(w, err)
+		require.NoError(w, w.config.Table.Ensure(w.Context()))
+		w.config.Entities = nil
+		withOrders(w)
+	})
+	virtual(t, func(w *world) {
+		text := w.get("indexes", http.StatusOK)
+		assert.Contains(w, text, "the table differs from its schema")
+		assert.Contains(w, html.UnescapeString(text), "+ index gsi3 (gsi3pk:S; all)")
+	}, func(w *world) {
+		w.schema.Indexes = append(w.schema.Indexes, table.Index{Name: "gsi3", PK: "gsi3pk"})
+		var err error
+		w.config.Table, err = table.Open(w.engine.Client(), w.schema)
+		require.NoError(w, err)
+	})
+}
+
+func TestNew_RefusesWhatIsNotInOrder(t *testing.T) {
+	engine := tabletest.New(t)
+	open := func(name string) *table.Table {
+		tbl, err := table.Open(engine.Client(), table.Schema{Name: name})
+		require.NoError(t, err)
+		return tbl
+	}
+	tbl := open("app")
+	locks, err := lock.New(tbl, lock.Config{})
+	require.NoError(t, err)
+	for text, config := range map[string]console.Config{
+		"Config.Table is nil":       {Locks: locks},
+		"Config.Locks is nil":       {Table: tbl},
+		"client of another table":   {Table: open("other"), Locks: locks},
+		"Config.Entities[0] is nil": {Table: tbl, Locks: locks, Entities: []console.Entity{console.Entity(nil)}},
+		"Config.Hosts[0]":           {Table: tbl, Locks: locks, Hosts: []string{""}},
+		"Config.Hosts[1]":           {Table: tbl, Locks: locks, Hosts: []string{"a", "https://b"}},
+		"want a name without":       {Table: tbl, Locks: locks, Hosts: []string{"a:8080"}},
+	} {
+		t.Run(text, func(t *testing.T) {
+			_, err := console.New(config)
+			require.ErrorIs(t, err, console.ErrInvalid)
+			require.ErrorContains(t, err, text)
+		})
+	}
+	c, err := console.New(console.Config{Table: tbl, Locks: locks, Hosts: []string{"a", "10.0.0.1", "::1", "*"}})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	assert.Empty(t, engine.Requests(), "nothing is read")
+}

@@ -1,0 +1,158 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// age is a duration for people: one unit, or two where the first is small.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	two := func(big, small time.Duration, bigName, smallName string) string {
+		text := fmt.Sprintf("%d %s", d/big, bigName)
+		if rest := d % big / small; d/big < 10 && rest > 0 {
+			text += fmt.Sprintf(" %d %s", rest, smallName)
+		}
+		return text
+	}
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return two(time.Minute, time.Second, "min", "s")
+	case d < day:
+		return two(time.Hour, time.Minute, "h", "min")
+	}
+	return two(day, time.Hour, "d", "h")
+}
+
+// brief is an age in one unit.
+func brief(d time.Duration) string {
+	text := age(d)
+	if parts := strings.Fields(text); len(parts) > 2 {
+		return parts[0] + " " + parts[1]
+	}
+	return text
+}
+
+// every is how often something happens.
+func every(d time.Duration) string {
+	if d = d.Round(time.Second); d > time.Second {
+		return "every " + age(d)
+	}
+	return "every second"
+}
+
+// clock is a moment for people, in UTC.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// number has spaces between thousands.
+func number[N int | int64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
+	var parts []string
+	for len(text) > 3 && n >= 0 {
+		parts = append([]string{text[len(text)-3:]}, parts...)
+		text = text[:len(text)-3]
+	}
+	return strings.Join(append([]string{text}, parts...), "\u202f")
+}
+
+// failure is the text of an error for a reader. Texts of this module's errors have no keys and no values.
+func failure(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Classes of states, for their colours.
+const (
+	alive = "alive"
+	late  = "late"
+	dead  = "dead"
+)
+
+// skew is how far the clocks of processes are trusted to agree. It only decides between two words.
+const skew = 2 * time.Second
+
+// state is how a session looks.
+func state(s sighting, now time.Time) (text, class string) {
+	switch {
+	case !s.found:
+		return "ended, it has no row", dead
+	case !s.Dead.IsZero():
+		return "marked dead " + ago(now.Sub(s.Dead)), dead
+	case s.Expires.IsZero():
+		return "alive, it does not know the time", alive
+	}
+	return ends(s.Expires, now, "alive, its lease ends in ")
+}
+
+// ends is the state of a lease that ends at a time, unless it is renewed.
+func ends(at, now time.Time, while string) (text, class string) {
+	switch left := at.Sub(now); {
+	case left < -skew:
+		return "silent, its lease ended " + ago(-left), dead
+	case left < 0:
+		return "late, its lease has just ended", late
+	default:
+		return while + age(max(left, time.Second)) + " unless renewed", alive
+	}
+}
+
+func ago(d time.Duration) string {
+	if d < time.Second {
+		return "just now"
+	}
+	return age(d) + " ago"
+}
+
+// pager is which part of a list a page shows.
+type pager struct {
+	Page, Of   int
+	Prev, Next string // empty for none
+}
+
+// pageNumber is the part of a list that a request asks for, from 1.
+func pageNumber(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("page_number")
+	if text == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 1_000_000 {
+		return 0, badRequest("page_number: want a number from 1.")
+	}
+	return n, nil
+}
+
+// paged is the part of a list of n that a page shows: all from first to before last. A page behind the end is the last one.
+func paged(name string, n, page int) (first, last int, p pager) {
+	of := max((n+perPage-1)/perPage, 1)
+	page = min(page, of)
+	p = pager{Page: page, Of: of}
+	if page > 1 {
+		p.Prev = name + "?page_number=" + strconv.Itoa(page-1)
+	}
+	if page < of {
+		p.Next = name + "?page_number=" + strconv.Itoa(page+1)
+	}
+	return (page - 1) * perPage, min(page*perPage, n), p
+}
+
+// eventsOf is where the events of a page come from, relative to it.
+func eventsOf(page string, query url.Values) string {
+	values := url.Values{"page": {page}}
+	for name, v := range query {
+		if len(v) > 0 {
+			values[name] = v
+		}
+	}
+	return "events?" + values.Encode()
+}

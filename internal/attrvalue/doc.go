@@ -1,0 +1,2 @@
+// Package attrvalue compares, copies and measures attribute values as DynamoDB does.
+package attrvalue

@@ -1,0 +1,150 @@
+package attrvalue
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Limits of values. Source: Developer Guide, "Quotas in Amazon DynamoDB".
+const (
+	maxDepth  = 32   // of documents in one another
+	maxDigits = 38   // significant ones of a number
+	leastExp  = -130 // of a number's first digit
+	mostExp   = 125
+)
+
+// Size is the size of a value in bytes, as DynamoDB counts it. It refuses values that DynamoDB would
+// refuse, as far as table.Encode has not. Errors do not quote the value.
+//
+// Source: Developer Guide, "DynamoDB item sizes and formats".
+func Size(av types.AttributeValue) (int, error) { return measure(av, 1) }
+
+// ItemSize is the size of an item: of its names and its values.
+func ItemSize(item map[string]types.AttributeValue) (size int, err error) {
+	for name, av := range item {
+		n, err := Size(av)
+		if err != nil {
+			return 0, err
+		}
+		size += len(name) + n
+	}
+	return size, nil
+}
+
+func measure(av types.AttributeValue, depth int) (size int, err error) {
+	if depth > maxDepth {
+		return 0, fmt.Errorf("documents in one another more than %d deep", maxDepth)
+	}
+	switch av := av.(type) {
+	case *types.AttributeValueMemberS:
+		return len(av.Value), nil
+	case *types.AttributeValueMemberB:
+		return len(av.Value), nil
+	case *types.AttributeValueMemberN:
+		_, size, err := measureNumber(av.Value)
+		return size, err
+	case *types.AttributeValueMemberBOOL:
+		return 1, nil
+	case *types.AttributeValueMemberNULL:
+		if !av.Value {
+			return 0, errors.New("a null that is false")
+		}
+		return 1, nil
+	case *types.AttributeValueMemberSS:
+		return measureSet(av.Value, func(s string) (string, int, error) { return s, len(s), nil })
+	case *types.AttributeValueMemberBS:
+		return measureSet(av.Value, func(b []byte) (string, int, error) { return string(b), len(b), nil })
+	case *types.AttributeValueMemberNS:
+		return measureSet(av.Value, measureNumber)
+	case *types.AttributeValueMemberL:
+		size = 3
+		for _, e := range av.Value {
+			n, err := measure(e, depth+1)
+			if err != nil {
+				return 0, err
+			}
+			size += n + 1
+		}
+		return size, nil
+	case *types.AttributeValueMemberM:
+		size = 3
+		for name, e := range av.Value {
+			n, err := measure(e, depth+1)
+			if err != nil {
+				return 0, err
+			}
+			if !utf8.ValidString(name) {
+				return 0, errors.New("a name that is not valid UTF-8")
+			}
+			size += len(name) + n + 1
+		}
+		return size, nil
+	}
+	return 0, fmt.Errorf("a value of the unknown type %T", av)
+}
+
+// measureSet refuses empty sets and elements that are there twice. same makes equal of
+// elements what DynamoDB takes for equal.
+func measureSet[E any](list []E, measured func(E) (same string, size int, err error)) (size int, err error) {
+	if len(list) == 0 {
+		return 0, errors.New("an empty set")
+	}
+	seen := make(map[string]bool, len(list))
+	for _, e := range list {
+		same, n, err := measured(e)
+		if err != nil {
+			return 0, err
+		}
+		if seen[same] {
+			return 0, errors.New("a set with an element that is there twice")
+		}
+		seen[same] = true
+		size += n
+	}
+	return size, nil
+}
+
+// measureNumber takes half a byte per significant decimal digit, counted in pairs around the
+// decimal point, and up to two more.
+func measureNumber(text string) (same string, size int, err error) {
+	errNumber := errors.New("a number that DynamoDB cannot hold")
+	rest, negative := strings.CutPrefix(text, "-")
+	if !negative {
+		rest = strings.TrimPrefix(rest, "+")
+	}
+	exp := 0
+	if at := strings.IndexAny(rest, "eE"); at >= 0 {
+		if exp, err = strconv.Atoi(rest[at+1:]); err != nil || max(exp, -exp) > 1000 {
+			return "", 0, errNumber
+		}
+		rest = rest[:at]
+	}
+	whole, fraction, _ := strings.Cut(rest, ".")
+	digits := whole + fraction
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return "", 0, errNumber
+	}
+	significant := strings.TrimLeft(digits, "0")
+	point := len(whole) - (len(digits) - len(significant)) + exp // before which digit it stands
+	significant = strings.TrimRight(significant, "0")
+	if significant == "" {
+		return "0", 1, nil
+	}
+	if len(significant) > maxDigits || point-1 < leastExp || point-1 > mostExp {
+		return "", 0, errNumber
+	}
+	length := len(significant)
+	if point&1 != 0 { // the first pair is half empty
+		length++
+	}
+	size = (length+1)/2 + 1
+	if negative {
+		size++
+	}
+	return fmt.Sprintf("%t %s %d", negative, significant, point), size, nil
+}

@@ -1,0 +1,90 @@
+// Package inside is what package table does for the other packages of this module, and for no application.
+//
+// A *table.Table has a method Inside. Documentation does not list it, since it comes from an embedded type, and its argument is a
+// [Key], which no package outside of this module can name:
+//
+//	clock := t.Inside(inside.Key{}).Machine
+package inside
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/machine"
+)
+
+// Key opens a [Door].
+type Key struct{ _ [0]func() }
+
+// Door is embedded by *table.Table.
+type Door struct{ table *Table }
+
+// NewDoor returns the door to a table.
+func NewDoor(t *Table) Door { return Door{t} }
+
+// Inside returns what is behind the door.
+func (d Door) Inside(Key) *Table { return d.table }
+
+// Table is what a table has beside its API.
+type Table struct {
+	Names
+
+	Machine machine.Machine // source of time and randomness
+
+	mu       sync.Mutex // guards the field below
+	sighting ServerTime
+}
+
+// ServerTime is one observation of DynamoDB's clock.
+type ServerTime struct {
+	Server time.Time     // time in the answer, in whole seconds, rounded down
+	Local  time.Time     // time of the table's clock when the answer arrived
+	At     time.Time     // time of the process's clock then, with its monotonic reading
+	Trip   time.Duration // duration from sending to receiving
+}
+
+// See records an observation.
+func (t *Table) See(s ServerTime) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sighting = s
+}
+
+// LastServerTime returns the latest observation of DynamoDB's clock, or false before the first answer.
+func (t *Table) LastServerTime() (ServerTime, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sighting, !t.sighting.Server.IsZero()
+}
+
+// Names are names of one table that must not conflict. The zero value has none. It is safe for concurrent use.
+type Names struct {
+	mu    sync.Mutex
+	names map[string]any
+}
+
+// Register records a name. The first registration of a name wins. It calls check with every registration and joins the errors.
+// If there is an error, or value is nil, it registers nothing.
+func (n *Names) Register(name string, value any, check func(name string, other any) error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var errs []error
+	for _, other := range slices.Sorted(maps.Keys(n.names)) {
+		if err := check(other, n.names[other]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if _, ok := n.names[name]; !ok && value != nil {
+		if n.names == nil {
+			n.names = map[string]any{}
+		}
+		n.names[name] = value
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package tty
+
+import (
+	"io"
+	"strings"
+)
+
+// Grid is an aligned table. Columns without content are omitted.
+type Grid struct {
+	Head     []string
+	rows     [][]string
+	Optional []int // columns to omit if space is short, in this order
+}
+
+// Add adds a row.
+func (g *Grid) Add(cells ...string) { g.rows = append(g.rows, cells) }
+
+const (
+	gap      = 2  // spaces between two cells
+	readable = 30 // minimum useful width of the last cell
+)
+
+// Write writes the table, limited to a number of columns unless limit is 0. If the last column is too narrow, it omits
+// optional columns, then cuts the last column, and finally cuts the line.
+func (g *Grid) Write(w io.Writer, limit int) {
+	rows := g.rows
+	if g.Head != nil {
+		rows = append([][]string{g.Head}, rows...)
+	}
+	widths := g.widths(rows)
+	last, total := extent(widths)
+	if limit > 0 {
+		for _, j := range g.Optional {
+			if total > limit && widths[last]-(total-limit) < min(readable, widths[last]) && j != last {
+				widths[j] = 0
+				last, total = extent(widths)
+			}
+		}
+		widths[last] = max(1, widths[last]-max(0, total-limit))
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for j, cell := range row {
+			if widths[j] == 0 {
+				continue
+			}
+			cell = Cut(Clean(cell), widths[j])
+			b.WriteString(cell)
+			if j < last {
+				b.WriteString(strings.Repeat(" ", widths[j]-Columns(cell)+gap))
+			}
+		}
+		line := strings.TrimRight(b.String(), " ")
+		if limit > 0 {
+			line = Cut(line, limit)
+		}
+		Say(w, "%s\n", line)
+	}
+}
+
+// widths returns the preferred width of each column, or 0 if it is omitted.
+func (g *Grid) widths(rows [][]string) []int {
+	var widths []int
+	for i, row := range rows {
+		for j, cell := range row {
+			if j == len(widths) {
+				widths = append(widths, 0)
+			}
+			if cell != "" && (i > 0 || g.Head == nil) {
+				widths[j] = max(widths[j], Columns(Clean(cell)))
+				if g.Head != nil {
+					widths[j] = max(widths[j], Columns(g.Head[j]))
+				}
+			}
+		}
+	}
+	return widths
+}
+
+// extent returns the index of the last visible column and the total width.
+func extent(widths []int) (last, total int) {
+	total = -gap
+	for j, width := range widths {
+		if width > 0 {
+			last = j
+			total += width + gap
+		}
+	}
+	return last, total
+}

@@ -1,0 +1,111 @@
+// Package tty writes for people: tables that fit the width of a terminal, and texts from a table that do not control it.
+package tty
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// defaultWidth is the width of a terminal that does not report one.
+const defaultWidth = 80
+
+// Width returns the width of a stream in columns, and whether it is a terminal.
+func Width(stream any) (width int, ok bool) {
+	f, ok := stream.(interface{ Fd() uintptr })
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width, true
+	}
+	return defaultWidth, true
+}
+
+// Clean turns a text into one line and replaces unprintable characters. A name or an error from the table must not
+// control the terminal.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case !unicode.IsPrint(r):
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// Columns returns the width of a text on a terminal.
+func Columns(text string) (n int) {
+	for _, r := range text {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+// runeColumns returns 2 for scripts with wide characters, 0 for marks, and otherwise 1. Errors for other characters
+// affect only alignment.
+func runeColumns(r rune) int {
+	const (
+		fullwidthFirst, fullwidthLast = 0xFF01, 0xFF60
+		emojiFirst, emojiLast         = 0x1F300, 0x1FAFF
+	)
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
+		r >= fullwidthFirst && r <= fullwidthLast, r >= emojiFirst && r <= emojiLast:
+		return 2
+	}
+	return 1
+}
+
+// Cut shortens a text to a number of columns and marks the cut.
+func Cut(text string, limit int) string {
+	if Columns(text) <= limit {
+		return text
+	}
+	n := 0
+	for i, r := range text {
+		if n += runeColumns(r); n > limit-1 {
+			return text[:i] + strings.Repeat("…", min(1, max(limit, 0)))
+		}
+	}
+	return text
+}
+
+// Say writes text and ignores errors, since there is no other stream to report them to.
+func Say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+
+// JSON writes a document for people and programs.
+func JSON(w io.Writer, document any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(document)
+}
+
+// Lines reads lines until ctx ends. A read of a terminal cannot be cancelled, so the goroutine can remain until the
+// next line or the end of the process.
+func Lines(ctx context.Context, r io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
+}

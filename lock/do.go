@@ -1,0 +1,78 @@
+package lock
+
+import (
+	"context"
+	"errors"
+)
+
+// Do acquires a lock, runs f, and releases the lock. It waits for the lock as [Client.Acquire] does, and takes the same
+// options. The context that f gets ends when ctx ends or when the lease ends; [context.Cause] tells why.
+//
+// f can end the lease itself, with [Lease.Commit]: then there is nothing left to release. A panic in f releases the
+// lock and continues.
+//
+// The error is that of f, joined with that of the release. If the lock was lost while f ran, the error matches
+// [ErrLost], also if f returned nil. The release is sent even if ctx has ended; it then takes at most 5 s.
+//
+// Cost: that of [Client.Acquire] and of [Lease.Release], which is nothing after a commit.
+func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
+	if f == nil {
+		return wrap("do", invalid("nil function"))
+	}
+	lease, err := c.Acquire(ctx, target, opts...)
+	if err != nil {
+		return err
+	}
+	return lease.run(ctx, f)
+}
+
+// TryDo is [Client.Do] without waiting: it runs f if nobody holds the lock or waits for it. Otherwise f does not run, and held
+// tells who holds the lock. That is not an error.
+//
+//	held, err := locks.TryDo(ctx, lock.Name("report"), report)
+//	if held != nil {
+//		log.Print("skipped: ", held) // another instance does it
+//	}
+//
+// If f itself returns an [ErrHeld], about another lock, err is that error and held is nil.
+//
+// Cost: that of [Client.TryAcquire] and of [Lease.Release], which is nothing after a commit.
+func (c *Client) TryDo(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) (held *HeldError, err error) {
+	if f == nil {
+		return nil, wrap("try do", invalid("nil function"))
+	}
+	lease, err := c.TryAcquire(ctx, target, opts...)
+	switch {
+	case errors.As(err, &held):
+		return held, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, lease.run(ctx, f)
+}
+
+// run runs f under the lease, and releases it.
+func (l *Lease) run(ctx context.Context, f func(ctx context.Context, lease *Lease) error) (err error) {
+	inside, stop := until(ctx, l.ctx)
+	defer stop()
+	defer func() { err = l.finish(ctx, err) }()
+	return f(inside, l)
+}
+
+// finish ends a lease whose work ended with err.
+func (l *Lease) finish(ctx context.Context, err error) error {
+	lost := l.cause()
+	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {
+		return err // by f
+	}
+	ctx, cancel := l.client.clk().Detached(ctx)
+	defer cancel()
+	released := l.Release(ctx)
+	switch {
+	case released == nil && errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost):
+		released = wrap("do", lost)
+	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
+		return err // it tells already
+	}
+	return join(err, released)
+}

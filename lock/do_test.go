@@ -1,0 +1,123 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+func TestTryDo_RunsUnderAFreeLock(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		row := keys.NewKey("ROW", "1")
+		for name, opts := range leases() {
+			var used *lock.Lease
+			held, err := p.client.TryDo(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+				used = l
+				assert.NoError(p, ctx.Err())
+				return l.Write(ctx, table.Put(p.table.KeyItem(row)))
+			}, opts...)
+			require.NoError(p, err, name)
+			assert.Nil(p, held, name)
+			require.NotNil(p, used, name)
+			require.ErrorIs(p, context.Cause(used.Context()), lock.ErrReleased, name)
+		}
+		r, err := p.client.Inspect(ctx, lock.Name("report"))
+		require.NoError(p, err)
+		assert.False(p, r.Held())
+	})
+}
+
+func TestTryDo_TellsWhoHoldsTheLock(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		other := p.open(lock.Config{Owner: "other"})
+		l, err := p.client.Acquire(ctx, lock.Name("report"))
+		require.NoError(p, err)
+		require.NoError(p, other.Do(ctx, lock.Name("warm"), func(context.Context, *lock.Lease) error { return nil }))
+		for c, own := range map[*lock.Client]bool{p.client: true, other: false} {
+			cost := totals(ctx, func(ctx context.Context) {
+				held, err := c.TryDo(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error {
+					assert.Fail(p, "f runs under a lock that another holds")
+					return nil
+				})
+				require.NoError(p, err)
+				require.NotNil(p, held)
+				assert.Equal(p, "test", held.Owner)
+				assert.Equal(p, l.Fence(), held.Fence)
+				assert.Equal(p, lock.Name("report"), held.Target)
+				assert.Equal(p, own, held.Own)
+			})
+			assert.EqualValues(p, 1, cost.Requests)
+			require.NoError(p, l.Write(ctx, table.Delete(keys.NewKey("ROW", "1"))), "the holder goes on")
+		}
+	})
+}
+
+// held is about the target alone: f's errors are the caller's, whatever they match.
+func TestTryDo_ReturnsTheErrorOfTheFunction(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		_, err := other.Acquire(ctx, lock.Name("inner"))
+		require.NoError(t, err)
+		held, err := c.TryDo(ctx, lock.Name("outer"), func(ctx context.Context, _ *lock.Lease) error {
+			_, err := c.TryAcquire(ctx, lock.Name("inner"))
+			return err
+		})
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.Nil(t, held)
+
+		held, err = c.TryDo(ctx, lock.Name("outer"), func(ctx context.Context, l *lock.Lease) error {
+			w.force(ctx, other, l.Target())
+			return nil
+		})
+		require.ErrorIs(t, err, lock.ErrLost)
+		assert.Nil(t, held)
+
+		assert.PanicsWithValue(t, "oops", func() {
+			_, _ = c.TryDo(ctx, lock.Name("outer"), func(context.Context, *lock.Lease) error { panic("oops") })
+		})
+		w.free(ctx, []lock.Target{lock.Name("outer")})
+
+		held, err = c.TryDo(ctx, lock.Name("outer"), nil)
+		require.ErrorIs(t, err, lock.ErrInvalid)
+		assert.Nil(t, held)
+		ended, end := context.WithCancelCause(ctx)
+		mine := errors.New("mine")
+		end(mine)
+		_, err = c.TryDo(ended, lock.Name("outer"), func(context.Context, *lock.Lease) error { return nil })
+		require.ErrorIs(t, err, mine)
+		held, err = c.TryDo(ctx, lock.Name("unknown"), func(context.Context, *lock.Lease) error { return nil }, lock.Existing())
+		require.ErrorIs(t, err, table.ErrNotFound)
+		assert.Nil(t, held)
+	})
+}
+
+func TestBundleRemaining_IsThatOfTheFirstToEnd(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		b, err := c.AcquireAll(ctx, names(3), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, b.Leases()[0].Renew(ctx))
+		require.NoError(t, b.Leases()[2].Renew(ctx))
+		assert.Equal(t, b.Leases()[1].Remaining(), b.Remaining())
+		assert.Less(t, b.Remaining(), b.Leases()[0].Remaining())
+		assert.InDelta(t, 15, b.Remaining().Seconds(), 0.5)
+		require.NoError(t, b.Leases()[2].Release(ctx))
+		assert.Zero(t, b.Remaining())
+	})
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		b, err := p.client.AcquireAll(ctx, names(3), lock.Fixed(time.Hour))
+		require.NoError(p, err)
+		assert.Greater(p, b.Remaining(), 50*time.Minute)
+		require.NoError(p, b.Release(ctx))
+		assert.Zero(p, b.Remaining())
+	})
+}

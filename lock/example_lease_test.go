@@ -1,0 +1,96 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Acquire waits for as long as its context allows. The error then tells who holds the lock.
+func ExampleClient_Acquire() {
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	first, err := lock.New(tbl, lock.Config{Owner: "first"})
+	check(err)
+	defer func() { check(first.Close(ctx)) }()
+	second, err := lock.New(tbl, lock.Config{Owner: "second"})
+	check(err)
+	defer func() { check(second.Close(ctx)) }()
+
+	lease, err := first.Acquire(ctx, lock.Name("nightly-report"))
+	check(err)
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = second.Acquire(short, lock.Name("nightly-report"))
+	var held *lock.HeldError
+	if errors.Is(err, context.DeadlineExceeded) && errors.As(err, &held) {
+		fmt.Println("still held by", held.Owner)
+	}
+
+	check(lease.Release(ctx))
+	next, err := second.Acquire(ctx, lock.Name("nightly-report"))
+	check(err)
+	fmt.Println("acquired by", next.Owner())
+	fmt.Println("a greater fence:", next.Fence() > lease.Fence())
+	check(next.Release(ctx))
+	// Output:
+	// still held by first
+	// acquired by second
+	// a greater fence: true
+}
+
+// A write that comes too late is refused. Here an operator takes the lock away while its holder works.
+func ExampleLease_Write() {
+	type Order struct {
+		ID     string `dynamo:"id"`
+		Status string `dynamo:"status"`
+	}
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	orders, err := entity.Define(tbl, entity.Spec[Order]{Type: "Order", PK: "ORDER#{id}", SK: "ORDER"})
+	check(err)
+	locks, err := lock.New(tbl, lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	order, err := orders.Create(ctx, Order{ID: "42", Status: "open"})
+	check(err)
+
+	lease, err := locks.Acquire(ctx, lock.Beside(orders.Key(order)))
+	check(err)
+	fmt.Println(lease.Write(ctx, orders.UpdateOp(order, entity.Set("status", "packed"))))
+
+	check(locks.ForceRelease(ctx, lease.Target(), lease.Ticket()))
+	err = lease.Write(ctx, orders.UpdateOp(order, entity.Set("status", "sent")))
+	fmt.Println("lost:", errors.Is(err, lock.ErrLost))
+	order, err = orders.Get(ctx, order, entity.Consistent())
+	fmt.Println(order.Status, err)
+	// Output:
+	// <nil>
+	// lost: true
+	// packed <nil>
+}
+
+// The last write under a lock releases it, in the same transaction: one request for both.
+func ExampleLease_Commit() {
+	ctx := context.Background()
+	tbl := openTable(ctx)
+	locks, err := lock.New(tbl, lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+
+	lease, err := locks.Acquire(ctx, lock.Name("invoices"))
+	check(err)
+	invoice := tbl.KeyItem(keys.NewKey("INVOICE#2026-11", "INVOICE"))
+	fmt.Println(lease.Commit(ctx, table.Put(invoice)))
+	record, err := locks.Inspect(ctx, lock.Name("invoices"))
+	fmt.Println("held:", record.Held(), err)
+	// Output:
+	// <nil>
+	// held: false <nil>
+}

@@ -1,0 +1,119 @@
+package lock
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
+	"github.com/mortise-go/mortise/table"
+)
+
+// GuardToken is the guard of a lease as data, for another process that is to write while this lease holds its lock: a child
+// process, or a worker that gets it with a job. [GuardToken.String] makes a text of it, [ParseGuardToken] reads that.
+//
+// A write with the guard commits only while the lease holds the lock, as with [Lease.Guard]: DynamoDB compares ticket and
+// fence, which no other lease ever has. A token outlives its lease, and is of no use then. It keeps nothing alive: the process
+// that has the lease renews it.
+//
+// Writes with it are in no order, neither among each other nor with those of [Lease.Write]: one whose answer was lost may be
+// applied after a later one. Where that matters, let them depend on a version of what they change.
+//
+// A token is no secret and grants nothing: who can write to the table needs none. It contains the key of the lock's row. It is
+// not signed: with a forged one, a write is refused, or is one that its author could have made without a guard.
+type GuardToken struct {
+	Table           string // name of the table
+	Region          string // in which the lock was acquired; empty where the client does not tell
+	Scheme          keys.Scheme
+	AttributePrefix string   // Config.AttributePrefix
+	Key             keys.Key // of the lock's row
+	Ticket          string   // Lease.Ticket
+	Fence           int64
+	Permit          bool   // the lease is a permit ([Permits])
+	Reader          string // of a reader ([Shared]): the ticket as the line has it
+}
+
+// tokenText is the JSON within the text of a token.
+type tokenText struct {
+	Table  string      `json:"table"`
+	Region string      `json:"region,omitempty"`
+	Keys   keys.Scheme `json:"keys"`
+	Prefix string      `json:"attribute_prefix,omitempty"`
+	PK     string      `json:"pk"`
+	SK     string      `json:"sk"`
+	Ticket string      `json:"ticket"`
+	Fence  int64       `json:"fence"`
+	Permit bool        `json:"permit,omitempty"`
+	Reader string      `json:"reader,omitempty"`
+}
+
+// GuardToken returns the guard of this lease for another process. See [GuardToken] for what a write with it is worth.
+func (l *Lease) GuardToken() GuardToken {
+	t := l.client.table
+	return GuardToken{
+		Table: t.Name(), Region: t.Region(), Scheme: t.Scheme(), AttributePrefix: l.client.config.AttributePrefix,
+		Key: l.key, Ticket: l.holding.ID, Fence: l.holding.Fence, Permit: l.holding.Kind == lockrow.Permit, Reader: l.holding.Text,
+	}
+}
+
+// String is the token as a text of letters, digits, '-' and '_', for an environment, a flag or a message.
+func (g GuardToken) String() string {
+	text, err := json.Marshal(tokenText{g.Table, g.Region, g.Scheme, g.AttributePrefix, g.Key.PK, g.Key.SK, g.Ticket, g.Fence, g.Permit, g.Reader})
+	if err != nil {
+		return "" // of a scheme that no table has
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// ParseGuardToken reads what [GuardToken.String] has written. Anything else is [ErrInvalid].
+func ParseGuardToken(text string) (GuardToken, error) {
+	g, err := parseGuardToken(text)
+	return g, wrap("parse guard token", err)
+}
+
+func parseGuardToken(text string) (GuardToken, error) {
+	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return GuardToken{}, invalid("not a guard token")
+	}
+	var x tokenText
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&x); err != nil || dec.More() {
+		return GuardToken{}, invalid("not a guard token, or one of another version of this package")
+	}
+	g := GuardToken{x.Table, x.Region, x.Keys, x.Prefix, keys.NewKey(x.PK, x.SK), x.Ticket, x.Fence, x.Permit, x.Reader}
+	if err := g.Key.Validate(); err != nil || g.Table == "" || g.Ticket == "" || g.Fence < 1 || g.String() != text {
+		return GuardToken{}, invalid("an incomplete guard token")
+	}
+	return g, nil
+}
+
+// Guard is the condition that the token's lease holds the lock, as an operation to put into a transaction on that table, which
+// has to be in the region in which the lock was acquired. Where the lease does not hold it, the failure is a
+// *table.ConditionError that matches [ErrLost].
+//
+// Cost: two write units in the transaction.
+func (g GuardToken) Guard(t *table.Table) table.Op {
+	switch here := t.Region(); {
+	case t.Name() != g.Table || t.Scheme() != g.Scheme:
+		return table.Invalid(invalid("the guard is one of table %s, or of another scheme", g.Table))
+	case here != g.Region:
+		return table.Invalid(invalid("the guard is one of region %q, and the table's client is in %q", g.Region, here))
+	}
+	names := lockrow.NamesOf(g.Scheme, g.AttributePrefix)
+	if err := names.Check(); err != nil {
+		return table.Invalid(fmt.Errorf("%w: guard token: %w", ErrInvalid, err))
+	}
+	h := lockrow.Holding{ID: g.Ticket, Fence: g.Fence, Text: g.Reader}
+	switch {
+	case g.Permit:
+		h.Kind = lockrow.Permit
+	case g.Reader != "":
+		h.Kind = lockrow.Shared
+	}
+	return lockrow.NewRows(names, nil).Guard(g.Key, h).In(t).
+		Explain(func(table.Item) error { return ErrLost })
+}

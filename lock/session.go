@@ -1,0 +1,40 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-go/mortise/entity"
+)
+
+// Session is the row of a session, as it was when it was read. All tickets of a process depend on its session.
+type Session struct {
+	ID      string
+	Owner   string        // [Config.Owner] of its client
+	Lease   time.Duration // how long it lasts after a renewal
+	Expires time.Time     // when it ends without another renewal; zero if its process is not sure that its clock is right
+	Dead    time.Time     // when another client marked it as dead; zero if none has. A dead session is never renewed again
+	Asked   int           // number of requests that wait for its next renewal, such as those of [Client.Revoke]
+}
+
+// Sessions reads the sessions with the given IDs, in their order. A [Place] has the ID of its session. A session
+// without a row has ended, and is left out. If some rows cannot be read, Sessions returns the others and an error. Its
+// reads are eventually consistent.
+//
+// Cost: half a read unit each, one request per 100.
+func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error) {
+	wanted := make([]sessionRecord, len(ids))
+	for i, id := range ids {
+		wanted[i].ID = id
+	}
+	rows, err := c.layout.sessions.BatchGet(ctx, wanted, entity.WithExpired())
+	list := make([]Session, 0, len(rows))
+	for _, r := range rows {
+		if r != nil {
+			list = append(list, Session{
+				ID: r.ID, Owner: r.Owner, Lease: time.Duration(r.Lease) * time.Millisecond, Expires: fromMillis(r.Expires), Dead: fromMillis(r.Dead), Asked: len(r.Ask),
+			})
+		}
+	}
+	return list, wrap("sessions", err)
+}

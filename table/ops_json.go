@@ -1,0 +1,201 @@
+package table
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mortise-go/mortise/internal/errs"
+	"github.com/mortise-go/mortise/keys"
+)
+
+// actionJSON is the content of one action of a transaction. Its members have the names of the API.
+type actionJSON struct {
+	TableName                           string
+	Item                                json.RawMessage
+	Key                                 json.RawMessage
+	ConditionExpression                 *string
+	UpdateExpression                    *string
+	ExpressionAttributeNames            map[string]string
+	ExpressionAttributeValues           json.RawMessage
+	ReturnValuesOnConditionCheckFailure string // accepted and ignored: the item is always requested
+}
+
+// OpsFromJSON reads operations from the JSON of a transaction, as the AWS command line takes it with --transact-items:
+//
+//	[{"Put": {"TableName": "app", "Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}}},
+//	 {"Update": {"TableName": "app", "Key": {…}, "UpdateExpression": "SET #n = :n", …}}]
+//
+// An action is one of Put, Update, Delete and ConditionCheck. It has to be on this table; TableName can be left out. Pass
+// the operations to [Table.Write] together, with others if there are any.
+//
+// Invalid JSON is refused with [ErrInvalid], which names the action. DynamoDB checks the syntax of expressions.
+func (t *Table) OpsFromJSON(data []byte) ([]Op, error) {
+	fail := func(err error) ([]Op, error) { return nil, fmt.Errorf("table: operations from JSON: %w", err) }
+	if !utf8.Valid(data) {
+		return fail(errNotText)
+	}
+	var list []map[string]json.RawMessage
+	if err := strictly(data, &list); err != nil || list == nil {
+		return fail(fmt.Errorf("%w: want a JSON array of objects, one for each action", ErrInvalid))
+	}
+	ops := make([]Op, len(list))
+	for i, members := range list {
+		if len(members) != 1 {
+			return fail(fmt.Errorf("%w: action %d: want one member", ErrInvalid, i))
+		}
+		for kind, raw := range members {
+			op, err := t.opFromJSON(kind, raw)
+			if err != nil {
+				return fail(fmt.Errorf("action %d: %w", i, err))
+			}
+			ops[i] = op.In(t)
+		}
+	}
+	return ops, nil
+}
+
+func (t *Table) opFromJSON(kind string, raw json.RawMessage) (op Op, err error) {
+	var a actionJSON
+	if err := strictly(raw, &a); err != nil {
+		return op, withoutGo(err)
+	}
+	switch kind {
+	case "Put":
+		op.kind = putOp
+	case "Update":
+		op.kind = updateOp
+	case "Delete":
+		op.kind = deleteOp
+	case "ConditionCheck":
+		op.kind = checkOp
+	default:
+		return op, fmt.Errorf("%w: want Put, Update, Delete or ConditionCheck", ErrInvalid)
+	}
+	if a.TableName != "" && a.TableName != t.schema.Name {
+		return op, fmt.Errorf("%w: it is on table %s, not on %s", ErrInvalid, a.TableName, t.schema.Name)
+	}
+	put, update, check := op.kind == putOp, op.kind == updateOp, op.kind == checkOp
+	err = errs.Join(
+		member("Item", a.Item != nil, put, put),
+		member("Key", a.Key != nil, !put, !put),
+		member("UpdateExpression", a.UpdateExpression != nil, update, update),
+		member("ConditionExpression", a.ConditionExpression != nil, check, true),
+		notEmpty("UpdateExpression", a.UpdateExpression),
+		notEmpty("ConditionExpression", a.ConditionExpression),
+	)
+	if err != nil {
+		return op, err
+	}
+	if put {
+		op.item, op.key, err = t.itemFromJSON(a.Item)
+	} else {
+		var at Item
+		if at, op.key, err = t.itemFromJSON(a.Key); err == nil && len(at) > 2 {
+			err = fmt.Errorf("%w: Key has attributes that are no keys", ErrInvalid)
+		}
+	}
+	if err != nil {
+		return op, err
+	}
+	values := Item{}
+	if a.ExpressionAttributeValues != nil {
+		if values, err = ItemFromJSON(a.ExpressionAttributeValues); err != nil {
+			return op, fmt.Errorf("ExpressionAttributeValues: %w", err)
+		}
+	}
+	if a.ConditionExpression != nil {
+		op.cond = Cond{kind: textCond, text: newVerbatim(*a.ConditionExpression, a.ExpressionAttributeNames, values)}
+	}
+	if update {
+		op.changes = []Change{{text: newVerbatim(*a.UpdateExpression, a.ExpressionAttributeNames, values)}}
+	}
+	return op, nil
+}
+
+// member checks whether a member that is there, or is not, has to be there, or may be.
+func member(name string, has, needed, allowed bool) error {
+	switch {
+	case needed && !has:
+		return fmt.Errorf("%w: %s is missing", ErrInvalid, name)
+	case has && !allowed:
+		return fmt.Errorf("%w: %s does not belong there", ErrInvalid, name)
+	}
+	return nil
+}
+
+// notEmpty refuses an expression without text, which would be none.
+func notEmpty(name string, text *string) error {
+	if text != nil && strings.TrimSpace(*text) == "" {
+		return fmt.Errorf("%w: %s is empty", ErrInvalid, name)
+	}
+	return nil
+}
+
+func (t *Table) itemFromJSON(raw json.RawMessage) (item Item, key keys.Key, err error) {
+	if item, err = ItemFromJSON(raw); err == nil {
+		key, err = t.KeyOf(item)
+	}
+	return item, key, err
+}
+
+// verbatim is an expression as its author has written it. Its placeholders are numbered anew where it is sent.
+type verbatim struct {
+	text []string  // around the operands
+	args []Operand // one fewer
+}
+
+// placeholder is one in an expression. Names of attributes in expressions contain neither of the marks.
+var placeholder = regexp.MustCompile(`[#:][A-Za-z0-9_]+`)
+
+func newVerbatim(text string, names map[string]string, values Item) *verbatim {
+	v := &verbatim{text: placeholder.Split(text, -1)}
+	for _, holder := range placeholder.FindAllString(text, -1) {
+		arg := Operand{kind: invalidOperand, value: fmt.Errorf("%w: no name or value for a placeholder in an expression", ErrInvalid)}
+		if name, ok := names[holder]; ok {
+			arg = Attr(name)
+		} else if value, ok := values[holder]; ok {
+			arg = Value(value)
+		}
+		v.args = append(v.args, arg)
+	}
+	return v
+}
+
+func (v *verbatim) write(b *builder) {
+	for i, text := range v.text {
+		b.text(text)
+		if i < len(v.args) {
+			v.args[i].write(b)
+		}
+	}
+}
+
+// strictly decodes one JSON value without unknown members, and with nothing behind it.
+func strictly(data []byte, to any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(to); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: text after the JSON value", ErrInvalid)
+	}
+	return nil
+}
+
+// withoutGo returns a decoder's error without names of Go, which mean nothing to the author of the JSON.
+func withoutGo(err error) error {
+	if errors.Is(err, ErrInvalid) {
+		return err
+	}
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%w: %s has a value of a wrong type", ErrInvalid, wrong.Field)
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
+}
