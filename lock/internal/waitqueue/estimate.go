@@ -53,14 +53,14 @@ type Estimate struct {
 //
 // The time is between 5 ms and Longest. For the one that is next, it is 750 ms at most.
 func (e Estimate) Look(m machine.Machine) time.Duration {
-	present, part, most := e.Hold/e.atOnce(), 0.95, e.longest()
+	present, part, most := e.share(e.Hold), 0.95, e.longest()
 	left := float64(e.turn()) * float64(max(e.Ahead, 1)-1)
 	if e.Hold > 0 {
 		left += float64(max(e.turn()-max(e.Held, e.Unchanged, 0), 0))
 	} else {
-		present = unknownPresent / e.atOnce()
+		present = e.share(unknownPresent)
 	}
-	if e.Hold > longHold*e.atOnce() {
+	if e.share(e.Hold) > longHold {
 		part = 0.5
 	}
 	if e.Ahead <= 1 {
@@ -83,12 +83,13 @@ func (e Estimate) Enter(m machine.Machine, tries int) time.Duration {
 // once, one of them leaves in a part of that time.
 func (e Estimate) turn() time.Duration {
 	if e.Hold <= 0 {
-		return unknownTurn / e.atOnce()
+		return e.share(unknownTurn)
 	}
-	return (min(e.Hold, longest) + handover) / e.atOnce()
+	return e.share(min(e.Hold, longest) + handover)
 }
 
-func (e Estimate) atOnce() time.Duration { return time.Duration(max(e.AtOnce, 1)) }
+// share is what a time is for each of those that keep the lock at once.
+func (e Estimate) share(d time.Duration) time.Duration { return d / time.Duration(max(e.AtOnce, 1)) }
 
 func (e Estimate) longest() time.Duration {
 	if e.Longest <= 0 {
