@@ -124,8 +124,9 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 	return how(a, open)
 }
 
-// queued reports whether the call queues within the process: it does for a single lock.
-func (a *acquisition) queued() bool { return len(a.wanted) == 1 }
+// queued reports whether the call queues within the process: it does for a single lock that it holds alone. Permits and readers
+// enter for themselves, since nothing is passed among those who hold at once.
+func (a *acquisition) queued() bool { return len(a.wanted) == 1 && a.permits == 0 && !a.shared }
 
 type (
 	place  = waitqueue.Place[*acquisition, *Lease]
@@ -198,6 +199,9 @@ func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisitio
 
 func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 	err := a.enter(ctx, true)
+	if errors.Is(err, ErrHeld) && a.shared {
+		err = a.joinReaders(ctx, err)
+	}
 	if errors.Is(err, ErrHeld) {
 		err = a.replaceDead(ctx, err)
 	}
@@ -225,10 +229,9 @@ func (a *acquisition) heldBy() error {
 	var held []*HeldError
 	for i := range a.wanted {
 		w := &a.wanted[i]
-		first, is := w.row.First()
 		switch {
-		case is && first.ID == w.ticket: // of this very call
-		case is:
+		case w.row.Entered(w.ticket) == lockrow.Granted: // of this very call
+		case len(w.row.Line) > 0:
 			held = append(held, a.client.heldError(w.target, &w.row))
 		default:
 			if l := a.client.tickets.ofKey(w.key); l != nil {
@@ -259,7 +262,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	a.entries, a.wake = make([]*entry, len(a.wanted)), make(chan struct{}, 1)
 	for i, w := range a.wanted {
 		e := &entry{
-			client: c, target: w.target, key: w.key, ticket: c.newTicket(a.fixed, a.session),
+			client: c, target: w.target, key: w.key, ticket: c.newTicket(&a.request, a.session),
 			patience: a.client.patience(), wake: a.wake, path: pathFree,
 		}
 		c.tickets.set(e.ticket.ID, e)
@@ -268,11 +271,15 @@ func (a *acquisition) take(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) newTicket(fixed time.Duration, s *session.Session) lockrow.Ticket {
+func (c *Client) newTicket(r *request, s *session.Session) lockrow.Ticket {
 	if s == nil {
-		return lockrow.OwnTicket(c.clk().Text(), c.now(), fixed, c.config.Owner)
+		return lockrow.OwnTicket(c.clk().Text(), c.now(), r.fixed, c.config.Owner)
 	}
-	return lockrow.SessionTicket(s.ID(), s.Next(), c.now(), c.config.Owner)
+	t := lockrow.SessionTicket(s.ID(), s.Next(), c.now(), c.config.Owner)
+	if r.shared {
+		t = t.AsReader()
+	}
+	return t
 }
 
 // drop forgets the tickets. They are in no line any more, or are ghosts where they come late.
@@ -324,8 +331,8 @@ func (a *acquisition) leave(ctx context.Context) {
 	}
 }
 
-// granted makes leases of entries that are all first, and begins them. The error is errAnew where a look has shown meanwhile
-// that one is not first any more: the row's fence is that of another holder then.
+// granted makes leases of entries that all hold, and begins them. The error is errAnew where a look has shown meanwhile
+// that one does not hold any more: the row's fence is that of another holder then.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	rows := make([]lockrow.Row, len(a.entries))
 	for i, e := range a.entries {
@@ -335,7 +342,7 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	}
 	list := make([]*Lease, len(a.entries))
 	for i, e := range a.entries {
-		list[i] = a.client.newLease(&a.request, e.target, e.key, e.ticket, a.session, a.start, &rows[i])
+		list[i] = a.client.newLease(&a.request, e.target, e.key, rows[i].Holding(rows[i].Place(e.ticket.ID)), a.session, a.start, &rows[i])
 		list[i].path, list[i].begun = e.path, e.begun
 		if i > 0 && a.session != nil {
 			a.session.Use() // one for each lease

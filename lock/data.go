@@ -105,7 +105,10 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 		return wrap("set data", err)
 	}
 	defer l.turn.end()
-	if l.is().Over() {
+	switch {
+	case l.holding.Kind != lockrow.Exclusive:
+		return wrap("set data", invalid("a payload is that of one holder, and this lease holds with others"))
+	case l.is().Over():
 		return wrap("set data", l.over())
 	}
 	return wrap("set data", l.setData(ctx, lockrow.Data{Given: true, Value: d.av}))
@@ -115,7 +118,7 @@ func (l *Lease) SetData(ctx context.Context, v any) error {
 func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 	t := &l.turn
 	t.edits++
-	row, inDoubt, err := l.update(ctx, l.client.layout.rows.SetData(l.key, l.holding(), t.edits, d))
+	row, inDoubt, err := l.update(ctx, l.client.layout.rows.SetData(l.key, l.holding, t.edits, d))
 	switch {
 	case err == nil:
 		t.data = d
@@ -126,7 +129,7 @@ func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 		}
 		return err
 	}
-	switch row.Edited(l.holding(), t.edits) {
+	switch row.Edited(l.holding, t.edits) {
 	case lockrow.Written: // by an attempt whose answer was lost
 		t.data = d
 		return nil

@@ -9,6 +9,20 @@
 //		return lease.Commit(ctx, orders.PutOp(o)) // and release, in one transaction
 //	})
 //
+// # Which one do I need
+//
+//	wanted                                    use                        cost
+//	one at a time                             a lock: Acquire            2 writes: acquire and release
+//	n at a time                               [Permits]                  the same; more where many come and go at once
+//	many who read, or one who writes          [Shared]                   the same as Permits
+//	what several rows say at one moment       [Client.View]              a transaction of reads; nothing is acquired
+//	a value that no two rows have             entity.Spec.Unique         one row more in the transaction that writes
+//	nobody has changed the row since          entity.Spec.Version        none: a condition of the write
+//	several locks, or none                    [Client.AcquireAll]        2 writes for each, in one transaction, and 1 to release
+//
+// A lock is for work that takes time, or that writes several rows in several steps. What fits into one transaction needs a
+// version or a unique value, and no lock.
+//
 // # The line
 //
 // The lock's row holds a line of tickets, in the order of their arrival. The first ticket holds the lock. The fence counts
@@ -43,6 +57,9 @@
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.
 //   - One renewal every quarter of the lease is enough for any number of locks and places. A lock that is held needs no
 //     goroutine.
+//   - At most n hold permits at once ([Permits]), by guarded writes. The permit of a process that died is free after its lease.
+//   - Readers hold together, and a writer alone ([Shared]). A guarded write of a reader is applied only if no writer has held
+//     since the reader's lease was granted. A writer that waits stops the readers behind it.
 //   - [Client.View] shows rows, and who holds their lock, at one moment, without acquiring the lock.
 //   - A row that is not a lock is never changed. A malformed lock row grants nothing.
 //
@@ -52,6 +69,8 @@
 //     request, and let the resource refuse a number that is smaller than one it has seen. Without that, check
 //     [Lease.Context] directly before the effect, which leaves a gap.
 //   - Exclusion of writes to the table that are not guarded.
+//   - An order among the writes of those who hold at once, readers or permits. Such a write that was given up without an
+//     answer can be applied after a later one of the same lease, while that holds.
 //   - Reentrance. A holder that acquires its own lock again waits for itself. Pass the [*Lease] as an argument instead.
 //   - Order before the line. A line has 100 places. If it is full, processes try again to enter, in no order.
 //   - Progress of others behind AcquireAll. It holds the locks for which it is first while it waits for the rest.
@@ -82,6 +101,7 @@
 //   - [ErrLost]: the lock is not held any more. [ErrExpired], [ErrStolen] and [ErrMaxHold] match it.
 //   - [ErrRevoked], as the cause of a lease's context: somebody asked for the lock ([Client.Revoke]). It is still held.
 //   - [ErrReleased]: the lock was given up by Release, Commit or Close.
+//   - [*PermitsError]: the row has another number of permits than the call names, or one of the two is a lock.
 //   - [ErrNotHeld], [ErrNoSession]: there is no holder to take the lock from, or none that can be asked.
 //   - [ErrNotLock], [ErrMalformed]: the row at the key is not a lock, or is a malformed one. Perhaps an older version of
 //     this package wrote it, or a client with another [Config.AttributePrefix].
@@ -105,6 +125,7 @@
 //	TryAcquire of a held lock          1                         1 write
 //	Acquire of a held lock             1, and some 4 to 6 looks  1 write, and 0.5 read per look
 //	Release, also to the next in line  1                         1 write
+//	... of a permit, or a reader       1, and 1 if it has moved  1 write each
 //	Write, Commit (and release)        1 transaction             2 writes, and twice the operations'
 //	View of n rows, without the lock   1 transaction             2 reads for each, and 2
 //	renewal of all locks               1 per quarter of a lease  1 write

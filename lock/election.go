@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -38,6 +39,7 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 	if f == nil {
 		return wrap("lead", invalid("nil function"))
 	}
+	opts = slices.Concat(opts, []Option{heldAlone("Lead")})
 	p := c.campaign(ctx)
 	return wrap("lead", p.run(func() (over bool, err error) {
 		l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).wait))

@@ -40,7 +40,7 @@ func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) tab
 // entry is what an entry writes.
 func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
 	entry := lockrow.Entry{Ticket: e.ticket, IfFree: ifFree, Exists: a.existing, Seed: a.client.clk().Stamp().UnixMilli(), TTL: a.client.ttl(a.keep())}
-	if ifFree {
+	if entry.Permits, entry.New = a.permits, e.isNew; ifFree {
 		entry.Data, entry.Run = a.data, a.run.start()
 	}
 	entry.Shard, entry.Listed = a.client.layout.index.listed(e.key, e.ticket)
@@ -56,6 +56,9 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 		var failed *table.ConditionError
 		refused := errors.As(err, &failed)
 		switch {
+		case refused && failed.Item == nil && a.permits > 0 && !a.existing:
+			e.isNew = true
+			return attempt.ErrAgain
 		case refused && failed.Item == nil: // Existing
 			return table.ErrNotFound
 		case refused:
@@ -85,12 +88,35 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	switch {
 	case row.Entered(e.ticket.ID) != lockrow.Refused:
 		return nil
+	case row.Permits != a.permits:
+		return &PermitsError{Named: int(a.permits), Row: int(row.Permits)}
+	case e.isNew: // somebody else has made the row
+		e.isNew = false
+		return attempt.ErrAgain
 	case ifFree && row.Settled(a.run.start()):
 		return errSettled
 	case ifFree:
 		return heldBy(a.client.heldError(e.target, row))
 	}
 	return errFull
+}
+
+// joinReaders enters behind readers, where nobody else is in the line that has refused the reader. held is that refusal. Should a writer
+// have come in between, the ticket waits, and is taken out again.
+func (a *acquisition) joinReaders(ctx context.Context, held error) error {
+	e := a.entries[0]
+	if row := e.lastRow(); row.Permits > 0 || row.Holders() < len(row.Line) || !row.Line[0].Shared() {
+		return held
+	}
+	err := a.send(ctx, false, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, false)) })
+	row := e.lastRow()
+	switch {
+	case errors.Is(err, errFull):
+		return held
+	case err == nil && row.Entered(e.ticket.ID) != lockrow.Granted:
+		return heldBy(a.client.heldError(e.target, &row))
+	}
+	return err
 }
 
 // malformed finds out why DynamoDB could not change a row.
@@ -170,6 +196,10 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 		}
 		e.saw(&row)
 		a.wanted[f.Index].row = row
+		if row.Permits > 0 {
+			a.inDoubt = pending
+			return &PermitsError{Row: int(row.Permits)}
+		}
 		if row.Place(e.ticket.ID) >= 0 { // by an attempt whose token has been forgotten
 			return nil
 		}

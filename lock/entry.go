@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type entry struct {
 
 	// Of the goroutine that waits.
 	ticket    lockrow.Ticket
+	isNew     bool       // of permits: there is no row, and the ticket is to make one
 	path      string     // how it came to be first
 	begun     bool       // what the holder writes beside its ticket is written
 	malformed table.Item // the row in which the ticket stands, where that is not in order
@@ -38,12 +40,30 @@ type entry struct {
 
 // look is what an entry knows of its lock.
 type look struct {
-	row   lockrow.Row
-	first time.Time // monotonic: since when the first ticket was seen to be first under this fence
-	turn  time.Time // monotonic: since when its process was seen to be first, which passes the lock on within
-	ask   time.Time // monotonic: its process is not asked about it before
-	stale bool      // the row is to be read again
-	fatal error     // reading again cannot help
+	row     lockrow.Row
+	holders []sight   // in the order of the line
+	turn    time.Time // monotonic: since when the holders' processes were seen to hold, which pass the lock on within
+	stale   bool      // the row is to be read again
+	fatal   error     // reading again cannot help
+}
+
+// sight is what was seen of a ticket that holds.
+type sight struct {
+	holding lockrow.Holding
+	renewed int64     // of the row
+	session string    // of the ticket
+	since   time.Time // monotonic: since when it was seen to hold like that
+	ask     time.Time // monotonic: its process is not asked about it before
+}
+
+// of is what was seen of a holder; nil for nothing.
+func (l *look) of(h lockrow.Holding) *sight {
+	for i := range l.holders {
+		if l.holders[i].holding == h {
+			return &l.holders[i]
+		}
+	}
+	return nil
 }
 
 // saw records a row that the goroutine that waits has written, or read consistently.
@@ -54,25 +74,36 @@ func (e *entry) saw(row *lockrow.Row) {
 	e.news = true
 }
 
-// older reports whether a row was read that is older than what is known: each change of the first place counts
-// the fence up, but for one that begins with an empty line.
+// older reports whether a row was read that is older than what is known: each change of the first place counts the fence up, but
+// for one that begins with an empty line, and for those among readers, of which an older row tells nothing wrong. Of permits, each
+// entry counts it up, and between two of them tickets only leave.
 func (l *look) older(row *lockrow.Row) bool {
 	was, held := l.row.First()
 	is, _ := row.First()
-	return row.Fence < l.row.Fence || row.Fence == l.row.Fence && held && (is.ID != was.ID || row.Renewed < l.row.Renewed)
+	switch {
+	case row.Fence != l.row.Fence:
+		return row.Fence < l.row.Fence
+	case row.Permits > 0:
+		return len(row.Line) > len(l.row.Line)
+	}
+	return held && !was.Shared() && (is.ID != was.ID || row.Renewed < l.row.Renewed)
 }
 
 // take records a row that was seen at a monotonic time.
 func (l *look) take(row *lockrow.Row, at time.Time) {
-	was, _ := l.row.First()
-	is, _ := row.First()
-	if is.ID != was.ID || row.Renewed != l.row.Renewed || row.Fence != l.row.Fence {
-		l.first, l.ask = at, time.Time{}
+	holders := make([]sight, row.Holders())
+	for i := range holders {
+		s := sight{holding: row.Holding(i), renewed: row.Renewed, session: row.Line[i].Session(), since: at}
+		if was := l.of(s.holding); was != nil && was.renewed == s.renewed {
+			s = *was
+		} else if !slices.ContainsFunc(l.holders, func(was sight) bool {
+			return was.session == s.session && (s.session != "" || was.holding.ID == s.holding.ID)
+		}) {
+			l.turn = at
+		}
+		holders[i] = s
 	}
-	if is.ID != was.ID && (is.Session() == "" || is.Session() != was.Session()) {
-		l.turn = at
-	}
-	l.row = *row
+	l.holders, l.row = holders, *row
 }
 
 func (e *entry) lastRow() lockrow.Row {
@@ -90,14 +121,18 @@ func (e *entry) known() (row lockrow.Row, stale bool, fatal error) {
 	return e.at.row, stale, e.at.fatal
 }
 
-// askAgain is called where the question could not be put whether the first ticket's process knows it.
-func (e *entry) askAgain() {
+// askAgain is called where the question could not be put whether a holder's process knows its ticket.
+func (e *entry) askAgain(q session.Question) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.at.ask = time.Time{}
+	for i := range e.at.holders {
+		if s := &e.at.holders[i]; s.holding.ID == q.Ticket && s.holding.Fence == q.Fence {
+			s.ask = time.Time{}
+		}
+	}
 }
 
-// proceed does what the present row asks for, and reports whether the ticket is first. The error is errAnew
+// proceed does what the present row asks for, and reports whether the ticket holds. The error is errAnew
 // where it has left the line.
 func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	for {
@@ -149,7 +184,7 @@ func (c *Client) passes(err error) bool {
 	return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded) // of a single request
 }
 
-// await has the row looked at until the ticket is first.
+// await has the row looked at until the ticket holds.
 func (e *entry) await() {
 	row := e.lastRow()
 	switch {
@@ -161,25 +196,32 @@ func (e *entry) await() {
 		} else {
 			e.watch.Stop()
 		}
-		d, _ := e.next()
+		d, _, _ := e.next()
 		e.watch = e.client.poller.Watch(e.key, d, e.seen)
-		first, _ := row.First()
-		e.client.sessions.look(first.Session(), min(d, firstLook))
+		for _, holder := range row.Line[:row.Holders()] {
+			e.client.sessions.look(holder.Session(), min(d, firstLook))
+		}
 	}
 	e.news = false
 }
 
-// next is when to look again: not later than the moment at which the first ticket can be taken for dead. It is also
-// what is known of that ticket.
-func (e *entry) next() (time.Duration, suspect) {
-	d := e.pause()
+// next is when to look again: not later than the moment at which a holder can be taken for dead. It is also the sessions that
+// are to be looked at, and whether there is anything to do about a holder.
+func (e *entry) next() (d time.Duration, watched []string, acts bool) {
+	d = e.pause()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.suspect(&e.at.row)
-	if s.wait > 0 {
-		d = min(d, s.wait)
+	for place := range e.at.row.Holders() {
+		s := e.suspect(&e.at.row, place)
+		if s.wait > 0 {
+			d = min(d, s.wait)
+		}
+		if s.watched() && !slices.Contains(watched, s.session) {
+			watched = append(watched, s.session)
+		}
+		acts = acts || s.judge() != fine
 	}
-	return d, s
+	return d, watched, acts
 }
 
 // pause is how long to wait between two looks while the first ticket's process is alive. With a Config.Backoff,
@@ -197,7 +239,7 @@ func (e *entry) pause() time.Duration {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	est := e.client.estimate(&e.at.row, max(e.at.row.Place(e.ticket.ID), 1))
+	est := e.client.estimate(&e.at.row, e.at.row.Place(e.ticket.ID))
 	est.Unchanged = e.client.clk().Ago(e.at.turn)
 	return est.Look(e.client.clk())
 }
@@ -223,11 +265,11 @@ func (c *Client) patience() backoff.BackOff {
 // What is to be done is left to the goroutine that waits.
 func (e *entry) seen(look waitqueue.Look) time.Duration {
 	changed := e.record(look)
-	next, s := e.next()
-	if s.watched() {
-		e.client.sessions.watch(s.session, next)
+	next, watched, acts := e.next()
+	for _, id := range watched {
+		e.client.sessions.watch(id, next)
 	}
-	if changed || s.judge() != fine {
+	if changed || acts {
 		look.Then(e.signal)
 	}
 	return next
@@ -247,7 +289,7 @@ func (e *entry) record(look waitqueue.Look) (changed bool) {
 	default:
 		e.at.take(&row, look.At)
 	}
-	return e.at.stale || e.at.fatal != nil || e.at.row.Fence != fence || len(e.at.row.Line) != length || e.at.row.Place(e.ticket.ID) < 0
+	return e.at.stale || e.at.fatal != nil || e.at.row.Fence != fence || len(e.at.row.Line) != length || e.at.row.Entered(e.ticket.ID) != lockrow.Waits
 }
 
 func (e *entry) signal() {

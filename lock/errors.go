@@ -77,27 +77,37 @@ type HeldError struct {
 	Line   []Place   // in order: the first holds the lock, the others wait
 	Data   Data      // payload of the lock
 	Own    bool      // the holder is this client itself: locks are not reentrant
+
+	Permits int // how many can hold at once ([Permits]); 0 for a lock
+	Holding int // how many of Line hold: 1, or more with [Permits] or [Shared]. The other fields describe the first one
 }
 
 func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
-	e := &HeldError{Target: t, Fence: r.Fence, Since: fromMillis(r.HeldSince()), Until: fromMillis(r.Ends()), Data: Data{r.Data}}
+	e := &HeldError{
+		Target: t, Fence: r.Fence, Since: fromMillis(r.HeldSince(0)), Until: fromMillis(r.Ends()), Data: Data{r.Data},
+		Permits: int(r.Permits), Holding: r.Holders(),
+	}
 	for _, t := range r.Line {
 		e.Line = append(e.Line, placeOf(t))
 	}
 	if first, held := r.First(); held {
 		e.Owner, e.Ticket, e.Own = first.Owner, first.ID, c.tickets.find(first.ID) != nil
+		e.Fence = r.Holding(0).Fence
 	}
 	return e
 }
 
-// Waiting is the number of processes that wait behind the holder.
-func (e *HeldError) Waiting() int { return max(len(e.Line)-1, 0) }
+// Waiting is the number of processes that wait behind those that hold.
+func (e *HeldError) Waiting() int { return max(len(e.Line)-max(e.Holding, 1), 0) }
 
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v by %q", ErrHeld, e.Owner)
 	if e.Own {
 		b.WriteString(", which is this client itself,")
+	}
+	if more := e.Holding - 1; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
 	}
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.UTC().Format(time.RFC3339))

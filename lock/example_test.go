@@ -416,3 +416,79 @@ func ExampleRetryFailed() {
 	// failed: busy
 	// 3 true
 }
+
+// No more than two exports at a time, over all instances: the third one waits, or is refused.
+func ExamplePermits() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	export := func() (*lock.Lease, error) { return locks.TryAcquire(ctx, lock.Name("exports"), lock.Permits(2)) }
+	first, err := export()
+	check(err)
+	second, err := export()
+	check(err)
+	_, err = export()
+	var held *lock.HeldError
+	fmt.Println(errors.As(err, &held), held.Holding, "of", held.Permits)
+
+	check(first.Write(ctx, table.Put(table.Item{"pk": text("EXPORT#1"), "sk": text("EXPORT")})))
+	check(first.Release(ctx))
+	third, err := export()
+	check(err)
+	fmt.Println("the third one exports")
+	check(second.Release(ctx))
+	check(third.Release(ctx))
+	// Output:
+	// true 2 of 2
+	// the third one exports
+}
+
+// The number of permits is changed for all clients. One that names the number of before is told the new one.
+func ExampleClient_SetPermits() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	lease, err := locks.Acquire(ctx, lock.Name("exports"), lock.Permits(2))
+	check(err)
+	check(locks.SetPermits(ctx, lock.Name("exports"), 5))
+	_, err = locks.Acquire(ctx, lock.Name("exports"), lock.Permits(2))
+	var other *lock.PermitsError
+	if errors.As(err, &other) {
+		fmt.Println(err)
+		another, err := locks.Acquire(ctx, lock.Name("exports"), lock.Permits(other.Row))
+		check(err)
+		check(another.Release(ctx))
+	}
+	check(lease.Release(ctx))
+	// Output:
+	// lock: acquire: the row has 5 permits, and the call names 2: all clients have to name the same number (SetPermits changes it)
+}
+
+// Readers hold together, and a writer alone.
+func ExampleShared() {
+	ctx := context.Background()
+	locks, err := lock.New(openTable(ctx), lock.Config{})
+	check(err)
+	defer func() { check(locks.Close(ctx)) }()
+	catalogue := lock.Name("catalogue")
+	one, err := locks.Acquire(ctx, catalogue, lock.Shared())
+	check(err)
+	two, err := locks.Acquire(ctx, catalogue, lock.Shared())
+	check(err)
+	_, err = locks.TryAcquire(ctx, catalogue)
+	var held *lock.HeldError
+	fmt.Println(errors.As(err, &held), held.Holding, "read")
+	check(one.Release(ctx))
+	check(two.Release(ctx))
+
+	writer, err := locks.TryAcquire(ctx, catalogue)
+	check(err)
+	_, err = locks.TryAcquire(ctx, catalogue, lock.Shared())
+	fmt.Println(errors.Is(err, lock.ErrHeld), writer.Fence() > one.Fence())
+	check(writer.Release(ctx))
+	// Output:
+	// true 2 read
+	// true true
+}

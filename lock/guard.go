@@ -21,7 +21,7 @@ import (
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return l.client.layout.rows.Guard(l.key, l.holding()).In(l.client.table).Explain(func(table.Item) error {
+	return l.client.layout.rows.Guard(l.key, l.holding).In(l.client.table).Explain(func(table.Item) error {
 		if l.is().Over() {
 			return l.over()
 		}
@@ -88,7 +88,7 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 		guards := make([]table.Op, len(leases))
 		for i, l := range leases {
 			l.turn.writes++
-			guards[i] = l.client.layout.rows.GuardedWrite(l.key, l.holding(), l.turn.writes)
+			guards[i] = l.client.layout.rows.GuardedWrite(l.key, l.holding, l.turn.writes)
 		}
 		err := send(ctx, leases, guards, ops)
 		rows, bad := guardRefusals(leases, err, len(ops))
@@ -101,7 +101,7 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 			if rows[i] == nil {
 				continue
 			}
-			switch rows[i].Wrote(l.holding(), l.turn.writes) {
+			switch rows[i].Wrote(l.holding, l.turn.writes) {
 			case lockrow.Written: // by an attempt whose token has been forgotten
 				written++
 			case lockrow.Gone: // others may be, too
@@ -130,14 +130,13 @@ func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 	})
 }
 
-// commitOnce sends the transaction of a commit. again asks for another one: a row of the index was found
-// to have other places behind the first.
+// commitOnce sends the transaction of a commit. again asks for another one: others have come to the line, or left it, on whom
+// it depends how the lock is given up.
 func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again bool, err error) {
 	var to *target
 	if len(leases) == 1 {
 		to = leases[0].next()
 	}
-	c := leases[0].client
 	gives := make([]table.Op, len(leases))
 	for i, l := range leases {
 		gives[i], _ = l.give(to, true)
@@ -173,16 +172,23 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		}
 		refused++
 		switch {
-		case !row.Holds(l.holding()) && l.commits.Load():
+		case !row.Holds(l.holding) && l.commits.Load():
 			gone = cmp.Or(gone, l.afterCommit(ctx, row))
-		case !row.Holds(l.holding()): // the transaction's token judges: it was not applied, and never will be
+		case !row.Holds(l.holding): // the transaction's token judges: it was not applied, and never will be
 			gone = cmp.Or(gone, l.gone(ctx, row))
-		case c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
+		case row.Exit(l.holding, 0) != l.turn.exit:
 			l.turn.row, again = row, true
+			if l.holding.Kind == lockrow.Shared { // a copy of the request is applied once the row is as it has seen it
+				l.commits.Store(true)
+			}
 		}
 	}
 	if gone != nil {
 		return false, gone
+	}
+	again = again && refused == len(table.Conditions(err))
+	if again && leases[0].holding.Kind != lockrow.Exclusive {
+		return true, err // its ticket is still there: no attempt was applied, whatever has no answer
 	}
 	if doubt {
 		for _, l := range leases {
@@ -190,7 +196,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 			l.commits.Store(true)
 		}
 	}
-	return again && !doubt && refused == len(table.Conditions(err)), err
+	return again && !doubt, err
 }
 
 // afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing

@@ -31,6 +31,8 @@ type GuardToken struct {
 	Key             keys.Key // of the lock's row
 	Ticket          string   // Lease.Ticket
 	Fence           int64
+	Permit          bool   // the lease is a permit ([Permits])
+	Reader          string // of a reader ([Shared]): the ticket as the line has it
 }
 
 // tokenText is the JSON within the text of a token.
@@ -43,6 +45,8 @@ type tokenText struct {
 	SK     string      `json:"sk"`
 	Ticket string      `json:"ticket"`
 	Fence  int64       `json:"fence"`
+	Permit bool        `json:"permit,omitempty"`
+	Reader string      `json:"reader,omitempty"`
 }
 
 // GuardToken returns the guard of this lease for another process. See [GuardToken] for what a write with it is worth.
@@ -50,13 +54,13 @@ func (l *Lease) GuardToken() GuardToken {
 	t := l.client.table
 	return GuardToken{
 		Table: t.Name(), Region: t.Region(), Scheme: t.Scheme(), AttributePrefix: l.client.config.AttributePrefix,
-		Key: l.key, Ticket: l.id, Fence: l.fence,
+		Key: l.key, Ticket: l.holding.ID, Fence: l.holding.Fence, Permit: l.holding.Kind == lockrow.Permit, Reader: l.holding.Text,
 	}
 }
 
 // String is the token as a text of letters, digits, '-' and '_', for an environment, a flag or a message.
 func (g GuardToken) String() string {
-	text, err := json.Marshal(tokenText{g.Table, g.Region, g.Scheme, g.AttributePrefix, g.Key.PK, g.Key.SK, g.Ticket, g.Fence})
+	text, err := json.Marshal(tokenText{g.Table, g.Region, g.Scheme, g.AttributePrefix, g.Key.PK, g.Key.SK, g.Ticket, g.Fence, g.Permit, g.Reader})
 	if err != nil {
 		return "" // of a scheme that no table has
 	}
@@ -80,7 +84,7 @@ func parseGuardToken(text string) (GuardToken, error) {
 	if err := dec.Decode(&x); err != nil || dec.More() {
 		return GuardToken{}, invalid("not a guard token, or one of another version of this package")
 	}
-	g := GuardToken{x.Table, x.Region, x.Keys, x.Prefix, keys.NewKey(x.PK, x.SK), x.Ticket, x.Fence}
+	g := GuardToken{x.Table, x.Region, x.Keys, x.Prefix, keys.NewKey(x.PK, x.SK), x.Ticket, x.Fence, x.Permit, x.Reader}
 	if err := g.Key.Validate(); err != nil || g.Table == "" || g.Ticket == "" || g.Fence < 1 || g.String() != text {
 		return GuardToken{}, invalid("an incomplete guard token")
 	}
@@ -103,6 +107,13 @@ func (g GuardToken) Guard(t *table.Table) table.Op {
 	if err := names.Check(); err != nil {
 		return table.Invalid(fmt.Errorf("%w: guard token: %w", ErrInvalid, err))
 	}
-	return lockrow.NewRows(names, nil).Guard(g.Key, lockrow.Holding{ID: g.Ticket, Fence: g.Fence}).In(t).
+	h := lockrow.Holding{ID: g.Ticket, Fence: g.Fence, Text: g.Reader}
+	switch {
+	case g.Permit:
+		h.Kind = lockrow.Permit
+	case g.Reader != "":
+		h.Kind = lockrow.Shared
+	}
+	return lockrow.NewRows(names, nil).Guard(g.Key, h).In(t).
 		Explain(func(table.Item) error { return ErrLost })
 }

@@ -29,8 +29,7 @@ type Lease struct {
 	request *request
 	target  Target
 	key     keys.Key
-	id      string // of its ticket
-	fence   int64
+	holding lockrow.Holding
 	session *session.Session // nil for a lease of its own
 	term    *clock.Term      // of the session, or of the lease of its own
 	ctx     context.Context
@@ -58,6 +57,7 @@ type turn struct {
 	writes  int64        // number of the last guarded write, at first that of the holders before
 	edits   int64        // the same for SetData
 	inDoubt bool         // a release may have been applied, or a commit
+	exit    lockrow.Exit // that the last release, or commit, went by
 	target  *target      // a pass that may have been applied; nil for none
 }
 
@@ -79,13 +79,13 @@ func (t *turn) end() { <-t.slot }
 // taken reports whether a write is under way.
 func (t *turn) taken() bool { return len(t.slot) > 0 }
 
-// newLease makes the lease of a ticket that is first in a row. start is the moment from which a lease of
+// newLease makes the lease of a ticket that holds, by a row. start is the moment from which a lease of
 // its own counts. The row is the lease's from now on.
-func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Ticket, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
+func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding, s *session.Session, start clock.Instant, row *lockrow.Row) *Lease {
 	now := c.clk().Now()
 	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
-		client: c, request: &own, target: t, key: key, id: ticket.ID, fence: row.Fence, session: s, start: start.Mono, row: row,
+		client: c, request: &own, target: t, key: key, holding: h, session: s, start: start.Mono, row: row,
 		turn: turn{
 			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
 			writes: row.Writes, edits: row.Edits,
@@ -100,7 +100,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, ticket lockrow.Tic
 	} else {
 		l.term = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{End: l.termEnded})
 	}
-	c.tickets.set(l.id, l)
+	c.tickets.set(l.holding.ID, l)
 	return l
 }
 
@@ -123,8 +123,6 @@ func (l *Lease) rowAtBegin() *lockrow.Row {
 	return l.row
 }
 
-func (l *Lease) holding() lockrow.Holding { return lockrow.Holding{ID: l.id, Fence: l.fence} }
-
 func (l *Lease) length() time.Duration { return l.request.length(l.client) }
 
 // Context returns a context that ends with the lease, at the latest. [context.Cause] then returns an error that matches
@@ -134,7 +132,11 @@ func (l *Lease) Context() context.Context { return l.ctx }
 
 // Fence returns the fencing token: a number that is greater for every later holder of this lock. A resource outside the
 // table is protected if it refuses a number that is smaller than the greatest it has seen.
-func (l *Lease) Fence() int64 { return l.fence }
+//
+// The fence of a reader ([Shared]) is greater than that of every writer before it, and less than that of every writer after it.
+// The fence of a permit ([Permits]) is greater for every ticket that enters the line later; it does not order leases that are
+// held at the same time.
+func (l *Lease) Fence() int64 { return l.holding.Fence }
 
 // Target returns the target that was acquired.
 func (l *Lease) Target() Target { return l.target }
@@ -146,7 +148,7 @@ func (l *Lease) Owner() string { return l.client.config.Owner }
 func (l *Lease) Key() keys.Key { return l.key }
 
 // Ticket returns the ID of the lease's ticket in the lock's line. No other lease ever has the same.
-func (l *Lease) Ticket() string { return l.id }
+func (l *Lease) Ticket() string { return l.holding.ID }
 
 // Data returns the payload that the lock's row had when this lease began: the value of [WithData], or what the holder
 // before has left. [Lease.SetData] does not change it.
@@ -187,10 +189,10 @@ func (l *Lease) begin(ctx context.Context) error {
 	c.metrics.count(l.ctx, acquisitions, keyPath.String(l.path))
 	c.checkClock()
 	if l.path == pathTakenOver {
-		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.fence)
+		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.holding.Fence)
 	}
 	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
-		log.Debug("lock: acquired", "key", l.key, "fence", l.fence, "path", l.path)
+		log.Debug("lock: acquired", "key", l.key, "fence", l.holding.Fence, "path", l.path)
 	}
 	return nil
 }

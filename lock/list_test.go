@@ -411,7 +411,8 @@ func TestListReadsPageByPage(t *testing.T) {
 
 func TestIndexOfConfigIsChecked(t *testing.T) {
 	all := []string{
-		"type", "ttl", "line", "fence", "renewed", "since", "hold", "data", "edits", "ran", "running", "failed", "forced", "forced_fence",
+		"type", "ttl", "line", "fence", "renewed", "since", "hold", "data", "edits", "ran", "running", "failed", "forced", "forced_fence", "ousted",
+		"permits", "stays", "next",
 	}
 	good := table.Index{Name: "gsi1", PK: "gsi1pk", SK: "gsi1sk"}
 	change := func(f func(x *table.Index)) table.Index { x := good; f(&x); return x }

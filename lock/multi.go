@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/table"
@@ -37,7 +38,7 @@ func (c *Client) TryAcquireAll(ctx context.Context, targets []Target, opts ...Op
 }
 
 func (c *Client) bundle(ctx context.Context, targets []Target, opts []Option, how func(*acquisition, context.Context) ([]*Lease, error)) (*Bundle, error) {
-	list, err := c.acquire(ctx, targets, opts, how)
+	list, err := c.acquire(ctx, targets, slices.Concat(opts, []Option{heldAlone("AcquireAll")}), how)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ import (
 // [Client.Revoke].
 //
 // seenTicket is the holder's ticket, as [Client.Inspect], [Client.List] or a *[HeldError] has shown it. ForceRelease
-// changes nothing if another one holds the lock by now (the error is a *HeldError) or nobody does ([ErrNotHeld]).
+// changes nothing if another one holds the lock by now (the error is a *HeldError) or nobody does ([ErrNotHeld]). Others that
+// hold at the same time ([Permits], [Shared]) keep what they hold.
 //
 // The reason is for people. It is stored in the row until the next change (Record.Forced). It is valid UTF-8 of at most
 // 256 bytes. Defaults to "forced by " and [Config.Owner].
@@ -80,9 +81,9 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 
 // force frees the row if its first ticket is the one that was seen, and empties the line of one that is not in order.
 func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) error {
-	var taken lockrow.Ticket
-	var fence int64 // under which the holder was seen
-	reset := false  // the row was not in order
+	var taken *lockrow.Holding // as it was seen
+	var ticket lockrow.Ticket
+	reset := false // the row was not in order
 	var h attempt.History
 	err := c.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
 		item, err := c.table.Get(ctx, key, true)
@@ -93,7 +94,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			return err
 		}
 		row, bad := c.layout.names.Parse(item)
-		first, held := row.First()
+		place := row.Place(seen)
 		var op table.Op
 		switch {
 		case errors.Is(bad, ErrMalformed):
@@ -104,17 +105,18 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			op = c.layout.rows.Reset(key, item, c.resetFence(item), lockrow.Change{Since: c.now(), TTL: c.ttl(0)}, why)
 		case bad != nil:
 			return bad
-		case reset, fence > 0 && row.ForcedFence == fence:
+		case reset, taken != nil && !row.Holds(*taken) && row.ForcedSince(*taken):
 			return nil // by an attempt whose answer was lost, or by somebody else
-		case !held:
+		case len(row.Line) == 0:
 			return ErrNotHeld
 		case seen == "":
 			return invalid("empty ticket, and the row is in order")
-		case first.ID != seen:
+		case place < 0 || place >= row.Holders():
 			return c.heldError(target, &row)
 		default:
-			taken, fence = first, row.Fence
-			op = c.layout.rows.Force(key, lockrow.Holding{ID: first.ID, Fence: fence}, c.change(&row), why)
+			h := row.Holding(place)
+			taken, ticket = &h, row.Line[place]
+			op = c.layout.rows.Force(key, &row, place, c.change(&row), why)
 		}
 		err = c.table.Write(ctx, op)
 		if errors.Is(err, table.ErrCondition) {
@@ -123,18 +125,26 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 		return err
 	})
 	if err == nil && !reset {
-		c.config.Logger.Warn("lock: taken by force", "session", taken.Session(), "fence", fence)
-		c.tellForced(ctx, key, taken)
+		c.config.Logger.Warn("lock: taken by force", "session", ticket.Session(), "fence", taken.Fence)
+		c.tellForced(ctx, key, ticket)
 	}
 	return err
 }
 
 // resetFence is a fence that is greater than every one that a row has had which is not in order.
 func (c *Client) resetFence(item table.Item) int64 {
-	fence := c.clk().Stamp().UnixMilli()
-	if n, ok := item[c.layout.names.Fence].(*types.AttributeValueMemberN); ok {
-		if was, err := strconv.ParseFloat(n.Value, 64); err == nil && was < lockrow.MaxFence/2 {
-			fence = max(fence, int64(was)+2)
+	fence, n := c.clk().Stamp().UnixMilli(), c.layout.names
+	all := []types.AttributeValue{item[n.Fence]}
+	for _, name := range []string{n.Stays, n.Next} { // of permits
+		if l, ok := item[name].(*types.AttributeValueMemberL); ok {
+			all = append(all, l.Value...)
+		}
+	}
+	for _, av := range all {
+		if number, ok := av.(*types.AttributeValueMemberN); ok {
+			if was, err := strconv.ParseFloat(number.Value, 64); err == nil && was < lockrow.MaxFence/2 {
+				fence = max(fence, int64(was)+2)
+			}
 		}
 	}
 	return fence
@@ -162,32 +172,41 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 // [Config.Lease]. The holder keeps the lock until it releases it, so it can finish: its guarded writes still go
 // through. If the holder is in this client, its context ends at once.
 //
+// If several hold at once ([Permits], [Shared]), all of them are asked. The errors are joined.
+//
 // If nobody holds the lock, the error matches [ErrNotHeld]. If the holder cannot be asked, it matches [ErrNoSession]:
 // the lease is a [Fixed] one, or the holder's session has ended. If 1,000 requests of this kind already wait for the
 // holder's next renewal, it matches [table.ErrThrottled].
 //
-// Cost: one consistent read, and one conditional write if the holder is in another process.
+// Cost: one consistent read, and one conditional write for each holder in another process.
 func (c *Client) Revoke(ctx context.Context, target Target) error {
 	return wrap("revoke", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
 		row, err := c.read(ctx, key)
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
 			return err
 		}
-		first, held := row.First()
-		switch {
-		case !held:
+		if len(row.Line) == 0 {
 			return ErrNotHeld
-		case first.Length > 0:
-			return fmt.Errorf("%w: its lease is one of its own (Fixed)", ErrNoSession)
 		}
-		if l, ok := c.tickets.find(first.ID).(*Lease); ok {
-			l.on(lease.Ask, nil)
-			return nil
+		var failed []error
+		for _, holder := range row.Line[:row.Holders()] {
+			failed = append(failed, c.revoke(ctx, key, holder))
 		}
-		err = c.others.Ask(ctx, first.Session(), session.Question{Kind: session.Revoke, Ticket: first.ID, Key: key})
-		if errors.Is(err, session.ErrNobody) {
-			return fmt.Errorf("%w: it has ended", ErrNoSession)
-		}
-		return err
+		return join(failed...)
 	}))
+}
+
+func (c *Client) revoke(ctx context.Context, key keys.Key, holder lockrow.Ticket) error {
+	if holder.Length > 0 {
+		return fmt.Errorf("%w: its lease is one of its own (Fixed)", ErrNoSession)
+	}
+	if l, ok := c.tickets.find(holder.ID).(*Lease); ok {
+		l.on(lease.Ask, nil)
+		return nil
+	}
+	err := c.others.Ask(ctx, holder.Session(), session.Question{Kind: session.Revoke, Ticket: holder.ID, Key: key})
+	if errors.Is(err, session.ErrNobody) {
+		return fmt.Errorf("%w: it has ended", ErrNoSession)
+	}
+	return err
 }

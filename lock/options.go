@@ -18,6 +18,9 @@ type request struct {
 	maxHold  time.Duration // 0 for no limit
 	data     lockrow.Data  // payload
 	existing bool          // only if the lock has a row
+	permits  int64         // how many may hold at once; 0 for a lock
+	shared   bool          // with other readers
+	alone    string        // the call, where its locks are held alone; empty for any
 	run      *run          // of an interval (Every); nil for others
 	job      job
 	values   context.Context // whose values the lease's context carries
@@ -36,7 +39,37 @@ func (c *Client) request(ctx context.Context, opts []Option) (request, error) {
 	if r.run == nil && r.job.option != "" {
 		return r, invalid("%s: an option of Every", r.job.option)
 	}
-	return r, nil
+	return r, r.checkTogether()
+}
+
+// checkTogether refuses what makes no sense for locks that several hold at once.
+func (r *request) checkTogether() error {
+	option := "Permits"
+	switch {
+	case r.permits > 0 && r.shared:
+		return invalid("Permits and Shared: a lock has permits, or readers and writers")
+	case r.permits == 0 && !r.shared:
+		return nil
+	case r.shared:
+		option = "Shared"
+	}
+	switch {
+	case r.fixed > 0:
+		return invalid("%s and Fixed: the row keeps the time of one lease of its own", option)
+	case r.data.Given:
+		return invalid("%s and WithData: a payload is that of one holder", option)
+	case r.alone != "":
+		return invalid("%s: not an option of %s, whose locks are held alone", option, r.alone)
+	}
+	return nil
+}
+
+// heldAlone makes a call refuse options by which several hold.
+func heldAlone(call string) Option {
+	return func(r *request) error {
+		r.alone = call
+		return nil
+	}
 }
 
 // length is that of the lease.

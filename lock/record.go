@@ -17,8 +17,12 @@ type Record struct {
 	Partition string `dynamo:"-"` // partition key of the lock's row
 	Of        string `dynamo:"-"` // sort key of the row that the lock belongs to, or the lock's name
 
-	Line  []Place `dynamo:"line,omitempty"` // in order: the first holds the lock, the others wait
-	Fence int64   `dynamo:"fence"`          // of the holder; if nobody holds the lock, that of its last change
+	Line  []Place `dynamo:"line,omitempty"`  // in order: the first holds the lock, or the first ones (Holders), the others wait
+	Fence int64   `dynamo:"fence,omitempty"` // of the holder; if nobody holds the lock, that of its last change; 0 of permits
+
+	Permits int     `dynamo:"permits,omitempty"` // how many can hold at once; 0 for a lock
+	Stays   []int64 `dynamo:"stays,omitempty"`   // of permits: the fence of each place
+	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence of the next place, as the one element of a list
 
 	Renewed int64 `dynamo:"renewed,omitempty"` // when a Fixed lease was renewed last, by this holder or an earlier one, in epoch milliseconds
 	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write; each holder counts on
@@ -33,22 +37,24 @@ type Record struct {
 	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData; each holder counts on
 
 	Forced      string `dynamo:"forced,omitempty"`       // reason of ForceRelease, if that was the last change
-	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // fence of the last holder that lost the lock by force
+	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // fence of the last holder that lost the lock by force; of permits, the next fence then
+	Ousted      int64  `dynamo:"ousted,omitempty"`       // Shared: how often others have removed a reader
 
 	DeleteAfter time.Time `dynamo:"-"` // when DynamoDB's time to live may delete the row
 }
 
-// Place is a place in the line of a lock. The first place holds the lock.
+// Place is a place in the line of a lock. The first place holds the lock; with [Permits] or [Shared] the first ones do.
 type Place struct {
 	Ticket  string        // ID, which no other ticket ever has
 	Session string        // of the process that has the place; empty for a [Fixed] lease
 	Owner   string        // the first 64 bytes of the client's [Config.Owner]
 	Since   time.Time     // when the ticket was taken, by the clock of its process
 	Lease   time.Duration // length of a [Fixed] lease; 0 for any other
+	Shared  bool          // it is a reader's
 }
 
 func placeOf(t lockrow.Ticket) Place {
-	return Place{Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond}
+	return Place{Shared: t.Shared(), Ticket: t.ID, Session: t.Session(), Owner: t.Owner, Since: fromMillis(t.At), Lease: time.Duration(t.Length) * time.Millisecond}
 }
 
 // UnmarshalDynamo reads a place from its form in the row.
@@ -79,13 +85,26 @@ func (r Record) Holder() (first Place) {
 	return first
 }
 
-// Waiting returns the number of processes that wait behind the holder.
-func (r Record) Waiting() int { return max(len(r.Line)-1, 0) }
+// Holders returns all places that hold: the first one, or as many as there are permits, or all readers before the first writer.
+func (r Record) Holders() []Place {
+	row := lockrow.Row{Permits: int64(r.Permits), Line: make([]lockrow.Ticket, len(r.Line))}
+	for i, p := range r.Line {
+		row.Line[i].ID = p.Ticket
+	}
+	return r.Line[:row.Holders()]
+}
 
-// Since returns when the holder got the lock, by its own clock or that of the holder before; zero if nobody holds it.
+// Waiting returns the number of places that wait behind those that hold.
+func (r Record) Waiting() int { return len(r.Line) - len(r.Holders()) }
+
+// Since returns when the holder got the lock, by its own clock or that of the holder before; zero if nobody holds it. Of
+// permits, it is when the first holder entered the line.
 func (r Record) Since() time.Time {
-	if !r.Held() {
+	switch {
+	case !r.Held():
 		return time.Time{}
+	case r.Permits > 0:
+		return r.Line[0].Since
 	}
 	return fromMillis(max(r.Line[0].Since.UnixMilli(), r.Changed))
 }

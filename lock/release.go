@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/mortise-go/mortise/lock/internal/attempt"
@@ -78,7 +79,7 @@ func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 // change is what a change of the first place writes. The turn is taken.
 func (l *Lease) change(commit bool) lockrow.Change {
 	c := l.client
-	change := lockrow.Change{Since: c.now(), TTL: c.ttl(l.request.keep()), Last: !l.othersWait()}
+	change := lockrow.Change{Since: c.now(), TTL: c.ttl(l.request.keep())}
 	if l.had() { // or else it says nothing of how long holders take
 		hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
 		change.Hold = max(hold.Milliseconds(), 1)
@@ -135,7 +136,7 @@ func (l *Lease) next() *target {
 		}
 		to.session.Use()
 	}
-	if to.ticket = c.newTicket(fixed, to.session); to.session != nil {
+	if to.ticket = c.newTicket(&to.waiter.Request.request, to.session); to.session != nil {
 		to.ticket.At = l.turn.began
 	}
 	c.tickets.set(to.ticket.ID, passing{})
@@ -158,31 +159,44 @@ func (l *Lease) dropTarget() {
 func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 	if to == nil {
 		change := l.change(commit)
-		return l.client.layout.rows.Release(l.key, l.holding(), change), change
+		l.turn.exit = l.turn.row.Exit(l.holding, l.leftBefore())
+		return l.client.layout.rows.Release(l.key, l.holding, l.turn.exit, change), change
 	}
 	change := l.passing(to, commit)
-	return l.client.layout.rows.Pass(l.key, l.holding(), to.ticket, change, to.waiter.Request.data), change
+	return l.client.layout.rows.Pass(l.key, l.holding, to.ticket, change, to.waiter.Request.data), change
+}
+
+// leftBefore is how many of those before the ticket, which hold at the same time, should have left since the lease began: most of them have
+// come before, and hold for as long. A wrong guess costs a refused request, which shows the row.
+func (l *Lease) leftBefore() int {
+	row := l.turn.row
+	before := row.Place(l.holding.ID)
+	if l.holding.Kind == lockrow.Exclusive || before < 1 || row != l.rowAtBegin() {
+		return 0
+	}
+	part := float64(l.client.clk().Ago(l.turn.since).Milliseconds()) / float64(max(row.Hold, 1))
+	return int(math.Round(float64(before) * min(part, 1)))
 }
 
 // releaseInTurn passes or releases, and finds out what became of that.
 func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
 	to, answers := l.next(), table.ReturnNone
-	if to != nil {
-		answers = table.ReturnNew // the row that the heir goes on with
+	if to != nil || l.holding.Kind == lockrow.Shared {
+		answers = table.ReturnNew // the row that the heir goes on with, or that tells whether others have taken readers out
 	}
 	var h attempt.History
 	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
 		op, change := l.give(to, false)
 		item, err := c.table.Apply(ctx, op, answers)
 		row, refused, bad := c.rowOf(item, err)
-		l.turn.inDoubt = l.turn.inDoubt || refused && row.Echoes(l.holding(), change)
+		l.turn.inDoubt = l.turn.inDoubt || refused && row.Echoes(l.holding, change)
 		switch {
 		case bad != nil && (err == nil || refused): // applied or refused, by a row that is not in order
 			row = lockrow.Row{}
 		case err == nil:
-		case refused && row.Holds(l.holding()) && c.layout.index != nil && l.othersWait() != (len(row.Line) > 1):
-			l.turn.row = &row // others have come, or gone: the row stays in the index, or leaves it
+		case refused && row.Holds(l.holding) && row.Exit(l.holding, 0) != l.turn.exit:
+			l.turn.row = &row // others have come, or gone
 			return attempt.ErrAgain
 		case !refused:
 			return err
@@ -190,6 +204,9 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.turn.row = &row
 		return err
 	})
+	if err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.rowAtBegin().Ousted {
+		return l.refused(ctx, true) // what has left may have been a ghost of a reader that others have taken out
+	}
 	if err == nil {
 		l.given(to)
 		return nil
@@ -221,8 +238,8 @@ func (l *Lease) given(to *target) {
 func (l *Lease) passed(to *target) {
 	w := to.waiter.Request
 	row := *l.turn.row
-	row.Fence, row.Writes, row.Edits = l.fence+1, l.turn.writes, l.turn.edits
-	heir := l.client.newLease(&w.request, l.target, l.key, to.ticket, to.session, to.start, &row)
+	row.Fence, row.Writes, row.Edits = l.holding.Fence+1, l.turn.writes, l.turn.edits
+	heir := l.client.newLease(&w.request, l.target, l.key, lockrow.Holding{ID: to.ticket.ID, Fence: row.Fence}, to.session, to.start, &row)
 	heir.path, heir.begun = pathHandedOver, w.run == nil
 	heir.turn.since, heir.turn.began = l.turn.since, l.turn.began
 	l.status.mu.Lock()
@@ -246,7 +263,7 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	if to != nil {
 		passed = []string{to.ticket.ID}
 	}
-	switch row.Released(l.holding(), inDoubt, passed...) {
+	switch row.Released(l.holding, inDoubt, passed...) {
 	case lockrow.Held:
 		return table.ErrConflict
 	case lockrow.Passed:

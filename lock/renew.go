@@ -34,7 +34,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	case l.session != nil:
 		return nil
 	}
-	row, err := l.client.renewOwn(ctx, l.key, l.holding(), *l.turn.row, l.request.fixed, l.term)
+	row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.turn.row, l.request.fixed, l.term)
 	if errors.Is(err, ErrStolen) {
 		return l.gone(ctx, &row)
 	}
@@ -102,9 +102,9 @@ func (l *Lease) maintain(ctx context.Context) {
 	if l.is().Over() {
 		return
 	}
-	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep())), table.ReturnNone)
+	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding, c.ttl(l.request.keep())), table.ReturnNone)
 	if row, refused, bad := c.rowOf(item, err); refused {
-		if bad == nil && !row.Holds(l.holding()) {
+		if bad == nil && !row.Holds(l.holding) {
 			_ = l.gone(ctx, &row)
 		}
 	} else if err == nil {

@@ -93,11 +93,11 @@ func (l *Lease) beginRun(ctx context.Context, r *run) error {
 	if r.settled(l.turn.row) {
 		return errSettled
 	}
-	row, _, err := l.update(ctx, l.client.layout.rows.BeginRun(l.key, l.holding(), r.at))
+	row, _, err := l.update(ctx, l.client.layout.rows.BeginRun(l.key, l.holding, r.at))
 	switch {
 	case !errors.Is(err, table.ErrCondition):
 		return err
-	case row.Holds(l.holding()):
+	case row.Holds(l.holding):
 		return errSettled
 	}
 	l.on(lease.Taken, nil)

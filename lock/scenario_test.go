@@ -29,7 +29,7 @@ func scenarios() []scenario {
 	target := targets()[0]
 	fixed := lock.Fixed(ordealLease)
 	held := func(o *ordeal, opts ...lock.Option) *holding { return o.process().acquire(target, opts...) }
-	return []scenario{
+	return append(together(), []scenario{
 		{"session start", func(o *ordeal) {
 			p := o.process()
 			o.begin()
@@ -267,7 +267,7 @@ func scenarios() []scenario {
 			}
 		}},
 		{"every", (*ordeal).every},
-	}
+	}...)
 }
 
 // byChance says whether chance decides how many calls a scenario makes: where somebody waits, how
@@ -276,6 +276,8 @@ func (s *scenario) byChance() bool {
 	return slices.Contains([]string{
 		"wait for another process", "renew under a session", "hand over by release", "hand over by commit", "idle session ends",
 		"acquire all from a dead session", "force release", "revoke", "every",
+		"permits, wait for another process", "permits, take over from a dead session", "shared, hand over to a writer",
+		"shared, wait behind a writer", "shared, take over from a dead reader",
 	}, s.name) || strings.HasPrefix(s.name, "take over ")
 }
 

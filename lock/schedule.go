@@ -105,7 +105,7 @@ func (c *Client) Every(
 func ofRun(r *run) Option {
 	return func(req *request) error {
 		req.run = r
-		return nil
+		return heldAlone("Every")(req)
 	}
 }
 

@@ -181,7 +181,7 @@ func (o *ordeal) comesIn(target lock.Target) {
 	bounded, cancel := context.WithTimeout(o.other.ctx, standstill-time.Second)
 	defer cancel()
 	before := o.asks(target)
-	l, err := o.other.Acquire(bounded, target)
+	l, err := o.other.takes(bounded, target)
 	if err != nil { // as others hold it who go on
 		if !errors.Is(err, context.DeadlineExceeded) && o.alone() {
 			o.violated("answer: somebody else could not acquire: %v", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// action is what is to be done about the first ticket.
+// action is what is to be done about a ticket that holds.
 type action uint8
 
 const (
@@ -28,19 +28,19 @@ const (
 // first counts from when its waiter notices, which looks at least every 750 ms.
 const leastSeen = time.Second
 
-// suspect is what is known of a first ticket.
+// suspect is what is known of a ticket that holds.
 type suspect struct {
 	session string        // empty for a lease of its own
 	lease   time.Duration // its own, or its session's
-	since   time.Duration // for how long it was seen to be first, under this fence
+	since   time.Duration // for how long it was seen to hold, under this fence
 	silent  time.Duration // for how long it was not renewed, as far as is known
 	dead    bool          // its session is marked dead
 	wait    time.Duration // until it may be taken for dead, unless it shows life
-	unseen  bool          // its session was not looked at since it is first
+	unseen  bool          // its session was not looked at since it holds
 	own     bool          // it is of this process
 	claimed bool          // somebody in this process answers for it
 	asked   bool          // its process was asked about it lately
-	ahead   int           // tickets between it and the own one, which act first
+	ahead   int           // tickets that wait before the own one, which act first
 }
 
 // judge is what is to be done. Those ahead act first: each has a lease to do so.
@@ -67,20 +67,18 @@ func (s suspect) watched() bool {
 	return s.session != "" && !s.own && (s.ahead <= 1 && (s.unseen || s.since >= s.lease/4) || s.since >= s.lease)
 }
 
-// suspect is what is known of the first ticket of a row, without a request. It is called with mu held.
-func (e *entry) suspect(row *lockrow.Row) (s suspect) {
-	c := e.client
-	first, held := row.First()
-	place := row.Place(e.ticket.ID)
-	if !held || place <= 0 {
+// suspect is what is known of the holder at a place, without a request, by a ticket that waits. It is called with mu held.
+func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
+	c, holder, place := e.client, row.Line[of], row.Place(e.ticket.ID)
+	if place < row.Holders() {
 		return s
 	}
-	s = suspect{
-		session: first.Session(), since: c.clk().Ago(e.at.first), claimed: c.tickets.find(first.ID) != nil,
-		asked: c.clk().Now().Before(e.at.ask),
+	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
+	if seen := e.at.of(row.Holding(of)); seen != nil {
+		s.since, s.asked = c.clk().Ago(seen.since), c.clk().Now().Before(seen.ask)
 	}
 	if s.session == "" {
-		s.own, s.lease, s.silent = s.claimed, max(time.Duration(first.Length)*time.Millisecond, leastSeen), s.since
+		s.own, s.lease, s.silent = s.claimed, max(time.Duration(holder.Length)*time.Millisecond, leastSeen), s.since
 		s.wait = s.lease - s.since
 		if until, ok := c.clk().UntilPast(row.Ends()); ok {
 			s.wait = min(s.wait, until)
@@ -91,7 +89,7 @@ func (e *entry) suspect(row *lockrow.Row) (s suspect) {
 		s.lease, s.unseen = cmp.Or(look.Lease, c.config.Lease), !look.Known || look.Age > s.since
 		if !look.Known { // it may have been renewed often
 			s.silent = 0
-			if !c.past(row.HeldSince() + s.lease.Milliseconds()) { // or else its record tells
+			if !c.past(row.HeldSince(of) + s.lease.Milliseconds()) { // or else its record tells
 				s.wait = c.config.Lease / 4
 			}
 		}
@@ -102,12 +100,12 @@ func (e *entry) suspect(row *lockrow.Row) (s suspect) {
 	return s
 }
 
-// livingBefore is how many tickets behind the first one, and before a place, are neither of a dead session, nor
-// of one that may be. Sessions that nothing is known of are looked at.
-func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) {
-	for _, t := range row.Line[1:place] {
+// livingBefore is how many tickets that wait before a place are neither of a dead session, nor of one that may be, nor of that of
+// the holder. Sessions that nothing is known of are looked at.
+func (e *entry) livingBefore(row *lockrow.Row, place int, holder string) (n int) {
+	for _, t := range row.Line[row.Holders():place] {
 		id := t.Session()
-		if id != "" && id == first {
+		if id != "" && id == holder {
 			continue
 		}
 		look := e.client.others.Suspect(id)
@@ -121,40 +119,46 @@ func (e *entry) livingBefore(row *lockrow.Row, place int, first string) (n int) 
 	return n
 }
 
-// act does what has to be done about the first ticket. It returns the row where that has changed it.
-func (e *entry) act(ctx context.Context, row *lockrow.Row) (*lockrow.Row, error) {
-	c := e.client
+// act does what has to be done about those who hold. It returns the row where that has changed it.
+func (e *entry) act(ctx context.Context, row *lockrow.Row) (after *lockrow.Row, err error) {
+	for place := 0; place < row.Holders() && after == nil && err == nil; place++ {
+		after, err = e.actOn(ctx, row, place)
+	}
+	return after, err
+}
+
+// actOn does what has to be done about the holder at a place.
+func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockrow.Row, error) {
+	c, h := e.client, row.Holding(place)
 	e.mu.Lock()
-	s := e.suspect(row)
+	s := e.suspect(row, place)
 	what := s.judge()
-	if what == ask {
-		e.at.ask = c.clk().Now().Add(s.since)
+	if seen := e.at.of(h); what == ask && seen != nil {
+		seen.ask = c.clk().Now().Add(s.since)
 	}
 	e.mu.Unlock()
+	places := []int{place}
 	switch what {
 	case fine:
 		return nil, nil
 	case ask:
-		first, _ := row.First()
-		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: first.ID, Fence: row.Fence, Key: e.key}, e})
+		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key}, e})
 		return nil, nil
-	case ghost:
-		return e.evict(ctx, row, nil)
 	case silent:
 		if isDead, err := c.others.MarkDead(ctx, s.session); err != nil || !isDead {
 			return nil, e.patient(ctx, err)
 		}
 	}
-	return e.evict(ctx, row, row.Others(s.session))
+	if what != ghost && s.session != "" {
+		places = row.Of(s.session)
+	}
+	return e.evict(ctx, row, places)
 }
 
-// evict removes the first ticket, and others of its session. It returns the row after that, or as
-// somebody else has changed it.
-func (e *entry) evict(ctx context.Context, row *lockrow.Row, others []lockrow.Position) (*lockrow.Row, error) {
+// evict removes tickets of a dead holder. It returns the row after that, or as somebody else has changed it.
+func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*lockrow.Row, error) {
 	c := e.client
-	change := c.change(row)
-	change.Last = false // the own ticket stays
-	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, others, change), table.ReturnNew)
+	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, places, c.change(row)), table.ReturnNew)
 	after, refused, err := c.rowOf(item, err)
 	if err != nil {
 		return nil, e.patient(ctx, err)
@@ -187,13 +191,22 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if len(row.Line) > 1 || len(row.Line) == 1 && !a.longDead(ctx, &row) {
+		dead := a.longDead(ctx, &row)
+		switch n := len(row.Line); {
+		case n == 0, n == 1 && row.Permits == 0 && dead != nil: // to be replaced
+		case n > row.Holders(), dead == nil, row.Permits == 0 && len(dead) < n:
 			return held
+		default:
+			item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew)
+			if row, _, err = c.rowOf(item, err); err != nil {
+				return err
+			}
+			e.saw(&row)
 		}
 	}
 	return a.send(ctx, true, func(e *entry) table.Op {
 		row := e.lastRow()
-		if len(row.Line) == 0 {
+		if len(row.Line) == 0 || row.Permits > 0 {
 			return c.layout.rows.Enter(e.key, a.entry(e, true))
 		}
 		e.path = pathTakenOver
@@ -203,18 +216,26 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	})
 }
 
-// longDead reports whether a holder that nobody has watched is dead, and marks its session so.
-func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) bool {
-	c := a.client
-	first, _ := row.First()
-	if first.Length > 0 {
-		return c.tickets.find(first.ID) == nil && c.past(row.Ends())
+// longDead is the places of holders that are dead, and that nobody has watched. It marks their sessions so.
+func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
+	for place := range row.Holders() {
+		if len(row.Line) == row.Holders() && a.isLongDead(ctx, row, place) {
+			places = append(places, place)
+		}
 	}
-	id := first.Session()
+	return places
+}
+
+func (a *acquisition) isLongDead(ctx context.Context, row *lockrow.Row, place int) bool {
+	c, holder := a.client, row.Line[place]
+	if holder.Length > 0 {
+		return c.tickets.find(holder.ID) == nil && c.past(row.Ends())
+	}
+	id := holder.Session()
 	if c.isOwn(id) {
-		return c.tickets.find(first.ID) == nil // a ghost of this process
+		return c.tickets.find(holder.ID) == nil // a ghost of this process
 	}
-	if c.others.Suspect(id).Alive || !c.past(row.HeldSince()+c.config.Lease.Milliseconds()) {
+	if c.others.Suspect(id).Alive || !c.past(row.HeldSince(place)+c.config.Lease.Milliseconds()) {
 		return false
 	}
 	dead, err := c.others.MarkDead(ctx, id)
@@ -249,7 +270,7 @@ func newSessions(c *Client) *sessions {
 
 // look has a session looked at, unless it was seen lately.
 func (s *sessions) look(id string, in time.Duration) {
-	if id == "" || s.client.others.Suspect(id).Alive {
+	if id == "" || s.client.isOwn(id) || s.client.others.Suspect(id).Alive {
 		return
 	}
 	s.client.poller.Watch(s.client.others.Key(id), in, func(look waitqueue.Look) time.Duration {
@@ -338,7 +359,7 @@ func (s *sessions) ask(id string, q question) {
 				continue // or later; or its row tells soon
 			}
 			for _, q := range list {
-				q.of.askAgain()
+				q.of.askAgain(q.Question)
 			}
 		}
 	})

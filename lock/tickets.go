@@ -63,7 +63,7 @@ func (t *tickets) leases() (list []*Lease) {
 	}
 	t.mu.Unlock()
 	slices.SortFunc(list, func(a, b *Lease) int {
-		return cmp.Or(cmp.Compare(a.key.PK, b.key.PK), cmp.Compare(a.key.SK, b.key.SK), cmp.Compare(a.fence, b.fence))
+		return cmp.Or(cmp.Compare(a.key.PK, b.key.PK), cmp.Compare(a.key.SK, b.key.SK), cmp.Compare(a.holding.Fence, b.holding.Fence), cmp.Compare(a.holding.ID, b.holding.ID))
 	})
 	return list
 }
@@ -148,18 +148,15 @@ func (c *Client) removal(key keys.Key, id string, row *lockrow.Row, item table.I
 		}
 		row = &now
 	}
-	switch place := row.Place(id); place {
-	case -1:
+	place := row.Place(id)
+	if place < 0 {
 		return op, false
-	case 0:
-		return rows.Release(key, lockrow.Holding{ID: id, Fence: row.Fence}, c.change(row)), true
-	default:
-		return rows.Leave(key, lockrow.Position{Place: place, ID: id}), true
 	}
+	return rows.Remove(key, row, []int{place}, c.change(row)), true
 }
 
 // change is what a change of the first place writes, by anybody but its holder. row is what was seen
 // before it: what its holder wanted kept for longer (Every) is.
 func (c *Client) change(row *lockrow.Row) lockrow.Change {
-	return lockrow.Change{Since: c.now(), TTL: max(c.ttl(0), row.TTL), Last: len(row.Line) == 1}
+	return lockrow.Change{Since: c.now(), TTL: max(c.ttl(0), row.TTL)}
 }

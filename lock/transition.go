@@ -162,12 +162,12 @@ func (l *Lease) tell(event lease.Event, cause error) {
 	switch event {
 	case lease.Ask:
 		c.metrics.count(l.ctx, revocations)
-		c.config.Logger.Info("lock: asked back", "fence", l.fence)
+		c.config.Logger.Info("lock: asked back", "fence", l.holding.Fence)
 	case lease.GivenUp:
 		c.metrics.count(l.ctx, releases)
 	default:
 		c.metrics.count(l.ctx, losses, lossOf(cause))
-		c.config.Logger.Warn("lock: lost", "fence", l.fence, "cause", cause)
+		c.config.Logger.Warn("lock: lost", "fence", l.holding.Fence, "cause", cause)
 		if f := c.config.OnLost; f != nil {
 			go f(l, cause) // the application's own, which may Close the client
 		}
@@ -191,7 +191,7 @@ func (l *Lease) giveUp() {
 // forget lets go of what the lease needs while it goes on.
 func (l *Lease) forget() {
 	c := l.client
-	c.tickets.drop(l.id)
+	c.tickets.drop(l.holding.ID)
 	if l.session == nil {
 		l.term.End(ErrReleased)
 	}
@@ -213,7 +213,7 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 	case session.Revoke:
 		l.on(lease.Ask, nil)
 	case session.Claim:
-		if q.Fence == l.fence {
+		if q.Fence == l.holding.Fence {
 			return true
 		}
 		// A ghost may be first under its ticket: the lock was lost, or a commit has no answer.
@@ -226,14 +226,14 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		case errors.Is(err, table.ErrNotFound), errors.Is(err, ErrNotLock):
 			l.taken()
 			return true
-		case err == nil && !row.Holds(l.holding()):
+		case err == nil && !row.Holds(l.holding):
 			_ = l.gone(ctx, &row)
-			return l.is().Over() && l.client.remove(ctx, l.key, l.id, &row, nil) == nil
+			return l.is().Over() && l.client.remove(ctx, l.key, l.holding.ID, &row, nil) == nil
 		}
 		return err == nil
 	case session.Forced:
 		row, err := l.client.read(ctx, l.key)
-		if err == nil && !row.Holds(l.holding()) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
+		if err == nil && !row.Holds(l.holding) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
 			l.on(lease.Taken, nil)
 		}
 		return err == nil || l.is().Over() || !l.client.table.Retryable(err)

@@ -15,12 +15,12 @@ const MaxViewed = table.MaxOps - 1
 type View struct {
 	Rows []table.Item // in the order of the keys of the call; nil for a key without a row
 
-	// Fence is the fence of the lock; 0 if the lock has no row. If a View was taken while the lock was free, and a
+	// Fence is the fence of the lock; 0 if the lock has no row, and of [Permits]. If a View was taken while the lock was free, and a
 	// lease has the same fence, then nobody has held the lock between the two: the rows have not changed, except by
 	// writes that are not guarded.
 	Fence int64
 
-	Held *HeldError // the holder at that moment, with [EvenIfHeld]; nil if nobody held the lock
+	Held *HeldError // who held the lock at that moment: readers ([Shared]), or anybody with [EvenIfHeld]; nil for nobody
 }
 
 // ViewOption changes how View reads.
@@ -39,6 +39,9 @@ func EvenIfHeld() ViewOption { return func(v *viewing) { v.evenIfHeld = true } }
 // While somebody holds the lock, the rows may be half-written: the error is a *[HeldError], unless the option
 // [EvenIfHeld] is given. A holder that died counts as a holder until another client has taken over. Without an error,
 // and without that option, a View shows what the last holder has left.
+//
+// Readers ([Shared]) are no reason to refuse, also if a writer waits behind them: a reader is not expected to write what the
+// lock protects. If it does, each of its transactions is seen as a whole.
 //
 // Use Decode of an entity to make values of the rows. A row that has expired and is not deleted yet is included. Keys
 // that occur twice are read once. The lock's own row may be among them. For the lock alone, [Client.Inspect] costs half
@@ -83,10 +86,12 @@ func (c *Client) viewOf(target Target, items []table.Item, how viewing) (*View, 
 	if err != nil {
 		return nil, err
 	}
-	v.Fence = row.Fence
-	if _, held := row.First(); held {
+	if row.Permits == 0 {
+		v.Fence = row.Fence
+	}
+	if first, held := row.First(); held {
 		v.Held = c.heldError(target, &row)
-		if !how.evenIfHeld {
+		if !how.evenIfHeld && !first.Shared() {
 			return nil, v.Held
 		}
 	}

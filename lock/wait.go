@@ -86,7 +86,7 @@ func (a *acquisition) lobby(ctx context.Context, tries int) error {
 	return a.client.clk().Sleep(ctx, e.Enter(a.client.clk(), tries))
 }
 
-// stand waits until all entries are first.
+// stand waits until all entries hold.
 func (a *acquisition) stand(ctx context.Context) error {
 	defer func() {
 		for _, e := range a.entries {
@@ -174,14 +174,14 @@ func (a *acquisition) renewFirst(ctx context.Context) error {
 	return nil
 }
 
-// estimate is what a row tells about when to look at it again, with so many places before the own one.
-func (c *Client) estimate(row *lockrow.Row, ahead int) waitqueue.Estimate {
+// estimate is what a row tells about when to look at it again, for a ticket at a place, or one that comes to the end.
+func (c *Client) estimate(row *lockrow.Row, place int) waitqueue.Estimate {
 	began := row.Since
 	if began == 0 {
-		began = row.HeldSince() // nobody has released it yet
+		began = row.HeldSince(0) // nobody has released it yet
 	}
 	return waitqueue.Estimate{
-		Ahead: ahead, Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
+		Ahead: row.Turns(place), AtOnce: row.AtOnce(), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
 		Held: time.Duration(c.now()-began) * time.Millisecond,
 	}
 }

@@ -42,8 +42,8 @@ func acquiring() []Mutant {
 		{
 			Name: "newcomer-first", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
 			Breaks: "puts a new ticket in the place of all that are in the line",
-			Old:    `line.Set(line.OrElse(empty).Append(table.Param(argList)))`,
-			New:    `line.Set(table.Param(argList)), table.Attr("x").Set(empty)`,
+			Old:    `line.Set(line.OrElse(list()).Append(table.Param(argList)))`,
+			New:    `line.Set(table.Param(argList))`,
 		},
 		{
 			Name: "fence-seeded-anew", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
@@ -82,16 +82,16 @@ func acquiring() []Mutant {
 			New:    `return id`,
 		},
 		{
-			Name: "leave-whatever-stands-there", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
+			Name: "leave-whatever-stands-there", Part: Acquiring, File: "lock/internal/lockrow/leave.go",
 			Breaks: "removes a place whoever stands there",
-			Old:    `return table.Update(key, at.Remove()).If(at.HasPrefix(prefix(p.ID)))`,
-			New:    `return table.Update(key, at.Remove()).If(at.Exists())`,
+			Old:    `conds := []table.Cond{line.At(place).HasPrefix(table.Param(argID))}`,
+			New:    `conds := []table.Cond{line.At(place).Exists()}`,
 		},
 		{
-			Name: "leave-the-first-place-without-fence", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
+			Name: "leave-the-first-place-without-fence", Part: Acquiring, File: "lock/internal/lockrow/leave.go",
 			Breaks: "leaves the first place without a change of the fence",
-			Old:    `if p.Place < 1 {`,
-			New:    `if p.Place < 0 {`,
+			Old:    `s.waiting = op != "force" && at > 0 &&`,
+			New:    `s.waiting = op != "force" && at >= 0 &&`,
 		},
 		{
 			Name: "numbers-begin-anew", Part: Acquiring, File: "lock/lease.go",
@@ -102,8 +102,8 @@ func acquiring() []Mutant {
 		{
 			Name: "numbers-begin-anew-with-a-pass", Part: Acquiring, File: "lock/release.go",
 			Breaks: "has the next goroutine of the process count on from what the row had before the own writes",
-			Old:    `row.Fence, row.Writes, row.Edits = l.fence+1, l.turn.writes, l.turn.edits`,
-			New:    `row.Fence = l.fence + 1`,
+			Old:    `row.Fence, row.Writes, row.Edits = l.holding.Fence+1, l.turn.writes, l.turn.edits`,
+			New:    `row.Fence = l.holding.Fence + 1`,
 		},
 		{
 			Name: "row-not-in-order-grants", Part: Acquiring, File: "lock/internal/lockrow/row.go",

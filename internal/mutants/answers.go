@@ -6,8 +6,8 @@ func answers() []Mutant {
 		{
 			Name: "own-place-is-a-refusal", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "does not recognise the own ticket where it waits behind others",
-			Old:    "\tcase -1:\n",
-			New:    "\tdefault:\n\t\treturn Refused\n\tcase -1:\n",
+			Old:    `return Waits`,
+			New:    `return Refused`,
 		},
 		{
 			Name: "waiting-is-holding", Part: Answers, File: "lock/internal/lockrow/classify.go",
@@ -18,14 +18,14 @@ func answers() []Mutant {
 		{
 			Name: "force-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a lock that was taken by force for one that it has released",
-			Old:    ` && !r.forcedSince(h.Fence)`,
+			Old:    ` && !r.ForcedSince(h)`,
 			New:    ``,
 		},
 		{
 			Name: "own-force-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "looks for a force of the own ticket alone, and not for a later one",
-			Old:    `return r.ForcedFence >= fence`,
-			New:    `return r.ForcedFence == fence`,
+			Old:    `return r.ForcedFence > h.Fence || r.ForcedFence == h.Fence && h.Kind != Permit`,
+			New:    `return r.ForcedFence == h.Fence && h.Kind != Permit`,
 		},
 		{
 			Name: "target-of-a-pass-forgotten", Part: Answers, File: "lock/internal/lockrow/classify.go",
@@ -102,13 +102,13 @@ func answers() []Mutant {
 		{
 			Name: "refusal-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a refused release for applied although no attempt was without an answer",
-			Old:    `if inDoubt && r.Fence > h.Fence &&`,
-			New:    `if r.Fence > h.Fence &&`,
+			Old:    `if inDoubt && r.isAfter(h) &&`,
+			New:    `if r.isAfter(h) &&`,
 		},
 		{
 			Name: "release-of-a-row-made-anew", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a release for applied to a row that was deleted, and made anew under an old fence",
-			Old:    `if inDoubt && r.Fence > h.Fence &&`,
+			Old:    `if inDoubt && r.isAfter(h) &&`,
 			New:    `if inDoubt &&`,
 		},
 		{

@@ -42,20 +42,20 @@ func around() []Mutant {
 		{
 			Name: "force-whoever-holds", Part: Around, File: "lock/operator.go",
 			Breaks: "forces a lock whoever holds it by now",
-			Old:    `case first.ID != seen:`,
-			New:    `case first.ID == "":`,
+			Old:    `case place < 0 || place >= row.Holders():`,
+			New:    `case place < 0:`,
 		},
 		{
-			Name: "force-is-not-recorded", Part: Around, File: "lock/internal/lockrow/first.go",
+			Name: "force-is-not-recorded", Part: Around, File: "lock/internal/lockrow/leave.go",
 			Breaks: "does not record under which fence a lock was forced",
-			Old:    `table.Attr(r.names.ForcedFence).Set(table.Param(argFence))`,
-			New:    `table.Attr(r.names.ForcedFence).Set(table.Param(argSince))`,
+			Old:    `forced := table.Param(argFence)`,
+			New:    `forced := table.Param(argSince)`,
 		},
 		{
 			Name: "view-hides-the-holder", Part: Around, File: "lock/view.go",
 			Breaks: "shows rows although somebody holds their lock",
-			Old:    `if !how.evenIfHeld {`,
-			New:    `if false {`,
+			Old:    `if !how.evenIfHeld && !first.Shared() {`,
+			New:    `if !how.evenIfHeld && first.ID == "" {`,
 		},
 		{
 			Name: "view-of-several-moments", Part: Around, File: "lock/view.go",
@@ -70,10 +70,10 @@ func around() []Mutant {
 			New:    `err = ctx.Err()`,
 		},
 		{
-			Name: "held-lock-is-not-listed", Part: Around, File: "lock/internal/lockrow/first.go",
+			Name: "held-lock-is-not-listed", Part: Around, File: "lock/internal/lockrow/leave.go",
 			Breaks: "takes a row out of the index although others wait",
-			Old:    `if s.listed = notLast; c.Last {`,
-			New:    `if s.listed = notLast; true {`,
+			Old:    `case s.exit.Last:`,
+			New:    `case s.op != "":`,
 		},
 		{
 			Name: "close-forgets-leases", Part: Around, File: "lock/client.go",
@@ -100,10 +100,10 @@ func around() []Mutant {
 			New:    `case false:`,
 		},
 		{
-			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/first.go",
+			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/leave.go",
 			Breaks: "takes a row out of the index although others have come",
-			Old:    `conds = append(conds, second.NotExists())`,
-			New:    `conds = append(conds[:1], conds[1:]...)`,
+			Old:    `*conds = append(*conds, second.NotExists())`,
+			New:    ``,
 		},
 		{
 			Name: "later-interval-is-forgotten", Part: Around, File: "lock/internal/lockrow/classify.go",

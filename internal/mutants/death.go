@@ -64,10 +64,10 @@ func death() []Mutant {
 			New:    `return renewed.Exists()`,
 		},
 		{
-			Name: "evict-others-whoever-stands-there", Part: Death, File: "lock/internal/lockrow/first.go",
+			Name: "evict-others-whoever-stands-there", Part: Death, File: "lock/internal/lockrow/leave.go",
 			Breaks: "evicts other places although they have moved",
-			Old:    `op = op.Changing(at.Remove()).If(at.HasPrefix(prefix(p.ID)))`,
-			New:    `op = op.Changing(at.Remove())`,
+			Old:    `out = out.Changing(ticket.Remove()).If(ticket.HasPrefix(prefix(seen.Line[p].ID)))`,
+			New:    `out = out.Changing(ticket.Remove())`,
 		},
 		{
 			Name: "replace-before-those-who-wait", Part: Death, File: "lock/internal/lockrow/first.go",

@@ -19,7 +19,7 @@ func guarding() []Mutant {
 		{
 			Name: "guard-of-anybody", Part: Guarding, File: "lock/internal/lockrow/holder.go",
 			Breaks: "takes any holder for the own one",
-			Old:    `table.Check(keys.Key{}, isFirst(r.names))`,
+			Old:    `table.Check(keys.Key{}, h.Kind.holds(r.names))`,
 			New:    `table.Check(keys.Key{}, table.Attr(r.names.Line).At(0).Exists())`,
 		},
 		{

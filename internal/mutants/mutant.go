@@ -25,18 +25,19 @@ type Part string
 
 // The parts, in the order of the lists.
 const (
-	Acquiring Part = "acquire" // conditions and effects of the update that takes a lock
-	Answers   Part = "answers" // lost ones, late ones, duplicates, and cancelled calls
-	Renewal   Part = "renewal" // keeping a lease, and knowing its end
-	Death     Part = "death"   // when a holder may be taken for dead
-	Waiting   Part = "waiting" // queues, polls and hand-overs
-	Guarding  Part = "guard"   // writes that commit only under the lock
-	Around    Part = "around"  // bundles, operators, intervals, closing
+	Acquiring Part = "acquire"  // conditions and effects of the update that takes a lock
+	Answers   Part = "answers"  // lost ones, late ones, duplicates, and cancelled calls
+	Renewal   Part = "renewal"  // keeping a lease, and knowing its end
+	Death     Part = "death"    // when a holder may be taken for dead
+	Waiting   Part = "waiting"  // queues, polls and hand-overs
+	Guarding  Part = "guard"    // writes that commit only under the lock
+	Around    Part = "around"   // bundles, operators, intervals, closing
+	Together  Part = "together" // permits and readers, which hold at once
 )
 
 // All are the mutations, each list in the order of its file.
 func All() []Mutant {
-	return slices.Concat(acquiring(), answers(), renewal(), death(), waiting(), guarding(), around())
+	return slices.Concat(acquiring(), answers(), renewal(), death(), waiting(), guarding(), around(), together())
 }
 
 // FitError says that a mutation does not fit the source any more: the source has changed, and

@@ -55,7 +55,7 @@ func TestMutationsAreDescribed(t *testing.T) {
 		change := [3]string{m.File, m.Old, m.New}
 		assert.Empty(t, changes[change], "%s does the same", m.Name)
 		changes[change] = m.Name
-		assert.Contains(t, []Part{Acquiring, Answers, Renewal, Death, Waiting, Guarding, Around}, m.Part, m.Name)
+		assert.Contains(t, []Part{Acquiring, Answers, Renewal, Death, Waiting, Guarding, Around, Together}, m.Part, m.Name)
 		assert.NotEmpty(t, m.Breaks, m.Name)
 		assert.False(t, strings.HasSuffix(m.Breaks, "."), m.Name)
 	}

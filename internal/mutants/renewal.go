@@ -78,8 +78,8 @@ func renewal() []Mutant {
 		{
 			Name: "held-row-is-deleted", Part: Renewal, File: "lock/renew.go",
 			Breaks: "does not put off the deletion of a row that is held for long",
-			Old:    `c.layout.rows.Prolong(l.key, l.holding(), c.ttl(l.request.keep()))`,
-			New:    `c.layout.rows.Prolong(l.key, l.holding(), c.ttl(-c.config.Retention))`,
+			Old:    `c.layout.rows.Prolong(l.key, l.holding, c.ttl(l.request.keep()))`,
+			New:    `c.layout.rows.Prolong(l.key, l.holding, c.ttl(-c.config.Retention))`,
 		},
 		{
 			Name: "retention-by-the-local-clock", Part: Renewal, File: "lock/internal/clock/clock.go",
@@ -96,7 +96,7 @@ func renewal() []Mutant {
 		{
 			Name: "prolong-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",
 			Breaks: "puts off the deletion of a row although others hold the lock",
-			Old:    `table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(isFirst(r.names))`,
+			Old:    `table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(h.Kind.holds(r.names))`,
 			New:    `table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(table.Attr(r.names.Fence).Exists())`,
 		},
 	}

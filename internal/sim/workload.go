@@ -216,6 +216,38 @@ func Workloads() []Workload {
 			},
 		},
 		{
+			Name: "permits", About: "many clients want a few permits, whose number changes, and write to one log under them",
+			Run: func(w *World) Tally { return thePermits(w, Permits{}) },
+			Twins: []Twin{
+				{
+					Name: "unguarded", About: "lines do not depend on the permit", Shows: []string{"were used at once"},
+					Run: func(w *World) Tally { return thePermits(w, Permits{Unguarded: true}) },
+				},
+				{
+					Name: "one-more", About: "there is one permit more than is told", Shows: []string{"were used at once"},
+					Run: func(w *World) Tally { return thePermits(w, Permits{OneMore: true}) },
+				},
+			},
+		},
+		{
+			Name: "readers", About: "readers share a lock and read a pair of rows, which writers change alone, one after the other",
+			Run: func(w *World) Tally { return theReaders(w, Readers{}) },
+			Twins: []Twin{
+				{
+					Name: "unguarded", About: "what confirms a reading does not depend on the lock", Shows: []string{"a reader finds a half-written pair"},
+					Run: func(w *World) Tally { return theReaders(w, Readers{Unguarded: true}) },
+				},
+				{
+					Name: "unlocked", About: "readers take no lock", Shows: []string{"a reader finds a half-written pair"},
+					Run: func(w *World) Tally { return theReaders(w, Readers{Unlocked: true}) },
+				},
+				{
+					Name: "together", About: "writers share the lock with readers", Shows: []string{"a reader finds a half-written pair"},
+					Run: func(w *World) Tally { return theReaders(w, Readers{Together: true}) },
+				},
+			},
+		},
+		{
 			Name: "clocks", About: "a lock set and a counter under wrong clocks",
 			Profile: ClocksProfile,
 			Run:     func(w *World) Tally { return theClocks(w, LockSet{}) },
@@ -347,6 +379,16 @@ func theFair(w *World, f Fair) Tally {
 func theGatherers(w *World, g Gather) Tally {
 	g.Locks, g.Gatherers, g.Singles, g.Rounds, g.Overslept = 4, 4, 2, w.Rounds(12), .05
 	return g.Run(w)
+}
+
+func thePermits(w *World, p Permits) Tally {
+	p.Most, p.Clients, p.Rounds, p.Lines, p.Changes, p.Overslept = 3, 8, w.Rounds(12), 3, w.Rounds(8), .05
+	return p.Run(w)
+}
+
+func theReaders(w *World, r Readers) Tally {
+	r.Readers, r.Writers, r.Rounds, r.Overslept = 6, 3, w.Rounds(15), .1
+	return r.Run(w)
 }
 
 func theDeletion(w *World, d Deletion) Tally {

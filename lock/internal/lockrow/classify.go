@@ -4,12 +4,6 @@ import "slices"
 
 // What the row that a request returned, or was refused with, tells the client whose request it was.
 
-// Holds reports whether the row says that a holder holds the lock.
-func (r *Row) Holds(h Holding) bool {
-	first, held := r.First()
-	return held && first.ID == h.ID && r.Fence == h.Fence
-}
-
 // Entered is what became of a request to enter.
 type Entered uint8
 
@@ -19,17 +13,17 @@ const (
 	Refused Entered = iota
 	// Waits says that the ticket is in the line, behind others.
 	Waits
-	// Granted says that the ticket is first, under the row's fence.
+	// Granted says that the ticket holds, as Row.Holding has it.
 	Granted
 )
 
 // Entered reports what became of a ticket's request to enter, by the row that answered it or refused
 // it. Only the ticket's own request can have put it there.
 func (r *Row) Entered(id string) Entered {
-	switch r.Place(id) {
-	case -1:
+	switch place := r.Place(id); {
+	case place < 0:
 		return Refused
-	case 0:
+	case place < r.Holders():
 		return Granted
 	}
 	return Waits
@@ -57,6 +51,9 @@ const (
 // Released reports what a refusal of Release, or of Commit, means. inDoubt says that an earlier attempt
 // may have been applied; targets are the IDs of tickets that attempts without an answer may have
 // passed the lock to.
+//
+// The ticket of a reader, or of a permit, can be in the line again, by a late copy of its entry. That is no answer: under another
+// fence it is not this holding.
 func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
 	if r.Holds(h) {
 		return Held
@@ -64,14 +61,28 @@ func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
 	if first, held := r.First(); held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID) {
 		return Passed
 	}
-	if inDoubt && r.Fence > h.Fence && !r.forcedSince(h.Fence) {
+	if inDoubt && r.isAfter(h) && !r.ForcedSince(h) {
 		return Perhaps
 	}
 	return Lost
 }
 
-// forcedSince reports whether a holder under the given fence, or a later one, lost the lock by force.
-func (r *Row) forcedSince(fence int64) bool { return r.ForcedFence >= fence }
+// isAfter reports whether the row is one that a release of a holding can have left: one that was deleted is not.
+func (r *Row) isAfter(h Holding) bool {
+	switch h.Kind {
+	case Shared: // others may read on, under the same fence
+		return r.Permits == 0 && r.Fence >= h.Fence
+	case Permit:
+		return r.Permits > 0 && r.Fence > h.Fence
+	}
+	return r.Fence > h.Fence
+}
+
+// ForcedSince reports whether somebody lost the lock by force who may have been this holder: of a lock, under its fence or a
+// later one; of permits, since its stay has begun.
+func (r *Row) ForcedSince(h Holding) bool {
+	return r.ForcedFence > h.Fence || r.ForcedFence == h.Fence && h.Kind != Permit
+}
 
 // Wrote is what became of a numbered write whose guard was refused.
 type Wrote uint8
@@ -98,6 +109,8 @@ func (r *Row) counted(h Holding, count, number int64) Wrote {
 	switch {
 	case !r.Holds(h):
 		return Gone
+	case h.Kind != Exclusive: // it has no number
+		return Open
 	case count == number:
 		return Written
 	case count > number:
@@ -106,19 +119,19 @@ func (r *Row) counted(h Holding, count, number int64) Wrote {
 	return Open
 }
 
-// Others are the places of a session's tickets behind the first.
-func (r *Row) Others(session string) (list []Position) {
+// Of are the places of a session's tickets; nil for none, and for leases of their own.
+func (r *Row) Of(session string) (places []int) {
 	for i, t := range r.Line {
-		if i > 0 && session != "" && t.Session() == session {
-			list = append(list, Position{Place: i, ID: t.ID})
+		if session != "" && t.Session() == session {
+			places = append(places, i)
 		}
 	}
-	return list
+	return places
 }
 
-// ForeignBefore is how many tickets of other sessions stand before a place.
+// ForeignBefore is how many tickets of other sessions wait before a place.
 func (r *Row) ForeignBefore(place int, session string) (n int) {
-	for _, t := range r.Line[:min(place, len(r.Line))] {
+	for _, t := range r.Line[r.Holders():max(min(place, len(r.Line)), r.Holders())] {
 		if t.Session() != session || session == "" {
 			n++
 		}
@@ -126,6 +139,9 @@ func (r *Row) ForeignBefore(place int, session string) (n int) {
 	return n
 }
 
-// Echoes reports whether a change of the first place under a holding is the last one, by the time that it has
-// written: a network may deliver a request twice, and answer the second time.
-func (r *Row) Echoes(h Holding, c Change) bool { return r.Fence == h.Fence+1 && r.Since == c.Since }
+// Echoes reports whether a holding may have ended by the very request that was refused: a network may deliver a request
+// twice, and answer the second time. A change of the first place is known by the time that it has written. Of others, the row
+// does not tell: a request that was refused may have been applied before, and one of a reader may yet be.
+func (r *Row) Echoes(h Holding, c Change) bool {
+	return h.Kind != Exclusive || r.Fence == h.Fence+1 && r.Since == c.Since
+}

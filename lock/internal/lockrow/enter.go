@@ -1,8 +1,6 @@
 package lockrow
 
 import (
-	"fmt"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
@@ -12,7 +10,7 @@ import (
 // Entry is what Enter writes.
 type Entry struct {
 	Ticket Ticket
-	IfFree bool   // refused unless the line is empty
+	IfFree bool   // refused unless the line is empty, or a permit is free
 	Exists bool   // refused unless there is a row
 	Seed   int64  // the fence of a new row: greater than every fence of a row that was deleted
 	TTL    int64  // epoch seconds
@@ -20,32 +18,46 @@ type Entry struct {
 	Run    int64  // with IfFree only: start of an interval that must not have run; 0 for none
 	Shard  string // partition key in the index
 	Listed string // sort key in the index, of a row that is not in it
+
+	// Permits is their number; 0 for a lock. Rows of locks refuse it, and rows of permits every other number.
+	Permits int64
+
+	// New is for permits. Enter changes the row that there is, or else makes one: no update does both, since the number of the
+	// next stay is an element of a list, and a row without that has none to be counted up.
+	New bool
 }
 
-// Enter appends a ticket to the line. The answer is the row: a ticket that is first holds the lock,
-// under the row's fence. A refusal with the ticket in the row is its own effect.
+// Enter appends a ticket to the line. The answer is the row: whether the ticket holds, by [Row.Entered]. A refusal with the
+// ticket in the row is its own effect.
 func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
-	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.change()}
+	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.change(), new: e.New}
 	if e.Run != 0 {
 		s.run = beginRun
 	}
 	ticket := &types.AttributeValueMemberS{Value: e.Ticket.String()}
 	args := make([]any, arguments)
-	args[argTicket], args[argList] = ticket, &types.AttributeValueMemberL{Value: []types.AttributeValue{ticket}}
+	args[argTicket], args[argList] = ticket, list(ticket)
 	args[argTTL], args[argData], args[argRun], args[argSeed] = num(e.TTL), e.Data.Value, e.Run, num(e.Seed)
 	args[argShard], args[argListed] = e.Shard, e.Listed
+	if e.Permits > 0 {
+		s.op = "enter permits"
+		args[argPermits] = num(e.Permits)
+		if e.New {
+			args[argSeed], args[argNext] = list(num(e.Seed)), list(num(e.Seed+1))
+		}
+		return r.op(s, key, args, func() table.Op { return r.enteringPermits(s) })
+	}
 	return r.op(s, key, args, func() table.Op { return r.entering(s) })
 }
 
 func (r *Rows) entering(s shape) table.Op {
 	n := r.names
 	line, fence := table.Attr(n.Line), table.Attr(n.Fence)
-	cond := table.And(table.Attr(n.Type).Equal(Type), fence.Exists()) // one with other names of attributes has none
+	cond := table.And(table.Attr(n.Type).Equal(Type), fence.Exists()) // permits have none, nor has one with other names of attributes
 	if s.free {
 		cond = table.And(cond, line.At(0).NotExists())
 	} else {
-		// Without a line there is no element, and a row without the attribute contains nothing.
-		cond = table.And(cond, line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
+		cond = table.And(cond, n.room())
 	}
 	if s.run == beginRun {
 		cond = table.And(cond, notRun(n))
@@ -53,35 +65,56 @@ func (r *Rows) entering(s shape) table.Op {
 	if !s.exists {
 		cond = table.Or(table.Attr(n.PK).NotExists(), cond)
 	}
-	empty := &types.AttributeValueMemberL{Value: []types.AttributeValue{}}
 	changes := []table.Change{
 		table.Attr(n.Type).Set(Type),
-		line.Set(line.OrElse(empty).Append(table.Param(argList))),
+		line.Set(line.OrElse(list()).Append(table.Param(argList))),
 		fence.Set(fence.OrElse(table.Param(argSeed))),
 		table.Attr(n.TTL).Set(table.Param(argTTL)),
 	}
 	changes = append(changes, s.dataChanges(n)...)
 	changes = append(changes, s.runChanges(n)...)
-	if r.index != nil {
-		listed := table.Attr(r.index.SK)
-		changes = append(changes, table.Attr(r.index.PK).Set(table.Param(argShard)), listed.Set(listed.OrElse(table.Param(argListed))))
-	}
-	return table.Update(keys.Key{}, changes...).If(cond)
+	return table.Update(keys.Key{}, append(changes, r.listing()...)...).If(cond)
 }
 
-// Position is a ticket, and how many stand before it.
-type Position struct {
-	Place int
-	ID    string
+// room holds where the line has room for the ticket, and not the ticket. Without a line there is no element, and a row without the
+// attribute contains nothing.
+func (n Names) room() table.Cond {
+	line := table.Attr(n.Line)
+	return table.And(line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
 }
 
-// Leave removes a ticket that is not first. One that is first is released instead, under its fence.
-func (r *Rows) Leave(key keys.Key, p Position) table.Op {
-	if p.Place < 1 {
-		return table.Invalid(fmt.Errorf("%w: leave place %d", table.ErrInvalid, p.Place))
+// enteringPermits gives the ticket the next number of a stay.
+func (r *Rows) enteringPermits(s shape) table.Op {
+	n := r.names
+	line, stays, next, permits := table.Attr(n.Line), table.Attr(n.Stays), table.Attr(n.Next), table.Attr(n.Permits)
+	cond := table.Attr(n.PK).NotExists()
+	changes := []table.Change{
+		table.Attr(n.Type).Set(Type), table.Attr(n.TTL).Set(table.Param(argTTL)), permits.Set(table.Param(argPermits)),
 	}
-	at := table.Attr(r.names.Line).At(p.Place)
-	return table.Update(key, at.Remove()).If(at.HasPrefix(prefix(p.ID)))
+	if s.new {
+		changes = append(changes, line.Set(table.Param(argList)), stays.Set(table.Param(argSeed)), next.Set(table.Param(argNext)))
+	} else {
+		cond = table.And(table.Attr(n.Type).Equal(Type), permits.Equal(table.Param(argPermits)),
+			line.Size().Equal(stays.Size()), n.room()) // of another size the row is not in order, and the ticket would get the stay of another
+		if s.free {
+			cond = table.And(cond, line.Size().Less(table.Param(argPermits)))
+		}
+		changes = append(changes, line.Set(line.Append(table.Param(argList))), stays.Set(stays.Append(next)), next.At(0).Set(next.At(0).Plus(1)))
+	}
+	return table.Update(keys.Key{}, append(changes, r.listing()...)...).If(cond)
+}
+
+func list(of ...types.AttributeValue) types.AttributeValue {
+	return &types.AttributeValueMemberL{Value: append([]types.AttributeValue{}, of...)}
+}
+
+// listing puts a row into the index.
+func (r *Rows) listing() []table.Change {
+	if r.index == nil {
+		return nil
+	}
+	listed := table.Attr(r.index.SK)
+	return []table.Change{table.Attr(r.index.PK).Set(table.Param(argShard)), listed.Set(listed.OrElse(table.Param(argListed)))}
 }
 
 // Retract takes a ticket out of a row that turned out not to be in order when Enter had entered it. text is

@@ -13,13 +13,9 @@ type Change struct {
 	Ran    int64 // start of the interval whose run has finished; 0 for none
 	Failed bool  // that run has failed
 	Broke  bool  // the run that has begun is given up
-
-	// Last says that the line is empty afterwards. It counts where there is an index: the update is
-	// refused if it is wrong.
-	Last bool
 }
 
-func (r *Rows) shapeOf(op string, c Change, d Data) shape {
+func shapeOf(op string, c Change, d Data) shape {
 	s := shape{op: op, hold: c.Hold != 0, data: d.change()}
 	switch {
 	case c.Ran != 0 && c.Failed:
@@ -28,11 +24,6 @@ func (r *Rows) shapeOf(op string, c Change, d Data) shape {
 		s.run = finishRun
 	case c.Broke:
 		s.run = dropRun
-	}
-	if r.index != nil {
-		if s.listed = notLast; c.Last {
-			s.listed = isLast
-		}
 	}
 	return s
 }
@@ -43,76 +34,41 @@ func (c Change) args(h Holding, d Data) []any {
 	return args
 }
 
-// replacing is an update of the first place: first changes it. forced records that it was taken by force; every other change
-// removes the reason of the last time.
-func (r *Rows) replacing(s shape, first table.Change, forced ...table.Change) table.Op {
+// changed is what every change of the first place writes, and every permit that is given back.
+func (r *Rows) changed(s shape) []table.Change {
 	n := r.names
-	changes := []table.Change{
-		table.Attr(n.Fence).Set(table.Param(argNext)),
-		table.Attr(n.Since).Set(table.Param(argSince)),
-		table.Attr(n.TTL).Set(table.Param(argTTL)),
-		first,
-	}
+	changes := []table.Change{table.Attr(n.Since).Set(table.Param(argSince)), table.Attr(n.TTL).Set(table.Param(argTTL))}
 	if s.hold {
 		changes = append(changes, table.Attr(n.Hold).Set(table.Param(argHold)))
 	}
 	changes = append(changes, s.dataChanges(n)...)
 	changes = append(changes, s.runChanges(n)...)
-	if forced == nil {
-		forced = []table.Change{table.Attr(n.Forced).Remove()}
+	if s.op != "force" { // the reason is that of the last change
+		changes = append(changes, table.Attr(n.Forced).Remove())
 	}
-	changes = append(changes, forced...)
-	second := table.Attr(n.Line).At(1)
-	conds := []table.Cond{isFirst(n)}
-	switch s.listed {
-	case isLast:
-		changes = append(changes, table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove())
-		conds = append(conds, second.NotExists())
-	case notLast:
-		conds = append(conds, second.Exists())
-	}
-	return table.Update(keys.Key{}, changes...).If(conds...)
+	return changes
 }
 
 func (r *Rows) first() table.Operand { return table.Attr(r.names.Line).At(0) }
 
-// Release removes the first ticket. The next one is first then.
-func (r *Rows) Release(key keys.Key, h Holding, c Change) table.Op {
-	s := r.shapeOf("release", c, Data{})
-	return r.op(s, key, c.args(h, Data{}), func() table.Op { return r.replacing(s, r.first().Remove()) })
-}
-
 // Pass puts another ticket into the first place: that of the next one in the holder's process.
 func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.Op {
-	s := r.shapeOf("pass", c, d)
-	s.listed = 0 // the line stays as long as it is
+	s := shapeOf("pass", c, d)
 	args := c.args(h, d)
 	args[argTicket] = to.String()
-	return r.op(s, key, args, func() table.Op { return r.replacing(s, r.first().Set(table.Param(argTicket))) })
+	return r.op(s, key, args, func() table.Op {
+		return table.Update(keys.Key{}, append(r.changed(s),
+			table.Attr(r.names.Fence).Set(table.Param(argNext)), r.first().Set(table.Param(argTicket)))...).If(isFirst(r.names))
+	})
 }
 
 // Replace puts a ticket into the place of a dead holder behind whom nobody waits. A lease of its own must not
 // have been renewed since the row was seen.
 func (r *Rows) Replace(key keys.Key, seen *Row, by Ticket, c Change, d Data) table.Op {
 	first, _ := seen.First()
-	op := r.Pass(key, Holding{ID: first.ID, Fence: seen.Fence}, by, c, d).If(table.Attr(r.names.Line).At(1).NotExists())
+	op := r.Pass(key, seen.Holding(0), by, c, d).If(table.Attr(r.names.Line).At(1).NotExists())
 	if first.Length > 0 {
 		op = op.If(r.notRenewed(seen))
-	}
-	return op
-}
-
-// Evict removes the first ticket, whose holder is dead, and others of its session. The other places move up
-// and keep their order. A lease of its own must not have been renewed since the row was seen.
-func (r *Rows) Evict(key keys.Key, seen *Row, others []Position, c Change) table.Op {
-	first, _ := seen.First()
-	op := r.Release(key, Holding{ID: first.ID, Fence: seen.Fence}, c)
-	if first.Length > 0 {
-		op = op.If(r.notRenewed(seen))
-	}
-	for _, p := range others {
-		at := table.Attr(r.names.Line).At(p.Place)
-		op = op.Changing(at.Remove()).If(at.HasPrefix(prefix(p.ID)))
 	}
 	return op
 }
@@ -125,34 +81,43 @@ func (r *Rows) notRenewed(seen *Row) table.Cond {
 	return renewed.Equal(seen.Renewed)
 }
 
-// Force removes the first ticket in the name of somebody who does not hold it, and records that with
-// the reason.
-func (r *Rows) Force(key keys.Key, seen Holding, c Change, reason string) table.Op {
-	s := r.shapeOf("force", c, Data{})
-	args := c.args(seen, Data{})
-	args[argReason] = reason
-	return r.op(s, key, args, func() table.Op {
-		return r.replacing(s, r.first().Remove(),
-			table.Attr(r.names.Forced).Set(table.Param(argReason)), table.Attr(r.names.ForcedFence).Set(table.Param(argFence)))
-	})
+// SetPermits changes the number of permits of a row, as the next one of such changes: a late copy of an earlier one changes
+// nothing, also where the number is the same again.
+func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
+	permits, edits := table.Attr(r.names.Permits), table.Attr(r.names.Edits)
+	unchanged := edits.NotExists()
+	if seen.Edits > 0 {
+		unchanged = edits.Equal(seen.Edits)
+	}
+	return table.Update(key, permits.Set(to), edits.Set(seen.Edits+1), table.Attr(r.names.TTL).Set(ttl)).
+		If(table.Attr(r.names.Type).Equal(Type), permits.Equal(seen.Permits), unchanged)
 }
 
-// Reset empties the line of a row that is not in order, if that is as it was seen. fence has to be
-// greater than every fence that the lock has had.
+// Reset empties the line of a row that is not in order, if that is as it was seen. fence has to be greater than every fence
+// that the lock has had, or than every number of a stay. The row stays one of permits if it tells how many.
 func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reason string) table.Op {
 	n := r.names
 	changes := []table.Change{
-		table.Attr(n.Fence).Set(fence), table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
-		table.Attr(n.Forced).Set(reason), table.Attr(n.ForcedFence).Set(fence - 1),
+		table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
+		table.Attr(n.Forced).Set(reason),
 	}
-	for _, name := range []string{n.Line, n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, nonce} {
+	var permits int64
+	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted, nonce}
+	if integer(seen[n.Permits], &permits) == nil && permits >= MinPermits && permits <= Cap {
+		changes = append(changes, table.Attr(n.Line).Set(list()), table.Attr(n.Stays).Set(list()), table.Attr(n.Next).Set(list(num(fence))), table.Attr(n.ForcedFence).Set(fence))
+		none = append(none, n.Fence, n.Data)
+	} else {
+		changes = append(changes, table.Attr(n.Fence).Set(fence), table.Attr(n.ForcedFence).Set(fence-1))
+		none = append(none, n.Line, n.Permits, n.Stays, n.Next)
+	}
+	for _, name := range none {
 		changes = append(changes, table.Attr(name).Remove())
 	}
 	if r.index != nil {
 		changes = append(changes, table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove())
 	}
 	op := table.Update(key, changes...).If(table.Attr(n.Type).Equal(Type))
-	for _, name := range []string{n.Line, n.Fence} {
+	for _, name := range []string{n.Line, n.Fence, n.Permits, n.Next} {
 		if av := seen[name]; av != nil {
 			op = op.If(table.Attr(name).Equal(av))
 		} else {

@@ -5,14 +5,18 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Guard is the condition that a ticket is first, under its fence.
+// Guard is the condition that a ticket holds.
 func (r *Rows) Guard(key keys.Key, h Holding) table.Op {
-	return r.op(shape{op: "guard"}, key, h.args(), func() table.Op { return table.Check(keys.Key{}, isFirst(r.names)) })
+	return r.op(shape{op: "guard", kind: h.Kind}, key, h.args(), func() table.Op { return table.Check(keys.Key{}, h.Kind.holds(r.names)) })
 }
 
 // GuardedWrite is the guard of a holder's write with the given number, and records that. It refuses
-// every write that was numbered before, and its own repetition.
+// every write that was numbered before, and its own repetition. Readers and permits hold together, so their writes have no
+// order: for them it is the guard.
 func (r *Rows) GuardedWrite(key keys.Key, h Holding, number int64) table.Op {
+	if h.Kind != Exclusive {
+		return r.Guard(key, h)
+	}
 	return r.numbered("write", r.names.Writes, key, h, number, Data{})
 }
 
@@ -49,8 +53,8 @@ func (r *Rows) Renew(key keys.Key, h Holding, at, ttl int64) table.Op {
 func (r *Rows) Prolong(key keys.Key, h Holding, ttl int64) table.Op {
 	args := h.args()
 	args[argTTL] = ttl
-	return r.op(shape{op: "prolong"}, key, args, func() table.Op {
-		return table.Update(keys.Key{}, table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(isFirst(r.names))
+	return r.op(shape{op: "prolong", kind: h.Kind}, key, args, func() table.Op {
+		return table.Update(keys.Key{}, table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(h.Kind.holds(r.names))
 	})
 }
 

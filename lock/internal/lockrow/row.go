@@ -50,7 +50,8 @@ type Names struct {
 
 	Line, Fence, Renewed, Writes, Since, Hold string
 	Data, Edits, Ran, Running, Failed         string
-	Forced, ForcedFence                       string
+	Forced, ForcedFence, Ousted               string
+	Permits, Stays, Next                      string
 }
 
 // NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
@@ -60,7 +61,8 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 		PK: s.PK, SK: s.SK, Type: s.Type, TTL: s.TTL,
 		Line: prefix + "line", Fence: prefix + "fence", Renewed: prefix + "renewed", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
 		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running", Failed: prefix + "failed",
-		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence",
+		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence", Ousted: prefix + "ousted",
+		Permits: prefix + "permits", Stays: prefix + "stays", Next: prefix + "next",
 	}
 }
 
@@ -80,13 +82,15 @@ func (n Names) Check() error {
 
 // Own are the names that the scheme does not give.
 func (n Names) Own() []string {
-	return []string{n.Line, n.Fence, n.Renewed, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence}
+	return []string{n.Line, n.Fence, n.Renewed, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence, n.Ousted, n.Permits, n.Stays, n.Next}
 }
 
 // Row is a lock's row as it was read. Times are epoch milliseconds.
 type Row struct {
 	Line        []Ticket
-	Fence       int64
+	Fence       int64                // of permits: the number of the next stay
+	Permits     int64                // how many of the first tickets hold at once; 0 where it is a lock
+	Stays       []int64              // of permits: the number of each ticket's stay in the line
 	Renewed     int64                // when a first ticket renewed a lease of its own last, this one or one before it; 0 for never
 	Writes      int64                // number of the last guarded write, of any holder; 0 for none
 	Since       int64                // last change of the first place; 0 where there was none
@@ -98,6 +102,7 @@ type Row struct {
 	Failed      int64                // start of the last interval whose run has failed for good
 	Forced      string               // why the last change took the lock from its holder by force; empty where it did not
 	ForcedFence int64                // the fence under which a holder last lost the lock by force; 0 for never
+	Ousted      int64                // how often others have taken readers out of the line
 	TTL         int64                // epoch seconds
 }
 
@@ -129,10 +134,17 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		{n.Running, &r.Running},
 		{n.Failed, &r.Failed},
 		{n.ForcedFence, &r.ForcedFence},
+		{n.Ousted, &r.Ousted},
+		{n.Permits, &r.Permits},
 		{n.TTL, &r.TTL},
 	} {
 		if err := integer(item[a.name], a.to); err != nil {
 			return r, fmt.Errorf("%w: %s %w", ErrMalformed, a.name, err)
+		}
+	}
+	if item[n.Permits] != nil {
+		if err := n.parseStays(item, &r); err != nil {
+			return r, err
 		}
 	}
 	switch av := item[n.Forced].(type) {
@@ -222,7 +234,7 @@ func integer(av types.AttributeValue, to *int64) error {
 	return nil
 }
 
-// First is the ticket that holds the lock; false where it is free.
+// First is the ticket that holds the lock; of permits and readers, the first of those that do. False where it is free.
 func (r *Row) First() (Ticket, bool) {
 	if len(r.Line) == 0 {
 		return Ticket{}, false
@@ -235,11 +247,16 @@ func (r *Row) Place(id string) int {
 	return slices.IndexFunc(r.Line, func(t Ticket) bool { return t.ID == id })
 }
 
-// HeldSince is when the first ticket came to be first, in epoch milliseconds, as far as the row tells:
-// by its own clock where it found the line empty, else by that of the ticket before.
-func (r *Row) HeldSince() int64 {
-	first, _ := r.First()
-	return max(first.At, r.Since)
+// HeldSince is when the ticket at a place came to hold, in epoch milliseconds, as far as the row tells: by its own clock where it
+// found the line empty, else by that of the ticket before. Of permits, and of readers that came later, it is when they came.
+func (r *Row) HeldSince(place int) int64 {
+	switch {
+	case place >= len(r.Line):
+		return r.Since
+	case place > 0 || r.Permits > 0:
+		return r.Line[place].At
+	}
+	return max(r.Line[0].At, r.Since)
 }
 
 // Ends is when the lease of a first ticket ends that has one of its own, in epoch milliseconds: its length

@@ -39,11 +39,11 @@ func TestParse_ReadsWhatARowSays(t *testing.T) {
 		Line: []lockrow.Ticket{ticket(1), ticket(2)}, Fence: 7, Writes: 3, Since: 1764000000200, Hold: 50, Data: s("payload"), Edits: 2,
 		Ran: 60000, Running: 120000, Forced: "by hand", ForcedFence: 6, TTL: 1764600000,
 	}, row)
-	assert.Equal(t, int64(1764000000200), row.HeldSince())
+	assert.Equal(t, int64(1764000000200), row.HeldSince(0))
 	assert.Equal(t, 1, row.Place("SESSION/2"))
 	assert.Equal(t, -1, row.Place("SESSION/20"))
-	assert.Equal(t, []lockrow.Position{{Place: 1, ID: "SESSION/2"}}, row.Others("SESSION"))
-	assert.Empty(t, row.Others("SESS"))
+	assert.Equal(t, []int{0, 1}, row.Of("SESSION"))
+	assert.Empty(t, row.Of("SESS"))
 }
 
 func TestParse_RefusesRowsThatAreNoLocks(t *testing.T) {

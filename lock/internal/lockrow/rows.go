@@ -33,13 +33,18 @@ func (r *Rows) Names() Names { return r.names }
 // shape tells operations apart that are written differently. Fields that an operation does not know
 // are zero.
 type shape struct {
-	op     string
-	free   bool // Enter: only if the line is empty
-	exists bool // Enter: only if there is a row
-	hold   bool // Change.Hold is written
-	data   dataChange
-	run    runChange
-	listed listChange
+	op      string
+	free    bool // Enter: only if the line is empty, or a permit is free
+	exists  bool // Enter: only if there is a row
+	new     bool // Enter: only if there is none
+	kind    Kind // how the ticket holds
+	exit    Exit
+	next    int  // of a reader that leaves as the first: the place of the one that is first afterwards
+	waiting bool // it leaves a place at which it does not hold, or others hold as well
+	ousts   bool // others remove a reader
+	hold    bool // Change.Hold is written
+	data    dataChange
+	run     runChange
 }
 
 type dataChange uint8
@@ -56,14 +61,6 @@ const (
 	finishRun
 	failRun
 	dropRun
-)
-
-// listChange is what a change of the first place means for the row's place in the index.
-type listChange uint8
-
-const (
-	isLast  listChange = iota + 1 // the line is empty afterwards: the row leaves the index
-	notLast                       // it is not
 )
 
 // Arguments of the operations. Each has a number of its own, so that no two are confused.
@@ -83,6 +80,7 @@ const (
 	argShard
 	argListed
 	argReason
+	argPermits
 	arguments // their number
 )
 
@@ -154,17 +152,13 @@ func notRun(n Names) table.Cond {
 	return table.Or(ran.NotExists(), ran.Less(table.Param(argRun)))
 }
 
-// Holding is how a holder is known: by its ticket's ID, and the fence under which it is first.
-type Holding struct {
-	ID    string
-	Fence int64
-}
-
 // args begins the arguments of an operation under a holding.
 func (h Holding) args() []any {
 	args := make([]any, arguments)
 	args[argID] = &types.AttributeValueMemberS{Value: prefix(h.ID)}
-	args[argFence], args[argNext] = num(h.Fence), num(h.Fence+1)
+	if args[argFence], args[argNext] = num(h.Fence), num(h.Fence+1); h.Kind == Shared {
+		args[argTicket] = &types.AttributeValueMemberS{Value: h.Text}
+	}
 	return args
 }
 
@@ -176,4 +170,16 @@ func num(n int64) types.AttributeValue {
 // isFirst holds while the ticket is first, under its fence.
 func isFirst(n Names) table.Cond {
 	return table.And(table.Attr(n.Line).At(0).HasPrefix(table.Param(argID)), table.Attr(n.Fence).Equal(table.Param(argFence)))
+}
+
+// holds holds while a ticket of a kind does. A reader that is in the line, under its fence, holds: the fence changes with each
+// writer that comes or goes. A permit is held while its stay is in the line, since places only become smaller.
+func (k Kind) holds(n Names) table.Cond {
+	switch k {
+	case Shared:
+		return table.And(table.Attr(n.Line).Contains(table.Param(argTicket)), table.Attr(n.Fence).Equal(table.Param(argFence)))
+	case Permit:
+		return table.Attr(n.Stays).Contains(table.Param(argFence))
+	}
+	return isFirst(n)
 }

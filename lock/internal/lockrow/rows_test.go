@@ -99,7 +99,7 @@ func TestLine_FirstComeFirstServed(t *testing.T) {
 		row = b.enter(2)
 		assert.Equal(t, lockrow.Waits, row.Entered("SESSION/2"))
 		b.enter(3)
-		row = b.apply(b.rows.Release(b.key, holding(1, 1000), change))
+		row = b.apply(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, change))
 		assert.Equal(t, []string{"SESSION/2", "SESSION/3"}, ids(row))
 		assert.Equal(t, int64(1001), row.Fence)
 		assert.Equal(t, change.Since, row.Since)
@@ -107,8 +107,8 @@ func TestLine_FirstComeFirstServed(t *testing.T) {
 		row = b.apply(b.rows.Pass(b.key, holding(2, 1001), ticket(20), change, lockrow.Data{Given: true, Value: s("of 20")}))
 		assert.Equal(t, []string{"SESSION/20", "SESSION/3"}, ids(row))
 		assert.Equal(t, s("of 20"), row.Data)
-		row = b.apply(b.rows.Release(b.key, holding(20, 1002), change))
-		row = b.apply(b.rows.Release(b.key, holding(3, row.Fence), change))
+		row = b.apply(b.rows.Release(b.key, holding(20, 1002), lockrow.Exit{}, change))
+		row = b.apply(b.rows.Release(b.key, holding(3, row.Fence), lockrow.Exit{}, change))
 		assert.Empty(t, row.Line)
 		row = b.enter(4)
 		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/4"), "an empty line")
@@ -185,28 +185,36 @@ func TestRelease_NeedsTheTicketAndTheFence(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		b.enter(1)
 		b.enter(12)
-		b.refused(b.rows.Release(b.key, holding(1, 999), change))
-		b.refused(b.rows.Release(b.key, holding(12, 1000), change))
-		b.refused(b.rows.Release(b.key, lockrow.Holding{ID: "SESSION", Fence: 1000}, change))
-		row := b.refused(b.rows.Release(b.key, lockrow.Holding{ID: "SESSION/", Fence: 1000}, change))
+		b.refused(b.rows.Release(b.key, holding(1, 999), lockrow.Exit{}, change))
+		b.refused(b.rows.Release(b.key, holding(12, 1000), lockrow.Exit{}, change))
+		b.refused(b.rows.Release(b.key, lockrow.Holding{ID: "SESSION", Fence: 1000}, lockrow.Exit{}, change))
+		row := b.refused(b.rows.Release(b.key, lockrow.Holding{ID: "SESSION/", Fence: 1000}, lockrow.Exit{}, change))
 		assert.True(t, row.Holds(holding(1, 1000)))
 		b.refused(b.rows.Pass(b.key, holding(12, 1000), ticket(2), change, lockrow.Data{}))
-		b.refused(b.rows.Force(b.key, holding(1, 1001), change, "too late"))
+		row.Fence++
+		b.refused(b.rows.Force(b.key, &row, 0, change, "too late"))
 	})
 }
 
-func TestLeave_OnlyItsOwnPlace(t *testing.T) {
+func TestRemove_OnlyItsOwnPlace(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
-		for i := range int64(4) {
+		for i := range int64(3) {
 			b.enter(i)
 		}
-		b.refused(b.rows.Leave(b.key, lockrow.Position{Place: 1, ID: "SESSION/2"}))
-		b.refused(b.rows.Leave(b.key, lockrow.Position{Place: 7, ID: "SESSION/2"}))
-		row := b.apply(b.rows.Leave(b.key, lockrow.Position{Place: 2, ID: "SESSION/2"}))
+		row := b.enter(3)
+		moved := row
+		moved.Line = []lockrow.Ticket{row.Line[0], row.Line[2], row.Line[1], row.Line[3], ticket(9)}
+		b.refused(b.rows.Remove(b.key, &moved, []int{1}, change))
+		b.refused(b.rows.Remove(b.key, &moved, []int{4}, change))
+		row = b.apply(b.rows.Remove(b.key, &row, []int{2}, change))
 		assert.Equal(t, []string{"SESSION/0", "SESSION/1", "SESSION/3"}, ids(row))
 		assert.Equal(t, int64(1000), row.Fence, "the first place has not changed")
-		err := b.tbl.Write(b.ctx, b.rows.Leave(b.key, lockrow.Position{Place: 0, ID: "SESSION/0"}))
-		require.ErrorIs(t, err, table.ErrInvalid)
+		assert.Zero(t, row.Since)
+		earlier := row
+		earlier.Fence--
+		b.refused(b.rows.Remove(b.key, &earlier, []int{0}, change))
+		row = b.apply(b.rows.Remove(b.key, &row, []int{0}, change))
+		assert.Equal(t, int64(1001), row.Fence, "or else two would hold under one fence")
 	})
 }
 
@@ -224,15 +232,17 @@ func TestEvict_TakesTheDeadAndNobodyElse(t *testing.T) {
 		row := b.apply(b.rows.Enter(b.key, dead(5)))
 		earlier := row
 		earlier.Fence--
-		b.refused(b.rows.Evict(b.key, &earlier, row.Others("DEAD"), change))
-		b.refused(b.rows.Evict(b.key, &row, []lockrow.Position{{Place: 1, ID: "DEAD/3"}}, change))
-		row = b.apply(b.rows.Evict(b.key, &row, row.Others("DEAD"), change))
+		b.refused(b.rows.Evict(b.key, &earlier, row.Of("DEAD"), change))
+		moved := row
+		moved.Line = []lockrow.Ticket{row.Line[0], row.Line[2], row.Line[1]}
+		b.refused(b.rows.Evict(b.key, &moved, []int{0, 1}, change))
+		row = b.apply(b.rows.Evict(b.key, &row, row.Of("DEAD"), change))
 		assert.Equal(t, []string{"SESSION/2", "SESSION/4"}, ids(row))
 		assert.Equal(t, int64(1001), row.Fence)
 		own := entry(6)
 		own.Ticket = lockrow.OwnTicket("OWN", at, time.Minute, "")
 		row = b.apply(b.rows.Enter(b.key, own))
-		assert.Empty(t, row.Others(""), "leases of their own have nothing in common")
+		assert.Empty(t, row.Of(""), "leases of their own have nothing in common")
 	})
 }
 
@@ -251,13 +261,15 @@ func TestForce_IsToldByTheRow(t *testing.T) {
 	onEngines(t, nil, func(b *bench) {
 		b.enter(1)
 		b.enter(2)
-		row := b.apply(b.rows.Force(b.key, holding(1, 1000), change, "by hand"))
+		seen, err := names.Parse(b.item())
+		require.NoError(t, err)
+		row := b.apply(b.rows.Force(b.key, &seen, 0, change, "by hand"))
 		assert.Equal(t, "by hand", row.Forced)
 		assert.Equal(t, int64(1000), row.ForcedFence)
 		assert.Equal(t, []string{"SESSION/2"}, ids(row))
-		row = b.refused(b.rows.Release(b.key, holding(1, 1000), change))
+		row = b.refused(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, change))
 		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true), "no attempt of its own did that")
-		row = b.apply(b.rows.Release(b.key, holding(2, 1001), change))
+		row = b.apply(b.rows.Release(b.key, holding(2, 1001), lockrow.Exit{}, change))
 		assert.Empty(t, row.Forced, "the reason is that of the last change")
 		assert.Equal(t, lockrow.Lost, row.Released(holding(1, 1000), true), "the record of it stays")
 	})
@@ -273,7 +285,7 @@ func TestGuard_HoldsForTheHolderAlone(t *testing.T) {
 		require.NoError(t, write(holding(1, 1000)))
 		require.ErrorIs(t, write(holding(1, 999)), table.ErrCondition)
 		require.ErrorIs(t, write(holding(2, 1000)), table.ErrCondition)
-		b.apply(b.rows.Release(b.key, holding(1, 1000), change))
+		b.apply(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, change))
 		require.ErrorIs(t, write(holding(1, 1000)), table.ErrCondition)
 	})
 }
@@ -308,7 +320,7 @@ func TestSetData_IsAppliedInItsOrder(t *testing.T) {
 		assert.Equal(t, lockrow.Overtaken, row.Edited(h, 1))
 		row = b.apply(b.rows.SetData(b.key, h, 3, lockrow.Data{Given: true}))
 		assert.Nil(t, row.Data)
-		row = b.apply(b.rows.Release(b.key, h, change))
+		row = b.apply(b.rows.Release(b.key, h, lockrow.Exit{}, change))
 		assert.EqualValues(t, 3, row.Edits, "the next holder counts on")
 	})
 }
@@ -329,8 +341,8 @@ func TestEchoes_GoByTheTimeThatWasWritten(t *testing.T) {
 		b.enter(1)
 		own, other := change, change
 		other.Since++
-		b.apply(b.rows.Release(b.key, holding(1, 1000), own))
-		row := b.refused(b.rows.Release(b.key, holding(1, 1000), own))
+		b.apply(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, own))
+		row := b.refused(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, own))
 		assert.True(t, row.Echoes(holding(1, 1000), own))
 		assert.False(t, row.Echoes(holding(1, 1000), other))
 		assert.False(t, row.Echoes(holding(1, 999), own))
@@ -351,9 +363,9 @@ func TestRenew_ALateCopySetsNothingBack(t *testing.T) {
 		b.refused(b.rows.Renew(b.key, lockrow.Holding{ID: "OWN", Fence: 999}, at+4000, 4100000000))
 
 		b.refused(b.rows.Enter(b.key, e))                                          // a late copy of the entry
-		b.refused(b.rows.Evict(b.key, &seen, nil, change))                         // it was renewed since
+		b.refused(b.rows.Evict(b.key, &seen, []int{0}, change))                    // it was renewed since
 		b.refused(b.rows.Replace(b.key, &seen, ticket(2), change, lockrow.Data{})) // it was renewed since
-		row = b.apply(b.rows.Evict(b.key, &row, nil, change))
+		row = b.apply(b.rows.Evict(b.key, &row, []int{0}, change))
 		assert.Empty(t, row.Line)
 		e.Ticket = lockrow.OwnTicket("NEXT", at+3000, time.Minute, "")
 		row = b.apply(b.rows.Enter(b.key, e))
@@ -366,16 +378,14 @@ func TestEvict_SparesALeaseThatWasRenewedMeanwhile(t *testing.T) {
 		e := entry(1)
 		e.Ticket = lockrow.OwnTicket("OWN", at, time.Minute, "")
 		h := lockrow.Holding{ID: "OWN", Fence: 1000}
-		last := change
-		last.Last = true
 		seen := b.apply(b.rows.Enter(b.key, e))
 		for i := range int64(2) {
 			now := b.apply(b.rows.Renew(b.key, h, at+i+1, 4100000000))
-			b.refused(b.rows.Evict(b.key, &seen, nil, last))
-			b.refused(b.rows.Replace(b.key, &seen, entry(2).Ticket, last, lockrow.Data{}))
+			b.refused(b.rows.Evict(b.key, &seen, []int{0}, change))
+			b.refused(b.rows.Replace(b.key, &seen, entry(2).Ticket, change, lockrow.Data{}))
 			seen = now
 		}
-		row := b.apply(b.rows.Evict(b.key, &seen, nil, last))
+		row := b.apply(b.rows.Evict(b.key, &seen, []int{0}, change))
 		assert.Empty(t, row.Line)
 	})
 }
@@ -391,7 +401,7 @@ func TestRun_IsRecordedOncePerInterval(t *testing.T) {
 		assert.Equal(t, int64(60_000), row.Running)
 		done := change
 		done.Ran = 60_000
-		row = b.apply(b.rows.Release(b.key, holding(1, 1000), done))
+		row = b.apply(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, done))
 		assert.Equal(t, int64(60_000), row.Ran)
 		assert.Zero(t, row.Running)
 		row = b.refused(b.rows.Enter(b.key, begin(2, 60_000)))
@@ -405,7 +415,7 @@ func TestRun_IsRecordedOncePerInterval(t *testing.T) {
 		assert.Equal(t, int64(120_000), row.Running)
 		broke := change
 		broke.Broke = true
-		row = b.apply(b.rows.Release(b.key, holding(3, 1001), broke))
+		row = b.apply(b.rows.Release(b.key, holding(3, 1001), lockrow.Exit{}, broke))
 		assert.Zero(t, row.Running)
 		assert.Equal(t, int64(60_000), row.Ran)
 	})
@@ -417,16 +427,14 @@ func TestIndex_HoldsWhatIsHeldOrAwaited(t *testing.T) {
 		assert.Equal(t, s("LOCKS#1"), b.item()["gpk"])
 		b.enter(2)
 		assert.Equal(t, s(fmt.Sprintf("%015d", 1)), b.item()["gsk"], "since it came to be held")
-		last := change
-		last.Last = true
-		b.refused(b.rows.Release(b.key, holding(1, 1000), last))
-		b.apply(b.rows.Release(b.key, holding(1, 1000), change))
+		b.refused(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{Last: true}, change))
+		b.apply(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, change))
 		assert.NotNil(t, b.item()["gpk"])
-		b.refused(b.rows.Release(b.key, holding(2, 1001), change))
-		b.apply(b.rows.Release(b.key, holding(2, 1001), last))
+		b.refused(b.rows.Release(b.key, holding(2, 1001), lockrow.Exit{}, change))
+		b.apply(b.rows.Release(b.key, holding(2, 1001), lockrow.Exit{Last: true}, change))
 		assert.Nil(t, b.item()["gpk"])
 		b.enter(3)
-		b.apply(b.rows.Pass(b.key, holding(3, 1002), ticket(4), last, lockrow.Data{}))
+		b.apply(b.rows.Pass(b.key, holding(3, 1002), ticket(4), change, lockrow.Data{}))
 		assert.NotNil(t, b.item()["gpk"], "a pass leaves the line as long as it is")
 	})
 }

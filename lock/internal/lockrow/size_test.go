@@ -45,7 +45,7 @@ func TestRequestSize(t *testing.T) {
 	for _, op := range []table.Op{
 		rows.Enter(key, lockrow.Entry{Ticket: mine(100_001), Seed: 1_764_000_000_000, TTL: 4_000_000_000}),
 		rows.Pass(key, h(100_001, 0), mine(100_002), change, lockrow.Data{}),
-		rows.Release(key, h(100_002, 1), change),
+		rows.Release(key, h(100_002, 1), lockrow.Exit{}, change),
 		rows.Enter(key, lockrow.Entry{Ticket: mine(100_003), Seed: 1_764_000_000_000, TTL: 4_000_000_000, IfFree: true}),
 	} {
 		_, err := tbl.Apply(t.Context(), op, table.ReturnNew)

@@ -17,10 +17,11 @@ const maxID = 256
 // Ticket is a place in a line: one element of the attribute line.
 //
 //	<session>/<n>@<ms> <owner>        under a session, which is renewed for all of its tickets
+//	@<session>/<n>@<ms> <owner>       of a reader, which holds together with others
 //	<id>@<ms>+<length> <owner>        with a lease of its own, which ends length ms after ms
 type Ticket struct {
 	// ID tells the ticket from all others, for ever: a session's ID and the session's own counter,
-	// or random bits.
+	// or random bits. That of a reader begins with a mark.
 	ID string
 
 	// At is when it was taken, in epoch milliseconds, for people and for leases of their own.
@@ -42,6 +43,18 @@ func SessionTicket(session string, n, at int64, owner string) Ticket {
 func OwnTicket(id string, at int64, length time.Duration, owner string) Ticket {
 	return Ticket{ID: id, At: at, Length: length.Milliseconds(), Owner: cut(owner)}
 }
+
+// mark begins the IDs of readers. A client that knows no readers refuses a row with one, as it takes the ID for empty.
+const mark = "@"
+
+// AsReader is the ticket as that of a reader.
+func (t Ticket) AsReader() Ticket {
+	t.ID = mark + t.ID
+	return t
+}
+
+// Shared reports whether the ticket is that of a reader.
+func (t Ticket) Shared() bool { return strings.HasPrefix(t.ID, mark) }
 
 // cut shortens an owner's name to MaxOwner bytes, at the end of a character.
 func cut(owner string) string {
@@ -67,6 +80,7 @@ func (t Ticket) String() string {
 // ParseTicket reads what String writes.
 func ParseTicket(text string) (Ticket, error) {
 	head, owner, ok := strings.Cut(text, " ")
+	head, shared := strings.CutPrefix(head, mark)
 	id, at, timed := strings.Cut(head, "@")
 	at, length, own := strings.Cut(at, "+")
 	t := Ticket{ID: id, Owner: owner}
@@ -77,7 +91,10 @@ func ParseTicket(text string) (Ticket, error) {
 	if under == own || under && (session == "" || !number(n, new(int64))) || len(at) < timeDigits || !number(at, &t.At) || t.At > maxTime {
 		return t, errTicket
 	}
-	if own && (!number(length, &t.Length) || t.Length < 1 || t.Length > MaxLength.Milliseconds()) {
+	if shared {
+		t.ID = mark + id
+	}
+	if own && (shared || !number(length, &t.Length) || t.Length < 1 || t.Length > MaxLength.Milliseconds()) {
 		return t, errTicket
 	}
 	if t.String() != text { // conditions compare texts
@@ -109,7 +126,7 @@ func (t Ticket) Session() string {
 	if t.Length > 0 {
 		return ""
 	}
-	session, _, _ := strings.Cut(t.ID, "/")
+	session, _, _ := strings.Cut(strings.TrimPrefix(t.ID, mark), "/")
 	return session
 }
 

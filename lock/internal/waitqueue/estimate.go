@@ -27,6 +27,9 @@ type Estimate struct {
 	// it is the line's length. Less counts as 1.
 	Ahead int
 
+	// AtOnce is how many places keep the lock at once. Less counts as 1.
+	AtOnce int
+
 	// Hold is how long a place keeps the lock, as [Smooth] has it. Zero or less means that it is not known.
 	Hold time.Duration
 
@@ -50,14 +53,14 @@ type Estimate struct {
 //
 // The time is between 5 ms and Longest. For the one that is next, it is 750 ms at most.
 func (e Estimate) Look(m machine.Machine) time.Duration {
-	present, part, most := e.Hold, 0.95, e.longest()
+	present, part, most := e.share(e.Hold), 0.95, e.longest()
 	left := float64(e.turn()) * float64(max(e.Ahead, 1)-1)
 	if e.Hold > 0 {
 		left += float64(max(e.turn()-max(e.Held, e.Unchanged, 0), 0))
 	} else {
-		present = unknownPresent
+		present = e.share(unknownPresent)
 	}
-	if e.Hold > longHold {
+	if e.share(e.Hold) > longHold {
 		part = 0.5
 	}
 	if e.Ahead <= 1 {
@@ -76,13 +79,17 @@ func (e Estimate) Enter(m machine.Machine, tries int) time.Duration {
 	return between(m, d/2, d, longest)
 }
 
-// turn is how long a place is first: while it holds the lock, and until the one behind it has noticed.
+// turn is how long a place is first: while it holds the lock, and until the one behind it has noticed. Where several keep it at
+// once, one of them leaves in a part of that time.
 func (e Estimate) turn() time.Duration {
 	if e.Hold <= 0 {
-		return unknownTurn
+		return e.share(unknownTurn)
 	}
-	return min(e.Hold, longest) + handover
+	return e.share(min(e.Hold, longest) + handover)
 }
+
+// share is what a time is for each of those that keep the lock at once.
+func (e Estimate) share(d time.Duration) time.Duration { return d / time.Duration(max(e.AtOnce, 1)) }
 
 func (e Estimate) longest() time.Duration {
 	if e.Longest <= 0 {

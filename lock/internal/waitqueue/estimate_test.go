@@ -56,6 +56,9 @@ func TestEstimate(t *testing.T) {
 		"tenth, slow":                  {estimate{Ahead: 10, Hold: time.Minute}, 20 * s * 96 / 104, 20 * s},
 		"tenth, slow, short lease":     {estimate{Ahead: 10, Hold: time.Minute, Longest: 1040 * ms}, 960 * ms, 1040 * ms},
 		"hundredth, nothing known":     {estimate{Ahead: 101}, 2280 * ms, 2470 * ms},
+		"next of ten at once":          {estimate{Ahead: 1, AtOnce: 10, Hold: 493 * ms}, 45600 * us, 49400 * us},
+		"third of ten at once":         {estimate{Ahead: 3, AtOnce: 10, Hold: 493 * ms}, 136800 * us, 148200 * us},
+		"next of two at once, long":    {estimate{Ahead: 1, AtOnce: 2, Hold: 793 * ms}, 192 * ms, 208 * ms},
 		"of any length":                {estimate{Ahead: math.MaxInt, Hold: math.MaxInt64}, 20 * s * 96 / 104, 20 * s},
 		"in front of the first":        {estimate{Ahead: -1, Hold: -1, Held: -1, Unchanged: -1, Longest: -1}, 28800 * us, 31200 * us},
 	} {

@@ -1,0 +1,125 @@
+package lockrow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/table"
+)
+
+// MinPermits is the least number of permits. One permit is a lock.
+const MinPermits = 2
+
+// Kind is how a ticket holds.
+type Kind uint8
+
+const (
+	// Exclusive holds alone.
+	Exclusive Kind = iota
+	// Shared holds together with other readers.
+	Shared
+	// Permit holds one of the row's permits.
+	Permit
+)
+
+// Holding is how a holder is known: by its ticket's ID, and the fence under which it holds. That of a permit is the number of
+// its stay: a ticket that comes into the line again, by a late copy of its entry, has another one.
+type Holding struct {
+	ID    string
+	Fence int64
+	Kind  Kind
+	Text  string // of a reader: its ticket as the row has it
+}
+
+// Holders is how many of the first tickets hold: of permits as many as there are, else all readers before the first ticket
+// that is none, or the first ticket alone.
+func (r *Row) Holders() int {
+	n := 1
+	if r.Permits > 0 {
+		n = int(r.Permits)
+	} else if readers := slices.IndexFunc(r.Line, func(t Ticket) bool { return !t.Shared() }); readers > 0 {
+		n = readers
+	} else if readers < 0 {
+		n = len(r.Line)
+	}
+	return min(n, len(r.Line))
+}
+
+// Holding is that of the ticket at a place, once it holds.
+func (r *Row) Holding(place int) Holding {
+	h := Holding{ID: r.Line[place].ID, Fence: r.Fence}
+	switch {
+	case r.Permits > 0:
+		h.Kind, h.Fence = Permit, r.Stays[place]
+	case r.Line[place].Shared():
+		h.Kind, h.Text = Shared, r.Line[place].String()
+	}
+	return h
+}
+
+// Holds reports whether the row says that a holder holds: what its guard demands.
+func (r *Row) Holds(h Holding) bool {
+	place := r.Place(h.ID)
+	switch {
+	case place < 0 || h.Kind == Exclusive && place > 0:
+		return false
+	case h.Kind == Permit && r.Permits == 0:
+		return false
+	}
+	return r.Holding(place) == h
+}
+
+// Turns is how many times the lock changes hands until the ticket at a place holds, or one that comes to the end of the line:
+// readers that stand together come and go as one. It is 1 at least.
+func (r *Row) Turns(place int) int {
+	if r.Permits > 0 {
+		return max(place-int(r.Permits)+1, 1)
+	}
+	n := 0
+	for i := 1; i <= min(place, len(r.Line)); i++ {
+		if i == len(r.Line) || !r.Line[i].Shared() || !r.Line[i-1].Shared() {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// AtOnce is how many may hold at once, as far as the row says so.
+func (r *Row) AtOnce() int { return int(max(r.Permits, 1)) }
+
+// parseStays reads what a row of permits has in place of a fence.
+func (n Names) parseStays(item table.Item, r *Row) error {
+	var next []int64
+	for _, a := range []struct {
+		name string
+		to   *[]int64
+	}{{n.Stays, &r.Stays}, {n.Next, &next}} {
+		list, ok := item[a.name].(*types.AttributeValueMemberL)
+		if !ok {
+			return fmt.Errorf("%w: %s is not a list", ErrMalformed, a.name)
+		}
+		*a.to = make([]int64, len(list.Value))
+		for i, av := range list.Value {
+			if err := integer(av, &(*a.to)[i]); err != nil {
+				return fmt.Errorf("%w: %s has an element that %w", ErrMalformed, a.name, err)
+			}
+		}
+	}
+	switch {
+	case r.Permits < MinPermits || r.Permits > Cap:
+		return fmt.Errorf("%w: %s is out of range", ErrMalformed, n.Permits)
+	case item[n.Fence] != nil:
+		return fmt.Errorf("%w: it has both %s and %s", ErrMalformed, n.Fence, n.Permits)
+	case len(next) != 1, len(r.Stays) != len(r.Line), !slices.IsSorted(append(slices.Clone(r.Stays), next...)):
+		return fmt.Errorf("%w: %s and %s do not go with %s", ErrMalformed, n.Stays, n.Next, n.Line)
+	}
+	for i, stay := range r.Stays {
+		if stay < 1 || i > 0 && stay == r.Stays[i-1] || stay == next[0] {
+			return fmt.Errorf("%w: %s has a number twice", ErrMalformed, n.Stays)
+		}
+	}
+	r.Fence = next[0]
+	return nil
+}

@@ -1,0 +1,140 @@
+package lockrow
+
+import (
+	"slices"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/table"
+)
+
+// Exit is what else the row has to say for a ticket to leave it: a request that has seen it otherwise is refused.
+type Exit struct {
+	Place  int  // of the ticket
+	Reader bool // of a reader that is first: another reader is first afterwards, and the fence stays as it is
+	Last   bool // the line is empty afterwards. It counts where there is an index
+}
+
+// Exit is that of a holder, by the row as it was seen, if so many of those before it are expected to have left since. A holder
+// that is not in the line is taken for the first.
+func (r *Row) Exit(h Holding, gone int) Exit {
+	e := Exit{Last: len(r.Line) <= 1}
+	if h.Kind == Exclusive {
+		return e
+	}
+	place := max(r.Place(h.ID), 0)
+	e.Place = place - min(gone, place)
+	e.Reader = h.Kind == Shared && e.Place == 0 && len(r.Line) > place+1 && r.Line[place+1].Shared()
+	return e
+}
+
+// Release removes the ticket of a holder. Where it was first, or of permits, the next one holds then.
+func (r *Rows) Release(key keys.Key, h Holding, e Exit, c Change) table.Op {
+	return r.leave(shapeOf("release", c, Data{}), key, h, e, 1, c, "")
+}
+
+// Remove takes tickets out of the line, at places of the row as it was seen, in order: those of a dead session, a ghost, or one
+// that gives up waiting. The others move up and keep their order. A lease of its own must not have been renewed since.
+// It takes no more than 25, for the bounds of a request.
+func (r *Rows) Remove(key keys.Key, seen *Row, places []int, c Change) table.Op {
+	return r.remove("remove", key, seen, places, c, "")
+}
+
+// Evict is Remove in the place of others, which may have held: for readers, the row records that.
+func (r *Rows) Evict(key keys.Key, seen *Row, places []int, c Change) table.Op {
+	return r.remove("evict", key, seen, places, c, "")
+}
+
+// Force removes the ticket of a holder in the name of somebody who does not hold, and records that with the reason.
+func (r *Rows) Force(key keys.Key, seen *Row, place int, c Change, reason string) table.Op {
+	return r.remove("force", key, seen, []int{place}, c, reason)
+}
+
+const maxRemoved = 25
+
+func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change, reason string) table.Op {
+	places = places[:min(len(places), maxRemoved)]
+	at, h := places[0], seen.Holding(places[0])
+	next := 0 // the first one that stays
+	for slices.Contains(places, next) {
+		next++
+	}
+	s := shapeOf(op, c, Data{})
+	s.waiting = op != "force" && at > 0 && h.Kind != Permit
+	s.ousts = op != "remove" && slices.ContainsFunc(places, func(p int) bool { return seen.Line[p].Shared() })
+	e := Exit{Place: at, Last: len(places) == len(seen.Line), Reader: h.Kind == Shared && at == 0 && next < len(seen.Line) && seen.Line[next].Shared()}
+	out := r.leave(s, key, h, e, next, c, reason)
+	if at == 0 && seen.Line[0].Length > 0 {
+		out = out.If(r.notRenewed(seen))
+	}
+	for _, p := range places[1:] {
+		ticket := table.Attr(r.names.Line).At(p)
+		out = out.Changing(ticket.Remove()).If(ticket.HasPrefix(prefix(seen.Line[p].ID)))
+		if h.Kind == Permit {
+			stay := table.Attr(r.names.Stays).At(p)
+			out = out.Changing(stay.Remove()).If(stay.Equal(seen.Stays[p]))
+		}
+	}
+	return out
+}
+
+// leave is the operation of a shape that takes one ticket out of the line. next is the place of the one that is first afterwards.
+func (r *Rows) leave(s shape, key keys.Key, h Holding, e Exit, next int, c Change, reason string) table.Op {
+	if s.kind, s.exit = h.Kind, e; r.index == nil {
+		s.exit.Last = false
+	}
+	if h.Kind == Shared && e.Place == 0 {
+		s.next = next
+	}
+	args := c.args(h, Data{})
+	args[argReason] = reason
+	return r.op(s, key, args, func() table.Op { return r.leaving(s) })
+}
+
+func (r *Rows) leaving(s shape) table.Op {
+	n, place := r.names, s.exit.Place
+	line, fence, stay := table.Attr(n.Line), table.Attr(n.Fence), table.Attr(n.Stays).At(place)
+	conds := []table.Cond{line.At(place).HasPrefix(table.Param(argID))}
+	var changes []table.Change
+	switch under := fence.Equal(table.Param(argFence)); {
+	case s.waiting: // nobody comes to hold
+	case s.kind == Permit:
+		conds = append(conds, stay.Equal(table.Param(argFence)))
+		changes = append(r.listed(s, &conds), append(r.changed(s), stay.Remove())...)
+	case place > 0: // other readers hold on
+		conds = append(conds, under)
+	case s.exit.Reader:
+		conds = append(conds, under, line.At(s.next).HasPrefix(mark))
+	default:
+		conds = append(conds, under)
+		if s.kind == Shared {
+			conds = append(conds, table.Not(line.At(s.next).HasPrefix(mark)))
+		}
+		changes = append(r.listed(s, &conds), append(r.changed(s), fence.Set(table.Param(argNext)))...)
+	}
+	if s.op == "force" {
+		forced := table.Param(argFence)
+		if s.kind == Permit {
+			forced = table.Attr(n.Next).At(0)
+		}
+		changes = append(changes, table.Attr(n.Forced).Set(table.Param(argReason)), table.Attr(n.ForcedFence).Set(forced))
+	}
+	if s.ousts {
+		ousted := table.Attr(n.Ousted)
+		changes = append(changes, ousted.Set(ousted.OrElse(0).Plus(1)))
+	}
+	return table.Update(keys.Key{}, append(changes, line.At(place).Remove())...).If(conds...)
+}
+
+// listed takes a row out of the index whose line is empty afterwards, and demands that it is, or is not.
+func (r *Rows) listed(s shape, conds *[]table.Cond) []table.Change {
+	second := table.Attr(r.names.Line).At(1)
+	switch {
+	case r.index == nil:
+	case s.exit.Last:
+		*conds = append(*conds, second.NotExists())
+		return []table.Change{table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()}
+	default:
+		*conds = append(*conds, second.Exists())
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/lock"
+)
+
+// Permits that many processes want again and again, without pause, are in use nearly all of the time, for few requests, and are
+// had in turn.
+func TestPermitsAreUsedAndShared(t *testing.T) {
+	const during = 10 * time.Second
+	for _, tc := range []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}} {
+		name := fmt.Sprintf("%d processes, %d permits", tc.processes, tc.permits)
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				clients := w.clients(tc.processes)
+				w.latency(2 * time.Millisecond)
+				ctx, cancel := context.WithTimeout(ctx, during)
+				defer cancel()
+				var all sync.WaitGroup
+				var mu sync.Mutex
+				grants := make([]int, len(clients))
+				var held time.Duration
+				holding, most := 0, 0
+				count := func(n int) {
+					mu.Lock()
+					defer mu.Unlock()
+					holding += n
+					most = max(most, holding)
+				}
+				ops := w.requests(func() {
+					for i, c := range clients {
+						all.Go(func() {
+							for {
+								l, err := c.Acquire(ctx, lock.Name("exports"), lock.Permits(tc.permits))
+								if ctx.Err() != nil {
+									return
+								}
+								if !assert.NoError(t, err) {
+									return
+								}
+								count(1)
+								time.Sleep(keepFor)
+								count(-1)
+								assert.NoError(t, l.Release(context.WithoutCancel(ctx)))
+								mu.Lock()
+								grants[i]++
+								held += keepFor
+								mu.Unlock()
+							}
+						})
+					}
+					all.Wait()
+				})
+				sum := 0
+				for _, n := range grants {
+					sum += n
+				}
+				per := func(op string) float64 { return float64(times(op, ops)) / float64(sum) }
+				t.Logf("%d grants, of the least and the most served process %d and %d; per grant %.2f writes and %.2f looks",
+					sum, slices.Min(grants), slices.Max(grants), per("UpdateItem"), per("BatchGetItem"))
+				figure.Check(t, "permits, "+name,
+					figure.Exactly(most, "at once", tc.permits),
+					figure.AtLeast(held.Seconds()/during.Seconds()/float64(tc.permits), "of the permits busy", 0.85),
+					figure.AtMost(float64(len(ops))/float64(sum), "requests per grant", 6),
+					figure.AtLeast(jain(grants), "Jain's index", 0.95))
+			})
+		})
+	}
+}
+
+// A writer waits for the readers before it, and for none that comes later.
+func TestSharedWriterWaitsForTheReadersBeforeIt(t *testing.T) {
+	const readers, during = 50, 6 * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		clients := w.clients(readers + 1)
+		w.latency(2 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(ctx, during)
+		defer cancel()
+		var all sync.WaitGroup
+		reads, writes := 0, 0
+		var mu sync.Mutex
+		for i, c := range clients[:readers] {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 3 * time.Millisecond)
+				for ctx.Err() == nil {
+					l, err := c.Acquire(ctx, lock.Name("catalogue"), lock.Shared())
+					if ctx.Err() != nil {
+						return
+					}
+					if !assert.NoError(t, err) {
+						return
+					}
+					time.Sleep(keepFor)
+					assert.NoError(t, l.Release(context.WithoutCancel(ctx)))
+					mu.Lock()
+					reads++
+					mu.Unlock()
+				}
+			})
+		}
+		var longest time.Duration
+		all.Go(func() {
+			for range int(during / time.Second) {
+				time.Sleep(time.Second)
+				start := time.Now()
+				l, err := clients[readers].Acquire(context.Background(), lock.Name("catalogue"))
+				require.NoError(t, err)
+				longest = max(longest, time.Since(start))
+				time.Sleep(keepFor)
+				require.NoError(t, l.Release(context.Background()))
+				writes++
+			}
+		})
+		all.Wait()
+		t.Logf("%d reads and %d writes", reads, writes)
+		figure.Check(t, "shared, 50 readers and 1 writer a second",
+			figure.Exactly(writes, "writes", int(during/time.Second)),
+			figure.AtMost(longest, " at most until the writer holds", 2*perTurn))
+	})
+}

@@ -1,0 +1,215 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+)
+
+// permitsOf is how many may hold a target of the scenarios at once.
+func permitsOf(target lock.Target) int {
+	if target == exports {
+		return 2
+	}
+	return 1
+}
+
+// takes acquires what anybody else has acquired before: permits by the number that there are.
+func (p *process) takes(ctx context.Context, target lock.Target, opts ...lock.Option) (l *lock.Lease, err error) {
+	if n := permitsOf(target); n > 1 {
+		l, err = p.Acquire(ctx, target, lock.Permits(n))
+		if other := (*lock.PermitsError)(nil); errors.As(err, &other) {
+			l, err = p.Acquire(ctx, target, lock.Permits(other.Row))
+		}
+		return l, err
+	}
+	return p.Acquire(ctx, target, opts...)
+}
+
+// reads reports whether a lease is that of a reader.
+func reads(l *lock.Lease) bool { return strings.HasPrefix(l.Ticket(), "@") }
+
+// holds says whether a row names a lease that does not hold alone.
+func (h *holding) holds(item table.Item) bool {
+	if permitsOf(h.Target()) > 1 {
+		stays, _ := item["stays"].(*types.AttributeValueMemberL)
+		return stays != nil && slices.ContainsFunc(stays.Value, func(av types.AttributeValue) bool { return number(h.of.ordeal.T, av) == h.Fence() })
+	}
+	line, _ := item["line"].(*types.AttributeValueMemberL)
+	return line != nil && number(h.of.ordeal.T, item["fence"]) == h.Fence() && slices.ContainsFunc(line.Value, func(av types.AttributeValue) bool {
+		s, ok := av.(*types.AttributeValueMemberS)
+		return ok && strings.HasPrefix(s.Value, h.Ticket()+"@")
+	})
+}
+
+// together are the scenarios of permits and of readers.
+func together() []scenario {
+	two, shared := lock.Permits(2), lock.Shared()
+	permit := func(o *ordeal) *holding { return o.process().acquire(exports, two) }
+	reader := func(o *ordeal) *holding { return o.process().acquire(catalogue, shared) }
+	ends := func(h *holding) {
+		if h != nil && h.commit() != nil && !h.released {
+			h.release()
+		}
+	}
+	return []scenario{
+		{"permits, make the row", func(o *ordeal) {
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(exports, two); h != nil {
+				_ = h.write()
+				h.release()
+			}
+		}},
+		{"permits, acquire and release beside another", func(o *ordeal) {
+			permit(o)
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(exports, two); h != nil {
+				_ = h.write()
+				h.release()
+			}
+		}},
+		{"permits, wait for another process", func(o *ordeal) {
+			permit(o)
+			h, p := permit(o), o.process().warm()
+			time.AfterFunc(time.Second, h.release)
+			o.begin()
+			ends(p.acquire(exports, two))
+			time.Sleep(2 * time.Second)
+		}},
+		{"permits, release from a place that has moved", func(o *ordeal) {
+			first, second := permit(o), permit(o)
+			first.release()
+			o.begin()
+			second.release()
+		}},
+		{"permits, commit from a place that has moved", func(o *ordeal) {
+			first, second := permit(o), permit(o)
+			first.release()
+			o.begin()
+			_ = second.write()
+			_ = second.commit()
+		}},
+		{"permits, take over from a dead session", func(o *ordeal) {
+			dead := o.process().warm()
+			time.Sleep(ordealPeriod)
+			old := dead.acquire(exports, two)
+			dead.acquire(exports, two)
+			dead.pause()
+			time.Sleep(17 * time.Second)
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(exports, two); h != nil {
+				dead.resume()
+				o.goesOn(old)
+				_ = h.write()
+			}
+		}},
+		{"permits, change their number", func(o *ordeal) {
+			permit(o)
+			op := o.process().warm()
+			o.begin()
+			for _, n := range []int{3, 2} {
+				op.answered("set permits", op.SetPermits(op.ctx, exports, n))
+			}
+		}},
+		{"permits, force release", func(o *ordeal) {
+			h, other, op := permit(o), permit(o), o.process().warm()
+			h.parts()
+			o.begin()
+			err := op.ForceRelease(op.ctx, exports, h.Ticket())
+			if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
+				op.answered("force release", err)
+			}
+			if err == nil {
+				h.gone("force release", lock.ErrStolen)
+				_ = h.effectOfTheForced()
+				if err := other.write(); err != nil && o.mild() {
+					o.violated("answer: the other permit was lost: %v", err)
+				}
+			}
+		}},
+		{"shared, acquire and release", func(o *ordeal) {
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(catalogue, shared); h != nil {
+				_ = h.write()
+				h.release()
+			}
+		}},
+		{"shared, release before another reader", func(o *ordeal) {
+			first := reader(o)
+			reader(o)
+			o.begin()
+			first.release()
+		}},
+		{"shared, hand over to a writer", func(o *ordeal) {
+			first, last := reader(o), reader(o)
+			next := o.process().warm().acquireLater(catalogue)
+			first.release()
+			o.begin()
+			_ = last.write()
+			last.release()
+			ends(<-next)
+		}},
+		{"shared, commit of the last reader", func(o *ordeal) {
+			first, last := reader(o), reader(o)
+			first.release()
+			o.begin()
+			_ = last.commit()
+		}},
+		{"shared, wait behind a writer", func(o *ordeal) {
+			h := o.process().acquire(catalogue)
+			p, q := o.process().warm(), o.process().warm()
+			time.AfterFunc(time.Second, h.release)
+			o.begin()
+			second := q.acquireLater(catalogue, shared)
+			ends(p.acquire(catalogue, shared))
+			ends(<-second)
+			time.Sleep(2 * time.Second)
+		}},
+		{"shared, take over from a dead reader", func(o *ordeal) {
+			dead := o.process().warm()
+			time.Sleep(ordealPeriod)
+			old := dead.acquire(catalogue, shared)
+			dead.pause()
+			time.Sleep(17 * time.Second)
+			p := o.process().warm()
+			o.begin()
+			if h := p.acquire(catalogue); h != nil {
+				dead.resume()
+				o.goesOn(old)
+				_ = h.write()
+			}
+		}},
+		{"shared, force release", func(o *ordeal) {
+			h, other, op := reader(o), reader(o), o.process().warm()
+			h.parts()
+			o.begin()
+			err := op.ForceRelease(op.ctx, catalogue, h.Ticket())
+			if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
+				op.answered("force release", err)
+			}
+			if err == nil {
+				h.gone("force release", lock.ErrStolen)
+				_ = h.effectOfTheForced()
+				if err := other.write(); err != nil && o.mild() {
+					o.violated("answer: the other reader has lost the lock: %v", err)
+				}
+			}
+			// What one reader's force makes of the release of another is careful, and not exact.
+			other.parts()
+			if err := other.Release(o.Context()); err != nil && !errors.Is(err, lock.ErrLost) {
+				other.judge("release", err)
+			}
+		}},
+	}
+}
