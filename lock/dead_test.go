@@ -83,3 +83,48 @@ func TestADeadHolderCostsTwoWrites(t *testing.T) {
 		}
 	}
 }
+
+// A line that is full of tickets of processes that have died is emptied by those who find it full.
+func TestALineFullOfTheDead(t *testing.T) {
+	const places, lease = 100, 20 * time.Second
+	for name, tc := range map[string]struct {
+		processes int
+		expiry    lock.Expiry
+		atMost    time.Duration
+	}{
+		"of one process":           {1, lock.RecordedOrObserved, 3 * lease},
+		"of many":                  {9, lock.RecordedOrObserved, 4 * lease},
+		"of one process, observed": {1, lock.ObservedOnly, 6 * lease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way, targets := &line{to: w.engine.HTTPClient()}, names(2)
+				waiting, stop := context.WithCancel(ctx)
+				defer stop()
+				_, err := w.clientOver(way, quiet).Acquire(ctx, targets[0])
+				require.NoError(t, err)
+				for range tc.processes {
+					dead := w.clientOver(way, quiet)
+					for range (places - 1) / tc.processes {
+						go func() { _, _ = dead.AcquireAll(waiting, targets) }()
+					}
+				}
+				time.Sleep(30 * time.Second)
+				way.cut(refused)
+				item, err := w.table.Get(ctx, w.lockKey(targets[0].Name()), true)
+				require.NoError(t, err)
+				require.Equal(t, places, len(lineIn(item))) //nolint:testifylint // the tickets would be shown
+
+				config := quiet
+				config.Expiry = tc.expiry
+				start := time.Now()
+				bounded, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				l, err := w.client(config).Acquire(bounded, targets[0])
+				require.NoError(t, err)
+				figure.Check(t, "P18, a full line "+name, figure.AtMost(time.Since(start), " until it is taken", tc.atMost))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}

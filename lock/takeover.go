@@ -72,7 +72,7 @@ func (e *entry) suspect(row *lockrow.Row) (s suspect) {
 	c := e.client
 	first, held := row.First()
 	place := row.Place(e.ticket.ID)
-	if !held || place <= 0 {
+	if !held || place == 0 {
 		return s
 	}
 	s = suspect{
@@ -95,6 +95,9 @@ func (e *entry) suspect(row *lockrow.Row) (s suspect) {
 				s.wait = c.config.Lease / 4
 			}
 		}
+	}
+	if place < 0 { // the line is full
+		return s
 	}
 	if s.ahead = row.ForeignBefore(place, s.session); s.ahead > 0 && s.wait <= 0 && !s.own {
 		s.ahead = e.livingBefore(row, place, s.session)
@@ -153,7 +156,10 @@ func (e *entry) act(ctx context.Context, row *lockrow.Row) (*lockrow.Row, error)
 func (e *entry) evict(ctx context.Context, row *lockrow.Row, others []lockrow.Position) (*lockrow.Row, error) {
 	c := e.client
 	change := c.change(row)
-	change.Last = false // the own ticket stays
+	change.Last = false                 // the own ticket stays
+	if len(others)+1 == len(row.Line) { // or one of them, where it is not in the line
+		others = others[1:]
+	}
 	item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, row, others, change), table.ReturnNew)
 	after, refused, err := c.rowOf(item, err)
 	if err != nil {
