@@ -84,15 +84,18 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 		if len(row.Line) < lockrow.Cap {
 			continue
 		}
-		a.client.sessions.look(row.Line[0].Session(), minLook)
+		e.mu.Lock()
+		s := e.suspect(&row)
+		a.wanted[i].at = e.at
+		e.mu.Unlock()
+		if s.since >= s.lease/4 {
+			a.client.sessions.look(s.session, minLook)
+		}
 		after, err := e.act(ctx, &row)
 		if err != nil {
 			return false, err
 		}
 		room = room || after != nil
-		e.mu.Lock()
-		a.wanted[i].at = e.at
-		e.mu.Unlock()
 	}
 	return room, nil
 }
