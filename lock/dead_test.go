@@ -128,3 +128,26 @@ func TestALineFullOfTheDead(t *testing.T) {
 		})
 	}
 }
+
+// Each of those who have died in the line delays the others by two leases at most, however many they are.
+func TestTheDeadInALineDelayByTheirNumber(t *testing.T) {
+	const dead, lease, bound = 11, 20 * time.Second, 3 * time.Second // of the recorded end, and a look
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				waiting, stop := context.WithCancel(ctx)
+				defer stop()
+				for range dead {
+					acquireAsync(waiting, w.clientOver(way, quiet), lock.Name("report"), opts...)
+				}
+				way.cut(refused)
+				start := time.Now()
+				l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				figure.Check(t, fmt.Sprintf("P18, %d dead, %s", dead, kind), figure.AtMost(time.Since(start), " until it is taken", dead*(2*lease+bound)))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}

@@ -43,9 +43,10 @@ type suspect struct {
 	ahead   int           // tickets between it and the own one, which act first
 }
 
-// judge is what is to be done. Those ahead act first: each has a lease to do so.
+// judge is what is to be done. Those ahead act first: the next one after a lease, all others before two leases are over, or
+// the time for which the dead delay those behind them would grow with the square of their number.
 func (s suspect) judge() action {
-	turn := time.Duration(s.ahead+1) * s.lease
+	turn := 2*s.lease - s.lease/time.Duration(s.ahead+1)
 	switch {
 	case s.own && !s.claimed:
 		return ghost
