@@ -102,7 +102,7 @@ func around() []Mutant {
 		{
 			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/leave.go",
 			Breaks: "takes a row out of the index although others have come",
-			Old:    `*conds = append(*conds, second.NotExists())`,
+			Old:    `*conds = append(*conds, rest.NotExists())`,
 			New:    ``,
 		},
 		{
