@@ -151,8 +151,6 @@ func (b *bench) force(target lock.Target) {
 	require.NoError(b, b.rival.ForceRelease(b.Context(), target, r.Holder().Ticket))
 }
 
-var report = lock.Name("report")
-
 func TestExec_RunsTheCommandUnderTheLock(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
 		p := b.start("report --lease 30s", `echo $MORTISE_LOCK $MORTISE_FENCE; read word; echo got $word; echo to stderr >&2; exit 7`)
