@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -313,7 +314,7 @@ func (x *execution) lookAtLease() {
 func (x *execution) lose(cause error) {
 	x.lost = cause
 	if x.leader == nil {
-		x.say("%s is lost: %s: the command gets SIGTERM", x.targetName(), cause)
+		x.say("%s is lost: %s: the command gets SIGTERM", x.targetName(), strings.TrimPrefix(cause.Error(), lock.ErrLost.Error()+": "))
 	}
 	x.terminate(earlier(in(x.grace), x.end))
 	if x.call.onLost != "" {
