@@ -150,7 +150,7 @@ func (x *execution) announce(ctx context.Context) (stop func() bool) {
 	}
 	return time.AfterFunc(patience, func() {
 		if d, err := x.call.look(ctx, x.store, x.target()); err == nil && d.Held {
-			x.say("waiting for %s: held by %s for %s, %d wait", x.targetName(), d.holder(), x.store.ago(d.Since), len(d.Line)-1)
+			x.say("waiting for %s: held by %s for %s, %d wait", x.targetName(), d.holder(), x.store.ago(d.Since), d.waiting())
 		}
 	}).Stop
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -79,7 +80,7 @@ func (c *call) sessions(ctx context.Context, s *store) ([]*sessionDocument, erro
 				byID[p.Session] = d
 				list, ids = append(list, d), append(ids, p.Session)
 			}
-			if place == 0 {
+			if place < locks[i].Holders {
 				d.Holds = append(d.Holds, locks[i].title())
 			} else {
 				d.Waits = append(d.Waits, locks[i].title())
@@ -129,12 +130,18 @@ func revokeCommand() command {
 	}
 }
 
+// holder is who holds the lock, for people: the first one, and how many others do.
 func (d *lockDocument) holder() string {
-	if len(d.Line) == 0 {
+	switch d.Holders {
+	case 0:
 		return "the holder"
+	case 1:
+		return d.Line[0].Owner
 	}
-	return d.Line[0].Owner
+	return fmt.Sprintf("%s and %d more", d.Line[0].Owner, d.Holders-1)
 }
+
+func (d *lockDocument) waiting() int { return len(d.Line) - d.Holders }
 
 func forceCommand() command {
 	return command{
