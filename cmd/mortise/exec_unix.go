@@ -120,16 +120,20 @@ func (x *execution) open(ctx context.Context, s settings) error {
 // lock acquires within --wait.
 func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 	c, locks := x.call, x.store.locks
+	var opts []lock.Option
+	if c.permits != nil {
+		opts = append(opts, lock.Permits(*c.permits))
+	}
 	defer x.announce(ctx)()
 	switch {
 	case c.maxWait == nil:
-		lease, err = locks.Acquire(ctx, c.target())
+		lease, err = locks.Acquire(ctx, c.target(), opts...)
 	case *c.maxWait == 0:
-		lease, err = locks.TryAcquire(ctx, c.target())
+		lease, err = locks.TryAcquire(ctx, c.target(), opts...)
 	default:
 		bounded, cancel := context.WithTimeout(ctx, *c.maxWait)
 		defer cancel()
-		lease, err = locks.Acquire(bounded, c.target())
+		lease, err = locks.Acquire(bounded, c.target(), opts...)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, notAcquired(c.targetName(), err)
 		}

@@ -23,9 +23,10 @@ type lockDocument struct {
 	Beside  *keyText    `json:"beside,omitempty"` // the row that it stands beside
 	Held    bool        `json:"held"`
 	Fence   int64       `json:"fence,omitempty"`
-	Since   *time.Time  `json:"since,omitempty"` // of the holder, or when it was given up
-	Until   *time.Time  `json:"until,omitempty"` // unless the lease is renewed
-	Holders int         `json:"holders"`         // how many of the line hold, from the first on; the others wait
+	Since   *time.Time  `json:"since,omitempty"`   // of the holder, or when it was given up
+	Until   *time.Time  `json:"until,omitempty"`   // unless the lease is renewed
+	Holders int         `json:"holders"`           // how many of the line hold, from the first on; the others wait
+	Permits int         `json:"permits,omitempty"` // how many can hold at once; 0 for a lock
 	Line    []placeText `json:"line,omitempty"`
 	HoldMS  int64       `json:"hold_ms,omitempty"`
 	Forced  string      `json:"forced,omitempty"`
@@ -65,7 +66,7 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 		d.Error = bad.Error()
 		return d
 	}
-	d.Holders = min(1, len(r.Line))
+	d.Holders, d.Permits = len(r.Holders()), r.Permits
 	for _, p := range r.Line {
 		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: p.Since, Ticket: p.Ticket, Session: p.Session})
 	}
@@ -254,7 +255,7 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 	switch {
 	case d.Error != "":
 		g.Add("", d.Error)
-	case d.Fence == 0:
+	case d.Fence == 0 && d.Permits == 0:
 		g.Add("", "nobody has acquired it, or not for so long that its row was deleted")
 	case !d.Held:
 		g.Add("held by", "nobody, for "+s.ago(d.Since))
@@ -271,6 +272,9 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 			text = "ended " + span(over) + " ago: the next one who asks gets the lock"
 		}
 		g.Add("lease", text)
+	}
+	if d.Permits > 0 {
+		g.Add("permits", fmt.Sprintf("%d, of which %d are held", d.Permits, d.Holders))
 	}
 	if d.Fence > 0 {
 		g.Add("fence", strconv.FormatInt(d.Fence, 10))

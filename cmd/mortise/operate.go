@@ -152,6 +152,7 @@ func forceCommand() command {
 			"outside the table goes on until it hears of it, with its next renewal. A row that is not in order is reset.",
 		flags: func(f *flag.FlagSet, c *call) {
 			f.BoolVar(&c.yes, "yes", false, "do not ask")
+			f.StringVar(&c.ticket, "ticket", "", "`TICKET` of the holder that loses it, as show has it; needed where several hold")
 			f.StringVar(&c.reason, "reason", "", "why, in `TEXT` that the row shows until the next change")
 		},
 		run: func(ctx context.Context, c *call) error {
@@ -173,6 +174,11 @@ func (c *call) force(ctx context.Context, s *store) error {
 		}
 	case !d.Held:
 		return errors.New("nobody holds " + c.targetName())
+	case c.ticket != "":
+		ticket = c.ticket
+	case d.Holders > 1:
+		s.show(c.stderr, 0, &d)
+		return usagef("%d hold %s: name one of them with --ticket", d.Holders, c.targetName())
 	default:
 		ticket = d.Line[0].Ticket
 	}
@@ -197,7 +203,13 @@ func (c *call) force(ctx context.Context, s *store) error {
 		return err
 	}
 	return c.print(map[string]any{"taken": d}, func(w io.Writer) {
-		tty.Say(w, "took %s from %s\n", tty.Clean(c.targetName()), tty.Clean(d.holder()))
+		owner := "the holder" // of a row that is not in order
+		for _, p := range d.Line[:d.Holders] {
+			if p.Ticket == ticket {
+				owner = p.Owner
+			}
+		}
+		tty.Say(w, "took %s from %s\n", tty.Clean(c.targetName()), tty.Clean(owner))
 	})
 }
 
