@@ -83,6 +83,8 @@ type call struct {
 	engine, table, scheme             string
 	maxWait, leaseLength, graceLength *time.Duration // of exec; nil where they are not given
 	onLost                            string
+	permits                           *int   // of exec; nil for the lock
+	ticket                            string // of force
 	guard                             string // of write
 	all, yes                          bool
 	in, reason                        string

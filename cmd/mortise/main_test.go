@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 // leaverEnv makes the test binary a command that leaves its process group.
 const leaverEnv = "MORTISE_TEST_LEAVER"
 
+var report = lock.Name("report")
+
 // bench is a table, and another process's locks in it.
 type bench struct {
 	*testing.T
