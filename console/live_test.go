@@ -416,3 +416,21 @@ func TestMigrations_ShowTheirProgress(t *testing.T) {
 		assert.NotContains(w, page.text(), marker)
 	}, withMigrations)
 }
+
+// A program without the list, such as a command for every table, shows what the table's records tell.
+func TestMigrations_ThoseThatOnlyTheTableHasAreShown(t *testing.T) {
+	virtual(t, func(w *world) {
+		wait := make(chan struct{})
+		close(wait)
+		_, err := w.migrator(w.table, w.clientOf(w.table, "deploy-1"), migrationList(wait)).Up(w.Context())
+		require.Error(w, err)
+		text := w.get("migrations", http.StatusOK)
+		assert.Contains(w, text, "<b>2</b> applied")
+		assert.Contains(w, text, "<b>1</b> failed")
+		assert.Contains(w, text, "only the table has it")
+		assert.Contains(w, text, "the first", "its name stands in the record")
+		assert.NotContains(w, text, marker)
+	}, func(w *world) {
+		w.config.Migrations = w.migrator(w.config.Table, w.clientOf(w.config.Table, "console"), nil)
+	})
+}

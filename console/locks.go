@@ -355,16 +355,17 @@ func viewLock(r *lock.Record, sessions map[string]sighting, now time.Time, most 
 	v.More = len(r.Line) - shown
 	for i := range r.Line[:shown] {
 		p := viewPlace(&r.Line[i], sessions, now)
-		if p.Holds = i < holding; p.Holds {
+		if i == 0 { // of which the row tells more
 			p.Age = brief(now.Sub(r.Since()))
 			if until := r.Until(); !until.IsZero() {
 				p.State, p.Class = ends(until, now, "a lease of its own, ends in ")
 			}
-			if p.Class == dead {
-				v.Late = p.Owner + ": " + p.State
-			}
-		} else {
+		}
+		switch p.Holds = i < holding; {
+		case !p.Holds:
 			p.Number = i - holding + 1
+		case p.Class == dead:
+			v.Late = p.Owner + ": " + p.State
 		}
 		v.Line = append(v.Line, p)
 	}

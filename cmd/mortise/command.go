@@ -54,6 +54,7 @@ func commands() []command {
 		forceCommand(),
 		collectionCommand(),
 		tableCommand(),
+		serveCommand(),
 		{name: "help", operands: "[COMMAND]", most: 1, offline: true, text: "explain a command, or all of this", run: help},
 	}
 }
@@ -89,6 +90,8 @@ type call struct {
 	all, yes                          bool
 	in, reason                        string
 	every                             time.Duration // of watch
+	addr, hosts                       string        // of serve
+	showData                          bool
 }
 
 func (c *call) name() string {
