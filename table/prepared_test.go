@@ -22,7 +22,7 @@ func openPrepared(t *testing.T) *table.Table {
 	return tbl
 }
 
-func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
+func TestPrepared_DoesWhatItsOperationDoes(t *testing.T) {
 	tbl, ctx := openPrepared(t), t.Context()
 	key := keys.NewKey("a", "b")
 	n, by := table.Attr("n"), table.Attr("by")
@@ -67,7 +67,7 @@ func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
 	group.Wait()
 }
 
-func TestPreparedRefusesWhatCannotBeSent(t *testing.T) {
+func TestPrepared_RefusesWhatCannotBeSent(t *testing.T) {
 	tbl, ctx := openPrepared(t), t.Context()
 	key := keys.NewKey("a", "b")
 	for name, op := range map[string]table.Op{

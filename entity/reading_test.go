@@ -57,7 +57,7 @@ func newWords(t *testing.T, e *engines.Engine) (fixture, *entity.Entity[Word]) {
 	})
 }
 
-func TestPrefixOfASortKey(t *testing.T) {
+func TestPrefix_OfASortKey(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		_, words := newWords(t, e)
 		ctx := context.Background()
@@ -125,7 +125,7 @@ func TestPrefixOfASortKey(t *testing.T) {
 	})
 }
 
-func TestPrefixesThatCannotBe(t *testing.T) {
+func TestPrefix_RefusesWhatCannotBe(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f, words := newWords(t, e)
 		lang := keys.Values{"lang": "de"}

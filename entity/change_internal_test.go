@@ -3,14 +3,14 @@ package entity
 import (
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/attrvalue"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/attrvalue"
 )
 
-func TestSumsAreThoseOfDynamoDB(t *testing.T) {
+func TestAdd_SumsAreThoseOfDynamoDB(t *testing.T) {
 	n := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 	ns := func(s ...string) types.AttributeValue { return &types.AttributeValueMemberNS{Value: s} }
 	ss := func(s ...string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: s} }

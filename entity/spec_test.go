@@ -55,7 +55,7 @@ func ticketSpec() entity.Spec[Ticket] {
 	}
 }
 
-func TestAttributesWithAPrefix(t *testing.T) {
+func TestAttributePrefix_RenamesAttributes(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		ctx := t.Context()
 		tbl := overloaded(t, e)
@@ -120,7 +120,7 @@ type Own struct{ ID string }
 
 func (o *Own) MarshalDynamoItem() (dynamo.Item, error) { return dynamo.MarshalItem(*o) }
 
-func TestPrefixesThatCannotBeAreRefused(t *testing.T) {
+func TestAttributePrefix_RefusesPrefixesThatCannotBe(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		_, err := entity.Define(f.Table, entity.Spec[Own]{Type: "Own", PK: "{ID}", SK: "OWN", AttributePrefix: "x"})

@@ -25,9 +25,9 @@ var splitTemplates = []struct {
 	{"{a}|{b}", '|'},
 }
 
-// TestKeysResplit cuts strings of hostile bytes in two at every place. No two cuts may give one key, every key
+// TestEscape_KeysResplit cuts strings of hostile bytes in two at every place. No two cuts may give one key, every key
 // must give its own cut back, and the order of keys must be the order of values wherever the package promises it.
-func TestKeysResplit(t *testing.T) {
+func TestEscape_KeysResplit(t *testing.T) {
 	strs := 1_000_000
 	if race.Enabled {
 		strs = 250_000 // the detector makes it five times slower, and nothing here runs concurrently
@@ -113,7 +113,7 @@ func sortsAbove(s string, delim byte) bool {
 }
 
 // All pairs of short strings of the bytes that matter, not a sample: no two pairs share a key.
-func TestKeysOfShortStringsAreAllDifferent(t *testing.T) {
+func TestEscape_KeysOfShortStringsAreAllDifferent(t *testing.T) {
 	alphabet := []string{"#", "$", "0", "1", "a"}
 	words := []string{}
 	level := []string{""}

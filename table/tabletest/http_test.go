@@ -9,14 +9,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // SDKs compress large requests.
-func TestCompressedRequestsAreRead(t *testing.T) {
+func TestServeHTTP_ReadsCompressedRequests(t *testing.T) {
 	const request = `{"ExclusiveStartTableName":"abc"}`
 	compress := func(w func(io.Writer) io.WriteCloser, text string) []byte {
 		var b bytes.Buffer
@@ -57,4 +60,34 @@ func TestCompressedRequestsAreRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestListen_ServesOtherProcesses(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	defer func() { goleak.VerifyNone(t, before) }()
+	e := tabletest.NewEngine()
+	url, err := e.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	cfg := e.Config()
+	cfg.HTTPClient = &http.Client{Transport: transport}
+	cfg.BaseEndpoint = aws.String(url)
+	c := dynamodb.NewFromConfig(cfg, oneAttempt)
+	createTable(t, c)
+	require.NoError(t, add(t.Context(), c, "a"))
+	e.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: 1})
+	require.Error(t, add(t.Context(), c, "a"), "the connection is closed without an answer")
+	assert.Equal(t, "2", count(t, c, "a", true))
+	require.NoError(t, e.Close())
+	require.NoError(t, e.Close())
+	require.Error(t, add(t.Context(), c, "a"))
+	_, err = e.Listen("127.0.0.1:0")
+	require.Error(t, err)
+}
+
+func TestServeHTTP_RefusesAnUnknownOperation(t *testing.T) {
+	_, c := setup(t)
+	_, err := c.ListBackups(t.Context(), &dynamodb.ListBackupsInput{})
+	require.ErrorContains(t, err, "UnknownOperationException")
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/mortise-go/mortise/keys"
 )
 
 func expression(c Cond, changes ...Change) (cond, update string, b builder) {
@@ -21,7 +19,7 @@ func expression(c Cond, changes ...Change) (cond, update string, b builder) {
 	return cond, update, b
 }
 
-func TestExpressionText(t *testing.T) {
+func TestBuilder_WritesExpressions(t *testing.T) {
 	a, n := Attr("a"), Attr("n")
 	cond, update, b := expression(
 		And(Or(a.Equal(1), n.Less(a)), Not(a.Between(1, 2)), a.Field("f").At(3).Exists(), n.In(1, 2), Not(Not(a.HasPrefix("x")))),
@@ -34,7 +32,7 @@ func TestExpressionText(t *testing.T) {
 	assert.Len(t, b.values, 11)
 }
 
-func TestEqualRequestsHaveEqualBytes(t *testing.T) {
+func TestBuilder_EqualRequestsHaveEqualBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		build := func() (string, string, builder) {
@@ -69,80 +67,6 @@ func TestEqualRequestsHaveEqualBytes(t *testing.T) {
 	})
 }
 
-func TestRangesBecomeConditions(t *testing.T) {
-	long := string(make([]byte, keys.MaxSK-1))
-	for _, c := range []struct {
-		name string
-		r    keys.Range
-		want string
-		drop string
-		err  error
-	}{
-		{"all", keys.Range{}, "", "", nil},
-		{"prefix", keys.PrefixRange("ORDER#"), "begins_with(#0, :0)", "", nil},
-		{"one key", keys.Range{Lo: "k", Hi: "k\x00"}, "#0 = :0", "", nil},
-		{"from", keys.Range{Lo: "k"}, "#0 >= :0", "", nil},
-		{"until", keys.Range{Hi: "k"}, "#0 < :0", "", nil},
-		{"between", keys.Range{Lo: "a", Hi: "k"}, "#0 BETWEEN :0 AND :1", "k", nil},
-		{"empty", keys.Range{Lo: "k", Hi: "k"}, "", "", errEmptyRange},
-		{"reversed", keys.Range{Lo: "k", Hi: "a"}, "", "", ErrInvalid},
-		{"longest key", keys.Range{Lo: long + "x", Hi: long + "x\x00"}, "#0 = :0", "", nil},
-		{"upper end too long", keys.Range{Lo: "a", Hi: "b" + long + "é"}, "#0 BETWEEN :0 AND :1", "b" + long[:len(long)-1] + "\x01", nil},
-		{"both ends too long", keys.Range{Lo: long + "é", Hi: long + "ü"}, "", "", errEmptyRange},
-		{"above everything", keys.Range{Lo: string(make([]byte, keys.MaxSK)) + "\x00"}, "#0 >= :0", "", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			cond, drop, err := rangeCond(c.r, "sk")
-			if c.err != nil {
-				require.ErrorIs(t, err, c.err)
-				return
-			}
-			require.NoError(t, err)
-			text, _, _ := expression(cond)
-			assert.Equal(t, c.want, text)
-			assert.Equal(t, c.drop, drop)
-		})
-	}
-	_, _, err := rangeCond(keys.Range{Lo: "a"}, "")
-	require.ErrorIs(t, err, ErrInvalid, "an index without a sort key")
-}
-
-// The greatest sort keys DynamoDB takes are 1024 bytes long; no key may change sides
-// when a longer bound is replaced.
-func TestBoundsThatAreTooLongKeepEveryKeyOnItsSide(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		head := string(make([]byte, keys.MaxSK-3))
-		tail := rapid.StringOfN(rapid.RuneFrom([]rune{'a', 'z', 0x7f, 'é', 0x7ff, 0xffff, 0x10ffff}), 1, 4, -1)
-		bound, key := head+tail.Draw(t, "bound"), head+tail.Draw(t, "key")
-		if len(key) > keys.MaxSK {
-			t.Skip("no key")
-		}
-		got := possible(bound)
-		require.LessOrEqual(t, len(got), keys.MaxSK)
-		require.Equal(t, key < bound, got == "" || key < got)
-	})
-}
-
-func TestPageLimit(t *testing.T) {
-	for _, c := range []struct {
-		limit, size     int
-		filter, oneMore bool
-		want            int32
-	}{
-		{0, 0, false, false, 0},
-		{3, 0, false, false, 3},
-		{3, 0, false, true, 4},
-		{3, 2, false, true, 2},
-		{3, 9, false, false, 3},
-		{3, 9, true, false, 9},
-		{3, 0, true, false, 0},
-		{1 << 40, 0, false, false, 1 << 30},
-		{0, 1 << 40, false, false, 1 << 30},
-	} {
-		assert.Equal(t, c.want, deref(pageLimit(c.limit, c.size, c.filter, c.oneMore)), "%+v", c)
-	}
-}
-
 func TestEncode(t *testing.T) {
 	type named string
 	one := 1
@@ -169,7 +93,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestInvalidOperandsAreRefusedWithTheirError(t *testing.T) {
+func TestInvalidOperand_IsRefusedWithItsError(t *testing.T) {
 	cause := errors.New("no such field")
 	bad, a := InvalidOperand(cause), Attr("a")
 	conds := map[string]Cond{

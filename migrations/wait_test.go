@@ -36,7 +36,7 @@ func (j *journal) String() string {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-func TestConcurrentInstances(t *testing.T) {
+func TestUp_ConcurrentInstancesRunOnce(t *testing.T) {
 	const instances = 20
 	everywhere(t, func(ctx context.Context, w *world) {
 		list := []migrations.Migration{simple("1_a"), {ID: "2_b", Up: func(ctx context.Context, run *migrations.Run) error {
@@ -113,7 +113,7 @@ func (w *world) lockRow(p *process) lock.Record {
 }
 
 // An instance that waits goes on by itself when the one that ran has died.
-func TestWaiterTakesOverFromTheDead(t *testing.T) {
+func TestUp_AWaiterTakesOverFromTheDead(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := []migrations.Migration{{ID: "1_long", Idempotent: true, Up: func(ctx context.Context, run *migrations.Run) error {
 			if err := run.AtomicStep(ctx, "first", once("first")); err != nil {
@@ -141,7 +141,7 @@ func TestWaiterTakesOverFromTheDead(t *testing.T) {
 }
 
 // What another instance could not do is reported by those that wait for it, too.
-func TestWaiterLearnsOfTheFailure(t *testing.T) {
+func TestUp_AWaiterLearnsOfTheFailure(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := []migrations.Migration{{ID: "1_bad", Up: func(context.Context, *migrations.Run) error {
 			time.Sleep(10 * time.Second)
@@ -159,5 +159,19 @@ func TestWaiterLearnsOfTheFailure(t *testing.T) {
 		require.ErrorAs(w, err, &unfinished)
 		assert.Equal(w, "1_bad", unfinished.Record.ID)
 		require.ErrorIs(w, <-errs, assert.AnError)
+	})
+}
+
+// golang-migrate #712: a stale lock stops deployments for good.
+func TestUp_AStaleLockDoesNotStopDeployments(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		dead := w.start(lock.Config{}, nil)
+		_, err := dead.locks.Acquire(ctx, lock.Beside(migrationsRow))
+		require.NoError(w, err)
+		dead.line.kill()
+		start := time.Now()
+		_, err = w.migrator([]migrations.Migration{simple("1_a")}).Up(ctx)
+		require.NoError(w, err)
+		assert.Less(w, time.Since(start), 30*time.Second)
 	})
 }

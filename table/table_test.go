@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestOpenRefusesANilClient(t *testing.T) {
+func TestOpen_RefusesANilClient(t *testing.T) {
 	var typed *dynamodb.Client
 	var none table.Client
 	for name, client := range map[string]table.Client{"nil": none, "nil pointer": typed} {
@@ -21,7 +21,7 @@ func TestOpenRefusesANilClient(t *testing.T) {
 	}
 }
 
-func TestANilContextIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestTable_RefusesANilContextBeforeAnythingIsSent(t *testing.T) {
 	client := dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = counting{t} })
 	tbl, err := table.Open(client, table.Schema{Name: "app"})
 	require.NoError(t, err)

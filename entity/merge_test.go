@@ -36,7 +36,7 @@ var signalSpec = entity.Spec[Signal]{
 	},
 }
 
-func TestShardedQueryIsMergedBySortKey(t *testing.T) {
+func TestMerge_AShardedQueryIsInTheOrderOfSortKeys(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		signals := define(t, f.Table, signalSpec)
@@ -133,7 +133,7 @@ func TestShardedQueryIsMergedBySortKey(t *testing.T) {
 	})
 }
 
-func TestShardedQueryRequests(t *testing.T) {
+func TestMerge_RequestsOfAShardedQuery(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		signals := define(t, f.Table, signalSpec)
@@ -169,7 +169,7 @@ func TestShardedQueryRequests(t *testing.T) {
 	})
 }
 
-func TestShardedQueryEndsWithItsContext(t *testing.T) {
+func TestMerge_AShardedQueryEndsWithItsContext(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		signals := define(t, f.Table, signalSpec)
