@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -29,7 +29,7 @@ var splitTemplates = []struct {
 // must give its own cut back, and the order of keys must be the order of values wherever the package promises it.
 func TestEscape_KeysResplit(t *testing.T) {
 	strs := 1_000_000
-	if race.Enabled {
+	if testkit.RaceEnabled {
 		strs = 250_000 // the detector makes it five times slower, and nothing here runs concurrently
 	}
 	templates := make([]*keys.Template, len(splitTemplates))

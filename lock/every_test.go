@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -73,7 +73,7 @@ func TestIntervalsAreNumberedByDynamoDBsClock(t *testing.T) {
 // forgotten, and what is committed with a run is applied once.
 func TestEveryIntervalOnce(t *testing.T) {
 	const interval, instances = time.Minute, 5
-	intervals := race.Fewer(200)
+	intervals := testkit.Fewer(200)
 	for _, crashing := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			ctx, stop := context.WithCancel(ctx)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -59,10 +59,10 @@ func TestFairAcrossProcesses(t *testing.T) {
 					grants[i/tc.goroutines] += len(c.served)
 				}
 				t.Logf("grants of the least and the most served process: %d, %d", slices.Min(grants), slices.Max(grants))
-				figure.Check(t, "P13, "+name,
-					figure.AtLeast(jain(grants), "Jain's index", tc.fair),
-					figure.AtMost(longest(list), " longest wait", tc.patience),
-					figure.AtLeast(held.Seconds()/during.Seconds(), "of the time held", tc.busy))
+				testkit.Check(t, "P13, "+name,
+					testkit.AtLeast(jain(grants), "Jain's index", tc.fair),
+					testkit.AtMost(longest(list), " longest wait", tc.patience),
+					testkit.AtLeast(held.Seconds()/during.Seconds(), "of the time held", tc.busy))
 			})
 		})
 	}
@@ -99,9 +99,9 @@ func TestManyProcesses(t *testing.T) {
 				}
 				t.Logf("per grant: %.2f writes to the lock, %.2f looks, %.2f others, which are the sessions'; held for %.2f of %v",
 					per(locks), per(looks), per(len(requests)-locks-looks), held.Seconds()/took.Seconds(), took)
-				figure.Check(t, fmt.Sprintf("P14, %d processes", tc.processes),
-					figure.Exactly(served, "served", tc.processes),
-					figure.AtMost(per(len(requests)), "requests per grant", tc.goal))
+				testkit.Check(t, fmt.Sprintf("P14, %d processes", tc.processes),
+					testkit.Exactly(served, "served", tc.processes),
+					testkit.AtMost(per(len(requests)), "requests per grant", tc.goal))
 			})
 		})
 	}
@@ -147,9 +147,9 @@ func TestAcquireAllIsServed(t *testing.T) {
 					least = min(least, len(c.served))
 				}
 				t.Logf("the least served was served %d times", least)
-				figure.Check(t, "P16, "+name,
-					figure.AtMost(gap, " at most between two grants of a gatherer", patience),
-					figure.Exactly(stuck, "wait for each other in the end", 0))
+				testkit.Check(t, "P16, "+name,
+					testkit.AtMost(gap, " at most between two grants of a gatherer", patience),
+					testkit.Exactly(stuck, "wait for each other in the end", 0))
 			})
 		})
 	}
@@ -207,6 +207,6 @@ func TestRequestSize(t *testing.T) {
 		for _, step := range slices.Sorted(maps.Keys(sizes)) {
 			t.Logf("%4d bytes: %s", sizes[step], step)
 		}
-		figure.Check(t, "P15", figure.AtMost(slices.Max(slices.Collect(maps.Values(sizes))), "bytes", 1000))
+		testkit.Check(t, "P15", testkit.AtMost(slices.Max(slices.Collect(maps.Values(sizes))), "bytes", 1000))
 	})
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/repeat"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -85,10 +84,10 @@ func TestHoldTenThousand(t *testing.T) {
 		clear(leases)
 		c = nil
 		without := heap()
-		figure.Check(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
-			figure.Within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
-			figure.Exactly(lost, "lost", 0), figure.AtMost(more, "goroutines in all", 2),
-			figure.AtMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
+		testkit.Check(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
+			testkit.Within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
+			testkit.Exactly(lost, "lost", 0), testkit.AtMost(more, "goroutines in all", 2),
+			testkit.AtMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
 		require.Greater(t, with, without+100*locks, "the leases were not in what was measured")
 	})
 }
@@ -126,8 +125,8 @@ func TestHerd(t *testing.T) {
 		wait.Wait()
 		took, requests := time.Since(start), len(w.engine.Requests())
 		const grants = processes * waiters
-		figure.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), figure.AtMost(took, "", 14*time.Second),
-			figure.AtMost(float64(requests)/grants, "requests per grant", 3), figure.Exactly(len(fences), "different fences", grants))
+		testkit.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), testkit.AtMost(took, "", 14*time.Second),
+			testkit.AtMost(float64(requests)/grants, "requests per grant", 3), testkit.Exactly(len(fences), "different fences", grants))
 	})
 }
 
@@ -170,7 +169,7 @@ func TestIdleSessionEnds(t *testing.T) {
 
 // F20. Repetitions share the days.
 func TestHoldThirtyDays(t *testing.T) {
-	first, end := repeat.Of(t).Share(30)
+	first, end := testkit.Repetition(t).Share(30)
 	virtual(t, func(ctx context.Context, w *world) {
 		const retention = day // the shortest
 		c := w.client(lock.Config{Lease: time.Hour, Retention: retention})
@@ -195,8 +194,8 @@ func TestHoldThirtyDays(t *testing.T) {
 				lost++
 			}
 		}
-		figure.Check(t, fmt.Sprintf("F20, %d days", end-first), figure.Exactly(deleted, "rows in use deleted", 0), figure.Exactly(lost, "days without the lock", 0),
-			figure.AtLeast(swept, "rows not in use deleted", 1))
+		testkit.Check(t, fmt.Sprintf("F20, %d days", end-first), testkit.Exactly(deleted, "rows in use deleted", 0), testkit.Exactly(lost, "days without the lock", 0),
+			testkit.AtLeast(swept, "rows not in use deleted", 1))
 		require.NoError(t, l.Release(ctx))
 	})
 }

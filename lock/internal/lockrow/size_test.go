@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
@@ -52,5 +52,5 @@ func TestRequestSize(t *testing.T) {
 		require.NoError(t, err)
 		most = max(most, wire.body)
 	}
-	figure.Check(t, "P15", figure.AtMost(float64(most), "bytes in the body of the largest request", 1000))
+	testkit.Check(t, "P15", testkit.AtMost(float64(most), "bytes in the body of the largest request", 1000))
 }

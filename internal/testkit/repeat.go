@@ -1,6 +1,4 @@
-// Package repeat shares the work of a test out among the repetitions that go test -count makes of it, so
-// that each tries something else.
-package repeat
+package testkit
 
 import (
 	"flag"
@@ -26,8 +24,8 @@ type Run struct {
 	running bool
 }
 
-// Of is the repetition that the test is in. It may be asked for as often as one likes.
-func Of(t *testing.T) *Run {
+// Repetition is the repetition that the test is in. It may be asked for as often as one likes.
+func Repetition(t *testing.T) *Run {
 	t.Helper()
 	repetitions.Lock()
 	defer repetitions.Unlock()

@@ -1,4 +1,4 @@
-package repeat
+package testkit
 
 import (
 	"flag"
@@ -45,8 +45,8 @@ func TestRepetitionIsCounted(t *testing.T) {
 	var r *Run
 	number := 0
 	t.Run("one", func(t *testing.T) {
-		r = Of(t)
-		assert.Same(t, r, Of(t))
+		r = Repetition(t)
+		assert.Same(t, r, Repetition(t))
 		assert.Less(t, r.Number, r.All)
 		number = r.Number
 	})

@@ -1,11 +1,9 @@
-// Package race tells tests whether the race detector is at work, under which everything takes five to ten
-// times as long.
-package race
+package testkit
 
 // Fewer is a number of repetitions: a tenth under the race detector, which looks at the order of
 // things, not at how often they happen.
 func Fewer(n int) int {
-	if Enabled {
+	if RaceEnabled {
 		return n / 10
 	}
 	return n
