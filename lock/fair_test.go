@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/testkit"
@@ -208,5 +209,47 @@ func TestRequestSize(t *testing.T) {
 			t.Logf("%4d bytes: %s", sizes[step], step)
 		}
 		testkit.Check(t, "P15", testkit.AtMost(slices.Max(slices.Collect(maps.Values(sizes))), "bytes", 1000))
+	})
+}
+
+// After 16 hand-overs in a row another process gets its turn.
+func TestFair_OtherProcessesGetTheirTurn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{Backoff: every(20 * time.Millisecond)})
+		first, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		served, before := 0, -1
+		for range 100 {
+			wait.Go(func() {
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				if !assert.NoError(t, err) {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+				mu.Lock()
+				served++
+				mu.Unlock()
+				assert.NoError(t, l.Release(ctx))
+			})
+		}
+		time.Sleep(time.Second)
+		wait.Go(func() {
+			l, err := other.Acquire(ctx, lock.Name("report"))
+			if !assert.NoError(t, err) {
+				return
+			}
+			mu.Lock()
+			before = served
+			mu.Unlock()
+			assert.NoError(t, l.Release(ctx))
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, first.Release(ctx))
+		wait.Wait()
+		t.Logf("another process got its turn after %d hand-overs (goal 16)", before)
+		assert.Equal(t, 16, before)
+		assert.Equal(t, 100, served)
 	})
 }

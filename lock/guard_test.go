@@ -13,61 +13,9 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Whoever leaves it at a Release that waited for a guarded write in vain does not hold the lock for ever.
-func TestReleaseThatWaitedForAWriteInVain(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 3 * time.Second, Operation: "TransactWriteItems", Times: 1})
-		go func() { assert.NoError(t, l.Write(ctx, w.put("x"))) }()
-		time.Sleep(time.Second)
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		err = l.Release(short)
-		require.Error(t, err)
-		require.NotErrorIs(t, err, lock.ErrLost)
-		time.Sleep(time.Hour)
-		r, err := c.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.False(t, r.Held(), "an hour later")
-	})
-}
-
-// A leader that was asked back, and has left guarded writes behind, campaigns anew and does not wait for
-// itself.
-func TestLeadBehindWritesThatHang(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c, other := w.client(lock.Config{}), w.client(lock.Config{})
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4900 * time.Millisecond, Operation: "TransactWriteItems", Times: 2})
-		leading, cancel := context.WithTimeout(ctx, time.Hour)
-		defer cancel()
-		terms := 0
-		done := make(chan error, 1)
-		go func() {
-			done <- c.Lead(leading, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
-				terms++
-				<-ctx.Done()
-				if terms == 1 {
-					go func() { _ = l.Write(context.Background(), w.put("x")) }()
-					go func() { _ = l.Write(context.Background(), w.put("x")) }()
-					time.Sleep(time.Millisecond)
-				}
-				return ctx.Err()
-			})
-		}()
-		time.Sleep(10 * time.Millisecond)
-		require.NoError(t, other.Revoke(ctx, lock.Name("report")))
-		time.Sleep(30 * time.Minute)
-		cancel()
-		require.ErrorIs(t, <-done, context.Canceled)
-		assert.Greater(t, terms, 1)
-	})
-}
-
 // A commit without an answer that was applied is released, however often and by whom the lock was held
 // since: it is not lost.
-func TestCommitWithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
+func TestCommit_WithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 	for _, how := range []string{"commit", "release"} {
 		virtual(t, func(ctx context.Context, w *world) {
 			lost := make(chan error, 1)
@@ -106,7 +54,7 @@ func TestCommitWithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 
 // A commit that was refused since a condition of its own was in the way, and of which an attempt comes
 // in when it is not any more, is applied like one without an answer.
-func TestRefusedCommitThatComesInLaterIsNoLoss(t *testing.T) {
+func TestCommit_RefusedOneThatComesInLaterIsNoLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := make(chan error, 1)
 		c, other := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }}), w.client(lock.Config{})
@@ -137,7 +85,7 @@ func TestRefusedCommitThatComesInLaterIsNoLoss(t *testing.T) {
 
 // Where the lock was taken by force meanwhile nobody can tell whether the commit was applied, and it is
 // not reported as released.
-func TestCommitWithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
+func TestCommit_WithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -161,7 +109,7 @@ func TestCommitWithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 }
 
 // A commit that was refused is one that was not applied, and stays so.
-func TestRefusedCommitIsNotUnclear(t *testing.T) {
+func TestCommit_RefusedOneIsNotInDoubt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -179,38 +127,9 @@ func TestRefusedCommitIsNotUnclear(t *testing.T) {
 	})
 }
 
-// A release that has waited in vain for a write does not have the write cut off by those who wait in the
-// process.
-func TestReleaseInVainSparesTheWrite(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			next, err := c.Acquire(ctx, lock.Name("report"))
-			if assert.NoError(t, err) {
-				_ = next.Release(ctx)
-			}
-		}()
-		time.Sleep(time.Second)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 20 * time.Second, Operation: "TransactWriteItems", Times: 1})
-		got := make(chan error, 1)
-		go func() { got <- l.Write(ctx, w.put("x")) }()
-		time.Sleep(time.Second)
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		require.ErrorIs(t, l.Release(short), context.DeadlineExceeded)
-		require.NoError(t, context.Cause(l.Context()))
-		assert.NoError(t, <-got)
-		<-done
-	})
-}
-
 // Where a commit was applied without an answer, and others have come and gone since, whoever hears of it
 // first says so: the lock was not lost.
-func TestCommitWithoutAnAnswerIsNoLossWhoeverHearsOfIt(t *testing.T) {
+func TestCommit_WithoutAnAnswerIsNoLossForAnyCall(t *testing.T) {
 	for name, hear := range map[string]func(ctx context.Context, l *lock.Lease) error{
 		"renew":    func(ctx context.Context, l *lock.Lease) error { return l.Renew(ctx) },
 		"set data": func(ctx context.Context, l *lock.Lease) error { return l.SetData(ctx, 1) },
@@ -236,41 +155,5 @@ func TestCommitWithoutAnAnswerIsNoLossWhoeverHearsOfIt(t *testing.T) {
 				require.EqualValues(t, 1, w.counted("n"))
 			})
 		})
-	}
-}
-
-// A lock that was passed on without an answer is not kept by a ticket that nobody claims, once the lease is
-// over of which nobody asks any more. No session's renewals find out: there is none, or the lease is Fixed.
-func TestPassWithoutAnAnswerOfALeaseThatEnds(t *testing.T) {
-	const length = 20 * time.Second
-	for name, opts := range leases() {
-		for heirs, heir := range leases() {
-			t.Run(name+" to "+heirs, func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					waiting, cancel := context.WithTimeout(ctx, time.Hour)
-					defer cancel()
-					c, other := w.client(quiet), w.client(quiet)
-					_, err := c.Acquire(ctx, lock.Name("keeps the session"))
-					require.NoError(t, err)
-					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
-					require.NoError(t, err)
-					got := acquireAsync(waiting, c, lock.Name("report"), heir...)
-					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
-					short, stop := context.WithTimeout(ctx, time.Second)
-					defer stop()
-					require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
-					w.engine.ClearFaults()
-					start := time.Now()
-					next := <-got
-					require.NotNil(t, next)
-					assert.LessOrEqual(t, time.Since(start), 2*length+6*time.Second)
-					require.NoError(t, next.Write(ctx, w.count("n")))
-					require.NoError(t, next.Release(ctx))
-					last, err := other.Acquire(waiting, lock.Name("report"))
-					require.NoError(t, err)
-					require.NoError(t, last.Release(ctx))
-				})
-			})
-		}
 	}
 }

@@ -502,3 +502,186 @@ func TestAcquireAllEndsWhileFencesAreRead(t *testing.T) {
 		require.NoError(t, b.Release(ctx))
 	})
 }
+
+// The leases of several locks count from before the transaction that took them was sent,
+// however long it took to learn their fences.
+func TestBundle_LeasesCountFromTheRequest(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		for _, operation := range []string{"TransactWriteItems", "BatchGetItem"} {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Operation: operation})
+		}
+		b, err := c.AcquireAll(ctx, names(3), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		for _, l := range b.Leases() {
+			assert.LessOrEqual(t, l.Remaining(), 16*time.Second)
+		}
+	})
+}
+
+// A lock that is taken away between the transaction that took it with others and the read of
+// its fence is nobody's in this process, and the others are freed.
+func TestAcquireAll_ALockThatIsTakenBeforeItsFenceIsRead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{}), w.client(lock.Config{Owner: "operator"})
+		targets := names(3)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem", Times: 1})
+		time.AfterFunc(time.Second, func() {
+			r, err := operator.Inspect(ctx, targets[1])
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, operator.ForceRelease(ctx, targets[1], r.Holder().Ticket))
+			_, err = operator.TryAcquire(ctx, targets[1])
+			assert.NoError(t, err)
+		})
+		_, err := c.TryAcquireAll(ctx, targets)
+		var held *lock.HeldAllError
+		require.ErrorAs(t, err, &held)
+		require.Len(t, held.Held, 1)
+		assert.Equal(t, "operator", held.Held[0].Owner)
+		time.Sleep(5 * time.Second) // for what is taken back
+		w.free(ctx, []lock.Target{targets[0], targets[2]})
+	})
+}
+
+// Each of the locks is guarded, whichever of them was lost.
+func TestBundle_WritesNothingWithoutOneOfItsLocks(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{}), w.client(lock.Config{})
+		for i, target := range names(3) {
+			b, err := c.AcquireAll(ctx, names(3))
+			require.NoError(t, err)
+			w.force(ctx, operator, target)
+			require.ErrorIs(t, b.Write(ctx, w.count("n")), lock.ErrLost, "without lock %d", i)
+			require.ErrorIs(t, b.Release(ctx), lock.ErrLost)
+		}
+		assert.Zero(t, w.counted("n"))
+	})
+}
+
+// A transaction that takes several locks is sent under another token once it is old. It then
+// meets what an earlier one has taken, and knows it.
+func TestAcquireAll_RecognisesAnOldTransaction(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{}, table.WithRetry(table.Retry{Backoff: func() backoff.BackOff {
+					return backoff.NewConstantBackOff(10 * time.Millisecond)
+				}}))
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Operation: "TransactWriteItems", Times: 3})
+				start := time.Now()
+				b, err := c.TryAcquireAll(ctx, names(3), opts...)
+				require.NoError(t, err)
+				waited := time.Since(start)
+				require.Greater(t, waited, 10*time.Second, "half of a lease")
+				if opts != nil {
+					assert.LessOrEqual(t, b.Leases()[2].Remaining(), 20*time.Second-waited)
+				}
+				require.NoError(t, b.Commit(ctx, w.count("n")))
+				assert.EqualValues(t, 1, w.counted("n"))
+			})
+		})
+	}
+}
+
+// The context of AcquireAll is one of the waiting: what it got is held on, also where that is one lock.
+func TestBundle_OutlivesTheContextOfItsAcquisition(t *testing.T) {
+	for n := 1; n <= 2; n++ {
+		virtual(t, func(ctx context.Context, w *world) {
+			bounded, cancel := context.WithTimeout(ctx, time.Minute)
+			b, err := w.client(lock.Config{}).AcquireAll(bounded, names(n))
+			require.NoError(t, err)
+			cancel()
+			require.NoError(t, b.Context().Err(), "%d locks", n)
+			require.NoError(t, b.Write(ctx, w.put("x")))
+			require.NoError(t, b.Release(ctx))
+			require.Error(t, b.Context().Err())
+		})
+	}
+}
+
+// Leases gives a copy: nobody changes by it what a bundle guards its writes with.
+func TestBundle_LeasesAreACopy(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		b, err := w.client(lock.Config{}).AcquireAll(ctx, names(2))
+		require.NoError(t, err)
+		first := b.Leases()[0]
+		b.Leases()[0] = b.Leases()[1]
+		require.Same(t, first, b.Leases()[0])
+		require.NoError(t, b.Write(ctx, w.put("x")))
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// Who waits for one of several keeps the others, also those that were free at once.
+func TestAcquireAll_FixedLocksAreKeptWhileOthersAreWaitedFor(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		both := names(2)
+		held, err := w.client(quiet).Acquire(ctx, both[1])
+		require.NoError(t, err)
+		got := make(chan *lock.Bundle, 1)
+		c := w.client(quiet)
+		go func() {
+			b, err := c.AcquireAll(ctx, both, lock.Fixed(6*time.Second))
+			assert.NoError(t, err)
+			got <- b
+		}()
+		time.Sleep(time.Second)
+		other := w.client(quiet)
+		for range 60 {
+			time.Sleep(time.Second)
+			_, err := other.TryAcquire(ctx, both[0])
+			require.ErrorIs(t, err, lock.ErrHeld)
+		}
+		require.NoError(t, held.Release(ctx))
+		b := <-got
+		assert.GreaterOrEqual(t, b.Leases()[0].Remaining(), 5*time.Second)
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// Each try of several locks costs one transaction; who holds them is asked once a lease whether it lives, and
+// declared dead once.
+func TestTryAcquireAll_Cost(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		all := names(3)
+		held, err := w.clientOver(way, quiet).AcquireAll(ctx, all)
+		require.NoError(t, err)
+		c := w.client(quiet)
+		time.Sleep(10 * time.Minute)
+		assert.LessOrEqual(t, times("UpdateItem", w.requests(func() {
+			for range 40 {
+				_, err := c.TryAcquireAll(ctx, all)
+				require.ErrorIs(t, err, lock.ErrHeld)
+				time.Sleep(100 * time.Millisecond)
+			}
+		})), 2+4, "whether the holder lives, and renewals")
+		require.NoError(t, held.Context().Err())
+		way.cut(refused)
+		time.Sleep(time.Hour)
+		c = w.client(quiet)
+		var b *lock.Bundle
+		assert.Equal(t, 1, times("UpdateItem", w.requests(func() { b, err = c.TryAcquireAll(ctx, all) })))
+		require.NoError(t, err)
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// A holder that has proved to live is asked again a lease later, not with each look, also for who waits for several.
+func TestAcquireAll_AsksHolderOncePerLease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, waiter := w.client(quiet), w.client(quiet)
+		both := names(2)
+		l, err := holder.Acquire(ctx, both[0])
+		require.NoError(t, err)
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		w.engine.ResetRequests()
+		_, err = waiter.AcquireAll(bounded, both)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.LessOrEqual(t, w.writesTo(sessionKey(holder).PK), 66+15, "renewals, and questions")
+		require.NoError(t, l.Release(ctx))
+	})
+}

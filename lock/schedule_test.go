@@ -686,3 +686,119 @@ func TestSlowReadsTellTheIntervals(t *testing.T) {
 		assert.LessOrEqual(t, times("GetItem", ops), ran+2)
 	})
 }
+
+// A job that is due once a day begins a second after midnight at the latest.
+func TestEvery_LongIntervalsBeginOnTime(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const day = 24 * time.Hour
+		bounded, cancel := context.WithTimeout(ctx, 6*day)
+		defer cancel()
+		runs := 0
+		require.ErrorIs(t, w.client(quiet).Every(bounded, lock.Name("report"), day, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+			if runs++; runs > 1 { // the first one was due before it was asked for
+				assert.LessOrEqual(t, time.Since(at), 2*time.Second) // server times are in whole seconds
+			}
+			return l.Commit(ctx, w.count("n"))
+		}), context.DeadlineExceeded)
+		assert.GreaterOrEqual(t, runs, 6)
+	})
+}
+
+// A commit that was never sent has not been applied: Every then believes the release.
+func TestEvery_KnowsOfAReleaseAfterAnInvalidCommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		runs := 0
+		require.ErrorIs(t, w.client(quiet).Every(bounded, lock.Name("report"), time.Minute, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+			if runs++; runs > 3 {
+				cancel()
+			}
+			assert.ErrorIs(t, l.Commit(ctx, table.Update(keys.NewKey("", ""), table.Attr("n").Set(1))), table.ErrInvalid)
+			return l.Release(ctx)
+		}), lock.ErrReleased)
+		assert.Equal(t, 1, runs)
+	})
+}
+
+// A commit that was applied without an answer is recorded, and a release after it is no other end.
+func TestEvery_KnowsOfACommitWithoutAnAnswer(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		err := c.Every(bounded, lock.Name("report"), time.Minute, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+			short, stop := context.WithTimeout(ctx, time.Second)
+			defer stop()
+			way.cut(unanswered)
+			assert.Error(t, l.Commit(short, w.count("n")))
+			way.cut(open)
+			return l.Release(ctx)
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.GreaterOrEqual(t, w.counted("n"), int64(9))
+	})
+}
+
+// A run of an interval is begun in the row, also where the lock is released by its own process.
+func TestEvery_IsNeverPassedTheLock(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		time.AfterFunc(90*time.Second, func() { assert.NoError(t, l.Release(ctx)) })
+		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(_ context.Context, l *lock.Lease, at time.Time) error {
+			r, err := c.Inspect(ctx, l.Target())
+			assert.NoError(t, err)
+			assert.Equal(t, at.UnixMilli(), r.Running)
+			cancel()
+			return nil
+		}), context.Canceled)
+	})
+}
+
+// Every looks for the time within a minute of its machine's resuming: intervals may have passed.
+func TestEvery_LooksAfterASuspension(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		c := w.coldClient(quiet, table.WithClock(wall.now))
+		bounded, cancel := context.WithTimeout(ctx, 3*time.Hour)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Every(bounded, lock.Name("report"), 2*time.Hour, func(context.Context, *lock.Lease, time.Time) error { return nil })
+		}()
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, w.requests(func() { time.Sleep(10 * time.Minute) }))
+		wall.jump(30 * time.Minute)
+		assert.NotEmpty(t, w.requests(func() { time.Sleep(61 * time.Second) }))
+		require.ErrorIs(t, <-ended, context.DeadlineExceeded)
+	})
+}
+
+// Where the row says already that an interval has been run, it is not left held.
+func TestEvery_ARunThatIsRecordedAlreadyFreesTheLock(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		ended := make(chan error, 1)
+		returned := make(chan struct{}, 100)
+		go func() {
+			ended <- c.Every(bounded, lock.Name("report"), time.Hour, func(_ context.Context, l *lock.Lease, at time.Time) error {
+				assert.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("ran").Set(at.UnixMilli()))))
+				returned <- struct{}{}
+				return nil
+			})
+		}()
+		<-returned
+		time.Sleep(100 * time.Millisecond)
+		l, err := other.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		require.ErrorIs(t, <-ended, context.DeadlineExceeded)
+	})
+}

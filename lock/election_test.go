@@ -327,3 +327,100 @@ func TestLeadEndsWithAForeignContext(t *testing.T) {
 		}
 	})
 }
+
+// Who may not take a lock does not campaign for it.
+func TestLead_EndsWithoutPermission(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.coldClientOver(&line{to: &forbidding{to: w.engine.HTTPClient(), operation: "UpdateItem"}}, quiet)
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		err := c.Lead(bounded, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil })
+		require.ErrorIs(t, err, table.ErrDenied)
+		require.NoError(t, bounded.Err())
+	})
+}
+
+// After an outage that is long over, a leader that loses the lock campaigns again at once.
+func TestLead_ForgetsAnOldOutage(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c, op := w.clientOver(way, quiet), w.client(quiet)
+		bounded, cancel := context.WithCancel(ctx)
+		defer cancel()
+		terms := make(chan time.Time, 10)
+		ended := make(chan error, 1)
+		way.cut(refused)
+		go func() {
+			ended <- c.Lead(bounded, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
+				terms <- time.Now()
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(10 * time.Minute)
+		way.cut(open)
+		<-terms
+		for range 3 { // waits are random
+			time.Sleep(time.Hour)
+			w.force(ctx, op, lock.Name("report"))
+			start := time.Now()
+			assert.LessOrEqual(t, (<-terms).Sub(start), 5500*time.Millisecond+time.Second, "told within a period, and then at once")
+		}
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+// What campaigning again cannot help against ends a campaign.
+func TestLead_EndsACampaignInVain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		tbl, err := table.Open(&replicated{Client: w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		c, err := lock.New(tbl, quiet)
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Lead(bounded, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }), lock.ErrMultiRegion)
+		require.NoError(t, c.Close(ctx))
+
+		config := quiet
+		config.HomeRegion = tabletest.Region
+		tbl = w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"})
+		c, err = lock.New(tbl, config)
+		require.NoError(t, err)
+		require.Error(t, c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil }))
+		require.NoError(t, c.Close(ctx))
+		require.NoError(t, bounded.Err())
+	})
+}
+
+// A leader that was asked back, and has left guarded writes behind, campaigns anew and does not wait for
+// itself.
+func TestLead_BehindWritesThatHang(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4900 * time.Millisecond, Operation: "TransactWriteItems", Times: 2})
+		leading, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		terms := 0
+		done := make(chan error, 1)
+		go func() {
+			done <- c.Lead(leading, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+				terms++
+				<-ctx.Done()
+				if terms == 1 {
+					go func() { _ = l.Write(context.Background(), w.put("x")) }()
+					go func() { _ = l.Write(context.Background(), w.put("x")) }()
+					time.Sleep(time.Millisecond)
+				}
+				return ctx.Err()
+			})
+		}()
+		time.Sleep(10 * time.Millisecond)
+		require.NoError(t, other.Revoke(ctx, lock.Name("report")))
+		time.Sleep(30 * time.Minute)
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+		assert.Greater(t, terms, 1)
+	})
+}

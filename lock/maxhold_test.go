@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -94,99 +91,6 @@ func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, l.Release(ctx), lock.ErrMaxHold)
 		require.NoError(t, next.Release(ctx))
-	})
-}
-
-// The session that an acquisition hangs on may end before its answer comes: the lock is not
-// lost, since nobody had it yet.
-func TestAcquireGoesOnUnderAnotherSession(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		first, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, first.Release(ctx))
-		// The answer to the next acquisition takes until after the renewal that finds out.
-		session := lock.SessionID(c)
-		w.engine.Inject(tabletest.Fault{
-			Kind: tabletest.Delay, After: true, For: 2800 * time.Millisecond, Operation: "UpdateItem", Times: 1,
-			Key: w.table.KeyItem(first.Key()),
-		})
-		time.Sleep(3500 * time.Millisecond)
-		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr("dead").Set(1))))
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.NotEqual(t, session, lock.SessionID(c))
-		assert.Equal(t, first.Fence()+2, l.Fence(), "the first grant was given back, and never seen")
-		require.NoError(t, l.Write(ctx, w.put("x")))
-		require.NoError(t, l.Release(ctx))
-	})
-}
-
-// replicated answers DescribeTable like a global table, and passes everything else on.
-type replicated struct {
-	table.Client
-	requests int
-}
-
-func (r *replicated) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	r.requests++
-	out, err := r.Client.DescribeTable(ctx, in, opts...)
-	if err == nil {
-		region := "eu-west-1"
-		out.Table.Replicas = []types.ReplicaDescription{{RegionName: &region}}
-	}
-	return out, err
-}
-
-func TestAMultiRegionTableNeedsAHomeRegion(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		client := &replicated{Client: w.sdk(w.engine.HTTPClient())}
-		tbl, err := table.Open(client, table.Schema{Name: "app"})
-		require.NoError(t, err)
-		c, err := lock.New(tbl, lock.Config{})
-		require.NoError(t, err)
-		for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Minute)}} {
-			_, err = c.Acquire(ctx, lock.Name("report"), opts...)
-			require.ErrorIs(t, err, lock.ErrMultiRegion)
-			_, err = c.TryAcquire(ctx, lock.Name("report"), opts...)
-			require.ErrorIs(t, err, lock.ErrMultiRegion)
-		}
-		assert.Equal(t, 1, client.requests)
-		_, err = c.Inspect(ctx, lock.Name("report"))
-		require.ErrorIs(t, err, table.ErrNotFound, "nothing was written")
-
-		home, err := lock.New(w.open(), lock.Config{HomeRegion: w.table.Region()})
-		require.NoError(t, err)
-		l, err := home.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, l.Release(ctx))
-		require.NoError(t, home.Close(ctx))
-		require.NoError(t, c.Close(ctx))
-
-		_, err = lock.New(w.open(), lock.Config{HomeRegion: "mars-north-1"})
-		require.ErrorIs(t, err, lock.ErrInvalid)
-		assert.ErrorContains(t, err, "HomeRegion")
-	})
-}
-
-// denied may not describe tables.
-type denied struct{ table.Client }
-
-func (denied) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}
-}
-
-func TestWhoMayNotAskForReplicasIsToldWhatToSet(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		tbl, err := table.Open(&denied{w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})
-		require.NoError(t, err)
-		c, err := lock.New(tbl, lock.Config{})
-		require.NoError(t, err)
-		_, err = c.Acquire(ctx, lock.Name("report"))
-		require.Error(t, err)
-		require.ErrorIs(t, err, table.ErrDenied)
-		require.ErrorContains(t, err, "Config.HomeRegion")
-		require.NoError(t, c.Close(ctx))
 	})
 }
 
@@ -303,6 +207,25 @@ func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
 			require.NotErrorIs(t, err, lock.ErrReleased, again)
 			_, err = w.table.Get(ctx, w.row("x"), true)
 			require.ErrorIs(t, err, table.ErrNotFound, again)
+		})
+	}
+}
+
+// MaxHold counts from the request, since when others are kept out.
+func TestMaxHold_CountsFromTheRequest(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, Operation: "UpdateItem", Times: 1, For: 1500 * time.Millisecond})
+				start := time.Now()
+				l, err := c.Acquire(ctx, lock.Name("report"), append(opts, lock.MaxHold(5*time.Second))...)
+				require.NoError(t, err)
+				require.Equal(t, 1500*time.Millisecond, time.Since(start))
+				<-l.Context().Done()
+				assert.Equal(t, 5*time.Second, time.Since(start))
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrMaxHold)
+			})
 		})
 	}
 }
