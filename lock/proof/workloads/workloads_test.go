@@ -80,23 +80,23 @@ func TestPairsAreGathered(t *testing.T) {
 // No more permits are used at once than there are, whatever becomes of their holders and of their number.
 func TestPermitsAreNeverTooMany(t *testing.T) {
 	o := simtest.Play(t, "permits", 24)
-	figure.Check(t, "permits", o.Each(o.Acquired, "permits of 96", 50), o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
+	testkit.Check(t, "permits", o.Each(o.Acquired, "permits of 96", 50), o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "permits", "unguarded", 24)
-	figure.Check(t, "permits, unguarded", twin.Found(.5))
+	testkit.Check(t, "permits, unguarded", twin.Found(.5))
 	twin = simtest.Twinned(t, "permits", "one-more", 12)
-	figure.Check(t, "permits, one more than is told", twin.Found(.5))
+	testkit.Check(t, "permits, one more than is told", twin.Found(.5))
 }
 
 // No reader sees a half-written pair.
 func TestSharedReadersSeeWholePairs(t *testing.T) {
 	o := simtest.Play(t, "readers", 24)
-	figure.Check(t, "readers", o.Each(o.Acknowledged, "writes and readings", 80), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "whole pairs", 30), figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
+	testkit.Check(t, "readers", o.Each(o.Acknowledged, "writes and readings", 80), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "whole pairs", 30), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "readers", "unguarded", 24)
-	figure.Check(t, "readers, readings not guarded", twin.Found(.3))
+	testkit.Check(t, "readers, readings not guarded", twin.Found(.3))
 	twin = simtest.Twinned(t, "readers", "unlocked", 12)
-	figure.Check(t, "readers, without the lock", twin.Found(.8))
+	testkit.Check(t, "readers, without the lock", twin.Found(.8))
 	twin = simtest.Twinned(t, "readers", "together", 12)
-	figure.Check(t, "readers, writers share the lock", twin.Found(.8))
+	testkit.Check(t, "readers, writers share the lock", twin.Found(.8))
 }
 
 // Whatever the clocks say, guarded writes are exclusive.
