@@ -33,7 +33,7 @@ func TestRequestSize(t *testing.T) {
 	tbl, err := table.Open(engine.Client(func(o *dynamodb.Options) { o.HTTPClient = wire }), table.Schema{Name: "orders-production"})
 	require.NoError(t, err)
 	require.NoError(t, tbl.Ensure(t.Context()))
-	rows := lockrow.NewRows(names, nil)
+	rows := lockrow.NewRows(names, nil, tbl)
 	key := keys.NewKey("LOCK#nightly-settlement-report", "LOCK#nightly-settlement-report")
 	mine := func(n int64) lockrow.Ticket {
 		return lockrow.SessionTicket("ABCDEFGHIJKLMNOPQRSTUVWXYZ", n, at, "ip-10-11-12-13.eu-central-1.compute.internal/123456")
