@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -72,9 +72,9 @@ func TestADeadHolderCostsTwoWrites(t *testing.T) {
 					time.Sleep(2 * time.Second) // for others on their way
 					assert.Equal(t, l.Fence()+1, heir.Fence())
 					t.Logf("%d writes mark it dead, %d take the lock", marks.Load(), evictions.Load())
-					figure.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),
-						figure.AtMost(took, " until one holds", lease+5*time.Second),
-						figure.AtMost(int(marks.Load()+evictions.Load()), "writes", 2))
+					testkit.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),
+						testkit.AtMost(took, " until one holds", lease+5*time.Second),
+						testkit.AtMost(int(marks.Load()+evictions.Load()), "writes", 2))
 					cancel()
 					all.Wait()
 					require.NoError(t, heir.Release(ctx))

@@ -96,12 +96,12 @@ func (r *Rows) leave(s shape, key keys.Key, h Holding, e Exit, next int, c Chang
 func (r *Rows) leaving(s shape) table.Op {
 	n, place := r.names, s.exit.Place
 	line, fence, stay := table.Attr(n.Line), table.Attr(n.Fence), table.Attr(n.Stays).At(place)
-	conds := []table.Cond{line.At(place).HasPrefix(table.Param(argID))}
+	conds := []table.Cond{line.At(place).HasPrefix(param(argID))}
 	var changes []table.Change
-	switch under := fence.Equal(table.Param(argFence)); {
+	switch under := fence.Equal(param(argFence)); {
 	case s.waiting: // nobody comes to hold
 	case s.kind == Permit:
-		conds = append(conds, stay.Equal(table.Param(argFence)))
+		conds = append(conds, stay.Equal(param(argFence)))
 		changes = append(r.listed(s, &conds), append(r.changed(s), stay.Remove())...)
 	case place > 0: // other readers hold on
 		conds = append(conds, under)
@@ -112,14 +112,14 @@ func (r *Rows) leaving(s shape) table.Op {
 		if s.kind == Shared {
 			conds = append(conds, table.Not(line.At(s.next).HasPrefix(mark)))
 		}
-		changes = append(r.listed(s, &conds), append(r.changed(s), fence.Set(table.Param(argNext)))...)
+		changes = append(r.listed(s, &conds), append(r.changed(s), fence.Set(param(argNext)))...)
 	}
 	if s.op == "force" {
-		forced := table.Param(argFence)
+		forced := param(argFence)
 		if s.kind == Permit {
 			forced = table.Attr(n.Next).At(0)
 		}
-		changes = append(changes, table.Attr(n.Forced).Set(table.Param(argReason)), table.Attr(n.ForcedFence).Set(forced))
+		changes = append(changes, table.Attr(n.Forced).Set(param(argReason)), table.Attr(n.ForcedFence).Set(forced))
 	}
 	if s.ousts {
 		ousted := table.Attr(n.Ousted)
