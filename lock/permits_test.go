@@ -253,7 +253,9 @@ func TestPermitsOfADeadHolderAreFree(t *testing.T) {
 				}
 				wire.cut(refused)
 				start := time.Now()
-				next, err := w.client(quiet).Acquire(ctx, exports, lock.Permits(3))
+				bounded, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				next, err := w.client(quiet).Acquire(bounded, exports, lock.Permits(3))
 				require.NoError(t, err)
 				testkit.Check(t, fmt.Sprint("permits, dead at place ", dead), testkit.AtMost(time.Since(start), " until another one has the permit", lease+skew+poll))
 				wire.cut(open)

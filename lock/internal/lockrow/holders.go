@@ -91,35 +91,34 @@ func (r *Row) AtOnce() int { return int(max(r.Permits, 1)) }
 
 // parseStays reads what a row of permits has in place of a fence.
 func (n Names) parseStays(item table.Item, r *Row) error {
-	var next []int64
-	for _, a := range []struct {
-		name string
-		to   *[]int64
-	}{{n.Stays, &r.Stays}, {n.Next, &next}} {
-		list, ok := item[a.name].(*types.AttributeValueMemberL)
-		if !ok {
-			return fmt.Errorf("%w: %s is not a list", ErrMalformed, a.name)
-		}
-		*a.to = make([]int64, len(list.Value))
-		for i, av := range list.Value {
-			if err := integer(av, &(*a.to)[i]); err != nil {
-				return fmt.Errorf("%w: %s has an element that %w", ErrMalformed, a.name, err)
-			}
-		}
+	bad := fmt.Errorf("%w: %s, %s, %s and %s do not make a row of permits", ErrMalformed, n.Permits, n.Line, n.Stays, n.Next)
+	stays, listed := numbers(item[n.Stays])
+	next, counts := numbers(item[n.Next])
+	if !listed || !counts || len(next) != 1 || len(stays) != len(r.Line) || r.Permits < MinPermits || r.Permits > Cap || item[n.Fence] != nil {
+		return bad
 	}
-	switch {
-	case r.Permits < MinPermits || r.Permits > Cap:
-		return fmt.Errorf("%w: %s is out of range", ErrMalformed, n.Permits)
-	case item[n.Fence] != nil:
-		return fmt.Errorf("%w: it has both %s and %s", ErrMalformed, n.Fence, n.Permits)
-	case len(next) != 1, len(r.Stays) != len(r.Line), !slices.IsSorted(append(slices.Clone(r.Stays), next...)):
-		return fmt.Errorf("%w: %s and %s do not go with %s", ErrMalformed, n.Stays, n.Next, n.Line)
-	}
-	for i, stay := range r.Stays {
-		if stay < 1 || i > 0 && stay == r.Stays[i-1] || stay == next[0] {
-			return fmt.Errorf("%w: %s has a number twice", ErrMalformed, n.Stays)
+	before := int64(0)
+	for _, stay := range append(slices.Clip(stays), next...) {
+		if stay <= before {
+			return bad
 		}
+		before = stay
 	}
-	r.Fence = next[0]
+	r.Stays, r.Fence = stays, next[0]
 	return nil
+}
+
+// numbers reads a list of integers.
+func numbers(av types.AttributeValue) ([]int64, bool) {
+	l, ok := av.(*types.AttributeValueMemberL)
+	if !ok {
+		return nil, false
+	}
+	list := make([]int64, len(l.Value))
+	for i, e := range l.Value {
+		if e == nil || integer(e, &list[i]) != nil {
+			return nil, false
+		}
+	}
+	return list, true
 }
