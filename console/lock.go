@@ -266,7 +266,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 	}
 	r := &h.record
 	v.lockView = viewLock(r, h.sessions, now, len(r.Line))
-	v.Partition, v.Items, v.Permits = r.Partition, itemsURL(r.Partition), int(r.Permits)
+	v.Partition, v.Items, v.Permits = r.Partition, itemsURL(r.Partition), r.Permits
 	if r.Hold > 0 {
 		v.Usual = "less than 1 s"
 		if d := time.Duration(r.Hold) * time.Millisecond; d >= time.Second {
