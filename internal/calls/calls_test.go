@@ -227,6 +227,7 @@ func calls() map[string]call {
 		}),
 		"lock.Client.Healthy":      simple(func(w *world, ctx context.Context) error { return w.locks.Healthy(ctx) }),
 		"lock.Client.ForceRelease": simple(func(w *world, ctx context.Context) error { return w.locks.ForceRelease(ctx, target, "ticket") }),
+		"lock.Client.SetPermits":   simple(func(w *world, ctx context.Context) error { return w.locks.SetPermits(ctx, target, 2) }),
 		"lock.Client.Revoke":       simple(func(w *world, ctx context.Context) error { return w.locks.Revoke(ctx, target) }),
 		"lock.Client.Close": underLease(func(w *world, ctx context.Context, _ *lock.Lease) error {
 			return w.locks.Close(ctx)
