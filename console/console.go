@@ -21,8 +21,6 @@ import (
 var ErrInvalid = table.ErrInvalid
 
 // Entity is a type of rows of the application: *[entity.Entity] is one. Items are listed by entity.
-//
-// [entity.Entity]: https://pkg.go.dev/github.com/mortise-go/mortise/entity#Entity
 type Entity interface {
 	Type() string
 	Owns(item table.Item) bool
@@ -169,7 +167,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	file, isAsset := assets[name]
 	switch {
 	case !c.allowed(r):
-		c.fail(w, r, http.StatusMisdirectedRequest, "This name is not served. Set console.Config.Hosts to the names under which browsers reach the console.")
+		http.Error(w, "This name is not served. Set console.Config.Hosts to the names under which browsers reach the console.", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
 		c.fail(w, r, http.StatusMethodNotAllowed, "The console only reads: GET and HEAD.")

@@ -61,6 +61,32 @@ func drawn(page string) (list []string) {
 	return list
 }
 
+// Those that hold together are drawn as holders: permits, and readers before the first writer.
+func TestLocks_SeveralCanHold(t *testing.T) {
+	virtual(t, func(w *world) {
+		enter := func(name, owner string, opts ...lock.Option) {
+			c := w.client(owner)
+			go func() { _, _ = c.Acquire(w.Context(), lock.Name(name), opts...) }() // ends with the test
+			synctest.Wait()
+		}
+		for _, owner := range []string{"a", "b", "c"} {
+			enter("exports", owner, lock.Permits(2))
+		}
+		enter("document", "r1", lock.Shared())
+		enter("document", "r2", lock.Shared())
+		enter("document", "writer")
+		enter("document", "r3", lock.Shared())
+		page := w.open("locks")
+		time.Sleep(3 * time.Second)
+		assert.Equal(w, []string{"holds r1", "holds r2", "1 writer", "2 r3", "holds a", "holds b", "1 c"}, drawn(page.last()))
+		assert.Equal(w, 3, strings.Count(page.last(), ">reads<"))
+		assert.Contains(w, page.last(), "<b>3</b> waiting")
+		single := w.get("lock?name=exports", http.StatusOK)
+		assert.Equal(w, []string{"holds a", "holds b", "1 c"}, drawn(single))
+		assert.Contains(w, single, "<dt>permits</dt><dd>2</dd>")
+	})
+}
+
 func TestLocks_ALongLineIsCutAndCounted(t *testing.T) {
 	virtual(t, func(w *world) {
 		owners := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
@@ -350,7 +376,8 @@ func TestLock_HasItsHistorySinceItWasOpened(t *testing.T) {
 			texts = append(texts, regexp.MustCompile(`fence \d+`).ReplaceAllString(m[1], "fence N"))
 		}
 		assert.Equal(w, []string{
-			"first has left; second holds the lock, with fence N",
+			"second holds the lock, with fence N",
+			"first has left",
 			"guarded writes up to number 1",
 			"second has entered the line",
 			"first holds the lock, with fence N",
@@ -415,4 +442,22 @@ func TestMigrations_ShowTheirProgress(t *testing.T) {
 		assert.Contains(w, page.last(), "its error is hidden")
 		assert.NotContains(w, page.text(), marker)
 	}, withMigrations)
+}
+
+// A program without the list, such as a command for every table, shows what the table's records tell.
+func TestMigrations_ThoseThatOnlyTheTableHasAreShown(t *testing.T) {
+	virtual(t, func(w *world) {
+		wait := make(chan struct{})
+		close(wait)
+		_, err := w.migrator(w.table, w.clientOf(w.table, "deploy-1"), migrationList(wait)).Up(w.Context())
+		require.Error(w, err)
+		text := w.get("migrations", http.StatusOK)
+		assert.Contains(w, text, "<b>2</b> applied")
+		assert.Contains(w, text, "<b>1</b> failed")
+		assert.Contains(w, text, "only the table has it")
+		assert.Contains(w, text, "the first", "its name stands in the record")
+		assert.NotContains(w, text, marker)
+	}, func(w *world) {
+		w.config.Migrations = w.migrator(w.config.Table, w.clientOf(w.config.Table, "console"), nil)
+	})
 }

@@ -140,33 +140,40 @@ func changes(was, is *lock.Record, existed, exists bool) (list []string) {
 	case !exists:
 		return nil
 	}
-	before, now := was.Holder(), is.Holder()
-	handed := now.Ticket != before.Ticket
-	inLine := func(line []lock.Place, ticket string) bool {
-		return slices.ContainsFunc(line, func(p lock.Place) bool { return p.Ticket == ticket })
+	inLine := func(line []lock.Place, p *lock.Place) bool {
+		return slices.ContainsFunc(line, func(o lock.Place) bool { return o.Ticket == p.Ticket })
 	}
-	if passed := is.Fence - was.Fence; existed && handed && passed > 1 {
+	first := was.Holder()
+	if passed := is.Fence - was.Fence; was.Fence > 0 && passed > 1 && is.Holder().Ticket != first.Ticket {
 		say("%s changes of the first place, of which the last one is shown", number(passed))
 	}
 	if is.ForcedFence > was.ForcedFence {
 		say("taken by force from the holder with fence %d", is.ForcedFence)
 	}
-	switch {
-	case !handed:
-	case before.Ticket != "" && now.Ticket != "":
-		say("%s has left; %s holds the lock, with fence %d", before.Owner, now.Owner, is.Fence)
-	case now.Ticket != "":
-		say("%s holds the lock, with fence %d", now.Owner, is.Fence)
-	default:
-		say("%s has left; nobody holds the lock", before.Owner)
+	for _, p := range was.Holders() {
+		if !inLine(is.Line, &p) {
+			say("%s has left", p.Owner)
+		}
+	}
+	for _, p := range is.Holders() {
+		switch {
+		case inLine(was.Holders(), &p):
+		case is.Permits > 0:
+			say("%s has a permit", p.Owner)
+		default:
+			say("%s holds the lock, with fence %d", p.Owner, is.Fence)
+		}
+	}
+	if was.Held() && !is.Held() {
+		say("nobody holds the lock")
 	}
 	for _, p := range was.Line[holders(was):] {
-		if !inLine(is.Line, p.Ticket) {
+		if !inLine(is.Line, &p) {
 			say("%s has left the line", p.Owner)
 		}
 	}
 	for _, p := range is.Line[holders(is):] {
-		if !inLine(was.Line, p.Ticket) {
+		if !inLine(was.Line, &p) {
 			say("%s has entered the line", p.Owner)
 		}
 	}
@@ -211,6 +218,7 @@ type lockPageView struct {
 	Title        string
 	Partition    string
 	Items        string // the page of its item collection
+	Permits      int    // how many may hold at once; 0 for a lock
 	Usual        string // how long it was held lately
 	Writes       string
 	Forced       string
@@ -258,7 +266,7 @@ func (c *Console) viewLockPage(h *lockHistory, title string) lockPageView {
 	}
 	r := &h.record
 	v.lockView = viewLock(r, h.sessions, now, len(r.Line))
-	v.Partition, v.Items = r.Partition, itemsURL(r.Partition)
+	v.Partition, v.Items, v.Permits = r.Partition, itemsURL(r.Partition), r.Permits
 	if r.Hold > 0 {
 		v.Usual = "less than 1 s"
 		if d := time.Duration(r.Hold) * time.Millisecond; d >= time.Second {

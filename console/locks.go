@@ -309,6 +309,7 @@ type lockView struct {
 type placeView struct {
 	Number       int // 1 for the first that waits; 0 for a holder
 	Holds        bool
+	Shared       bool // a reader
 	Owner, Age   string
 	State, Class string // of its session
 }
@@ -329,7 +330,7 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 	now := c.config.Table.Now()
 	v := locksView{Known: l.passes > 0 || len(l.records) > 0, Held: l.held, Free: l.free, Bad: l.bad, How: l.freshness(), Failure: failure(l.err)}
 	for i := range l.records {
-		v.Waiting += waiting(&l.records[i])
+		v.Waiting += l.records[i].Waiting()
 	}
 	first, last, pages := paged("locks", len(l.records), page)
 	v.Pages = pages
@@ -339,32 +340,30 @@ func (c *Console) viewLocks(l *lockList, page int) locksView {
 	return v
 }
 
-// holders is how many places of a line hold: the first.
-func holders(r *lock.Record) int { return min(1, len(r.Line)) }
-
-// waiting is how many places of a line do not hold.
-func waiting(r *lock.Record) int { return len(r.Line) - holders(r) }
+// holders is how many places of a line hold: the first ones.
+func holders(r *lock.Record) int { return len(r.Holders()) }
 
 func viewLock(r *lock.Record, sessions map[string]sighting, now time.Time, most int) lockView {
 	holding := holders(r)
-	v := lockView{Of: r.Of, Partition: r.Partition, URL: lockURL(r.Partition, r.Of), Fence: r.Fence, Waiting: waiting(r)}
+	v := lockView{Of: r.Of, Partition: r.Partition, URL: lockURL(r.Partition, r.Of), Fence: r.Fence, Waiting: r.Waiting()}
 	if r.Held() {
 		v.Held = age(now.Sub(r.Since()))
 	}
-	shown := min(len(r.Line), max(most, holding))
+	shown := min(len(r.Line), most)
 	v.More = len(r.Line) - shown
 	for i := range r.Line[:shown] {
 		p := viewPlace(&r.Line[i], sessions, now)
-		if p.Holds = i < holding; p.Holds {
+		if i == 0 { // of which the row tells more
 			p.Age = brief(now.Sub(r.Since()))
 			if until := r.Until(); !until.IsZero() {
 				p.State, p.Class = ends(until, now, "a lease of its own, ends in ")
 			}
-			if p.Class == dead {
-				v.Late = p.Owner + ": " + p.State
-			}
-		} else {
+		}
+		switch p.Holds = i < holding; {
+		case !p.Holds:
 			p.Number = i - holding + 1
+		case p.Class == dead:
+			v.Late = p.Owner + ": " + p.State
 		}
 		v.Line = append(v.Line, p)
 	}
@@ -372,7 +371,7 @@ func viewLock(r *lock.Record, sessions map[string]sighting, now time.Time, most 
 }
 
 func viewPlace(p *lock.Place, sessions map[string]sighting, now time.Time) placeView {
-	v := placeView{Owner: p.Owner, Age: brief(now.Sub(p.Since))}
+	v := placeView{Owner: p.Owner, Shared: p.Shared, Age: brief(now.Sub(p.Since))}
 	if seen, ok := sessions[p.Session]; ok {
 		v.State, v.Class = state(seen, now)
 	} else if p.Session == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/migrations"
@@ -30,7 +31,7 @@ func (c *Console) readMigrations(ctx context.Context, publish func(*migrationLis
 		if now.err = err; err == nil {
 			now.list, now.read = list, true
 			for i := range list {
-				if list[i].State == migrations.Running {
+				if stateOf(&list[i]) == migrations.Running {
 					wait = statusEvery
 				}
 			}
@@ -83,10 +84,10 @@ func (c *Console) viewMigrations(l *migrationList) migrationsView {
 	counts := map[migrations.State]int{}
 	for i := range l.list {
 		s := &l.list[i]
-		counts[s.State]++
+		counts[stateOf(s)]++
 		v.Rows = append(v.Rows, c.viewMigration(s))
 	}
-	for _, s := range []migrations.State{migrations.Running, migrations.Failed, migrations.Drifted, migrations.Missing, migrations.Pending, migrations.Applied} {
+	for _, s := range []migrations.State{migrations.Running, migrations.Failed, migrations.Drifted, migrations.Pending, migrations.Applied} {
 		if n := counts[s]; n > 0 {
 			v.Counts = append(v.Counts, countView{string(s), n})
 		}
@@ -94,8 +95,16 @@ func (c *Console) viewMigrations(l *migrationList) migrationsView {
 	return v
 }
 
+// stateOf is the state that a reader sees: of a migration that only the table has, that of its record.
+func stateOf(s *migrations.Status) migrations.State {
+	if s.State == migrations.Missing && s.Record != nil {
+		return s.Record.State
+	}
+	return s.State
+}
+
 func (c *Console) viewMigration(s *migrations.Status) migrationView {
-	v := migrationView{ID: s.ID, Name: s.Name, State: string(s.State)}
+	v := migrationView{ID: s.ID, Name: s.Name, State: string(stateOf(s))}
 	for i := range s.Steps {
 		v.Steps = append(v.Steps, viewStep(&s.Steps[i]))
 	}
@@ -124,29 +133,34 @@ func note(s *migrations.Status) string {
 		what = "down"
 	}
 	next := what + " continues it"
-	if !s.Resumable {
+	switch {
+	case s.State == migrations.Missing:
+		next = "the program that has it continues it, or an operator decides (repair)"
+	case !s.Resumable:
 		next = "an operator has to decide (repair)"
 	}
-	switch s.State {
+	var text string
+	switch stateOf(s) {
 	case migrations.Applied:
 		if r.Baseline {
-			return "recorded as applied, without a run"
+			text = "recorded as applied, without a run"
 		}
 	case migrations.Running:
-		return fmt.Sprintf("%s was begun by %s at %s, attempt %d; if it was interrupted, %s", what, r.Owner, clock(r.Started), r.Attempts, next)
+		text = fmt.Sprintf("%s was begun by %s at %s, attempt %d; if it was interrupted, %s", what, r.Owner, clock(r.Started), r.Attempts, next)
 	case migrations.Failed:
 		where := ""
 		if r.Step != "" {
 			where = " in step " + r.Step
 		}
-		return fmt.Sprintf("%s has failed%s, attempt %d; %s", what, where, r.Attempts, next)
+		text = fmt.Sprintf("%s has failed%s, attempt %d; %s", what, where, r.Attempts, next)
 	case migrations.Drifted:
-		return "it has changed since it was applied"
-	case migrations.Missing:
-		return "this program does not have it"
-	case migrations.Pending:
+		text = "it has changed since it was applied"
+	case migrations.Pending, migrations.Missing:
 	}
-	return ""
+	if s.State == migrations.Missing {
+		text = strings.TrimPrefix(text+"; only the table has it", "; ")
+	}
+	return text
 }
 
 func viewStep(s *migrations.StepStatus) stepView {

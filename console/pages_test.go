@@ -180,6 +180,9 @@ func TestHost_OthersAreRefused(t *testing.T) {
 					w.c.ServeHTTP(out, r)
 					cancel()
 					assert.Equal(w, c.want, out.Code != http.StatusMisdirectedRequest, path)
+					if !c.want {
+						assert.NotContains(w, out.Body.String(), "app", "not even the table's name")
+					}
 				}
 				if !c.want {
 					assert.Zero(w, w.eyes.count(), "nothing is read")

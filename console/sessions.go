@@ -79,6 +79,9 @@ func viewSessions(l *lockList, page int, now time.Time) sessionsView {
 	})
 	first, last, pages := paged("sessions", len(all), page)
 	v.Total, v.Pages = len(all), pages
+	if len(all) > batch {
+		v.How += " Whether they live is read in turn, of " + number(batch) + " " + every(2*refreshEvery) + "."
+	}
 	for _, s := range all[first:last] {
 		v.Rows = append(v.Rows, *s)
 	}

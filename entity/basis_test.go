@@ -21,7 +21,7 @@ type Bundle struct {
 	Value types.AttributeValue `dynamo:"value"`
 }
 
-func TestModifySeesWhatIsChangedInPlace(t *testing.T) {
+func TestModify_SeesWhatIsChangedInPlace(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		bundles := define(t, f.Table, entity.Spec[Bundle]{Type: "Bundle", PK: "BUNDLE#{id}", SK: "P"})
@@ -56,7 +56,7 @@ type Tenancy struct {
 	Count  int     `dynamo:"count"`
 }
 
-func TestUpsertDoesNotLetItsFunctionMoveTheRow(t *testing.T) {
+func TestUpsert_DoesNotLetItsFunctionMoveTheRow(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		tenancies := define(t, f.Table, entity.Spec[Tenancy]{Type: "Tenancy", PK: "TENANCY#{tenant}", SK: "T"})
@@ -67,7 +67,7 @@ func TestUpsertDoesNotLetItsFunctionMoveTheRow(t *testing.T) {
 	})
 }
 
-func TestRowThatSaysAnotherKeyThanItsOwnIsNotWrittenBack(t *testing.T) {
+func TestModify_DoesNotWriteBackARowWithAnotherKeyThanItsOwn(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		spec := entity.Spec[Tenancy]{
@@ -115,7 +115,7 @@ type Stay struct {
 	Beds  int       `dynamo:"beds"`
 }
 
-func TestKeysHoldTimesAsTheirAttributesKeepThem(t *testing.T) {
+func TestKey_HoldsTimesAsTheirAttributesKeepThem(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		stays := define(t, f.Table, entity.Spec[Stay]{

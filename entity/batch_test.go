@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestBatchGetHasTheOrderOfItsInput(t *testing.T) {
+func TestBatchGet_HasTheOrderOfItsInput(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())
@@ -73,7 +73,7 @@ func TestBatchGetHasTheOrderOfItsInput(t *testing.T) {
 	})
 }
 
-func TestBatchGetReportsWhatItCouldNotRead(t *testing.T) {
+func TestBatchGet_ReportsWhatItCouldNotRead(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())
@@ -141,7 +141,7 @@ func TestBatchGetReportsWhatItCouldNotRead(t *testing.T) {
 	})
 }
 
-func TestPutAllKeepsThePromisesOfPut(t *testing.T) {
+func TestPutAll_KeepsThePromisesOfPut(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())

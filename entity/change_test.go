@@ -110,7 +110,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-func TestChangesThatDoNotFitAreRefused(t *testing.T) {
+func TestChange_RefusesWhatDoesNotFit(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	kinds, orders := define(t, tbl, kindsSpec), define(t, tbl, orderSpec())
 	k := Kinds{ID: "1"}
@@ -265,7 +265,7 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 	return r.next.Do(request)
 }
 
-func TestTheSameUpdateIsTheSameRequest(t *testing.T) {
+func TestUpdate_TheSameUpdateIsTheSameRequest(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		r := &recorder{}

@@ -125,7 +125,7 @@ func drawEverything(t *rapid.T) Everything {
 	return o
 }
 
-func TestEncodingRoundTrips(t *testing.T) {
+func TestCodec_EncodingRoundTrips(t *testing.T) {
 	all := define(t, offline(t, schema("app")), everythingSpec())
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawEverything(t)
@@ -162,7 +162,7 @@ func TestEncodingRoundTrips(t *testing.T) {
 	})
 }
 
-func TestRowsAreRecognised(t *testing.T) {
+func TestDecode_RecognisesRows(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	plain := define(t, tbl, plainSpec())
 	row := func(pk, sk string, typ types.AttributeValue) table.Item {
@@ -202,7 +202,7 @@ func TestRowsAreRecognised(t *testing.T) {
 	assert.Equal(t, "PK", decode.Attribute)
 }
 
-func TestRowsThatDoNotDecode(t *testing.T) {
+func TestDecode_RowsThatDoNotDecode(t *testing.T) {
 	const canary = "cAnArY"
 	orders := define(t, offline(t, schema("app")), orderSpec())
 	op := orders.PutOp(Order{Tenant: canary, ID: canary, Note: canary, Placed: time.Unix(1e9, 0)})

@@ -33,7 +33,7 @@ func parcels(t *testing.T, f fixture) (*entity.Entity[Parcel], *entity.Entity[St
 		define(t, f.Table, entity.Spec[Stop]{Type: "Stop", PK: "PARCEL#{parcel}", SK: "STOP#{seq:uint3}"})
 }
 
-func TestCollectReadsOn(t *testing.T) {
+func TestCollect_ReadsOn(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		_, stops := parcels(t, f)
@@ -53,7 +53,7 @@ func TestCollectReadsOn(t *testing.T) {
 	})
 }
 
-func TestCollectInARange(t *testing.T) {
+func TestCollectIn_ReadsARange(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		parcels, stops := parcels(t, f)
@@ -82,7 +82,7 @@ func TestCollectInARange(t *testing.T) {
 	})
 }
 
-func TestCollectPolicies(t *testing.T) {
+func TestCollect_Policies(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		parcels, stops := parcels(t, f)
@@ -134,7 +134,7 @@ func TestCollectPolicies(t *testing.T) {
 	})
 }
 
-func TestSortTakesImages(t *testing.T) {
+func TestSort_TakesImages(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		parcels, stops := parcels(t, f)

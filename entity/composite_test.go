@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/internal/engines/faulty"
 	"github.com/mortise-go/mortise/keys"
@@ -57,7 +58,7 @@ func aVenue(id string) Venue {
 
 const aPlace = "VE#T$0$1#072024-03-01T12:00:00ZCarrera 22 #8-35"
 
-func TestCompositeKeysKeepFields(t *testing.T) {
+func TestComposite_KeysKeepFields(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		ctx := t.Context()
@@ -138,7 +139,7 @@ func TestCompositeKeysKeepFields(t *testing.T) {
 }
 
 // Values that would not come back are refused before anything is sent.
-func TestCompositeKeysRefuseWhatTheyWouldLose(t *testing.T) {
+func TestComposite_RefusesWhatAKeyWouldLose(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		venues := define(t, f.Table, venueSpec())
@@ -190,7 +191,7 @@ func TestCompositeKeysRefuseWhatTheyWouldLose(t *testing.T) {
 }
 
 // What is written comes back, whatever it is, or is refused.
-func TestCompositeKeysRoundTrip(t *testing.T) {
+func TestComposite_RoundTrips(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		venues := define(t, f.Table, looseVenueSpec())
@@ -223,7 +224,7 @@ func TestCompositeKeysRoundTrip(t *testing.T) {
 	})
 }
 
-func TestCompositeKeysOfOtherProgramsMatchOrAreReported(t *testing.T) {
+func TestComposite_KeysOfOtherProgramsMatchOrAreReported(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		venues := define(t, f.Table, venueSpec())
@@ -268,7 +269,7 @@ func TestCompositeKeysOfOtherProgramsMatchOrAreReported(t *testing.T) {
 	})
 }
 
-func TestCompositeKeysSurviveLostAnswers(t *testing.T) {
+func TestComposite_SurvivesLostAnswers(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		venues, others := define(t, f.Table, venueSpec()), define(t, f.raw, venueSpec())
@@ -300,7 +301,7 @@ func TestCompositeKeysSurviveLostAnswers(t *testing.T) {
 }
 
 // Unique values of fields that only a key of an index keeps.
-func TestCompositeKeysAndUniqueValues(t *testing.T) {
+func TestComposite_WithUniqueValues(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		spec := venueSpec()
@@ -318,7 +319,7 @@ func TestCompositeKeysAndUniqueValues(t *testing.T) {
 	})
 }
 
-func TestDefineNamesIndexFieldsThatAreMissing(t *testing.T) {
+func TestDefine_NamesIndexFieldsThatAreMissing(t *testing.T) {
 	type row struct {
 		ID     string `dynamo:"id"`
 		Email  string // is attribute "Email"
@@ -381,4 +382,32 @@ func TestDefineNamesIndexFieldsThatAreMissing(t *testing.T) {
 			assert.NotContains(t, err.Error(), "template: empty")
 		})
 	}
+}
+
+func TestComposite_AdoptedAttributesAreReadBack(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		n := openNorthwind(t, e)
+		ctx := t.Context()
+		c, err := n.contacts.Get(ctx, Contact{ID: "HILAA", Name: "Carlos Hernández"})
+		require.NoError(t, err)
+		assert.Equal(t, Contact{
+			ID: "HILAA", Name: "Carlos Hernández", Company: "HILARION-Abastos",
+			Country: "Venezuela", Region: "Táchira", City: "San Cristóbal", Address: "Carrera 22 con Ave. Carlos Soublette #8-35",
+		}, c)
+		by := collect(t, n.contacts.Query(ctx, keys.Values{"name": "Maria Anders"}, entity.On("gsi_1")))
+		require.Len(t, by, 1, "customers by contact")
+		assert.Equal(t, "Obere Str. 57", by[0].Address)
+
+		// An update of a part rewrites the attribute in that program's form, and nothing else.
+		was := n.raw(t, "HILAA", "Carlos Hernández")
+		_, err = n.contacts.Update(ctx, c, entity.Set("address", "Calle #9"), entity.Set("city", "Caracas"))
+		require.NoError(t, err)
+		was["data"] = str("Venezuela#Táchira#Caracas#Calle #9")
+		assert.True(t, attrvalue.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
+		_, err = n.contacts.Update(ctx, c, entity.Set("city", "a#b"))
+		require.ErrorIs(t, err, keys.ErrDelimiter)
+		_, err = n.contacts.Update(ctx, c, entity.Remove("city"))
+		require.ErrorIs(t, err, entity.ErrInvalid)
+		assert.True(t, attrvalue.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
+	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestCursorOfAnotherQueryIsRefused(t *testing.T) {
+func TestCursor_OfAnotherQueryIsRefused(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		entities, _ := visits(t, f)

@@ -42,7 +42,7 @@ type mistakes struct {
 	Ratio   float64   `dynamo:"ratio"`
 }
 
-func TestDefineListsEveryProblemAtOnce(t *testing.T) {
+func TestDefine_ListsEveryProblemAtOnce(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	_, err := entity.Define(tbl, entity.Spec[mistakes]{
 		PK: "X#{id}#{nope}#{ratio:uint4}", SK: "Y#{text}#{",
@@ -91,7 +91,7 @@ func TestDefineListsEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-func TestDefineRefuses(t *testing.T) {
+func TestDefine_RefusesWhatCannotBe(t *testing.T) {
 	type row struct {
 		ID      string    `dynamo:"id"`
 		N       int       `dynamo:"n"`
@@ -143,7 +143,7 @@ func TestDefineRefuses(t *testing.T) {
 	require.NoError(t, err, "none of the refused ones has left a trace")
 }
 
-func TestEntitiesOfOneTableMustNotClash(t *testing.T) {
+func TestDefine_EntitiesOfOneTableMustNotClash(t *testing.T) {
 	type row struct {
 		ID    string `dynamo:"id"`
 		Other string `dynamo:"other"`
@@ -167,7 +167,7 @@ func TestEntitiesOfOneTableMustNotClash(t *testing.T) {
 	require.NoError(t, err, "another table")
 }
 
-func TestFieldsAreNamedAsTheirReaderWould(t *testing.T) {
+func TestDefine_NamesFieldsAsTheirReaderWould(t *testing.T) {
 	type base struct {
 		ID    string `dynamo:"id"`
 		Inner string `dynamo:"inner"`
@@ -189,7 +189,7 @@ func TestFieldsAreNamedAsTheirReaderWould(t *testing.T) {
 	}
 }
 
-func TestEntityKnowsItself(t *testing.T) {
+func TestEntity_KnowsItself(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	plain := define(t, tbl, plainSpec())
 	assert.Same(t, tbl, plain.Table())
@@ -217,7 +217,7 @@ func TestEntityKnowsItself(t *testing.T) {
 
 type endlessList []endlessList
 
-func TestDefineListsProblemsBesideTheGravestToo(t *testing.T) {
+func TestDefine_ListsProblemsBesideTheGravestToo(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	type first struct{ ID string }
 	define(t, tbl, entity.Spec[first]{Type: "First", PK: "A#{id}", SK: "A"})

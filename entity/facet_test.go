@@ -47,7 +47,7 @@ type Typed struct {
 }
 
 // The types in a facet are those of the attributes that rows really have.
-func TestFacetHasTheTypesOfTheEncoding(t *testing.T) {
+func TestFacet_HasTheTypesOfTheEncoding(t *testing.T) {
 	tbl, err := table.Open(dynamodb.New(dynamodb.Options{}), schema("app"))
 	require.NoError(t, err)
 	spec := entity.Spec[Typed]{
@@ -92,7 +92,7 @@ func TestFacetHasTheTypesOfTheEncoding(t *testing.T) {
 }
 
 // The encoder would use up the stack, which ends the process.
-func TestDefineRefusesTypesWithoutEnd(t *testing.T) {
+func TestDefine_RefusesTypesWithoutEnd(t *testing.T) {
 	tbl, err := table.Open(dynamodb.New(dynamodb.Options{}), schema("app"))
 	require.NoError(t, err)
 	type inner struct{ Bad Endless }

@@ -72,7 +72,7 @@ func lastOf[T any](seq func(func(T, error) bool)) (n int, last error) {
 }
 
 // No reader passes over a row in silence that has the entity's key and a type that means nothing here.
-func TestForeignTypesAreReported(t *testing.T) {
+func TestForeignType_IsReported(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		open := clubs(t, e)
 		tbl := open(keys.Scheme{})
@@ -146,7 +146,7 @@ func TestForeignTypesAreReported(t *testing.T) {
 	})
 }
 
-func TestForeignTypesHaveWaysOut(t *testing.T) {
+func TestForeignType_HasWaysOut(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		open := clubs(t, e)
 		ctx := t.Context()
@@ -183,7 +183,7 @@ func TestForeignTypesHaveWaysOut(t *testing.T) {
 }
 
 // Types that an entity of the table has are no news, also where their rows have odd keys.
-func TestForeignTypesAreThoseOfNobody(t *testing.T) {
+func TestForeignType_IsThatOfNobody(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		tbl := clubs(t, e)(keys.Scheme{})
 		members := define(t, tbl, memberSpec(entity.Match{}))
@@ -211,7 +211,7 @@ func TestForeignTypesAreThoseOfNobody(t *testing.T) {
 }
 
 // A program that defines a part of what there is does not stumble over the rest, as long as one program could define all.
-func TestForeignTypesOfOtherProcesses(t *testing.T) {
+func TestForeignType_OfOtherProcesses(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		_, name, _ := nwFill(t, e)
 		all := nwDefine(t, e, name, northwindRules["attributes"])
@@ -241,7 +241,7 @@ func TestForeignTypesOfOtherProcesses(t *testing.T) {
 
 // Rows of the toolkit's own are stepped over, also by programs that never made one, and also those of kinds that do not
 // exist yet, unless somebody asks for what is left.
-func TestAdoptedTableHasRowsOfTheToolkit(t *testing.T) {
+func TestForeignType_OfTheToolkitInAnAdoptedTable(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		tbl := clubs(t, e)(keys.Scheme{})
 		ctx := t.Context()
@@ -284,7 +284,7 @@ func TestAdoptedTableHasRowsOfTheToolkit(t *testing.T) {
 	})
 }
 
-func TestAdoptedTypesOfTheToolkitAreReserved(t *testing.T) {
+func TestDefine_ReservesTheTypesOfTheToolkit(t *testing.T) {
 	for _, typ := range []string{"mortise.Lock", "mortise.", "mortise.Mine"} {
 		spec := memberSpec(entity.Match{})
 		spec.Type, spec.Indexes = typ, nil
@@ -301,7 +301,7 @@ func TestAdoptedTypesOfTheToolkitAreReserved(t *testing.T) {
 }
 
 // What Match looks at has to be there to be looked at.
-func TestMatchNeedsItsAttributes(t *testing.T) {
+func TestMatch_NeedsItsAttributes(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		type row struct {
 			ID   string `dynamo:"id"`
@@ -346,7 +346,7 @@ func TestMatchNeedsItsAttributes(t *testing.T) {
 }
 
 // Expired rows of others are theirs to be replaced, and those of one's own are one's own.
-func TestMatchOfRowsThatHaveExpired(t *testing.T) {
+func TestMatch_OfRowsThatHaveExpired(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		type row struct {
 			ID    string    `dynamo:"id"`
@@ -383,7 +383,7 @@ func TestMatchOfRowsThatHaveExpired(t *testing.T) {
 }
 
 // Upgrades leave alone what tells whose the row is.
-func TestMatchIsNotForUpgradesToChange(t *testing.T) {
+func TestMatch_IsNotForUpgradesToChange(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		type row struct {
 			ID   string `dynamo:"id"`

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestNumberBeyondItsFieldIsNotCutOff(t *testing.T) {
+func TestGuard_ANumberBeyondItsFieldIsNotCutOff(t *testing.T) {
 	type small struct {
 		ID string `dynamo:"id"`
 		U  uint8  `dynamo:"u"`
@@ -32,7 +32,7 @@ func TestNumberBeyondItsFieldIsNotCutOff(t *testing.T) {
 	})
 }
 
-func TestReadOnlyEntityRefusesToWrite(t *testing.T) {
+func TestReadOnly_RefusesToWrite(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		spec := orderSpec()
@@ -52,7 +52,7 @@ func TestReadOnlyEntityRefusesToWrite(t *testing.T) {
 	})
 }
 
-func TestOperationOfAnotherTableIsRefused(t *testing.T) {
+func TestGuard_RefusesAnOperationOfAnotherTable(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		other, err := table.Open(e.Client(), table.Schema{Name: "another-table", Indexes: f.Table.Schema().Indexes, Keys: f.Table.Scheme()})
@@ -64,7 +64,7 @@ func TestOperationOfAnotherTableIsRefused(t *testing.T) {
 	})
 }
 
-func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
+func TestGuard_RefusesTextThatIsNotUTF8(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())

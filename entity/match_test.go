@@ -1,24 +1,30 @@
 package entity_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
 // Whatever tells the rows apart, each entity reads its own and no others.
-func TestMatchReadsAnAdoptedTable(t *testing.T) {
+func TestMatch_ReadsAnAdoptedTable(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		_, name, rows := nwFill(t, e)
 		for how, rules := range northwindRules {
@@ -84,7 +90,7 @@ func TestMatchReadsAnAdoptedTable(t *testing.T) {
 }
 
 // Without rules there is no telling: Define says so, and how it can be told.
-func TestMatchDefineRefusesWhatCannotBeTold(t *testing.T) {
+func TestMatch_DefineRefusesWhatCannotBeTold(t *testing.T) {
 	type row struct {
 		ID   string `dynamo:"-"`
 		Sub  string `dynamo:"-"`
@@ -154,7 +160,7 @@ func TestMatchDefineRefusesWhatCannotBeTold(t *testing.T) {
 	require.NoError(t, err, "a literal of the other's is enough")
 }
 
-func TestMatchThatCannotBe(t *testing.T) {
+func TestMatch_RefusesRulesThatCannotBe(t *testing.T) {
 	type row struct {
 		ID      string    `dynamo:"-"`
 		Sub     string    `dynamo:"-"`
@@ -214,7 +220,7 @@ func TestMatchThatCannotBe(t *testing.T) {
 }
 
 // A value whose row would not be its entity's is refused before anything is sent.
-func TestMatchRefusesRowsThatWouldNotMatch(t *testing.T) {
+func TestMatch_RefusesRowsThatWouldNotMatch(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		_, name, _ := nwFill(t, e)
 		for how, rules := range northwindRules {
@@ -265,7 +271,7 @@ func TestMatchRefusesRowsThatWouldNotMatch(t *testing.T) {
 }
 
 // What another kind of row stands at a key is neither overwritten nor changed nor deleted, whatever tells it.
-func TestMatchLeavesOtherRowsAlone(t *testing.T) {
+func TestMatch_LeavesOtherRowsAlone(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		client, name, _ := nwFill(t, e)
 		for how, rules := range northwindRules {
@@ -327,7 +333,7 @@ func TestMatchLeavesOtherRowsAlone(t *testing.T) {
 }
 
 // A row that has the type attribute is told by it: rules are for the rows that have none.
-func TestMatchIsAboutRowsWithoutAType(t *testing.T) {
+func TestMatch_IsAboutRowsWithoutAType(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		type row struct {
 			ID   string `dynamo:"id"`
@@ -405,7 +411,7 @@ func TestMatchIsAboutRowsWithoutAType(t *testing.T) {
 }
 
 // A row that has no version yet is told by its attributes, and by the rule.
-func TestMatchOfRowsOfVersionZero(t *testing.T) {
+func TestMatch_OfRowsOfVersionZero(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		type row struct {
 			ID   string `dynamo:"id"`
@@ -444,5 +450,231 @@ func TestMatchOfRowsOfVersionZero(t *testing.T) {
 		o, err = things.Update(ctx, o, entity.Set("n", 1))
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, o.Rev)
+	})
+}
+
+// ruled is what random rules are about: two attributes, and a part of the key.
+type ruled struct {
+	ID string `dynamo:"-"`
+	N  int    `dynamo:"n,omitempty"`
+	A  string `dynamo:"a,omitempty"`
+	B  any    `dynamo:"b,omitempty"`
+}
+
+// drawRule draws a rule, and what it means.
+func drawRule(t *rapid.T, depth int) (entity.Match, func(table.Item) bool) {
+	attr := func() string { return rapid.SampledFrom([]string{"a", "b", "a", "b", "type"}).Draw(t, "attribute") }
+	last := 6
+	if depth == 0 {
+		last = 3
+	}
+	switch rapid.IntRange(0, last).Draw(t, "rule") {
+	case 0:
+		name := attr()
+		return entity.HasAttr(name), func(row table.Item) bool { _, ok := row[name]; return ok }
+	case 1:
+		name, values := attr(), rapid.SliceOfNDistinct(rapid.SampledFrom([]any{"1", "2", 3}), 1, 2, rapid.ID).Draw(t, "values")
+		return entity.AttrEquals(name, values...), func(row table.Item) bool {
+			switch have := row[name].(type) {
+			case *types.AttributeValueMemberS:
+				return slices.Contains(values, any(have.Value))
+			case *types.AttributeValueMemberN:
+				return have.Value == "3" && slices.Contains(values, any(3))
+			}
+			return false
+		}
+	case 2:
+		pattern := rapid.SampledFrom([]string{"x", "y", "[xy]", "x+"}).Draw(t, "pattern")
+		matches := map[string]string{"x": "x", "y": "y", "[xy]": "x y", "x+": "x xx"}[pattern]
+		return entity.KeyPart("id", pattern), func(row table.Item) bool {
+			return slices.Contains(strings.Fields(matches), strings.TrimPrefix(text(row, "pk"), "R#"))
+		}
+	case 3:
+		return entity.Match{}, func(table.Item) bool { return true }
+	case 4, 5:
+		m, one := drawRule(t, depth-1)
+		n, two := drawRule(t, depth-1)
+		return entity.And(m, n), func(row table.Item) bool { return one(row) && two(row) }
+	default:
+		m, one := drawRule(t, depth-1)
+		return entity.Not(m), func(row table.Item) bool { return !one(row) }
+	}
+}
+
+var (
+	// The texts of the key's part and the values of attributes that rules can tell apart: one of each kind.
+	ruledIDs    = []string{"x", "y", "xx", "z"}
+	ruledValues = []types.AttributeValue{nil, strf("1"), strf("2"), &types.AttributeValueMemberN{Value: "3"}, &types.AttributeValueMemberN{Value: "1"}}
+)
+
+func ruledRow(id string, typ, a, b types.AttributeValue) table.Item {
+	row := table.Item{"pk": strf("R#%s", id), "sk": strf("R")}
+	for name, av := range map[string]types.AttributeValue{"type": typ, "a": a, "b": b} {
+		if av != nil {
+			row[name] = av
+		}
+	}
+	return row
+}
+
+// ruledRows are all rows that rules can tell apart.
+func ruledRows(typ types.AttributeValue) (rows []table.Item) {
+	for _, id := range ruledIDs {
+		for _, a := range ruledValues {
+			for _, b := range ruledValues {
+				rows = append(rows, ruledRow(id, typ, a, b))
+			}
+		}
+	}
+	return rows
+}
+
+func ruledTable(t require.TestingT) *table.Table {
+	tbl, err := table.Open(dynamodb.NewFromConfig(aws.Config{Region: "us-east-1"}), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	return tbl
+}
+
+// Define refuses two rules exactly if there is a row for which both hold, and one rule exactly if there is none for which
+// it holds, as a search through all rows that rules can tell apart finds out.
+func TestMatch_IsRefusedExactlyWhereARowIsOfTwoTypes(t *testing.T) {
+	counts := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		m, one := drawRule(t, 3)
+		n, two := drawRule(t, 3)
+		first := entity.Spec[ruled]{Type: "1", PK: "R#{id}", SK: "R", Match: m}
+		second := entity.Spec[ruled]{Type: "2", PK: "R#{id}", SK: "R", Match: n}
+		for _, c := range []struct {
+			spec entity.Spec[ruled]
+			has  func(table.Item) bool
+		}{{first, one}, {second, two}} {
+			e, err := entity.Define(ruledTable(t), c.spec)
+			own := ruledRows(strf("%s", c.spec.Type))
+			if !slices.ContainsFunc(ruledRows(nil), c.has) && !slices.ContainsFunc(own, c.has) {
+				require.ErrorContains(t, err, "no row matches", "%s", c.spec.Match)
+				counts["nothing"]++
+				return
+			}
+			require.NoError(t, err)
+			for _, row := range ruledRows(nil) {
+				require.Equal(t, c.has(row), e.Owns(row), "%s and %v", c.spec.Match, row)
+			}
+			for _, row := range own {
+				require.True(t, e.Owns(row))
+			}
+		}
+		tbl := ruledTable(t)
+		_, err := entity.Define(tbl, first)
+		require.NoError(t, err)
+		_, err = entity.Define(tbl, second)
+		if slices.ContainsFunc(ruledRows(nil), func(row table.Item) bool { return one(row) && two(row) }) {
+			require.ErrorContains(t, err, "could be the key of", "%s and %s", m, n)
+			counts["common"]++
+		} else {
+			require.NoError(t, err, "%s and %s", m, n)
+			counts["apart"]++
+		}
+	})
+	for _, what := range []string{"nothing", "common", "apart"} {
+		assert.Positive(t, counts[what], what)
+	}
+}
+
+// What a rule says of a row that was read is what DynamoDB says of the condition that it makes of a write; and a write
+// that is accepted leaves a row that matches.
+func TestMatch_IsTheConditionOfWrites(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		s := table.Schema{Name: e.TableName(t), NoTTL: true}
+		raw, err := table.Open(e.Client(), s)
+		require.NoError(t, err)
+		require.NoError(t, raw.Ensure(t.Context()))
+		ctx := t.Context()
+		counts := map[string]int{}
+		rapid.Check(t, func(t *rapid.T) {
+			tbl, err := table.Open(e.Client(), s) // with no definitions of others
+			require.NoError(t, err)
+			m, has := drawRule(t, 3)
+			things, err := entity.Define(tbl, entity.Spec[ruled]{Type: "1", PK: "R#{id}", SK: "R", Match: m, Untyped: rapid.Bool().Draw(t, "untyped")})
+			if err != nil {
+				require.ErrorContains(t, err, "no row matches")
+				return
+			}
+			value := rapid.SampledFrom(ruledValues)
+			id := rapid.SampledFrom(ruledIDs).Draw(t, "id")
+			row := ruledRow(id, rapid.SampledFrom([]types.AttributeValue{nil, nil, strf("1"), strf("2")}).Draw(t, "type"), value.Draw(t, "a"), value.Draw(t, "b"))
+			delete(row, "a") // a number there does not decode
+			if a := rapid.SampledFrom([]types.AttributeValue{nil, strf("1"), strf("2"), strf("4")}).Draw(t, "text"); a != nil {
+				row["a"] = a
+			}
+			require.NoError(t, raw.Write(ctx, table.Put(row)))
+			typ, typed := row["type"]
+			owns := has(row) && !typed || typed && attrvalue.Same(typ, strf("1"))
+			change := rapid.SampledFrom([]entity.Change{
+				entity.Set("n", 1), entity.Set("a", "1"), entity.Set("a", "2"), entity.Set("a", ""), entity.Remove("a"), entity.Remove("b"), entity.Add("n", 1),
+			}).Draw(t, "change")
+			_, err = things.Update(ctx, ruled{ID: id}, change)
+			now, readErr := raw.Get(ctx, keys.NewKey("R#"+id, "R"), true)
+			require.NoError(t, readErr)
+			switch {
+			case err == nil:
+				counts["written"]++
+				require.True(t, owns, "%s and %v", m, row)
+				require.True(t, things.Owns(now), "%s and %v, which was %v", m, now, row)
+			case errors.Is(err, entity.ErrMatch):
+				counts["refused"]++
+				require.Equal(t, row, now)
+				after := maps.Clone(row)
+				switch change {
+				case entity.Set("a", "1"):
+					after["a"] = strf("1")
+				case entity.Set("a", "2"):
+					after["a"] = strf("2")
+				case entity.Remove("b"):
+					delete(after, "b")
+				default:
+					delete(after, "a")
+				}
+				delete(after, "type")
+				require.False(t, things.Owns(after), "%s: %v could have become %v", m, row, after)
+			default:
+				require.ErrorIs(t, err, entity.ErrType, "%s and %v", m, row)
+				require.Equal(t, row, now)
+				counts["another's"]++
+			}
+			err = things.Delete(ctx, ruled{ID: id})
+			require.Equal(t, things.Owns(now), err == nil, "%s and %v: %v", m, now, err)
+		})
+		for _, what := range []string{"written", "refused", "another's"} {
+			assert.Positive(t, counts[what], what)
+		}
+		t.Log(counts)
+	})
+}
+
+func TestMatch_AdoptedIndexOfManyMeanings(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		n := openNorthwind(t, e)
+		ctx := t.Context()
+		suppliers := func(match keys.Values, opts ...entity.ReadOption) (ids []string) {
+			for s, err := range n.suppliers.Query(ctx, match, append(opts, entity.On("gsi_1"))...) {
+				require.NoError(t, err)
+				ids = append(ids, s.ID)
+			}
+			return ids
+		}
+		assert.Equal(t, []string{"11", "12", "13", "1"}, suppliers(nil), "in the order of the text")
+		assert.Equal(t, []string{"11", "12", "13"}, suppliers(keys.Values{"country": "Germany"}))
+		assert.Equal(t, []string{"11", "12"}, suppliers(keys.Values{"country": "Germany", "region": "NULL"}))
+		assert.Equal(t, []string{"11", "12", "13"}, suppliers(nil, entity.Prefix("country", "Ger")))
+		assert.Equal(t, []string{"12"}, suppliers(keys.Values{"country": "Germany", "region": "NULL"}, entity.Prefix("city", "Fr")))
+		assert.Equal(t, []string{"13"}, suppliers(keys.Values{"country": "Germany", "region": "Nord", "city": "Cuxhaven"}, entity.Prefix("address", "Frahmredder 112a #")))
+		assert.Empty(t, suppliers(keys.Values{"country": "Ger"}), "a field that is given is compared as a whole")
+
+		products := collect(t, n.products.Query(ctx, keys.Values{"data": "1"}, entity.On("gsi_1")))
+		assert.Equal(t, []Product{{ID: "5", Discontinued: "1", Name: "Gumbo Mix"}}, products)
+		// Direct reports: the table's sort key is the index's partition key.
+		hired := collect(t, n.employees.Query(ctx, keys.Values{"id": "5"}, entity.On("gsi_1"), entity.Prefix("Hired", "1993-10")))
+		assert.Equal(t, []Employee{{Boss: "2", ID: "5", Hired: "1993-10-17 00:00:00.000", Name: "Buchanan"}}, hired)
+		assert.Empty(t, collect(t, n.employees.Query(ctx, keys.Values{"id": "5"}, entity.On("gsi_1"), entity.Prefix("data", "1992"))))
 	})
 }

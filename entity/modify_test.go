@@ -118,7 +118,7 @@ func TestModify(t *testing.T) {
 	})
 }
 
-func TestModifyWritesOnlyWhatChanged(t *testing.T) {
+func TestModify_WritesOnlyWhatChanged(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		plain := define(t, f.Table, plainSpec())
@@ -182,7 +182,7 @@ type Wrapped struct {
 	Note string `dynamo:"note,omitempty"`
 }
 
-func TestModifySeesFieldsThatCannotBeNamed(t *testing.T) {
+func TestModify_SeesFieldsThatCannotBeNamed(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		wrapped := define(t, f.Table, entity.Spec[Wrapped]{Type: "Wrapped", PK: "W#{id}", SK: "W"})
@@ -209,7 +209,7 @@ func TestModifySeesFieldsThatCannotBeNamed(t *testing.T) {
 }
 
 // A row that is deleted and created again has the version that its predecessor had.
-func TestARowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
+func TestModify_ARowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		ctx := t.Context()
@@ -271,7 +271,7 @@ func TestARowThatCameBackIsNotTakenForTheOneRead(t *testing.T) {
 	})
 }
 
-func TestContextsEndModify(t *testing.T) {
+func TestModify_EndsWithItsContext(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		plain := define(t, f.Table, plainSpec())
@@ -354,7 +354,7 @@ func TestUpsert(t *testing.T) {
 	})
 }
 
-func TestIfIsAConditionOnEveryWrite(t *testing.T) {
+func TestIf_IsAConditionOnEveryWrite(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())
@@ -401,7 +401,7 @@ func TestIfIsAConditionOnEveryWrite(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestErrorsSayTheirPackageOnce(t *testing.T) {
+func TestErrors_NameTheirPackageOnce(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	orders, users := define(t, tbl, orderSpec()), define(t, tbl, userSpec())
 	ctx := t.Context()

@@ -85,7 +85,7 @@ func ids(list []Guest) (ids []string) {
 	return ids
 }
 
-func TestAFieldIsTheKeyOfAnIndex(t *testing.T) {
+func TestNatural_AFieldIsTheKeyOfAnIndex(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f, guests := newGuests(t, e)
 		ctx := t.Context()
@@ -147,7 +147,7 @@ func TestAFieldIsTheKeyOfAnIndex(t *testing.T) {
 	})
 }
 
-func TestRangesOfNaturalSortKeys(t *testing.T) {
+func TestNatural_RangesOfSortKeys(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f, guests := newGuests(t, e)
 		ctx := t.Context()
@@ -237,7 +237,7 @@ func TestRangesOfNaturalSortKeys(t *testing.T) {
 }
 
 // What DynamoDB would refuse is refused before anything is sent, and the error does not quote it.
-func TestNaturalKeysThatCannotBe(t *testing.T) {
+func TestNatural_RefusesKeysThatCannotBe(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f, guests := newGuests(t, e)
 		ctx := t.Context()
@@ -285,7 +285,7 @@ func TestNaturalKeysThatCannotBe(t *testing.T) {
 	})
 }
 
-func TestDefineRefusesFieldsThatCannotBeKeys(t *testing.T) {
+func TestDefine_RefusesFieldsThatCannotBeKeys(t *testing.T) {
 	type row struct {
 		ID      string   `dynamo:"id"`
 		Text    string   `dynamo:"text"`
@@ -341,7 +341,7 @@ func TestDefineRefusesFieldsThatCannotBeKeys(t *testing.T) {
 }
 
 // A value whose type only shows when it is written.
-func TestANaturalKeyOfTheWrongTypeIsRefused(t *testing.T) {
+func TestNatural_RefusesAKeyOfTheWrongType(t *testing.T) {
 	type row struct {
 		ID  string `dynamo:"id"`
 		Any any    `dynamo:"any"`
@@ -366,7 +366,7 @@ func TestANaturalKeyOfTheWrongTypeIsRefused(t *testing.T) {
 }
 
 // An upgrade may make what no index can hold.
-func TestUpgradesKeepNaturalKeysFit(t *testing.T) {
+func TestUpgrade_KeepsNaturalKeysFit(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f, _ := newGuests(t, e)
 		type old struct {
@@ -397,7 +397,7 @@ func TestUpgradesKeepNaturalKeysFit(t *testing.T) {
 	})
 }
 
-func TestFacetOfNaturalKeys(t *testing.T) {
+func TestFacet_OfNaturalKeys(t *testing.T) {
 	tbl := offline(t, guestSchema("app"))
 	f := define(t, tbl, guestSpec()).Facet()
 	kinds := map[string]string{}

@@ -1,16 +1,12 @@
 package entity_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
-
-	"github.com/mortise-go/mortise/internal/attrvalue"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
@@ -146,115 +142,4 @@ func (n northwindTable) raw(t *testing.T, pk, sk string) table.Item {
 	})
 	require.NoError(t, err)
 	return got.Item
-}
-
-func TestAdoptedCompositeAttributesAreReadBack(t *testing.T) {
-	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		n := openNorthwind(t, e)
-		ctx := t.Context()
-		c, err := n.contacts.Get(ctx, Contact{ID: "HILAA", Name: "Carlos Hernández"})
-		require.NoError(t, err)
-		assert.Equal(t, Contact{
-			ID: "HILAA", Name: "Carlos Hernández", Company: "HILARION-Abastos",
-			Country: "Venezuela", Region: "Táchira", City: "San Cristóbal", Address: "Carrera 22 con Ave. Carlos Soublette #8-35",
-		}, c)
-		by := collect(t, n.contacts.Query(ctx, keys.Values{"name": "Maria Anders"}, entity.On("gsi_1")))
-		require.Len(t, by, 1, "customers by contact")
-		assert.Equal(t, "Obere Str. 57", by[0].Address)
-
-		// An update of a part rewrites the attribute in that program's form, and nothing else.
-		was := n.raw(t, "HILAA", "Carlos Hernández")
-		_, err = n.contacts.Update(ctx, c, entity.Set("address", "Calle #9"), entity.Set("city", "Caracas"))
-		require.NoError(t, err)
-		was["data"] = str("Venezuela#Táchira#Caracas#Calle #9")
-		assert.True(t, attrvalue.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
-		_, err = n.contacts.Update(ctx, c, entity.Set("city", "a#b"))
-		require.ErrorIs(t, err, keys.ErrDelimiter)
-		_, err = n.contacts.Update(ctx, c, entity.Remove("city"))
-		require.ErrorIs(t, err, entity.ErrInvalid)
-		assert.True(t, attrvalue.SameItem(was, n.raw(t, "HILAA", "Carlos Hernández")))
-	})
-}
-
-func TestAdoptedIndexOfManyMeanings(t *testing.T) {
-	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		n := openNorthwind(t, e)
-		ctx := t.Context()
-		suppliers := func(match keys.Values, opts ...entity.ReadOption) (ids []string) {
-			for s, err := range n.suppliers.Query(ctx, match, append(opts, entity.On("gsi_1"))...) {
-				require.NoError(t, err)
-				ids = append(ids, s.ID)
-			}
-			return ids
-		}
-		assert.Equal(t, []string{"11", "12", "13", "1"}, suppliers(nil), "in the order of the text")
-		assert.Equal(t, []string{"11", "12", "13"}, suppliers(keys.Values{"country": "Germany"}))
-		assert.Equal(t, []string{"11", "12"}, suppliers(keys.Values{"country": "Germany", "region": "NULL"}))
-		assert.Equal(t, []string{"11", "12", "13"}, suppliers(nil, entity.Prefix("country", "Ger")))
-		assert.Equal(t, []string{"12"}, suppliers(keys.Values{"country": "Germany", "region": "NULL"}, entity.Prefix("city", "Fr")))
-		assert.Equal(t, []string{"13"}, suppliers(keys.Values{"country": "Germany", "region": "Nord", "city": "Cuxhaven"}, entity.Prefix("address", "Frahmredder 112a #")))
-		assert.Empty(t, suppliers(keys.Values{"country": "Ger"}), "a field that is given is compared as a whole")
-
-		products := collect(t, n.products.Query(ctx, keys.Values{"data": "1"}, entity.On("gsi_1")))
-		assert.Equal(t, []Product{{ID: "5", Discontinued: "1", Name: "Gumbo Mix"}}, products)
-		// Direct reports: the table's sort key is the index's partition key.
-		hired := collect(t, n.employees.Query(ctx, keys.Values{"id": "5"}, entity.On("gsi_1"), entity.Prefix("Hired", "1993-10")))
-		assert.Equal(t, []Employee{{Boss: "2", ID: "5", Hired: "1993-10-17 00:00:00.000", Name: "Buchanan"}}, hired)
-		assert.Empty(t, collect(t, n.employees.Query(ctx, keys.Values{"id": "5"}, entity.On("gsi_1"), entity.Prefix("data", "1992"))))
-	})
-}
-
-// Two programs that use this package, and the one that filled the table and counts no versions.
-func TestVersionZeroOfAnAdoptedTable(t *testing.T) {
-	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		n := openNorthwind(t, e)
-		ctx := t.Context()
-		get := func() Supplier {
-			s, err := n.suppliers.Get(ctx, Supplier{ID: "13"}, entity.Consistent())
-			require.NoError(t, err)
-			return s
-		}
-		ann, bob := get(), get()
-		ann, err := n.suppliers.Update(ctx, ann, entity.Set("Company", "Fisch GmbH"))
-		require.NoError(t, err)
-		assert.EqualValues(t, 1, ann.Version)
-		require.ErrorIs(t, second(n.suppliers.Update(ctx, bob, entity.Set("Company", "lost?"))), entity.ErrStale)
-		is := bob
-		is.City = "lost?"
-		require.ErrorIs(t, n.Write(ctx, n.suppliers.ModifyOp(bob, is)), entity.ErrStale)
-		require.ErrorIs(t, n.suppliers.Delete(ctx, bob), entity.ErrStale)
-
-		// The other program puts whole rows, without a version.
-		row := n.raw(t, "suppliers#13", "SUPPLIER")
-		delete(row, "rev")
-		row["data"] = str("Germany#Nord#Hamburg#Elbe #1")
-		_, err = n.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(n.Name()), Item: row})
-		require.NoError(t, err)
-		require.ErrorIs(t, second(n.suppliers.Update(ctx, ann, entity.Set("Company", "lost?"))), entity.ErrStale)
-		cid := get()
-		assert.Zero(t, cid.Version)
-		assert.Equal(t, "Hamburg", cid.City)
-		is = cid
-		is.City = "Kiel"
-		require.NoError(t, n.Write(ctx, n.suppliers.ModifyOp(cid, is)))
-		row["data"], row["rev"] = str("Germany#Nord#Kiel#Elbe #1"), num("1")
-		assert.True(t, attrvalue.SameItem(row, n.raw(t, "suppliers#13", "SUPPLIER")))
-
-		// Versions for all rows at once.
-		given := 0
-		for s, err := range n.suppliers.Scan(ctx) {
-			require.NoError(t, err)
-			if s.Version > 0 {
-				continue
-			}
-			_, err = n.suppliers.Update(ctx, s)
-			require.True(t, err == nil || errors.Is(err, entity.ErrStale))
-			given++
-		}
-		assert.Equal(t, 3, given)
-		for s, err := range n.suppliers.Scan(ctx) {
-			require.NoError(t, err)
-			assert.EqualValues(t, 1, s.Version, s.ID)
-		}
-	})
 }

@@ -70,7 +70,7 @@ func visits(t *testing.T, f fixture) (*entity.Entity[Visit], []Visit) {
 	return e, list
 }
 
-func TestPagesTogetherAreTheQuery(t *testing.T) {
+func TestPage_AllTogetherAreTheQuery(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		entities, list := visits(t, f)
@@ -182,7 +182,7 @@ func TestPagesTogetherAreTheQuery(t *testing.T) {
 	})
 }
 
-func TestPageEndsExactlyWithoutAnotherRequest(t *testing.T) {
+func TestPage_EndsExactlyWithoutAnotherRequest(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		readings := define(t, f.Table, readingSpec)
@@ -218,7 +218,7 @@ func TestPageEndsExactlyWithoutAnotherRequest(t *testing.T) {
 	})
 }
 
-func TestPageGoesOnWhereRowsCameAndWent(t *testing.T) {
+func TestPage_GoesOnWhereRowsCameAndWent(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		readings := define(t, f.Table, readingSpec)
@@ -252,7 +252,7 @@ func TestPageGoesOnWhereRowsCameAndWent(t *testing.T) {
 	})
 }
 
-func TestPageReportsARowThatDoesNotDecode(t *testing.T) {
+func TestPage_ReportsARowThatDoesNotDecode(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		readings := define(t, f.Table, readingSpec)

@@ -141,7 +141,7 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-func TestCollectSortsAnItemCollection(t *testing.T) {
+func TestCollect_SortsAnItemCollection(t *testing.T) {
 	type Line struct {
 		Order string `dynamo:"order"`
 		No    int    `dynamo:"no"`

@@ -59,7 +59,7 @@ func sealedSpec() entity.Spec[Sealed] {
 	return entity.Spec[Sealed]{Type: "Sealed", PK: "SEALED#{id}", SK: "SEALED", Version: "rev", TTL: "expires"}
 }
 
-func TestTypesEncodeTheirOwnRows(t *testing.T) {
+func TestRow_TypesEncodeTheirOwn(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		sealed := define(t, f.Table, sealedSpec())
@@ -89,7 +89,7 @@ func TestTypesEncodeTheirOwnRows(t *testing.T) {
 	})
 }
 
-func TestAnEncodeErrorNamesTheAttribute(t *testing.T) {
+func TestEncodeError_NamesTheAttribute(t *testing.T) {
 	type Odd struct {
 		ID    string         `dynamo:"id"`
 		Extra map[string]any `dynamo:"extra"`
@@ -113,7 +113,7 @@ func TestAnEncodeErrorNamesTheAttribute(t *testing.T) {
 	assert.ErrorIs(t, odd.PutOp(Odd{ID: "1", Extra: ring}).Err(), entity.ErrInvalid, "a map inside of itself")
 }
 
-func TestNumbersAreNotCutOffInside(t *testing.T) {
+func TestRow_NumbersAreNotCutOffInside(t *testing.T) {
 	type Narrow struct {
 		ID string           `dynamo:"id"`
 		L  []int8           `dynamo:"l"`
@@ -138,7 +138,7 @@ func TestNumbersAreNotCutOffInside(t *testing.T) {
 	}
 }
 
-func TestLeftoversOfFieldsThatTheSchemeKeepsAreIgnored(t *testing.T) {
+func TestRow_IgnoresLeftoversOfFieldsThatTheSchemeKeeps(t *testing.T) {
 	all := define(t, offline(t, schema("app")), everythingSpec())
 	day := time.Unix(0, 0).UTC()
 	o := Everything{Region: "r", Code: Code{1, 2}, Day: &day, Rev: 4}
@@ -210,6 +210,6 @@ func hostileRows(tb testing.TB) func(*rapid.T) {
 	}
 }
 
-func TestHostileRowsAreDecodeErrors(t *testing.T) { rapid.Check(t, hostileRows(t)) }
+func TestRow_HostileRowsAreDecodeErrors(t *testing.T) { rapid.Check(t, hostileRows(t)) }
 
 func FuzzDecode(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostileRows(f))) }

@@ -36,7 +36,7 @@ func sortedVisits(list []Visit) []Visit {
 	return list
 }
 
-func TestScanFindsTheRowsOfItsType(t *testing.T) {
+func TestScan_FindsTheRowsOfItsType(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		entities, all := visits(t, f)
@@ -118,7 +118,7 @@ func (u *underway) Do(r *http.Request) (*http.Response, error) {
 	return u.next.Do(r)
 }
 
-func TestScanLeavesNothingRunning(t *testing.T) {
+func TestScan_LeavesNothingRunning(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		visits(t, f)
@@ -170,7 +170,7 @@ func TestScanLeavesNothingRunning(t *testing.T) {
 	})
 }
 
-func TestScanReportsARowThatDoesNotDecode(t *testing.T) {
+func TestScan_ReportsARowThatDoesNotDecode(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		entities, _ := visits(t, f)

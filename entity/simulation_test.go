@@ -3,8 +3,8 @@ package entity_test
 import (
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // simulated plays a workload, which must not violate anything, and its negative twins, of each of
@@ -12,10 +12,10 @@ import (
 func simulated(t *testing.T, name string) {
 	t.Helper()
 	o := simtest.Play(t, name, 8)
-	figure.Check(t, name, o.Played(), figure.AtLeast(o.Acknowledged, "acknowledged", 1), figure.AtLeast(o.Refused, "refused since somebody was in the way", 1), o.None())
+	testkit.Check(t, name, o.Played(), testkit.AtLeast(o.Acknowledged, "acknowledged", 1), testkit.AtLeast(o.Refused, "refused since somebody was in the way", 1), o.None())
 	for _, twin := range simtest.Workload(t, name).Twins {
 		o := simtest.Twinned(t, name, twin.Name, 2)
-		figure.Check(t, name+", "+twin.About, o.Found(.5))
+		testkit.Check(t, name+", "+twin.About, o.Found(.5))
 	}
 }
 

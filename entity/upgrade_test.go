@@ -90,7 +90,7 @@ func oldArticle(key table.Item, schema, version int) table.Item {
 	return item
 }
 
-func TestOldRowsAreUpgradedWhenRead(t *testing.T) {
+func TestUpgrade_OldRowsWhenRead(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		articles := define(t, f.Table, articleSpec())
@@ -122,7 +122,7 @@ func TestOldRowsAreUpgradedWhenRead(t *testing.T) {
 }
 
 // However an old row is written, what comes of it is the upgraded row with the change, whole.
-func TestWritesNeverMixSchemas(t *testing.T) {
+func TestUpgrade_WritesNeverMixSchemas(t *testing.T) {
 	type entities = *entity.Entity[Article]
 	writes := map[string]func(*testing.T, fixture, entities, Article) (Article, error){
 		"update by key": func(t *testing.T, _ fixture, e entities, a Article) (Article, error) {
@@ -180,7 +180,7 @@ func TestWritesNeverMixSchemas(t *testing.T) {
 	})
 }
 
-func TestWritesOfOldRows(t *testing.T) {
+func TestUpgrade_WritesOfOldRows(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		articles := define(t, f.Table, articleSpec())
@@ -244,7 +244,7 @@ func TestWritesOfOldRows(t *testing.T) {
 	})
 }
 
-func TestRowsOfANewerSchemaAreNeverTouched(t *testing.T) {
+func TestUpgrade_RowsOfANewerSchemaAreNeverTouched(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		none := bareSpec()
@@ -290,7 +290,7 @@ func TestRowsOfANewerSchemaAreNeverTouched(t *testing.T) {
 	})
 }
 
-func TestUpgradesThatFail(t *testing.T) {
+func TestUpgrade_ThatFails(t *testing.T) {
 	tbl := offline(t, schema("app"))
 	const canary = "cAnArY"
 	for name, c := range map[string]struct {

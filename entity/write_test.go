@@ -19,7 +19,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestCreatePutUpdateDeleteOfAVersionedEntity(t *testing.T) {
+func TestWrite_OfAVersionedEntity(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())
@@ -102,7 +102,7 @@ func TestCreatePutUpdateDeleteOfAVersionedEntity(t *testing.T) {
 	})
 }
 
-func TestOpsDoTheSameInATransaction(t *testing.T) {
+func TestWrite_OpsDoTheSameInATransaction(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders, plain := define(t, f.Table, orderSpec()), define(t, f.Table, plainSpec())
@@ -133,7 +133,7 @@ func TestOpsDoTheSameInATransaction(t *testing.T) {
 	})
 }
 
-func TestARowOfAnotherTypeIsNeverTouched(t *testing.T) {
+func TestWrite_NeverTouchesARowOfAnotherType(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders, plain := define(t, f.Table, orderSpec()), define(t, f.Table, plainSpec())
@@ -171,7 +171,7 @@ func TestARowOfAnotherTypeIsNeverTouched(t *testing.T) {
 	})
 }
 
-func TestRowsOfOlderProgramsAreAdopted(t *testing.T) {
+func TestWrite_AdoptsRowsOfOlderPrograms(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())
@@ -220,7 +220,7 @@ func TestRowsOfOlderProgramsAreAdopted(t *testing.T) {
 	})
 }
 
-func TestUnversionedEntities(t *testing.T) {
+func TestWrite_OfUnversionedEntities(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		plain := define(t, f.Table, plainSpec())
@@ -249,7 +249,7 @@ func TestUnversionedEntities(t *testing.T) {
 	})
 }
 
-func TestExpiredRowsAreInvisible(t *testing.T) {
+func TestWrite_ExpiredRowsAreInvisible(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders := define(t, f.Table, orderSpec())
@@ -307,7 +307,7 @@ func TestExpiredRowsAreInvisible(t *testing.T) {
 	})
 }
 
-func TestLostAnswersAreRecognised(t *testing.T) {
+func TestWrite_RecognisesLostAnswers(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders, plain := define(t, f.Table, orderSpec()), define(t, f.Table, plainSpec())
@@ -353,7 +353,7 @@ func TestLostAnswersAreRecognised(t *testing.T) {
 
 // What an answer that was lost has done cannot be told from a row that others have changed
 // since: it is neither refused nor done again.
-func TestLostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
+func TestWrite_LostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders, others := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())
@@ -478,7 +478,7 @@ func TestLostAnswersThatNothingTellsAreNoRefusal(t *testing.T) {
 	})
 }
 
-func TestAnothersWriteIsNotTakenForOnesOwn(t *testing.T) {
+func TestWrite_AnothersIsNotTakenForOnesOwn(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders, others := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())
@@ -529,7 +529,7 @@ func TestAnothersWriteIsNotTakenForOnesOwn(t *testing.T) {
 	})
 }
 
-func TestWhatIsReturnedIsWhatWillBeRead(t *testing.T) {
+func TestWrite_ReturnsWhatWillBeRead(t *testing.T) {
 	type stamps struct {
 		ID      string    `dynamo:"id"`
 		Created time.Time `dynamo:"created,unixtime"`
@@ -555,7 +555,7 @@ func TestWhatIsReturnedIsWhatWillBeRead(t *testing.T) {
 	})
 }
 
-func TestContextsEndUpdatesThatReadFirst(t *testing.T) {
+func TestUpdate_EndsWithItsContextWhereItReadsFirst(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		plain := define(t, f.Table, plainSpec())

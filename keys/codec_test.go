@@ -35,7 +35,7 @@ func checkOrder[T any](t *rapid.T, codec string, a, b T, compare func(a, b T) in
 	}
 }
 
-func TestByteOrderIsValueOrder(t *testing.T) {
+func TestCodec_ByteOrderIsValueOrder(t *testing.T) {
 	t.Run("uint", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			checkOrder(t, "uint20", rapid.Uint64().Draw(t, "a"), rapid.Uint64().Draw(t, "b"), cmp.Compare[uint64])
@@ -102,7 +102,7 @@ func TestByteOrderIsValueOrder(t *testing.T) {
 }
 
 // A template with every codec, so that the fields' ends are found whatever stands beside them.
-func TestAllCodecsSideBySideRoundTrip(t *testing.T) {
+func TestCodec_AllSideBySideRoundTrip(t *testing.T) {
 	tpl := keys.MustTemplate("X{u:uint5}{i:int7:desc}{f:float}{b:bool}{t:time}{d:date:desc}{c:id4}{s}#{r:raw}#{z}#{last:rest}")
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(1, 20, -1)
@@ -129,7 +129,7 @@ func TestAllCodecsSideBySideRoundTrip(t *testing.T) {
 	})
 }
 
-func TestReadersOfOneTemplateDoNotDisturbEachOther(t *testing.T) {
+func TestCodec_ReadersOfOneTemplateDoNotDisturbEachOther(t *testing.T) {
 	tpl := keys.MustTemplate("{a}#{n:uint4}")
 	done := make(chan string)
 	for i := range 4 {

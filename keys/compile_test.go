@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-func TestNewTemplateRefusesNamingTheField(t *testing.T) {
+func TestNewTemplate_RefusesNamingTheField(t *testing.T) {
 	for _, tc := range []struct {
 		text   string
 		opts   []keys.Option
@@ -87,7 +87,7 @@ func TestNewTemplateRefusesNamingTheField(t *testing.T) {
 	})
 }
 
-func TestFieldsAreInTheOrderOfTheirValues(t *testing.T) {
+func TestFields_AreInTheOrderOfTheirValues(t *testing.T) {
 	tpl := keys.MustTemplate("{id:shard16}#{région}#{at.day:date:desc}{id:uint10}#{x:id4}{n:int4}")
 	assert.Equal(t, []keys.Field{
 		{Name: "région", Codec: "string"},
@@ -106,7 +106,7 @@ func TestFieldsAreInTheOrderOfTheirValues(t *testing.T) {
 	}, keys.MustTemplate("{who:shard20}#{a:raw}").Fields())
 }
 
-func TestFieldAcceptsTypesThatFormatTakes(t *testing.T) {
+func TestField_AcceptsTypesThatFormatTakes(t *testing.T) {
 	samples := []any{"1", named("1"), 1, int8(1), uint64(1), code(1), 1.5, celsius(1), true, flag(true), time.Unix(0, 0), []byte("1"), new(string), struct{}{}}
 	for _, codec := range []string{"string", "raw", "rest", "key", "id1", "uint4", "int4", "float", "bool", "time", "time-ms", "time-s", "date", "shard4", "uint4:desc", "date:desc"} {
 		tpl := keys.MustTemplate("{a:" + codec + "}")
@@ -125,7 +125,7 @@ func TestFieldAcceptsTypesThatFormatTakes(t *testing.T) {
 	assert.False(t, keys.Field{Codec: "nonsense"}.Accepts(reflect.TypeFor[string]()))
 }
 
-func TestPrefixIsLiteral(t *testing.T) {
+func TestWithPrefix_IsLiteral(t *testing.T) {
 	tpl := keys.MustTemplate("A|{a}", keys.WithDelimiter('|'), keys.WithPrefix("{p}|"), keys.WithLimit(9))
 	key, err := tpl.Format("x|")
 	require.NoError(t, err)

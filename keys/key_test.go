@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-func TestKeyCarriesItsError(t *testing.T) {
+func TestKey_CarriesItsError(t *testing.T) {
 	cause := errors.New("cause")
 	bad := keys.InvalidKey(cause)
 	require.ErrorIs(t, bad.Err(), cause)
@@ -28,7 +28,7 @@ type list []error
 
 func (list) Error() string { return "list" }
 
-func TestKeyIsComparableWhateverErrorItCarries(t *testing.T) {
+func TestKey_IsComparableWhateverErrorItCarries(t *testing.T) {
 	key := keys.InvalidKey(list{}) // comparing a list panics
 	same, other := key, keys.InvalidKey(list{})
 	set := map[keys.Key]int{key: 1, other: 2, keys.NewKey("a", "b"): 3, keys.NewKey("a", "c"): 4}
@@ -36,8 +36,8 @@ func TestKeyIsComparableWhateverErrorItCarries(t *testing.T) {
 	assert.Equal(t, 1, set[same])
 }
 
-// TestKeyLimits is about lengths in bytes after encoding and about what is text at all.
-func TestKeyLimits(t *testing.T) {
+// TestKey_HasLimits is about lengths in bytes after encoding and about what is text at all.
+func TestKey_HasLimits(t *testing.T) {
 	scheme := keys.Scheme{}
 	pk, err := scheme.PKTemplate("{v}")
 	require.NoError(t, err)

@@ -80,7 +80,7 @@ func TestOverlap(t *testing.T) {
 
 // A prefix may end anywhere, as those of existing tables do. What separates is not the delimiter but that neither
 // prefix begins with the other.
-func TestPrefixesSeparateUnlessOneBeginsWithAnother(t *testing.T) {
+func TestOverlap_PrefixesSeparateUnlessOneBeginsWithAnother(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want bool
@@ -111,7 +111,7 @@ func TestPrefixesSeparateUnlessOneBeginsWithAnother(t *testing.T) {
 	}
 }
 
-func TestOverlapOfLongTemplatesIsQuick(t *testing.T) {
+func TestOverlap_OfLongTemplatesIsQuick(t *testing.T) {
 	long := keys.MustTemplate("{a:id2047}x")
 	assert.True(t, keys.Overlap(long, keys.MustTemplate("{a:id2047}x")))
 	assert.False(t, keys.Overlap(long, keys.MustTemplate("{a:id2047}y")))
@@ -119,7 +119,7 @@ func TestOverlapOfLongTemplatesIsQuick(t *testing.T) {
 
 // A key that two templates both accept refutes a claim that they are disjoint. The keys are made to collide: they are
 // drawn from one template and offered to the other.
-func TestOverlapNeverDeniesACommonKey(t *testing.T) {
+func TestOverlap_NeverDeniesACommonKey(t *testing.T) {
 	part := rapid.SampledFrom([]string{"A", "0", "1#", "#", "$0", "{{", "{s}#", "{r:raw}#", "{g:rest}", "{i:id1}", "{j:id2}", "{n:uint1}", "{m:int1}", "{b:bool}", "{d:date}", "{h:shard4}"})
 	value := func(t *rapid.T, codec string) any {
 		text := rapid.SampledFrom([]string{"0", "1", "A", "#", "$", "{", "01", "A1", "$0", "#0", "10#"})

@@ -25,7 +25,7 @@ func except(t require.TestingT, tpl *keys.Template, field, pattern string) *keys
 	return narrow
 }
 
-func TestPatternsNarrowATemplate(t *testing.T) {
+func TestOnly_NarrowsATemplate(t *testing.T) {
 	wide := keys.MustTemplate("A#{id}#{n:uint3}")
 	digits := only(t, wide, "id", "[0-9]{1,3}")
 	assert.Equal(t, "A#{id}#{n:uint3}", digits.String())
@@ -80,7 +80,7 @@ func TestPatternsNarrowATemplate(t *testing.T) {
 	assert.True(t, wide.Matches("A#x#003"), "the template that was narrowed stays as it is")
 }
 
-func TestPatternsThatCannotBe(t *testing.T) {
+func TestOnly_RefusesPatternsThatCannotBe(t *testing.T) {
 	tpl := keys.MustTemplate("{id}#{of:shard8}")
 	for _, tc := range []struct {
 		field, pattern string
@@ -108,7 +108,7 @@ func TestPatternsThatCannotBe(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestOverlapKnowsPatterns(t *testing.T) {
+func TestOverlap_KnowsPatterns(t *testing.T) {
 	id, order, contact := keys.MustTemplate("{id}"), keys.MustTemplate("ORDER"), keys.MustTemplate("{contact}")
 	digits, letters := only(t, id, "id", "[0-9]+"), only(t, id, "id", "[A-Z]{5}")
 	for _, tc := range []struct {
@@ -161,7 +161,7 @@ func pattern(t *rapid.T, depth int) string {
 var letters = rapid.StringOfN(rapid.SampledFrom([]rune("aAbc0$#äüÄλ\n€\U0001F600\u212aé")), 0, 6, -1)
 
 // A pattern matches what package regexp says that it matches, as a whole.
-func TestPatternsAreThoseOfRegexp(t *testing.T) {
+func TestOnly_PatternsAreThoseOfRegexp(t *testing.T) {
 	tpl := keys.MustTemplate("{whole:key}")
 	matched := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -190,7 +190,7 @@ func TestPatternsAreThoseOfRegexp(t *testing.T) {
 }
 
 // What Overlap denies has no key in common, with patterns and without them.
-func TestOverlapOfPatternsNeverDeniesACommonKey(t *testing.T) {
+func TestOverlap_OfPatternsNeverDeniesACommonKey(t *testing.T) {
 	common := 0
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) *keys.Template {

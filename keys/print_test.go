@@ -14,7 +14,7 @@ import (
 )
 
 // No way of printing a key, alone or inside of something else, tells what is in it.
-func TestKeysAndRangesDoNotPrintTheirText(t *testing.T) {
+func TestFormat_KeysAndRangesDoNotPrintTheirText(t *testing.T) {
 	const canary = "canary"
 	key := keys.NewKey("P#"+canary, "S#"+canary)
 	r := keys.PrefixRange("R#" + canary)

@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-func TestPrefixEndsAtADelimiter(t *testing.T) {
+func TestPrefix_EndsAtADelimiter(t *testing.T) {
 	for _, tc := range []struct {
 		text   string
 		values []any
@@ -41,7 +41,7 @@ func TestPrefixEndsAtADelimiter(t *testing.T) {
 	}
 }
 
-func TestPrefixOfOrder1DoesNotMatchOrder10(t *testing.T) {
+func TestPrefix_OfOrder1DoesNotMatchOrder10(t *testing.T) {
 	line := keys.MustTemplate("ORDER#{id}#LINE#{no:uint4}")
 	prefix, err := line.Prefix("1")
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestPrefixOfOrder1DoesNotMatchOrder10(t *testing.T) {
 }
 
 // For any values, a key has the prefix made of some of its leading values exactly if it has those values.
-func TestPrefixAndRangeSelectByValue(t *testing.T) {
+func TestRange_SelectsByValue(t *testing.T) {
 	tpl := keys.MustTemplate("A#{a}#B#{b:uint2}#{c}")
 	word := rapid.StringOfN(rapid.RuneFrom([]rune("#$01B a")), 1, 4, -1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +96,7 @@ func TestPrefixAndRangeSelectByValue(t *testing.T) {
 }
 
 // BeginsWith selects exactly the keys whose next value begins with the text, wherever values have delimiters and escapes.
-func TestBeginsWithSelectsByTheBeginningOfAValue(t *testing.T) {
+func TestBeginsWith_SelectsByTheBeginningOfAValue(t *testing.T) {
 	word := rapid.StringOfN(rapid.RuneFrom([]rune("#$01a é\U0010ffff")), 1, 4, -1)
 	for _, tc := range []struct {
 		text  string
@@ -143,7 +143,7 @@ func TestBeginsWithSelectsByTheBeginningOfAValue(t *testing.T) {
 	}
 }
 
-func TestBeginsWithRefuses(t *testing.T) {
+func TestBeginsWith_RefusesWhatHasNoBeginning(t *testing.T) {
 	for _, tc := range []struct {
 		text    string
 		begin   string
@@ -172,7 +172,7 @@ func TestBeginsWithRefuses(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestPrefixRefuses(t *testing.T) {
+func TestPrefix_RefusesNamingTheField(t *testing.T) {
 	for _, tc := range []struct {
 		text   string
 		values []any
@@ -204,7 +204,7 @@ func TestPrefixRefuses(t *testing.T) {
 	require.ErrorIs(t, err, keys.ErrNoPrefix)
 }
 
-func TestPrefixRangeHoldsAllStringsWithThePrefixAndNoOthers(t *testing.T) {
+func TestPrefixRange_HoldsAllStringsWithThePrefixAndNoOthers(t *testing.T) {
 	for prefix, hi := range map[string]string{
 		"":                     "",
 		"a#":                   "a$",
@@ -231,9 +231,9 @@ func TestPrefixRangeHoldsAllStringsWithThePrefixAndNoOthers(t *testing.T) {
 	require.True(t, keys.PrefixRange("").Contains(""))
 }
 
-// TestRangesSelectHalfOpen compares ranges with comparing values, for a field that is last, in the middle, ascending
+// TestRange_IsHalfOpen compares ranges with comparing values, for a field that is last, in the middle, ascending
 // and descending, between neighbors that must not be caught.
-func TestRangesSelectHalfOpen(t *testing.T) {
+func TestRange_IsHalfOpen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	words := []string{"a", "ab", "a#", "a$", "a0", "b", "B", "a#b", "é", "a~", "\x00", " a"}
 	number := func() any { return rng.Int64N(12) - 6 }
@@ -289,7 +289,7 @@ func TestRangesSelectHalfOpen(t *testing.T) {
 func compareStrings(a, b any) int { return cmp.Compare(a.(string), b.(string)) }
 func compareNumbers(a, b any) int { return cmp.Compare(a.(int64), b.(int64)) }
 
-func TestRangesRefuse(t *testing.T) {
+func TestRange_RefusesNamingTheField(t *testing.T) {
 	for _, tc := range []struct {
 		text    string
 		delim   byte

@@ -13,14 +13,14 @@ import (
 
 var defaults = keys.Scheme{PK: "pk", SK: "sk", Type: "type", TTL: "ttl", Version: "version", Delimiter: '#'}
 
-func TestSchemeZeroValueStandsForDefaults(t *testing.T) {
+func TestScheme_ZeroValueStandsForDefaults(t *testing.T) {
 	require.NoError(t, keys.Scheme{}.Validate())
 	assert.Equal(t, defaults, keys.Scheme{}.WithDefaults())
 	own := keys.Scheme{PK: "a", SK: "b", Type: "c", TTL: "d", Version: "e", Delimiter: '|', Prefix: "f"}
 	assert.Equal(t, own, own.WithDefaults())
 }
 
-func TestSchemeValidateNamesTheField(t *testing.T) {
+func TestScheme_ValidateNamesTheField(t *testing.T) {
 	for _, tc := range []struct {
 		scheme keys.Scheme
 		field  string
@@ -50,7 +50,7 @@ func TestSchemeValidateNamesTheField(t *testing.T) {
 	require.NoError(t, keys.Scheme{PK: strings.Repeat("x", 255)}.Validate())
 }
 
-func TestParseSchemeReadsAnExistingNaming(t *testing.T) {
+func TestParseScheme_ReadsAnExistingNaming(t *testing.T) {
 	s, err := keys.ParseScheme([]byte(`{"pk":"PK","sk":"SK","type":"_t","ttl":"expiresAt","version":"_v","delimiter":"|","prefix":"shop/"}`))
 	require.NoError(t, err)
 	assert.Equal(t, keys.Scheme{PK: "PK", SK: "SK", Type: "_t", TTL: "expiresAt", Version: "_v", Delimiter: '|', Prefix: "shop/"}, s)
@@ -77,7 +77,7 @@ func TestParseSchemeReadsAnExistingNaming(t *testing.T) {
 	require.ErrorIs(t, err, keys.ErrDelimiter)
 }
 
-func TestParseSchemeRefuses(t *testing.T) {
+func TestParseScheme_RefusesNamingTheField(t *testing.T) {
 	for data, want := range map[string]struct {
 		field string
 		cause error
@@ -115,7 +115,7 @@ func TestParseSchemeRefuses(t *testing.T) {
 	}
 }
 
-func TestSchemeTemplatesFollowTheNaming(t *testing.T) {
+func TestScheme_TemplatesFollowTheNaming(t *testing.T) {
 	s := keys.Scheme{Delimiter: '|', Prefix: "shop/"}
 	pk, err := s.PKTemplate("TENANT|{t}")
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-// TestShardIsFNV1a computes the number as REFERENCE.md describes, with the standard library's hash.
-func TestShardIsFNV1a(t *testing.T) {
+// TestShard_IsFNV1a computes the number as REFERENCE.md describes, with the standard library's hash.
+func TestShard_IsFNV1a(t *testing.T) {
 	want := func(text string, n uint64) string {
 		h := fnv.New64a()
 		h.Write([]byte(text))
@@ -56,7 +56,7 @@ func TestShardIsFNV1a(t *testing.T) {
 	}
 }
 
-func TestShardIsVerifiedWhenItsFieldIsThere(t *testing.T) {
+func TestShard_IsVerifiedWhenItsFieldIsThere(t *testing.T) {
 	for _, tc := range []struct {
 		codec string
 		value any
@@ -99,7 +99,7 @@ func TestShardIsVerifiedWhenItsFieldIsThere(t *testing.T) {
 	}
 }
 
-func TestShardsCoverAllKeys(t *testing.T) {
+func TestShards_CoverAllKeys(t *testing.T) {
 	for _, tc := range []struct {
 		text   string
 		values []any
@@ -151,7 +151,7 @@ func TestShardsCoverAllKeys(t *testing.T) {
 	}
 }
 
-func TestShardsRefuses(t *testing.T) {
+func TestShards_RefuseWhatHasNone(t *testing.T) {
 	tpl := keys.MustTemplate("T#{t}#{id:shard3}#{r}")
 	for _, tc := range []struct {
 		values []any

@@ -20,7 +20,7 @@ type (
 	flag    bool
 )
 
-func TestFormatAndParseAreInverse(t *testing.T) {
+func TestTemplate_FormatAndParseAreInverse(t *testing.T) {
 	at := time.Date(2024, 2, 29, 23, 59, 58, 123456789, time.UTC)
 	zone := time.FixedZone("x", 2*3600)
 	for _, tc := range []struct {
@@ -77,7 +77,7 @@ func TestFormatAndParseAreInverse(t *testing.T) {
 			assert.Equal(t, tc.text, tpl.String())
 			key, err := tpl.Format(tc.values...)
 			require.NoError(t, err)
-			if tc.key != "" { // TestShardIsFNV1a is about the others
+			if tc.key != "" { // TestShard_IsFNV1a is about the others
 				assert.Equal(t, tc.key, key)
 			}
 			assert.True(t, tpl.Matches(key))
@@ -101,7 +101,7 @@ func TestFormatAndParseAreInverse(t *testing.T) {
 	}
 }
 
-func TestEverySingleDelimiterWorks(t *testing.T) {
+func TestTemplate_EverySingleDelimiterWorks(t *testing.T) {
 	accepted := 0
 	at := time.Date(2024, 2, 29, 23, 59, 58, 0, time.UTC)
 	for d := range 256 {
@@ -132,7 +132,7 @@ func TestEverySingleDelimiterWorks(t *testing.T) {
 	require.Equal(t, 0x7e-0x21+1-62-2, accepted)
 }
 
-func TestFormatRefusesNamingFieldAndCause(t *testing.T) {
+func TestFormat_RefusesNamingFieldAndCause(t *testing.T) {
 	var nilString *string
 	at := time.Date(2024, 2, 29, 12, 0, 0, 1, time.UTC)
 	for _, tc := range []struct {
@@ -203,7 +203,7 @@ func TestFormatRefusesNamingFieldAndCause(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWhatFormatCannotProduce(t *testing.T) {
+func TestParse_RefusesWhatFormatCannotProduce(t *testing.T) {
 	for text, bad := range map[string][]string{
 		"PROFILE":          {"", "PROFIL", "PROFILES"},
 		"ORDER#{id}":       {"ORDER#", "ORDER", "order#1", "ORDER#1#", "ORDER#1#2", "ORDER#$", "ORDER#$2", "ORDER#a$", "ORDER#\xff", "ORDER#$0\xff"},
@@ -240,7 +240,7 @@ func TestParseRefusesWhatFormatCannotProduce(t *testing.T) {
 	}
 }
 
-func TestTenantCannotForgeAnotherTenantsOrder(t *testing.T) {
+func TestTemplate_ATenantCannotForgeAnotherTenantsOrder(t *testing.T) {
 	order := keys.MustTemplate("TENANT#{tenant}#ORDER#{seq}")
 	tenant := keys.MustTemplate("TENANT#{tenant}")
 	victim, err := order.Format("a", "1")
@@ -261,7 +261,7 @@ func TestTenantCannotForgeAnotherTenantsOrder(t *testing.T) {
 	}
 }
 
-func TestErrorsNeverContainValues(t *testing.T) {
+func TestError_NeverContainsValues(t *testing.T) {
 	const canary = "CANARY77"
 	at := time.Date(7777, 7, 7, 7, 7, 7, 777777777, time.UTC)
 	tpl := keys.MustTemplate("{a}#{i:id3}{n:uint2}{t:date}{r:raw}#{s:shard5}", keys.WithLimit(40))
@@ -303,7 +303,7 @@ func TestErrorsNeverContainValues(t *testing.T) {
 	}
 }
 
-func TestZeroTemplateIsAnErrorAndNotAnEmptyKey(t *testing.T) {
+func TestTemplate_TheZeroValueIsAnErrorAndNotAnEmptyKey(t *testing.T) {
 	for _, tpl := range []*keys.Template{nil, {}} {
 		calls := map[string]error{}
 		_, calls["Format"] = tpl.Format()
@@ -326,7 +326,7 @@ func TestZeroTemplateIsAnErrorAndNotAnEmptyKey(t *testing.T) {
 	}
 }
 
-func TestWholeKeyStandsAlone(t *testing.T) {
+func TestTemplate_AWholeKeyStandsAlone(t *testing.T) {
 	t.Parallel()
 	scheme := keys.Scheme{Prefix: "shop/"}
 	tpl, err := scheme.PKTemplate("{at:key}")
@@ -343,5 +343,74 @@ func TestWholeKeyStandsAlone(t *testing.T) {
 	for _, text := range []string{"X{at:key}", "{at:key}X", "{a}#{at:key}", "{at:key:desc}"} {
 		_, err := keys.NewTemplate(text)
 		require.ErrorIs(t, err, keys.ErrSyntax, text)
+	}
+}
+
+// Keys that other programs concatenated by hand come out byte for byte, and what they could not have
+// told apart is refused instead of being written in another form.
+func TestTemplate_ReproducesKeysMadeByHand(t *testing.T) {
+	at := time.Date(2024, 3, 1, 12, 0, 0, 5e6, time.UTC)
+	for name, tc := range map[string]struct {
+		scheme  keys.Scheme
+		text    string
+		values  []any
+		byHand  string
+		refused []any // in place of the first value
+	}{
+		"raw keeps the escape byte": {
+			keys.Scheme{}, "USER#{id:raw}", []any{"a$0b"}, "USER#" + "a$0b", []any{"a#b", "#", ""},
+		},
+		"a slash": {
+			keys.Scheme{Delimiter: '/', Prefix: "acme/"},
+			"users/{id:raw}/orders/{no:raw}",
+			[]any{"u.1", "7"},
+			"acme/" + "users/" + "u.1" + "/orders/" + "7",
+			[]any{"a/b", "/"},
+		},
+		"two bytes": {
+			keys.Scheme{Delimiter: ':'},
+			"ORG::{org:raw}::USER::{user:raw}",
+			[]any{"o-1", "ann@example.org"},
+			"ORG::" + "o-1" + "::USER::" + "ann@example.org",
+			[]any{"a::b", "a:b", ":"},
+		},
+		"no delimiter at the end of the prefix": {
+			keys.Scheme{Delimiter: '_', Prefix: "v2"}, "cust_{id:raw}", []any{"77"}, "v2cust_" + "77", []any{"7_7"},
+		},
+		"an address with the delimiter": {
+			keys.Scheme{},
+			"{country:raw}#{city:raw}#{address:rest}",
+			[]any{"VE", "San Cristóbal", "Carrera 22 #8-35"},
+			"VE" + "#" + "San Cristóbal" + "#" + "Carrera 22 #8-35",
+			[]any{"V#E", ""},
+		},
+		"an ISO time, a padded number": {
+			keys.Scheme{Delimiter: '|'},
+			"{at:time-ms}|{no:uint6}",
+			[]any{at, 42},
+			at.Format("2006-01-02T15:04:05.000Z") + "|" + fmt.Sprintf("%06d", 42),
+			[]any{at.Add(1), "x"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tpl, err := tc.scheme.PKTemplate(tc.text)
+			require.NoError(t, err)
+			key, err := tpl.Format(tc.values...)
+			require.NoError(t, err)
+			assert.Equal(t, tc.byHand, key)
+			assert.True(t, tpl.Matches(tc.byHand))
+			back, err := tpl.Parse(tc.byHand)
+			require.NoError(t, err)
+			assert.Len(t, back, len(tc.values))
+			again, err := tpl.Format(back...)
+			require.NoError(t, err)
+			assert.Equal(t, tc.byHand, again)
+			for i, v := range tc.refused {
+				_, err := tpl.Format(append([]any{v}, tc.values[1:]...)...)
+				var refused *keys.Error
+				require.ErrorAs(t, err, &refused, "value %d", i)
+				assert.NotEmpty(t, refused.Field)
+			}
+		})
 	}
 }

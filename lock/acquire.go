@@ -59,6 +59,7 @@ type wanted struct {
 	key    keys.Key
 	ticket string      // of the call, the present one or the last
 	row    lockrow.Row // that kept the call waiting last
+	at     look        // what was known of the lock when its line was full
 }
 
 // acquisition is one call that acquires: one lock, or several together. It enters their lines with one
@@ -263,7 +264,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	for i, w := range a.wanted {
 		e := &entry{
 			client: c, target: w.target, key: w.key, ticket: c.newTicket(&a.request, a.session),
-			patience: a.client.patience(), wake: a.wake, path: pathFree,
+			patience: a.client.patience(), wake: a.wake, path: pathFree, at: w.at,
 		}
 		c.tickets.set(e.ticket.ID, e)
 		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -28,7 +27,7 @@ func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
 				start := time.Now()
 				l, err := c.Acquire(ctx, lock.Name("report"))
 				require.NoError(t, err)
-				figure.Check(t, "F6, "+kind.String(), figure.AtMost(len(w.engine.Requests())-1, "extra requests", 1), figure.AtMost(time.Since(start), " waited", time.Second))
+				testkit.Check(t, "F6, "+kind.String(), testkit.AtMost(len(w.engine.Requests())-1, "extra requests", 1), testkit.AtMost(time.Since(start), " waited", time.Second))
 				require.NoError(t, l.Write(ctx, w.put("x")))
 				require.NoError(t, l.Release(ctx))
 			})
@@ -60,7 +59,7 @@ func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
 
 // F7.
 func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
-	replies := race.Fewer(10_000)
+	replies := testkit.Fewer(10_000)
 	for name, opts := range map[string][]lock.Option{"session": nil, "Fixed": {lock.Fixed(20 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -91,7 +90,7 @@ func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
 						lost++
 					}
 				}
-				figure.Check(t, "F7, "+name, figure.Exactly(dropped, "lost replies", replies), figure.Exactly(lost, "locks lost", 0))
+				testkit.Check(t, "F7, "+name, testkit.Exactly(dropped, "lost replies", replies), testkit.Exactly(lost, "locks lost", 0))
 				require.NoError(t, l.Write(ctx, w.put("x")))
 				require.NoError(t, l.Release(ctx))
 			})
@@ -123,7 +122,7 @@ func TestReleaseGoesThroughThrottles(t *testing.T) {
 				if r.Held() {
 					held++
 				}
-				figure.Check(t, "F8, "+kind.String(), figure.Exactly(hit, "faults", 5), figure.Exactly(held, "rows held after the same handle's Release", 0))
+				testkit.Check(t, "F8, "+kind.String(), testkit.Exactly(hit, "faults", 5), testkit.Exactly(held, "rows held after the same handle's Release", 0))
 			})
 		})
 	}
@@ -259,8 +258,8 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy
 	if busy {
 		what = ", session goes on"
 	}
-	figure.Check(t, fmt.Sprintf("F19, %v late, %d holders between%s", late, holders, what),
-		figure.AtMost(time.Since(arrived), " until free again", 26500*time.Millisecond), figure.AtLeast(next.Fence()-fence, "more than the last fence", 1))
+	testkit.Check(t, fmt.Sprintf("F19, %v late, %d holders between%s", late, holders, what),
+		testkit.AtMost(time.Since(arrived), " until free again", 26500*time.Millisecond), testkit.AtLeast(next.Fence()-fence, "more than the last fence", 1))
 }
 
 func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
@@ -353,12 +352,12 @@ func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.3, Seed: 1})
 		l, err := c.Acquire(ctx, lock.Beside(orders.Key(o)))
 		require.NoError(t, err)
-		transactions := race.Fewer(10_000)
+		transactions := testkit.Fewer(10_000)
 		for range transactions {
 			require.NoError(t, l.Write(ctx, w.count("n")))
 		}
 		require.NoError(t, l.Commit(ctx, orders.UpdateOp(o, entity.Set("status", "done"))))
-		figure.Check(t, "F15, 30 % conflicts", figure.Exactly(int(w.counted("n")), "transactions applied", transactions))
+		testkit.Check(t, "F15, 30 % conflicts", testkit.Exactly(int(w.counted("n")), "transactions applied", transactions))
 	})
 }
 

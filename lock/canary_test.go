@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -152,5 +152,5 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 			hits += strings.Count(log.String(), canary)
 		})
 	}
-	figure.Check(t, "B4", figure.AtLeast(texts, "error texts with a canary behind them", 50), figure.Exactly(hits, "hits in texts and logs", 0))
+	testkit.Check(t, "B4", testkit.AtLeast(texts, "error texts with a canary behind them", 50), testkit.Exactly(hits, "hits in texts and logs", 0))
 }

@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -208,102 +207,6 @@ func TestEverythingAtOnce(t *testing.T) {
 	})
 }
 
-func TestDo(t *testing.T) {
-	mine := errors.New("mine")
-	run := func(name string, f func(ctx context.Context, w *world, c *lock.Client)) {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(lock.Config{})
-				f(ctx, w, c)
-				r, err := c.Inspect(ctx, lock.Name("report"))
-				require.NoError(w, err)
-				assert.False(w, r.Held(), "released")
-			})
-		})
-	}
-	run("releases and returns f's error", func(ctx context.Context, w *world, c *lock.Client) {
-		require.NoError(w, c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
-		require.Equal(w, mine, c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { return mine }))
-	})
-	run("releases when f panics", func(ctx context.Context, w *world, c *lock.Client) {
-		assert.PanicsWithValue(w, "oops", func() {
-			_ = c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { panic("oops") })
-		})
-	})
-	run("f commits", func(ctx context.Context, w *world, c *lock.Client) {
-		ops := w.requests(func() {
-			require.NoError(w, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
-				err := l.Commit(ctx, w.put("x"))
-				<-ctx.Done()
-				assert.ErrorIs(w, context.Cause(ctx), lock.ErrReleased)
-				return err
-			}))
-		})
-		assert.Equal(w, []string{"UpdateItem", "TransactWriteItems"}, ops)
-	})
-	run("f commits after the lease has ended", func(ctx context.Context, w *world, _ *lock.Client) {
-		line := &line{to: w.engine.HTTPClient()}
-		c := w.clientOver(line, lock.Config{})
-		require.NoError(w, c.Do(ctx, lock.Name("report"), func(inside context.Context, l *lock.Lease) error {
-			line.cut(hung)
-			<-inside.Done()
-			line.cut(open)
-			return l.Commit(ctx, w.put("x"))
-		}), "the commit proves that the lock was held")
-	})
-	run("ends with ctx, and releases", func(ctx context.Context, w *world, c *lock.Client) {
-		ending, cancel := context.WithCancelCause(ctx)
-		err := c.Do(ending, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error {
-			cancel(mine)
-			<-inside.Done()
-			return context.Cause(inside)
-		})
-		require.Equal(w, mine, err)
-	})
-	run("ends with the lease", func(ctx context.Context, w *world, _ *lock.Client) {
-		line := &line{to: w.engine.HTTPClient()}
-		c := w.clientOver(line, lock.Config{})
-		for _, result := range []error{nil, mine} {
-			err := c.Do(ctx, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error {
-				line.cut(hung)
-				<-inside.Done()
-				assert.ErrorIs(w, context.Cause(inside), lock.ErrExpired)
-				line.cut(open)
-				return result
-			})
-			require.ErrorIs(w, err, lock.ErrExpired)
-			if result != nil {
-				require.ErrorIs(w, err, mine)
-			}
-			assert.NotContains(w, err.Error(), "\n")
-		}
-	})
-	run("taken on the way", func(ctx context.Context, w *world, c *lock.Client) {
-		for _, result := range []error{nil, mine} {
-			err := c.Do(ctx, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
-				require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("line").Remove())))
-				return result
-			})
-			require.ErrorIs(w, err, lock.ErrStolen)
-			if result != nil {
-				require.ErrorIs(w, err, mine)
-			}
-		}
-		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
-			require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("line").Remove())))
-			return l.Write(ctx, w.put("x"))
-		})
-		require.ErrorIs(w, err, lock.ErrLost)
-	})
-	run("ctx ends while it releases", func(ctx context.Context, w *world, c *lock.Client) {
-		w.engine.ResetRequests()
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Call: 2})
-		ending, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-		defer cancel()
-		require.NoError(w, c.Do(ending, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
-	})
-}
-
 // One lock that was lost keeps no other from being released, however many there are.
 func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
 	const locks = 40 // more than are released at once
@@ -416,5 +319,83 @@ func TestCommitThatCloseHasForestalled(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Close ends what an operator's calls wait for.
+func TestClose_EndsOperatorsCalls(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way := &line{to: w.engine.HTTPClient()}
+		op := w.clientOver(way, quiet)
+		r, err := op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(hung)
+		ended := make(chan error, 2)
+		go func() { ended <- op.ForceRelease(ctx, lock.Name("report"), r.Holder().Ticket) }()
+		go func() { ended <- op.Revoke(ctx, lock.Name("report")) }()
+		time.Sleep(100 * time.Millisecond)
+		start := time.Now()
+		time.AfterFunc(2*time.Second, func() { way.cut(open) })
+		closed := make(chan error, 1)
+		go func() { closed <- op.Close(ctx) }()
+		for range 2 {
+			require.ErrorIs(t, <-ended, lock.ErrClosed)
+		}
+		assert.Less(t, time.Since(start), time.Second)
+		require.NoError(t, <-closed)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A lock of its own lease goes to somebody who has waited for longer than an idle session lasts, and the
+// client closes afterwards.
+func TestClose_AfterAPassToALongWaiter(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, l.Release(ctx))
+		next := <-got
+		require.NotNil(t, next)
+		require.NoError(t, next.Release(ctx))
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		require.NoError(t, c.Close(bounded))
+	})
+}
+
+// Close with many leases and many waiters, some about to be handed a lock.
+func TestClose_UnderLoad(t *testing.T) {
+	for round := range 20 {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.coldClient(lock.Config{})
+			w.latency(3 * time.Millisecond)
+			for i := range 100 {
+				go func() {
+					for {
+						l, err := c.Acquire(ctx, lock.Name(fmt.Sprint(i%7)))
+						if err != nil {
+							assert.ErrorIs(t, err, lock.ErrClosed)
+							return
+						}
+						time.Sleep(time.Millisecond)
+						assert.NoError(t, l.Release(ctx))
+					}
+				}()
+			}
+			time.Sleep(time.Duration(round) * 7 * time.Millisecond / 4)
+			start := time.Now()
+			require.NoError(t, c.Close(ctx))
+			assert.LessOrEqual(t, time.Since(start), time.Second)
+			for i := range 7 {
+				if r, err := c.Inspect(ctx, lock.Name(fmt.Sprint(i))); err == nil {
+					assert.False(t, r.Held(), "held after Close")
+				}
+			}
+		})
 	}
 }

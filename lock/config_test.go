@@ -3,7 +3,9 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -181,4 +183,16 @@ func TestOverlappingEntityIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "RowKey")
 	_, err = lock.New(tbl, lock.Config{RowKey: "MUTEX#{of}"})
 	require.NoError(t, err)
+}
+
+// Without a name of their own processes are told apart by host and number.
+func TestConfig_OwnerNamesTheProcess(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		var held *lock.HeldError
+		require.ErrorAs(t, err, &held)
+		assert.True(t, strings.HasSuffix(held.Owner, fmt.Sprintf("/%d", os.Getpid())), held.Owner)
+	})
 }

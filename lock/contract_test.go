@@ -22,7 +22,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -110,13 +110,13 @@ func TestRequestCost(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		var l *lock.Lease
 		must := func(err error) { p.Helper(); require.NoError(p, err) }
-		cost := func(what string, writes int64, units float64, f func(ctx context.Context), more ...figure.Measure) {
+		cost := func(what string, writes int64, units float64, f func(ctx context.Context), more ...testkit.Measure) {
 			p.Helper()
 			got := totals(ctx, f)
-			figure.Check(p, what, append([]figure.Measure{
-				figure.Exactly(got.Requests, "writes", writes), figure.Exactly(got.ReadUnits, "read units", 0),
+			testkit.Check(p, what, append([]testkit.Measure{
+				testkit.Exactly(got.Requests, "writes", writes), testkit.Exactly(got.ReadUnits, "read units", 0),
 				// DynamoDB Local does not double what is in a transaction.
-				figure.AtMost(got.WriteUnits, "write units", units),
+				testkit.AtMost(got.WriteUnits, "write units", units),
 			}, more...)...)
 		}
 		warm := func(ctx context.Context, c *lock.Client) {
@@ -156,7 +156,7 @@ func TestRequestCost(t *testing.T) {
 				named++
 			}
 		}
-		figure.Check(p, "P2, failed try", figure.Exactly(named, "of holder, fence and since named", 3))
+		testkit.Check(p, "P2, failed try", testkit.Exactly(named, "of holder, fence and since named", 3))
 		cost("P1, renew under a session", 0, 0, func(ctx context.Context) { must(l.Renew(ctx)) })
 		write := table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
 		cost("P7, guarded write of a row", 1, 4, func(ctx context.Context) { must(l.Write(ctx, write)) })
@@ -401,8 +401,8 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 			}
 			require.True(p, attrvalue.SameItem(item, got), "%s: %v", tc.name, got)
 		}
-		figure.Check(p, "B3, one thing wrong at a time", figure.AtLeast(len(cases), "malformed rows refused, none granted", 60),
-			figure.AtMost(most, "requests at most", 2))
+		testkit.Check(p, "B3, one thing wrong at a time", testkit.AtLeast(len(cases), "malformed rows refused, none granted", 60),
+			testkit.AtMost(most, "requests at most", 2))
 	})
 }
 

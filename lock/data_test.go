@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/attrvalue"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -516,5 +515,28 @@ func TestEveryLockOfABundleHasThePayload(t *testing.T) {
 			require.ErrorIs(p, err, lock.ErrInvalid)
 		})
 		assert.Zero(p, cost.Requests)
+	})
+}
+
+// Payloads are refused that DynamoDB would refuse, and no others.
+func TestWithData_IsAsDeepAsDynamoDBTakes(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		for depth := 30; depth <= 34; depth++ {
+			var data types.AttributeValue = &types.AttributeValueMemberS{Value: "x"}
+			for range depth {
+				data = &types.AttributeValueMemberL{Value: []types.AttributeValue{data}}
+			}
+			refused := p.table.Write(ctx, table.Update(keys.NewKey("ROW", "ROW"), table.Attr("data").Set(data)))
+			var l *lock.Lease
+			var err error
+			cost := totals(ctx, func(ctx context.Context) { l, err = p.client.TryAcquire(ctx, lock.Name("report"), lock.WithData(data)) })
+			if refused != nil {
+				require.ErrorIs(p, err, lock.ErrInvalid, "%d: %v", depth, refused)
+				require.Zero(p, cost.Requests)
+				continue
+			}
+			require.NoError(p, err, "%d", depth)
+			require.NoError(p, l.Release(ctx))
+		}
 	})
 }

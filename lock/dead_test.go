@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -72,14 +72,82 @@ func TestADeadHolderCostsTwoWrites(t *testing.T) {
 					time.Sleep(2 * time.Second) // for others on their way
 					assert.Equal(t, l.Fence()+1, heir.Fence())
 					t.Logf("%d writes mark it dead, %d take the lock", marks.Load(), evictions.Load())
-					figure.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),
-						figure.AtMost(took, " until one holds", lease+5*time.Second),
-						figure.AtMost(int(marks.Load()+evictions.Load()), "writes", 2))
+					testkit.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),
+						testkit.AtMost(took, " until one holds", lease+5*time.Second),
+						testkit.AtMost(int(marks.Load()+evictions.Load()), "writes", 2))
 					cancel()
 					all.Wait()
 					require.NoError(t, heir.Release(ctx))
 				})
 			})
 		}
+	}
+}
+
+// A line that is full of tickets of processes that have died is emptied by those who find it full.
+func TestALineFullOfTheDead(t *testing.T) {
+	const places, lease = 100, 20 * time.Second
+	for name, tc := range map[string]struct {
+		processes int
+		expiry    lock.Expiry
+		atMost    time.Duration
+	}{
+		"of one process":           {1, lock.RecordedOrObserved, 3 * lease},
+		"of many":                  {9, lock.RecordedOrObserved, 4 * lease},
+		"of one process, observed": {1, lock.ObservedOnly, 6 * lease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way, targets := &line{to: w.engine.HTTPClient()}, names(2)
+				waiting, stop := context.WithCancel(ctx)
+				defer stop()
+				_, err := w.clientOver(way, quiet).Acquire(ctx, targets[0])
+				require.NoError(t, err)
+				for range tc.processes {
+					dead := w.clientOver(way, quiet)
+					for range (places - 1) / tc.processes {
+						go func() { _, _ = dead.AcquireAll(waiting, targets) }()
+					}
+				}
+				time.Sleep(30 * time.Second)
+				way.cut(refused)
+				item, err := w.table.Get(ctx, w.lockKey(targets[0].Name()), true)
+				require.NoError(t, err)
+				require.Equal(t, places, len(lineIn(item))) //nolint:testifylint // the tickets would be shown
+
+				config := quiet
+				config.Expiry = tc.expiry
+				start := time.Now()
+				bounded, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				l, err := w.client(config).Acquire(bounded, targets[0])
+				require.NoError(t, err)
+				testkit.Check(t, "P18, a full line "+name, testkit.AtMost(time.Since(start), " until it is taken", tc.atMost))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
+// Each of those who have died in the line delays the others by two leases at most, however many they are.
+func TestTheDeadInALineDelayByTheirNumber(t *testing.T) {
+	const dead, lease, bound = 11, 20 * time.Second, 3 * time.Second // of the recorded end, and a look
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				waiting, stop := context.WithCancel(ctx)
+				defer stop()
+				for range dead {
+					acquireAsync(waiting, w.clientOver(way, quiet), lock.Name("report"), opts...)
+				}
+				way.cut(refused)
+				start := time.Now()
+				l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				testkit.Check(t, fmt.Sprintf("P18, %d dead, %s", dead, kind), testkit.AtMost(time.Since(start), " until it is taken", dead*(2*lease+bound)))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
 	}
 }

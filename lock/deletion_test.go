@@ -579,3 +579,14 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 		})
 	}
 }
+
+// Whoever puts off the deletion of a row that is gone is told.
+func TestDeletion_TheHolderOfADeletedRowIsTold(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{Retention: aDay, Logger: quiet.Logger}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
+		time.Sleep(8 * time.Hour)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+	})
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 func TestTryDo_RunsUnderAFreeLock(t *testing.T) {
@@ -119,5 +120,101 @@ func TestBundleRemaining_IsThatOfTheFirstToEnd(t *testing.T) {
 		assert.Greater(p, b.Remaining(), 50*time.Minute)
 		require.NoError(p, b.Release(ctx))
 		assert.Zero(p, b.Remaining())
+	})
+}
+
+func TestDo(t *testing.T) {
+	mine := errors.New("mine")
+	run := func(name string, f func(ctx context.Context, w *world, c *lock.Client)) {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				f(ctx, w, c)
+				r, err := c.Inspect(ctx, lock.Name("report"))
+				require.NoError(w, err)
+				assert.False(w, r.Held(), "released")
+			})
+		})
+	}
+	run("releases and returns f's error", func(ctx context.Context, w *world, c *lock.Client) {
+		require.NoError(w, c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
+		require.Equal(w, mine, c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { return mine }))
+	})
+	run("releases when f panics", func(ctx context.Context, w *world, c *lock.Client) {
+		assert.PanicsWithValue(w, "oops", func() {
+			_ = c.Do(ctx, lock.Name("report"), func(context.Context, *lock.Lease) error { panic("oops") })
+		})
+	})
+	run("f commits", func(ctx context.Context, w *world, c *lock.Client) {
+		ops := w.requests(func() {
+			require.NoError(w, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+				err := l.Commit(ctx, w.put("x"))
+				<-ctx.Done()
+				assert.ErrorIs(w, context.Cause(ctx), lock.ErrReleased)
+				return err
+			}))
+		})
+		assert.Equal(w, []string{"UpdateItem", "TransactWriteItems"}, ops)
+	})
+	run("f commits after the lease has ended", func(ctx context.Context, w *world, _ *lock.Client) {
+		line := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(line, lock.Config{})
+		require.NoError(w, c.Do(ctx, lock.Name("report"), func(inside context.Context, l *lock.Lease) error {
+			line.cut(hung)
+			<-inside.Done()
+			line.cut(open)
+			return l.Commit(ctx, w.put("x"))
+		}), "the commit proves that the lock was held")
+	})
+	run("ends with ctx, and releases", func(ctx context.Context, w *world, c *lock.Client) {
+		ending, cancel := context.WithCancelCause(ctx)
+		err := c.Do(ending, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error {
+			cancel(mine)
+			<-inside.Done()
+			return context.Cause(inside)
+		})
+		require.Equal(w, mine, err)
+	})
+	run("ends with the lease", func(ctx context.Context, w *world, _ *lock.Client) {
+		line := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(line, lock.Config{})
+		for _, result := range []error{nil, mine} {
+			err := c.Do(ctx, lock.Name("report"), func(inside context.Context, _ *lock.Lease) error {
+				line.cut(hung)
+				<-inside.Done()
+				assert.ErrorIs(w, context.Cause(inside), lock.ErrExpired)
+				line.cut(open)
+				return result
+			})
+			require.ErrorIs(w, err, lock.ErrExpired)
+			if result != nil {
+				require.ErrorIs(w, err, mine)
+			}
+			assert.NotContains(w, err.Error(), "\n")
+		}
+	})
+	run("taken on the way", func(ctx context.Context, w *world, c *lock.Client) {
+		for _, result := range []error{nil, mine} {
+			err := c.Do(ctx, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
+				require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("line").Remove())))
+				return result
+			})
+			require.ErrorIs(w, err, lock.ErrStolen)
+			if result != nil {
+				require.ErrorIs(w, err, mine)
+			}
+		}
+		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+			require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("line").Remove())))
+			return l.Write(ctx, w.put("x"))
+		})
+		require.ErrorIs(w, err, lock.ErrLost)
+	})
+	run("ctx ends while it releases", func(ctx context.Context, w *world, c *lock.Client) {
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Call: 2})
+		ending, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		require.NoError(w, c.Do(ending, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
 	})
 }

@@ -13,12 +13,12 @@
 //
 //	wanted                                    use                        cost
 //	one at a time                             a lock: Acquire            2 writes: acquire and release
-//	n at a time                               [Permits]                  the same; more where many come and go at once
-//	many who read, or one who writes          [Shared]                   the same as Permits
-//	what several rows say at one moment       [Client.View]              a transaction of reads; nothing is acquired
-//	a value that no two rows have             entity.Spec.Unique         one row more in the transaction that writes
-//	nobody has changed the row since          entity.Spec.Version        none: a condition of the write
-//	several locks, or none                    [Client.AcquireAll]        2 writes for each, in one transaction, and 1 to release
+//	n at a time                               Permits                    the same; more where many come and go at once
+//	many who read, or one who writes          Shared                     the same as Permits
+//	several rows as of one moment             Client.View                a transaction of reads; nothing is acquired
+//	a value that no two rows have             entity.Spec.Unique         one more row in the transaction that writes
+//	that nobody has changed the row since     entity.Spec.Version        none: a condition of the write
+//	several locks, or none                    Client.AcquireAll          2 writes for each, in one transaction, and 1 to release
 //
 // A lock is for work that takes time, or that writes several rows in several steps. What fits into one transaction needs a
 // version or a unique value, and no lock.

@@ -56,6 +56,13 @@ type sight struct {
 	ask     time.Time // monotonic: its process is not asked about it before
 }
 
+// clone returns a copy, for the next entry of the call.
+func (l *look) clone() look {
+	c := *l
+	c.holders = slices.Clone(l.holders)
+	return c
+}
+
 // of is what was seen of a holder; nil for nothing.
 func (l *look) of(h lockrow.Holding) *sight {
 	for i := range l.holders {

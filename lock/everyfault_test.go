@@ -14,9 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/race"
-	"github.com/mortise-go/mortise/internal/repeat"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -31,7 +29,7 @@ const retries = 3
 // share is the part of the cases that is tried: the race detector makes each take seven
 // times as long, and looks at one in three.
 func share() int {
-	if race.Enabled {
+	if testkit.RaceEnabled {
 		return 3
 	}
 	return 1
@@ -96,7 +94,7 @@ func TestEveryFault(t *testing.T) {
 	// Each case leaves a few hundred kilobytes behind, and nothing lives for longer.
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	empty := arena(t)
-	repetition := repeat.Of(t)
+	repetition := testkit.Repetition(t)
 	kinds := tries{cases: map[string]int{}}
 	var goal, met, broken, came, ran atomic.Int64
 	list := scenarios()
@@ -149,7 +147,7 @@ func TestEveryFault(t *testing.T) {
 				if s.byChance() { // here, and when the calls were counted that are struck
 					want /= 2
 				}
-				figure.Check(t, "F5, "+s.name, figure.AtLeast(struck, "faults at its calls", want), figure.Exactly(violations, "violations", 0))
+				testkit.Check(t, "F5, "+s.name, testkit.AtLeast(struck, "faults at its calls", want), testkit.Exactly(violations, "violations", 0))
 				goal.Add(int64(least))
 				met.Add(int64(struck))
 				broken.Add(int64(violations))
@@ -159,14 +157,14 @@ func TestEveryFault(t *testing.T) {
 	once := repetition.All == 1 && int(ran.Load()) == len(list) // nothing is left out, or to others
 	for _, m := range mishaps() {
 		if n := kinds.cases[m.name]; n > 0 || once {
-			figure.Check(t, "F5, "+m.name, figure.AtLeast(n, "times", 1))
+			testkit.Check(t, "F5, "+m.name, testkit.AtLeast(n, "times", 1))
 		}
 	}
 	if once {
-		figure.Check(t, "F5, paused", figure.AtLeast(int(came.Load()), "times somebody else had the lock meanwhile", 5*len(list)/share()))
+		testkit.Check(t, "F5, paused", testkit.AtLeast(int(came.Load()), "times somebody else had the lock meanwhile", 5*len(list)/share()))
 	}
 	t.Logf("%d faults tried, with those at repetitions", kinds.all)
-	figure.Check(t, "F5, total", figure.AtLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), figure.Exactly(int(broken.Load()), "violations", 0))
+	testkit.Check(t, "F5, total", testkit.AtLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), testkit.Exactly(int(broken.Load()), "violations", 0))
 }
 
 // F5, two at a time, by chance: what the answer to the first has made of the client, the
@@ -176,7 +174,7 @@ func TestTwoFaults(t *testing.T) {
 	empty := arena(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	kinds := mishaps()
-	repetition := repeat.Of(t)
+	repetition := testkit.Repetition(t)
 	goal := (pairs/share() + repetition.All - 1) / repetition.All
 	tried, hit, found, wanted := 0, 0, 0, 0
 	for i, s := range scenarios() {
@@ -209,7 +207,7 @@ func TestTwoFaults(t *testing.T) {
 		})
 	}
 	t.Logf("%d pairs tried", tried)
-	figure.Check(t, "F5, two at a time", figure.AtLeast(hit, "pairs that both hit", wanted), figure.Exactly(found, "violations", 0))
+	testkit.Check(t, "F5, two at a time", testkit.AtLeast(hit, "pairs that both hit", wanted), testkit.Exactly(found, "violations", 0))
 }
 
 // A broken client, of whichever kind, has violations in the same enumeration: what passes
@@ -232,7 +230,7 @@ func TestEveryFaultFindsBrokenClients(t *testing.T) {
 				}
 			}
 			require.True(t, b.seen(found), "want a violation of %q, found: %q", b.violates, found)
-			figure.Check(t, "F5, broken client: "+b.name, figure.AtLeast(len(found), fmt.Sprintf("violations within %d cases", cases), 1))
+			testkit.Check(t, "F5, broken client: "+b.name, testkit.AtLeast(len(found), fmt.Sprintf("violations within %d cases", cases), 1))
 			t.Log(found[len(found)-1])
 		})
 	}

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -59,10 +60,10 @@ func TestFairAcrossProcesses(t *testing.T) {
 					grants[i/tc.goroutines] += len(c.served)
 				}
 				t.Logf("grants of the least and the most served process: %d, %d", slices.Min(grants), slices.Max(grants))
-				figure.Check(t, "P13, "+name,
-					figure.AtLeast(jain(grants), "Jain's index", tc.fair),
-					figure.AtMost(longest(list), " longest wait", tc.patience),
-					figure.AtLeast(held.Seconds()/during.Seconds(), "of the time held", tc.busy))
+				testkit.Check(t, "P13, "+name,
+					testkit.AtLeast(jain(grants), "Jain's index", tc.fair),
+					testkit.AtMost(longest(list), " longest wait", tc.patience),
+					testkit.AtLeast(held.Seconds()/during.Seconds(), "of the time held", tc.busy))
 			})
 		})
 	}
@@ -99,9 +100,9 @@ func TestManyProcesses(t *testing.T) {
 				}
 				t.Logf("per grant: %.2f writes to the lock, %.2f looks, %.2f others, which are the sessions'; held for %.2f of %v",
 					per(locks), per(looks), per(len(requests)-locks-looks), held.Seconds()/took.Seconds(), took)
-				figure.Check(t, fmt.Sprintf("P14, %d processes", tc.processes),
-					figure.Exactly(served, "served", tc.processes),
-					figure.AtMost(per(len(requests)), "requests per grant", tc.goal))
+				testkit.Check(t, fmt.Sprintf("P14, %d processes", tc.processes),
+					testkit.Exactly(served, "served", tc.processes),
+					testkit.AtMost(per(len(requests)), "requests per grant", tc.goal))
 			})
 		})
 	}
@@ -147,9 +148,9 @@ func TestAcquireAllIsServed(t *testing.T) {
 					least = min(least, len(c.served))
 				}
 				t.Logf("the least served was served %d times", least)
-				figure.Check(t, "P16, "+name,
-					figure.AtMost(gap, " at most between two grants of a gatherer", patience),
-					figure.Exactly(stuck, "wait for each other in the end", 0))
+				testkit.Check(t, "P16, "+name,
+					testkit.AtMost(gap, " at most between two grants of a gatherer", patience),
+					testkit.Exactly(stuck, "wait for each other in the end", 0))
 			})
 		})
 	}
@@ -207,6 +208,48 @@ func TestRequestSize(t *testing.T) {
 		for _, step := range slices.Sorted(maps.Keys(sizes)) {
 			t.Logf("%4d bytes: %s", sizes[step], step)
 		}
-		figure.Check(t, "P15", figure.AtMost(slices.Max(slices.Collect(maps.Values(sizes))), "bytes", 1000))
+		testkit.Check(t, "P15", testkit.AtMost(slices.Max(slices.Collect(maps.Values(sizes))), "bytes", 1000))
+	})
+}
+
+// After 16 hand-overs in a row another process gets its turn.
+func TestFair_OtherProcessesGetTheirTurn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{Backoff: every(20 * time.Millisecond)})
+		first, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		served, before := 0, -1
+		for range 100 {
+			wait.Go(func() {
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				if !assert.NoError(t, err) {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+				mu.Lock()
+				served++
+				mu.Unlock()
+				assert.NoError(t, l.Release(ctx))
+			})
+		}
+		time.Sleep(time.Second)
+		wait.Go(func() {
+			l, err := other.Acquire(ctx, lock.Name("report"))
+			if !assert.NoError(t, err) {
+				return
+			}
+			mu.Lock()
+			before = served
+			mu.Unlock()
+			assert.NoError(t, l.Release(ctx))
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, first.Release(ctx))
+		wait.Wait()
+		t.Logf("another process got its turn after %d hand-overs (goal 16)", before)
+		assert.Equal(t, 16, before)
+		assert.Equal(t, 100, served)
 	})
 }

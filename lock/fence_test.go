@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -58,7 +58,7 @@ func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
 			}
 		}
 	}
-	figure.Check(t, "F12, rows deleted under wrong clocks", figure.Exactly(larger, "fences larger than the one before", 2*len(offsets)*len(offsets)))
+	testkit.Check(t, "F12, rows deleted under wrong clocks", testkit.Exactly(larger, "fences larger than the one before", 2*len(offsets)*len(offsets)))
 }
 
 // timeless stands for something between that takes the date off the first refusal.

@@ -147,3 +147,16 @@ func TestShortFixedLeaseKeepsItsPlace(t *testing.T) {
 		}
 	})
 }
+
+// A lease of its own counts from its request, however long the answer takes.
+func TestFixed_CountsFromTheRequest(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Margin: time.Millisecond})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, Operation: "UpdateItem", Times: 1, For: 1500 * time.Millisecond})
+		start := time.Now()
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, l.Remaining(), 20*time.Second-time.Since(start))
+		require.NoError(t, l.Release(ctx))
+	})
+}

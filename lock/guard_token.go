@@ -114,6 +114,6 @@ func (g GuardToken) Guard(t *table.Table) table.Op {
 	case g.Reader != "":
 		h.Kind = lockrow.Shared
 	}
-	return lockrow.NewRows(names, nil).Guard(g.Key, h).In(t).
+	return lockrow.NewRows(names, nil, t).Guard(g.Key, h).In(t).
 		Explain(func(table.Item) error { return ErrLost })
 }

@@ -90,3 +90,18 @@ func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 		require.EqualError(t, c.Healthy(ctx), fmt.Sprintf("lock: healthy: the session ends in %v unless renewed: the renewal is overdue", left.Round(time.Millisecond)))
 	})
 }
+
+// Nothing remains of a session that has ended by a clock, also before anybody is told.
+func TestRemaining_IsNothingOfAnOverdueSession(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		c := w.client(quiet, table.WithClock(wall.now))
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		wall.jump(time.Minute)
+		left, lasts := c.Remaining()
+		assert.Zero(t, left)
+		assert.False(t, lasts)
+		<-l.Context().Done()
+	})
+}

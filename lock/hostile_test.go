@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -324,8 +324,8 @@ func TestHostileRows(t *testing.T) {
 				return
 			}
 		}
-		figure.Check(t, "B3, hostile rows", figure.AtLeast(forbidden, "out of order or in use, none granted, none changed", rows/4),
-			figure.AtLeast(granted, "that may be taken granted", rows/10))
+		testkit.Check(t, "B3, hostile rows", testkit.AtLeast(forbidden, "out of order or in use, none granted, none changed", rows/4),
+			testkit.AtLeast(granted, "that may be taken granted", rows/10))
 	})
 }
 
@@ -388,6 +388,6 @@ func TestHostileQuestions(t *testing.T) {
 		got, err := w.table.Get(ctx, w.row("innocent"), true)
 		require.NoError(t, err)
 		assert.True(t, attrvalue.SameItem(innocent, got), "a row that is no lock was changed")
-		figure.Check(t, fmt.Sprintf("B3, %d hostile session rows", rounds), figure.Exactly(ended, "locks lost", 0))
+		testkit.Check(t, fmt.Sprintf("B3, %d hostile session rows", rounds), testkit.Exactly(ended, "locks lost", 0))
 	})
 }

@@ -77,7 +77,7 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 	if l.index, err = newSparse(t.Schema(), l.names, config.Index); err != nil {
 		return nil, fmt.Errorf("Config.Index: %w", err)
 	}
-	l.rows = lockrow.NewRows(l.names, l.index.attributes())
+	l.rows = lockrow.NewRows(l.names, l.index.attributes(), t)
 	return l, config.agree(t, true)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
@@ -69,7 +69,7 @@ func TestGhostsAreGoneWithinALeaseAndAPeriod(t *testing.T) {
 					})
 				}
 				all.Wait()
-				figure.Check(t, fmt.Sprintf("F19, %d ghosts", n), figure.AtMost(took, " until all are gone", lease+period+period/10+time.Second))
+				testkit.Check(t, fmt.Sprintf("F19, %d ghosts", n), testkit.AtMost(took, " until all are gone", lease+period+period/10+time.Second))
 				require.NoError(t, context.Cause(keeps.Context()), "their process has lost nothing else")
 				require.ErrorIs(t, list[0].Write(ctx, w.put("x")), lock.ErrReleased)
 			})

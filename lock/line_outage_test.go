@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -59,10 +59,10 @@ func TestCloseInAnOutageEndsWithTheSession(t *testing.T) {
 					time.Sleep(time.Hour)
 					mu.Lock()
 					defer mu.Unlock()
-					figure.Check(t, fmt.Sprintf("Close in an outage, %s, %d locks", name, n),
-						figure.AtMost(took, " until it is over", lease+2*time.Second),
-						figure.AtMost(until, " until the last request", lease+time.Second),
-						figure.Exactly(sent-before, "requests later", 0))
+					testkit.Check(t, fmt.Sprintf("Close in an outage, %s, %d locks", name, n),
+						testkit.AtMost(took, " until it is over", lease+2*time.Second),
+						testkit.AtMost(until, " until the last request", lease+time.Second),
+						testkit.Exactly(sent-before, "requests later", 0))
 					for _, l := range leases {
 						require.Error(t, l.Context().Err())
 					}

@@ -459,3 +459,33 @@ func TestRecordsCarryPayloads(t *testing.T) {
 		assert.Equal(p, "a", got.Host)
 	})
 }
+
+// Locks beside an application's rows are listed without reading these.
+func TestList_ReadsLocksAlone(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		var held *lock.Lease
+		for i := range 30 {
+			key := keys.NewKey("TENANT#acme", fmt.Sprintf("ORDER#%02d", i))
+			item := w.table.KeyItem(key)
+			item["text"] = &types.AttributeValueMemberS{Value: strings.Repeat("x", 100_000)}
+			require.NoError(t, w.table.Write(ctx, table.Put(item)))
+			if i == 20 {
+				l, err := c.Acquire(ctx, lock.Beside(key))
+				require.NoError(t, err)
+				held = l
+			}
+		}
+		found := 0
+		cost := totals(ctx, func(ctx context.Context) {
+			for r, err := range c.List(ctx, lock.In("TENANT#acme")) {
+				require.NoError(t, err)
+				assert.Equal(t, held.Fence(), r.Fence)
+				found++
+			}
+		})
+		assert.Equal(t, 1, found)
+		assert.EqualValues(t, 1, cost.Requests)
+		assert.LessOrEqual(t, cost.ReadUnits, 1.0)
+	})
+}

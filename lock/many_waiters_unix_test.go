@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -29,7 +28,7 @@ func cpu(t *testing.T) time.Duration {
 // P17: waiting costs little, however many locks a process waits for, as long as nothing changes.
 func TestManyWaiters(t *testing.T) {
 	const inFull, settle, during = 4000, time.Minute, 2 * time.Minute
-	waiters := race.Fewer(inFull)
+	waiters := testkit.Fewer(inFull)
 	virtual(t, func(ctx context.Context, w *world) {
 		w.guardian = nil // it would be most of what is measured
 		holder, c := w.client(quiet), w.client(quiet)
@@ -56,8 +55,8 @@ func TestManyWaiters(t *testing.T) {
 		used, took := cpu(t)-before, time.Since(began)
 		requests := len(w.engine.Requests())
 		t.Logf("%.1f ms of CPU per virtual second (goal 50 ms, the engine's work included)", used.Seconds()*1000/took.Seconds())
-		figure.Check(t, fmt.Sprintf("P17, %d waiters on as many locks", waiters),
-			figure.AtMost(float64(requests)/took.Seconds(), "requests a second", 25).InFull(waiters, inFull))
+		testkit.Check(t, fmt.Sprintf("P17, %d waiters on as many locks", waiters),
+			testkit.AtMost(float64(requests)/took.Seconds(), "requests a second", 25).InFull(waiters, inFull))
 		cancel()
 		all.Wait()
 	})

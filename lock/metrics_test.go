@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // twice repeats what fails two times, after 100 ms each.
@@ -336,5 +338,44 @@ func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
 		m := r.take(ctx)
 		assert.Equal(t, []float64{1}, m["losses stolen"])
 		assert.Equal(t, []float64{0}, m["held"])
+	})
+}
+
+// A lock that was asked back is held until it is released.
+func TestMetrics_LocksThatWereAskedBackAreCountedAsHeld(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		r := newRecorder()
+		c := w.client(lock.Config{MeterProvider: r})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.askBack(ctx, w.client(lock.Config{}), l)
+		<-l.Context().Done()
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
+		assert.Equal(t, []float64{1}, r.take(ctx)["held"])
+		require.NoError(t, l.Release(ctx))
+		assert.Equal(t, []float64{0}, r.take(ctx)["held"])
+	})
+}
+
+// Metrics tell throttling from other failures, and errors the end of the caller's patience from both.
+func TestMetrics_TellFailuresApart(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		r := newRecorder()
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, lock.Config{MeterProvider: r, Logger: slog.New(slog.DiscardHandler)}, twice())
+		r.take(ctx)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle})
+		_, err := c.TryAcquire(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, table.ErrThrottled)
+		w.engine.ClearFaults()
+		assert.Len(t, r.take(ctx)["wait.duration throttled"], 1)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(refused)
+		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.Write(short, w.put("x")), context.DeadlineExceeded)
+		way.cut(open)
+		require.NoError(t, l.Release(ctx))
 	})
 }

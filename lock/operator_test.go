@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/attrvalue"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -677,5 +676,60 @@ func TestForcedBetweenTwoAttempts(t *testing.T) {
 		require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Holder().Ticket))
 		time.Sleep(10 * time.Second)
 		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+	})
+}
+
+// Revoke asks who holds the lock now.
+func TestRevoke_ReadsConsistently(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, op := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		_, err = holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1})
+		require.NoError(t, op.Revoke(ctx, lock.Name("report")))
+	})
+}
+
+// A row that somebody else frees keeps three quarters of its retention, however long its holder has been dead.
+func TestForceRelease_KeepsTheFence(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const retention = 30 * time.Hour
+		config := lock.Config{Retention: retention, Logger: quiet.Logger}
+		way := &line{to: w.engine.HTTPClient()}
+		l, err := w.clientOver(way, config).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		way.cut(refused)
+		for _, after := range []time.Duration{3 * time.Hour, 9 * time.Hour, 21 * time.Hour} {
+			again := w.engine.Snapshot()
+			time.Sleep(after)
+			op := w.client(config)
+			w.force(ctx, op, lock.Name("report"))
+			assert.GreaterOrEqual(t, time.Until(w.deleted(ctx, l.Key())), retention/4*3-time.Second)
+			w.engine.Restore(again)
+		}
+	})
+}
+
+// Reasons have up to MaxReason bytes, and say who it was where none is given.
+func TestForceRelease_RecordsItsReason(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		op := w.client(lock.Config{Owner: "operator"})
+		whole := strings.Repeat("x", lock.MaxReason)
+		for given, want := range map[string]string{whole: whole, "": "forced by operator", "hung": "hung"} {
+			_, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			r, err := op.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Holder().Ticket, given))
+			r, err = op.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			assert.Equal(t, want, r.Forced)
+		}
+		_, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.ErrorIs(t, op.ForceRelease(ctx, lock.Name("report"), "x", whole+"x"), lock.ErrInvalid)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
@@ -164,7 +167,8 @@ func (h *holder) cycle(ctx context.Context) error {
 
 // The rows that a lock's holders write to: with the guard, and without it.
 func guardedHistory(name string) keys.Key { return keys.NewKey("HISTORY#"+name, "GUARDED") }
-func openHistory(name string) keys.Key    { return keys.NewKey("HISTORY#"+name, "OPEN") }
+
+func openHistory(name string) keys.Key { return keys.NewKey("HISTORY#"+name, "OPEN") }
 
 // appendTo adds a fence to a history, which so keeps the order in which writes committed.
 func appendTo(history keys.Key, fence int64) table.Op {
@@ -194,4 +198,22 @@ func stale(row table.Item) (stale, all int, err error) {
 		last = max(last, fence)
 	}
 	return stale, len(list.Value), nil
+}
+
+// The holder of an hour's lease is told within a second of its machine's resuming, too.
+func TestPause_ASuspendedHolderOfALongLeaseIsToldAtOnce(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		config := quiet
+		config.Lease = time.Hour
+		c := w.client(config, table.WithClock(wall.now))
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		wall.jump(2 * time.Hour)
+		resumed := time.Now()
+		<-l.Context().Done()
+		assert.LessOrEqual(t, time.Since(resumed), time.Second)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+	})
 }

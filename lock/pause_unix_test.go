@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/engines"
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -77,11 +77,11 @@ func TestPauseProcess(t *testing.T) {
 			require.NoError(t, err)
 			unguarded += n
 		}
-		figure.Check(t, fmt.Sprintf("F10, lease %v, stopped for %v", holderLease, pause),
-			figure.Exactly(all.cycles, "cycles", processes*cycles),
-			figure.Exactly(guarded, fmt.Sprintf("stale writes of %d committed", committed), 0),
-			figure.AtLeast(all.refused, "stale writes refused", 3*processes*cycles),
-			figure.AtMost(all.delay, " from running again to cancellation at most", 100*time.Millisecond))
+		testkit.Check(t, fmt.Sprintf("F10, lease %v, stopped for %v", holderLease, pause),
+			testkit.Exactly(all.cycles, "cycles", processes*cycles),
+			testkit.Exactly(guarded, fmt.Sprintf("stale writes of %d committed", committed), 0),
+			testkit.AtLeast(all.refused, "stale writes refused", 3*processes*cycles),
+			testkit.AtMost(all.delay, " from running again to cancellation at most", 100*time.Millisecond))
 		t.Logf("from SIGCONT to cancellation: at most %v, where the machine let the process run again after %v", all.since, all.noticed)
 		t.Logf("control: %d stale unguarded writes after %d pauses; causes %v; cycles repeated because the machine was too slow: %d",
 			unguarded, all.cycles, all.causes, all.repeated)

@@ -18,22 +18,24 @@ const (
 	MaxPermits = lockrow.Cap
 )
 
-// Permits lets n callers hold at once, 2 to 100: a counting semaphore, such as for no more than ten exports at a time over all
-// instances. The first n tickets in the line hold, each of them one permit. Permits are given first come, first served, and the permit
-// of a process that died is free again once its session is dead, without a cleanup of anybody's.
+// Permits lets n callers hold at the same time, 2 to 100: a counting semaphore. Use it for example to allow at most ten
+// exports at a time, over all instances.
 //
 //	lease, err := locks.Acquire(ctx, lock.Name("exports"), lock.Permits(10))
 //
-// All clients have to name the same n: another one is refused ([*PermitsError]). [Client.SetPermits] changes it. A target is
-// either a lock or has permits, and the row refuses the other (the same error).
+// The first n tickets in the line hold one permit each. First come, first served. If a process dies, its permits are
+// free again after its lease; the other permits are not affected.
 //
-// Guarded writes ([Lease.Write], [Lease.Commit], [Lease.Guard]) are applied only while the permit has not left the line. Holders hold
-// at once, so their writes have no order among each other. Those of one lease are in the order of the calls, but for one that was
-// given up without an answer, which may still be applied after a later one. All of them, and all who enter and leave, touch one
-// row: DynamoDB refuses requests that meet, which are repeated.
+// All clients have to name the same n. A call with another number is refused ([*PermitsError]); [Client.SetPermits]
+// changes the number for all. A target is either a lock or has permits: a call of the other kind gets the same error.
 //
-// Goroutines of one client enter one by one, and none passes its permit on. Not with [Shared], [Fixed] and [WithData], and not in
-// AcquireAll, Lead and Every.
+// Guarded writes ([Lease.Write], [Lease.Commit], [Lease.Guard]) are applied only while the permit is held. Holders hold
+// at the same time, so their writes have no order among each other. Writes of one lease are applied in the order of the
+// calls, with one exception: a write whose answer was lost may be applied after a later one. All who enter, leave and
+// write touch the same row. DynamoDB refuses requests that meet there, and they are repeated.
+//
+// The goroutines of a client enter the line one by one, and do not pass a permit on. Permits does not go with [Shared],
+// [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
 func Permits(n int) Option {
 	return func(r *request) error {
 		switch {
@@ -47,8 +49,8 @@ func Permits(n int) Option {
 	}
 }
 
-// PermitsError means that a call has named another number of permits than the row has, or that one of both is a lock, whose
-// number is 0. Nothing was acquired.
+// PermitsError means that a call has named another number of permits than the row has, or that one of the two is a
+// lock, which has the number 0. Nothing was acquired.
 type PermitsError struct {
 	Named int // by the call
 	Row   int // that the row has
@@ -64,14 +66,15 @@ func (e *PermitsError) Error() string {
 	return fmt.Sprintf("the row has %d permits, and the call names %d: all clients have to name the same number (SetPermits changes it)", e.Row, e.Named)
 }
 
-// SetPermits changes the number of permits of a target for all clients, to 2 to 100. Where it grows, those who wait hold with their
-// next look. Where it shrinks, nobody loses a permit: the next one is given once fewer than n are held.
+// SetPermits changes the number of permits of a target, for all clients, to 2 to 100. If the number grows, those who
+// wait get a permit with their next look. If it shrinks, no holder loses its permit: the next permit is given when
+// fewer than n are held.
 //
-// Calls that name the number of before are refused from then on ([*PermitsError], whose Row is the new one). Those that wait in
-// the line wait on, by the new number. A target that nobody has acquired with [Permits] is table.ErrNotFound, and a lock a
-// [*PermitsError]. Of two calls at the same time the later one counts.
+// From then on, calls with the old number are refused: the field Row of [*PermitsError] has the new one. Calls that
+// already wait in the line go on waiting. If nobody has acquired the target with [Permits], the error matches
+// [table.ErrNotFound]; if it is a lock, it is a [*PermitsError]. Of two calls at the same time, the later one counts.
 //
-// Cost: one consistent read and one conditional write; only the read where the number is n.
+// Cost: one consistent read and one conditional write; only the read if the number is n already.
 func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 	return wrap("set permits", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
 		if err := Permits(n)(&request{}); err != nil {

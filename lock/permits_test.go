@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -257,7 +257,7 @@ func TestPermitsOfADeadHolderAreFree(t *testing.T) {
 				defer cancel()
 				next, err := w.client(quiet).Acquire(bounded, exports, lock.Permits(3))
 				require.NoError(t, err)
-				figure.Check(t, fmt.Sprint("permits, dead at place ", dead), figure.AtMost(time.Since(start), " until another one has the permit", lease+skew+poll))
+				testkit.Check(t, fmt.Sprint("permits, dead at place ", dead), testkit.AtMost(time.Since(start), " until another one has the permit", lease+skew+poll))
 				wire.cut(open)
 				require.ErrorIs(t, list[dead].Write(ctx, w.put("x")), lock.ErrLost)
 				require.ErrorIs(t, list[dead].Release(ctx), lock.ErrLost)

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -202,7 +202,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 			}
 		}
 		t.Logf("checked: %v", w.guardian.tally)
-		figure.Check(t, "B5", figure.Exactly(unused, "actions in the policy that nothing uses", 0))
+		testkit.Check(t, "B5", testkit.Exactly(unused, "actions in the policy that nothing uses", 0))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -151,5 +152,73 @@ func TestGrantThatTookLongerThanTheLeaseIsNone(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrExpired)
 		require.Nil(t, l)
 		w.free(ctx, []lock.Target{lock.Name("report")})
+	})
+}
+
+// A renewal whose answer comes after the lease has ended renews nothing.
+func TestRenew_ThatIsAnsweredTooLate(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, Key: w.table.KeyItem(l.Key()), Times: 1, For: 700 * time.Millisecond})
+		time.Sleep(l.Remaining() - 300*time.Millisecond)
+		require.ErrorIs(t, l.Renew(ctx), lock.ErrExpired)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+	})
+}
+
+// A holder whose lock was taken by force is told, whatever eventually consistent reads would say.
+func TestMaintain_ReadsConsistentlyWhatIsHeld(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(time.Minute) // many renewals: that the lock was acquired is no news to any read
+		r, err := op.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 8})
+		require.NoError(t, op.ForceRelease(ctx, lock.Name("report"), r.Holder().Ticket))
+		start := time.Now()
+		<-l.Context().Done()
+		assert.LessOrEqual(t, time.Since(start), 6*time.Second)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+	})
+}
+
+// Clients that began together do not renew together for ever.
+func TestRenew_IsSpread(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		_, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		time.Sleep(5 * time.Minute)
+		gaps := map[time.Duration]bool{}
+		list := w.requestsTo(sessionKey(c).PK)
+		for i := range list[1:] {
+			gaps[list[i+1].Time.Sub(list[i].Time)] = true
+		}
+		assert.Greater(t, len(gaps), len(list)/2)
+	})
+}
+
+// A renewal that failed and was repeated is not blamed for an end that comes later.
+func TestRenew_AnOldFailureIsNotBlamed(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet, table.WithClock(wall.now))
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(refused)
+		time.Sleep(7 * time.Second)
+		way.cut(open)
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(l.Context()))
+		wall.jump(time.Minute)
+		<-l.Context().Done()
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+		require.NotErrorIs(t, context.Cause(l.Context()), table.ErrUnreachable)
 	})
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/repeat"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // writesTo counts the single writes to a partition since the log was reset.
@@ -85,10 +85,10 @@ func TestHoldTenThousand(t *testing.T) {
 		clear(leases)
 		c = nil
 		without := heap()
-		figure.Check(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
-			figure.Within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
-			figure.Exactly(lost, "lost", 0), figure.AtMost(more, "goroutines in all", 2),
-			figure.AtMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
+		testkit.Check(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
+			testkit.Within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
+			testkit.Exactly(lost, "lost", 0), testkit.AtMost(more, "goroutines in all", 2),
+			testkit.AtMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
 		require.Greater(t, with, without+100*locks, "the leases were not in what was measured")
 	})
 }
@@ -126,8 +126,8 @@ func TestHerd(t *testing.T) {
 		wait.Wait()
 		took, requests := time.Since(start), len(w.engine.Requests())
 		const grants = processes * waiters
-		figure.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), figure.AtMost(took, "", 14*time.Second),
-			figure.AtMost(float64(requests)/grants, "requests per grant", 3), figure.Exactly(len(fences), "different fences", grants))
+		testkit.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), testkit.AtMost(took, "", 14*time.Second),
+			testkit.AtMost(float64(requests)/grants, "requests per grant", 3), testkit.Exactly(len(fences), "different fences", grants))
 	})
 }
 
@@ -170,7 +170,7 @@ func TestIdleSessionEnds(t *testing.T) {
 
 // F20. Repetitions share the days.
 func TestHoldThirtyDays(t *testing.T) {
-	first, end := repeat.Of(t).Share(30)
+	first, end := testkit.Repetition(t).Share(30)
 	virtual(t, func(ctx context.Context, w *world) {
 		const retention = day // the shortest
 		c := w.client(lock.Config{Lease: time.Hour, Retention: retention})
@@ -195,8 +195,8 @@ func TestHoldThirtyDays(t *testing.T) {
 				lost++
 			}
 		}
-		figure.Check(t, fmt.Sprintf("F20, %d days", end-first), figure.Exactly(deleted, "rows in use deleted", 0), figure.Exactly(lost, "days without the lock", 0),
-			figure.AtLeast(swept, "rows not in use deleted", 1))
+		testkit.Check(t, fmt.Sprintf("F20, %d days", end-first), testkit.Exactly(deleted, "rows in use deleted", 0), testkit.Exactly(lost, "days without the lock", 0),
+			testkit.AtLeast(swept, "rows not in use deleted", 1))
 		require.NoError(t, l.Release(ctx))
 	})
 }
@@ -316,5 +316,133 @@ func TestOrphansAreReleasedInOneOrder(t *testing.T) {
 			slices.SortFunc(some, func(a, b lock.Target) int { return cmp.Compare(a.Name(), b.Name()) })
 		}
 		assert.Equal(t, targets, released)
+	})
+}
+
+// An acquisition ends with its context while another one opens the session for both.
+func TestSession_OpeningIsWaitedForUntilTheContextEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.coldClientOver(way, lock.Config{HomeRegion: tabletest.Region})
+		way.cut(hung)
+		opening, give := context.WithCancel(ctx)
+		first := acquireAsync(opening, c, lock.Name("first"))
+		bounded, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Acquire(bounded, lock.Name("second"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Second, time.Since(start))
+		give()
+		assert.Nil(t, <-first)
+	})
+}
+
+// More of them, those of sessions and waiters first.
+
+// Once a clock is found to be off, a session's row no longer says by it when the session ends.
+func TestSession_AnEndByAWrongClockIsTakenBack(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wall := &wallClock{}
+		c, other := w.client(quiet, table.WithClock(wall.now)), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		wall.jump(-10 * time.Second)
+		for range 60 {
+			time.Sleep(time.Second)
+			_, err = other.TryAcquire(ctx, lock.Name("report"))
+			require.ErrorIs(t, err, lock.ErrHeld)
+		}
+		require.NoError(t, context.Cause(l.Context()))
+	})
+}
+
+// A session does not end as idle while something is acquired under it.
+func TestSession_IsNotIdleWhileItAcquires(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		id := lock.SessionID(c)
+		time.Sleep(8 * time.Second)
+		require.Equal(t, id, lock.SessionID(c))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Key: w.table.KeyItem(keys.NewKey("LOCK#report", "LOCK#report"))})
+		time.AfterFunc(8*time.Second, w.engine.ClearFaults)
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		l, err := c.Acquire(bounded, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, id, lock.SessionID(c))
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A release that has failed once and then succeeded leaves nothing behind, and neither does a lock that was taken by
+// force: the session ends.
+func TestSession_SendsNothingOnceNothingIsHeld(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, w *world, way *line, l *lock.Lease){
+		"released at the second try": func(ctx context.Context, w *world, way *line, l *lock.Lease) {
+			way.cut(refused)
+			w.releaseInVain(ctx, l)
+			way.cut(open)
+			require.NoError(w, l.Release(ctx))
+		},
+		"taken by force": func(ctx context.Context, w *world, _ *line, l *lock.Lease) {
+			op := w.client(quiet)
+			w.force(ctx, op, lock.Name("report"))
+			<-l.Context().Done()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				l, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				end(ctx, w, way, l)
+				time.Sleep(time.Minute)
+				assert.Empty(t, w.requests(func() { time.Sleep(time.Hour) }))
+			})
+		})
+	}
+}
+
+// The holder's session ends under a waiter of its own process: the waiter goes on.
+func TestSession_AWaiterOutlivesIt(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr("dead").Set(1))))
+		start := time.Now()
+		next := <-got
+		require.NotNil(t, next)
+		assert.LessOrEqual(t, time.Since(start), 8*time.Second)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+		require.NoError(t, next.Write(ctx, w.put("x")))
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// Many acquisitions at once share one session, and so do those that come as it ends.
+func TestSession_ReopensUnderConcurrency(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.coldClient(lock.Config{Lease: time.Second})
+		for round := range 60 {
+			var wait sync.WaitGroup
+			for i := range 10 {
+				wait.Go(func() {
+					time.Sleep(time.Duration(i) * 30 * time.Millisecond)
+					l, err := c.Acquire(ctx, lock.Name(fmt.Sprint(i%4)))
+					if assert.NoError(t, err) {
+						assert.NoError(t, l.Write(ctx, w.count("n")))
+						assert.NoError(t, l.Release(ctx))
+					}
+				})
+			}
+			wait.Wait()
+			time.Sleep(time.Second + time.Duration(round)*10*time.Millisecond)
+		}
+		assert.EqualValues(t, 600, w.counted("n"))
 	})
 }

@@ -1,24 +1,24 @@
 package lock
 
-// Shared takes the lock as a reader: readers hold together, and a writer, who acquires without this option, holds alone. The order
-// of the line decides: a reader holds while all before it are readers. A writer that waits stops the readers behind it, so it waits
-// for those before it and for nobody else.
+// Shared acquires the lock as a reader. Readers hold together. A writer, who acquires without this option, holds alone.
 //
 //	lease, err := locks.Acquire(ctx, lock.Beside(orders.Key(o)), lock.Shared())
 //
-// TryAcquire takes the lock where nobody but readers is in the line.
+// The order of the line decides. A reader holds while all tickets before it are readers. A writer that waits stops the
+// readers behind it, so it only waits for those before it. [Client.TryAcquire] succeeds if only readers are in the
+// line.
 //
-// Guarded writes of a reader ([Lease.Write], [Lease.Commit], [Lease.Guard]) are applied only if no writer has held the lock since the
-// lease was granted: what it has read under the lease is as it was. They are in no order with those of other readers, and one
-// that was given up without an answer may still be applied after a later one, as long as no writer holds. [Lease.Fence] tells
-// readers and writers apart that come after each other, and not readers who hold together.
+// Guarded writes of a reader ([Lease.Write], [Lease.Commit], [Lease.Guard]) are applied only if no writer has held the
+// lock since the reader's lease was granted: what the reader has read under the lease has not changed since. They have
+// no order among those of other readers. A write whose answer was lost may be applied after a later one, while no
+// writer holds. [Lease.Fence] orders readers and writers that follow each other, but not readers who hold together.
 //
-// A process has a place for each reader, which none passes on. [Client.ForceRelease] of one reader makes the releases of
-// those that hold with it [ErrLost], although nothing of theirs was lost. Not with [Permits], [Fixed] and [WithData], and not in
-// AcquireAll, Lead and Every.
+// Each reader has a place of its own in the line, and does not pass it on. After [Client.ForceRelease] of one reader,
+// the releases of the readers that hold with it return [ErrLost], although they have lost nothing. Shared does not go
+// with [Permits], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
 //
-// Cost: that of a lock; for Release one consistent read more where others have taken a dead reader out of the line meanwhile, and
-// for TryAcquire one write more where others read already.
+// Cost: that of a lock. Release costs one more consistent read if others have removed a dead reader meanwhile.
+// TryAcquire costs one more write if other readers hold already.
 func Shared() Option {
 	return func(r *request) error {
 		r.shared = true

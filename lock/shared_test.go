@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -152,7 +152,7 @@ func TestSharedReaderThatWasEvictedWritesNoMore(t *testing.T) {
 				start := time.Now()
 				l := <-writer
 				require.NotNil(t, l)
-				figure.Check(t, fmt.Sprint("shared, dead at place ", dead), figure.AtMost(time.Since(start), " until the writer holds", lease+skew+poll))
+				testkit.Check(t, fmt.Sprint("shared, dead at place ", dead), testkit.AtMost(time.Since(start), " until the writer holds", lease+skew+poll))
 				wire.cut(open)
 				require.ErrorIs(t, list[dead].Write(ctx, w.put("x")), lock.ErrLost)
 				require.ErrorIs(t, list[dead].Release(ctx), lock.ErrLost)

@@ -43,9 +43,10 @@ type suspect struct {
 	ahead   int           // tickets that wait before the own one, which act first
 }
 
-// judge is what is to be done. Those ahead act first: each has a lease to do so.
+// judge is what is to be done. Those ahead act first: the next one after a lease, all others before two leases are over, or
+// the time for which the dead delay those behind them would grow with the square of their number.
 func (s suspect) judge() action {
-	turn := time.Duration(s.ahead+1) * s.lease
+	turn := 2*s.lease - s.lease/time.Duration(s.ahead+1)
 	switch {
 	case s.own && !s.claimed:
 		return ghost
@@ -70,7 +71,7 @@ func (s suspect) watched() bool {
 // suspect is what is known of the holder at a place, without a request, by a ticket that waits. It is called with mu held.
 func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	c, holder, place := e.client, row.Line[of], row.Place(e.ticket.ID)
-	if place < row.Holders() {
+	if place >= 0 && place < row.Holders() {
 		return s
 	}
 	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
@@ -93,6 +94,9 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 				s.wait = c.config.Lease / 4
 			}
 		}
+	}
+	if place < 0 { // the line is full
+		return s
 	}
 	if s.ahead = row.ForeignBefore(place, s.session); s.ahead > 0 && s.wait <= 0 && !s.own {
 		s.ahead = e.livingBefore(row, place, s.session)

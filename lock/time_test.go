@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/repeat"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -147,7 +146,7 @@ func TestOutage(t *testing.T) {
 					lost++
 				}
 			}
-			figure.Check(t, fmt.Sprintf("F13, %d outages of 12 s under a lease of 20 s", outages), figure.Exactly(lost, "locks lost", 0))
+			testkit.Check(t, fmt.Sprintf("F13, %d outages of 12 s under a lease of 20 s", outages), testkit.Exactly(lost, "locks lost", 0))
 			require.NoError(t, l.Write(ctx, w.put("x")))
 		})
 	})
@@ -167,7 +166,7 @@ func TestOutage(t *testing.T) {
 					require.NoError(t, err)
 					granted := time.Now()
 					require.Len(t, told, 1, "granted before the holder was told")
-					figure.Check(t, "F13, longer, "+name, figure.AtLeast(granted.Sub(<-told), " between being told and the next grant", time.Millisecond))
+					testkit.Check(t, "F13, longer, "+name, testkit.AtLeast(granted.Sub(<-told), " between being told and the next grant", time.Millisecond))
 					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrLost)
 					line.cut(open)
 					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
@@ -248,7 +247,7 @@ func TestCancellationAtEveryCall(t *testing.T) {
 			}
 		}
 	}
-	figure.Check(t, "F14", figure.AtLeast(struck, "cancellations", 100), figure.Exactly(long, "rows held longer than a lease", 0), figure.AtMost(longest, " the longest", lease))
+	testkit.Check(t, "F14", testkit.AtLeast(struck, "cancellations", 100), testkit.Exactly(long, "rows held longer than a lease", 0), testkit.AtMost(longest, " the longest", lease))
 }
 
 // The cause of the end of a lease, by how it came.
@@ -492,7 +491,7 @@ func TestClockThatWasSetIsNotRecorded(t *testing.T) {
 // However far apart two clocks are that both pass for good: a recorded end is never taken
 // for past while its holder may still work.
 func TestRecordedEndIsNotJudgedEarly(t *testing.T) {
-	repetition, number := repeat.Of(t), 0
+	repetition, number := testkit.Repetition(t), 0
 	for _, skew := range []time.Duration{time.Second, 2 * time.Second, 10 * time.Second} {
 		for _, slow := range []time.Duration{0, 500 * time.Millisecond, skew / 2, skew, skew + 600*time.Millisecond, skew + time.Second, 20 * time.Second} {
 			for _, fast := range []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 20 * time.Second} {

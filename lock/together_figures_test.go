@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 )
 
@@ -69,11 +69,11 @@ func TestPermitsAreUsedAndShared(t *testing.T) {
 				per := func(op string) float64 { return float64(times(op, ops)) / float64(sum) }
 				t.Logf("%d grants, of the least and the most served process %d and %d; per grant %.2f writes and %.2f looks",
 					sum, slices.Min(grants), slices.Max(grants), per("UpdateItem"), per("BatchGetItem"))
-				figure.Check(t, "permits, "+name,
-					figure.Exactly(most, "at once", tc.permits),
-					figure.AtLeast(held.Seconds()/during.Seconds()/float64(tc.permits), "of the permits busy", 0.85),
-					figure.AtMost(float64(len(ops))/float64(sum), "requests per grant", 6),
-					figure.AtLeast(jain(grants), "Jain's index", 0.95))
+				testkit.Check(t, "permits, "+name,
+					testkit.Exactly(most, "at once", tc.permits),
+					testkit.AtLeast(held.Seconds()/during.Seconds()/float64(tc.permits), "of the permits busy", 0.85),
+					testkit.AtMost(float64(len(ops))/float64(sum), "requests per grant", 6),
+					testkit.AtLeast(jain(grants), "Jain's index", 0.95))
 			})
 		})
 	}
@@ -124,8 +124,8 @@ func TestSharedWriterWaitsForTheReadersBeforeIt(t *testing.T) {
 		})
 		all.Wait()
 		t.Logf("%d reads and %d writes", reads, writes)
-		figure.Check(t, "shared, 50 readers and 1 writer a second",
-			figure.Exactly(writes, "writes", int(during/time.Second)),
-			figure.AtMost(longest, " at most until the writer holds", 2*perTurn))
+		testkit.Check(t, "shared, 50 readers and 1 writer a second",
+			testkit.Exactly(writes, "writes", int(during/time.Second)),
+			testkit.AtMost(longest, " at most until the writer holds", 2*perTurn))
 	})
 }

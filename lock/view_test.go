@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -147,8 +147,8 @@ func TestViewCost(t *testing.T) {
 			_, err := c.View(ctx, lock.Name("report"), append(rowKeys(3), keys.NewKey("ROW", "big")))
 			require.NoError(p, err)
 		})
-		figure.Check(p, "a view of four rows, of which one has 5 KB",
-			figure.Exactly(got.Requests, "requests", 1), figure.Exactly(got.ReadUnits, "read units", 3*2+4+2), figure.Exactly(got.WriteUnits, "write units", 0))
+		testkit.Check(p, "a view of four rows, of which one has 5 KB",
+			testkit.Exactly(got.Requests, "requests", 1), testkit.Exactly(got.ReadUnits, "read units", 3*2+4+2), testkit.Exactly(got.WriteUnits, "write units", 0))
 		_, err := c.Inspect(ctx, lock.Name("report"))
 		assert.ErrorIs(p, err, table.ErrNotFound)
 		assert.Empty(p, lock.SessionID(c))

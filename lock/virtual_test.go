@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
-	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -239,7 +239,7 @@ func TestTakeoverLongDead(t *testing.T) {
 					start := time.Now()
 					ops := w.requests(func() { _, err = acquire(c, ctx, lock.Name("report")) })
 					require.NoError(t, err)
-					figure.Check(t, "P5, "+kind+", "+how, figure.AtMost(len(ops), "requests", 3), figure.Exactly(time.Since(start), " waited", 0))
+					testkit.Check(t, "P5, "+kind+", "+how, testkit.AtMost(len(ops), "requests", 3), testkit.Exactly(time.Since(start), " waited", 0))
 					w.engine.Restore(again)
 				}
 			})
@@ -271,7 +271,7 @@ func TestTakeoverFreshCrash(t *testing.T) {
 					next, err := c.Acquire(ctx, lock.Name("report"))
 					require.NoError(t, err)
 					took := time.Since(start)
-					figure.Check(t, "P6, "+kind+", "+how, figure.AtMost(took, "", lease+skew+poll), figure.AtLeast(took, "", lease-10*time.Millisecond))
+					testkit.Check(t, "P6, "+kind+", "+how, testkit.AtMost(took, "", lease+skew+poll), testkit.AtLeast(took, "", lease-10*time.Millisecond))
 					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
 					wire.cut(open)
 					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
@@ -384,11 +384,11 @@ func TestCloseEndsWaitersAndReleases(t *testing.T) {
 			for i, r := range renewals[1:] {
 				gap = max(gap, r.Time.Sub(renewals[i].Time))
 			}
-			figure.Check(t, fmt.Sprintf("F9, %v of a write under way", busy),
-				figure.AtMost(ended, fmt.Sprintf(" until %d waiters were told", waiters), time.Second),
-				figure.AtMost((closed-max(busy-time.Second, 0)), " more than the write until closed", time.Second),
+			testkit.Check(t, fmt.Sprintf("F9, %v of a write under way", busy),
+				testkit.AtMost(ended, fmt.Sprintf(" until %d waiters were told", waiters), time.Second),
+				testkit.AtMost((closed-max(busy-time.Second, 0)), " more than the write until closed", time.Second),
 				// Periods have a jitter of 10 %.
-				figure.AtMost(gap, " between renewals meanwhile", period+period/10+20*time.Millisecond))
+				testkit.AtMost(gap, " between renewals meanwhile", period+period/10+20*time.Millisecond))
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
 			_, err = c.Acquire(ctx, lock.Name("report"))
 			require.ErrorIs(t, err, lock.ErrClosed)

@@ -23,13 +23,16 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	for tries := 0; ; {
 		err := a.enterAnyhow(ctx)
 		if errors.Is(err, errFull) {
-			a.leave(ctx)
-			a.waited = true
-			if err := a.lobby(ctx, tries); err != nil {
-				return nil, a.gaveUp(ctx)
+			var room bool
+			if room, err = a.makeRoom(ctx); err == nil {
+				a.leave(ctx)
+				a.waited = true
+				if !room && a.lobby(ctx, tries) != nil {
+					return nil, a.gaveUp(ctx)
+				}
+				tries++
+				continue
 			}
-			tries++
-			continue
 		}
 		if err == nil {
 			err = a.stand(ctx)
@@ -71,6 +74,34 @@ func (a *acquisition) enterAnyhow(ctx context.Context) error {
 		a.waited = true
 	}
 	return a.enter(ctx, false)
+}
+
+// makeRoom does what has to be done about the first tickets of lines that are full: all who stand in one may have died. It
+// reports whether a line has changed.
+func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
+	for i, e := range a.entries {
+		row := e.lastRow()
+		if len(row.Line) < lockrow.Cap {
+			continue
+		}
+		for of := range row.Holders() {
+			e.mu.Lock()
+			s := e.suspect(&row, of)
+			e.mu.Unlock()
+			if s.since >= s.lease/4 {
+				a.client.sessions.look(s.session, minLook)
+			}
+		}
+		after, err := e.act(ctx, &row)
+		if err != nil {
+			return false, err
+		}
+		e.mu.Lock()
+		a.wanted[i].at = e.at.clone()
+		e.mu.Unlock()
+		room = room || after != nil
+	}
+	return room, nil
 }
 
 // lobby waits until the line may have room.

@@ -394,3 +394,265 @@ func TestNewcomerAfterOthersWereGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// Whose context ends between two attempts has given up; retries have not.
+func TestAcquire_ImpatienceIsNoExhaustion(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		r := newRecorder()
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, lock.Config{MeterProvider: r}, twice())
+		r.take(ctx)
+		way.cut(refused)
+		bounded, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // the first pause has 100
+		defer cancel()
+		_, err := c.TryAcquire(bounded, lock.Name("report"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Contains(t, r.take(ctx), "wait.duration context")
+		way.cut(open)
+	})
+}
+
+// Who waits for a lock of its own process is handed it: nothing is polled meanwhile.
+func TestPass_IsHardlyPolledFor(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		looks := times("BatchGetItem", w.requests(func() { time.Sleep(5 * time.Minute) }))
+		assert.LessOrEqual(t, looks, 60+1, "one in a quarter of the lease")
+		require.NoError(t, l.Release(ctx))
+		next := <-got
+		require.NotNil(t, next)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// However long an outage lasts, it is not hammered: neither by campaigns nor by renewals.
+func TestAcquire_DoesNotHammerDuringAnOutage(t *testing.T) {
+	for name, begin := range map[string]func(ctx context.Context, w *world, c *lock.Client){
+		"Lead": func(ctx context.Context, _ *world, c *lock.Client) {
+			go func() {
+				_ = c.Lead(ctx, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
+					<-ctx.Done()
+					return nil
+				})
+			}()
+		},
+		"renewals": func(ctx context.Context, w *world, c *lock.Client) {
+			_, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(w, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				config := quiet
+				if name == "renewals" {
+					config.Lease = time.Hour
+				}
+				begin(ctx, w, w.client(config))
+				time.Sleep(time.Minute)
+				w.latency(50 * time.Millisecond) // without which whoever does not pause repeats for ever at one instant
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest})
+				time.Sleep(20 * time.Minute)
+				tries := len(w.requests(func() { time.Sleep(20 * time.Minute) }))
+				assert.Positive(t, tries)
+				assert.LessOrEqual(t, tries, 20*60, "one a second")
+				w.engine.ClearFaults()
+			})
+		})
+	}
+}
+
+// An heir that went back to the line is told, when its waiting ends, who holds the lock then.
+func TestAcquire_AWaiterThatWentBackNamesTheHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, lock.Config{Owner: "first", Logger: quiet.Logger})
+		op := w.client(lock.Config{Owner: "second", Logger: quiet.Logger})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		ended := outcome(bounded, c, lock.Name("report"))
+		time.Sleep(100 * time.Millisecond)
+		way.cut(refused)
+		w.releaseInVain(ctx, l)
+		w.force(ctx, op, lock.Name("report"))
+		next, err := op.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(open)
+		err = <-ended
+		var held *lock.HeldError
+		require.ErrorAs(t, err, &held)
+		assert.Equal(t, "second", held.Owner)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// Who waits for a lock that was handed over within the process knows as much of its holder as of any.
+func TestAcquire_AHolderByAPassIsKnown(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		began := time.Now().UTC()
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		second := acquireAsync(ctx, c, lock.Name("report"), lock.WithData("of the second"))
+		bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		ended := outcome(bounded, c, lock.Name("report"))
+		time.Sleep(time.Second)
+		require.NoError(t, l.Release(ctx))
+		next := <-second
+		require.NotNil(t, next)
+		var held *lock.HeldError
+		require.ErrorAs(t, <-ended, &held)
+		assert.Equal(t, next.Fence(), held.Fence)
+		assert.Equal(t, began, held.Since, "since when its process holds it")
+		var data string
+		require.NoError(t, held.Data.Decode(&data))
+		assert.Equal(t, "of the second", data)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// Two clients of one process at one table are as two processes.
+func TestAcquire_TwoClientsInOneProcess(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var clients []*lock.Client
+		tbl := w.open()
+		for range 2 {
+			c, err := lock.New(tbl, lock.Config{})
+			require.NoError(t, err)
+			w.Cleanup(func() { assert.NoError(w, c.Close(context.Background())) })
+			clients = append(clients, c)
+		}
+		var wait sync.WaitGroup
+		inside := 0
+		for i := range 40 {
+			var opts []lock.Option
+			if i%3 == 0 {
+				opts = append(opts, lock.Fixed(time.Minute))
+			}
+			wait.Go(func() {
+				l, err := clients[i%2].Acquire(ctx, lock.Name("report"), opts...)
+				if !assert.NoError(t, err) {
+					return
+				}
+				inside++ // unsynchronized on purpose: the lock is what keeps it in order
+				assert.Equal(t, 1, inside)
+				assert.NoError(t, l.Write(ctx, w.count("n")))
+				inside--
+				assert.NoError(t, l.Release(ctx))
+			})
+		}
+		wait.Wait()
+		assert.EqualValues(t, 40, w.counted("n"))
+	})
+}
+
+// waitForAll has a client wait for n locks that another one holds, each in a goroutine of its own,
+// and counts what is sent in a while.
+func (w *world) waitForAll(ctx context.Context, n int, from, to time.Duration) (looks, questions int) {
+	h, c := w.client(lock.Config{}), w.client(lock.Config{})
+	for _, target := range names(n) {
+		_, err := h.Acquire(ctx, target)
+		require.NoError(w, err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, to)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, target := range names(n) {
+		all.Go(func() {
+			time.Sleep(time.Duration(i%50) * 17 * time.Millisecond)
+			_, err := c.Acquire(waiting, target)
+			assert.ErrorIs(w, err, lock.ErrHeld)
+		})
+	}
+	time.Sleep(from)
+	w.engine.ResetRequests()
+	all.Wait()
+	for _, r := range w.engine.Requests() {
+		if r.Operation == "BatchGetItem" {
+			looks++
+		}
+	}
+	for _, r := range w.requestsTo(sessionKey(h).PK) {
+		if r.Operation == "UpdateItem" {
+			questions++
+		}
+	}
+	return looks, questions - int((to-from)/(4500*time.Millisecond)) // which are renewals
+}
+
+// However many locks are waited for, one request looks at all of them.
+func TestLooks_AtManyLocksAreShared(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const seconds = 50
+		looks, _ := w.waitForAll(ctx, 60, 30*time.Second, (30+seconds)*time.Second)
+		t.Logf("%d looks at 60 locks in %d s", looks, seconds)
+		assert.LessOrEqual(t, looks, 3*seconds)
+		assert.GreaterOrEqual(t, looks, seconds)
+	})
+}
+
+// A look that had to be sent twice shows what it has read.
+func TestLooks_ARepeatedOneCounts(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(waiting, c, lock.Name("report"))
+		require.NoError(t, l.Release(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "BatchGetItem", Times: 1})
+		looks := 0
+		for _, operation := range w.requests(func() { require.NotNil(t, <-got) }) {
+			if operation == "BatchGetItem" {
+				looks++
+			}
+		}
+		assert.Equal(t, 2, looks)
+	})
+}
+
+// Nobody looks any more once the last waiter has got its lock, whether it tried or was handed it.
+func TestLooks_EndWithTheLastWaiter(t *testing.T) {
+	for name, own := range map[string]bool{"another process's": false, "its own": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, holder := w.client(lock.Config{}), w.client(lock.Config{})
+				other := holder
+				if own {
+					holder = c
+				}
+				w.latency(20 * time.Millisecond)
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				next := acquireAsync(ctx, c, lock.Name("report"))
+				looks := func() int {
+					return times("BatchGetItem", w.requests(func() { time.Sleep(time.Minute) }))
+				}
+				if own {
+					require.Zero(t, looks(), "it is passed on")
+					behind := acquireAsync(ctx, other, lock.Name("report"))
+					require.Positive(t, looks())
+					defer func() { require.NotNil(t, <-behind) }()
+				} else {
+					require.Positive(t, looks())
+				}
+				require.NoError(t, l.Release(ctx))
+				l = <-next
+				require.NotNil(t, l)
+				if own {
+					require.NoError(t, l.Release(ctx))
+				}
+				time.Sleep(time.Second)
+				assert.Zero(t, looks())
+			})
+		})
+	}
+}

@@ -45,7 +45,7 @@ func modes(t *testing.T, f func(ctx context.Context, w *world, exact bool)) {
 
 // A writer that changes 1 % of the items, several times each, loses nothing, and neither does
 // the backfill.
-func TestBackfillLosesNoConcurrentWrite(t *testing.T) {
+func TestBackfill_LosesNoConcurrentWrite(t *testing.T) {
 	modes(t, func(ctx context.Context, w *world, exact bool) {
 		const items = 2000
 		w.fill(items)
@@ -82,7 +82,7 @@ func TestBackfillLosesNoConcurrentWrite(t *testing.T) {
 }
 
 // The budget, measured over some minutes of virtual time.
-func TestBackfillKeepsTheBudget(t *testing.T) {
+func TestBackfill_KeepsTheBudget(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			const items, rate = 6000, 50.0
@@ -110,7 +110,7 @@ func TestBackfillKeepsTheBudget(t *testing.T) {
 }
 
 // Equal is equal on every engine, whatever the type, so that no write is taken for a conflict.
-func TestBackfillComparesAllTypes(t *testing.T) {
+func TestBackfill_ComparesAllTypes(t *testing.T) {
 	modes(t, func(ctx context.Context, w *world, exact bool) {
 		item := w.table.KeyItem(itemKey(0))
 		values := map[string]any{
@@ -144,7 +144,7 @@ func TestBackfillComparesAllTypes(t *testing.T) {
 }
 
 // What cannot be written is reported with migration, step and key, and leaves the item as it was.
-func TestBackfillBadItems(t *testing.T) {
+func TestBackfill_ReportsBadItems(t *testing.T) {
 	type transform = func(ctx context.Context, item table.Item) (table.Item, error)
 	secret := errors.New("refused")
 	for name, c := range map[string]struct {
@@ -221,7 +221,7 @@ func TestBackfillBadItems(t *testing.T) {
 }
 
 // What can be written although it looks odd.
-func TestBackfillOddItems(t *testing.T) {
+func TestBackfill_TransformsOddItems(t *testing.T) {
 	modes(t, func(ctx context.Context, w *world, exact bool) {
 		put := func(i int, change func(table.Item)) {
 			item := w.table.KeyItem(itemKey(i))
@@ -276,7 +276,7 @@ func TestBackfillOddItems(t *testing.T) {
 }
 
 // An item that somebody takes out of the filter meanwhile is not transformed.
-func TestBackfillFilterHoldsAtTheWrite(t *testing.T) {
+func TestBackfill_TheFilterHoldsAtTheWrite(t *testing.T) {
 	modes(t, func(ctx context.Context, w *world, exact bool) {
 		w.fill(10)
 		do := func(ctx context.Context, item table.Item) (table.Item, error) {
@@ -296,7 +296,7 @@ func TestBackfillFilterHoldsAtTheWrite(t *testing.T) {
 	})
 }
 
-func TestBackfillLeavesToolkitRowsOut(t *testing.T) {
+func TestBackfill_LeavesToolkitRowsOut(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		w.fill(5)
 		sentinel := w.table.KeyItem(keys.NewKey("UNIQUE#User#email#a@b", "UNIQUE"))
@@ -337,7 +337,7 @@ func TestBackfillLeavesToolkitRowsOut(t *testing.T) {
 }
 
 // A function that ends its goroutine does not pass for one that has done its work.
-func TestBackfillGoexitIsAFailure(t *testing.T) {
+func TestBackfill_GoexitIsAFailure(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			w.fill(50)
@@ -352,7 +352,7 @@ func TestBackfillGoexitIsAFailure(t *testing.T) {
 	}
 }
 
-func TestBackfillProgressPanicIsAFailure(t *testing.T) {
+func TestBackfill_APanicOfProgressIsAFailure(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		w.fill(500)
 		var p migrations.Progress
@@ -367,7 +367,7 @@ func TestBackfillProgressPanicIsAFailure(t *testing.T) {
 }
 
 // A segment count that changed during a resume.
-func TestBackfillSegmentsChanged(t *testing.T) {
+func TestBackfill_RefusesOtherSegmentsThanItBeganWith(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		w.fill(30)
 		var p migrations.Progress
@@ -394,7 +394,7 @@ func TestBackfillSegmentsChanged(t *testing.T) {
 	})
 }
 
-func TestBackfillBadInput(t *testing.T) {
+func TestBackfill_RefusesBadInput(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		for want, b := range map[string]migrations.Backfill{
 			"Transform": {}, "Segments": {Transform: increment, Segments: -1}, "Writers": {Transform: increment, Writers: 101},
@@ -409,7 +409,7 @@ func TestBackfillBadInput(t *testing.T) {
 	})
 }
 
-func TestBackfillDryRun(t *testing.T) {
+func TestDryRun_WritesNothing(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		w.fill(20)
 		p := w.start(lock.Config{}, nil)

@@ -24,7 +24,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-var backfillItems = flag.Int("backfill.items", 20_000, "items of the largest table in BenchmarkBackfill and TestBackfillMemory")
+var backfillItems = flag.Int("backfill.items", 20_000, "items of the largest table in BenchmarkBackfill and TestBackfill_KeepsMemoryBounded")
 
 const (
 	benchSegments = 4
@@ -213,7 +213,7 @@ func (m mill) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrite
 }
 
 // P11: memory, independent of the number of items.
-func TestBackfillMemory(t *testing.T) {
+func TestBackfill_KeepsMemoryBounded(t *testing.T) {
 	const allowance = 24 << 20 // for what happens to be under way: all items at once would take several times as much
 	heap := func() int64 {
 		runtime.GC()

@@ -87,7 +87,7 @@ func (s *segment) change(item, next table.Item) table.Op {
 	if err != nil {
 		return table.Invalid(err)
 	}
-	shape, err := s.shapes.of(t.Scheme(), &s.spec, item, next)
+	shape, err := s.shapes.of(t, &s.spec, item, next)
 	if err != nil {
 		return table.Invalid(err)
 	}

@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +15,10 @@ import (
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestBadLists(t *testing.T) {
+func TestNew_RefusesBadLists(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
 		up := func(context.Context, *migrations.Run) error { return nil }
 		p := w.start(lock.Config{}, nil)
@@ -59,7 +61,7 @@ func TestBadLists(t *testing.T) {
 	})
 }
 
-func TestBadSteps(t *testing.T) {
+func TestStep_RefusesBadSteps(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		nothing := func(context.Context) error { return nil }
 		for name, up := range map[string]func(ctx context.Context, run *migrations.Run) error{
@@ -106,7 +108,7 @@ func TestBadSteps(t *testing.T) {
 	})
 }
 
-func TestDriftAndUnknown(t *testing.T) {
+func TestNew_DriftAndUnknown(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		v1 := []migrations.Migration{simple("1_a"), simple("2_b")}
 		_, err := w.migrator(v1).Up(ctx)
@@ -136,7 +138,7 @@ func TestDriftAndUnknown(t *testing.T) {
 	})
 }
 
-func TestBaselineUpToDownTo(t *testing.T) {
+func TestMigrator_BaselineUpToDownTo(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		var list []migrations.Migration
 		for i := range 150 {
@@ -174,7 +176,7 @@ func TestBaselineUpToDownTo(t *testing.T) {
 }
 
 // Records fill several pages of a query.
-func TestTenThousandMigrations(t *testing.T) {
+func TestMigrator_TenThousandMigrations(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		const count = 10_000
 		up := func(context.Context, *migrations.Run) error { return nil }
@@ -197,7 +199,7 @@ func TestTenThousandMigrations(t *testing.T) {
 
 // Whatever lists, crashes and policies there are: nothing is applied twice or skipped, and
 // the order is kept.
-func TestPropertyNeverTwiceNeverSkipped(t *testing.T) {
+func TestMigrator_NeverTwiceNeverSkipped(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		count := rapid.IntRange(1, 6).Draw(r, "migrations")
 		kills := rapid.SliceOfN(rapid.IntRange(1, 60), 0, 4).Draw(r, "kills")
@@ -264,7 +266,7 @@ func TestPropertyNeverTwiceNeverSkipped(t *testing.T) {
 }
 
 // Down of another revision than the one that was applied is not run without a word.
-func TestDownOfADriftedMigration(t *testing.T) {
+func TestDown_OfADriftedMigration(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		_, err := w.migrator([]migrations.Migration{simple("1_a"), simple("2_b")}).Up(ctx)
 		require.NoError(w, err)
@@ -291,4 +293,35 @@ func TestDownOfADriftedMigration(t *testing.T) {
 		require.NoError(w, err)
 		assert.EqualValues(w, 1, w.count("down 1_a"))
 	})
+}
+
+// Options of With come after those of New, and change nothing for others.
+func TestWith_OverridesOptions(t *testing.T) {
+	engine := tabletest.New(t)
+	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	require.NoError(t, tbl.Ensure(t.Context()))
+	locks, err := lock.New(tbl, lock.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, locks.Close(context.Background())) })
+	list := []migrations.Migration{{ID: "1_a", Up: func(context.Context, *migrations.Run) error { return nil }}}
+	discard := migrations.WithLogger(slog.New(slog.DiscardHandler))
+	m, err := migrations.New(tbl, locks, list, migrations.InSet("one"), discard)
+	require.NoError(t, err)
+	other, err := m.With(migrations.InSet("two"))
+	require.NoError(t, err)
+	_, err = other.Up(t.Context())
+	require.NoError(t, err)
+	for want, of := range map[migrations.State]*migrations.Migrator{migrations.Pending: m, migrations.Applied: other} {
+		list, err := of.Status(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, list[0].State)
+	}
+	same, err := other.With()
+	require.NoError(t, err)
+	status, err := same.Status(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, migrations.Applied, status[0].State, "options of With stay")
+	_, err = m.With(nil)
+	require.ErrorIs(t, err, migrations.ErrInvalid)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/mortise-go/mortise/internal/attrvalue"
 
 	"github.com/mortise-go/mortise/keys"
@@ -48,7 +50,7 @@ type attribute struct {
 type shape struct {
 	had, has   int // number of attributes before and after, including the key's
 	attributes []attribute
-	prepared   *table.Prepared
+	prepared   inside.Prepared[table.Op]
 	params     int
 }
 
@@ -58,8 +60,8 @@ const maxCompared = 140
 
 // newShape returns the shape of the difference between an item and its new state. The condition of the write is that
 // all attributes are unchanged and that the filter holds.
-func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape, error) {
-	s := &shape{had: len(item), has: len(next)}
+func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, error) {
+	scheme, s := t.Scheme(), &shape{had: len(item), has: len(next)}
 	conds := []table.Cond{table.Attr(scheme.PK).Exists()}
 	weighty := 0 // number of attributes that have to be compared
 	names := maps.Clone(item)
@@ -90,7 +92,7 @@ func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape
 	var changes []table.Change
 	param := func() table.Operand {
 		s.params++
-		return table.Param(s.params - 1)
+		return table.Value(inside.Param(s.params - 1))
 	}
 	for _, a := range s.attributes { // in the order of the parameters of op
 		at := table.Attr(a.name)
@@ -109,7 +111,7 @@ func newShape(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape
 	}
 	// The Filter is also a condition, since it can depend on attributes that are added meanwhile.
 	var err error
-	s.prepared, err = table.Prepare(table.Update(keys.Key{}, changes...).If(append(conds, spec.Filter)...))
+	s.prepared, err = t.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, changes...).If(append(conds, spec.Filter)...))
 	return s, err
 }
 
@@ -141,7 +143,7 @@ func (s *shape) op(key keys.Key, item, next table.Item) table.Op {
 			params = append(params, next[a.name])
 		}
 	}
-	return s.prepared.Op(key, params...)
+	return s.prepared(key, params...)
 }
 
 // shapes are the shapes of a backfill so far. It is safe for concurrent use.
@@ -154,7 +156,7 @@ type shapes struct {
 const maxShapes = 32
 
 // of returns the shape of an item and its new state, and creates it if needed.
-func (l *shapes) of(scheme keys.Scheme, spec *Backfill, item, next table.Item) (*shape, error) {
+func (l *shapes) of(t *table.Table, spec *Backfill, item, next table.Item) (*shape, error) {
 	l.mu.RLock()
 	list := l.list
 	l.mu.RUnlock()
@@ -163,7 +165,7 @@ func (l *shapes) of(scheme keys.Scheme, spec *Backfill, item, next table.Item) (
 			return s, nil
 		}
 	}
-	s, err := newShape(scheme, spec, item, next)
+	s, err := newShape(t, spec, item, next)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 // Items of one list of attributes become different things, and there are more lists than a
 // backfill remembers: each is written as it should be, and what others change meanwhile, in
 // an attribute that is kept, replaced, removed or added, is seen.
-func TestBackfillOfManyShapes(t *testing.T) {
+func TestShape_BackfillOfManyShapes(t *testing.T) {
 	modes(t, func(ctx context.Context, w *world, exact bool) {
 		const items, bits = 384, 6
 		names := func(i int) (list []string) {

@@ -3,14 +3,12 @@ package migrations_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
@@ -41,7 +39,7 @@ func stepped(stopAfter *int) migrations.Migration {
 	return migrations.Migration{ID: "1_fill", Idempotent: true, Up: up, Down: up}
 }
 
-func TestStatusShowsHowFarABackfillHasCome(t *testing.T) {
+func TestStatus_ShowsHowFarABackfillHasCome(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		w.fill(40)
 		stop := 31
@@ -94,7 +92,7 @@ func TestStatusShowsHowFarABackfillHasCome(t *testing.T) {
 	})
 }
 
-func TestStatusRefusesAStepThatIsNotInOrder(t *testing.T) {
+func TestStatus_RefusesAStepThatIsNotInOrder(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {
 		w.fill(10)
 		stop := 9
@@ -107,49 +105,5 @@ func TestStatusRefusesAStepThatIsNotInOrder(t *testing.T) {
 		require.NoError(w, w.table.Write(ctx, table.Update(part, table.Attr("seen").Set(-1)).If(table.Attr("seen").Exists())))
 		_, err = m.Status(ctx)
 		require.ErrorIs(w, err, migrations.ErrMalformed)
-	})
-}
-
-// In a table whose indexes are over attributes that records have, all of them begin with the prefix
-// of the lock client.
-func TestRecordsHaveThePrefixOfTheLockClient(t *testing.T) {
-	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		w := newWorld(t, table.Schema{Name: e.TableName(t), Indexes: []table.Index{
-			{Name: "by-state", PK: "state", SK: "name"},
-			{Name: "by-base", PK: "base", SK: "data"},
-		}}, e.Client)
-		ctx := t.Context()
-		w.fill(20)
-		stop := 12
-		list := []migrations.Migration{stepped(&stop), {ID: "2_one", Name: "once", Up: func(ctx context.Context, run *migrations.Run) error {
-			return run.Atomic(ctx, table.Update(keys.NewKey("ONE", "ONE"), table.Attr("n").Add(1)))
-		}}}
-		m := w.start(lock.Config{AttributePrefix: "m_", Logger: slog.New(slog.DiscardHandler)}, list).m
-		_, err := m.Up(ctx)
-		require.Error(t, err)
-		found, err := m.Status(ctx)
-		require.NoError(t, err)
-		assert.Len(t, found[0].Steps, 2)
-		stop = 0
-		_, err = m.Up(ctx)
-		require.NoError(t, err)
-		require.NoError(t, m.Validate(ctx))
-
-		rows := 0
-		for item, err := range w.table.Query(ctx, table.Query{PK: "MIGRATIONS#main", Consistent: true}) {
-			require.NoError(t, err)
-			rows++
-			for name := range item {
-				switch name {
-				case "pk", "sk", "type", "ttl":
-				default:
-					assert.True(t, strings.HasPrefix(name, "m_"), name)
-				}
-			}
-		}
-		assert.GreaterOrEqual(t, rows, 5, "records, checkpoints and the lock")
-		page, err := w.table.QueryPage(ctx, table.Query{Index: "by-state", PK: "applied"})
-		require.NoError(t, err)
-		assert.Empty(t, page.Items, "the application's index is the application's")
 	})
 }

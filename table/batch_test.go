@@ -34,7 +34,7 @@ func (f fixture) leftPuts(sks ...string) faulty.Outcome {
 	return faulty.Reply(fmt.Sprintf(`{"UnprocessedItems":{%q:[%s]}}`, f.Name(), strings.Join(list, ",")))
 }
 
-func TestBatchGetAnswersInTheOrderOfItsKeys(t *testing.T) {
+func TestBatchGet_AnswersInTheOrderOfItsKeys(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		var ops []table.Op
@@ -73,7 +73,7 @@ func TestBatchGetAnswersInTheOrderOfItsKeys(t *testing.T) {
 	})
 }
 
-func TestBatchGetAsksAgainForWhatWasLeft(t *testing.T) {
+func TestBatchGet_AsksAgainForWhatWasLeft(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e, eager(3))
 		f.put(t, f.item("p", "1", "n", 1), f.item("p", "2", "n", 2))
@@ -116,7 +116,7 @@ func TestBatchGetAsksAgainForWhatWasLeft(t *testing.T) {
 	})
 }
 
-func TestBatchWriteWritesEverythingOrSaysWhatNot(t *testing.T) {
+func TestBatchWrite_WritesAllOrTellsWhatNot(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e, eager(3))
 		var ops []table.Op
@@ -163,7 +163,7 @@ func TestBatchWriteWritesEverythingOrSaysWhatNot(t *testing.T) {
 	})
 }
 
-func TestBatchesEndWithTheirContext(t *testing.T) {
+func TestBatchGet_EndsWithItsContext(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		cause := errors.New("shutting down")

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/guregu/dynamo/v2"
 )
@@ -22,7 +24,7 @@ type builder struct {
 	values Item
 	err    error
 
-	prepared *Prepared // records the values, if set
+	prepared *prepared // records the values, if set
 	params   []any     // parameters of a prepared operation that was changed since
 
 	changing bool // writes an update and not a condition
@@ -134,7 +136,7 @@ func (b *builder) path(o *Operand) {
 func (b *builder) value(v any) {
 	holder := holderFor(&valueHolders, ':', len(b.values))
 	av, at := types.AttributeValue(nil), -1
-	if i, ok := v.(param); ok {
+	if i, ok := v.(inside.Param); ok {
 		at = int(i)
 		switch {
 		case at < 0 || b.prepared == nil && at >= len(b.params):

@@ -3,13 +3,13 @@ package table_test
 import (
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/attrvalue"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -25,7 +25,7 @@ func (f fixture) sample() table.Item {
 		"dotted.name", "d", "n2", 6)
 }
 
-func TestConditionsMeanWhatTheySay(t *testing.T) {
+func TestCond_MeansWhatItsNameTells(t *testing.T) {
 	a := table.Attr
 	missing, n, s := a("missing"), a("n"), a("str")
 	yes, no := n.Equal(5), n.Equal(6)
@@ -125,7 +125,7 @@ func TestConditionsMeanWhatTheySay(t *testing.T) {
 	})
 }
 
-func TestChangesDoWhatTheySay(t *testing.T) {
+func TestChange_DoesWhatItsNameTells(t *testing.T) {
 	a := table.Attr
 	cases := []struct {
 		name    string
@@ -173,7 +173,7 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 	})
 }
 
-func TestErrIsWhatWouldRefuseTheCondition(t *testing.T) {
+func TestCondErr_IsWhatWouldRefuseTheCondition(t *testing.T) {
 	a := table.Attr("a")
 	for _, good := range []table.Cond{{}, a.Equal(1), table.And(a.Exists(), table.Not(a.IsType("S")))} {
 		require.NoError(t, good.Err())
@@ -186,7 +186,7 @@ func TestErrIsWhatWouldRefuseTheCondition(t *testing.T) {
 	}
 }
 
-func TestShapeIsTheConditionWithoutItsValues(t *testing.T) {
+func TestShape_IsTheConditionWithoutItsValues(t *testing.T) {
 	a, b := table.Attr("a"), table.Attr("b")
 	same := [][2]table.Cond{
 		{a.Equal(1), a.Equal("two")},
@@ -211,4 +211,20 @@ func TestShapeIsTheConditionWithoutItsValues(t *testing.T) {
 		assert.NotContains(t, c.Shape(), "cAnArY")
 	}
 	assert.NotContains(t, a.Equal("cAnArY").Shape(), "cAnArY")
+}
+
+// A condition that was built from an empty list must not turn into no condition.
+func TestCond_MadeOfNothingIsRefused(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		key := keys.NewKey("p", "s")
+		require.NoError(t, f.Write(t.Context(), table.Put(f.KeyItem(key))))
+		for name, cond := range map[string]table.Cond{
+			"or": table.Or(), "or of none": table.Or(table.Cond{}, table.And()), "not": table.Not(table.Cond{}), "inside": table.And(table.Or(), table.Attr("pk").Exists()),
+		} {
+			require.ErrorIs(t, f.Write(t.Context(), table.Delete(key).If(cond)), table.ErrInvalid, name)
+		}
+		_, err := f.Get(t.Context(), key, true)
+		require.NoError(t, err)
+	})
 }

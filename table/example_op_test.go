@@ -90,23 +90,6 @@ func ExampleInvalid() {
 	// Output: table: write: operation 0: no such tenant
 }
 
-func ExamplePrepare() {
-	ctx, tbl := exampleTable()
-	n := table.Attr("n")
-	add, err := table.Prepare(table.Update(keys.Key{}, n.Add(table.Param(0))).If(table.Or(n.NotExists(), n.Less(table.Value(10)))))
-	if err != nil {
-		log.Fatal(err)
-	}
-	counter := keys.NewKey("COUNTER", "COUNTER")
-	for _, by := range []int{4, 7, 1} {
-		fmt.Println(errors.Is(tbl.Write(ctx, add.Op(counter, by)), table.ErrCondition))
-	}
-	// Output:
-	// false
-	// false
-	// true
-}
-
 func ExampleTable_BatchGet() {
 	ctx, tbl := exampleTable()
 	a, b, c := keys.NewKey("p", "a"), keys.NewKey("p", "b"), keys.NewKey("p", "c")

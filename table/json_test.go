@@ -35,7 +35,7 @@ func TestItemFromJSON(t *testing.T) {
 	assert.Empty(t, empty)
 }
 
-func TestItemFromJSONRefuses(t *testing.T) {
+func TestItemFromJSON_RefusesWhatIsNoItem(t *testing.T) {
 	const canary = "cAnArY"
 	for name, text := range map[string]string{
 		"no JSON": canary, "nothing": "", "null": "null", "a list": `["` + canary + `"]`, "two documents": `{} {}`, "cut off": `{"a":{"S":"` + canary,
@@ -94,7 +94,7 @@ func asJSON(av types.AttributeValue) map[string]any {
 	return nil
 }
 
-func TestItemFromJSONReadsWhatIsWritten(t *testing.T) {
+func TestItemFromJSON_ReadsWhatIsWritten(t *testing.T) {
 	scalar := rapid.OneOf(
 		rapid.Map(rapid.String(), func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }),
 		rapid.Map(rapid.StringMatching(`-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,9})?(E[+-]?[0-9]{1,2})?`), func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }),

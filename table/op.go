@@ -23,7 +23,7 @@ type Op struct {
 	err     error
 	table   string // table for which the operation is meant; empty for any
 
-	prepared *Prepared // its expressions if they are prepared; nil after a change
+	prepared *prepared // its expressions if they are prepared; nil after a change
 	params   []any     // parameters of a prepared operation
 }
 

@@ -3,14 +3,15 @@ package table
 import (
 	"fmt"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
 )
 
-// Prepared is an update or a check whose expressions are built once, for operations that differ only in values. It is
-// safe for concurrent use.
-type Prepared struct {
+// prepared is an update or a check whose expressions are built once, for operations that differ only in values.
+type prepared struct {
 	op        Op // for additions to the operation
 	condition *string
 	update    *string
@@ -26,34 +27,26 @@ type preparedValue struct {
 	param  int
 }
 
-// param is an operand whose value [Prepared.Op] supplies.
-type param int
-
-// Param stands for the i-th value, counted from 0, of the values passed to [Prepared.Op]. It is refused in operations
-// that are not prepared.
-func Param(i int) Operand { return Value(param(i)) }
-
-// Prepare builds the expressions of an update or a check. It ignores the key of op. It returns errors in expressions;
-// all other errors are returned when the operation is sent.
-func Prepare(op Op) (*Prepared, error) {
+// prepare is [inside.Table.Prepare].
+func prepare(op Op) (inside.Prepared[Op], error) {
 	if op.err != nil {
 		return nil, fmt.Errorf("table: prepare: %w", op.err)
 	}
 	if op.kind != updateOp && op.kind != checkOp || len(op.with) > 0 {
 		return nil, fmt.Errorf("table: prepare: %w: want an update or a check alone, not a %s", ErrInvalid, op.kind)
 	}
-	p := &Prepared{op: op}
+	p := &prepared{op: op}
 	b := builder{prepared: p}
 	e := op.write(&b)
 	if b.err != nil {
 		return nil, fmt.Errorf("table: prepare: %w", b.err)
 	}
 	p.condition, p.update, p.names = e.condition, e.update, e.names
-	return p, nil
+	return p.on, nil
 }
 
-// Op returns the operation on one row, with a value for each [Param].
-func (p *Prepared) Op(key keys.Key, params ...any) Op {
+// on returns the operation on one row.
+func (p *prepared) on(key keys.Key, params ...any) Op {
 	op := p.op
 	op.key, op.prepared, op.params = key, p, params
 	if len(params) < p.params && op.err == nil {

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/mortise-go/mortise/internal/attrvalue"
 
 	"github.com/stretchr/testify/assert"
@@ -22,16 +24,18 @@ func openPrepared(t *testing.T) *table.Table {
 	return tbl
 }
 
-func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
+func param(i int) table.Operand { return table.Value(inside.Param(i)) }
+
+func TestPrepared_DoesWhatItsOperationDoes(t *testing.T) {
 	tbl, ctx := openPrepared(t), t.Context()
 	key := keys.NewKey("a", "b")
 	n, by := table.Attr("n"), table.Attr("by")
-	raise, err := table.Prepare(table.Update(keys.Key{}, n.Set(table.Param(0)), by.Set(table.Param(1)), table.Attr("fixed").Set("x")).
-		If(table.Or(n.NotExists(), n.Less(table.Param(0)))))
+	raise, err := tbl.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, n.Set(param(0)), by.Set(param(1)), table.Attr("fixed").Set("x")).
+		If(table.Or(n.NotExists(), n.Less(param(0)))))
 	require.NoError(t, err)
-	require.NoError(t, tbl.Write(ctx, raise.Op(key, 1, "first")))
-	require.NoError(t, tbl.Write(ctx, raise.Op(key, 5, "second")))
-	require.ErrorIs(t, tbl.Write(ctx, raise.Op(key, 5, "third")), table.ErrCondition)
+	require.NoError(t, tbl.Write(ctx, raise(key, 1, "first")))
+	require.NoError(t, tbl.Write(ctx, raise(key, 5, "second")))
+	require.ErrorIs(t, tbl.Write(ctx, raise(key, 5, "third")), table.ErrCondition)
 	plain := keys.NewKey("a", "c")
 	require.NoError(t, tbl.Write(ctx, table.Update(plain, n.Set(5), by.Set("second"), table.Attr("fixed").Set("x"))))
 	got, err := tbl.Get(ctx, key, true)
@@ -42,12 +46,12 @@ func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
 	assert.True(t, attrvalue.SameItem(want, got))
 
 	// In a transaction, and with what is added to it.
-	is, err := table.Prepare(table.Check(keys.Key{}, by.Equal(table.Param(0))))
+	is, err := tbl.Inside(inside.Key{}).Prepare(table.Check(keys.Key{}, by.Equal(param(0))))
 	require.NoError(t, err)
-	require.NoError(t, tbl.Write(ctx, raise.Op(plain, 6, "third"), is.Op(key, "second")))
-	require.ErrorIs(t, tbl.Write(ctx, raise.Op(plain, 7, "fourth"), is.Op(key, "first")), table.ErrCondition)
-	require.ErrorIs(t, tbl.Write(ctx, raise.Op(key, 7, "fourth").If(by.Equal("nobody"))), table.ErrCondition)
-	require.NoError(t, tbl.Write(ctx, raise.Op(key, 7, "fourth").If(by.Equal("second")).Changing(table.Attr("more").Set(1))))
+	require.NoError(t, tbl.Write(ctx, raise(plain, 6, "third"), is(key, "second")))
+	require.ErrorIs(t, tbl.Write(ctx, raise(plain, 7, "fourth"), is(key, "first")), table.ErrCondition)
+	require.ErrorIs(t, tbl.Write(ctx, raise(key, 7, "fourth").If(by.Equal("nobody"))), table.ErrCondition)
+	require.NoError(t, tbl.Write(ctx, raise(key, 7, "fourth").If(by.Equal("second")).Changing(table.Attr("more").Set(1))))
 	got, err = tbl.Get(ctx, key, true)
 	require.NoError(t, err)
 	assert.Contains(t, got, "more")
@@ -56,7 +60,7 @@ func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
 	for i := range 20 {
 		group.Go(func() {
 			own := keys.NewKey("many", string(rune('a'+i)))
-			assert.NoError(t, tbl.Write(ctx, raise.Op(own, i, "x")))
+			assert.NoError(t, tbl.Write(ctx, raise(own, i, "x")))
 			item, err := tbl.Get(ctx, own, true)
 			assert.NoError(t, err)
 			i64, err := table.Encode(i)
@@ -67,23 +71,23 @@ func TestPreparedDoesWhatItsOperationDoes(t *testing.T) {
 	group.Wait()
 }
 
-func TestPreparedRefusesWhatCannotBeSent(t *testing.T) {
+func TestPrepared_RefusesWhatCannotBeSent(t *testing.T) {
 	tbl, ctx := openPrepared(t), t.Context()
 	key := keys.NewKey("a", "b")
 	for name, op := range map[string]table.Op{
 		"nothing": {}, "put": table.Put(nil), "delete": table.Delete(key), "companions": table.Update(key, table.Attr("n").Set(1)).With(table.Delete(key)),
-		"negative": table.Update(key, table.Attr("n").Set(table.Param(-1))), "misplaced": table.Update(key, table.Attr("n").Set(table.Attr("m").Size())),
+		"negative": table.Update(key, table.Attr("n").Set(param(-1))), "misplaced": table.Update(key, table.Attr("n").Set(table.Attr("m").Size())),
 	} {
-		_, err := table.Prepare(op)
+		_, err := tbl.Inside(inside.Key{}).Prepare(op)
 		require.ErrorIs(t, err, table.ErrInvalid, name)
 	}
-	p, err := table.Prepare(table.Update(keys.Key{}, table.Attr("n").Set(table.Param(1))))
+	p, err := tbl.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, table.Attr("n").Set(param(1))))
 	require.NoError(t, err)
-	require.ErrorIs(t, tbl.Write(ctx, p.Op(key, 1)), table.ErrInvalid, "too few")
-	require.ErrorIs(t, tbl.Write(ctx, p.Op(key, 1, (*int)(nil))), table.ErrInvalid, "no value")
-	require.ErrorIs(t, tbl.Write(ctx, p.Op(keys.Key{}, 1, 2)), table.ErrInvalid, "no key")
-	require.ErrorIs(t, tbl.Write(ctx, table.Update(key, table.Attr("n").Set(table.Param(0)))), table.ErrInvalid, "not prepared")
-	none, err := table.Prepare(table.Update(keys.Key{}))
+	require.ErrorIs(t, tbl.Write(ctx, p(key, 1)), table.ErrInvalid, "too few")
+	require.ErrorIs(t, tbl.Write(ctx, p(key, 1, (*int)(nil))), table.ErrInvalid, "no value")
+	require.ErrorIs(t, tbl.Write(ctx, p(keys.Key{}, 1, 2)), table.ErrInvalid, "no key")
+	require.ErrorIs(t, tbl.Write(ctx, table.Update(key, table.Attr("n").Set(param(0)))), table.ErrInvalid, "not prepared")
+	none, err := tbl.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}))
 	require.NoError(t, err)
-	require.ErrorIs(t, tbl.Write(ctx, none.Op(key)), table.ErrInvalid, "no changes")
+	require.ErrorIs(t, tbl.Write(ctx, none(key)), table.ErrInvalid, "no changes")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestOpenSaysEverythingThatIsWrong(t *testing.T) {
+func TestOpen_TellsAllThatIsWrong(t *testing.T) {
 	client := dynamodb.New(dynamodb.Options{})
 	index := func(x table.Index) table.Schema { return table.Schema{Name: "app", Indexes: []table.Index{x}} }
 	many := table.Schema{Name: "app"}
@@ -57,7 +57,7 @@ func TestOpenSaysEverythingThatIsWrong(t *testing.T) {
 	require.ErrorIs(t, err, table.ErrInvalid)
 }
 
-func TestASchemaIsCopied(t *testing.T) {
+func TestSchema_IsCopied(t *testing.T) {
 	s := table.Schema{
 		Name: "app", Tags: map[string]string{"a": "1"}, Capacity: &table.Capacity{Read: 1, Write: 1},
 		Indexes: []table.Index{{Name: "gsi", PK: "g", Include: []string{"x"}}},
@@ -75,7 +75,7 @@ func TestASchemaIsCopied(t *testing.T) {
 	assert.Equal(t, "app", tbl.Name())
 }
 
-func TestKeysOfItems(t *testing.T) {
+func TestKeyOf_ReadsTheKeyOfAnItem(t *testing.T) {
 	tbl, err := table.Open(dynamodb.New(dynamodb.Options{}), table.Schema{Name: "app"})
 	require.NoError(t, err)
 	k := keys.NewKey("p", "s")

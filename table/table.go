@@ -37,7 +37,7 @@ type Table struct {
 }
 
 // door is for the packages of this module.
-type door = inside.Door
+type door = inside.Door[Op]
 
 // findings are facts about a table, shared by all views of it.
 type findings struct {
@@ -79,7 +79,7 @@ func Open(client Client, schema Schema, opts ...Option) (*Table, error) {
 		return nil, fmt.Errorf("table: open: %w", err)
 	}
 	t := &Table{client: client, schema: schema, scheme: schema.Keys, now: time.Now, machine: machine.Of(client), findings: &findings{}}
-	t.door = inside.NewDoor(&inside.Table{Machine: t.machine})
+	t.door = inside.NewDoor(&inside.Table[Op]{Machine: t.machine, Prepare: prepare})
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("table: open: %w: nil option", ErrInvalid)

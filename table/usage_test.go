@@ -23,7 +23,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestUsageCountsWhatDynamoDBReports(t *testing.T) {
+func TestUsage_CountsWhatDynamoDBReports(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		big := make([]byte, 5000) // six write units with its keys, two read units
@@ -86,7 +86,7 @@ func TestUsageCountsWhatDynamoDBReports(t *testing.T) {
 	})
 }
 
-func TestUsageOfAContextIsItsOwnAndThatOfThoseAbove(t *testing.T) {
+func TestUsage_OfAContextIsItsOwnAndThatOfThoseAbove(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		before := f.usage.Totals()
@@ -110,7 +110,7 @@ func TestUsageOfAContextIsItsOwnAndThatOfThoseAbove(t *testing.T) {
 	})
 }
 
-func TestTheServersTimeIsSeenInEveryAnswer(t *testing.T) {
+func TestServerTime_IsSeenInEveryAnswer(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		name := e.TableName(t)
 		offset := time.Hour // of a clock that is wrong
@@ -155,7 +155,7 @@ func (proxy) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func TestOnlyDynamoDBTellsTheTime(t *testing.T) {
+func TestServerTime_IsToldByDynamoDBAlone(t *testing.T) {
 	tbl, err := table.Open(dynamodb.NewFromConfig(config(), func(o *dynamodb.Options) { o.HTTPClient = proxy{} }), table.Schema{Name: "app"}, eager(1))
 	require.NoError(t, err)
 	require.Error(t, tbl.Write(t.Context(), table.Delete(key("p", "s"))))
@@ -163,7 +163,7 @@ func TestOnlyDynamoDBTellsTheTime(t *testing.T) {
 	assert.False(t, seen)
 }
 
-func TestMeteredCountsItsOwnRequests(t *testing.T) {
+func TestMetered_CountsItsOwnRequests(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		var outer, inner table.Usage
@@ -193,7 +193,7 @@ func (a *asked) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 	return a.Client.UpdateItem(ctx, in, opts...)
 }
 
-func TestUnitsAreAskedForWhereTheyAreCounted(t *testing.T) {
+func TestUsage_UnitsAreAskedForWhereTheyAreCounted(t *testing.T) {
 	client := &asked{Client: tabletest.New(t).Client()}
 	tbl, err := table.Open(client, table.Schema{Name: "app"})
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 
 var errTaken = errors.New("taken")
 
-func TestOneOperationAndSeveralMeanTheSame(t *testing.T) {
+func TestWrite_OneOperationAndSeveralMeanTheSame(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		for _, many := range []bool{false, true} {
@@ -66,7 +66,7 @@ func TestOneOperationAndSeveralMeanTheSame(t *testing.T) {
 	})
 }
 
-func TestRequestsAreThePlainestThatDo(t *testing.T) {
+func TestWrite_SendsThePlainestRequestThatDoes(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		put := table.Put(f.item("p", "s"))
@@ -90,7 +90,7 @@ func TestRequestsAreThePlainestThatDo(t *testing.T) {
 	})
 }
 
-func TestEveryFailedConditionOfATransactionIsReported(t *testing.T) {
+func TestWrite_ReportsEveryFailedConditionOfATransaction(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		f.put(t, f.item("p", "1", "v", 1), f.item("p", "3", "v", 3), f.item("p", "4", "v", 4))
@@ -127,7 +127,7 @@ func TestEveryFailedConditionOfATransactionIsReported(t *testing.T) {
 	})
 }
 
-func TestExplanationsFallBackOnEarlierOnes(t *testing.T) {
+func TestExplain_FallsBackOnEarlierOnes(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		op := table.Check(key("p", "s"), table.Attr("v").Exists()).Explain(func(table.Item) error { return errTaken })
@@ -141,7 +141,7 @@ func TestExplanationsFallBackOnEarlierOnes(t *testing.T) {
 	})
 }
 
-func TestWriteOnceAppliesOnce(t *testing.T) {
+func TestWriteOnce_AppliesOnce(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		add := func(n int) table.Op { return table.Update(key("p", "s"), table.Attr("n").Add(n)) }
@@ -164,7 +164,7 @@ func TestWriteOnceAppliesOnce(t *testing.T) {
 	})
 }
 
-func TestOneHundredActionsFit(t *testing.T) {
+func TestWrite_HoldsOneHundredActions(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		op := table.Put(f.item("p", "0"))
@@ -180,7 +180,7 @@ func TestOneHundredActionsFit(t *testing.T) {
 	})
 }
 
-func TestBadOperationsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestWrite_RefusesBadOperationsBeforeAnythingIsSent(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		put := table.Put(f.item("p", "s"))
@@ -249,7 +249,7 @@ func TestBadOperationsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-func TestApplyReturnsWhatIsAsked(t *testing.T) {
+func TestApply_ReturnsWhatIsAsked(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		before, after := f.item("p", "s", "v", 1), f.item("p", "s", "v", 2)
@@ -332,7 +332,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-func TestOperationsAreValues(t *testing.T) {
+func TestOp_IsAValue(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		base := table.Update(key("p", "s"), append(make([]table.Change, 0, 8), table.Attr("base").Set(1))...).
@@ -353,7 +353,7 @@ func TestOperationsAreValues(t *testing.T) {
 	})
 }
 
-func TestGetFindsOrSaysSo(t *testing.T) {
+func TestGet_FindsOrTellsSo(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		f.put(t, f.item("p", "s", "v", 1))

@@ -64,7 +64,7 @@ func (s *store) cells(item table.Item) []string {
 		case err != nil:
 			cells[4] = "not in order: " + err.Error()
 		case d.Held:
-			cells[4] = fmt.Sprintf("held by %s for %s, %d waiting, fence %d", d.Line[0].Owner, s.ago(d.Since), len(d.Line)-1, d.Fence)
+			cells[4] = fmt.Sprintf("held by %s for %s, %d waiting, fence %d", d.holder(), s.ago(d.Since), d.waiting(), d.Fence)
 		default:
 			cells[4] = fmt.Sprintf("free for %s, fence %d", s.ago(d.Since), d.Fence)
 		}

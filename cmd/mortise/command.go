@@ -54,6 +54,7 @@ func commands() []command {
 		forceCommand(),
 		collectionCommand(),
 		tableCommand(),
+		serveCommand(),
 		{name: "help", operands: "[COMMAND]", most: 1, offline: true, text: "explain a command, or all of this", run: help},
 	}
 }
@@ -83,10 +84,14 @@ type call struct {
 	engine, table, scheme             string
 	maxWait, leaseLength, graceLength *time.Duration // of exec; nil where they are not given
 	onLost                            string
+	permits                           *int   // of exec; nil for the lock
+	ticket                            string // of force
 	guard                             string // of write
 	all, yes                          bool
 	in, reason                        string
 	every                             time.Duration // of watch
+	addr, hosts                       string        // of serve
+	showData                          bool
 }
 
 func (c *call) name() string {

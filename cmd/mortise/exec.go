@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/mortise-go/mortise/lock"
@@ -23,6 +24,7 @@ The command
   finds in its environment
     MORTISE_LOCK      the lock's NAME, or PK and SK of --beside
     MORTISE_FENCE     a number that is greater for every later holder: a resource outside the table can refuse smaller ones
+                      (with --permits it puts those that hold at once into no order)
     MORTISE_GUARD     the guard token with which mortise write writes only while the lock is held
     MORTISE_ENGINE, MORTISE_TABLE, MORTISE_SCHEME   so that mortise in it finds the same table
 
@@ -53,6 +55,14 @@ Examples
 			f.Var(optional{&c.maxWait}, "wait", "wait no longer than `DURATION` for the lock, 0 for not at all (default: for ever)")
 			f.Var(optional{&c.leaseLength}, "lease", "`DURATION` of the lease, after which the lock of a crashed holder is free (default: 20s, or that of the scheme)")
 			f.Var(optional{&c.graceLength}, "grace", "`DURATION` between SIGTERM and the end of the lease (default: a quarter of the lease)")
+			f.Func("permits", "one of `N` permits, 2 to 100, in place of a lock: N commands run at once; all have to name the same N", func(text string) error {
+				n, err := strconv.Atoi(text)
+				if err != nil {
+					return errors.New("want a whole number")
+				}
+				c.permits = &n
+				return nil
+			})
 			f.StringVar(&c.onLost, "on-lost", "", "when the lock is lost, also run `COMMAND` with sh -c, with the reason in MORTISE_LOST")
 		},
 		run: runExec,
@@ -84,7 +94,7 @@ type timing struct {
 // timing checks --lease and --grace.
 func (c *call) timing(s settings) (t timing, err error) {
 	t.lease = s.locks.Lease
-	t.margin, t.tick, t.grace = t.lease/20, t.lease/40, t.lease/4
+	t.margin, t.tick, t.grace = t.lease/20, min(t.lease/40, time.Second), t.lease/4
 	if c.graceLength != nil {
 		t.grace = *c.graceLength
 	}

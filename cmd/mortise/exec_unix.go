@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -119,15 +120,20 @@ func (x *execution) open(ctx context.Context, s settings) error {
 // lock acquires within --wait.
 func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 	c, locks := x.call, x.store.locks
+	var opts []lock.Option
+	if c.permits != nil {
+		opts = append(opts, lock.Permits(*c.permits))
+	}
+	defer x.announce(ctx)()
 	switch {
 	case c.maxWait == nil:
-		lease, err = locks.Acquire(ctx, c.target())
+		lease, err = locks.Acquire(ctx, c.target(), opts...)
 	case *c.maxWait == 0:
-		lease, err = locks.TryAcquire(ctx, c.target())
+		lease, err = locks.TryAcquire(ctx, c.target(), opts...)
 	default:
 		bounded, cancel := context.WithTimeout(ctx, *c.maxWait)
 		defer cancel()
-		lease, err = locks.Acquire(bounded, c.target())
+		lease, err = locks.Acquire(bounded, c.target(), opts...)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, notAcquired(c.targetName(), err)
 		}
@@ -136,6 +142,21 @@ func (x *execution) lock(ctx context.Context) (lease *lock.Lease, err error) {
 		return nil, notAcquired(c.targetName(), err)
 	}
 	return lease, err
+}
+
+// patience is how long somebody who looks at a terminal is left without a word.
+const patience = 2 * time.Second
+
+// announce tells people whom the program waits for, until stop is called.
+func (x *execution) announce(ctx context.Context) (stop func() bool) {
+	if _, terminal := x.width(x.stderr); !terminal {
+		return func() bool { return false }
+	}
+	return time.AfterFunc(patience, func() {
+		if d, err := x.call.look(ctx, x.store, x.target()); err == nil && d.Held {
+			x.say("waiting for %s: held by %s for %s, %d wait", x.targetName(), d.holder(), x.store.ago(d.Since), d.waiting())
+		}
+	}).Stop
 }
 
 // execution is one command that runs under a lock.
@@ -248,7 +269,7 @@ func (x *execution) forward(sig syscall.Signal) {
 // changed is told that the command has stopped or ended.
 func (x *execution) changed(change exitStatus) {
 	if !change.Stopped() {
-		x.leader = &change
+		x.leader, x.group.ended = &change, true
 		return
 	}
 	switch change.StopSignal() {
@@ -297,7 +318,7 @@ func (x *execution) lookAtLease() {
 func (x *execution) lose(cause error) {
 	x.lost = cause
 	if x.leader == nil {
-		x.say("%s is lost: %s: the command gets SIGTERM", x.targetName(), cause)
+		x.say("%s is lost: %s: the command gets SIGTERM", x.targetName(), strings.TrimPrefix(cause.Error(), lock.ErrLost.Error()+": "))
 	}
 	x.terminate(earlier(in(x.grace), x.end))
 	if x.call.onLost != "" {

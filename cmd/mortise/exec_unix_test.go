@@ -143,18 +143,6 @@ func (p *process) dies() {
 	}
 }
 
-// waits waits until so many stand in a lock's line, the holder included.
-func (b *bench) waits(target lock.Target, n int) {
-	b.Helper()
-	for {
-		r, err := b.rival.Inspect(b.Context(), target)
-		if err == nil && len(r.Line) == n {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 // force takes the lock away from whoever holds it.
 func (b *bench) force(target lock.Target) {
 	b.Helper()
@@ -162,8 +150,6 @@ func (b *bench) force(target lock.Target) {
 	require.NoError(b, err)
 	require.NoError(b, b.rival.ForceRelease(b.Context(), target, r.Holder().Ticket))
 }
-
-var report = lock.Name("report")
 
 func TestExec_RunsTheCommandUnderTheLock(t *testing.T) {
 	onEngines(t, keys.Scheme{}, func(b *bench) {
@@ -281,6 +267,39 @@ func TestExec_LeavesIgnoredSignalsIgnored(t *testing.T) {
 		code, rest := p.wait()
 		assert.Zero(b, code)
 		assert.Equal(b, "alive\n", rest)
+	})
+}
+
+// leave moves this process into the group of the program that has started it, and waits to be ended.
+func leave() int {
+	group, err := syscall.Getpgid(os.Getppid())
+	if err == nil {
+		err = syscall.Setpgid(0, group)
+	}
+	if err != nil {
+		return 1
+	}
+	fmt.Println("left")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	return 5
+}
+
+// A command that leaves its group is waited for, and gets signals.
+func TestExec_ACommandThatLeavesItsGroup(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		for name, tt := range map[string]struct {
+			end  func(p *process)
+			code int
+		}{
+			"ends itself": {func(p *process) { p.say("") }, 5},
+			"is signaled": {func(p *process) { p.signal(syscall.SIGTERM) }, 128 + 15},
+		} {
+			p := b.start("report", `exec env `+leaverEnv+`=1 "$MORTISE"`)
+			require.Equal(b, "left", p.line(), name)
+			tt.end(p)
+			code, _ := p.wait()
+			assert.Equal(b, tt.code, code, name)
+		}
 	})
 }
 
@@ -433,6 +452,40 @@ func TestWrite_CommitsOnlyWhileTheLockIsHeld(t *testing.T) {
 		for _, text := range []string{"the lock is not held any more: nothing was written", "the condition of action 0 does not hold"} {
 			assert.Contains(b, p.stderr.String(), text)
 		}
+	})
+}
+
+// Several commands run at once, and no more. All have to name the same number.
+func TestExec_Permits(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		script := `trap '' TERM; echo up; while read text; do echo "$text" | $MORTISE write -; echo $?; done`
+		first, second := b.start("report --permits 2 --lease 60s", script), b.start("report --permits 2 --lease 60s", script)
+		require.Equal(b, "up", first.line())
+		require.Equal(b, "up", second.line())
+		for wait, code := range map[string]int{"--permits 2 --wait 0s": exitNotAcquired, "--permits 3": exitExec, "--permits 1": exitExec, "--permits x": exitExec, "": exitExec} {
+			p := b.start("report "+wait, "echo up")
+			got, _ := p.wait()
+			assert.Equal(b, code, got, wait)
+			assert.NotEmpty(b, p.stderr.String())
+		}
+		shown := asJSON[lockDocument](b.T, b.run("show report --json"))
+		require.Equal(b, []int{2, 2, 2}, []int{shown.Permits, shown.Holders, len(shown.Line)})
+		assert.Contains(b, b.run("show report").stdout, "2, of which 2 are held")
+
+		// One of them loses its permit, and cannot write any more. The other can.
+		assert.Equal(b, exitUsage, b.run("force report --yes").code, "which of them?")
+		require.Zero(b, b.run("force report --yes --ticket "+shown.Line[0].Ticket).code)
+		write := strings.ReplaceAll(fmt.Sprintf(put, 1, 1), "\n", "")
+		codes := map[string]int{}
+		for _, p := range []*process{first, second} {
+			p.say(write)
+			codes[p.line()]++
+			require.NoError(b, p.stdin.Close())
+			code, _ := p.wait()
+			codes[fmt.Sprint("exit ", code)]++
+		}
+		assert.Equal(b, map[string]int{"76": 1, "0": 1, "exit 76": 1, "exit 0": 1}, codes)
+		assert.Equal(b, "1", b.value("a"))
 	})
 }
 

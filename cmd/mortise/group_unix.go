@@ -25,6 +25,7 @@ type group struct {
 	id      int
 	changes chan exitStatus // of the command
 
+	ended       bool // the command has
 	hasTerminal bool // the terminal was given to it
 }
 
@@ -92,16 +93,20 @@ func starter(path string, argv []string, stderr io.Writer) int {
 }
 
 // reap waits for all children of this program in the group: the command, and what it has left behind, where that comes to
-// this program, until there are none.
+// this program, until there are none. A command that has left its group is waited for, too.
 func (g *group) reap() {
-	for {
+	ended := false
+	for which := -g.id; ; {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-g.id, &status, syscall.WUNTRACED, nil)
+		pid, err := syscall.Wait4(which, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // no more children
+		case err != nil && (ended || which > 0): // no more children
 			return
+		case err != nil:
+			which = g.id
 		case pid == g.id:
+			ended = !status.Stopped()
 			g.changes <- exitStatus{status}
 		}
 	}
@@ -110,11 +115,15 @@ func (g *group) reap() {
 // exists reports whether a process of the group is left.
 func (g *group) exists() bool { return !errors.Is(syscall.Kill(-g.id, 0), syscall.ESRCH) }
 
-// signal sends a signal to all of the group. An error is that none is left, or that none may be sent one.
+// signal sends a signal to all of the group, and to a command that has left it.
 func (g *group) signal(sig syscall.Signal) {
-	_ = syscall.Kill(-g.id, sig)
+	to := -g.id
+	if !g.exists() && !g.ended {
+		to = g.id
+	}
+	_ = syscall.Kill(to, sig)   // or it has ended, or runs as another user
 	if sig == syscall.SIGTERM { // a stopped process would not notice
-		_ = syscall.Kill(-g.id, syscall.SIGCONT)
+		_ = syscall.Kill(to, syscall.SIGCONT)
 	}
 }
 

@@ -23,9 +23,11 @@ type lockDocument struct {
 	Beside  *keyText    `json:"beside,omitempty"` // the row that it stands beside
 	Held    bool        `json:"held"`
 	Fence   int64       `json:"fence,omitempty"`
-	Since   *time.Time  `json:"since,omitempty"` // of the holder, or when it was given up
-	Until   *time.Time  `json:"until,omitempty"` // unless the lease is renewed
-	Line    []placeText `json:"line,omitempty"`  // the first one holds
+	Since   *time.Time  `json:"since,omitempty"`   // of the holder, or when it was given up
+	Until   *time.Time  `json:"until,omitempty"`   // unless the lease is renewed
+	Holders int         `json:"holders"`           // how many of the line hold, from the first on; the others wait
+	Permits int         `json:"permits,omitempty"` // how many can hold at once; 0 for a lock
+	Line    []placeText `json:"line,omitempty"`
 	HoldMS  int64       `json:"hold_ms,omitempty"`
 	Forced  string      `json:"forced,omitempty"`
 	LastRun *time.Time  `json:"last_run,omitempty"` // of Every
@@ -64,6 +66,7 @@ func (s *store) document(r lock.Record, bad error) lockDocument {
 		d.Error = bad.Error()
 		return d
 	}
+	d.Holders, d.Permits = len(r.Holders()), r.Permits
 	for _, p := range r.Line {
 		d.Line = append(d.Line, placeText{Owner: p.Owner, Since: p.Since, Ticket: p.Ticket, Session: p.Session})
 	}
@@ -175,7 +178,7 @@ func lsCommand() command {
 func row(s *store, d *lockDocument) []string {
 	cells := []string{d.title(), "-", s.ago(d.Since), strconv.FormatInt(d.Fence, 10), "", d.Error}
 	if d.Held {
-		cells[1], cells[4] = d.Line[0].Owner, strconv.Itoa(len(d.Line)-1)
+		cells[1], cells[4] = d.holder(), strconv.Itoa(d.waiting())
 	}
 	if d.Forced != "" && d.Error == "" {
 		cells[5] = "taken by force: " + d.Forced
@@ -237,6 +240,14 @@ func showCommand() command {
 	}
 }
 
+// heldFor is how long a place has held. Those behind the first one do not have it on record: it is since they came.
+func (s *store) heldFor(d *lockDocument, place int) string {
+	if place == 0 {
+		return s.ago(d.Since)
+	}
+	return s.ago(&d.Line[place].Since)
+}
+
 // show writes a lock for people.
 func (s *store) show(w io.Writer, width int, d *lockDocument) {
 	g := tty.Grid{}
@@ -244,14 +255,16 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 	switch {
 	case d.Error != "":
 		g.Add("", d.Error)
-	case d.Fence == 0:
+	case d.Fence == 0 && d.Permits == 0:
 		g.Add("", "nobody has acquired it, or not for so long that its row was deleted")
 	case !d.Held:
 		g.Add("held by", "nobody, for "+s.ago(d.Since))
 	default:
-		g.Add("held by", d.Line[0].Owner)
-		g.Add("since", fmt.Sprintf("%s (%s ago)", d.Since.Format(time.RFC3339), s.ago(d.Since)))
-		g.Add("ticket", d.Line[0].Ticket)
+		for i, p := range d.Line[:d.Holders] {
+			g.Add("held by", fmt.Sprintf("%s, for %s", p.Owner, s.heldFor(d, i)))
+			g.Add("ticket", p.Ticket)
+		}
+		g.Add("since", d.Since.Format(time.RFC3339))
 	}
 	if d.Until != nil {
 		text := "lasts until " + d.Until.Format(time.RFC3339) + " unless renewed"
@@ -260,13 +273,16 @@ func (s *store) show(w io.Writer, width int, d *lockDocument) {
 		}
 		g.Add("lease", text)
 	}
+	if d.Permits > 0 {
+		g.Add("permits", fmt.Sprintf("%d, of which %d are held", d.Permits, d.Holders))
+	}
 	if d.Fence > 0 {
 		g.Add("fence", strconv.FormatInt(d.Fence, 10))
 	}
 	if d.Forced != "" {
 		g.Add("forced", "the last change took it by force: "+d.Forced)
 	}
-	for i, p := range d.Line[min(1, len(d.Line)):] {
+	for i, p := range d.Line[d.Holders:] {
 		name := ""
 		if i == 0 {
 			name = "waiting"
@@ -392,10 +408,14 @@ func (s *store) drawLines(w io.Writer, width int, list []lockDocument) {
 			g.Add(d.title(), "free", s.ago(d.Since), "-")
 		}
 		for i, p := range d.Line {
+			title := ""
 			if i == 0 {
-				g.Add(d.title(), "holds", s.ago(d.Since), p.Owner)
+				title = d.title()
+			}
+			if i < d.Holders {
+				g.Add(title, "holds", s.heldFor(&d, i), p.Owner)
 			} else {
-				g.Add("", "waits "+strconv.Itoa(i), s.ago(&p.Since), p.Owner)
+				g.Add(title, "waits "+strconv.Itoa(i-d.Holders+1), s.ago(&p.Since), p.Owner)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,11 +23,19 @@ import (
 const programEnv = "MORTISE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(leaverEnv) != "" {
+		os.Exit(leave())
+	}
 	if os.Getenv(programEnv) != "" {
 		main()
 	}
 	os.Exit(engines.Main(m))
 }
+
+// leaverEnv makes the test binary a command that leaves its process group.
+const leaverEnv = "MORTISE_TEST_LEAVER"
+
+var report = lock.Name("report")
 
 // bench is a table, and another process's locks in it.
 type bench struct {
@@ -100,4 +109,16 @@ func (b *bench) value(pk string) string {
 		return plain(item["n"])
 	}
 	return ""
+}
+
+// waits waits until so many stand in a lock's line, the holder included.
+func (b *bench) waits(target lock.Target, n int) {
+	b.Helper()
+	for {
+		r, err := b.rival.Inspect(b.Context(), target)
+		if err == nil && len(r.Line) == n {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }

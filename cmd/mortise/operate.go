@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -79,7 +80,7 @@ func (c *call) sessions(ctx context.Context, s *store) ([]*sessionDocument, erro
 				byID[p.Session] = d
 				list, ids = append(list, d), append(ids, p.Session)
 			}
-			if place == 0 {
+			if place < locks[i].Holders {
 				d.Holds = append(d.Holds, locks[i].title())
 			} else {
 				d.Waits = append(d.Waits, locks[i].title())
@@ -129,12 +130,18 @@ func revokeCommand() command {
 	}
 }
 
+// holder is who holds the lock, for people: the first one, and how many others do.
 func (d *lockDocument) holder() string {
-	if len(d.Line) == 0 {
+	switch d.Holders {
+	case 0:
 		return "the holder"
+	case 1:
+		return d.Line[0].Owner
 	}
-	return d.Line[0].Owner
+	return fmt.Sprintf("%s and %d more", d.Line[0].Owner, d.Holders-1)
 }
+
+func (d *lockDocument) waiting() int { return len(d.Line) - d.Holders }
 
 func forceCommand() command {
 	return command{
@@ -145,6 +152,7 @@ func forceCommand() command {
 			"outside the table goes on until it hears of it, with its next renewal. A row that is not in order is reset.",
 		flags: func(f *flag.FlagSet, c *call) {
 			f.BoolVar(&c.yes, "yes", false, "do not ask")
+			f.StringVar(&c.ticket, "ticket", "", "`TICKET` of the holder that loses it, as show has it; needed where several hold")
 			f.StringVar(&c.reason, "reason", "", "why, in `TEXT` that the row shows until the next change")
 		},
 		run: func(ctx context.Context, c *call) error {
@@ -166,6 +174,11 @@ func (c *call) force(ctx context.Context, s *store) error {
 		}
 	case !d.Held:
 		return errors.New("nobody holds " + c.targetName())
+	case c.ticket != "":
+		ticket = c.ticket
+	case d.Holders > 1:
+		s.show(c.stderr, 0, &d)
+		return usagef("%d hold %s: name one of them with --ticket", d.Holders, c.targetName())
 	default:
 		ticket = d.Line[0].Ticket
 	}
@@ -190,7 +203,13 @@ func (c *call) force(ctx context.Context, s *store) error {
 		return err
 	}
 	return c.print(map[string]any{"taken": d}, func(w io.Writer) {
-		tty.Say(w, "took %s from %s\n", tty.Clean(c.targetName()), tty.Clean(d.holder()))
+		owner := "the holder" // of a row that is not in order
+		for _, p := range d.Line[:d.Holders] {
+			if p.Ticket == ticket {
+				owner = p.Owner
+			}
+		}
+		tty.Say(w, "took %s from %s\n", tty.Clean(c.targetName()), tty.Clean(owner))
 	})
 }
 

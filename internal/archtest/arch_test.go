@@ -1,6 +1,6 @@
 // Package archtest holds the direction of imports:
 //
-//	internal/{machine,nilctx,pace,errs,attrvalue,inside} <- keys <- table <- entity <- lock <- migrations <- {migrations/migratecmd, console} <- example, cmd
+//	internal/{machine,nilctx,pace,errs,attrvalue} <- keys <- internal/inside <- table <- entity <- lock <- migrations <- {migrations/migratecmd, console} <- example, cmd
 //	                                            ^
 //	                                            table/tabletest
 //
@@ -28,7 +28,7 @@ const module = "github.com/mortise-go/mortise"
 
 // layers are the packages from the bottom up: each may import those before it, and the
 // module's internal packages that have a rule below.
-var layers = []string{"internal/machine", "internal/nilctx", "internal/pace", "internal/errs", "internal/attrvalue", "internal/inside", "keys", "table", "entity", "lock", "migrations", "migrations/migratecmd", "console", "example", "cmd"}
+var layers = []string{"internal/machine", "internal/nilctx", "internal/pace", "internal/errs", "internal/attrvalue", "keys", "internal/inside", "table", "entity", "lock", "migrations", "migrations/migratecmd", "console", "example", "cmd"}
 
 // parts are packages that know of little: all that they may import of the module. Those of lock point down:
 //
@@ -41,13 +41,13 @@ var parts = map[string][]string{
 	"lock/internal/attempt":   {"lock/internal/clock", "table"},
 	"lock/internal/clock":     {"internal/inside", "internal/machine", "table"},
 	"lock/internal/lease":     {},
-	"lock/internal/lockrow":   {"internal/toolkit", "keys", "table"},
+	"lock/internal/lockrow":   {"internal/inside", "internal/toolkit", "keys", "table"},
 	"lock/internal/session":   {"internal/machine", "internal/toolkit", "keys", "lock/internal/attempt", "lock/internal/clock", "table"},
 	"lock/internal/waitqueue": {"internal/machine", "keys", "table"},
 }
 
 // testSupport are packages outside _test files that exist for tests.
-var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/docscheck", "internal/figure", "internal/race", "internal/repeat"}
+var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/docscheck", "internal/testkit"}
 
 // owners says which packages may use a module directly; the others get it through them.
 var owners = map[string][]string{

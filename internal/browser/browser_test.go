@@ -195,7 +195,7 @@ func TestLock_HasAHistory(t *testing.T) {
 	p.do(chromedp.Click(chromedp.CSS(`[data-key*="nightly-report"] a`)))
 	p.until(contains("Nothing has changed."))
 	require.NoError(p, lease.Release(t.Context()))
-	p.until(contains("cron-a has left; cron-b holds the lock"))
+	p.until(contains("cron-a has left") + " && " + contains("cron-b holds the lock"))
 }
 
 func TestPages_WorkWithoutJavaScript(t *testing.T) {

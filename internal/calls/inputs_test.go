@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -192,7 +194,7 @@ func inputs() map[string]func(w *world) map[string]error {
 				"batch twice":       w.table.BatchWrite(ctx, []table.Op{table.Delete(k), table.Delete(k)}),
 				"item from JSON":    first(table.ItemFromJSON([]byte(`{"a":{"S":1}}`))),
 				"operand of a type": w.table.Write(ctx, table.Update(at, table.Attr("status").Add(1))),
-				"prepare":           first(table.Prepare(table.Put(nil))),
+				"prepare":           first(w.table.Inside(inside.Key{}).Prepare(table.Put(nil))),
 			}
 		},
 		"locks": func(w *world) map[string]error {

@@ -14,29 +14,41 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/keys"
 )
 
 // Key opens a [Door].
 type Key struct{ _ [0]func() }
 
 // Door is embedded by *table.Table.
-type Door struct{ table *Table }
+type Door[Op any] struct{ table *Table[Op] }
 
 // NewDoor returns the door to a table.
-func NewDoor(t *Table) Door { return Door{t} }
+func NewDoor[Op any](t *Table[Op]) Door[Op] { return Door[Op]{t} }
 
 // Inside returns what is behind the door.
-func (d Door) Inside(Key) *Table { return d.table }
+func (d Door[Op]) Inside(Key) *Table[Op] { return d.table }
 
-// Table is what a table has beside its API.
-type Table struct {
+// Table is what a table has beside its API. Op is table.Op, which this package cannot name.
+type Table[Op any] struct {
 	Names
 
 	Machine machine.Machine // source of time and randomness
 
+	// Prepare builds the expressions of an update or a check once, for operations that differ only in values ([Param]). It
+	// ignores the key of op. It returns errors in expressions; all other errors are returned when an operation is sent.
+	Prepare func(op Op) (Prepared[Op], error)
+
 	mu       sync.Mutex // guards the field below
 	sighting ServerTime
 }
+
+// Prepared returns the operation on one row, with a value for each [Param]. It is safe for concurrent use.
+type Prepared[Op any] func(key keys.Key, params ...any) Op
+
+// Param as a value (table.Value) stands for the i-th value, counted from 0, of those that are passed to [Prepared]. It is refused
+// in operations that are not prepared.
+type Param int
 
 // ServerTime is one observation of DynamoDB's clock.
 type ServerTime struct {
@@ -47,14 +59,14 @@ type ServerTime struct {
 }
 
 // See records an observation.
-func (t *Table) See(s ServerTime) {
+func (t *Table[Op]) See(s ServerTime) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sighting = s
 }
 
 // LastServerTime returns the latest observation of DynamoDB's clock, or false before the first answer.
-func (t *Table) LastServerTime() (ServerTime, bool) {
+func (t *Table[Op]) LastServerTime() (ServerTime, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.sighting, !t.sighting.Server.IsZero()

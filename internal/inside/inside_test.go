@@ -36,7 +36,7 @@ func TestRegister_TheFirstOfANameWins(t *testing.T) {
 }
 
 func TestLastServerTime_IsTheLastThatWasSeen(t *testing.T) {
-	var table inside.Table
+	var table inside.Table[int]
 	_, seen := table.LastServerTime()
 	assert.False(t, seen)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

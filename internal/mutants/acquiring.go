@@ -6,7 +6,7 @@ func acquiring() []Mutant {
 		{
 			Name: "enter-twice", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
 			Breaks: "enters a ticket that is in the line already",
-			Old:    `table.Not(line.Contains(table.Param(argTicket)))`,
+			Old:    `table.Not(line.Contains(param(argTicket)))`,
 			New:    `line.At(Cap).NotExists()`,
 		},
 		{
@@ -42,14 +42,14 @@ func acquiring() []Mutant {
 		{
 			Name: "newcomer-first", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
 			Breaks: "puts a new ticket in the place of all that are in the line",
-			Old:    `line.Set(line.OrElse(list()).Append(table.Param(argList)))`,
-			New:    `line.Set(table.Param(argList))`,
+			Old:    `line.Set(line.OrElse(list()).Append(param(argList)))`,
+			New:    `line.Set(param(argList))`,
 		},
 		{
 			Name: "fence-seeded-anew", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
 			Breaks: "begins the fence anew with every ticket",
-			Old:    `fence.Set(fence.OrElse(table.Param(argSeed)))`,
-			New:    `fence.Set(table.Param(argSeed))`,
+			Old:    `fence.Set(fence.OrElse(param(argSeed)))`,
+			New:    `fence.Set(param(argSeed))`,
 		},
 		{
 			Name: "fence-stays", Part: Acquiring, File: "lock/internal/lockrow/rows.go",
@@ -66,13 +66,13 @@ func acquiring() []Mutant {
 		{
 			Name: "first-by-ticket-alone", Part: Acquiring, File: "lock/internal/lockrow/rows.go",
 			Breaks: "takes a ticket for the holder under whatever fence",
-			Old:    `return table.And(table.Attr(n.Line).At(0).HasPrefix(table.Param(argID)), table.Attr(n.Fence).Equal(table.Param(argFence)))`,
-			New:    `return table.And(table.Attr(n.Line).At(0).HasPrefix(table.Param(argID)), table.Attr(n.Fence).AtLeast(table.Param(argFence)))`,
+			Old:    `return table.And(table.Attr(n.Line).At(0).HasPrefix(param(argID)), table.Attr(n.Fence).Equal(param(argFence)))`,
+			New:    `return table.And(table.Attr(n.Line).At(0).HasPrefix(param(argID)), table.Attr(n.Fence).AtLeast(param(argFence)))`,
 		},
 		{
 			Name: "first-by-fence-alone", Part: Acquiring, File: "lock/internal/lockrow/rows.go",
 			Breaks: "takes the fence for enough, whoever is first",
-			Old:    `return table.And(table.Attr(n.Line).At(0).HasPrefix(table.Param(argID)), table.Attr`,
+			Old:    `return table.And(table.Attr(n.Line).At(0).HasPrefix(param(argID)), table.Attr`,
 			New:    `return table.And(table.Attr`,
 		},
 		{
@@ -84,7 +84,7 @@ func acquiring() []Mutant {
 		{
 			Name: "leave-whatever-stands-there", Part: Acquiring, File: "lock/internal/lockrow/leave.go",
 			Breaks: "removes a place whoever stands there",
-			Old:    `conds := []table.Cond{line.At(place).HasPrefix(table.Param(argID))}`,
+			Old:    `conds := []table.Cond{line.At(place).HasPrefix(param(argID))}`,
 			New:    `conds := []table.Cond{line.At(place).Exists()}`,
 		},
 		{

@@ -30,13 +30,13 @@ func around() []Mutant {
 		{
 			Name: "interval-twice", Part: Around, File: "lock/internal/lockrow/rows.go",
 			Breaks: "begins the run of an interval that was recorded",
-			Old:    `ran.Less(table.Param(argRun))`,
-			New:    `ran.AtMost(table.Param(argRun))`,
+			Old:    `ran.Less(param(argRun))`,
+			New:    `ran.AtMost(param(argRun))`,
 		},
 		{
 			Name: "run-is-not-recorded", Part: Around, File: "lock/internal/lockrow/rows.go",
 			Breaks: "does not record that a run has finished",
-			Old:    `return []table.Change{table.Attr(n.Ran).Set(table.Param(argRun)), running.Remove()}`,
+			Old:    `return []table.Change{table.Attr(n.Ran).Set(param(argRun)), running.Remove()}`,
 			New:    `return []table.Change{running.Remove()}`,
 		},
 		{
@@ -48,8 +48,8 @@ func around() []Mutant {
 		{
 			Name: "force-is-not-recorded", Part: Around, File: "lock/internal/lockrow/leave.go",
 			Breaks: "does not record under which fence a lock was forced",
-			Old:    `forced := table.Param(argFence)`,
-			New:    `forced := table.Param(argSince)`,
+			Old:    `forced := param(argFence)`,
+			New:    `forced := param(argSince)`,
 		},
 		{
 			Name: "view-hides-the-holder", Part: Around, File: "lock/view.go",
@@ -102,7 +102,7 @@ func around() []Mutant {
 		{
 			Name: "row-leaves-the-index-with-others", Part: Around, File: "lock/internal/lockrow/leave.go",
 			Breaks: "takes a row out of the index although others have come",
-			Old:    `*conds = append(*conds, second.NotExists())`,
+			Old:    `*conds = append(*conds, rest.NotExists())`,
 			New:    ``,
 		},
 		{

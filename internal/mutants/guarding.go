@@ -6,7 +6,7 @@ func guarding() []Mutant {
 		{
 			Name: "late-write", Part: Guarding, File: "lock/internal/lockrow/holder.go",
 			Breaks: "applies a write that comes late after a later one",
-			Old:    `table.Or(count.NotExists(), count.Less(table.Param(argCount)))`,
+			Old:    `table.Or(count.NotExists(), count.Less(param(argCount)))`,
 			New:    `table.Or(count.NotExists(), count.Exists())`,
 		},
 		{

@@ -48,7 +48,7 @@ func renewal() []Mutant {
 		{
 			Name: "late-copy-renews-a-fixed-lease", Part: Renewal, File: "lock/internal/lockrow/holder.go",
 			Breaks: "sets a Fixed lease back by a late copy of a renewal",
-			Old:    `table.Or(renewed.NotExists(), renewed.Less(table.Param(argSince)))`,
+			Old:    `table.Or(renewed.NotExists(), renewed.Less(param(argSince)))`,
 			New:    `table.Or(renewed.NotExists(), renewed.Exists())`,
 		},
 		{
@@ -96,8 +96,8 @@ func renewal() []Mutant {
 		{
 			Name: "prolong-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",
 			Breaks: "puts off the deletion of a row although others hold the lock",
-			Old:    `table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(h.Kind.holds(r.names))`,
-			New:    `table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(table.Attr(r.names.Fence).Exists())`,
+			Old:    `table.Attr(r.names.TTL).Set(param(argTTL))).If(h.Kind.holds(r.names))`,
+			New:    `table.Attr(r.names.TTL).Set(param(argTTL))).If(table.Attr(r.names.Fence).Exists())`,
 		},
 	}
 }

@@ -6,13 +6,13 @@ func together() []Mutant {
 		{
 			Name: "permit-guarded-by-anybody", Part: Together, File: "lock/internal/lockrow/rows.go",
 			Breaks: "applies the write of a permit that has left the line",
-			Old:    `return table.Attr(n.Stays).Contains(table.Param(argFence))`,
+			Old:    `return table.Attr(n.Stays).Contains(param(argFence))`,
 			New:    `return table.Attr(n.Stays).At(0).Exists()`,
 		},
 		{
 			Name: "permit-left-by-its-ticket", Part: Together, File: "lock/internal/lockrow/leave.go",
 			Breaks: "takes a late copy of its own ticket for its permit",
-			Old:    `conds = append(conds, stay.Equal(table.Param(argFence)))`,
+			Old:    `conds = append(conds, stay.Equal(param(argFence)))`,
 			New:    ``,
 		},
 		{
@@ -24,7 +24,7 @@ func together() []Mutant {
 		{
 			Name: "permits-of-any-number", Part: Together, File: "lock/internal/lockrow/enter.go",
 			Breaks: "enters permits whatever their number",
-			Old:    `permits.Equal(table.Param(argPermits))`,
+			Old:    `permits.Equal(param(argPermits))`,
 			New:    `permits.Exists()`,
 		},
 		{
@@ -42,8 +42,8 @@ func together() []Mutant {
 		{
 			Name: "permit-taken-though-none-is-free", Part: Together, File: "lock/internal/lockrow/enter.go",
 			Breaks: "does not wait, and enters although no permit is free",
-			Old:    `line.Size().Less(table.Param(argPermits))`,
-			New:    `line.Size().AtMost(table.Param(argPermits))`,
+			Old:    `line.Size().Less(param(argPermits))`,
+			New:    `line.Size().AtMost(param(argPermits))`,
 		},
 		{
 			Name: "permits-out-of-order-are-entered", Part: Together, File: "lock/internal/lockrow/enter.go",
@@ -55,7 +55,7 @@ func together() []Mutant {
 			Name: "permit-forced-is-a-release", Part: Together, File: "lock/internal/lockrow/leave.go",
 			Breaks: "records the force of a permit so that it does not tell",
 			Old:    `forced = table.Attr(n.Next).At(0)`,
-			New:    `forced = table.Param(argFence)`,
+			New:    `forced = param(argFence)`,
 		},
 		{
 			Name: "permits-changed-by-a-late-copy", Part: Together, File: "lock/internal/lockrow/first.go",
@@ -84,8 +84,8 @@ func together() []Mutant {
 		{
 			Name: "reader-guarded-without-fence", Part: Together, File: "lock/internal/lockrow/rows.go",
 			Breaks: "applies the write of a reader after a writer has held",
-			Old:    `return table.And(table.Attr(n.Line).Contains(table.Param(argTicket)), table.Attr(n.Fence).Equal(table.Param(argFence)))`,
-			New:    `return table.Attr(n.Line).Contains(table.Param(argTicket))`,
+			Old:    `return table.And(table.Attr(n.Line).Contains(param(argTicket)), table.Attr(n.Fence).Equal(param(argFence)))`,
+			New:    `return table.Attr(n.Line).Contains(param(argTicket))`,
 		},
 		{
 			Name: "last-reader-keeps-the-fence", Part: Together, File: "lock/internal/lockrow/leave.go",

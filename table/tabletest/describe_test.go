@@ -39,7 +39,7 @@ func provisioned(t *testing.T, e *tabletest.Engine) (*dynamodb.Client, func(unit
 }
 
 // The day ends at midnight UTC, not 24 hours after the first decrease.
-func TestDecreasesAreCountedByTheDay(t *testing.T) {
+func TestDescribe_CountsDecreasesByTheDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // begins at midnight UTC, 2000-01-01
 		_, change := provisioned(t, tabletest.New(t))
 		time.Sleep(20 * time.Hour)
@@ -56,7 +56,7 @@ func TestDecreasesAreCountedByTheDay(t *testing.T) {
 	})
 }
 
-func TestDescriptionsAreDeterministic(t *testing.T) {
+func TestDescribe_IsDeterministic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first *types.TableDescription
 		for range 2 {
@@ -71,7 +71,7 @@ func TestDescriptionsAreDeterministic(t *testing.T) {
 	})
 }
 
-func TestRestoredTablesKeepTheirSettings(t *testing.T) {
+func TestDescribe_RestoredTablesKeepTheirSettings(t *testing.T) {
 	e := tabletest.New(t)
 	c, change := provisioned(t, e)
 	change(5)

@@ -47,7 +47,7 @@ func createTable(tb testing.TB, c *dynamodb.Client) {
 	require.NoError(tb, err)
 }
 
-func TestPutItemIsReadBack(t *testing.T) {
+func TestEngine_ReadsBackWhatWasPut(t *testing.T) {
 	c := tabletest.New(t).Client()
 	createTable(t, c)
 	want := item{"pk": s("a"), "sk": s("b"), "n": n(7)}

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,7 +55,7 @@ func setup(tb testing.TB) (*tabletest.Engine, *dynamodb.Client) {
 	return e, c
 }
 
-func TestDropRequestAppliesNothing(t *testing.T) {
+func TestDropRequest_AppliesNothing(t *testing.T) {
 	e, c := setup(t)
 	e.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "UpdateItem", Times: 1})
 	err := add(t.Context(), c, "a", oneAttempt)
@@ -62,7 +64,7 @@ func TestDropRequestAppliesNothing(t *testing.T) {
 	assert.Equal(t, []tabletest.FaultKind{tabletest.DropRequest}, e.Requests()[0].Faults)
 }
 
-func TestDropReplyAppliesAndIsRetried(t *testing.T) {
+func TestDropReply_AppliesAndIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := setup(t)
 		e.Inject(tabletest.Fault{Kind: tabletest.DropReply, Call: 1})
@@ -72,7 +74,7 @@ func TestDropReplyAppliesAndIsRetried(t *testing.T) {
 	})
 }
 
-func TestDelayTakesVirtualTimeAndEndsWithTheContext(t *testing.T) {
+func TestDelay_TakesVirtualTimeAndEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := setup(t)
 		e.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "UpdateItem", For: time.Hour})
@@ -95,7 +97,7 @@ func TestDelayTakesVirtualTimeAndEndsWithTheContext(t *testing.T) {
 	})
 }
 
-func TestDuplicateArrivesAfterItsTime(t *testing.T) {
+func TestDuplicateLate_ArrivesAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := setup(t)
 		e.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: time.Minute, Times: 1})
@@ -110,7 +112,7 @@ func TestDuplicateArrivesAfterItsTime(t *testing.T) {
 	})
 }
 
-func TestDuplicateArrivesAfterCalls(t *testing.T) {
+func TestDuplicateLate_ArrivesAfterCalls(t *testing.T) {
 	e, c := setup(t)
 	e.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", AfterCalls: 3, Times: 1})
 	require.NoError(t, add(t.Context(), c, "a"))
@@ -127,7 +129,7 @@ func TestDuplicateArrivesAfterCalls(t *testing.T) {
 	assert.Equal(t, 1, late[0].Index)
 }
 
-func TestLostRequestCanArriveLate(t *testing.T) {
+func TestDropRequest_CanArriveLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := setup(t)
 		e.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "UpdateItem", For: time.Second, Times: 1})
@@ -138,7 +140,7 @@ func TestLostRequestCanArriveLate(t *testing.T) {
 	})
 }
 
-func TestErrorFaults(t *testing.T) {
+func TestFault_ErrorsAreThoseOfDynamoDB(t *testing.T) {
 	for _, tt := range []struct {
 		kind    tabletest.FaultKind
 		check   func(error) bool
@@ -166,7 +168,7 @@ func is[E error](err error) bool {
 }
 
 // Both are refusals of the one request that they hit, which is not applied.
-func TestRefusalsThatAreNoAnswer(t *testing.T) {
+func TestFault_RefusalsThatAreNoAnswer(t *testing.T) {
 	for kind, code := range map[tabletest.FaultKind]string{
 		tabletest.ExpiredCredentials:    "ExpiredTokenException",
 		tabletest.TransactionInProgress: "TransactionInProgressException",
@@ -200,7 +202,7 @@ func TestRefusalsThatAreNoAnswer(t *testing.T) {
 	}
 }
 
-func TestConflictNamesTheItemsOfATransaction(t *testing.T) {
+func TestTransactionConflict_NamesTheItemsOfATransaction(t *testing.T) {
 	e, c := setup(t)
 	e.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Key: item{"pk": s("b")}})
 	_, err := c.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
@@ -214,7 +216,7 @@ func TestConflictNamesTheItemsOfATransaction(t *testing.T) {
 	assert.Equal(t, "TransactionConflict", *canceled.CancellationReasons[1].Code)
 }
 
-func TestHeldTransactionConflictsWithOthers(t *testing.T) {
+func TestDelay_AHeldTransactionConflictsWithOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := setup(t)
 		e.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: time.Minute, Hold: true})
@@ -234,7 +236,7 @@ func TestHeldTransactionConflictsWithOthers(t *testing.T) {
 	})
 }
 
-func TestStaleReadMissesTheLatestWrites(t *testing.T) {
+func TestStaleRead_MissesTheLatestWrites(t *testing.T) {
 	e, c := setup(t)
 	for range 3 {
 		require.NoError(t, add(t.Context(), c, "a"))
@@ -250,7 +252,7 @@ func TestStaleReadMissesTheLatestWrites(t *testing.T) {
 	assert.Equal(t, n(1), out.Items[0]["n"])
 }
 
-func TestUnprocessedHandsBackTheRest(t *testing.T) {
+func TestUnprocessed_HandsBackTheRest(t *testing.T) {
 	e, c := setup(t)
 	e.Inject(tabletest.Fault{Kind: tabletest.Unprocessed, Take: 2, Times: 1})
 	var writes []types.WriteRequest
@@ -265,7 +267,7 @@ func TestUnprocessedHandsBackTheRest(t *testing.T) {
 	require.Empty(t, out.UnprocessedItems)
 }
 
-func TestSkewedDate(t *testing.T) {
+func TestSkewDate_ChangesTheDateOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := setup(t)
 		e.Inject(tabletest.Fault{Kind: tabletest.SkewDate, For: -time.Hour})
@@ -277,7 +279,7 @@ func TestSkewedDate(t *testing.T) {
 	})
 }
 
-func TestSeededScheduleRepeats(t *testing.T) {
+func TestFault_ASeededScheduleRepeats(t *testing.T) {
 	run := func(seed uint64) (hit []int) {
 		e, c := setup(t)
 		e.Inject(tabletest.Fault{Kind: tabletest.InternalError, Operation: "UpdateItem", Probability: 0.3, Seed: seed})
@@ -294,7 +296,7 @@ func TestSeededScheduleRepeats(t *testing.T) {
 	assert.InDelta(t, 30, len(first), 20)
 }
 
-func TestEveryAndWhen(t *testing.T) {
+func TestFault_EveryAndWhen(t *testing.T) {
 	e, c := setup(t)
 	e.Inject(tabletest.Fault{
 		Kind:  tabletest.InternalError,
@@ -310,3 +312,5 @@ func TestEveryAndWhen(t *testing.T) {
 	}
 	assert.Equal(t, []bool{false, true, false, true}, failed)
 }
+
+func serverTime(m middleware.Metadata) (time.Time, bool) { return awsmiddleware.GetServerTime(m) }

@@ -11,7 +11,7 @@ import (
 )
 
 // guregu/dynamo sends the older KeyConditions beside expressions; its reads and writes work as they are.
-func TestGureguQueries(t *testing.T) {
+func TestGuregu_Queries(t *testing.T) {
 	_, c := setup(t)
 	tbl := dynamo.NewFromIface(c).Table("app")
 	type rec struct {
@@ -45,7 +45,7 @@ func TestGureguQueries(t *testing.T) {
 }
 
 // guregu/dynamo makes indexes of several key attributes, and its own tests begin with one.
-func TestGureguIndexOfSeveralAttributes(t *testing.T) {
+func TestGuregu_IndexOfSeveralAttributes(t *testing.T) {
 	db := dynamo.NewFromIface(tabletest.New(t).Client())
 	type message struct {
 		User int    `dynamo:"user,hash"`

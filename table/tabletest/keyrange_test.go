@@ -48,7 +48,7 @@ func encoded(s keySchema, item attr.Item) string {
 }
 
 // Encodings of several values compare as the values do, one after the other.
-func TestCompositeKeepsOrder(t *testing.T) {
+func TestComposite_KeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSort(t)
 		x, y := drawItem(t, s.sort()), drawItem(t, s.sort())
@@ -63,7 +63,7 @@ func TestCompositeKeepsOrder(t *testing.T) {
 }
 
 // A range holds the keys that satisfy its conditions, and no others.
-func TestRangeHoldsWhatSatisfiesItsConditions(t *testing.T) {
+func TestKeyRange_HoldsWhatSatisfiesItsConditions(t *testing.T) {
 	operators := []expr.KeyOp{expr.KeyEq, expr.KeyLt, expr.KeyLe, expr.KeyGt, expr.KeyGe, expr.KeyBetween, expr.KeyBeginsWith}
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSort(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// TestExpectedTakesItsOperandAsValue pins the form in which an operator meets the older Value member.
-func TestExpectedTakesItsOperandAsValue(t *testing.T) {
+// TestExpected_TakesItsOperandAsValue pins the form in which an operator meets the older Value member.
+func TestExpected_TakesItsOperandAsValue(t *testing.T) {
 	client := tabletest.New(t).Client()
 	name := aws.String("expected")
 	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{

@@ -11,7 +11,7 @@ import (
 )
 
 // The chunked list behaves like a sorted slice under any sequence of insertions and deletions.
-func TestRowsKeepOrder(t *testing.T) {
+func TestRows_KeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list rows
 		model := map[rowKey]*row{}
@@ -50,7 +50,7 @@ func TestRowsKeepOrder(t *testing.T) {
 }
 
 // A clone does not see later changes of the original.
-func TestRowsCloneIsIndependent(t *testing.T) {
+func TestRows_ACloneIsIndependent(t *testing.T) {
 	var list rows
 	for i := range 1000 {
 		list.put(&row{rowKey: rowKey{sort: fmt.Sprintf("%04d", i)}})
@@ -66,7 +66,7 @@ func TestRowsCloneIsIndependent(t *testing.T) {
 }
 
 // Segments cover every partition exactly once and in the order of the scan.
-func TestSegmentsPartitionTheTable(t *testing.T) {
+func TestRows_SegmentsPartitionTheTable(t *testing.T) {
 	for _, total := range []int{1, 2, 3, 7, 1000000} {
 		last := 0
 		var keys []rowKey

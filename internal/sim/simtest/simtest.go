@@ -11,9 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/race"
-	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 var (
@@ -27,7 +26,7 @@ func Seeds(n int) int {
 	switch {
 	case *simSeeds > 0:
 		return *simSeeds
-	case testing.Short(), race.Enabled:
+	case testing.Short(), testkit.RaceEnabled:
 		return min(n, max(n/20, 5))
 	}
 	return n
@@ -70,7 +69,7 @@ func Twinned(t *testing.T, name, twin string, n int) Sum {
 func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 	t.Helper()
 	Lazily(t)
-	s, first, end := repeat.Sample[Sum](repeat.Of(t), n)
+	s, first, end := testkit.Sample[Sum](testkit.Repetition(t), n)
 	before := s.Runs
 	s.Wanted += end - first
 	var mu sync.Mutex

@@ -6,9 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // Sum is what came of many runs.
@@ -61,42 +60,42 @@ func (s *Sum) AllFaults() (all int) {
 }
 
 // Met says that each of some kinds of faults has happened: what nothing has met, nothing has stood.
-func (s *Sum) Met(kinds ...string) figure.Measure {
+func (s *Sum) Met(kinds ...string) testkit.Measure {
 	rarest := slices.MinFunc(kinds, func(a, b string) int { return cmp.Compare(s.Faults[a], s.Faults[b]) })
 	unit := fmt.Sprintf("times %q", rarest)
 	if len(kinds) > 1 {
 		unit += fmt.Sprintf(", the rarest of %d kinds of faults", len(kinds))
 	}
-	return figure.AtLeast(s.Faults[rarest], unit, 1)
+	return testkit.AtLeast(s.Faults[rarest], unit, 1)
 }
 
 // Played is that as many seeds were played as had to be.
-func (s *Sum) Played() figure.Measure { return figure.AtLeast(s.Runs, "seeds", s.Wanted) }
+func (s *Sum) Played() testkit.Measure { return testkit.AtLeast(s.Runs, "seeds", s.Wanted) }
 
 // None says that no run has violations.
-func (s *Sum) None() figure.Measure {
-	return figure.Exactly(s.bad, fmt.Sprintf("of %d runs with violations", s.Runs), 0)
+func (s *Sum) None() testkit.Measure {
+	return testkit.Exactly(s.bad, fmt.Sprintf("of %d runs with violations", s.Runs), 0)
 }
 
 // Found is the share of runs in which a twin's checker finds the violations that it is there
 // for; of several, those that it finds most rarely.
-func (s *Sum) Found(goal float64) figure.Measure {
+func (s *Sum) Found(goal float64) testkit.Measure {
 	return s.share(slices.Min(slices.Collect(maps.Values(s.shown))), goal)
 }
 
 // Says is the share of runs in which a twin's checker finds violations with a text.
-func (s *Sum) Says(text string, goal float64) figure.Measure {
+func (s *Sum) Says(text string, goal float64) testkit.Measure {
 	return s.share(s.shown[text], goal)
 }
 
-func (s *Sum) share(shown int, goal float64) figure.Measure {
-	if s.Runs < repeat.Enough { // of which a share would tell little
-		return figure.AtLeast(shown, fmt.Sprintf("of %d runs found", s.Runs), 1)
+func (s *Sum) share(shown int, goal float64) testkit.Measure {
+	if s.Runs < testkit.Enough { // of which a share would tell little
+		return testkit.AtLeast(shown, fmt.Sprintf("of %d runs found", s.Runs), 1)
 	}
-	return figure.AtLeast(100*float64(shown)/float64(s.Runs), fmt.Sprintf("%% of %d runs found", s.Runs), 100*goal)
+	return testkit.AtLeast(100*float64(shown)/float64(s.Runs), fmt.Sprintf("%% of %d runs found", s.Runs), 100*goal)
 }
 
 // Each is a number of things with a goal for each run.
-func (s *Sum) Each(got int, unit string, goal int) figure.Measure {
-	return figure.AtLeast(got, unit, goal*s.Runs)
+func (s *Sum) Each(got int, unit string, goal int) testkit.Measure {
+	return testkit.AtLeast(got, unit, goal*s.Runs)
 }

@@ -30,7 +30,7 @@ type Clock struct {
 	ObservedOnly bool
 
 	table  *table.Table
-	inside *inside.Table
+	inside *inside.Table[table.Op]
 }
 
 // New returns the clock of a table's process.

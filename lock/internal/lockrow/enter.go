@@ -67,9 +67,9 @@ func (r *Rows) entering(s shape) table.Op {
 	}
 	changes := []table.Change{
 		table.Attr(n.Type).Set(Type),
-		line.Set(line.OrElse(list()).Append(table.Param(argList))),
-		fence.Set(fence.OrElse(table.Param(argSeed))),
-		table.Attr(n.TTL).Set(table.Param(argTTL)),
+		line.Set(line.OrElse(list()).Append(param(argList))),
+		fence.Set(fence.OrElse(param(argSeed))),
+		table.Attr(n.TTL).Set(param(argTTL)),
 	}
 	changes = append(changes, s.dataChanges(n)...)
 	changes = append(changes, s.runChanges(n)...)
@@ -80,7 +80,7 @@ func (r *Rows) entering(s shape) table.Op {
 // attribute contains nothing.
 func (n Names) room() table.Cond {
 	line := table.Attr(n.Line)
-	return table.And(line.At(Cap-1).NotExists(), table.Not(line.Contains(table.Param(argTicket))))
+	return table.And(line.At(Cap-1).NotExists(), table.Not(line.Contains(param(argTicket))))
 }
 
 // enteringPermits gives the ticket the next number of a stay.
@@ -89,17 +89,17 @@ func (r *Rows) enteringPermits(s shape) table.Op {
 	line, stays, next, permits := table.Attr(n.Line), table.Attr(n.Stays), table.Attr(n.Next), table.Attr(n.Permits)
 	cond := table.Attr(n.PK).NotExists()
 	changes := []table.Change{
-		table.Attr(n.Type).Set(Type), table.Attr(n.TTL).Set(table.Param(argTTL)), permits.Set(table.Param(argPermits)),
+		table.Attr(n.Type).Set(Type), table.Attr(n.TTL).Set(param(argTTL)), permits.Set(param(argPermits)),
 	}
 	if s.new {
-		changes = append(changes, line.Set(table.Param(argList)), stays.Set(table.Param(argSeed)), next.Set(table.Param(argNext)))
+		changes = append(changes, line.Set(param(argList)), stays.Set(param(argSeed)), next.Set(param(argNext)))
 	} else {
-		cond = table.And(table.Attr(n.Type).Equal(Type), permits.Equal(table.Param(argPermits)),
+		cond = table.And(table.Attr(n.Type).Equal(Type), permits.Equal(param(argPermits)),
 			line.Size().Equal(stays.Size()), n.room()) // of another size the row is not in order, and the ticket would get the stay of another
 		if s.free {
-			cond = table.And(cond, line.Size().Less(table.Param(argPermits)))
+			cond = table.And(cond, line.Size().Less(param(argPermits)))
 		}
-		changes = append(changes, line.Set(line.Append(table.Param(argList))), stays.Set(stays.Append(next)), next.At(0).Set(next.At(0).Plus(1)))
+		changes = append(changes, line.Set(line.Append(param(argList))), stays.Set(stays.Append(next)), next.At(0).Set(next.At(0).Plus(1)))
 	}
 	return table.Update(keys.Key{}, append(changes, r.listing()...)...).If(cond)
 }
@@ -114,7 +114,7 @@ func (r *Rows) listing() []table.Change {
 		return nil
 	}
 	listed := table.Attr(r.index.SK)
-	return []table.Change{table.Attr(r.index.PK).Set(table.Param(argShard)), listed.Set(listed.OrElse(table.Param(argListed)))}
+	return []table.Change{table.Attr(r.index.PK).Set(param(argShard)), listed.Set(listed.OrElse(param(argListed)))}
 }
 
 // Retract takes a ticket out of a row that turned out not to be in order when Enter had entered it. text is

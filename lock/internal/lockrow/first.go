@@ -37,9 +37,9 @@ func (c Change) args(h Holding, d Data) []any {
 // changed is what every change of the first place writes, and every permit that is given back.
 func (r *Rows) changed(s shape) []table.Change {
 	n := r.names
-	changes := []table.Change{table.Attr(n.Since).Set(table.Param(argSince)), table.Attr(n.TTL).Set(table.Param(argTTL))}
+	changes := []table.Change{table.Attr(n.Since).Set(param(argSince)), table.Attr(n.TTL).Set(param(argTTL))}
 	if s.hold {
-		changes = append(changes, table.Attr(n.Hold).Set(table.Param(argHold)))
+		changes = append(changes, table.Attr(n.Hold).Set(param(argHold)))
 	}
 	changes = append(changes, s.dataChanges(n)...)
 	changes = append(changes, s.runChanges(n)...)
@@ -58,7 +58,7 @@ func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.
 	args[argTicket] = to.String()
 	return r.op(s, key, args, func() table.Op {
 		return table.Update(keys.Key{}, append(r.changed(s),
-			table.Attr(r.names.Fence).Set(table.Param(argNext)), r.first().Set(table.Param(argTicket)))...).If(isFirst(r.names))
+			table.Attr(r.names.Fence).Set(param(argNext)), r.first().Set(param(argTicket)))...).If(isFirst(r.names))
 	})
 }
 

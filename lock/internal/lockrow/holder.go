@@ -32,8 +32,8 @@ func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, 
 	args[argCount], args[argData] = number, d.Value
 	return r.op(s, key, args, func() table.Op {
 		count := table.Attr(attr)
-		return table.Update(keys.Key{}, append(s.dataChanges(r.names), count.Set(table.Param(argCount)))...).
-			If(isFirst(r.names), table.Or(count.NotExists(), count.Less(table.Param(argCount))))
+		return table.Update(keys.Key{}, append(s.dataChanges(r.names), count.Set(param(argCount)))...).
+			If(isFirst(r.names), table.Or(count.NotExists(), count.Less(param(argCount))))
 	})
 }
 
@@ -44,8 +44,8 @@ func (r *Rows) Renew(key keys.Key, h Holding, at, ttl int64) table.Op {
 	args[argSince], args[argTTL] = at, ttl
 	return r.op(shape{op: "renew"}, key, args, func() table.Op {
 		renewed := table.Attr(r.names.Renewed)
-		return table.Update(keys.Key{}, renewed.Set(table.Param(argSince)), table.Attr(r.names.TTL).Set(table.Param(argTTL))).
-			If(isFirst(r.names), table.Or(renewed.NotExists(), renewed.Less(table.Param(argSince))))
+		return table.Update(keys.Key{}, renewed.Set(param(argSince)), table.Attr(r.names.TTL).Set(param(argTTL))).
+			If(isFirst(r.names), table.Or(renewed.NotExists(), renewed.Less(param(argSince))))
 	})
 }
 
@@ -54,7 +54,7 @@ func (r *Rows) Prolong(key keys.Key, h Holding, ttl int64) table.Op {
 	args := h.args()
 	args[argTTL] = ttl
 	return r.op(shape{op: "prolong", kind: h.Kind}, key, args, func() table.Op {
-		return table.Update(keys.Key{}, table.Attr(r.names.TTL).Set(table.Param(argTTL))).If(h.Kind.holds(r.names))
+		return table.Update(keys.Key{}, table.Attr(r.names.TTL).Set(param(argTTL))).If(h.Kind.holds(r.names))
 	})
 }
 

@@ -29,7 +29,9 @@ func (r *Row) Exit(h Holding, gone int) Exit {
 
 // Release removes the ticket of a holder. Where it was first, or of permits, the next one holds then.
 func (r *Rows) Release(key keys.Key, h Holding, e Exit, c Change) table.Op {
-	return r.leave(shapeOf("release", c, Data{}), key, h, e, 1, c, "")
+	s := shapeOf("release", c, Data{})
+	s.removed = 1
+	return r.leave(s, key, h, e, 1, c, "")
 }
 
 // Remove takes tickets out of the line, at places of the row as it was seen, in order: those of a dead session, a ghost, or one
@@ -59,6 +61,7 @@ func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change
 		next++
 	}
 	s := shapeOf(op, c, Data{})
+	s.removed = len(places)
 	s.waiting = op != "force" && at > 0 && h.Kind != Permit
 	s.ousts = op != "remove" && slices.ContainsFunc(places, func(p int) bool { return seen.Line[p].Shared() })
 	e := Exit{Place: at, Last: len(places) == len(seen.Line), Reader: h.Kind == Shared && at == 0 && next < len(seen.Line) && seen.Line[next].Shared()}
@@ -93,12 +96,12 @@ func (r *Rows) leave(s shape, key keys.Key, h Holding, e Exit, next int, c Chang
 func (r *Rows) leaving(s shape) table.Op {
 	n, place := r.names, s.exit.Place
 	line, fence, stay := table.Attr(n.Line), table.Attr(n.Fence), table.Attr(n.Stays).At(place)
-	conds := []table.Cond{line.At(place).HasPrefix(table.Param(argID))}
+	conds := []table.Cond{line.At(place).HasPrefix(param(argID))}
 	var changes []table.Change
-	switch under := fence.Equal(table.Param(argFence)); {
+	switch under := fence.Equal(param(argFence)); {
 	case s.waiting: // nobody comes to hold
 	case s.kind == Permit:
-		conds = append(conds, stay.Equal(table.Param(argFence)))
+		conds = append(conds, stay.Equal(param(argFence)))
 		changes = append(r.listed(s, &conds), append(r.changed(s), stay.Remove())...)
 	case place > 0: // other readers hold on
 		conds = append(conds, under)
@@ -109,14 +112,14 @@ func (r *Rows) leaving(s shape) table.Op {
 		if s.kind == Shared {
 			conds = append(conds, table.Not(line.At(s.next).HasPrefix(mark)))
 		}
-		changes = append(r.listed(s, &conds), append(r.changed(s), fence.Set(table.Param(argNext)))...)
+		changes = append(r.listed(s, &conds), append(r.changed(s), fence.Set(param(argNext)))...)
 	}
 	if s.op == "force" {
-		forced := table.Param(argFence)
+		forced := param(argFence)
 		if s.kind == Permit {
 			forced = table.Attr(n.Next).At(0)
 		}
-		changes = append(changes, table.Attr(n.Forced).Set(table.Param(argReason)), table.Attr(n.ForcedFence).Set(forced))
+		changes = append(changes, table.Attr(n.Forced).Set(param(argReason)), table.Attr(n.ForcedFence).Set(forced))
 	}
 	if s.ousts {
 		ousted := table.Attr(n.Ousted)
@@ -127,14 +130,14 @@ func (r *Rows) leaving(s shape) table.Op {
 
 // listed takes a row out of the index whose line is empty afterwards, and demands that it is, or is not.
 func (r *Rows) listed(s shape, conds *[]table.Cond) []table.Change {
-	second := table.Attr(r.names.Line).At(1)
+	rest := table.Attr(r.names.Line).At(s.removed)
 	switch {
 	case r.index == nil:
 	case s.exit.Last:
-		*conds = append(*conds, second.NotExists())
+		*conds = append(*conds, rest.NotExists())
 		return []table.Change{table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()}
 	default:
-		*conds = append(*conds, second.Exists())
+		*conds = append(*conds, rest.Exists())
 	}
 	return nil
 }

@@ -256,3 +256,25 @@ func TestPermits_AResetKeepsTheirNumber(t *testing.T) {
 		}
 	})
 }
+
+// Whether the row leaves the index is decided by whether tickets stay behind those that are removed.
+func TestPermits_LeaveTheIndexTogether(t *testing.T) {
+	onEngines(t, &lockrow.Index{PK: "held", SK: "listed"}, func(b *bench) {
+		listed := func(n int64, isNew bool) lockrow.Entry {
+			e := permit(n, isNew)
+			e.Shard, e.Listed = "LOCKS#00", "1"
+			return e
+		}
+		b.apply(b.rows.Enter(b.key, listed(1, true)))
+		seen := b.apply(b.rows.Enter(b.key, listed(2, false)))
+		row := b.apply(b.rows.Enter(b.key, listed(3, false)))
+		b.refused(b.rows.Evict(b.key, &seen, []int{0, 1}, change)) // somebody has come
+		row = b.apply(b.rows.Evict(b.key, &row, []int{0, 1}, change))
+		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/3"))
+		assert.Contains(t, b.item(), "held")
+		row = b.apply(b.rows.Enter(b.key, listed(4, false)))
+		row = b.apply(b.rows.Evict(b.key, &row, []int{0, 1}, change))
+		assert.Empty(t, row.Line)
+		assert.NotContains(t, b.item(), "held")
+	})
+}

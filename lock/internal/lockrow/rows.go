@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/mortise-go/mortise/internal/inside"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
@@ -14,9 +16,10 @@ import (
 // Rows makes the operations on the lock rows of one table. Their expressions are written once, when
 // they are first needed. It is safe for concurrent use.
 type Rows struct {
-	names Names
-	index *Index
-	known sync.Map // shape to *expression
+	names   Names
+	index   *Index
+	known   sync.Map // shape to *expression
+	prepare func(table.Op) (inside.Prepared[table.Op], error)
 }
 
 // Index is a sparse index of the locks that are held or awaited.
@@ -25,7 +28,9 @@ type Index struct {
 }
 
 // NewRows makes the operations for rows with the given attribute names. index is nil for none.
-func NewRows(n Names, index *Index) *Rows { return &Rows{names: n, index: index} }
+func NewRows(n Names, index *Index, t *table.Table) *Rows {
+	return &Rows{names: n, index: index, prepare: t.Inside(inside.Key{}).Prepare}
+}
 
 // Names are the names of the rows' attributes.
 func (r *Rows) Names() Names { return r.names }
@@ -40,6 +45,7 @@ type shape struct {
 	kind    Kind // how the ticket holds
 	exit    Exit
 	next    int  // of a reader that leaves as the first: the place of the one that is first afterwards
+	removed int  // how many tickets leave the line
 	waiting bool // it leaves a place at which it does not hold, or others hold as well
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
@@ -86,22 +92,25 @@ const (
 
 // expression is an operation of a shape, with parameters for what differs between requests.
 type expression struct {
-	prepared *table.Prepared
+	prepared inside.Prepared[table.Op]
 	err      error
 }
+
+// param stands for an argument in an expression.
+func param(i int) table.Operand { return table.Value(inside.Param(i)) }
 
 // op is the operation of a shape on one row. write is called when the shape is first needed.
 func (r *Rows) op(s shape, key keys.Key, args []any, write func() table.Op) table.Op {
 	known, ok := r.known.Load(s)
 	if !ok {
-		p, err := table.Prepare(write())
+		p, err := r.prepare(write())
 		known, _ = r.known.LoadOrStore(s, &expression{p, err})
 	}
 	e := known.(*expression)
 	if e.err != nil {
 		return table.Invalid(fmt.Errorf("%s: %w", s.op, e.err))
 	}
-	return e.prepared.Op(key, args...)
+	return e.prepared(key, args...)
 }
 
 // Data is what an update does with the payload: nothing, unless Given. A nil Value removes it.
@@ -123,7 +132,7 @@ func (d Data) change() dataChange {
 func (s shape) dataChanges(n Names) []table.Change {
 	switch s.data {
 	case setData:
-		return []table.Change{table.Attr(n.Data).Set(table.Param(argData))}
+		return []table.Change{table.Attr(n.Data).Set(param(argData))}
 	case dropData:
 		return []table.Change{table.Attr(n.Data).Remove()}
 	}
@@ -134,11 +143,11 @@ func (s shape) runChanges(n Names) []table.Change {
 	running := table.Attr(n.Running)
 	switch s.run {
 	case beginRun:
-		return []table.Change{running.Set(table.Param(argRun))}
+		return []table.Change{running.Set(param(argRun))}
 	case finishRun:
-		return []table.Change{table.Attr(n.Ran).Set(table.Param(argRun)), running.Remove()}
+		return []table.Change{table.Attr(n.Ran).Set(param(argRun)), running.Remove()}
 	case failRun:
-		ran := table.Param(argRun)
+		ran := param(argRun)
 		return []table.Change{table.Attr(n.Ran).Set(ran), table.Attr(n.Failed).Set(ran), running.Remove()}
 	case dropRun:
 		return []table.Change{running.Remove()}
@@ -149,7 +158,7 @@ func (s shape) runChanges(n Names) []table.Change {
 // notRun holds where no run of the interval, nor of a later one, was recorded.
 func notRun(n Names) table.Cond {
 	ran := table.Attr(n.Ran)
-	return table.Or(ran.NotExists(), ran.Less(table.Param(argRun)))
+	return table.Or(ran.NotExists(), ran.Less(param(argRun)))
 }
 
 // args begins the arguments of an operation under a holding.
@@ -169,7 +178,7 @@ func num(n int64) types.AttributeValue {
 
 // isFirst holds while the ticket is first, under its fence.
 func isFirst(n Names) table.Cond {
-	return table.And(table.Attr(n.Line).At(0).HasPrefix(table.Param(argID)), table.Attr(n.Fence).Equal(table.Param(argFence)))
+	return table.And(table.Attr(n.Line).At(0).HasPrefix(param(argID)), table.Attr(n.Fence).Equal(param(argFence)))
 }
 
 // holds holds while a ticket of a kind does. A reader that is in the line, under its fence, holds: the fence changes with each
@@ -177,9 +186,9 @@ func isFirst(n Names) table.Cond {
 func (k Kind) holds(n Names) table.Cond {
 	switch k {
 	case Shared:
-		return table.And(table.Attr(n.Line).Contains(table.Param(argTicket)), table.Attr(n.Fence).Equal(table.Param(argFence)))
+		return table.And(table.Attr(n.Line).Contains(param(argTicket)), table.Attr(n.Fence).Equal(param(argFence)))
 	case Permit:
-		return table.Attr(n.Stays).Contains(table.Param(argFence))
+		return table.Attr(n.Stays).Contains(param(argFence))
 	}
 	return isFirst(n)
 }

@@ -38,7 +38,7 @@ func onEngines(t *testing.T, index *lockrow.Index, f func(b *bench)) {
 		tbl, err := table.Open(e.Client(), schema)
 		require.NoError(t, err)
 		require.NoError(t, tbl.Ensure(t.Context()))
-		f(&bench{T: t, ctx: t.Context(), tbl: tbl, rows: lockrow.NewRows(names, index), key: keys.NewKey("LOCK#a", "LOCK#a")})
+		f(&bench{T: t, ctx: t.Context(), tbl: tbl, rows: lockrow.NewRows(names, index, tbl), key: keys.NewKey("LOCK#a", "LOCK#a")})
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
@@ -33,7 +33,7 @@ func TestRequestSize(t *testing.T) {
 	tbl, err := table.Open(engine.Client(func(o *dynamodb.Options) { o.HTTPClient = wire }), table.Schema{Name: "orders-production"})
 	require.NoError(t, err)
 	require.NoError(t, tbl.Ensure(t.Context()))
-	rows := lockrow.NewRows(names, nil)
+	rows := lockrow.NewRows(names, nil, tbl)
 	key := keys.NewKey("LOCK#nightly-settlement-report", "LOCK#nightly-settlement-report")
 	mine := func(n int64) lockrow.Ticket {
 		return lockrow.SessionTicket("ABCDEFGHIJKLMNOPQRSTUVWXYZ", n, at, "ip-10-11-12-13.eu-central-1.compute.internal/123456")
@@ -52,5 +52,5 @@ func TestRequestSize(t *testing.T) {
 		require.NoError(t, err)
 		most = max(most, wire.body)
 	}
-	figure.Check(t, "P15", figure.AtMost(float64(most), "bytes in the body of the largest request", 1000))
+	testkit.Check(t, "P15", testkit.AtMost(float64(most), "bytes in the body of the largest request", 1000))
 }

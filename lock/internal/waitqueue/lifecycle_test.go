@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/machine"
-	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
 
@@ -110,7 +110,7 @@ func TestCloseWhileLooksAreDelivered(t *testing.T) {
 // Whatever many goroutines do at once: each watcher is called by one goroutine at a time, not after its Stop, but for
 // the call that was running, and looks go on coming. The race detector sees the rest.
 func TestPollerAmongGoroutines(t *testing.T) {
-	for seed := range uint64(race.Fewer(50)) {
+	for seed := range uint64(testkit.Fewer(50)) {
 		inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
 			var wg sync.WaitGroup
 			var told atomic.Int64

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 	"github.com/mortise-go/mortise/table"
@@ -243,10 +243,10 @@ func TestLine(t *testing.T) {
 			g := &lineGame{processes: tc.processes, goroutines: tc.goroutines, work: tc.work, duration: tc.duration, skew: tc.skew}
 			g.play(t)
 			t.Logf("%d grants, %d of them passed on; longest wait %v", g.total(), g.passes, g.longest)
-			figure.Check(t, "line",
-				figure.AtMost(float64(g.looks)/float64(g.total()), "looks per grant", tc.looks),
-				figure.AtLeast(g.busy(), "of the time used", tc.busy),
-				figure.AtLeast(g.fair(), "Jain's index", 0.98),
+			testkit.Check(t, "line",
+				testkit.AtMost(float64(g.looks)/float64(g.total()), "looks per grant", tc.looks),
+				testkit.AtLeast(g.busy(), "of the time used", tc.busy),
+				testkit.AtLeast(g.fair(), "Jain's index", 0.98),
 			)
 		})
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 	"github.com/mortise-go/mortise/table"
@@ -57,9 +57,9 @@ func TestThousandsOfWatchers(t *testing.T) {
 				begin := r.sent()
 				pause(seconds * time.Second)
 				sent := r.sent()
-				figure.Check(t, "P17, poller, "+name,
-					figure.AtMost(float64(len(sent))/seconds, "requests/s", 25),
-					figure.AtMost(float64(rowsOf(sent))/seconds, "rows/s", 1000),
+				testkit.Check(t, "P17, poller, "+name,
+					testkit.AtMost(float64(len(sent))/seconds, "requests/s", 25),
+					testkit.AtMost(float64(rowsOf(sent))/seconds, "rows/s", 1000),
 				)
 				t.Logf("longest time between two looks at a row: %v", longest)
 				bounded(t, append(begin, sent...), waitqueue.DefaultRate)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/race"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
@@ -134,7 +134,7 @@ func TestPlaceEndsOnce(t *testing.T) {
 // Many goroutines wait for few locks, give up, pass on and release at random. Each lock has one owner at any time, who
 // are served in the order in which they joined, and nobody waits for ever: that would be a deadlock of the bubble.
 func TestQueuesAmongGoroutines(t *testing.T) {
-	for seed := range uint64(race.Fewer(200)) {
+	for seed := range uint64(testkit.Fewer(200)) {
 		synctest.Test(t, func(t *testing.T) { amongGoroutines(t, seed) })
 	}
 }
@@ -209,7 +209,7 @@ func amongGoroutines(t *testing.T, seed uint64) {
 func TestManyLeaveAtOnce(t *testing.T) {
 	var q queues
 	p := turn(t, q.Join(key(1), ""))
-	n := race.Fewer(1_000_000)
+	n := testkit.Fewer(1_000_000)
 	list := make([]*waiter, n)
 	for i := range list {
 		list[i] = q.Join(key(1), "")

@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // F4: what clients of a lock and a register have done, and been told, could have happened one
@@ -17,8 +16,8 @@ import (
 // with 400 operations each, and a little more, since whatever was begun is ended.
 func TestLinearizable(t *testing.T) {
 	l := simtest.Simulate(t, simtest.Seeds(200), simtest.Workload(t, "single").Longer(8))
-	figure.Check(t, "F4", figure.Exactly(l.Histories, "histories of a world each", l.Wanted).InFull(l.Wanted, 200), figure.AtLeast(l.Operations/l.Histories, "operations each", 8*400),
-		figure.Exactly(l.Illegal, "not linearizable", 0), figure.Exactly(l.Undecided, "undecided", 0))
+	testkit.Check(t, "F4", testkit.Exactly(l.Histories, "histories of a world each", l.Wanted).InFull(l.Wanted, 200), testkit.AtLeast(l.Operations/l.Histories, "operations each", 8*400),
+		testkit.Exactly(l.Illegal, "not linearizable", 0), testkit.Exactly(l.Undecided, "undecided", 0))
 	t.Logf("writes: %d acknowledged, %d refused, %d without an answer", l.Acknowledged, l.Refused, l.Unknown)
 	assert.NotZero(t, l.Refused, "no lock was lost before a write")
 	assert.NotZero(t, l.Unknown, "no answer was lost for good")
@@ -27,10 +26,10 @@ func TestLinearizable(t *testing.T) {
 // Clients that go from one register to another: 4 histories of a quarter of the operations each.
 func TestLinearizableApart(t *testing.T) {
 	l := simtest.Play(t, "register", 40)
-	figure.Check(t, "F4, 4 registers", figure.Exactly(l.Histories, "histories", 4*l.Wanted), figure.AtLeast(l.Operations/l.Runs, "operations in a world", 400),
-		figure.Exactly(l.Illegal, "not linearizable", 0), figure.Exactly(l.Undecided, "undecided", 0))
+	testkit.Check(t, "F4, 4 registers", testkit.Exactly(l.Histories, "histories", 4*l.Wanted), testkit.AtLeast(l.Operations/l.Runs, "operations in a world", 400),
+		testkit.Exactly(l.Illegal, "not linearizable", 0), testkit.Exactly(l.Undecided, "undecided", 0))
 	twin := simtest.Twinned(t, "register", "unguarded", 12)
-	figure.Check(t, "F4, 4 registers, unguarded", twin.Found(.5))
+	testkit.Check(t, "F4, 4 registers, unguarded", twin.Found(.5))
 }
 
 // The negative twins of F4: without the guard, or with one that does not look at whose lock it
@@ -48,14 +47,14 @@ func TestLinearizableTwins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			load, twin, err := simtest.Workload(t, "single").Twin(name)
 			require.NoError(t, err)
-			l := simtest.Simulate(t, max(simtest.Seeds(20), repeat.Enough), load, twin.Shows...) // of fewer the shares would tell little
+			l := simtest.Simulate(t, max(simtest.Seeds(20), testkit.Enough), load, twin.Shows...) // of fewer the shares would tell little
 			share := func(n int) float64 { return 100 * float64(n) / float64(l.Histories) }
-			values := figure.AtLeast(l.By.Register, "not as a register", 1)
+			values := testkit.AtLeast(l.By.Register, "not as a register", 1)
 			if name == "swept" {
-				values = figure.Exactly(l.By.Register, "not as a register", 0)
+				values = testkit.Exactly(l.By.Register, "not as a register", 0)
 			}
-			figure.Check(t, "F4, "+name, figure.Exactly(l.Histories, "histories", l.Wanted), figure.AtLeast(share(l.By.Object), "% not linearizable", float64(goals.both)),
-				figure.AtLeast(share(l.By.Lock), "% not as a lock", float64(goals.lock)), values, figure.Exactly(l.Undecided, "undecided", 0))
+			testkit.Check(t, "F4, "+name, testkit.Exactly(l.Histories, "histories", l.Wanted), testkit.AtLeast(share(l.By.Object), "% not linearizable", float64(goals.both)),
+				testkit.AtLeast(share(l.By.Lock), "% not as a lock", float64(goals.lock)), values, testkit.Exactly(l.Undecided, "undecided", 0))
 		})
 	}
 }

@@ -17,11 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/figure"
-	"github.com/mortise-go/mortise/internal/race"
-	"github.com/mortise-go/mortise/internal/repeat"
 	"github.com/mortise-go/mortise/internal/sim"
 	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 var shareOfReplays = flag.Float64("replay.rounds", .1, "how much of its rounds a workload plays for TestReplay")
@@ -58,10 +56,10 @@ func TestReplay(t *testing.T) {
 	simtest.Lazily(t)
 	loads := len(sim.Workloads())
 	n := (900 + loads - 1) / loads
-	if testing.Short() || race.Enabled {
+	if testing.Short() || testkit.RaceEnabled {
 		n /= 10
 	}
-	twice := worlds(repeat.Of(t).Share(n * loads))
+	twice := worlds(testkit.Repetition(t).Share(n * loads))
 	other := inOtherBuild(t, twice[:min(2*loads, len(twice))], *shareOfReplays)
 	var mu sync.Mutex
 	differ, digests := 0, map[string]string{}
@@ -76,14 +74,14 @@ func TestReplay(t *testing.T) {
 			t.Logf("%s\n%s", w.load.Longer(*shareOfReplays).Replay(w.seed), difference)
 		}
 	})
-	figure.Check(t, "F3, the same seed twice", figure.AtLeast(len(digests), fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)).InFull(len(twice), 900), figure.Exactly(differ, "differ", 0))
+	testkit.Check(t, "F3, the same seed twice", testkit.AtLeast(len(digests), fmt.Sprintf("histories of %v of the rounds", *shareOfReplays), len(twice)).InFull(len(twice), 900), testkit.Exactly(differ, "differ", 0))
 	other.compare(t, digests)
 }
 
 // Whole histories are the same with the race detector and without, too.
 func TestHistoriesOfOtherBuilds(t *testing.T) {
 	simtest.Lazily(t)
-	list := worlds(repeat.Of(t).Share(2 * len(sim.Workloads())))
+	list := worlds(testkit.Repetition(t).Share(2 * len(sim.Workloads())))
 	other := inOtherBuild(t, list, 1)
 	var mu sync.Mutex
 	digests := map[string]string{}
@@ -125,7 +123,7 @@ type otherBuild struct {
 func inOtherBuild(t *testing.T, list []seeded, rounds float64) otherBuild {
 	t.Helper()
 	flag, how := "-race", "with the race detector"
-	if race.Enabled {
+	if testkit.RaceEnabled {
 		flag, how = "-race=false", "without the race detector"
 	}
 	digests := make(chan map[string]string, 1)
@@ -153,7 +151,7 @@ func (o otherBuild) compare(t *testing.T, here map[string]string) {
 			t.Logf("%s, with %v of its rounds: %s here, %s %s", name, o.rounds, here[name], got[name], o.how)
 		}
 	}
-	figure.Check(t, "F3, here and "+o.how, figure.AtLeast(len(got), fmt.Sprintf("histories of %v of the rounds", o.rounds), len(o.list)), figure.Exactly(differ, "differ", 0))
+	testkit.Check(t, "F3, here and "+o.how, testkit.AtLeast(len(got), fmt.Sprintf("histories of %v of the rounds", o.rounds), len(o.list)), testkit.Exactly(differ, "differ", 0))
 }
 
 // Worlds whose histories were left to chance once, in one of five runs or fewer: hence several times,
@@ -161,7 +159,7 @@ func (o otherBuild) compare(t *testing.T, here map[string]string) {
 func TestHistoriesThatDifferedOnce(t *testing.T) {
 	simtest.Lazily(t)
 	more := 5
-	if race.Enabled {
+	if testkit.RaceEnabled {
 		more = 1
 	}
 	for _, world := range []struct {
@@ -225,8 +223,8 @@ func TestSeedsThatFoundMistakes(t *testing.T) {
 			list = append(list, seeded{simtest.Workload(t, found.name), seed})
 		}
 	}
-	first, end := repeat.Of(t).Share(len(list)) // of a list that has no end
-	if race.Enabled {                           // which makes each ten times as long
+	first, end := testkit.Repetition(t).Share(len(list)) // of a list that has no end
+	if testkit.RaceEnabled {                             // which makes each ten times as long
 		end = min(end, first+3)
 	}
 	side(t, list[min(first, len(list)):min(end, len(list))], func(t *testing.T, w seeded) { w.play(t, 1) })

@@ -6,39 +6,39 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // F1: clients that sleep beyond their leases lose no update that was acknowledged.
 func TestLockSetGuarded(t *testing.T) {
 	s := simtest.Play(t, "overslept", 1000)
-	figure.Check(t, "F1, guarded", s.Played().InFull(s.Wanted, 1000), figure.Exactly(s.Lost, "acknowledged updates lost", 0), figure.AtLeast(s.Refused, "writes of stale holders refused", s.Runs))
+	testkit.Check(t, "F1, guarded", s.Played().InFull(s.Wanted, 1000), testkit.Exactly(s.Lost, "acknowledged updates lost", 0), testkit.AtLeast(s.Refused, "writes of stale holders refused", s.Runs))
 }
 
 // F2: the same without the guard shows that there was something to lose.
 func TestLockSetUnguarded(t *testing.T) {
 	s := simtest.Twinned(t, "overslept", "unguarded", 100)
-	figure.Check(t, "F2, not guarded", s.Played(), figure.AtLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20.1))
+	testkit.Check(t, "F2, not guarded", s.Played(), testkit.AtLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20.1))
 }
 
 // The same as F1 while everything else goes wrong, too.
 func TestFaultsAroundALockSet(t *testing.T) {
 	s := simtest.Play(t, "lockset", 100)
-	figure.Check(t, "F1, under faults", s.Played(), figure.Exactly(s.Lost, "acknowledged updates lost", 0), figure.AtLeast(s.AllFaults(), "faults", s.Runs))
+	testkit.Check(t, "F1, under faults", s.Played(), testkit.Exactly(s.Lost, "acknowledged updates lost", 0), testkit.AtLeast(s.AllFaults(), "faults", s.Runs))
 	twin := simtest.Twinned(t, "lockset", "unguarded", 20)
-	figure.Check(t, "F1, under faults and not guarded", twin.Found(.8))
+	testkit.Check(t, "F1, under faults and not guarded", twin.Found(.8))
 }
 
 // What is added under a lock is added once, also where transactions keep meeting others. A
 // transaction is one for its caller: it is sent as often as it takes.
 func TestCounterAddsOnce(t *testing.T) {
 	o := simtest.Play(t, "counter", 18)
-	figure.Check(t, "F15", o.Each(o.All(), "transactions", 560).InFull(560*o.Runs, 10_000),
-		figure.AtLeast(100*float64(o.Conflicts)/float64(o.Transactions), fmt.Sprintf("%% of the %d transactions sent met a conflict", o.Transactions), 30),
-		figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
+	testkit.Check(t, "F15", o.Each(o.All(), "transactions", 560).InFull(560*o.Runs, 10_000),
+		testkit.AtLeast(100*float64(o.Conflicts)/float64(o.Transactions), fmt.Sprintf("%% of the %d transactions sent met a conflict", o.Transactions), 30),
+		testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "counter", "anew", 8)
-	figure.Check(t, "F15, repeated as new transactions", twin.Found(.5))
+	testkit.Check(t, "F15, repeated as new transactions", twin.Found(.5))
 	twin = simtest.Twinned(t, "counter", "unguarded", 8)
-	figure.Check(t, "F15, not guarded", twin.Found(.5))
+	testkit.Check(t, "F15, not guarded", twin.Found(.5))
 }

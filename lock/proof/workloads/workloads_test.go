@@ -5,117 +5,117 @@ package workloads
 import (
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/figure"
 	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // Money is neither made nor lost, at no time.
 func TestBankKeepsItsMoney(t *testing.T) {
 	o := simtest.Play(t, "bank", 20)
-	figure.Check(t, "bank", o.Each(o.Acknowledged, "transfers", 40), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "audits", 2), o.Each(o.Views, "views", 2), o.None())
+	testkit.Check(t, "bank", o.Each(o.Acknowledged, "transfers", 40), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "audits", 2), o.Each(o.Views, "views", 2), o.None())
 	twin := simtest.Twinned(t, "bank", "unguarded", 20)
-	figure.Check(t, "bank, unguarded", twin.Found(.5))
+	testkit.Check(t, "bank, unguarded", twin.Found(.5))
 	twin = simtest.Twinned(t, "bank", "one-lock", 20)
-	figure.Check(t, "bank, one of two accounts locked", twin.Found(.5))
+	testkit.Check(t, "bank, one of two accounts locked", twin.Found(.5))
 	twin = simtest.Twinned(t, "bank", "one-by-one", 20)
-	figure.Check(t, "bank, views row by row", twin.Found(.5))
+	testkit.Check(t, "bank, views row by row", twin.Found(.5))
 }
 
 // Fences of leaders only grow, in the table and wherever they are compared.
 func TestLeadersFencesGrow(t *testing.T) {
 	o := simtest.Play(t, "leader", 24)
-	figure.Check(t, "leaders", o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), o.None())
+	testkit.Check(t, "leaders", o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), o.None())
 	twin := simtest.Twinned(t, "leader", "uncompared", 24)
-	figure.Check(t, "leaders, fences not compared", twin.Found(.5))
+	testkit.Check(t, "leaders, fences not compared", twin.Found(.5))
 	twin = simtest.Twinned(t, "leader", "unguarded", 24)
-	figure.Check(t, "leaders, log not guarded", twin.Found(.5))
+	testkit.Check(t, "leaders, log not guarded", twin.Found(.5))
 }
 
 // What the runs of intervals commit is applied once each, and no interval is forgotten.
 func TestEveryIntervalOnceWhateverFails(t *testing.T) {
 	o := simtest.Play(t, "every", 32)
-	figure.Check(t, "every", o.Each(o.Acknowledged, "intervals", 10), o.Each(o.Audits, "that had to be run", 3), o.None())
+	testkit.Check(t, "every", o.Each(o.Acknowledged, "intervals", 10), o.Each(o.Audits, "that had to be run", 3), o.None())
 	twin := simtest.Twinned(t, "every", "apart", 32)
-	figure.Check(t, "every, apart from the record", twin.Found(.2))
+	testkit.Check(t, "every, apart from the record", twin.Found(.2))
 	twin = simtest.Twinned(t, "every", "forgetful", 16)
-	figure.Check(t, "every, some runs do nothing", twin.Found(.3))
+	testkit.Check(t, "every, some runs do nothing", twin.Found(.3))
 }
 
 // Waiters of a process are served as they came, and nobody is inside with somebody else.
 func TestQueueIsServedInOrder(t *testing.T) {
 	o := simtest.Play(t, "queue", 24)
-	figure.Check(t, "queue", o.Each(o.Acknowledged, "served of 216", 200), o.Each(o.Handed, "handed over", 100), o.Each(o.Audits, "alone inside", 50), o.None())
+	testkit.Check(t, "queue", o.Each(o.Acknowledged, "served of 216", 200), o.Each(o.Handed, "handed over", 100), o.Each(o.Audits, "alone inside", 50), o.None())
 	twin := simtest.Twinned(t, "queue", "apart", 24)
-	figure.Check(t, "queue, each process has its own lock", twin.Says("was given out after fence", .8),
+	testkit.Check(t, "queue, each process has its own lock", twin.Says("was given out after fence", .8),
 		twin.Says("was let in while", .4)) // half of the worlds judge who is inside
 	twin = simtest.Twinned(t, "queue", "greedy", 12)
-	figure.Check(t, "queue, processes do not give way", twin.Found(.5))
+	testkit.Check(t, "queue, processes do not give way", twin.Found(.5))
 	twin = simtest.Twinned(t, "queue", "unordered", 12)
-	figure.Check(t, "queue, no line", twin.Found(.8))
+	testkit.Check(t, "queue, no line", twin.Found(.8))
 }
 
 // Whoever comes first is served first, whatever process it is of; processes pass a lock on to their own
 // so many times and no more; and the dead keep others waiting for a lease, once.
 func TestLineIsFair(t *testing.T) {
 	o := simtest.Play(t, "fair", 24)
-	figure.Check(t, "fair", o.Each(o.Acknowledged, "turns of 300", 200), o.Each(o.Handed, "passed on", 50), o.Each(o.Audits, "first places looked at", 50), o.None())
+	testkit.Check(t, "fair", o.Each(o.Acknowledged, "turns of 300", 200), o.Each(o.Handed, "passed on", 50), o.Each(o.Audits, "first places looked at", 50), o.None())
 	twin := simtest.Twinned(t, "fair", "overtakes", 12)
-	figure.Check(t, "fair, the last one overtakes", twin.Found(.8))
+	testkit.Check(t, "fair, the last one overtakes", twin.Found(.8))
 	twin = simtest.Twinned(t, "fair", "greedy", 12)
-	figure.Check(t, "fair, processes do not give way", twin.Found(.5))
+	testkit.Check(t, "fair, processes do not give way", twin.Found(.5))
 	twin = simtest.Twinned(t, "fair", "tardy", 12)
-	figure.Check(t, "fair, some holders do nothing", twin.Found(.3)) // half of the worlds judge that
+	testkit.Check(t, "fair, some holders do nothing", twin.Found(.3)) // half of the worlds judge that
 }
 
 // Locks that are taken together are so without deadlock, in whatever order they are named, and nobody starves.
 func TestPairsAreGathered(t *testing.T) {
 	o := simtest.Play(t, "gather", 24)
-	figure.Check(t, "gather", o.Each(o.Acquired, "pairs of 96", 60), o.Each(o.Acknowledged, "writes", 90), figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
+	testkit.Check(t, "gather", o.Each(o.Acquired, "pairs of 96", 60), o.Each(o.Acknowledged, "writes", 90), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "gather", "one-by-one", 12)
-	figure.Check(t, "gather, one lock after the other", twin.Says("by two requests", .8), twin.Says("stuck: ", .2)) // where no crash undoes it
+	testkit.Check(t, "gather, one lock after the other", twin.Says("by two requests", .8), twin.Says("stuck: ", .2)) // where no crash undoes it
 	twin = simtest.Twinned(t, "gather", "unguarded", 24)
-	figure.Check(t, "gather, unguarded", twin.Found(.1))
+	testkit.Check(t, "gather, unguarded", twin.Found(.1))
 }
 
 // No more permits are used at once than there are, whatever becomes of their holders and of their number.
 func TestPermitsAreNeverTooMany(t *testing.T) {
 	o := simtest.Play(t, "permits", 24)
-	figure.Check(t, "permits", o.Each(o.Acquired, "permits of 96", 50), o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
+	testkit.Check(t, "permits", o.Each(o.Acquired, "permits of 96", 50), o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "permits", "unguarded", 24)
-	figure.Check(t, "permits, unguarded", twin.Found(.5))
+	testkit.Check(t, "permits, unguarded", twin.Found(.5))
 	twin = simtest.Twinned(t, "permits", "one-more", 12)
-	figure.Check(t, "permits, one more than is told", twin.Found(.5))
+	testkit.Check(t, "permits, one more than is told", twin.Found(.5))
 }
 
 // No reader sees a half-written pair.
 func TestSharedReadersSeeWholePairs(t *testing.T) {
 	o := simtest.Play(t, "readers", 24)
-	figure.Check(t, "readers", o.Each(o.Acknowledged, "writes and readings", 80), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "whole pairs", 30), figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None())
+	testkit.Check(t, "readers", o.Each(o.Acknowledged, "writes and readings", 80), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "whole pairs", 30), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "readers", "unguarded", 24)
-	figure.Check(t, "readers, readings not guarded", twin.Found(.3))
+	testkit.Check(t, "readers, readings not guarded", twin.Found(.3))
 	twin = simtest.Twinned(t, "readers", "unlocked", 12)
-	figure.Check(t, "readers, without the lock", twin.Found(.8))
+	testkit.Check(t, "readers, without the lock", twin.Found(.8))
 	twin = simtest.Twinned(t, "readers", "together", 12)
-	figure.Check(t, "readers, writers share the lock", twin.Found(.8))
+	testkit.Check(t, "readers, writers share the lock", twin.Found(.8))
 }
 
 // Whatever the clocks say, guarded writes are exclusive.
 func TestWrongClocks(t *testing.T) {
 	o := simtest.Play(t, "clocks", 20)
-	figure.Check(t, "F11", o.Played().InFull(o.Wanted, 1000), o.Each(o.All(), "guarded writes", 100), figure.Exactly(o.Lost, "lost", 0), figure.Exactly(o.Twice, "applied twice", 0), o.None(),
+	testkit.Check(t, "F11", o.Played().InFull(o.Wanted, 1000), o.Each(o.All(), "guarded writes", 100), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None(),
 		o.Each(o.Faults["clock jumped"], "times a clock was set", 10), o.Each(o.Faults["skewed date"], "wrong dates", 10))
 	twin := simtest.Twinned(t, "clocks", "unguarded", 20)
-	figure.Check(t, "F11, unguarded", twin.Found(.5))
+	testkit.Check(t, "F11, unguarded", twin.Found(.5))
 }
 
 // Fences do not decrease where rows of locks disappear, and time to live spares those of locks
 // that are held.
 func TestRowsDisappear(t *testing.T) {
 	o := simtest.Play(t, "deletion", 24)
-	figure.Check(t, "F12", o.Each(o.Acquired, "acquisitions", 20), o.Each(o.Acknowledged, "writes", 30), figure.Exactly(o.Lost, "lost", 0), o.Each(o.Audits, "rows held and spared", 8), o.None(),
+	testkit.Check(t, "F12", o.Each(o.Acquired, "acquisitions", 20), o.Each(o.Acknowledged, "writes", 30), testkit.Exactly(o.Lost, "lost", 0), o.Each(o.Audits, "rows held and spared", 8), o.None(),
 		o.Met("deleted by time to live", "row deleted by hand", "table restored"))
 	twin := simtest.Twinned(t, "deletion", "rewound", 24)
-	figure.Check(t, "F12, fences begin at one", twin.Found(.5))
+	testkit.Check(t, "F12, fences begin at one", twin.Found(.5))
 	twin = simtest.Twinned(t, "deletion", "brief", 12)
-	figure.Check(t, "F12, rows of held locks expire", twin.Found(.3))
+	testkit.Check(t, "F12, rows of held locks expire", twin.Found(.3))
 }

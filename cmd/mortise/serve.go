@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/console"
+	"github.com/mortise-go/mortise/internal/tty"
+	"github.com/mortise-go/mortise/migrations"
+)
+
+func serveCommand() command {
+	return command{
+		name: "serve", text: "show the table in a browser, live: locks, sessions, items, indexes, migrations",
+		more: "Serves pages until it is interrupted. They only read: at most twice a second for each kind of page that is open.\n" +
+			"Payloads, attributes that are not keys, and errors of migrations are hidden without --show-data.\n" +
+			"There is no authentication, so an --addr that others can reach needs --host: the names under which browsers reach it.\n" +
+			"Package console mounts the same pages into a server of your own, behind your own authentication.",
+		flags: func(f *flag.FlagSet, c *call) {
+			f.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 is any free one")
+			f.StringVar(&c.hosts, "host", "", "`NAMES` of this server in browsers, separated by commas, where --addr is not of the loopback interface")
+			f.BoolVar(&c.showData, "show-data", false, "show payloads, attributes and errors of migrations")
+		},
+		run: func(ctx context.Context, c *call) error {
+			if err := c.checkAddr(); err != nil {
+				return err
+			}
+			return c.with(ctx, func(s *store) error { return c.serve(ctx, s) })
+		},
+	}
+}
+
+// checkAddr refuses to be open to the network by accident.
+func (c *call) checkAddr() error {
+	host, _, err := net.SplitHostPort(c.addr)
+	if err != nil {
+		return usagef("--addr %q: want HOST:PORT", c.addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && c.hosts == "" {
+		return usagef("--addr %s can be reached from other machines, and there is no authentication: if that is wanted, name the server with --host", c.addr)
+	}
+	return nil
+}
+
+func (c *call) serve(ctx context.Context, s *store) error {
+	// No list of migrations is known here: those that the table has are shown.
+	m, err := migrations.New(s.table, s.locks, nil, migrations.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	config := console.Config{Table: s.table, Locks: s.locks, Migrations: m, ShowData: c.showData}
+	if c.hosts != "" {
+		config.Hosts = strings.Split(c.hosts, ",")
+	}
+	pages, err := console.New(config)
+	if errors.Is(err, console.ErrInvalid) {
+		return usagef("--host: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.addr)
+	if err != nil {
+		return errors.Join(err, pages.Close())
+	}
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	if err := c.print(nil, func(w io.Writer) { tty.Say(w, "http://%s/\n", listener.Addr()) }); err != nil {
+		return errors.Join(err, stop(ctx, server, pages, ended))
+	}
+	select {
+	case <-ctx.Done(): // an interrupt is its ordinary end
+		return stop(ctx, server, pages, ended)
+	case err := <-ended:
+		return errors.Join(fmt.Errorf("listen on %s: %w", c.addr, err), pages.Close())
+	}
+}
+
+// stop ends the open pages, and then the server.
+func stop(ctx context.Context, server *http.Server, pages *console.Console, ended <-chan error) error {
+	err := pages.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	err = errors.Join(err, server.Shutdown(ctx))
+	if end := <-ended; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
+	return err
+}

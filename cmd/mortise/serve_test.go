@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+)
+
+func TestServe_ShowsTheTableUntilItIsInterrupted(t *testing.T) {
+	onEngines(t, keys.Scheme{}, func(b *bench) {
+		const marker = "m4rker"
+		_, err := b.rival.Acquire(b.Context(), lock.Name("nightly"), lock.WithData(marker))
+		require.NoError(b, err)
+		for _, c := range []struct {
+			args  string
+			shown bool
+		}{{"", false}, {" --show-data", true}} {
+			ctx, interrupt := context.WithTimeout(b.Context(), time.Minute)
+			out, in := io.Pipe()
+			var stderr bytes.Buffer
+			code := make(chan int, 1)
+			go func() {
+				code <- run(ctx, strings.Fields("serve --addr 127.0.0.1:0"+c.args), b.environ(), strings.NewReader(""), in, &stderr)
+				_ = in.Close()
+			}()
+			url, err := bufio.NewReader(out).ReadString('\n')
+			require.NoError(b, err, stderr.String())
+			url = strings.TrimSpace(url)
+			client := &http.Client{Transport: &http.Transport{}}
+			for path, want := range map[string]string{"": "nightly", "lock?name=nightly": "rival", "migrations": "There are no migrations."} {
+				text := load(ctx, b, client, url+path)
+				assert.Contains(b, text, want, path)
+				assert.Equal(b, c.shown && strings.HasPrefix(path, "lock?"), strings.Contains(text, marker), path)
+			}
+			// An open page does not keep it from ending.
+			request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, url+"events?page=locks", nil)
+			require.NoError(b, err)
+			answer, err := client.Do(request)
+			require.NoError(b, err)
+			interrupt()
+			assert.Zero(b, <-code)
+			_, _ = io.Copy(io.Discard, answer.Body) // until its end
+			require.NoError(b, answer.Body.Close())
+			assert.Empty(b, stderr.String())
+			client.CloseIdleConnections()
+		}
+	})
+}
+
+// load loads a page, until what is to be read has been read.
+func load(ctx context.Context, b *bench, client *http.Client, url string) string {
+	b.Helper()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		require.NoError(b, err)
+		answer, err := client.Do(request)
+		require.NoError(b, err)
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(b, err)
+		require.NoError(b, answer.Body.Close())
+		require.Equal(b, http.StatusOK, answer.StatusCode, string(text))
+		if !strings.Contains(string(text), "being read") {
+			return string(text)
+		}
+	}
+}
+
+func TestServe_IsNotOpenToTheNetworkByAccident(t *testing.T) {
+	environ := []string{envEngine + "=" + engineDemo}
+	for args, want := range map[string]string{
+		"serve --addr 0.0.0.0:8080":               "can be reached from other machines",
+		"serve --addr :8080":                      "can be reached from other machines",
+		"serve --addr example.com:8080":           "can be reached from other machines",
+		"serve --addr 8080":                       "want HOST:PORT",
+		"serve --host http://x --addr 0.0.0.0:80": "without scheme, port and path",
+		"serve x": "unexpected argument",
+	} {
+		out := invoke(t.Context(), args, environ, "")
+		assert.Equal(t, exitUsage, out.code, args)
+		assert.Contains(t, out.stderr, want, args)
+		assert.Empty(t, out.stdout, args)
+	}
+}

@@ -1,0 +1,68 @@
+package console
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/mortise-go/mortise/lock"
+)
+
+func TestChanges_TellWhatHappenedBetweenTwoReads(t *testing.T) {
+	place := func(owner string) lock.Place { return lock.Place{Owner: owner, Ticket: "ticket of " + owner} }
+	line := func(owners ...string) (list []lock.Place) {
+		for _, o := range owners {
+			list = append(list, place(o))
+		}
+		return list
+	}
+	const free, gone = true, false
+	for name, c := range map[string]struct {
+		was, is         lock.Record
+		existed, exists bool
+		want            []string
+	}{
+		"nothing":      {lock.Record{Fence: 5, Line: line("a", "b")}, lock.Record{Fence: 5, Line: line("a", "b")}, true, true, nil},
+		"no row":       {lock.Record{}, lock.Record{}, false, false, nil},
+		"deleted":      {lock.Record{Fence: 5}, lock.Record{}, free, gone, []string{"the row was deleted"}},
+		"created":      {lock.Record{}, lock.Record{Fence: 5, Line: line("a"), Writes: 7}, gone, free, []string{"a holds the lock, with fence 5"}},
+		"acquired":     {lock.Record{Fence: 5}, lock.Record{Fence: 5, Line: line("a")}, true, true, []string{"a holds the lock, with fence 5"}},
+		"released":     {lock.Record{Fence: 5, Line: line("a")}, lock.Record{Fence: 6}, true, true, []string{"a has left", "nobody holds the lock"}},
+		"handed over":  {lock.Record{Fence: 5, Line: line("a", "b")}, lock.Record{Fence: 6, Line: line("b")}, true, true, []string{"a has left", "b holds the lock, with fence 6"}},
+		"entered":      {lock.Record{Fence: 5, Line: line("a")}, lock.Record{Fence: 5, Line: line("a", "b", "c")}, true, true, []string{"b has entered the line", "c has entered the line"}},
+		"gave up":      {lock.Record{Fence: 5, Line: line("a", "b", "c")}, lock.Record{Fence: 5, Line: line("a", "c")}, true, true, []string{"b has left the line"}},
+		"several":      {lock.Record{Fence: 5, Line: line("a")}, lock.Record{Fence: 8, Line: line("d", "e")}, true, true, []string{"3 changes of the first place, of which the last one is shown", "a has left", "d holds the lock, with fence 8", "e has entered the line"}},
+		"permits":      {lock.Record{Permits: 2, Line: line("a", "b", "c")}, lock.Record{Permits: 2, Line: line("a", "c", "d")}, true, true, []string{"b has left", "c has a permit", "d has entered the line"}},
+		"forced":       {lock.Record{Fence: 5, Line: line("a")}, lock.Record{Fence: 6, ForcedFence: 5}, true, true, []string{"taken by force from the holder with fence 5", "a has left", "nobody holds the lock"}},
+		"writes":       {lock.Record{Fence: 5, Line: line("a"), Writes: 1}, lock.Record{Fence: 5, Line: line("a"), Writes: 4, Edits: 1}, true, true, []string{"guarded writes up to number 4", "a new payload"}},
+		"run begun":    {lock.Record{Fence: 5}, lock.Record{Fence: 5, Running: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 has begun"}},
+		"run finished": {lock.Record{Fence: 5, Running: 86_400_000}, lock.Record{Fence: 5, Ran: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 has finished"}},
+		"run failed":   {lock.Record{Fence: 5}, lock.Record{Fence: 5, Ran: 86_400_000, Failed: 86_400_000}, true, true, []string{"the run for 1970-01-02 00:00:00 has failed"}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, changes(&c.was, &c.is, c.existed, c.exists)) })
+	}
+}
+
+func TestTimesAndNumbersForPeople(t *testing.T) {
+	for d, want := range map[time.Duration][2]string{
+		-time.Second:                    {"now", "now"},
+		999 * time.Millisecond:          {"now", "now"},
+		59 * time.Second:                {"59 s", "59 s"},
+		time.Minute:                     {"1 min", "1 min"},
+		9*time.Minute + 5*time.Second:   {"9 min 5 s", "9 min"},
+		10*time.Minute + 5*time.Second:  {"10 min", "10 min"},
+		2*time.Hour + 3*time.Minute:     {"2 h 3 min", "2 h"},
+		23*time.Hour + 59*time.Minute:   {"23 h", "23 h"},
+		49*time.Hour + 30*time.Minute:   {"2 d 1 h", "2 d"},
+		400 * 24 * time.Hour:            {"400 d", "400 d"},
+		25*time.Hour - time.Millisecond: {"1 d", "1 d"},
+	} {
+		assert.Equal(t, want, [2]string{age(d), brief(d)}, d)
+	}
+	assert.Equal(t, "every second", every(300*time.Millisecond))
+	assert.Equal(t, "every 11 s", every(10_700*time.Millisecond))
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567"} {
+		assert.Equal(t, want, number(n))
+	}
+}

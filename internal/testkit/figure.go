@@ -1,0 +1,72 @@
+package testkit
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Measure is one number of a figure, beside its goal.
+type Measure struct {
+	got, goal string
+	met       bool
+}
+
+// Check prints a figure of the design beside its goals, and fails the test when one of
+// them is missed. name is the figure's, and may go on with the case: "P6, observed".
+func Check(t testing.TB, name string, measures ...Measure) {
+	t.Helper()
+	parts := make([]string, len(measures))
+	for i, m := range measures {
+		parts[i] = fmt.Sprintf("%s (goal %s)", m.got, m.goal)
+		assert.True(t, m.met, "figure %s misses its goal: %s", name, parts[i])
+	}
+	t.Logf("figure %s: %s", name, strings.Join(parts, ", "))
+}
+
+type quantity interface {
+	~int | ~int64 | ~float64
+}
+
+// show writes a number of things with its unit, which may be none.
+func show[N quantity](n N, unit string) string {
+	switch n := any(n).(type) {
+	case time.Duration:
+		return fmt.Sprintf("%.4g s", n.Seconds()) + unit
+	case float64:
+		return strings.TrimSpace(fmt.Sprintf("%.4g %s", n, unit))
+	}
+	return strings.TrimSpace(fmt.Sprintf("%v %s", n, unit))
+}
+
+// AtMost is a number with an upper goal; durations are shown in seconds.
+func AtMost[N quantity](got N, unit string, goal N) Measure {
+	return Measure{show(got, unit), "<= " + show(goal, ""), cmp.Compare(got, goal) <= 0}
+}
+
+// AtLeast is a number with a lower goal.
+func AtLeast[N quantity](got N, unit string, goal N) Measure {
+	return Measure{show(got, unit), ">= " + show(goal, ""), cmp.Compare(got, goal) >= 0}
+}
+
+// InFull adds to a goal how many things the figure wants in full, where fewer are played here.
+func (m Measure) InFull(here, full int) Measure {
+	if here < full {
+		m.goal += fmt.Sprintf(" here, %d in full", full)
+	}
+	return m
+}
+
+// Exactly is a number that has to be what it is.
+func Exactly[N quantity](got N, unit string, goal N) Measure {
+	return Measure{show(got, unit), show(goal, ""), cmp.Compare(got, goal) == 0}
+}
+
+// Within is a number that may be off by so much to either side.
+func Within(got float64, unit string, goal, by float64) Measure {
+	return Measure{show(got, unit), fmt.Sprintf("%.4g +- %.2g", goal, by), got >= goal-by && got <= goal+by}
+}

@@ -1,0 +1,426 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestLeadReturnsWhatTheLeaderReturns(t *testing.T) {
+	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
+		target := lock.Name("leader")
+		released := func() {
+			p.Helper()
+			r, err := p.client.Inspect(ctx, target)
+			require.NoError(p, err)
+			assert.False(p, r.Held())
+		}
+		broken := errors.New("broken")
+		for _, want := range []error{nil, broken} {
+			err := p.client.Lead(ctx, target, func(inside context.Context, l *lock.Lease) error {
+				assert.NoError(p, inside.Err())
+				assert.Equal(p, target, l.Target())
+				return want
+			})
+			require.ErrorIs(p, err, want)
+			released()
+		}
+		// A leader that commits has ended its own term.
+		key := keys.NewKey("ROW", "ROW")
+		require.NoError(p, p.client.Lead(ctx, target, func(ctx context.Context, l *lock.Lease) error {
+			return l.Commit(ctx, table.Put(p.table.KeyItem(key)))
+		}))
+		released()
+		require.NoError(p, p.client.Lead(ctx, target, func(ctx context.Context, l *lock.Lease) error { return l.Release(ctx) }, lock.Fixed(time.Minute)))
+		assert.PanicsWithValue(p, "oops", func() {
+			_ = p.client.Lead(ctx, target, func(context.Context, *lock.Lease) error { panic("oops") })
+		})
+		released()
+		ending, cancel := context.WithCancel(ctx)
+		err := p.client.Lead(ending, target, func(inside context.Context, _ *lock.Lease) error {
+			cancel()
+			<-inside.Done()
+			return errors.Join(inside.Err(), broken)
+		})
+		require.ErrorIs(p, err, context.Canceled)
+		require.ErrorIs(p, err, broken)
+		released()
+		// A row that is no lock is left alone.
+		l, err := p.client.Acquire(ctx, target)
+		require.NoError(p, err)
+		require.NoError(p, l.Release(ctx))
+		require.NoError(p, p.table.Write(ctx, table.Put(p.table.KeyItem(l.Key()))))
+		require.ErrorIs(p, p.client.Lead(ctx, target, func(context.Context, *lock.Lease) error { return nil }), lock.ErrNotLock)
+	})
+}
+
+// A leader that is cut off is told, waits for f, and leads again once it can.
+func TestLeaderCampaignsAgainAfterALoss(t *testing.T) {
+	for _, opts := range [][]lock.Option{nil, {lock.Fixed(20 * time.Second)}} {
+		virtual(t, func(ctx context.Context, w *world) {
+			ctx, stop := context.WithCancel(ctx)
+			way := &line{to: w.engine.HTTPClient()}
+			c := w.clientOver(way, quiet)
+			terms, inside := 0, 0
+			var fences []int64
+			err := c.Lead(ctx, lock.Name("leader"), func(ctx context.Context, l *lock.Lease) error {
+				inside++
+				assert.Equal(t, 1, inside)
+				defer func() { inside-- }()
+				fences = append(fences, l.Fence())
+				if terms++; terms == 3 {
+					stop()
+					return nil
+				}
+				way.cut(hung)
+				<-ctx.Done()
+				assert.ErrorIs(t, context.Cause(ctx), lock.ErrLost)
+				time.Sleep(10 * time.Second) // it takes its time to return
+				time.AfterFunc(time.Minute, func() { way.cut(open) })
+				return ctx.Err()
+			}, opts...)
+			require.ErrorIs(t, err, context.Canceled)
+			require.Len(t, fences, 3)
+			assert.IsIncreasing(t, fences)
+			w.free(context.WithoutCancel(ctx), []lock.Target{lock.Name("leader")})
+		})
+	}
+}
+
+func TestLeadEndsWithItsContextOrClient(t *testing.T) {
+	for name, end := range map[string]struct {
+		how  func(c *lock.Client, cancel func())
+		want error
+	}{
+		"context": {func(_ *lock.Client, cancel func()) { cancel() }, context.Canceled},
+		"close":   {func(c *lock.Client, _ func()) { _ = c.Close(context.Background()) }, lock.ErrClosed},
+	} {
+		for _, led := range []string{"follower", "leader", "cut off"} {
+			t.Run(name+", "+led, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					way := &line{to: w.engine.HTTPClient()}
+					c := w.clientOver(way, quiet)
+					if led == "follower" {
+						_, err := w.client(quiet).Acquire(ctx, lock.Name("leader"))
+						require.NoError(t, err)
+					}
+					if led == "cut off" {
+						way.cut(refused)
+					}
+					ending, cancel := context.WithCancel(ctx)
+					done := make(chan struct{})
+					time.AfterFunc(time.Minute, func() {
+						defer close(done)
+						end.how(c, cancel)
+					})
+					start := time.Now()
+					led0 := false
+					err := c.Lead(ending, lock.Name("leader"), func(ctx context.Context, _ *lock.Lease) error {
+						led0 = true
+						<-ctx.Done()
+						return ctx.Err()
+					})
+					require.ErrorIs(t, err, end.want)
+					assert.Equal(t, led == "leader", led0)
+					assert.LessOrEqual(t, time.Since(start), time.Minute+time.Second)
+					<-done // Close goes on for 5 s where DynamoDB cannot be reached
+					if led == "leader" {
+						w.free(ctx, []lock.Target{lock.Name("leader")})
+					}
+				})
+			})
+		}
+	}
+}
+
+// Asked back, a leader gives way: the other gets the first turn.
+func TestRevokedLeaderGivesWay(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		ctx, stop := context.WithCancel(ctx)
+		a, b := w.client(quiet), w.client(quiet)
+		var mu sync.Mutex
+		var terms []string
+		lead := func(c *lock.Client, who string) {
+			err := c.Lead(ctx, lock.Name("leader"), func(ctx context.Context, l *lock.Lease) error {
+				mu.Lock()
+				terms = append(terms, who)
+				mu.Unlock()
+				time.AfterFunc(time.Minute, func() { _ = c.Revoke(ctx, l.Target()) })
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			assert.ErrorIs(t, err, context.Canceled)
+		}
+		var all sync.WaitGroup
+		all.Go(func() { lead(a, "a") })
+		time.Sleep(time.Second)
+		all.Go(func() { lead(b, "b") })
+		time.Sleep(5*time.Minute + 30*time.Second)
+		stop()
+		all.Wait()
+		assert.Equal(t, []string{"a", "b", "a", "b", "a", "b"}, terms)
+	})
+}
+
+// Leaders that are cut off for a while, at random: their guarded writes never interleave,
+// and somebody leads most of the time.
+func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		ctx, stop := context.WithTimeout(ctx, time.Hour)
+		defer stop()
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.DropReply, Probability: 0.01, Seed: 1},
+			tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.01, Seed: 2},
+		)
+		var mu sync.Mutex
+		var fences []int64 // of the writes that were committed, in their order
+		stale := 0
+		var all sync.WaitGroup
+		for i := range 4 {
+			rnd := rand.New(rand.NewPCG(9, uint64(i)))
+			way := &line{to: w.engine.HTTPClient()}
+			c := w.clientOver(way, quiet, at(time.Duration(i-2)*time.Hour))
+			all.Go(func() {
+				err := c.Lead(ctx, lock.Name("leader"), func(inside context.Context, l *lock.Lease) error {
+					for {
+						pause := time.Duration(rnd.IntN(4000)) * time.Millisecond
+						if rnd.IntN(20) == 0 { // a pause, in which nothing gets through
+							way.cut(hung)
+							pause = time.Duration(rnd.IntN(90)) * time.Second
+						}
+						time.Sleep(pause)
+						way.cut(open)
+						// The context is not looked at: the guard has to do.
+						bounded, cancel := context.WithTimeout(context.WithoutCancel(inside), 30*time.Second)
+						err := l.Write(bounded, w.count("n"), table.Put(w.fenced(l.Fence())))
+						cancel()
+						if err == nil {
+							mu.Lock()
+							fences = append(fences, l.Fence())
+							mu.Unlock()
+						} else {
+							mu.Lock()
+							stale++
+							mu.Unlock()
+						}
+						if inside.Err() != nil {
+							return inside.Err()
+						}
+					}
+				})
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		all.Wait()
+		assert.IsNonDecreasing(t, fences)
+		t.Logf("%d guarded writes, %d refused, %d terms", len(fences), stale, fences[len(fences)-1]-fences[0]+1)
+		assert.Positive(t, stale)
+		assert.EqualValues(t, len(fences), w.counted("n"))
+		assert.Greater(t, len(fences), 700)
+	})
+}
+
+// A leader whose commit has succeeded is done, also where it was asked back before; one that only gave
+// way campaigns again.
+func TestLeaderThatHasCommittedIsDone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end   func(ctx context.Context, w *world, l *lock.Lease) error
+		terms int
+	}{
+		"commit":  {func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) }, 1},
+		"release": {func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, terms := w.client(quiet), 0
+				require.NoError(t, c.Lead(ctx, lock.Name("leader"), func(inside context.Context, l *lock.Lease) error {
+					if terms++; terms > 1 {
+						return nil
+					}
+					assert.NoError(t, c.Revoke(ctx, l.Target()))
+					<-inside.Done()
+					return tc.end(ctx, w, l)
+				}))
+				assert.Equal(t, tc.terms, terms)
+			})
+		})
+	}
+}
+
+// fenced is a row that says who has written it.
+func (w *world) fenced(fence int64) table.Item {
+	item := w.table.KeyItem(w.row("fenced"))
+	av, err := table.Encode(fence)
+	require.NoError(w, err)
+	item["fence"] = av
+	return item
+}
+
+// After it was asked back a leader lets others have the first turn, however long it pauses between looks.
+func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
+	for _, poll := range []time.Duration{time.Hour, math.MaxInt64} {
+		virtual(t, func(ctx context.Context, w *world) {
+			config := quiet
+			config.Backoff = func() backoff.BackOff { return backoff.NewConstantBackOff(poll) }
+			c, other := w.client(config), w.client(quiet)
+			life, stop := context.WithCancel(ctx)
+			done := make(chan error, 1)
+			terms := 0
+			go func() {
+				done <- c.Lead(life, lock.Name("leader"), func(ctx context.Context, _ *lock.Lease) error {
+					terms++
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			}()
+			time.Sleep(time.Second)
+			got := make(chan struct{})
+			go func() {
+				defer close(got)
+				bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
+				defer cancel()
+				l, err := other.Acquire(bounded, lock.Name("leader"))
+				if assert.NoError(t, err, "%v", poll) {
+					_ = l.Release(ctx)
+				}
+			}()
+			time.Sleep(5 * time.Second)
+			require.NoError(t, other.Revoke(ctx, lock.Name("leader")))
+			<-got
+			stop()
+			require.ErrorIs(t, <-done, context.Canceled)
+			assert.Equal(t, 1, terms, "%v", poll)
+		})
+	}
+}
+
+// foreign is a context of somebody else's making, to which others listen in goroutines of their own.
+type foreign struct{ context.Context }
+
+func (foreign) Value(any) any { return nil }
+
+// Lead says that its context has ended, whatever that is made of and however soon it looks.
+func TestLeadEndsWithAForeignContext(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		for range 100 {
+			leading, cancel := context.WithCancel(ctx)
+			err := c.Lead(foreign{leading}, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
+				assert.NoError(t, l.Commit(ctx, w.put("x")))
+				cancel()
+				return nil
+			})
+			require.ErrorIs(t, err, context.Canceled)
+		}
+	})
+}
+
+// Who may not take a lock does not campaign for it.
+func TestLead_EndsWithoutPermission(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.coldClientOver(&line{to: &forbidding{to: w.engine.HTTPClient(), operation: "UpdateItem"}}, quiet)
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		err := c.Lead(bounded, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil })
+		require.ErrorIs(t, err, table.ErrDenied)
+		require.NoError(t, bounded.Err())
+	})
+}
+
+// After an outage that is long over, a leader that loses the lock campaigns again at once.
+func TestLead_ForgetsAnOldOutage(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c, op := w.clientOver(way, quiet), w.client(quiet)
+		bounded, cancel := context.WithCancel(ctx)
+		defer cancel()
+		terms := make(chan time.Time, 10)
+		ended := make(chan error, 1)
+		way.cut(refused)
+		go func() {
+			ended <- c.Lead(bounded, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
+				terms <- time.Now()
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(10 * time.Minute)
+		way.cut(open)
+		<-terms
+		for range 3 { // waits are random
+			time.Sleep(time.Hour)
+			w.force(ctx, op, lock.Name("report"))
+			start := time.Now()
+			assert.LessOrEqual(t, (<-terms).Sub(start), 5500*time.Millisecond+time.Second, "told within a period, and then at once")
+		}
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+// What campaigning again cannot help against ends a campaign.
+func TestLead_EndsACampaignInVain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		tbl, err := table.Open(&replicated{Client: w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})
+		require.NoError(t, err)
+		c, err := lock.New(tbl, quiet)
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Lead(bounded, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }), lock.ErrMultiRegion)
+		require.NoError(t, c.Close(ctx))
+
+		config := quiet
+		config.HomeRegion = tabletest.Region
+		tbl = w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"})
+		c, err = lock.New(tbl, config)
+		require.NoError(t, err)
+		require.Error(t, c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil }))
+		require.NoError(t, c.Close(ctx))
+		require.NoError(t, bounded.Err())
+	})
+}
+
+// A leader that was asked back, and has left guarded writes behind, campaigns anew and does not wait for
+// itself.
+func TestLead_BehindWritesThatHang(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4900 * time.Millisecond, Operation: "TransactWriteItems", Times: 2})
+		leading, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		terms := 0
+		done := make(chan error, 1)
+		go func() {
+			done <- c.Lead(leading, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+				terms++
+				<-ctx.Done()
+				if terms == 1 {
+					go func() { _ = l.Write(context.Background(), w.put("x")) }()
+					go func() { _ = l.Write(context.Background(), w.put("x")) }()
+					time.Sleep(time.Millisecond)
+				}
+				return ctx.Err()
+			})
+		}()
+		time.Sleep(10 * time.Millisecond)
+		require.NoError(t, other.Revoke(ctx, lock.Name("report")))
+		time.Sleep(30 * time.Minute)
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+		assert.Greater(t, terms, 1)
+	})
+}

@@ -1,0 +1,231 @@
+package lock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{
+		"session": {lock.MaxHold(time.Minute)},
+		"fixed":   {lock.MaxHold(time.Minute), lock.Fixed(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				lost := make(chan error, 1)
+				c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				other := w.client(lock.Config{})
+				start := time.Now()
+				next, err := other.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.InDelta(t, time.Minute, time.Since(start), float64(2*time.Second))
+				assert.Greater(t, next.Fence(), l.Fence())
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrMaxHold)
+				require.ErrorIs(t, <-lost, lock.ErrLost)
+				require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrMaxHold)
+				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrMaxHold)
+				require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+				require.ErrorIs(t, l.Renew(ctx), lock.ErrMaxHold)
+				require.NoError(t, next.Release(ctx))
+			})
+		})
+	}
+}
+
+func TestMaxHoldWaitsForAGuardedWrite(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{MaxHold: time.Second})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems", Times: 1})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		var group sync.WaitGroup
+		group.Go(func() { assert.NoError(t, l.Write(ctx, w.put("x"))) })
+		<-l.Context().Done()
+		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld, "a write is under way")
+		group.Wait()
+		next, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// What f committed under the lock was done under the lock; what it merely ended was not.
+func TestDoTellsThatALockWasHeldForTooLong(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{MaxHold: time.Second})
+		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		})
+		require.ErrorIs(t, err, lock.ErrMaxHold)
+		require.NoError(t, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+			return l.Commit(ctx, w.put("x"))
+		}))
+		time.Sleep(time.Minute) // the timer of a lease that is over does nothing
+	})
+}
+
+func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
+		time.Sleep(15 * time.Second) // until giving back was given up
+		w.engine.ClearFaults()
+		time.Sleep(5500 * time.Millisecond) // a period
+		next, err := w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Release(ctx), lock.ErrMaxHold)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// A holder that was asked to release, and hangs, does not keep others out for longer than it may.
+func TestRevokedHolderIsStillLimited(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, other.Revoke(ctx, lock.Name("report")))
+		<-l.Context().Done()
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		next, err := other.Acquire(bounded, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// The client is closed while the release of what was held for too long waits for a guarded write.
+func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{
+		"session": {lock.MaxHold(time.Second)},
+		"fixed":   {lock.MaxHold(time.Second), lock.Fixed(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{}), w.client(lock.Config{})
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems", Times: 1})
+				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				var group sync.WaitGroup
+				group.Go(func() { assert.NoError(t, l.Write(ctx, w.put("x"))) })
+				<-l.Context().Done()
+				require.NoError(t, c.Close(ctx))
+				group.Wait()
+				time.Sleep(10 * time.Second)
+				r, err := other.Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.False(t, r.Held(), "Close has returned nil, and the lock is held for an hour")
+			})
+		})
+	}
+}
+
+// The release of what was held for too long fails for some seconds, and no session tries again.
+func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c, other := w.client(quiet), w.client(lock.Config{})
+			l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second), lock.Fixed(time.Hour))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
+			time.Sleep(15 * time.Second)
+			w.engine.ClearFaults()
+			if closes {
+				require.NoError(t, c.Close(ctx))
+			}
+			time.Sleep(time.Minute)
+			r, err := other.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			assert.False(t, r.Held(), "closes: %t", closes)
+		})
+	}
+}
+
+// A release in the holder's place that has failed is none, once the holder has committed.
+func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.MaxHold = time.Second
+		c := w.client(config)
+		var l *lock.Lease
+		require.NoError(t, c.Do(ctx, lock.Name("report"), func(_ context.Context, lease *lock.Lease) error {
+			l = lease
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+			time.Sleep(7 * time.Second) // between two of the session's attempts to release
+			w.engine.ClearFaults()
+			return l.Commit(ctx, w.put("x"))
+		}), "it was committed")
+		require.NoError(t, l.Release(ctx))
+		require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrReleased)
+	})
+}
+
+// A commit without an answer was not applied, a release in the holder's place was, and its answer is
+// lost as well: who repeats the commit is not told that the first one was applied.
+func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
+	for again, use := range map[string]func(*lock.Lease, context.Context, ...table.Op) error{
+		"Commit": (*lock.Lease).Commit, "Write": (*lock.Lease).Write,
+		"Release": func(l *lock.Lease, ctx context.Context, _ ...table.Op) error { return l.Release(ctx) },
+		"SetData": func(l *lock.Lease, ctx context.Context, _ ...table.Op) error { return l.SetData(ctx, "x") },
+	} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(quiet)
+			l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second))
+			require.NoError(t, err)
+			w.engine.Inject(
+				tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems"},
+				tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())},
+			)
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+			time.Sleep(6900 * time.Millisecond) // between two of the session's attempts to release
+			w.engine.ClearFaults()
+			err = use(l, ctx, w.put("x"))
+			if again == "Commit" { // nothing but its token answers for the first one (section 4 of the design)
+				require.ErrorIs(t, err, table.ErrUnreachable)
+			} else {
+				require.ErrorIs(t, err, lock.ErrMaxHold, again)
+			}
+			require.NotErrorIs(t, err, lock.ErrReleased, again)
+			_, err = w.table.Get(ctx, w.row("x"), true)
+			require.ErrorIs(t, err, table.ErrNotFound, again)
+		})
+	}
+}
+
+// MaxHold counts from the request, since when others are kept out.
+func TestMaxHold_CountsFromTheRequest(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, Operation: "UpdateItem", Times: 1, For: 1500 * time.Millisecond})
+				start := time.Now()
+				l, err := c.Acquire(ctx, lock.Name("report"), append(opts, lock.MaxHold(5*time.Second))...)
+				require.NoError(t, err)
+				require.Equal(t, 1500*time.Millisecond, time.Since(start))
+				<-l.Context().Done()
+				assert.Equal(t, 5*time.Second, time.Since(start))
+				require.ErrorIs(t, context.Cause(l.Context()), lock.ErrMaxHold)
+			})
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package migrations_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/migrations"
+)
+
+// golang-migrate #179: a high-water mark, and silently skipped migrations.
+func TestPlan_ALateMigrationIsNotSkippedSilently(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		_, err := w.migrator([]migrations.Migration{simple("1_a"), simple("3_c")}).Up(ctx)
+		require.NoError(w, err)
+		list := []migrations.Migration{simple("1_a"), simple("2_b"), simple("3_c"), simple("10_d")}
+		_, err = w.migrator(list).Up(ctx)
+		var order *migrations.OrderError
+		require.ErrorAs(w, err, &order)
+		require.ErrorIs(w, err, migrations.ErrOutOfOrder)
+		assert.Equal(w, []string{"2_b"}, order.Pending)
+		assert.Equal(w, "3_c", order.Applied)
+		assert.Zero(w, w.count("10_d"), "nothing was run")
+		var log journal
+		report, err := w.migrator(list, migrations.OutOfOrder(migrations.Skip), migrations.WithLogger(log.logger())).Up(ctx)
+		require.NoError(w, err)
+		require.Len(w, report.Done, 1)
+		assert.Contains(w, log.String(), "2_b before 3_c")
+		require.ErrorIs(w, w.migrator(list).Validate(ctx), migrations.ErrOutOfOrder)
+		report, err = w.migrator(list, migrations.OutOfOrder(migrations.RunAnyway)).Up(ctx)
+		require.NoError(w, err)
+		require.Len(w, report.Done, 1)
+		assert.Equal(w, "2_b", report.Done[0].ID)
+		require.NoError(w, w.migrator(list).Validate(ctx))
+	})
+}
+
+// A repeatable migration of another revision is done as a whole.
+func TestPlan_ARepeatableBeginsAnewWithItsRevision(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		run := func(revision string, fail bool) error {
+			_, err := w.migrator([]migrations.Migration{{
+				ID: "seed", Repeatable: true, Idempotent: true, Revision: revision, Up: func(ctx context.Context, run *migrations.Run) error {
+					if err := run.AtomicStep(ctx, "s", once("seed")); err != nil {
+						return err
+					}
+					if fail {
+						return assert.AnError
+					}
+					return nil
+				},
+			}}).Up(ctx)
+			return err
+		}
+		require.NoError(w, run("1", false))
+		require.NoError(w, run("1", false))
+		assert.EqualValues(w, 1, w.count("seed"))
+		require.ErrorIs(w, run("2", true), assert.AnError)
+		require.NoError(w, run("2", false))
+		assert.EqualValues(w, 2, w.count("seed"))
+		require.ErrorIs(w, run("3", true), assert.AnError)
+		require.NoError(w, run("4", false))
+		assert.EqualValues(w, 4, w.count("seed"))
+	})
+}
+
+// An older program starts although a newer one's migration was there, once that was taken back.
+func TestPlan_RollbackLetsTheOlderProgramStart(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		newer := w.migrator([]migrations.Migration{simple("1_a"), simple("2_b")})
+		_, err := newer.Up(ctx)
+		require.NoError(w, err)
+		m := w.migrator([]migrations.Migration{simple("1_a")})
+		_, err = m.Up(ctx)
+		require.ErrorIs(w, err, migrations.ErrUnknown)
+		_, err = m.Down(ctx)
+		require.ErrorIs(w, err, migrations.ErrUnknown, "that would take back the wrong one")
+		_, err = newer.Down(ctx)
+		require.NoError(w, err)
+		_, err = m.Up(ctx)
+		require.NoError(w, err)
+		require.NoError(w, m.Validate(ctx))
+		fixes, err := m.Repair(ctx, nil)
+		require.NoError(w, err)
+		assert.Empty(w, fixes)
+	})
+}

@@ -1,0 +1,55 @@
+package migrations_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/migrations"
+)
+
+// golang-migrate #282, #518: dirty states without a way out.
+func TestRepair_AFailedMigrationHasAWayOut(t *testing.T) {
+	for _, kind := range []migrations.FixKind{migrations.Retry, migrations.Settle} {
+		t.Run(string(kind), func(t *testing.T) {
+			contract(t, func(ctx context.Context, w *world) {
+				broken := true
+				list := []migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					if err := run.AtomicStep(ctx, "first", once("first")); err != nil {
+						return err
+					}
+					if broken {
+						return assert.AnError
+					}
+					return run.Atomic(ctx, once("1_a"))
+				}}}
+				m := w.migrator(list)
+				_, err := m.Up(ctx)
+				require.ErrorIs(w, err, assert.AnError)
+				broken = false
+				_, err = m.Up(ctx)
+				require.ErrorIs(w, err, migrations.ErrUnfinished)
+				require.ErrorIs(w, m.Validate(ctx), migrations.ErrUnfinished)
+				listed, err := m.Repair(ctx, nil)
+				require.NoError(w, err)
+				require.Len(w, listed, 2)
+				assert.Contains(w, listed[0].Text, assert.AnError.Error())
+				made, err := m.Repair(ctx, func(f migrations.Fix) bool { return f.Kind == kind })
+				require.NoError(w, err)
+				require.Len(w, made, 1)
+				report, err := m.Up(ctx)
+				require.NoError(w, err)
+				assert.EqualValues(w, 1, w.count("first"), "what was done stays done")
+				if kind == migrations.Settle {
+					assert.Empty(w, report.Done)
+					assert.Zero(w, w.count("1_a"))
+				} else {
+					assert.EqualValues(w, 1, w.count("1_a"))
+				}
+				require.NoError(w, m.Validate(ctx))
+			})
+		})
+	}
+}

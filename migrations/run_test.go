@@ -1,0 +1,173 @@
+package migrations_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/migrations"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// Whatever an author's function makes of it: what was not done is not recorded as done.
+func TestRun_AFailureIsNoticedWhateverTheAuthorDoes(t *testing.T) {
+	fails := func(context.Context) error { return assert.AnError }
+	for name, c := range map[string]struct {
+		up   func(ctx context.Context, run *migrations.Run)
+		step string
+		text string
+	}{
+		"step ignored": {func(ctx context.Context, run *migrations.Run) { _ = run.Step(ctx, "a", fails) }, "a", assert.AnError.Error()},
+		"panic recovered": {func(ctx context.Context, run *migrations.Run) {
+			defer func() { _ = recover() }()
+			_ = run.Step(ctx, "a", func(context.Context) error { panic("oops") })
+		}, "a", "did not return"},
+		"goroutine ended": {func(ctx context.Context, run *migrations.Run) {
+			var group sync.WaitGroup
+			group.Go(func() {
+				_ = run.Step(ctx, "a", func(context.Context) error { runtime.Goexit(); return nil })
+			})
+			group.Wait()
+		}, "a", "did not return"},
+		"atomic ignored": {func(ctx context.Context, run *migrations.Run) {
+			_ = run.Atomic(ctx, once("x").If(table.Attr("pk").Exists()))
+		}, "", "condition"},
+		"atomic too large, ignored": {func(ctx context.Context, run *migrations.Run) {
+			_ = run.Atomic(ctx, make([]table.Op, 99)...)
+		}, "", "operation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					c.up(ctx, run)
+					return nil
+				}}})
+				report, err := m.Up(ctx)
+				var failed *migrations.PartialError
+				require.ErrorAs(w, err, &failed)
+				assert.Equal(w, c.step, failed.Step)
+				assert.Empty(w, report.Done)
+				st, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, migrations.Failed, st[0].State)
+				assert.Equal(w, c.step, st[0].Record.Step)
+				assert.Contains(w, st[0].Record.Error, c.text)
+				_, err = m.Up(ctx)
+				require.ErrorIs(w, err, migrations.ErrUnfinished)
+			})
+		})
+	}
+}
+
+// An Atomic that failed and then succeeds has not failed.
+func TestAtomic_Again(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+			if err := run.Atomic(ctx, once("x").If(table.Attr("pk").Exists())); !errors.Is(err, table.ErrCondition) {
+				return errors.New("want a failed condition")
+			}
+			return run.Atomic(ctx, once("x"))
+		}}})
+		_, err := m.Up(ctx)
+		require.NoError(w, err)
+		assert.EqualValues(w, 1, w.count("x"))
+	})
+}
+
+// The answer to Atomic is lost for good, whether it was applied or not: it is applied once.
+func TestAtomic_WithoutAnAnswer(t *testing.T) {
+	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.DropRequest} {
+		for _, drop := range []bool{false, true} {
+			virtual(t, func(ctx context.Context, w *world) {
+				var failed error
+				list := []migrations.Migration{{ID: "1_a", Idempotent: true, Up: func(ctx context.Context, run *migrations.Run) error {
+					if run.Attempt() == 1 {
+						w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "TransactWriteItems"})
+						failed = run.Atomic(ctx, once("1_a"))
+						w.engine.ClearFaults()
+						if drop {
+							return nil // the author takes no notice
+						}
+						return failed
+					}
+					return run.Atomic(ctx, once("1_a"))
+				}}}
+				m := w.migrator(list)
+				_, err := m.Up(ctx)
+				require.ErrorIs(w, failed, table.ErrUnreachable)
+				if kind == tabletest.DropReply {
+					require.NoError(w, err, "it turned out to be applied")
+				} else {
+					require.ErrorIs(w, err, table.ErrUnreachable)
+				}
+				_, err = m.Up(ctx)
+				require.NoError(w, err)
+				assert.EqualValues(w, 1, w.count("1_a"))
+			})
+		}
+	}
+}
+
+// A step that is done belongs to the run it was done in.
+func TestStep_ThoseOfAnotherRunDoNotCount(t *testing.T) {
+	contract(t, func(ctx context.Context, w *world) {
+		fail := false
+		a := migrations.Migration{
+			ID: "1_a", Idempotent: true, Up: func(ctx context.Context, run *migrations.Run) error {
+				if err := run.AtomicStep(ctx, "s", once("up")); err != nil {
+					return err
+				}
+				if fail {
+					return assert.AnError
+				}
+				return nil
+			}, Down: func(ctx context.Context, run *migrations.Run) error {
+				if err := run.AtomicStep(ctx, "s", once("down")); err != nil {
+					return err
+				}
+				if fail {
+					return assert.AnError
+				}
+				return nil
+			},
+		}
+		m := w.migrator([]migrations.Migration{a})
+		up := func(want error) { w.Helper(); _, err := m.Up(ctx); require.ErrorIs(w, err, want) }
+		down := func(want error) { w.Helper(); _, err := m.Down(ctx); require.ErrorIs(w, err, want) }
+		up(nil)
+		fail = true
+		down(assert.AnError)
+		up(migrations.ErrUnfinished)
+		down(assert.AnError)
+		fail = false
+		down(nil)
+		assert.EqualValues(w, 1, w.count("down"), "a resumed Down does not repeat its step")
+		fail = true
+		up(assert.AnError)
+		fail = false
+		down(nil) // what failed half way
+		assert.EqualValues(w, 2, w.count("down"))
+		up(nil)
+		assert.EqualValues(w, 3, w.count("up"))
+
+		// Its record is forgotten by a program that does not know it.
+		old := w.migrator(nil)
+		_, err := old.Up(ctx)
+		require.ErrorIs(w, err, migrations.ErrUnknown)
+		made, err := old.Repair(ctx, func(migrations.Fix) bool { return true })
+		require.NoError(w, err)
+		require.Len(w, made, 1)
+		assert.Equal(w, migrations.Forget, made[0].Kind)
+		fail = true
+		up(assert.AnError)
+		fail = false
+		up(nil)
+		assert.EqualValues(w, 4, w.count("up"), "all of it runs again, and each step once")
+	})
+}

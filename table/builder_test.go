@@ -1,0 +1,113 @@
+package table
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func expression(c Cond, changes ...Change) (cond, update string, b builder) {
+	c.write(&b)
+	cond = deref(b.take())
+	writeChanges(&b, changes)
+	update = deref(b.take())
+	return cond, update, b
+}
+
+func TestBuilder_WritesExpressions(t *testing.T) {
+	a, n := Attr("a"), Attr("n")
+	cond, update, b := expression(
+		And(Or(a.Equal(1), n.Less(a)), Not(a.Between(1, 2)), a.Field("f").At(3).Exists(), n.In(1, 2), Not(Not(a.HasPrefix("x")))),
+		n.Add(1), a.Set(n.OrElse(0).Plus(1)), Attr("x").Remove(), Attr("y").Remove(), Attr("s").DeleteFrom("z"), Attr("z").Set(2))
+	require.NoError(t, b.err)
+	assert.Equal(t, "(#0 = :0 OR #1 < #0) AND (NOT (#0 BETWEEN :1 AND :2)) AND attribute_exists(#0.#2[3])"+
+		" AND #1 IN (:3, :4) AND (NOT (NOT begins_with(#0, :5)))", cond)
+	assert.Equal(t, "SET #0 = if_not_exists(#1, :6) + :7, #3 = :8 REMOVE #4, #5 ADD #1 :9 DELETE #6 :10", update)
+	assert.Equal(t, map[string]string{"#0": "a", "#1": "n", "#2": "f", "#3": "z", "#4": "x", "#5": "y", "#6": "s"}, b.names)
+	assert.Len(t, b.values, 11)
+}
+
+func TestBuilder_EqualRequestsHaveEqualBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		build := func() (string, string, builder) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			var conds []Cond
+			var changes []Change
+			for range 1 + r.IntN(70) {
+				name := string(rune('a' + r.IntN(100)))
+				conds = append(conds, Attr(name).Equal(r.IntN(10)))
+				switch r.IntN(4) {
+				case 0:
+					changes = append(changes, Attr(name).Set(r.IntN(10)))
+				case 1:
+					changes = append(changes, Attr(name).Remove())
+				case 2:
+					changes = append(changes, Attr(name).Add(1))
+				case 3:
+					changes = append(changes, Attr(name).Set(Attr(name).OrElse("x")))
+				}
+			}
+			return expression(And(conds...), changes...)
+		}
+		c1, u1, b1 := build()
+		c2, u2, b2 := build()
+		require.Equal(t, c1, c2)
+		require.Equal(t, u1, u2)
+		require.Equal(t, b1.names, b2.names)
+		require.Equal(t, b1.values, b2.values)
+		for holder, name := range b1.names {
+			require.Equal(t, holder, b1.holder[name], "one placeholder a name")
+		}
+	})
+}
+
+func TestEncode(t *testing.T) {
+	type named string
+	one := 1
+	for _, c := range []struct {
+		in   any
+		want types.AttributeValue
+	}{
+		{"", &types.AttributeValueMemberS{}},
+		{named(""), &types.AttributeValueMemberS{}},
+		{named("x"), &types.AttributeValueMemberS{Value: "x"}},
+		{&one, &types.AttributeValueMemberN{Value: "1"}},
+		{uint8(7), &types.AttributeValueMemberN{Value: "7"}},
+		{1e21, &types.AttributeValueMemberN{Value: "1000000000000000000000"}},
+		{[]int{1}, &types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberN{Value: "1"}}}},
+		{map[string]bool{"x": true}, &types.AttributeValueMemberM{Value: Item{"x": &types.AttributeValueMemberBOOL{Value: true}}}},
+	} {
+		av, err := Encode(c.in)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, av)
+	}
+	for _, bad := range []any{nil, (*int)(nil), make(chan int), []byte(nil), (*types.AttributeValueMemberN)(nil)} {
+		_, err := Encode(bad)
+		assert.ErrorIs(t, err, ErrInvalid, "%T", bad)
+	}
+}
+
+func TestInvalidOperand_IsRefusedWithItsError(t *testing.T) {
+	cause := errors.New("no such field")
+	bad, a := InvalidOperand(cause), Attr("a")
+	conds := map[string]Cond{
+		"compared": bad.Equal(1), "on the right": a.Equal(bad), "asked for": bad.Exists(), "within": bad.Field("x").At(1).NotExists(),
+		"sized": bad.Size().Greater(1), "among others": And(a.Exists(), Or(a.Less(1), Not(bad.In(1)))),
+	}
+	for name, cond := range conds {
+		_, _, b := expression(cond)
+		require.ErrorIs(t, b.err, cause, name)
+	}
+	for name, change := range map[string]Change{
+		"set": bad.Set(1), "given": a.Set(bad), "added to": bad.Add(1), "removed": bad.Remove(), "a part": a.Set(bad.OrElse(1).Plus(1)),
+	} {
+		_, _, b := expression(Cond{}, change)
+		require.ErrorIs(t, b.err, cause, name)
+	}
+}

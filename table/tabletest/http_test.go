@@ -1,0 +1,93 @@
+package tabletest_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// SDKs compress large requests.
+func TestServeHTTP_ReadsCompressedRequests(t *testing.T) {
+	const request = `{"ExclusiveStartTableName":"abc"}`
+	compress := func(w func(io.Writer) io.WriteCloser, text string) []byte {
+		var b bytes.Buffer
+		z := w(&b)
+		_, err := io.WriteString(z, text)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		return b.Bytes()
+	}
+	gz := func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
+	deflate := func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }
+	for _, tc := range []struct {
+		name, encoding string
+		body           []byte
+		status         int
+	}{
+		{"plain", "", []byte(request), http.StatusOK},
+		{"gzip", "gzip", compress(gz, request), http.StatusOK},
+		{"deflate", "deflate", compress(deflate, request), http.StatusOK},
+		{"larger than it looks", "gzip", compress(gz, strings.Repeat(" ", 17<<20)), http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			db := tabletest.New(t)
+			url, err := db.Listen("127.0.0.1:0")
+			require.NoError(t, err)
+			for name, do := range map[string]func(*http.Request) (*http.Response, error){"in process": db.HTTPClient().Do, "listener": http.DefaultClient.Do} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(tc.body))
+				require.NoError(t, err)
+				req.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+				req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+				if tc.encoding != "" {
+					req.Header.Set("Content-Encoding", tc.encoding)
+				}
+				resp, err := do(req)
+				require.NoError(t, err, name)
+				assert.Equal(t, tc.status, resp.StatusCode, name)
+				require.NoError(t, resp.Body.Close())
+			}
+		})
+	}
+}
+
+func TestListen_ServesOtherProcesses(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	defer func() { goleak.VerifyNone(t, before) }()
+	e := tabletest.NewEngine()
+	url, err := e.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	cfg := e.Config()
+	cfg.HTTPClient = &http.Client{Transport: transport}
+	cfg.BaseEndpoint = aws.String(url)
+	c := dynamodb.NewFromConfig(cfg, oneAttempt)
+	createTable(t, c)
+	require.NoError(t, add(t.Context(), c, "a"))
+	e.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: 1})
+	require.Error(t, add(t.Context(), c, "a"), "the connection is closed without an answer")
+	assert.Equal(t, "2", count(t, c, "a", true))
+	require.NoError(t, e.Close())
+	require.NoError(t, e.Close())
+	require.Error(t, add(t.Context(), c, "a"))
+	_, err = e.Listen("127.0.0.1:0")
+	require.Error(t, err)
+}
+
+func TestServeHTTP_RefusesAnUnknownOperation(t *testing.T) {
+	_, c := setup(t)
+	_, err := c.ListBackups(t.Context(), &dynamodb.ListBackupsInput{})
+	require.ErrorContains(t, err, "UnknownOperationException")
+}

@@ -1,0 +1,38 @@
+package tabletest_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestRequests_AreLogged(t *testing.T) {
+	e, c := setup(t)
+	require.NoError(t, add(t.Context(), c, "a"))
+	_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: aws.String("app"), Item: key("a", "n"), ConditionExpression: aws.String("attribute_not_exists(pk)"),
+	})
+	require.Error(t, err)
+	_, err = c.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
+		{Get: &types.Get{TableName: aws.String("app"), Key: key("a", "n")}},
+	}})
+	require.NoError(t, err)
+	log := e.Requests()
+	require.Len(t, log, 3)
+	assert.Equal(t, 1, log[0].Index)
+	assert.Equal(t, "UpdateItem", log[0].Operation)
+	assert.Equal(t, []string{"app"}, log[0].Tables)
+	assert.Equal(t, []tabletest.Key{{Table: "app", Attrs: key("a", "n")}}, log[0].Keys)
+	assert.InDelta(t, 1, log[0].Consumed, 0)
+	assert.Equal(t, "ConditionalCheckFailedException", log[1].Code)
+	assert.InDelta(t, 1, log[1].Consumed, 0, "a refused write costs as much as one that is not")
+	assert.InDelta(t, 2, log[2].Consumed, 0)
+	e.ResetRequests()
+	assert.Empty(t, e.Requests())
+}
