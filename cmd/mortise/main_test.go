@@ -5,7 +5,9 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +30,13 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(programEnv) != "" {
 		main()
+	}
+	// A signal that these tests were started with as ignored, by nohup or a shell without job control, would be ignored by the
+	// programs that they start. One that is caught is not.
+	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	os.Exit(engines.Main(m))
 }
