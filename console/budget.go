@@ -33,14 +33,10 @@ func within(ctx context.Context) context.Context {
 
 // wait waits for the turn of one request.
 func (b *budget) wait(ctx context.Context) error {
-	timer := time.NewTimer(time.Until(b.turn()))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !sleep(ctx, time.Until(b.turn())) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // turn is when the next request may be sent: half a second after the one before, and later where that one has read much.

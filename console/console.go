@@ -163,7 +163,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	page := pages[name]
+	page := c.pageNamed(name)
 	file, isAsset := assets[name]
 	switch {
 	case !c.allowed(r):
@@ -177,11 +177,19 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		file.serve(w, r)
 	case name == "events":
 		c.stream(w, r)
-	case page == nil || name == "migrations" && c.config.Migrations == nil:
+	case page == nil:
 		c.fail(w, r, http.StatusNotFound, "There is no such page.")
 	default:
 		c.page(w, r, page)
 	}
+}
+
+// pageNamed returns a page that this console has; nil for none.
+func (c *Console) pageNamed(name string) pageFunc {
+	if name == "migrations" && c.config.Migrations == nil {
+		return nil
+	}
+	return pages[name]
 }
 
 // statusError is an error of the reader's, to be answered with a status of its own.

@@ -268,7 +268,7 @@ func TestItems_ArePagedByEntity(t *testing.T) {
 	}, withOrders)
 }
 
-// nextOf is where a page says that the next one is.
+// nextOf returns the address of the next page; empty for none.
 func nextOf(text string) string {
 	m := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(text)
 	if m == nil {

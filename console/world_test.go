@@ -28,7 +28,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// marker stands in for what must not be shown.
+// marker is in each value that is hidden.
 const marker = "m4rker"
 
 // world is a table in virtual time, and a console that looks at it through a connection of its own.

@@ -580,7 +580,7 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 	}
 }
 
-// Whoever puts off the deletion of a row that is gone is told.
+// A holder that prolongs the life of a deleted row learns that it has lost the lock.
 func TestDeletion_TheHolderOfADeletedRowIsTold(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{Retention: aDay, Logger: quiet.Logger}).Acquire(ctx, lock.Name("report"))

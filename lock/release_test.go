@@ -317,7 +317,7 @@ func TestPass_ATargetThatGoesBackIsServed(t *testing.T) {
 	})
 }
 
-// Whoever leaves it at a Release that waited for a guarded write in vain does not hold the lock for ever.
+// A holder whose only Release waited in vain for a guarded write does not hold the lock for ever.
 func TestRelease_ThatWaitedForAWriteInVain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})

@@ -195,10 +195,14 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
 		row := e.lastRow()
+		n := len(row.Line)
+		if n > row.Holders() { // somebody waits
+			return held
+		}
 		dead := a.longDead(ctx, &row)
-		switch n := len(row.Line); {
+		switch {
 		case n == 0, n == 1 && row.Permits == 0 && dead != nil: // to be replaced
-		case n > row.Holders(), dead == nil, row.Permits == 0 && len(dead) < n:
+		case dead == nil, row.Permits == 0 && len(dead) < n:
 			return held
 		default:
 			item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew)
@@ -223,7 +227,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 // longDead is the places of holders that are dead, and that nobody has watched. It marks their sessions so.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
 	for place := range row.Holders() {
-		if len(row.Line) == row.Holders() && a.isLongDead(ctx, row, place) {
+		if a.isLongDead(ctx, row, place) {
 			places = append(places, place)
 		}
 	}

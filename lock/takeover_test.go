@@ -165,7 +165,7 @@ func TestAcquireAll_FindsADeathInTime(t *testing.T) {
 	})
 }
 
-// The row that says that a missing session is dead is deleted some day.
+// A row that records the death of a missing session has a time to live.
 func TestTakeover_TheRowOfAMissingSessionIsDeletedSomeDay(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}

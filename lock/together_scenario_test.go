@@ -123,19 +123,7 @@ func together() []scenario {
 		}},
 		{"permits, force release", func(o *ordeal) {
 			h, other, op := permit(o), permit(o), o.process().warm()
-			h.parts()
-			o.begin()
-			err := op.ForceRelease(op.ctx, exports, h.Ticket())
-			if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
-				op.answered("force release", err)
-			}
-			if err == nil {
-				h.gone("force release", lock.ErrStolen)
-				_ = h.effectOfTheForced()
-				if err := other.write(); err != nil && o.mild() {
-					o.violated("answer: the other permit was lost: %v", err)
-				}
-			}
+			o.forcedOut(op, exports, h, other)
 		}},
 		{"shared, acquire and release", func(o *ordeal) {
 			p := o.process().warm()
@@ -192,24 +180,29 @@ func together() []scenario {
 		}},
 		{"shared, force release", func(o *ordeal) {
 			h, other, op := reader(o), reader(o), o.process().warm()
-			h.parts()
-			o.begin()
-			err := op.ForceRelease(op.ctx, catalogue, h.Ticket())
-			if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
-				op.answered("force release", err)
-			}
-			if err == nil {
-				h.gone("force release", lock.ErrStolen)
-				_ = h.effectOfTheForced()
-				if err := other.write(); err != nil && o.mild() {
-					o.violated("answer: the other reader has lost the lock: %v", err)
-				}
-			}
+			o.forcedOut(op, catalogue, h, other)
 			// What one reader's force makes of the release of another is careful, and not exact.
 			other.parts()
 			if err := other.Release(o.Context()); err != nil && !errors.Is(err, lock.ErrLost) {
 				other.judge("release", err)
 			}
 		}},
+	}
+}
+
+// forcedOut takes what one of two holders has by force. The other one goes on.
+func (o *ordeal) forcedOut(op *process, target lock.Target, h, other *holding) {
+	h.parts()
+	o.begin()
+	err := op.ForceRelease(op.ctx, target, h.Ticket())
+	if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
+		op.answered("force release", err)
+	}
+	if err == nil {
+		h.gone("force release", lock.ErrStolen)
+		_ = h.effectOfTheForced()
+		if err := other.write(); err != nil && o.mild() {
+			o.violated("answer: the other holder has lost what it had: %v", err)
+		}
 	}
 }

@@ -143,7 +143,7 @@ func (p *process) dies() {
 	}
 }
 
-// force takes the lock away from whoever holds it.
+// force takes the lock away from its holder.
 func (b *bench) force(target lock.Target) {
 	b.Helper()
 	r, err := b.rival.Inspect(b.Context(), target)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/cli/clitest"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -194,7 +195,7 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		answer := func(text string, meanwhile func()) outcome {
 			var stdout, stderr strings.Builder
 			c := &call{
-				environ: b.environ(), stdin: &slowReader{text: text, before: meanwhile}, stdout: &stdout, stderr: &stderr,
+				environ: b.environ(), stdin: &clitest.SlowReader{Text: text, Before: meanwhile}, stdout: &stdout, stderr: &stderr,
 				width: func(any) (int, bool) { return 120, true },
 			}
 			err := c.parse([]string{"force", "report", "--reason", "test"})
@@ -231,22 +232,6 @@ func TestForce_TakesWhatWasShown(t *testing.T) {
 		assert.False(b, r.Held())
 		assert.Greater(b, r.Fence, broken.Fence())
 	})
-}
-
-// slowReader is a person who takes a while to answer.
-type slowReader struct {
-	text   string
-	before func()
-}
-
-func (r *slowReader) Read(b []byte) (int, error) {
-	if r.text == "" {
-		return 0, io.EOF
-	}
-	r.before()
-	n := copy(b, r.text)
-	r.text = r.text[n:]
-	return n, nil
 }
 
 // Names come from flags, then from the environment, then from the file.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/cli/clitest"
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/internal/tty"
 	"github.com/mortise-go/mortise/keys"
@@ -438,7 +439,7 @@ func TestRepairMakesOnlyWhatWasShown(t *testing.T) {
 		// While the question stands somebody else repairs it, and fails again.
 		s.width = 200
 		var stdout, stderr bytes.Buffer
-		answer := &meanwhile{text: "y\n", do: func() {
+		answer := &clitest.SlowReader{Text: "y\n", Before: func() {
 			_, err := s.m.Repair(s.t.Context(), func(migrations.Fix) bool { return true })
 			require.NoError(t, err)
 			_, err = s.m.Up(s.t.Context())
@@ -461,22 +462,6 @@ func ignoreChanged(err error) error {
 		return nil
 	}
 	return err
-}
-
-// meanwhile is an input whose reader does something before the text comes.
-type meanwhile struct {
-	text string
-	do   func()
-}
-
-func (m *meanwhile) Read(b []byte) (int, error) {
-	if m.text == "" {
-		return 0, io.EOF
-	}
-	m.do()
-	n := copy(b, m.text)
-	m.text = m.text[n:]
-	return n, nil
 }
 
 // An interrupt ends a question that nobody answers.

@@ -3,6 +3,7 @@ package clitest
 
 import (
 	"bytes"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -46,4 +47,21 @@ func Calls(t *testing.T, run func(args string) (stdout, stderr string, code int)
 	out, complaints, code := run("-help")
 	assert.Equal(t, []any{0, ""}, []any{code, complaints})
 	assert.Contains(t, out, usage)
+}
+
+// SlowReader is a person who takes a while to answer. Before is called before the text comes.
+type SlowReader struct {
+	Text   string
+	Before func()
+}
+
+// Read implements io.Reader.
+func (r *SlowReader) Read(b []byte) (int, error) {
+	if r.Text == "" {
+		return 0, io.EOF
+	}
+	r.Before()
+	n := copy(b, r.Text)
+	r.Text = r.Text[n:]
+	return n, nil
 }

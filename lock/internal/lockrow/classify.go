@@ -8,12 +8,12 @@ import "slices"
 type Entered uint8
 
 const (
-	// Refused says that the ticket is not in the line: the line is full, or not empty where it has to
+	// Refused means that the ticket is not in the line: the line is full, or not empty where it has to
 	// be, or the interval has run.
 	Refused Entered = iota
-	// Waits says that the ticket is in the line, behind others.
+	// Waits means that the ticket is in the line, behind others.
 	Waits
-	// Granted says that the ticket holds, as Row.Holding has it.
+	// Granted means that the ticket holds, as Row.Holding has it.
 	Granted
 )
 
@@ -36,19 +36,19 @@ func (r *Row) Settled(interval int64) bool { return interval > 0 && r.Ran >= int
 type Released uint8
 
 const (
-	// Lost says that somebody else took the lock, or the row away.
+	// Lost means that somebody else took the lock, or the row away.
 	Lost Released = iota
-	// Held says that the ticket is first still: the request was refused for another reason.
+	// Held means that the ticket is first still: the request was refused for another reason.
 	Held
-	// Passed says that an earlier attempt to pass was applied: the target of the pass is first, and is
+	// Passed means that an earlier attempt to pass was applied: the target of the pass is first, and is
 	// to be released in its place.
 	Passed
-	// Perhaps says that an earlier attempt was applied, if the holder's session lives: nobody takes a
+	// Perhaps means that an earlier attempt was applied, if the holder's session lives: nobody takes a
 	// lock from a session that lives but by force, which the row would tell.
 	Perhaps
 )
 
-// Released reports what a refusal of Release, or of Commit, means. inDoubt says that an earlier attempt
+// Released reports what a refusal of Release, or of Commit, means. inDoubt means that an earlier attempt
 // may have been applied; targets are the IDs of tickets that attempts without an answer may have
 // passed the lock to.
 //
@@ -88,18 +88,18 @@ func (r *Row) ForcedSince(h Holding) bool {
 type Wrote uint8
 
 const (
-	// Gone says that the lock is not held any more. The write will not be applied, and the row does not
+	// Gone means that the lock is not held any more. The write will not be applied, and the row does not
 	// tell whether an earlier attempt was.
 	Gone Wrote = iota
-	// Written says that this very write was applied.
+	// Written means that this very write was applied.
 	Written
-	// Overtaken says that a later write was applied: this one was not, and will not be.
+	// Overtaken means that a later write was applied: this one was not, and will not be.
 	Overtaken
-	// Open says that the guard holds.
+	// Open means that the guard holds.
 	Open
 )
 
-// Wrote reports what the row says of the write with the given number.
+// Wrote reports what the row shows of the write with the given number.
 func (r *Row) Wrote(h Holding, number int64) Wrote { return r.counted(h, r.Writes, number) }
 
 // Edited is Wrote for SetData.

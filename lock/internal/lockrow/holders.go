@@ -59,7 +59,7 @@ func (r *Row) Holding(place int) Holding {
 	return h
 }
 
-// Holds reports whether the row says that a holder holds: what its guard demands.
+// Holds reports whether a holder holds, by the row. It is the condition of its guard.
 func (r *Row) Holds(h Holding) bool {
 	place := r.Place(h.ID)
 	switch {

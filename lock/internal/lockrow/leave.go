@@ -83,7 +83,7 @@ func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change
 // leave is the operation of a shape that takes one ticket out of the line. next is the place of the one that is first afterwards.
 func (r *Rows) leave(s shape, key keys.Key, h Holding, e Exit, next int, c Change, reason string) table.Op {
 	if s.kind, s.exit = h.Kind, e; r.index == nil {
-		s.exit.Last = false
+		s.exit.Last, s.removed = false, 0
 	}
 	if h.Kind == Shared && e.Place == 0 {
 		s.next = next

@@ -45,7 +45,7 @@ type shape struct {
 	kind    Kind // how the ticket holds
 	exit    Exit
 	next    int  // of a reader that leaves as the first: the place of the one that is first afterwards
-	removed int  // how many tickets leave the line
+	removed int  // how many tickets leave the line. It counts where there is an index
 	waiting bool // it leaves a place at which it does not hold, or others hold as well
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
