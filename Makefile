@@ -62,7 +62,7 @@ race: engine ## all tests on both engines with -race
 
 .PHONY: proof
 proof: ## faults and simulations of locks with all their seeds, without -race, under which few of them are tried
-	$(GO) test ./internal/sim -count=1 -timeout $(TIMEOUT) -run Meet
+	$(GO) test ./internal/proof/sim -count=1 -timeout $(TIMEOUT) -run Meet
 	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks'
 	$(GO) test $(addprefix ./lock/proof/,linearizability updates workloads) -count=1 -timeout $(TIMEOUT) -sim.seeds 20
 	MORTISE_ENGINE=inprocess $(GO) test ./entity -count=1 -timeout $(TIMEOUT) -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
@@ -88,15 +88,15 @@ REQUESTS ?=
 
 .PHONY: sim
 sim: ## play SEEDS=1000 simulated worlds of each workload (FROM=0, WORKLOAD= for one of them)
-	@$(GO) run ./internal/sim/cmd/sim -seeds $(SEEDS) -from $(FROM) -workload "$(WORKLOAD)"
+	@$(GO) run ./internal/proof/sim/cmd/sim -seeds $(SEEDS) -from $(FROM) -workload "$(WORKLOAD)"
 
 .PHONY: replay
 replay: ## show what happened in the world of SEED=0 (WORKLOAD=lockset, TWIN=name, or true, without what it checks, REQUESTS=1 with all requests)
-	@$(GO) run ./internal/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)" $(if $(TWIN),-twin=$(TWIN)) $(if $(REQUESTS),-requests)
+	@$(GO) run ./internal/proof/sim/cmd/replay -seed $(SEED) -workload "$(WORKLOAD)" $(if $(TWIN),-twin=$(TWIN)) $(if $(REQUESTS),-requests)
 
 .PHONY: soak
 soak: engine ## locks in real processes that are killed, stopped and cut off: MINUTES=30, SEED= to repeat a plan
-	$(GO) build -o $(BIN)/soak ./internal/soak/cmd/soak
+	$(GO) build -o $(BIN)/soak ./internal/proof/soak/cmd/soak
 	$(BIN)/soak -minutes $(MINUTES) -seed $(SEED)
 
 RUN   ?=
@@ -104,7 +104,7 @@ TESTS ?=
 
 .PHONY: mutants
 mutants: ## break the lock protocol in every way of a list, and show which test notices (RUN= for some ways, TESTS= for some tests)
-	$(GO) run ./internal/mutants/cmd/mutants -run '$(RUN)' -tests '$(TESTS)'
+	$(GO) run ./internal/proof/mutants/cmd/mutants -run '$(RUN)' -tests '$(TESTS)'
 
 DEEP     ?=
 TRACE    ?=
@@ -112,7 +112,7 @@ PARALLEL ?= 2
 
 .PHONY: spec
 spec: ## check the models of the lock protocol (lock/spec) with Spin (RUN= for some, DEEP=1 for larger bounds, TRACE=1 to show what breaks, PARALLEL=2)
-	@$(GO) run ./internal/speccheck/cmd/speccheck -run '$(RUN)' -parallel $(PARALLEL) $(if $(DEEP),-deep) $(if $(TRACE),-trace)
+	@$(GO) run ./internal/proof/speccheck/cmd/speccheck -run '$(RUN)' -parallel $(PARALLEL) $(if $(DEEP),-deep) $(if $(TRACE),-trace)
 
 .PHONY: docs-check
 docs-check: ## check the Markdown pages: links, snippets, commands, names, error texts

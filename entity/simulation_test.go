@@ -3,7 +3,7 @@ package entity_test
 import (
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/proof/sim/simtest"
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/entity"
-	"github.com/mortise-go/mortise/internal/sim"
+	"github.com/mortise-go/mortise/internal/proof/sim"
 	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"

@@ -47,7 +47,7 @@ var parts = map[string][]string{
 }
 
 // testSupport are packages outside _test files that exist for tests.
-var testSupport = []string{"table/tabletest", "internal/engines", "internal/differential", "internal/sim", "internal/soak", "internal/mutants", "internal/cli/clitest", "internal/docscheck", "internal/testkit"}
+var testSupport = []string{"table/tabletest", "internal/engines", "internal/proof/differential", "internal/proof/sim", "internal/proof/soak", "internal/proof/mutants", "internal/cli/clitest", "internal/docscheck", "internal/testkit"}
 
 // owners says which packages may use a module directly; the others get it through them.
 var owners = map[string][]string{

@@ -58,7 +58,7 @@ func readCode(root string, files map[string]bool) (*code, error) {
 			switch {
 			case p.public:
 				c.byName[p.name] = p
-			case path.Base(path.Dir(dir)) == "internal":
+			case path.Base(path.Dir(dir)) == "internal", path.Dir(dir) == "internal/proof":
 				c.internal[p.name] = p
 			}
 		}

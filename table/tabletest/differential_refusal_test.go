@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/mortise-go/mortise/internal/differential"
+	"github.com/mortise-go/mortise/internal/proof/differential"
 )
 
 // Rules about which refusal a request gets, and its text.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mortise-go/mortise/internal/differential"
+	"github.com/mortise-go/mortise/internal/proof/differential"
 	"github.com/mortise-go/mortise/internal/engines"
 	"github.com/mortise-go/mortise/table/tabletest"
 )

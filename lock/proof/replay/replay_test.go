@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/sim"
-	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/proof/sim"
+	"github.com/mortise-go/mortise/internal/proof/sim/simtest"
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 
@@ -180,7 +180,7 @@ func TestHistoriesThatDifferedOnce(t *testing.T) {
 // digestsOf has the replay command, built with a flag into a folder, play worlds.
 func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds float64) (map[string]string, error) {
 	command := filepath.Join(folder, "replay")
-	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "github.com/mortise-go/mortise/internal/sim/cmd/replay")
+	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "github.com/mortise-go/mortise/internal/proof/sim/cmd/replay")
 	build.Env = os.Environ()
 	if flag == "-race" {
 		build.Env = append(build.Env, "CGO_ENABLED=1")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/proof/sim/simtest"
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 

@@ -5,7 +5,7 @@ package workloads
 import (
 	"testing"
 
-	"github.com/mortise-go/mortise/internal/sim/simtest"
+	"github.com/mortise-go/mortise/internal/proof/sim/simtest"
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 

@@ -1,0 +1,118 @@
+// Package simtest plays workloads of package sim in tests, with many seeds, and sums up what came of them.
+package simtest
+
+import (
+	"flag"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/proof/sim"
+	"github.com/mortise-go/mortise/internal/testkit"
+)
+
+var (
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, and a twentieth of them with -short and under -race")
+	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
+)
+
+// Seeds is how many seeds a test plays that is made for n of them: a twentieth, five at least, with -short and under
+// the race detector, which makes each take ten times as long.
+func Seeds(n int) int {
+	switch {
+	case *simSeeds > 0:
+		return *simSeeds
+	case testing.Short(), testkit.RaceEnabled:
+		return min(n, max(n/20, 5))
+	}
+	return n
+}
+
+// Lazily has garbage collected more rarely for the rest of a test: worlds are small, made by
+// the thousand, and half of the time went into looking through them.
+func Lazily(t *testing.T) {
+	before := debug.SetGCPercent(1600)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+}
+
+// Workload is one that replaying finds.
+func Workload(t *testing.T, name string) sim.Workload {
+	t.Helper()
+	load, err := sim.WorkloadNamed(name)
+	require.NoError(t, err)
+	return load
+}
+
+// Play runs a workload for a test that is made for n seeds.
+func Play(t *testing.T, name string, n int) Sum {
+	t.Helper()
+	return Simulate(t, Seeds(n), Workload(t, name))
+}
+
+// Twinned runs a negative twin of a workload.
+func Twinned(t *testing.T, name, twin string, n int) Sum {
+	t.Helper()
+	load, with, err := Workload(t, name).Twin(twin)
+	require.NoError(t, err)
+	return Simulate(t, Seeds(n), load, with.Shows...)
+}
+
+// Simulate runs a workload once for each seed, a few at a time, and reports what it finds with the
+// command that shows it; of a twin it counts in how many runs it found each of what it shows.
+// Where go test is told to repeat tests, each repetition plays other seeds, and the summary is
+// of all up to now. It uses no more than nine tenths of the time that go test has left, since
+// others need some, and fails where that was not enough.
+func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
+	t.Helper()
+	Lazily(t)
+	s, first, end := testkit.Sample[Sum](testkit.Repetition(t), n)
+	before := s.Runs
+	s.Wanted += end - first
+	var mu sync.Mutex
+	const parts = 4
+	late := func() bool { return false }
+	if end, limited := t.Deadline(); limited {
+		last := time.Now().Add(time.Until(end) / 10 * 9)
+		late = func() bool { return time.Now().After(last) }
+	}
+	t.Run("seeds", func(t *testing.T) {
+		for part := range parts {
+			t.Run(strconv.Itoa(part), func(t *testing.T) {
+				t.Parallel()
+				for i := first + part; i < end && !late(); i += parts {
+					r := load.Play(t, sim.Options{Seed: *simFrom + uint64(i)})
+					mu.Lock()
+					s.add(r, shows)
+					mu.Unlock()
+					if shows == nil || r.Broken { // what panics has found nothing
+						Complain(t, load, r)
+					}
+				}
+			})
+		}
+	})
+	if played := s.Runs - before; played < end-first {
+		t.Errorf("cut short after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, end-first)
+		if s.Runs == 0 { // of which there are no figures
+			t.FailNow()
+		}
+	}
+	t.Logf("%d of %d runs: %d requests, %d faults, %.1f virtual hours; writes: %d acknowledged, %d refused, %d unknown", s.Runs, s.Wanted, s.requests, s.AllFaults(), s.virtual,
+		s.Acknowledged, s.Refused, s.Unknown)
+	return *s
+}
+
+// Complain fails for what has gone wrong in a world.
+func Complain(t *testing.T, load sim.Workload, r sim.Result) {
+	t.Helper()
+	for _, v := range r.Violations {
+		t.Errorf("seed %d: %s", r.Seed, v)
+	}
+	if len(r.Violations) > 0 {
+		t.Log(load.Replay(r.Seed))
+	}
+}

@@ -1,0 +1,54 @@
+//go:build !race
+
+package sim_test
+
+// What chance has in store is the same with the race detector, under which it takes four times as
+// long: `make proof` has these.
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/proof/sim"
+)
+
+// Worlds that last seconds meet what comes again and again, too: over 20 seeds each kind as
+// often as there are worlds, or nearly so.
+func TestShortWorldsMeetTheirWeather(t *testing.T) {
+	for name, goal := range map[string]int{"versions": 15, "unique": 10, "queue": 8, "register": 5} {
+		load, err := sim.WorkloadNamed(name)
+		require.NoError(t, err)
+		met := map[string]int{}
+		for seed := range uint64(20) {
+			for kind, n := range load.Play(t, sim.Options{Seed: seed}).Faults {
+				met[kind] += n
+			}
+		}
+		for _, kind := range []string{"paused", "suspended", "partitioned", "crashed", "clock jumped", "throttling storm"} {
+			assert.GreaterOrEqual(t, met[kind], goal, "%s, %s", name, kind)
+		}
+	}
+}
+
+// Nothing that can go wrong is only written down: over 30 seeds everything does.
+func TestSwarmMeetsEverything(t *testing.T) {
+	load, err := sim.WorkloadNamed("lockset")
+	require.NoError(t, err)
+	met := map[string]int{}
+	for seed := range uint64(30) {
+		for kind, n := range load.Play(t, sim.Options{Seed: seed, Rounds: .2}).Faults {
+			met[kind] += n
+		}
+	}
+	for _, kind := range []string{
+		"lost", "lost, arrives late", "reply lost", "duplicated", "slow", "cut off", "partitioned",
+		"throttled", "throttling storm", "500", "500 after", "conflict", "expired credentials", "stale", "skewed date",
+		"paused", "suspended", "crashed", "clock jumped", "deleted by time to live",
+	} {
+		assert.GreaterOrEqual(t, met[kind], 2, kind)
+		delete(met, kind)
+	}
+	assert.Empty(t, met, "these are left out above")
+}
