@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mortise-go/mortise/internal/proof/differential"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/proof/differential"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
