@@ -549,6 +549,6 @@ func TestFencesIncrease(t *testing.T) {
 		last = time.Now().Add(-7 * 24 * time.Hour).UnixMilli()
 		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("fence").Set(last))))
 		require.NoError(p, p.table.Write(ctx, table.Delete(l.Key())))
-		next(p.client)
+		next(p.open(lock.Config{}))
 	})
 }

@@ -26,10 +26,12 @@ const pairs = 100
 // retries is how many calls beyond those of a scenario are struck: repetitions.
 const retries = 3
 
-// share is the part of the cases that is tried: the race detector makes each take seven
-// times as long, and looks at one in three.
+// share is the part of the cases that is tried: one in share. The race detector makes each take seven times as long.
 func share() int {
-	if testkit.RaceEnabled {
+	switch {
+	case testing.Short():
+		return 10
+	case testkit.RaceEnabled:
 		return 3
 	}
 	return 1

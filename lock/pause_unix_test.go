@@ -31,7 +31,8 @@ import (
 // F10: real processes, stopped for longer than two leases while somebody else takes their
 // locks. The engine is one that they can reach: in-process it is served over loopback.
 func TestPauseProcess(t *testing.T) {
-	const processes, cycles, pause = 10, 5, 2200 * time.Millisecond
+	const processes, pause = 10, 2200 * time.Millisecond
+	cycles := testkit.IfShort(1, 5)
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		endpoint := ""
 		if in := e.InProcess(); in != nil {

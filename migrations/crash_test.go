@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
@@ -90,7 +91,7 @@ func TestCrashEverywhere(t *testing.T) {
 		}
 		t.Run("killed at some calls", func(t *testing.T) {
 			var group sync.WaitGroup
-			const runs = 12
+			runs := testkit.IfShort(4, 12)
 			for i := range runs {
 				group.Go(func() {
 					w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
@@ -112,9 +113,9 @@ func TestCrashEverywhere(t *testing.T) {
 }
 
 func killedAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
-	runs, checkpoints := 0, 0
+	runs, checkpoints, step := 0, 0, testkit.IfShort(7, 1)
 	for _, after := range []bool{false, true} {
-		for at := int64(1); ; at++ {
+		for at := int64(1); ; at += int64(step) {
 			ended := false
 			virtual(t, func(ctx context.Context, w *world) {
 				w.fill(items)
@@ -141,13 +142,13 @@ func killedAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 			t.Fatalf("after run %d, request applied: %v", runs, after)
 		}
 	}
-	assert.Greater(t, runs, 100)
+	assert.Greater(t, runs, 100/step)
 	t.Logf("F17 in-process: killed at %d call indices, before and after applying, and resumed: every item migrated exactly once; %d checkpoints, none went backwards (goal: all)", runs, checkpoints)
 }
 
 func cancelledAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
-	runs := 0
-	for at := int64(1); ; at++ {
+	runs, step := 0, testkit.IfShort(7, 1)
+	for at := int64(1); ; at += int64(step) {
 		ended := false
 		virtual(t, func(ctx context.Context, w *world) {
 			w.fill(items)
@@ -175,7 +176,7 @@ func cancelledAtEveryCall(t *testing.T, list []migrations.Migration, items int) 
 		}
 		runs++
 	}
-	assert.Greater(t, runs, 50)
+	assert.Greater(t, runs, 50/step)
 	t.Logf("F17 in-process: cancelled at %d call indices and resumed: every item migrated exactly once (goal: all)", runs)
 }
 
@@ -194,9 +195,9 @@ func faultsAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 		{Kind: tabletest.Delay, For: time.Minute}, // beyond the lease
 		{Kind: tabletest.Delay, For: time.Minute, After: true},
 	}
-	runs, again := 0, 0
-	for _, fault := range faults {
-		for at := 1; ; at++ {
+	runs, again, step := 0, 0, testkit.IfShort(7, 1)
+	for i, fault := range faults {
+		for at := 1 + i%step; ; at += step {
 			ended := false
 			virtual(t, func(ctx context.Context, w *world) {
 				w.fill(items)
@@ -227,7 +228,7 @@ func faultsAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 			t.Fatalf("with %v", fault)
 		}
 	}
-	assert.Greater(t, runs, 500)
+	assert.Greater(t, runs, 500/step)
 	t.Logf("F17 in-process: %d kinds of fault at every call, %d runs, %d of them resumed: every item migrated exactly once (goal: all)", len(faults), runs, again)
 }
 
@@ -237,8 +238,7 @@ const (
 )
 
 const (
-	victimItems = 1500
-	victimLost  = 3 // the exit code of one that was too slow for its lease, or got no answer, as on a busy machine: the next one goes on
+	victimLost = 3 // the exit code of one that was too slow for its lease, or got no answer, as on a busy machine: the next one goes on
 )
 
 // victim is what the test binary does when it is started to be killed.
@@ -288,7 +288,8 @@ func TestCrashEverywhereByKilling(t *testing.T) {
 		var kills, rounds int
 		random := rand.New(rand.NewPCG(1, 2))
 		w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
-		w.fill(victimItems)
+		items := testkit.IfShort(300, 1500)
+		w.fill(items)
 		for done := false; !done; rounds++ {
 			require.Less(t, rounds, 100)
 			cmd := exec.CommandContext(t.Context(), self)
@@ -316,8 +317,8 @@ func TestCrashEverywhereByKilling(t *testing.T) {
 				done = true
 			}
 		}
-		w.complete(victimItems, w.start(lock.Config{}, everything(5)).m)
-		t.Logf("F17 %s: processes killed by SIGKILL %d times and resumed: each of %d items migrated exactly once (goal: all)", e.Name, kills, victimItems)
+		w.complete(items, w.start(lock.Config{}, everything(5)).m)
+		t.Logf("F17 %s: processes killed by SIGKILL %d times and resumed: each of %d items migrated exactly once (goal: all)", e.Name, kills, items)
 		assert.Positive(t, kills)
 	})
 }

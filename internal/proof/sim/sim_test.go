@@ -64,7 +64,7 @@ func TestSameInstantSameOrder(t *testing.T) {
 func TestHistoryChangesNothing(t *testing.T) {
 	load := sim.Workloads()[0]
 	for seed := range uint64(5) {
-		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .2, History: true})
+		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .4, History: true})
 		bare := load.Play(t, sim.Options{Seed: seed, Rounds: .2})
 		require.Empty(t, bare.History)
 		kept.History, kept.Events = "", nil

@@ -71,6 +71,9 @@ func busy(r *Report) bool {
 func TestSoak(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "processes of their own on an engine of its own are what this is about")
+		if testing.Short() {
+			t.Skip("takes three quarters of a minute, most of which is waiting: make race runs it")
+		}
 		config := Config{Endpoint: *e.Client().Options().BaseEndpoint, Seed: 6, Workers: 3, Calm: time.Second}
 		var guarded, control *Report
 		var errGuarded, errControl error
