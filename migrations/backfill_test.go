@@ -47,6 +47,7 @@ func modes(t *testing.T, f func(ctx context.Context, w *world, exact bool)) {
 // A writer that changes 1 % of the items, several times each, loses nothing, and neither does
 // the backfill.
 func TestBackfill_LosesNoConcurrentWrite(t *testing.T) {
+	t.Parallel()
 	modes(t, func(ctx context.Context, w *world, exact bool) {
 		items := testkit.IfShort(500, 2000)
 		w.fill(items)

@@ -37,6 +37,7 @@ func (j *journal) String() string {
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
 func TestUp_ConcurrentInstancesRunOnce(t *testing.T) {
+	t.Parallel()
 	const instances = 20
 	everywhere(t, func(ctx context.Context, w *world) {
 		list := []migrations.Migration{simple("1_a"), {ID: "2_b", Up: func(ctx context.Context, run *migrations.Run) error {

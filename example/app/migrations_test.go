@@ -254,6 +254,7 @@ func TestSplitArgs(t *testing.T) {
 
 // What one start of the program leaves behind the next one finds.
 func TestContractKeptTable(t *testing.T) {
+	t.Parallel()
 	engines.Run(t, func(t *testing.T, _ *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "the in-process engine keeps nothing")
 		at := " -data " + filepath.Join(t.TempDir(), "kept")

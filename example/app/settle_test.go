@@ -15,14 +15,26 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 )
 
-// on runs the program on an engine, and checks each row.
-func on(t *testing.T, e *engines.Engine, in *Input, args string) outcome {
+// sampleFile has the orders of the sample, with -short the first 100.
+func sampleFile(t *testing.T) string {
 	t.Helper()
-	args += " -json -table " + e.TableName(t) + " " + at(t, e)
+	orders := bytes.SplitAfter(sample, []byte("\n"))
+	file := filepath.Join(t.TempDir(), "orders.jsonl")
+	require.NoError(t, os.WriteFile(file, bytes.Join(orders[:testkit.IfShort(100, len(orders))], nil), 0o600))
+	return file
+}
+
+// on runs the program on an engine with the orders of a file, and checks each row.
+func on(t *testing.T, e *engines.Engine, file, args string) outcome {
+	t.Helper()
+	in, err := openInput(file, nil)
+	require.NoError(t, err)
+	args += " -json -orders " + file + " -table " + e.TableName(t) + " " + at(t, e)
 	out := start(t.Context(), t, args, nil)
 	requireSound(t, out, len(in.Orders), in.Total)
 	o, err := parseOptions(strings.Fields(args), nil)
@@ -49,22 +61,25 @@ func at(t *testing.T, e *engines.Engine) string {
 }
 
 func TestContractSettlesWithFrozenWorkers(t *testing.T) {
+	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		out := on(t, e, sampleInput(t), "-stall 2")
+		out := on(t, e, sampleFile(t), "-stall 2")
 		assert.GreaterOrEqual(t, out.result.StaleWritesRefused, int64(2))
 	})
 }
 
 func TestContractSettlesUnderOtherNames(t *testing.T) {
+	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		out := on(t, e, sampleInput(t), "-pk PartKey -sk SortKey -prefix shop/")
+		out := on(t, e, sampleFile(t), "-pk PartKey -sk SortKey -prefix shop/")
 		assert.Contains(t, out.stdout, "PartKey = shop/BATCH#")
 	})
 }
 
 func TestContractProcessesSettle(t *testing.T) {
+	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
-		out := on(t, e, sampleInput(t), "-processes 4 -stall 2")
+		out := on(t, e, sampleFile(t), "-processes 4 -stall 2")
 		assert.GreaterOrEqual(t, out.result.StaleWritesRefused, int64(2))
 	})
 }
@@ -120,6 +135,7 @@ func (b bench) audit(t *testing.T) *audit {
 }
 
 func TestContractStaleWriteIsRefused(t *testing.T) {
+	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
@@ -136,6 +152,7 @@ func TestContractStaleWriteIsRefused(t *testing.T) {
 // that reads the version right before it writes, settles the order again and
 // is found by the audit. If it were not, the tests above would test nothing.
 func TestContractUnguardedStaleWriteSettlesTwice(t *testing.T) {
+	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
@@ -154,6 +171,7 @@ func TestContractUnguardedStaleWriteSettlesTwice(t *testing.T) {
 
 // The lock's guard holds alone, without the version's help.
 func TestContractGuardRefusesACurrentVersionToo(t *testing.T) {
+	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		stale := b.acquire(t, "10248", lock.Fixed(staleLease))
@@ -201,7 +219,7 @@ func TestContractLongestOrderIsSettled(t *testing.T) {
 		in, err := openInput(file, nil)
 		require.NoError(t, err)
 		assert.Equal(t, "16632", in.Total.String())
-		on(t, e, in, "-orders "+file)
+		on(t, e, file, "")
 	})
 }
 
