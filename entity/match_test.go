@@ -576,6 +576,9 @@ func TestMatch_IsRefusedExactlyWhereARowIsOfTwoTypes(t *testing.T) {
 		}
 	})
 	for _, what := range []string{"nothing", "common", "apart"} {
+		if testing.Short() {
+			break // so few may not meet all
+		}
 		assert.Positive(t, counts[what], what)
 	}
 }
