@@ -14,30 +14,29 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Bank is money that is moved between accounts: both are locked and read, and what they have
-// afterwards is written, along with an entry of the bank's journal.
+// Bank moves money between accounts. Both accounts are locked and read, and their new balances are written together
+// with an entry of the bank's journal.
 type Bank struct {
 	Accounts  int
 	Clients   int
 	Rounds    int           // of each client
-	Audits    int           // in which all accounts are locked and read
-	Views     int           // in which all accounts are looked at without their locks
+	Audits    int           // how often all accounts are locked and read
+	Views     int           // how often all accounts are read without their locks
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the transfers in which the process is paused beyond its lease
 	Unguarded bool          // a negative twin: writes do not depend on the locks
-	OneLock   bool          // another one: only the account that is debited is locked
+	OneLock   bool          // another one: only the debited account is locked
 	OneByOne  bool          // another one: views read one row after the other
 }
 
-const opening = 1000 // what each account has at first
+const opening = 1000 // balance of each account at the start
 
 func account(i int) keys.Key { return keys.NewKey(fmt.Sprintf("ACCOUNT#%d", i), "ACCOUNT") }
 
 func entryKey(name string) keys.Key { return keys.NewKey("JOURNAL", name) }
 
-// Run runs the workload and checks it: no money is made or lost, at no time; every transfer
-// that was acknowledged is in the journal, and none that was refused; and the balances are
-// what comes of the journal.
+// Run runs the workload and checks it. The sum of the accounts never changes. Every acknowledged transfer is in the
+// journal, and no refused one. The balances agree with the journal.
 func (b Bank) Run(w *World) Tally {
 	if b.Lease == 0 {
 		b.Lease = 5 * time.Second
@@ -62,8 +61,8 @@ type bank struct {
 
 	world  *World
 	ledger *ledger
-	audits atomic.Int64 // that were completed
-	views  atomic.Int64 // that were completed
+	audits atomic.Int64 // completed
+	views  atomic.Int64 // completed
 }
 
 func (b *bank) start() {
@@ -77,7 +76,7 @@ func (b *bank) start() {
 	}
 }
 
-// accounts are all of them.
+// accounts returns the keys of all accounts.
 func (b *bank) accounts() []keys.Key {
 	list := make([]keys.Key, b.Accounts)
 	for i := range list {
@@ -120,7 +119,7 @@ func (b *bank) transfer(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.releaseAll(ctx, held, names)
 }
 
-// write is how a transfer is written: every third gives the locks up with it.
+// write returns how a transfer is written. Every third transfer also releases the locks.
 func (b *bank) write(x *Worker, held *lock.Bundle) func(context.Context, ...table.Op) error {
 	commits := x.IntN(3) == 0
 	switch {
@@ -132,8 +131,8 @@ func (b *bank) write(x *Worker, held *lock.Bundle) func(context.Context, ...tabl
 	return held.Write
 }
 
-// audit reads the accounts under all of the locks. What was read counts only where a guarded
-// write afterwards shows that the locks were held all the time.
+// audit reads the accounts under all of the locks. The read values count only if a guarded write afterwards shows
+// that the locks were held all the time.
 func (b *bank) audit(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Sleep(x.Between(0, 2*time.Second))
 	targets, names := make([]lock.Target, b.Accounts), make([]string, b.Accounts)
@@ -148,7 +147,7 @@ func (b *bank) audit(ctx context.Context, x *Worker, locks *lock.Client) {
 	}
 	var sum int64
 	var err error
-	for i := range b.Accounts { // one after the other: no single moment
+	for i := range b.Accounts { // one after the other, so not at one moment
 		item, failed := x.Process.Table().Get(ctx, account(i), true)
 		if err = failed; err != nil {
 			break
@@ -168,7 +167,7 @@ func (b *bank) audit(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.releaseAll(ctx, held, names)
 }
 
-// acquireAll takes locks together, and tells so.
+// acquireAll acquires locks together, and reports that.
 func (x *Worker) acquireAll(ctx context.Context, locks *lock.Client, targets []lock.Target, names []string) (*lock.Bundle, bool) {
 	for _, name := range names {
 		x.Waits(name)
@@ -191,7 +190,7 @@ func (x *Worker) releaseAll(ctx context.Context, held *lock.Bundle, names []stri
 	}
 }
 
-// inspect looks at all of the accounts at one moment, again and again.
+// inspect looks at all accounts at one moment, again and again.
 func (b *bank) inspect(at time.Time) {
 	b.world.At(at.Add(97*time.Millisecond), func() {
 		if b.sum() { // more of the same tells nothing new
@@ -200,7 +199,7 @@ func (b *bank) inspect(at time.Time) {
 	})
 }
 
-// sum says whether all of the money is there.
+// sum reports whether all of the money is there.
 func (b *bank) sum() bool {
 	items, err := b.world.Table().BatchGet(context.WithoutCancel(b.world.Context()), b.accounts(), true)
 	b.world.must(err)

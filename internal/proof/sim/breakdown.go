@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// errBroken ends a workload whose world is broken already.
+// errBroken ends a workload whose world is broken.
 var errBroken = errors.New("sim: the world is broken")
 
-// guarded does something that belongs to the world. A panic is a violation, and the world is
-// broken then: who waits for it to settle is ended.
+// guarded calls a function of the world. A panic of it is a violation, and breaks the world. A workload that waits
+// for a broken world is ended.
 func (w *World) guarded(who string, do func()) {
 	defer func() {
 		v := recover()
@@ -32,7 +32,7 @@ func (w *World) guarded(who string, do func()) {
 	do()
 }
 
-// intact panics where the world is broken.
+// intact panics if the world is broken.
 func (w *World) intact() {
 	if w.isBroken() {
 		panic(errBroken)
@@ -48,8 +48,8 @@ func (w *World) isBroken() bool {
 	}
 }
 
-// stack is where the panic that is being recovered has come from: functions, files and lines,
-// without what differs from run to run.
+// stack returns where the panic that is being recovered began: functions, files and lines, without anything that
+// differs between runs.
 func stack() string {
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(0, pc)])

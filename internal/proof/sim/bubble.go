@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// Bubble calls f with what virtual time needs outside of tests, a *testing.T, and ends the
-// program with the code that f returns. Nothing is printed, unless the T has failed: then
-// what it has to say, and the code is at least 1.
+// Bubble calls f with a *testing.T, which virtual time needs, outside of a test. It ends the program with the code
+// that f returns. If the T has failed, it prints the T's messages, and the code is at least 1. Otherwise it prints
+// nothing.
 //
-// Worlds may run side by side, each in a t.Run of its own. The program's flags have to be
-// parsed before, or package testing would do it.
+// Worlds may run at the same time, each in a t.Run of its own. Parse the program's flags before; otherwise package
+// testing parses them.
 func Bubble(f func(t *testing.T) int) {
-	debug.SetGCPercent(800) // worlds are small, made by the thousand, and half of the time would go into looking through them
+	debug.SetGCPercent(800) // worlds are small, and there are thousands: half of the time would be garbage collection
 	all := func(string, string) (bool, error) { return true, nil }
 	testing.Main(all, []testing.InternalTest{{Name: "sim", F: func(t *testing.T) {
 		if code := f(t); !t.Failed() {

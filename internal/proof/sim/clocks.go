@@ -6,16 +6,15 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// ClocksProfile is for figure F11: each process's wall clock is off by up to an hour and is
-// set again and again, both of its clocks run up to 20 % too fast or too slow, and dates of
-// answers are wrong; in whatever weather besides.
+// ClocksProfile is for figure F11. Each process's wall clock is off by up to an hour and is set again and again. Both
+// of its clocks are up to 20 % too fast or too slow. Answers have wrong dates. Everything else is as in Swarm.
 func ClocksProfile(seed uint64) Profile {
 	p := Swarm(seed)
 	p.Offset, p.Rate, p.Jumps, p.SkewedDate = time.Hour, .2, 20*time.Second, .1
 	return p
 }
 
-// Clocks are a LockSet and a Counter at the same time, of processes whose clocks are wrong.
+// Clocks runs a LockSet and a Counter at the same time, in processes whose clocks are wrong.
 type Clocks struct {
 	Set     LockSet
 	Counter Counter

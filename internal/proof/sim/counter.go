@@ -11,32 +11,31 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Counter is a counter that clients add to, under a lock, in two ways with each write: the table
-// adds one to one number, which shows what was applied twice, or not at all; and another one is
-// read and set, which shows where somebody else has written in between.
+// Counter runs clients that add to a counter under a lock. Each write adds in two ways. The table adds one to one
+// number, which shows whether a write was applied twice or not at all. Another number is read and set, which shows
+// whether another client has written in between.
 type Counter struct {
 	Clients   int
 	Rounds    int           // of each client
 	Adds      int           // in each round
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the rounds in which the process is paused beyond its lease
-	Anew      bool          // a negative twin: what has failed is repeated as another transaction
+	Anew      bool          // a negative twin: a failed transaction is repeated as another transaction
 	Unguarded bool          // another one: additions do not depend on the lock
 }
 
 var counterKey = keys.NewKey("COUNTER", "COUNTER")
 
-// CounterProfile is for figure F15: of the transactions that are sent 30 % meet another one,
-// which is more of those that come through all else, and some answers get lost, in whatever
-// weather besides; and few processes stop.
+// CounterProfile is for figure F15. 30 % of the transactions that are sent meet a conflict, and more than that of
+// those that arrive. Some answers are lost. Few processes stop. Everything else is as in Swarm.
 func CounterProfile(seed uint64) Profile {
 	p := Swarm(seed)
 	p.Conflict, p.LostReply, p.Pauses, p.Suspends = .4, max(p.LostReply, .02), 4*p.Pauses, 4*p.Suspends
 	return p
 }
 
-// Run runs the workload and checks it: each addition was applied as often as its client was
-// told, and the counter is their sum, both as it was added up and as it was set.
+// Run runs the workload and checks it. Each addition was applied as often as its client was told. The counter is the
+// sum of the additions, both as the table added it up and as it was set.
 func (c Counter) Run(w *World) Tally {
 	w.relics(lock.Name("counter"))
 	r := c.in(w)
@@ -78,8 +77,8 @@ func (c *counter) round(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Releases("counter", l.Release(ctx))
 }
 
-// adds reads the counter, and adds to it until one addition is not known to be applied: what the
-// counter is at is not known then either, and may yet change under this lease.
+// adds reads the counter, and adds to it until it is not known whether an addition was applied. Then the counter's
+// value is not known either, and it may still change under this lease.
 func (c *counter) adds(ctx context.Context, x *Worker, l *lock.Lease) {
 	item, err := x.read(ctx, counterKey)
 	at := number(item, "set")
@@ -101,7 +100,7 @@ func (c *counter) adds(ctx context.Context, x *Worker, l *lock.Lease) {
 	}
 }
 
-// add adds one, to what the counter is at then.
+// add adds one to the counter, whose value is given.
 func (c *counter) add(ctx context.Context, x *Worker, write func(context.Context, ...table.Op) error, at int64) error {
 	name, mark := c.ledger.begin(x)
 	err := c.write(ctx, x, write, mark, table.Update(counterKey, table.Attr("n").Add(1), table.Attr("set").Set(at)))
@@ -114,7 +113,7 @@ func (c *counter) write(ctx context.Context, x *Worker, write func(context.Conte
 	if !c.Anew {
 		return write(ctx, ops...)
 	}
-	// A loop around calls, each of which is another transaction.
+	// The loop repeats whole calls, each of which is another transaction.
 	once := table.WithoutRetry(ctx)
 	err := write(once, ops...)
 	for again := 0; again < 10 && x.Process.Table().Retryable(err) && !errors.Is(err, lock.ErrLost); again++ {

@@ -15,24 +15,24 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Loss is how rows of locks disappear.
+// Loss is a way in which rows of locks disappear.
 type Loss int
 
-// Ways in which rows disappear.
+// The ways in which rows disappear.
 const (
-	Expiring Loss = iota // by time to live, as soon as their time has come, in whatever weather
+	Expiring Loss = iota // by time to live, as soon as they have expired, with all other faults
 	ByHand               // deleted at any moment; clocks are right, and nothing arrives late
 	Restored             // the table is restored from a backup of any age
 )
 
-// lossOf is the seed's.
+// lossOf returns the way of a seed.
 func lossOf(seed uint64) Loss { return Loss(seed % 3) }
 
-// DeletionProfile is for figure F12: Swarm, as far as it goes together with the seed's loss.
+// DeletionProfile is for figure F12. It is Swarm without what does not go together with the seed's loss.
 func DeletionProfile(seed uint64) Profile {
 	p := Swarm(seed)
-	p.Sweeps = 0 // the workload's own
-	// It takes weeks, not minutes.
+	p.Sweeps = 0 // the workload has its own
+	// The workload takes weeks, not minutes.
 	for _, mean := range []*time.Duration{&p.Storms, &p.Pauses, &p.Suspends, &p.Cuts, &p.Crashes, &p.Jumps} {
 		*mean *= 1200
 	}
@@ -42,24 +42,23 @@ func DeletionProfile(seed uint64) Profile {
 	return p
 }
 
-// Deletion is locks that are held and idle for days, in a table that loses rows.
+// Deletion runs clients that hold locks, and leave them idle, for days, in a table that loses rows.
 type Deletion struct {
 	Locks   int
 	Clients int
 	Rounds  int           // of each client
 	Lease   time.Duration // defaults to 1 h
-	Rewound bool          // a negative twin: a row that is gone comes back with fence 1
-	Brief   bool          // another one: no holder puts the deletion of its row off
+	Rewound bool          // a negative twin: a row that was deleted comes back with fence 1
+	Brief   bool          // another one: no holder puts off the deletion of its row
 }
 
-// retention is the least that a Config takes.
+// retention is the shortest that a Config accepts.
 const retention = 24 * time.Hour
 
-// Run runs the workload and checks it: who acquires a lock after somebody else has a greater
-// fence, except across a restore, where fences go on from what the backup has; what is
-// written under a lock commits in the order of its fences; time to live never deletes the
-// row of a lock that is held; and, where the table was not restored, what was acknowledged is
-// there, and nothing that was refused.
+// Run runs the workload and checks it. A later holder has a greater fence, except across a restore: then fences
+// continue from those in the backup. Writes under a lock commit in the order of its fences. Time to live never
+// deletes the row of a held lock. If the table was not restored, what was acknowledged is there, and nothing that was
+// refused.
 func (d Deletion) Run(w *World) Tally {
 	if d.Lease == 0 {
 		d.Lease = lock.MaxLease
@@ -76,31 +75,31 @@ type deletion struct {
 	world  *World
 	ledger *ledger
 	loss   Loss
-	chance *rand.Rand // of what happens to the table; used in functions of At alone
+	chance *rand.Rand // for what happens to the table; used in functions of At only
 
-	backups []backup // of functions of At alone
+	backups []backup // used in functions of At only
 
 	mu     sync.Mutex
 	grants []*grant
 	held   map[*Worker]*grant
-	floors [][]int64 // by epoch and lock: fences of the backup that it began with
-	seen   int       // rows of held locks that were met by a deletion of what has expired
+	floors [][]int64 // by epoch and lock: the fences of the backup with which the epoch began
+	seen   int       // how often a deletion of expired rows met the row of a held lock, which it spared
 }
 
-// backup is one of the table.
+// backup is a backup of the table.
 type backup struct {
 	snapshot *tabletest.Snapshot
-	fences   []int64 // by lock, those given out last; none where it had no row
+	fences   []int64 // by lock, the last one granted; none if the lock had no row
 }
 
-// grant is a lock that was acquired. Times are true.
+// grant is a lock that was acquired, with true times.
 type grant struct {
 	lock    int
 	fence   int64
 	lease   *lock.Lease
 	process *Process
 	from    int // how often the table had been restored when Acquire was called
-	epoch   int // and when it returned
+	epoch   int // the same when it returned
 	came    time.Time
 	entered time.Time
 }
@@ -125,7 +124,7 @@ func (d *deletion) start() {
 	}
 }
 
-// again has something happen at random moments.
+// again calls a function at random moments.
 func (d *deletion) again(mean time.Duration, do func()) {
 	d.world.At(time.Now().Add(time.Duration(d.chance.ExpFloat64()*float64(mean))), func() {
 		do()
@@ -154,7 +153,7 @@ func (d *deletion) round(ctx context.Context, x *Worker, locks *lock.Client) {
 	d.mu.Unlock()
 	d.write(ctx, x, g)
 	if x.IntN(3) == 0 {
-		x.Sleep(x.Between(0, 2*retention)) // its row is to outlive the retention
+		x.Sleep(x.Between(0, 2*retention)) // so that its row has to outlive the retention
 	} else {
 		x.Sleep(x.Between(0, time.Minute))
 	}
@@ -183,7 +182,7 @@ func (d *deletion) write(ctx context.Context, x *Worker, g *grant) {
 	x.Writes(err, "writes fence %d as %s", g.fence, name)
 }
 
-// sweep deletes what has expired: never the row of a lock that is held.
+// sweep deletes expired rows. The row of a held lock is never one of them.
 func (d *deletion) sweep() {
 	held := d.holding()
 	var named []*grant
@@ -197,7 +196,7 @@ func (d *deletion) sweep() {
 	}
 	d.world.swept(d.world.engine.Sweep())
 	if d.loss == Restored {
-		return // a backup's rows have expired meanwhile
+		return // the rows of a backup have expired meanwhile
 	}
 	for _, g := range named {
 		if d.world.item(lockKey(g.lock)) == nil {
@@ -209,7 +208,7 @@ func (d *deletion) sweep() {
 	d.mu.Unlock()
 }
 
-// shorten has rows expire as if nothing had been written to them since they were acquired.
+// shorten lets rows expire as if they had not been written to since the lock was acquired.
 func (d *deletion) shorten(named []*grant) {
 	for _, g := range named {
 		key := lockKey(g.lock)
@@ -219,7 +218,7 @@ func (d *deletion) shorten(named []*grant) {
 	}
 }
 
-// holding lists the leases that go on, of processes that do.
+// holding lists the leases in force of processes that run.
 func (d *deletion) holding() []*grant {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -241,7 +240,7 @@ func (d *deletion) remove() {
 	d.world.tell(Event{Kind: Noted}, "the row of lock %d is deleted by hand", i+1)
 }
 
-// rewind is what comes of a deletion where fences are counted from one.
+// rewind gives a deleted row back with fences from one.
 func (d *deletion) rewind() {
 	i := d.chance.IntN(d.Locks)
 	if d.world.item(lockKey(i)) == nil {
@@ -255,7 +254,7 @@ func (d *deletion) rewind() {
 	d.world.tell(Event{Kind: Noted}, "the fences of lock %d begin anew", i+1)
 }
 
-// restore makes a backup, or restores one of those that there are.
+// restore makes a backup, or restores one.
 func (d *deletion) restore() {
 	w := d.world
 	if len(d.backups) == 0 || d.chance.IntN(2) == 0 {
@@ -263,7 +262,7 @@ func (d *deletion) restore() {
 		for i := range b.fences {
 			row := lineOf(w.item(lockKey(i)))
 			if b.fences[i] = row.fence; row.holder() == "" {
-				b.fences[i]-- // that of who comes next
+				b.fences[i]-- // of the client that comes next
 			}
 		}
 		d.backups = append(d.backups, b)
@@ -292,7 +291,7 @@ func (d *deletion) check() Tally {
 		}
 	}
 	tally := d.ledger.told()
-	if len(d.floors) == 1 { // or else a restore has undone what was acknowledged
+	if len(d.floors) == 1 { // otherwise a restore has undone acknowledged writes
 		var applied []string
 		if tally, applied = d.ledger.check(); len(applied) != written {
 			d.world.Violation("%d fences are written by %d writes that were applied", written, len(applied))
@@ -302,8 +301,8 @@ func (d *deletion) check() Tally {
 	return tally
 }
 
-// checkFences: who comes when another one has entered has a greater fence. Acquisitions
-// during which the table was restored may be of either table.
+// checkFences checks that a client that acquires after another has a greater fence. An acquisition during which the
+// table was restored may be of either table.
 func (d *deletion) checkFences(i int) {
 	var list []*grant
 	for _, g := range d.grants {

@@ -1,42 +1,41 @@
-// Package sim runs lock and entity code in a simulated world: real clients, the real SDK and
-// the in-process engine, in virtual time, with faults that a seed decides. The same seed gives
-// the same history, byte for byte, with and without the race detector.
+// Package sim runs lock and entity code in a simulated world: real clients, the real SDK and the in-process engine,
+// in virtual time, with faults that a seed decides. The same seed gives the same history, byte for byte, with and
+// without the race detector.
 //
-// # How a run repeats itself
+// # Why a run can be repeated
 //
-// Virtual time alone does not do it: goroutines that wake at the same instant run in any
-// order. A world therefore lets one thing happen at a time. Requests do not go to the engine
-// directly: they are handed to the network, a single goroutine, which waits until everybody
-// else is blocked, puts what was handed in at this instant in order (by process and by what
-// is asked for, not by arrival), decides by the seed what becomes of each, and then delivers
-// one request, or one answer, after the other, waiting in between until its consequences have
-// come to rest.
+// Virtual time alone is not enough: goroutines that wake at the same instant run in any order. So in a world one
+// thing happens at a time. A request does not go to the engine directly. It goes to the network, which is a single
+// goroutine:
 //
-// Time, timers and chance of a process come from its own Machine (internal/machine): timers
-// are late by up to 50 µs that the seed decides, so that those of one process hardly
-// ever meet, and what is random depends on the seed, the process and the instant, not on who
-// asks first.
+//   - It waits until all other goroutines are blocked.
+//   - It sorts the requests that were sent at this instant, by process and contents and not by arrival.
+//   - It decides by the seed what happens to each request.
+//   - It delivers one request or one answer at a time, and waits until all goroutines are blocked again.
 //
-// # What a world can do
+// Each process has a Machine of its own (internal/machine) for time, timers and random values. A timer is late by up
+// to 50 µs, which the seed decides, so two timers of one process hardly ever fire at the same instant. Random values
+// depend on the seed, the process and the instant. They do not depend on which goroutine asks first.
 //
-// See Profile for what happens to requests, Clock for what is wrong with clocks, and Process
-// for pauses, suspensions, crashes and partitions. World.At does the rest.
+// # What can go wrong
 //
-// Deletion by time to live strikes what has expired. Worlds last minutes and retention is a
-// day at least: where a profile has sweeps, a world begins with rows of long ago (released,
-// or held by the dead), which are deleted while their locks are acquired again. In the
-// workload named deletion locks are idle and held for days instead. It alone restores the
-// table from backups, in the worlds of every third seed.
+// Profile describes faults of requests, Clock describes wrong clocks, and Process has pauses, suspensions, crashes
+// and partitions. World.At does anything else at a given moment.
 //
-// What is counted as a fault, and what the history says beside a request, has happened to it:
-// a fault that another one keeps from happening is not drawn.
+// Deletion by time to live needs rows that have expired. A world lasts minutes, and the retention of a lock's row is
+// a day at least. So if the profile has sweeps, the world begins with old rows: of locks that were released, or whose
+// holders have died. They are deleted while their locks are acquired again. In the workload deletion, locks are idle
+// and held for days instead. That workload also restores the table from backups, in every third world.
+//
+// A fault is counted, and shown in the history, only if it has really happened. A fault that another one prevents is
+// not drawn at all.
 //
 // # How to look at a run
 //
-// The history consists of events (Event), each of a kind: who waits, holds, writes, releases,
-// is stopped, crashes. Workers tell what they do by Worker.Waits, GivesUp, Holds, Writes and
-// Releases, and the rest by Note. A Picture draws who held what when.
+// The history is a list of events (Event), each of a kind: a worker waits, holds, writes or releases, or a process
+// stops or crashes. A worker reports what it does by Worker.Waits, GivesUp, Holds, Writes and Releases, and anything
+// else by Note. A Picture shows which client held which lock when.
 //
-//	go run ./internal/proof/sim/cmd/replay -seed 4     # one world, in a picture and in words
-//	go run ./internal/proof/sim/cmd/sim -seeds 100000  # many, on all cores; make sim SEEDS=100000
+//	go run ./internal/proof/sim/cmd/replay -seed 4     # one world, as a picture and as text
+//	go run ./internal/proof/sim/cmd/sim -seeds 100000  # many worlds, on all cores; make sim SEEDS=100000
 package sim

@@ -14,26 +14,25 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Every is a job that is to run once per interval, on several instances.
+// Every runs a job once per interval, on several instances.
 type Every struct {
 	Instances int
 	Interval  time.Duration
-	Intervals int           // for how many of them it goes on
+	Intervals int           // how many intervals there are
 	Lease     time.Duration // defaults to 2 s
 	Overslept float64       // share of the runs in which the process is paused beyond its lease
 	Failing   float64       // share of the runs that fail
-	Apart     bool          // a negative twin: what a run does is not written with its record
-	Forgetful bool          // another one: some runs do nothing, and say that they have done it
+	Apart     bool          // a negative twin: what a run does is not written together with its record
+	Forgetful bool          // another one: some runs do nothing, and report success
 }
 
 var runsKey = keys.NewKey("RUNS", "RUNS")
 
-// Run runs the workload and checks it: what the run of an interval commits is applied once
-// for that interval, in the order of the intervals, and not where the commit was refused.
+// Run runs the workload and checks it. What the run of an interval commits is applied once for that interval, in the
+// order of the intervals, and not if the commit was refused.
 //
-// Where nothing is wrong but crashes and single requests, none is forgotten either: an
-// interval is recorded if somebody was up from its begin until the end of the next one,
-// unless a run of it has failed.
+// If only crashes and single failing requests occur, no interval is left out either. An interval is recorded if a
+// process was up from its begin until the end of the next interval, unless a run of it has failed.
 func (e Every) Run(w *World) Tally {
 	if e.Lease == 0 {
 		e.Lease = 2 * time.Second
@@ -51,20 +50,20 @@ type every struct {
 	world  *World
 	ledger *ledger
 	begin  time.Time
-	gentle bool // nothing is wrong that leaves intervals out
+	gentle bool // nothing goes wrong that leaves intervals out
 
 	mu     sync.Mutex
-	failed map[int64]bool // begins of intervals, in epoch seconds, of which a run has failed
-	up     [][]int        // processes that were up when the interval of that number began
+	failed map[int64]bool // intervals of which a run has failed, by their begin in epoch seconds
+	up     [][]int        // the processes that were up when the interval of that number began
 }
 
-// gentleFor says that a profile has nothing that keeps a process from running its intervals.
+// gentleFor reports whether a profile has nothing that prevents a process from running its intervals.
 func gentleFor(p Profile) bool {
 	return p.Storms == 0 && p.Pauses == 0 && p.Suspends == 0 && p.Cuts == 0 && p.SkewedDate == 0 && p.Slow == 0
 }
 
-// EveryProfile is Swarm, or for every other seed one with crashes, wrong clocks and single
-// requests that fail, in which no interval may be forgotten.
+// EveryProfile is Swarm. Every other seed has only crashes, wrong clocks and single requests that fail: then no
+// interval may be left out.
 func EveryProfile(seed uint64) Profile {
 	if seed%2 == 0 {
 		return Swarm(seed)
@@ -91,7 +90,7 @@ func (e *every) start() {
 	}
 }
 
-// look notes who is up as the interval of that number begins, and each later one.
+// look records which processes are up when the interval of that number begins, and each later one.
 func (e *every) look(k int) {
 	e.world.At(e.begin.Add(time.Duration(k)*e.Interval), func() {
 		var up []int
@@ -132,7 +131,7 @@ func (e *every) run(ctx context.Context, x *Worker, lease *lock.Lease, at time.T
 	x.Holds("job", lease)
 	defer func() {
 		if errors.Is(err, errFailed) {
-			x.Releases("job", nil) // Every does
+			x.Releases("job", nil) // Every releases it
 			return
 		}
 		x.Releases("job", err)

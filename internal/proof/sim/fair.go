@@ -15,22 +15,22 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// fairHandoffs is how often in a row a process may pass the lock on to its own in the workload fair.
+// fairHandoffs is how often in a row a process may pass the lock on to its own goroutines in the workload fair.
 const fairHandoffs = 4
 
-// Fair is a few goroutines of a few processes that want one lock again and again.
+// Fair runs a few goroutines of a few processes that want one lock again and again.
 type Fair struct {
 	Processes int
 	Workers   int           // of each process
 	Rounds    int           // of each worker
 	Lease     time.Duration // defaults to 5 s
-	Overtakes bool          // a negative twin: now and then whoever has come last is put behind the holder
-	Greedy    bool          // another one: processes pass the lock on to their own for longer than they may
-	Tardy     bool          // another one: some holders say that they have released, and do so a lease and a half later
+	Overtakes bool          // a negative twin: now and then the last ticket is put behind the holder
+	Greedy    bool          // another one: processes pass the lock to their own goroutines more often than they may
+	Tardy     bool          // another one: some holders report a release, and release a lease and a half later
 }
 
-// FairProfile is Swarm, hastened, or for every other seed one with crashes and single requests that
-// fail, in which it is known how long anybody may keep others waiting.
+// FairProfile is Swarm, hastened. Every other seed has crashes and single requests that fail, and nothing else: then
+// it is known how long anybody may delay the others.
 func FairProfile(seed uint64) Profile {
 	p := Swarm(seed).Hastened(4)
 	if seed%2 == 1 {
@@ -39,19 +39,18 @@ func FairProfile(seed uint64) Profile {
 			Crashes: 20 * time.Second, LateBy: Range{10 * time.Millisecond, 20 * time.Second},
 		}
 	}
-	p.Sweeps = 0 // rows of before the journal began
+	p.Sweeps = 0 // they delete rows from before the journal began
 	return p
 }
 
-// timed says that a profile has nothing that delays a process, or what it sends, for an unknown time.
+// timed reports whether a profile has nothing that delays a process, or what it sends, for an unknown time.
 func timed(p Profile) bool { return gentleFor(p) && p.Jumps == 0 && p.Offset == 0 && p.Rate == 0 }
 
-// Run runs the workload and checks it, by what has become of the lock's row: who enters stands behind
-// all others, and nobody overtakes, but by at most so many passes within a process; who was told
-// that it holds the lock was first, under that fence; and goroutines of a process are served in the
-// order of their calls. Where nothing is delayed for an unknown time, a first place is used by its
-// holder, or is soon the next one's: a process that has died keeps others waiting for a lease and no
-// longer, however many tickets it has had, and so does a ticket that nobody uses.
+// Run runs the workload and checks it, by the changes of the lock's row. A ticket enters behind all others. Nobody
+// overtakes, except by a limited number of passes within a process. A client that was told that it holds the lock was
+// first, under that fence. Goroutines of a process are served in the order of their calls. If nothing is delayed for
+// an unknown time, the first place is either used by its holder or soon given to the next one. A process that has
+// died delays the others by one lease, however many tickets it has had, and so does a ticket that nobody uses.
 func (f Fair) Run(w *World) Tally {
 	if f.Lease == 0 {
 		f.Lease = 5 * time.Second
@@ -70,10 +69,10 @@ type fair struct {
 
 	mu     sync.Mutex
 	turns  []*turn
-	failed map[*Process][]time.Time // when a lease that was passed on, or a release, has failed
+	failed map[*Process][]time.Time // when a lease that was passed on, or a release, failed
 }
 
-// turn is one call of Acquire that was granted. Times are true.
+// turn is one granted call of Acquire, with true times.
 type turn struct {
 	process *Process
 	worker  string
@@ -81,7 +80,7 @@ type turn struct {
 	fence   int64
 	came    time.Time
 	entered time.Time
-	left    time.Time // when its release was called; zero where it was not
+	left    time.Time // when its release was called; zero if it was not
 }
 
 func (f *fair) start() {
@@ -112,11 +111,11 @@ func (f *fair) start() {
 }
 
 func (f *fair) turn(ctx context.Context, x *Worker, locks *lock.Client) {
-	x.Sleep(x.Between(0, 100*time.Millisecond)) // or else those of a process come in any order
+	x.Sleep(x.Between(0, 100*time.Millisecond)) // otherwise those of a process come in any order
 	t := &turn{process: x.Process, worker: x.Name, came: time.Now()}
 	patience := 10 * time.Minute
 	if x.IntN(10) == 0 {
-		patience = x.Between(10*time.Millisecond, time.Second) // and leaves the line
+		patience = x.Between(10*time.Millisecond, time.Second) // after that it leaves the line
 	}
 	bounded, cancel := x.Within(ctx, patience)
 	defer cancel()
@@ -148,7 +147,7 @@ func (f *fair) turn(ctx context.Context, x *Worker, locks *lock.Client) {
 	}
 }
 
-// overtake puts whoever has come last behind the holder, again and again.
+// overtake puts the last ticket behind the holder, again and again.
 func (f *fair) overtake() {
 	w := f.world
 	w.At(time.Now().Add(400*time.Millisecond), func() {
@@ -179,7 +178,7 @@ func (f *fair) check() (tally Tally) {
 	return tally
 }
 
-// checkGrants: who was told that it holds the lock was first under that fence.
+// checkGrants checks that each client that was told that it holds the lock was first under that fence.
 func (f *fair) checkGrants(line *lineLog) {
 	first := map[string]int64{}
 	for _, t := range line.tenures() {
@@ -192,7 +191,7 @@ func (f *fair) checkGrants(line *lineLog) {
 	}
 }
 
-// checkCalls: goroutines of a process are served in the order of their calls, as in the workload queue.
+// checkCalls checks that goroutines of a process are served in the order of their calls, as in the workload queue.
 func (f *fair) checkCalls() {
 	q := &queue{world: f.world, failed: f.failed}
 	visits := make([]*visit, len(f.turns))
@@ -204,12 +203,12 @@ func (f *fair) checkCalls() {
 	q.checkOrder(visits)
 }
 
-// What nobody uses may last so long, where others wait: a living process looks, and sends what has
-// failed again.
+// soon is how long a first place may stay unused while others wait, apart from leases: a living process looks, and
+// repeats failed requests.
 const soon = 3 * time.Second
 
-// checkWaits: nobody is left behind for longer than those before it need. It returns how many first
-// places it has looked at.
+// checkWaits checks that nobody waits longer than those before it need. It returns how many first places it has
+// looked at.
 func (f *fair) checkWaits(line *lineLog) (judged int) {
 	turns := map[string]*turn{}
 	for _, t := range f.turns {
@@ -217,12 +216,12 @@ func (f *fair) checkWaits(line *lineLog) (judged int) {
 	}
 	crashes := f.world.crashes()
 	type kept struct {
-		others time.Duration // waiting
+		others time.Duration // others that wait
 		until  time.Time
 	}
 	dead := map[*Process]kept{}
-	// Until its session has been silent for a lease, which is looked at each quarter, or its recorded
-	// end, which is rounded up to a second, lies back by the skew bound.
+	// A session counts as dead when it has been silent for a lease, which is looked at each quarter of the lease, or
+	// when its recorded end, which is rounded up to a second, is further in the past than the skew.
 	gone := f.Lease + f.Lease/4 + 3*time.Second + soon
 	for _, t := range line.tenures() {
 		if t.crowd.IsZero() || t.to.IsZero() {
@@ -232,7 +231,7 @@ func (f *fair) checkWaits(line *lineLog) (judged int) {
 		by := line.first[t.ticket].by
 		idle := t.to.Sub(t.crowd)
 		held := turns[t.ticket]
-		told := held != nil && held.fence == t.fence // or else it may be a ghost
+		told := held != nil && held.fence == t.fence // otherwise it may be a ghost
 		if told {
 			idle -= max(0, f.used(held, t, crashes[by]))
 		}
@@ -242,7 +241,7 @@ func (f *fair) checkWaits(line *lineLog) (judged int) {
 			continue
 		}
 		most := soon
-		if !told { // whoever stands behind it, and is no ghost as well, has it asked about after a lease
+		if !told { // the process behind it, if it is no ghost as well, asks about it after a lease
 			most += f.Lease + f.Lease/4
 			for _, next := range t.behind {
 				if turns[next] == nil || turns[next].entered.Before(t.from) {
@@ -257,7 +256,7 @@ func (f *fair) checkWaits(line *lineLog) (judged int) {
 	for _, p := range f.world.list() {
 		most := gone
 		for other, at := range crashes {
-			if other != p && at.After(crashes[p]) && at.Before(dead[p].until) { // whoever would have taken over may be dead, too
+			if other != p && at.After(crashes[p]) && at.Before(dead[p].until) { // the process that would have taken over may be dead, too
 				most += f.Lease + f.Lease/4
 			}
 		}
@@ -268,7 +267,7 @@ func (f *fair) checkWaits(line *lineLog) (judged int) {
 	return judged
 }
 
-// used is for how long a holder has used its time as the first, from when others have waited.
+// used returns for how long a holder has used its time as the first, since others have waited.
 func (f *fair) used(held *turn, t *tenure, crashed time.Time) time.Duration {
 	from, to := held.entered, held.left
 	if to.IsZero() || !crashed.IsZero() && crashed.Before(to) {

@@ -13,21 +13,20 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Gather is processes that take two of a few locks together, again and again, while others take single
-// ones.
+// Gather runs processes that acquire two of a few locks together, again and again, while others acquire single ones.
 type Gather struct {
 	Locks     int
-	Gatherers int           // processes that take pairs, of two goroutines each
-	Singles   int           // processes that take single ones, of two goroutines each
+	Gatherers int           // processes that acquire pairs, with two goroutines each
+	Singles   int           // processes that acquire single locks, with two goroutines each
 	Rounds    int           // of each goroutine
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the critical sections in which the process is paused beyond its lease
-	OneByOne  bool          // a negative twin: pairs are taken one lock after the other, in any order
+	OneByOne  bool          // a negative twin: pairs are acquired one lock after the other, in any order
 	Unguarded bool          // another one: writes do not depend on the locks
 }
 
-// GatherProfile is Swarm, hastened, or for every other seed one with lost answers and little else, so that
-// whoever asks has to be served; and for every fourth with crashes, too, which undo a deadlock.
+// GatherProfile is Swarm, hastened, for half of the seeds. Every other seed has little more than lost answers, so
+// that every caller has to be served. Every fourth seed also has crashes, which resolve a deadlock.
 func GatherProfile(seed uint64) Profile {
 	p := Swarm(seed).Hastened(4)
 	if seed%2 == 1 {
@@ -39,14 +38,14 @@ func GatherProfile(seed uint64) Profile {
 			p.Crashes = 30 * time.Second
 		}
 	}
-	p.Sweeps = 0 // rows of before the journal began
+	p.Sweeps = 0 // they delete rows from before the journal began
 	return p
 }
 
-// Run runs the workload and checks it: what is written under the locks commits in the order of the
-// fences of each, and what was acknowledged is there; the tickets of a pair came into their lines by
-// one request, so that pairs stand in one order wherever they meet; nobody overtakes in any line; nobody
-// is stuck; and where nothing goes wrong for long, whoever waits without an end of its patience is served.
+// Run runs the workload and checks it. Writes under the locks commit in the order of the fences of each lock, and
+// acknowledged ones are there. The tickets of a pair come into their lines by one request, so pairs stand in one
+// order in all lines. Nobody overtakes in any line. Nobody is stuck. In worlds where nothing goes wrong for long,
+// every caller that waits without limit is served.
 func (g Gather) Run(w *World) Tally {
 	if g.Lease == 0 {
 		g.Lease = 5 * time.Second
@@ -73,7 +72,7 @@ type gather struct {
 	pairs []*pair
 }
 
-// pair is what a gatherer has held together.
+// pair is two locks that a gatherer has held together.
 type pair struct {
 	process *Process
 	worker  string
@@ -104,7 +103,7 @@ func (g *gather) start() {
 	}
 }
 
-// patient is how long a worker waits: mostly for as long as it takes.
+// patient returns the context with which a worker waits: in most cases without a timeout. served takes the result.
 func (g *gather) patient(ctx context.Context, x *Worker) (_ context.Context, cancel context.CancelFunc, served func(err error)) {
 	if x.IntN(8) == 0 {
 		ctx, cancel = x.Within(ctx, x.Between(10*time.Millisecond, 2*time.Second))
@@ -117,9 +116,9 @@ func (g *gather) patient(ctx context.Context, x *Worker) (_ context.Context, can
 	}
 }
 
-// both takes two locks together, and writes under both.
+// both acquires two locks together, and writes under both.
 func (g *gather) both(ctx context.Context, x *Worker, locks *lock.Client) {
-	x.Sleep(x.Between(0, 50*time.Millisecond)) // or else those of a process come in any order
+	x.Sleep(x.Between(0, 50*time.Millisecond)) // otherwise those of a process come in any order
 	p := &pair{process: x.Process, worker: x.Name, locks: x.Perm(g.Locks)[:2]}
 	targets, names := make([]lock.Target, 2), make([]string, 2)
 	for i, n := range p.locks {
@@ -155,7 +154,7 @@ func (g *gather) both(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.releaseAll(ctx, held, names)
 }
 
-// oneByOne is how it is not done.
+// oneByOne is the wrong way to acquire two locks.
 func (g *gather) oneByOne(ctx context.Context, x *Worker, locks *lock.Client, p *pair, targets []lock.Target, names []string) {
 	var leases []*lock.Lease
 	for i, target := range targets {
@@ -177,9 +176,9 @@ func (g *gather) oneByOne(ctx context.Context, x *Worker, locks *lock.Client, p 
 	}
 }
 
-// one takes a single lock, and writes under it.
+// one acquires a single lock, and writes under it.
 func (g *gather) one(ctx context.Context, x *Worker, locks *lock.Client) {
-	x.Sleep(x.Between(0, 50*time.Millisecond)) // or else those of a process come in any order
+	x.Sleep(x.Between(0, 50*time.Millisecond)) // otherwise those of a process come in any order
 	p := &pair{process: x.Process, worker: x.Name, locks: []int{x.IntN(g.Locks)}}
 	name := lockName(p.locks[0])
 	bounded, cancel, served := g.patient(ctx, x)
@@ -206,7 +205,7 @@ func (g *gather) granted(p *pair, leases []*lock.Lease) {
 	g.pairs = append(g.pairs, p)
 }
 
-// write appends the fence of each lock to what is written under it.
+// write appends the fence of each lock to what is written under that lock.
 func (g *gather) write(ctx context.Context, x *Worker, p *pair, write func(context.Context, ...table.Op) error) {
 	if !timed(g.world.Profile) && x.Float64() < g.Overslept {
 		x.Pause(g.Lease+x.Between(0, g.Lease), x.IntN(2) == 0)
@@ -248,7 +247,7 @@ func (g *gather) check() Tally {
 	return tally
 }
 
-// checkPair: both tickets came into their lines by one request.
+// checkPair checks that both tickets came into their lines by one request.
 func (g *gather) checkPair(p *pair) {
 	came := func(i int) int { return g.journal.of(lockKey(p.locks[i])).first[p.tickets[i]].number }
 	if first, second := came(0), came(1); first != second || first == 0 {

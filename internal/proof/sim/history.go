@@ -12,51 +12,51 @@ import (
 	"time"
 )
 
-// Kind is what kind of thing an Event is.
+// Kind is the kind of an Event.
 type Kind int
 
-// Of workers, in the order of a critical section.
+// Events of workers, in the order of a critical section.
 const (
 	Noted        Kind = iota // anything, in words
 	Waiting                  // a worker has asked for a lock
 	GaveUp                   // it did not get it
-	Holding                  // it did
-	AskedBack                // its holder is asked to give it up
+	Holding                  // it got it
+	AskedBack                // its holder is asked to release it
 	Lost                     // the lease has ended, and its holder knows
 	Acknowledged             // a write succeeded
 	Refused                  // a write was not done, and never will be
-	Unanswered               // nobody knows whether a write was or will be done
-	Released                 // a lock was given up, or had been lost before
-	Abandoned                // a lock was given up, and nobody knows whether its row is free
+	Unanswered               // nobody knows whether a write was or will be applied
+	Released                 // a lock was released, or had been lost before
+	Abandoned                // a lock was released, and nobody knows whether its row is free
 )
 
-// Of processes.
+// Events of processes.
 const (
 	Booted Kind = iota + 100
 	Crashed
-	Paused    // timers and all else stand still, clocks do not
-	Suspended // the clock of durations does, too
+	Paused    // timers and everything else stop; clocks do not
+	Suspended // the monotonic clock stops, too
 	Resumed
 	CutOff
 	Joined
 	Jumped // the wall clock was set
 )
 
-// Of the network and of the world.
+// Events of the network and of the world.
 const (
-	Traffic   Kind = iota + 200 // a request was sent, or carried out
+	Traffic   Kind = iota + 200 // a request was sent or applied
 	Storm                       // nine of ten requests are throttled
 	Abated                      // the storm is over
-	Swept                       // items were deleted by time to live
-	Violation                   // what must not happen
+	Swept                       // time to live has deleted items
+	Violation                   // something forbidden happened
 )
 
 // Event is something that happened in a run.
 type Event struct {
 	At      time.Duration // since the run began
-	Process int           // 0 for the world's own
-	Client  string        // the process's name, which its successors have, too
-	Worker  string        // empty for what concerns the process; ~ for the network
+	Process int           // 0 for the world
+	Client  string        // the process's name, which its successors have as well
+	Worker  string        // empty if it concerns the process; ~ for the network
 	Kind    Kind
 	Lock    string // for Waiting to Lost, Released and Abandoned
 	Fence   int64  // for Holding to Lost
@@ -69,8 +69,7 @@ func (e Event) String() string {
 	return strings.TrimRight(fmt.Sprintf("%17.9f p%-2d %-8s %-3s %s", e.At.Seconds(), e.Process, e.Client, e.Worker, e.Text), " ")
 }
 
-// history is what happened, in an order that does not depend on who was scheduled first: by
-// the instant, then by process and worker.
+// history is what happened, in an order that does not depend on scheduling: by instant, then by process and worker.
 type history struct {
 	keep  bool
 	begin time.Time
@@ -78,14 +77,14 @@ type history struct {
 	mu     sync.Mutex
 	closed bool
 	list   []Event
-	names  map[string]string // of random texts, in the order in which they were met
+	names  map[string]string // names of random texts, in the order in which they appeared
 }
 
 func newHistory(keep bool) *history {
 	return &history{keep: keep, begin: time.Now(), names: map[string]string{}}
 }
 
-// add adds what happens now.
+// add adds an event that happens now.
 func (h *history) add(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,24 +94,24 @@ func (h *history) add(e Event) {
 	}
 }
 
-// restart forgets what has happened so far: the history begins now.
+// restart forgets what has happened so far.
 func (h *history) restart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begin, h.list, h.names = time.Now(), nil, map[string]string{}
 }
 
-// close ends the history: what comes later is the cleaning up of the simulator.
+// close ends the history. What comes later is the simulator's cleaning up.
 func (h *history) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 }
 
-// random is what Text of a machine looks like.
+// random matches what the Text of a machine looks like.
 var random = regexp.MustCompile(`[A-Z2-7]{26}`)
 
-// alias is a list with random texts replaced by short names.
+// alias returns a list with its random texts replaced by short names.
 func (h *history) alias(list []string) []string {
 	list = slices.Clone(list)
 	h.aliases(list)
@@ -136,9 +135,9 @@ func (h *history) aliases(list []string) {
 	}
 }
 
-// events is what happened, in order. The end of a lease is noticed by a goroutine of its own,
-// and comes before what its holder does at that instant; those of several at once are in the
-// order of their locks and fences.
+// events returns what happened, in order. A goroutine of its own notices the end of a lease, so that event is put
+// before what the holder does at the same instant. If several leases end at once, they are in the order of their
+// locks and fences.
 func (h *history) events() []Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,13 +158,13 @@ func (h *history) events() []Event {
 	return slices.Clone(h.list)
 }
 
-// ended says that the event is the end of a lease, or that it is asked back.
+// ended reports whether the event is the end of a lease, or a request to release it.
 func (e Event) ended() bool { return e.Kind == Lost || e.Kind == AskedBack }
 
-// inWords says that the event is told, and not drawn.
+// inWords reports whether the event is only told, and not drawn.
 func (e Event) inWords() bool { return e.Kind == Noted || e.Kind == AskedBack }
 
-// text is one line for each.
+// text returns one line for each event.
 func text(events []Event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -175,7 +174,7 @@ func text(events []Event) string {
 	return b.String()
 }
 
-// Difference shows where two histories begin to differ; it is empty where they do not.
+// Difference shows where two histories begin to differ. It is empty if they are equal.
 func Difference(first, second string) string {
 	if first == second {
 		return ""
@@ -189,7 +188,7 @@ func Difference(first, second string) string {
 	return fmt.Sprintf("the histories differ from line %d on:\n%s\n\n%s", at+1, around(a), around(b))
 }
 
-// Digest is a fingerprint of the history.
+// Digest returns a fingerprint of the history.
 func (r *Result) Digest() string {
 	sum := sha256.Sum256([]byte(r.History))
 	return hex.EncodeToString(sum[:])

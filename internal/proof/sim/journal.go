@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// journal is what has become of the lines of locks, in the order in which DynamoDB applied the
-// requests. It reads rows by the test's own hand after each request, and asks no client.
+// journal records how the lines of locks change, in the order in which DynamoDB applied the requests. It reads the
+// rows itself after each request, and asks no client.
 type journal struct {
 	world *World
 
@@ -22,12 +22,12 @@ type journal struct {
 	lines  map[string]*lineLog // by key, as requests name it
 }
 
-// lineLog is the changes of one line.
+// lineLog is the list of changes of one line.
 type lineLog struct {
 	key     keys.Key
 	last    lineState
 	changes []lineChange
-	first   map[string]lineChange // what a ticket came into the line by, when it came first
+	first   map[string]lineChange // the change by which a ticket first came into the line
 }
 
 // lineState is a row at one moment: the IDs of the tickets, and the fence.
@@ -36,26 +36,26 @@ type lineState struct {
 	fence   int64
 }
 
-// lineChange is what one request has made of a line.
+// lineChange is how one request has changed a line.
 type lineChange struct {
-	number        int // of all requests that have changed a line
+	number        int // among all requests that have changed a line
 	at            time.Time
-	by            *Process // who has sent it
+	by            *Process // the process that sent it
 	before, after lineState
 }
 
-// move is what kind of change it was.
+// move is the kind of a change.
 type move uint8
 
 const (
 	disorder move = iota // none of the following
 	stays                // no place has changed
-	enters               // a ticket came to stand behind all others
+	enters               // a ticket came in behind all others
 	leaves               // tickets left, and the others kept their order
-	passes               // the first was replaced by a ticket that was not in the line
+	passes               // the first ticket was replaced by one that was not in the line
 )
 
-// follow begins the journal of the lines of locks. It is called before anybody boots.
+// follow begins the journal of the lines of locks. It is called before any process boots.
 func (w *World) follow(list ...keys.Key) *journal {
 	j := &journal{world: w, lines: map[string]*lineLog{}}
 	for _, key := range list {
@@ -65,7 +65,7 @@ func (w *World) follow(list ...keys.Key) *journal {
 	return j
 }
 
-// applied notes what a request has changed. It is called by the network alone.
+// applied records what a request has changed. Only the network calls it.
 func (j *journal) applied(by *Process, named []string) {
 	if j == nil {
 		return
@@ -79,7 +79,7 @@ func (j *journal) applied(by *Process, named []string) {
 		is := lineOf(j.world.item(l.key))
 		j.mu.Lock()
 		if !is.equal(l.last) {
-			if !changed { // several lines by one request have one number
+			if !changed { // if one request changes several lines, they get one number
 				changed = true
 				j.number++
 			}
@@ -96,13 +96,13 @@ func (j *journal) applied(by *Process, named []string) {
 	}
 }
 
-// lockNamed is the key of the row of a lock of that name.
+// lockNamed returns the key of the row of the lock with that name.
 func lockNamed(name string) keys.Key {
 	text := "LOCK#" + name
 	return keys.NewKey(text, text)
 }
 
-// of is the log of one lock; empty where it is not followed.
+// of returns the log of one lock. It is empty if the lock is not followed.
 func (j *journal) of(key keys.Key) *lineLog {
 	if j == nil {
 		return &lineLog{}
@@ -110,7 +110,7 @@ func (j *journal) of(key keys.Key) *lineLog {
 	return j.lines[key.PK+"|"+key.SK]
 }
 
-// lineOf reads a row as it is, whoever wrote it.
+// lineOf reads a row, whichever client has written it.
 func lineOf(item table.Item) lineState {
 	s := lineState{fence: number(item, "fence")}
 	list, _ := item["line"].(*types.AttributeValueMemberL)
@@ -128,7 +128,7 @@ func (s lineState) equal(o lineState) bool {
 	return s.fence == o.fence && slices.Equal(s.tickets, o.tickets)
 }
 
-// holder is the first ticket; empty for none.
+// holder returns the first ticket, or an empty string.
 func (s lineState) holder() string {
 	if len(s.tickets) == 0 {
 		return ""
@@ -136,7 +136,7 @@ func (s lineState) holder() string {
 	return s.tickets[0]
 }
 
-// move tells what a change was.
+// move returns the kind of a change.
 func (c *lineChange) move() move {
 	was, is := c.before.tickets, c.after.tickets
 	n := len(was)
@@ -153,7 +153,7 @@ func (c *lineChange) move() move {
 	return disorder
 }
 
-// within says whether a list is another one without some of its elements.
+// within reports whether part is whole without some of its elements.
 func within(part, whole []string) bool {
 	for _, t := range whole {
 		if len(part) > 0 && part[0] == t {
@@ -163,20 +163,20 @@ func within(part, whole []string) bool {
 	return len(part) == 0
 }
 
-// tenure is the time for which a ticket was first.
+// tenure is the time during which a ticket was first.
 type tenure struct {
 	ticket string
 	fence  int64
 	from   time.Time
-	to     time.Time // zero where it still is
-	passed bool      // it came to be first by a pass
-	others bool      // others stood in the line as it did
-	alone  bool      // nobody else stood there at some moment since
-	crowd  time.Time // since when others have waited behind it; zero where nobody has
-	behind []string  // tickets that stood behind it at any time
+	to     time.Time // zero if it is still first
+	passed bool      // it became first by a pass
+	others bool      // others stood in the line when it became first
+	alone  bool      // since then there was a moment at which no other ticket stood in the line
+	crowd  time.Time // since when others have waited behind it; zero if none has
+	behind []string  // all tickets that have stood behind it
 }
 
-// tenures are the first places of a line, one after the other.
+// tenures returns the tenures of a line, one after the other.
 func (l *lineLog) tenures() (list []*tenure) {
 	var now *tenure
 	for i := range l.changes {
@@ -210,12 +210,12 @@ func (l *lineLog) tenures() (list []*tenure) {
 	return list
 }
 
-// checkOrder: whoever enters stands behind all others, nobody overtakes, and each change of the first
-// place counts the fence up by one.
+// checkOrder checks that each new ticket comes in behind all others, that nobody overtakes, and that each change of
+// the first place adds one to the fence.
 func (l *lineLog) checkOrder(w *World) {
 	for i := range l.changes {
 		c := &l.changes[i]
-		if c.before.fence == 0 { // a new row, which begins with a seed
+		if c.before.fence == 0 { // a new row, whose fence begins with a seed
 			continue
 		}
 		if c.move() == disorder {
@@ -231,8 +231,8 @@ func (l *lineLog) checkOrder(w *World) {
 	}
 }
 
-// checkPasses: a process passes the lock on to its own so many times in a row, and no more, while
-// others stand in the line. It returns how many passes there were.
+// checkPasses checks that a process passes the lock to its own goroutines at most atMost times in a row while others
+// stand in the line. It returns how many passes there were.
 func (l *lineLog) checkPasses(w *World, atMost int) (passed int) {
 	inRow := 0
 	for _, t := range l.tenures() {

@@ -13,24 +13,23 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Leader is a campaign: whoever leads writes the fence of its term to a log in the table,
-// guarded, and to a register outside, which compares it.
+// Leader runs candidates for leadership. A leader writes the fence of its term to a log in the table, guarded, and to
+// a register outside, which compares it.
 type Leader struct {
 	Candidates int
-	Terms      int           // that each candidate finishes
+	Terms      int           // that each candidate completes
 	Lines      int           // of each term
 	Lease      time.Duration // defaults to 5 s
 	Overslept  float64       // share of the lines before which the process is paused beyond its lease
 	Uncompared bool          // a negative twin: the register does not compare fences
-	Unguarded  bool          // another one: lines do not depend on the lock, and nobody stops who has lost it
+	Unguarded  bool          // another one: lines do not depend on the lock, and a leader that has lost it goes on
 }
 
 var logKey = keys.NewKey("LOG", "LOG")
 
-// Run runs the workload and checks it: fences of the log never decrease, and those of the
-// register never do; whoever the register has to refuse has lost the lock; lines that were
-// acknowledged are in the log, and none that was refused; and one call of Lead never has two
-// terms at once.
+// Run runs the workload and checks it. The fences of the log never decrease, and those of the register never do. A
+// leader that the register refuses has lost the lock. Acknowledged lines are in the log, and refused ones are not.
+// One call of Lead never has two terms at once.
 func (l Leader) Run(w *World) Tally {
 	if l.Lease == 0 {
 		l.Lease = 5 * time.Second
@@ -51,7 +50,7 @@ type leader struct {
 
 	mu      sync.Mutex
 	leading map[*Worker]bool
-	past    map[string]int64 // fences of lines that were begun after the register had seen a larger one
+	past    map[string]int64 // fences of lines that began after the register had seen a larger one
 }
 
 func (l *leader) start() {
@@ -69,7 +68,7 @@ func (l *leader) campaign(ctx context.Context, x *Worker, locks *lock.Client) {
 		err := l.term(ctx, x, lease)
 		if waits = errors.Is(err, lock.ErrLost) || errors.Is(context.Cause(ctx), lock.ErrLost); waits {
 			x.Releases("leader", lock.ErrLost)
-			x.Waits("leader") // Lead does
+			x.Waits("leader") // Lead waits
 		}
 		return err
 	})
@@ -80,7 +79,7 @@ func (l *leader) campaign(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Releases("leader", err)
 }
 
-// enter books that a worker begins to lead, or ends.
+// enter records that a worker begins to lead, or ends.
 func (l *leader) enter(x *Worker, leads bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +97,7 @@ func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
 		} else {
 			x.Sleep(x.Between(0, 100*time.Millisecond))
 		}
-		// It does not look at ctx: nobody can do that and write in one step.
+		// It does not look at ctx: nothing can look at it and write in one step.
 		x.Note("writes outside, fence %d: %v", lease.Fence(), l.outside.write(x, lease.Fence()))
 		name, mark := l.ledger.begin(x)
 		l.compare(name, lease.Fence())
@@ -119,7 +118,7 @@ func (l *leader) term(ctx context.Context, x *Worker, lease *lock.Lease) error {
 	return nil
 }
 
-// compare books whether the register has seen a larger fence than that of a line that is begun.
+// compare records whether the register has seen a larger fence than that of a line that begins.
 func (l *leader) compare(name string, fence int64) {
 	if l.outside.past(fence) {
 		l.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// ledger is what clients know of their attempts to write. Each attempt carries a mark, an
-// operation that counts in a row of the attempt's own how often it was applied.
+// ledger is what clients know of their attempts to write. Each attempt has a mark: an operation that counts, in a row
+// of the attempt's own, how often it was applied.
 type ledger struct {
 	world *World
 
@@ -31,7 +31,7 @@ func newLedger(w *World) *ledger {
 
 func markKey(name string) keys.Key { return keys.NewKey("ATTEMPT", name) }
 
-// begin names an attempt, of which nothing is known yet, and makes its mark.
+// begin names an attempt, of which nothing is known yet, and returns its mark.
 func (l *ledger) begin(x *Worker) (name string, mark table.Op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,14 +41,14 @@ func (l *ledger) begin(x *Worker) (name string, mark table.Op) {
 	return name, table.Update(markKey(name), table.Attr("times").Add(1))
 }
 
-// end takes in how an attempt ended.
+// end records how an attempt ended.
 func (l *ledger) end(name string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.states[name] = stateOf(err)
 }
 
-// names are of all attempts, in order.
+// names returns the names of all attempts, in order.
 func (l *ledger) names() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +60,8 @@ func (l *ledger) names() []string {
 	return list
 }
 
-// check compares what was applied with what the clients know: what was acknowledged is there,
-// what was refused is not, and nothing was applied twice. It returns which were applied.
+// check compares what was applied with what the clients know. What was acknowledged must be there, what was refused
+// must not, and nothing may be applied twice. It returns the attempts that were applied.
 func (l *ledger) check() (c Tally, applied []string) {
 	w, names := l.world, l.names()
 	if len(names) == 0 {
@@ -85,7 +85,7 @@ func (l *ledger) check() (c Tally, applied []string) {
 	return c, applied
 }
 
-// told is what the clients know, where nothing can be said of what was applied.
+// told returns what the clients know, if nothing can be said of what was applied.
 func (l *ledger) told() (c Tally) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *ledger) told() (c Tally) {
 	return c
 }
 
-// item reads an item for a checker; nil where there is none.
+// item reads an item for a checker. It returns nil if there is none.
 func (w *World) item(key keys.Key) table.Item {
 	item, err := w.Table().Get(context.WithoutCancel(w.Context()), key, true)
 	if errors.Is(err, table.ErrNotFound) {
@@ -105,7 +105,7 @@ func (w *World) item(key keys.Key) table.Item {
 	return item
 }
 
-// number reads a number; 0 where there is none.
+// number reads a number, or 0 if there is none.
 func number(item table.Item, name string) int64 {
 	n, ok := item[name].(*types.AttributeValueMemberN)
 	if !ok {
@@ -135,7 +135,7 @@ func numbers(av types.AttributeValue) []int64 {
 	return out
 }
 
-// turns starts supervised processes, each with one worker that does so many rounds.
+// turns starts supervised processes. Each has one worker that does the given number of rounds.
 func (w *World) turns(name string, processes, rounds int, config lock.Config, round func(ctx context.Context, x *Worker, locks *lock.Client)) {
 	for i := range processes {
 		left := rounds

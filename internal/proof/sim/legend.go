@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// signs are what is drawn, and what it means.
+// signs are the signs of pictures, and what they mean.
 func signs() [][2]string {
 	return [][2]string{
 		{"[17==]", "holds the lock with fence 17, until it is released"},
@@ -29,10 +29,10 @@ func signs() [][2]string {
 	}
 }
 
-// Legend explains the signs, in the width of the picture. It ends with an
-// empty line, and is empty where nothing is drawn.
+// Legend explains the signs, in the width of the picture. It ends with an empty line. It is empty if nothing is
+// drawn.
 func (p Picture) Legend() string {
-	const column, all = 63, 116 // of the second sign, and that both need
+	const column, all = 63, 116 // of the second sign; and the width that both need
 	s := newScene(p.Events)
 	if p.nothing(s) != "" {
 		return ""
@@ -81,7 +81,8 @@ func (p Picture) fences(b *strings.Builder, s *scene) {
 	p.line(b, "  ", fmt.Sprintf("Locks, [a17==]: %s.", strings.Join(names, "; ")))
 }
 
-// line writes words behind a head, and below its end where they do not fit.
+// line writes a head and words. If they are wider than the picture, the words continue below, under where the words
+// begin.
 func (p Picture) line(b *strings.Builder, head, words string) {
 	indent := len([]rune(head))
 	at := indent

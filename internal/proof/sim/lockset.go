@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// LockSet is Jepsen's test of that name: clients take turns, by a lock, in reading a set,
-// adding an element and writing it back.
+// LockSet is Jepsen's test of that name. Clients take turns, by a lock: they read a set, add an element and write the
+// set back.
 type LockSet struct {
 	Clients   int
 	Rounds    int           // of each client
@@ -22,8 +22,8 @@ type LockSet struct {
 	Unguarded bool          // the negative twin: writes do not depend on the lock
 }
 
-// Run runs the workload and checks it: every element whose write was acknowledged is in the
-// set, and none whose write was refused.
+// Run runs the workload and checks it. Every element whose write was acknowledged is in the set, and none whose write
+// was refused.
 func (s LockSet) Run(w *World) Tally {
 	w.relics(lock.Name("set"))
 	r := s.in(w)
@@ -78,7 +78,7 @@ func (s *lockSet) round(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Releases("set", l.Release(ctx))
 }
 
-// element names a new element, of which nothing is known yet.
+// element returns a new element, of which nothing is known yet.
 func (s *lockSet) element() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 	"github.com/mortise-go/mortise/internal/machine"
 )
 
-// Clock is what is wrong with a process's clocks.
+// Clock describes how wrong the clocks of a process are.
 type Clock struct {
 	Offset time.Duration // of the wall clock
-	Wall   float64       // how fast the wall clock runs; 0 for 1
-	Rate   float64       // how fast the clock of timers and durations runs; 0 for 1
+	Wall   float64       // how fast the wall clock is; 0 for 1
+	Rate   float64       // how fast the monotonic clock and timers are; 0 for 1
 }
 
-// String says it in words.
+// String describes the clock in words.
 func (c Clock) String() string {
 	c = c.withDefaults()
 	wall := "right"
@@ -43,22 +43,21 @@ func (c Clock) withDefaults() Clock {
 	return c
 }
 
-// simulated is a process's machine. Its clocks are computed from true time, which is the
-// bubble's.
+// simulated is the machine of a process. It computes its clocks from true time, which is the time of the bubble.
 type simulated struct {
 	seed  uint64
 	boot  time.Time
 	clock Clock
-	call  func(f func()) // how what timers do is done
+	call  func(f func()) // how functions of timers are called
 
 	mu        sync.Mutex
 	offset    time.Duration // of the wall clock, jumps included
 	stopped   bool          // nothing runs
-	suspended time.Time     // when the whole machine was stopped, its clock of durations included; zero while not
-	asleep    time.Duration // for how long it was, altogether
-	parked    []*alarm      // were due while stopped
-	drawn     time.Time     // when a text was drawn last
-	draws     uint64        // at that instant
+	suspended time.Time     // since when the whole machine is suspended, with its monotonic clock; zero if it is not
+	asleep    time.Duration // for how long it was suspended in total
+	parked    []*alarm      // timers that were due while the machine was stopped
+	drawn     time.Time     // when Text was called last
+	draws     uint64        // how often Text was called at that instant
 }
 
 func newMachine(seed uint64, clock Clock) *simulated {
@@ -66,7 +65,7 @@ func newMachine(seed uint64, clock Clock) *simulated {
 	return &simulated{seed: seed, boot: time.Now(), clock: clock, offset: clock.Offset, call: func(f func()) { f() }}
 }
 
-// Now is for package machine.
+// Now implements machine.Machine.
 func (m *simulated) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,14 +80,14 @@ func (m *simulated) now() time.Time {
 	return m.boot.Round(0).Add(scale(at.Sub(m.boot)-m.asleep, m.clock.Rate))
 }
 
-// Wall is the clock that says what day it is.
+// Wall is the wall clock.
 func (m *simulated) Wall() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.boot.Round(0).Add(scale(time.Since(m.boot), m.clock.Wall) + m.offset)
 }
 
-// jump sets the wall clock.
+// jump sets the wall clock forward or back.
 func (m *simulated) jump(by time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +96,8 @@ func (m *simulated) jump(by time.Duration) {
 
 func scale(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
 
-// lateness is by how much a timer is late, as timers are: so that two of one process hardly
-// ever go off at the same instant.
+// lateness is how late a timer fires. Real timers are late as well. It makes two timers of one process hardly ever
+// fire at the same instant.
 func (m *simulated) lateness(d time.Duration) time.Duration {
 	return time.Duration(m.chance("timer", uint64(d)) % uint64(50*time.Microsecond))
 }
@@ -109,28 +108,28 @@ type alarm struct {
 	c    chan time.Time
 	f    func()
 	due  time.Time   // by the machine's clock; guarded by the machine's mu
-	wake *time.Timer // of true time
-	live bool        // has neither gone off nor been stopped
+	wake *time.Timer // in true time
+	live bool        // has neither fired nor been stopped
 }
 
-// NewTimer is for package machine.
+// NewTimer implements machine.Machine.
 func (m *simulated) NewTimer(d time.Duration) machine.Timer {
 	a := &alarm{m: m, c: make(chan time.Time, 1)}
 	a.Reset(d)
 	return a
 }
 
-// AfterFunc is for package machine.
+// AfterFunc implements machine.Machine.
 func (m *simulated) AfterFunc(d time.Duration, f func()) machine.Timer {
 	a := &alarm{m: m, f: f}
 	a.Reset(d)
 	return a
 }
 
-// C is for package machine.
+// C implements machine.Timer.
 func (a *alarm) C() <-chan time.Time { return a.c }
 
-// Stop is for package machine.
+// Stop implements machine.Timer.
 func (a *alarm) Stop() bool {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
@@ -143,7 +142,7 @@ func (a *alarm) stop() bool {
 	if a.wake != nil {
 		a.wake.Stop()
 	}
-	if a.c != nil { // as since Go 1.23: nothing stale is received
+	if a.c != nil { // as since Go 1.23: no stale value is received
 		select {
 		case <-a.c:
 		default:
@@ -152,7 +151,7 @@ func (a *alarm) stop() bool {
 	return was
 }
 
-// Reset is for package machine.
+// Reset implements machine.Timer.
 func (a *alarm) Reset(d time.Duration) bool {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
@@ -163,7 +162,7 @@ func (a *alarm) Reset(d time.Duration) bool {
 	return was
 }
 
-// arm sets the timer of true time. It is called with the machine's mu held.
+// arm sets the timer in true time. It is called with the machine's mu held.
 func (a *alarm) arm(late time.Duration) {
 	wait := max(scale(a.due.Sub(a.m.now()), 1/a.m.clock.Rate), 0) + late
 	if a.wake == nil {
@@ -199,7 +198,7 @@ func (a *alarm) ring() {
 	m.call(a.f)
 }
 
-// stop has nothing run any more; with suspend the clock of durations stands still, too.
+// stop stops everything on the machine. With suspend, the monotonic clock stops, too.
 func (m *simulated) stop(suspend bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,8 +208,8 @@ func (m *simulated) stop(suspend bool) {
 	}
 }
 
-// resume lets everything run again. What was due meanwhile comes within moments, in an order
-// that the seed decides.
+// resume lets everything run again. Timers that were due meanwhile fire within moments, in an order that the seed
+// decides.
 func (m *simulated) resume() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,30 +218,30 @@ func (m *simulated) resume() {
 		m.asleep += time.Since(m.suspended)
 		m.suspended = time.Time{}
 	}
-	for _, a := range m.parked { // in any order: those of one instant were rung in any
+	for _, a := range m.parked { // the order does not matter: timers of one instant fire in any order
 		a.arm(time.Duration(m.chance("resume", uint64(a.due.Sub(m.boot))) % uint64(200*time.Microsecond)))
 	}
 	m.parked = nil
 }
 
-// WithTimeout is for package machine. It goes on while the machine is stopped: what it ends
-// then can do nothing until the machine goes on.
+// WithTimeout implements machine.Machine. The timeout passes while the machine is stopped. What it ends can do
+// nothing before the machine continues.
 func (m *simulated) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, scale(d, 1/m.clock.Rate)+m.lateness(d))
 }
 
-// chance is a number that depends on nothing but the seed, the instant and what it is for.
+// chance is a random number that depends only on the seed, the instant and its purpose.
 func (m *simulated) chance(what string, n uint64) uint64 {
 	return mix(m.seed, what, uint64(time.Since(m.boot)), n)
 }
 
-// N is for package machine.
+// N implements machine.Machine.
 func (m *simulated) N(d time.Duration) time.Duration {
 	hi, _ := bits.Mul64(m.chance("n", uint64(d)), uint64(d))
 	return time.Duration(hi)
 }
 
-// Text is for package machine.
+// Text implements machine.Machine.
 func (m *simulated) Text() string {
 	m.mu.Lock()
 	if now := time.Now(); !now.Equal(m.drawn) {

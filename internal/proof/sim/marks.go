@@ -20,8 +20,8 @@ const (
 	refused
 )
 
-// stateOf is what the error of a guarded write says. One whose context ended may have been
-// applied, also where it was the loss of the lock that ended the context.
+// stateOf returns what the error of a guarded write tells. If the write's context ended, the write may have been
+// applied, also if the context ended because the lock was lost.
 func stateOf(err error) state {
 	switch {
 	case err == nil:
@@ -61,7 +61,7 @@ func (t *Tally) count(known state) {
 	}
 }
 
-// marks number what clients write to rows of entities, so that it can be found there.
+// marks numbers what clients write to rows of entities, so that a checker can find it there.
 type marks struct {
 	mu     sync.Mutex
 	rounds int
@@ -77,8 +77,7 @@ func newMarks(clients, rounds int) *marks {
 	return m
 }
 
-// each starts a supervised process for each client, which takes its turns with what prepare
-// makes of the process.
+// each starts a supervised process for each client. prepare returns what a process does in each of its turns.
 func (m *marks) each(w *World, prepare func(p *Process) func(ctx context.Context, x *Worker, mark int64)) {
 	for i := range m.left {
 		w.Supervise(fmt.Sprint("client", i+1), func(p *Process) {
@@ -96,7 +95,7 @@ func (m *marks) each(w *World, prepare func(p *Process) func(ctx context.Context
 	}
 }
 
-// next numbers what a client writes next.
+// next returns the number of a client's next write.
 func (m *marks) next(client int) (mark int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +108,7 @@ func (m *marks) next(client int) (mark int64, ok bool) {
 	return mark, true
 }
 
-// end takes in how a write ended, and says what is known of it.
+// end records how a write ended, and returns what is known of it.
 func (m *marks) end(mark int64, err error) state {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,14 +121,14 @@ func (m *marks) end(mark int64, err error) state {
 	return m.state[mark]
 }
 
-// refused says that a client was told so.
+// refused reports whether a client was told that its write was refused.
 func (m *marks) refused(mark int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state[mark] == refused
 }
 
-// check compares what clients know with how often their marks are there: -1 where that tells nothing.
+// check compares what clients know with how often their marks are there. times returns -1 if that cannot be told.
 func (m *marks) check(w *World, times func(mark int64) int) (sum Tally) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// open is the return of an operation that never came back.
+// open is the return time of an operation that never returned.
 const open = math.MaxInt64
 
-// kind is what an operation was to do.
+// kind is what an operation does.
 type kind uint8
 
 const (
-	acquires kind = iota // fence is the one granted
-	isHeld               // a try that was refused: fence is the holder's
+	acquires kind = iota // fence is the one that was granted
+	isHeld               // a try that was refused; fence is the holder's
 	reads
-	writes  // under the lease of that fence
-	changes // reads and writes, under the lease of that fence
+	writes  // under the lease with that fence
+	changes // reads and writes, under the lease with that fence
 	commits // writes and releases
 	releases
 )
@@ -39,37 +39,37 @@ const (
 
 var outcomes = [...]string{unclear: "unclear", succeeded: "ok", lost: "lost"}
 
-// operation is what a client did to a register or its lock, from call to return in true time:
-// in nanoseconds since the run began.
+// operation is what a client did to a register or its lock. Its call and return are in nanoseconds of true time since
+// the run began.
 type operation struct {
 	client    int
-	number    int // of the client's, in order
+	number    int // among the client's operations
 	kind      kind
 	outcome   outcome
 	fence     int64
-	read      int64 // 0 for what is there before the first write
-	wrote     int64 // no two operations write the same
-	again     bool  // an earlier one under the lease may have released it
+	read      int64 // 0 for the value from before the first write
+	wrote     int64 // each operation writes a different value
+	again     bool  // an earlier attempt under the lease may have released it
 	call, ret int64
-	left      int64 // when its client gave up, of one without an answer; 0 for never
+	left      int64 // when the client gave up, if there was no answer; 0 for never
 
-	excused bool // lost, and somebody may have acquired without having been told
+	excused bool // lost, and another client may have acquired without having been told
 }
 
 func (o *operation) String() string {
 	return fmt.Sprintf("client %d: %s, fence %d, read %d, wrote %d: %s [%d, %d]", o.client, kinds[o.kind], o.fence, o.read, o.wrote, outcomes[o.outcome], o.call, o.ret)
 }
 
-// model is what a history has to look like if its operations had happened one after the
-// other, each at some moment between its call and its return.
+// model is a condition on histories. A history is legal if its operations could have happened one after the other,
+// each at some moment between its call and its return.
 type model struct {
 	name   string
-	fences bool // whether the lock is modelled
-	values bool // whether the register is
+	fences bool // the lock is modelled
+	values bool // the register is modelled
 }
 
-// models are of a lock, of a register, and of both as one object, which is the strictest.
-// Where that one is legal so are the others, which say more where it is not.
+// models returns the models of a lock, of a register, and of both as one object. The last is the strictest: a history
+// that is legal there is legal in the others. If it is not, the others tell more.
 func models() []model {
 	return []model{
 		{name: "lock", fences: true},
@@ -78,7 +78,7 @@ func models() []model {
 	}
 }
 
-// count is where a model counts what it finds.
+// count returns the counter of what a model finds.
 func (m model) count(v *Verdict) *int {
 	switch {
 	case !m.values:
@@ -89,17 +89,17 @@ func (m model) count(v *Verdict) *int {
 	return &v.Object
 }
 
-// situation is a model's state.
+// situation is the state of a model.
 type situation struct {
 	fence  int64 // the last one granted
-	holder int64 // the fence of the lease that is in force; 0 for none
+	holder int64 // the fence of the lease in force; 0 for none
 	value  int64
 }
 
-// step is what an operation makes of a situation; false if it cannot have happened there.
+// step returns the situation after an operation, or false if the operation cannot have happened in s.
 //
-// That a lease ends by time is no operation: acquiring is always possible, and what follows
-// under an older fence shows whether the lock excludes.
+// The end of a lease by time is not an operation. Acquiring is always possible, and what follows under an older fence
+// shows whether the lock excludes.
 func (m model) step(s situation, o *operation) (situation, bool) {
 	possible := true
 	needs := func(yes bool) { possible = possible && yes }
@@ -108,7 +108,7 @@ func (m model) step(s situation, o *operation) (situation, bool) {
 		case o.kind == acquires:
 			needs(o.fence > s.fence)
 			s.fence, s.holder = o.fence, o.fence
-		case o.kind == isHeld: // by somebody who may not know it, or not yet
+		case o.kind == isHeld: // by another client, which may not know it, or not yet
 			needs(o.fence > s.fence || o.fence == s.holder)
 		case o.kind == reads:
 		case o.outcome == lost:
@@ -136,24 +136,22 @@ func (m model) step(s situation, o *operation) (situation, bool) {
 	return s, possible
 }
 
-// closed is a history without operations that are open to the right, which says the same:
+// closed returns a history without open operations, which means the same:
 //
-//   - A write without an answer whose value nobody has read can come after everything else,
-//     where its guard refuses it. One that was read has taken effect before the first who read
-//     it came back.
-//   - Those who have lost the lock, and to nobody who says so, may have lost it to somebody who was
-//     not told: to an acquisition that was under way, between their own call and their being told. One
-//     that had no answer may have been first. One that was granted the lock, or was refused, may
-//     have been first before that, without knowing it: its session ended, and it entered the line
-//     anew. Each change of the first place counts the fence up by one, since rows of locks outlive
-//     worlds. So where somebody is known to have been granted the next fence, it was lost to them.
-//     And the fences up to the next that was granted have to be as few as those who were under way
-//     can have had: twice each, which leaves room for coming and going. Releases without an answer
-//     do not matter, since acquiring is always possible.
+//   - A write without an answer, whose value nobody has read, can come after everything else, where its guard refuses
+//     it. A write whose value was read took effect before the first reader returned.
+//   - A client that lost the lock, without a client that reports to have got it, may have lost it to an acquisition
+//     whose client was not told. That acquisition was under way between the loser's own call and the moment at which
+//     it was told. It may have had no answer. Or it was granted the lock later, or refused, and was first before that
+//     without knowing it: its session ended, and it entered the line again. Each change of the first place adds one
+//     to the fence, since rows of locks live longer than worlds. So if the next fence is known to have been granted,
+//     the lock was lost to that client. Otherwise the number of fences up to the next one that was granted is limited
+//     by the number of acquisitions under way: two for each, for coming and leaving. Releases without an answer do
+//     not matter, since acquiring is always possible.
 func closed(history []*operation) []*operation {
 	seen := map[int64]int64{}         // when each value was first known to be there
 	granted := map[int64]*operation{} // acquisitions by their fences
-	var asked []*operation            // acquisitions, whatever came of them
+	var asked []*operation            // acquisitions, however they ended
 	for _, o := range history {
 		if (o.kind == reads || o.kind == changes) && o.outcome == succeeded {
 			if at, ok := seen[o.read]; !ok || o.ret < at {
@@ -207,7 +205,7 @@ func closed(history []*operation) []*operation {
 	return list
 }
 
-// verdict is what came of checking a history.
+// verdict is the result of checking a history.
 type verdict uint8
 
 const (
@@ -216,18 +214,18 @@ const (
 	undecided // the search took too long
 )
 
-// patience is how many steps a search takes at most. It is not bounded by time, of which none
-// passes meanwhile, and which would not be the same twice.
+// patience is the largest number of steps of a search. A limit in time would be different each time; and virtual time
+// does not pass during a search.
 const patience = 2_000_000
 
-// check says whether a history fits the model, where that takes no more than so many steps.
+// check reports whether a history fits the model. It is undecided if that takes more than atMost steps.
 func (m model) check(history []*operation, atMost int64) verdict {
 	var taken atomic.Int64
 	p := porcupine.Model{
 		Init: func() any { return situation{} },
 		Step: func(state, input, _ any) (bool, any) {
 			if taken.Add(1) > atMost {
-				return false, state // and so for all that are left, which ends the search
+				return false, state // also for all operations that are left, which ends the search
 			}
 			s, ok := m.step(state.(situation), input.(*operation)) //nolint:forcetypeassert // of what is given below
 			return ok, s

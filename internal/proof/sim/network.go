@@ -20,11 +20,11 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// errGone is what requests of processes meet after the end of the world.
+// errGone is the error of a process's requests after the end of the world.
 var errGone = errors.New("sim: the world has ended")
 
-// network is between processes and the engine. One goroutine, run, does all of its work, and
-// nothing else that concerns more than one process happens outside it.
+// network connects the processes with the engine. One goroutine, run, does all of its work. Nothing that concerns
+// more than one process happens in another goroutine.
 type network struct {
 	world *World
 	kick  chan struct{}
@@ -33,28 +33,28 @@ type network struct {
 
 	mu     sync.Mutex
 	inbox  []*flight
-	agenda []*event // to be scheduled
+	agenda []*event // events that are to be scheduled
 	ended  bool     // requests fail at once
 	late   delayed
 
-	events schedule // of run only
+	events schedule // used by run only
 	count  int      // requests so far
 }
 
-// flight is a request on its way, and its answer.
+// flight is a request under way, and its answer.
 type flight struct {
 	Request
 
-	worker  string // whose call it is of; empty for what its process does of itself
+	worker  string // the worker that made the call; empty if the process itself sends it
 	http    *http.Request
 	body    []byte
 	reply   chan reply // of capacity 1
 	outcome Outcome
-	applied bool // when it came in first
-	refused bool // then; neither where it was lost
+	applied bool // when it first arrived
+	refused bool // when it first arrived; neither is set if it was lost
 }
 
-// delayed is what has been sent and is to come in late, or to be answered so.
+// delayed is what was sent and will arrive, or be answered, late.
 type delayed struct {
 	left int
 	last time.Time // when the last one is due
@@ -63,14 +63,14 @@ type delayed struct {
 type reply struct {
 	response *http.Response
 	err      error
-	applied  bool // what was asked, which the response need not say
+	applied  bool // the request was applied, which the response does not have to say
 }
 
 // event is something that happens at an instant.
 type event struct {
 	at     time.Time
 	of     int // process; 0 for the world
-	number int // in the order of scheduling, which settles what comes first at one instant
+	number int // in the order of scheduling: decides the order of events at one instant
 	do     func()
 }
 
@@ -93,7 +93,7 @@ func newNetwork(w *World) *network {
 	return &network{world: w, kick: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
-// later schedules something, on behalf of a process or of the world.
+// later schedules something for a process or for the world.
 func (n *network) later(of int, at time.Time, do func()) {
 	n.mu.Lock()
 	n.agenda = append(n.agenda, &event{at: at, of: of, do: do})
@@ -101,17 +101,17 @@ func (n *network) later(of int, at time.Time, do func()) {
 	n.wake()
 }
 
-// at schedules something. It is called by run alone.
+// at schedules something. Only run calls it.
 func (n *network) at(at time.Time, do func()) {
 	n.world.scheduled++
 	heap.Push(&n.events, &event{at: at, number: n.world.scheduled, do: do})
 }
 
-// run is the world's one goroutine in which things happen.
+// run is the goroutine in which everything in the world happens.
 func (n *network) run() {
 	defer close(n.done)
 	for {
-		synctest.Wait() // until all that has happened so far has come to rest
+		synctest.Wait() // until everything that has happened so far has had its effect
 		n.world.guarded("the network", n.accept)
 		if n.isEnded() {
 			n.events = nil
@@ -143,7 +143,7 @@ func (n *network) wake() {
 	}
 }
 
-// accept takes what was handed in at this instant, in an order of its own.
+// accept takes the requests that were sent at this instant, in an order of its own.
 func (n *network) accept() {
 	n.mu.Lock()
 	list, agenda := n.inbox, n.agenda
@@ -161,7 +161,7 @@ func (n *network) accept() {
 		if f.Process.holds(func() { n.back(f) }) {
 			continue
 		}
-		n.world.history.aliases(f.Keys) // in this order, and after it was made: it must not depend on whether there is a history
+		n.world.history.aliases(f.Keys) // in this order, and also without a history: nothing may depend on whether there is one
 		n.count++
 		f.Number = n.count
 		f.outcome = n.world.decide(&f.Request)
@@ -169,8 +169,8 @@ func (n *network) accept() {
 	}
 }
 
-// compare settles the order of requests of one instant. Two workers that waited for the same
-// thing can ask for the same with the same words, but for what was drawn at random.
+// compare decides the order of requests of one instant. Two workers that waited for the same thing can send the same
+// request, apart from random texts in it.
 func (f *flight) compare(g *flight) int {
 	if order := cmp.Or(cmp.Compare(f.Process.id, g.Process.id), strings.Compare(f.Operation, g.Operation), slices.Compare(f.Keys, g.Keys), strings.Compare(f.worker, g.worker)); order != 0 {
 		return order
@@ -178,7 +178,7 @@ func (f *flight) compare(g *flight) int {
 	return strings.Compare(spelled(f.body), spelled(g.body))
 }
 
-// back hands a request in again that was held while its process was stopped.
+// back sends a request that was held back while its process was stopped.
 func (n *network) back(f *flight) {
 	n.mu.Lock()
 	n.inbox = append(n.inbox, f)
@@ -186,7 +186,7 @@ func (n *network) back(f *flight) {
 	n.wake()
 }
 
-// send schedules what becomes of a request.
+// send schedules what happens to a request.
 func (n *network) send(f *flight) {
 	w, o := n.world, &f.outcome
 	w.note(f.Process, "sends", f.String(), o.String())
@@ -199,7 +199,7 @@ func (n *network) send(f *flight) {
 		n.delay(now.Add(o.There + o.Back))
 	}
 	if o.Lost != "" {
-		if len(o.Again) == 0 { // or else it is counted when it arrives
+		if len(o.Again) == 0 { // otherwise it is counted when it arrives
 			w.met(o.Lost)
 		}
 		n.at(now.Add(o.There+o.Back), func() { n.answer(f, reply{err: reset()}) })
@@ -236,7 +236,7 @@ func (n *network) send(f *flight) {
 	}
 }
 
-// delay books that something comes late, and when.
+// delay records that something will arrive late, and when.
 func (n *network) delay(until time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -246,21 +246,21 @@ func (n *network) delay(until time.Time) {
 	}
 }
 
-// arrived books that it has come.
+// arrived records that it has arrived.
 func (n *network) arrived() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.late.left--
 }
 
-// missing is what is still to come late.
+// missing returns what has still to arrive late.
 func (n *network) missing() delayed {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.late
 }
 
-// reset is what a client's transport reports for what was lost.
+// reset is the error that a client's transport reports for a lost request or answer.
 func reset() error { return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET} }
 
 // deliver gives a request to the engine.
@@ -286,7 +286,7 @@ func (n *network) deliver(f *flight, faults []tabletest.Fault) reply {
 			}
 		}
 		how = strings.Join(append([]string{how}, names...), ", ")
-		if done.Code != "" { // 500 may be the answer to what was applied
+		if done.Code != "" { // a request that was applied may be answered with 500
 			what = "refused"
 		}
 	} else if err == nil && response.StatusCode != http.StatusOK {
@@ -299,14 +299,15 @@ func (n *network) deliver(f *flight, faults []tabletest.Fault) reply {
 	return reply{response: response, err: err, applied: what == "applied"}
 }
 
-// answer brings an answer to its process, unless that is no more, or when it goes on.
+// answer brings an answer to its process: at once, or when the process continues. An answer to a process that has
+// crashed is dropped.
 func (n *network) answer(f *flight, r reply) {
 	if !f.Process.holds(func() { n.answer(f, r) }) {
 		f.reply <- r
 	}
 }
 
-// end has all requests fail from now on, those under way included.
+// end makes all requests fail from now on, also those under way.
 func (n *network) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -319,10 +320,10 @@ func (n *network) isEnded() bool {
 	return n.ended
 }
 
-// line is a process's way to the network.
+// line is a process's connection to the network.
 type line struct{ process *Process }
 
-// Do is for the SDK.
+// Do implements the SDK's HTTP client.
 func (l line) Do(r *http.Request) (*http.Response, error) {
 	n := l.process.world.network
 	body, err := io.ReadAll(r.Body)

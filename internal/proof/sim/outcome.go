@@ -8,23 +8,23 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Outcome is what is to become of a request.
+// Outcome is what happens to a request.
 type Outcome struct {
 	There, Back time.Duration     // how long it and its answer take
-	Lost        string            // why it does not arrive; empty where it does
+	Lost        string            // why it does not arrive; empty if it does
 	ReplyLost   bool              // it arrives, and its client sees a reset
-	Slow        bool              // one of There and Back is beyond timeouts
-	Again       []again           // when it arrives once more, or at last
-	Faults      []tabletest.Fault // that the engine is to have
+	Slow        bool              // There or Back is longer than timeouts allow
+	Again       []again           // late arrivals
+	Faults      []tabletest.Fault // faults for the engine
 }
 
-// again is a request that comes in late.
+// again is a request that arrives late.
 type again struct {
 	by   time.Duration
 	name string
 }
 
-// Names of what happens on the way.
+// The names of what happens on the way.
 const (
 	cutOff     = "cut off"
 	lostOnWay  = "lost"
@@ -34,8 +34,7 @@ const (
 	slow       = "slow"
 )
 
-// String names what happens to the request on its way. What the engine does to it is known
-// when it has arrived.
+// String names what happens to the request on its way. What the engine does to it is known when it has arrived.
 func (o *Outcome) String() string {
 	var names []string
 	if o.Lost != "" {
@@ -58,8 +57,8 @@ func (o *Outcome) String() string {
 	return strings.Join(names, ", ")
 }
 
-// decide draws what becomes of a request. It is called in an order that is always the same.
-// Nothing is drawn that something drawn before would keep from happening.
+// decide draws what happens to a request. It is always called in the same order. It draws no fault that an earlier
+// one prevents.
 func (w *World) decide(r *Request) Outcome {
 	p, chance := &w.Profile, w.chance
 	o := Outcome{There: p.Latency.draw(chance), Back: p.Latency.draw(chance)}
@@ -111,9 +110,8 @@ func (w *World) decide(r *Request) Outcome {
 	return o
 }
 
-// happened names those of the faults with which the engine says to have met a request that
-// made a difference: a transaction that was repeated under its token, for one, meets no
-// conflict. code is that of the engine's answer.
+// happened names those faults of a request that made a difference, by what the engine reports. For example, a
+// transaction that was repeated under its token meets no conflict. code is that of the engine's answer.
 func happened(kinds []tabletest.FaultKind, code string) []string {
 	var names []string
 	for _, k := range kinds {
@@ -143,5 +141,5 @@ func happened(kinds []tabletest.FaultKind, code string) []string {
 
 const conflict = "conflict"
 
-// met counts something that has gone wrong.
+// met counts a fault that has happened.
 func (w *World) met(name string) { w.faults[name]++ }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// outside is a resource outside the table, such as a file server: it takes writes that come
-// with a fence and, as a resource has to, refuses those with a smaller one than it has seen.
+// outside is a resource outside the table, such as a file server. It takes writes with a fence, and refuses those
+// with a smaller fence than it has seen.
 type outside struct {
 	world    *World
-	careless bool // does not compare
+	careless bool // it does not compare fences
 
 	mu    sync.Mutex
-	fence int64 // the largest of the writes that it took
+	fence int64 // the largest fence of the writes that it took
 }
 
-// write sends a write, and waits for what becomes of it: false where it was refused, or the
-// world has ended. It is applied at a moment of the network's, whether its sender is paused or not.
+// write sends a write and waits for its result. It returns false if the write was refused, or the world has ended.
+// The write is applied at a moment that the network decides, whether its sender is paused or not.
 func (r *outside) write(x *Worker, fence int64) bool {
 	p, n := x.Process, r.world.network
 	done := make(chan bool, 1)
@@ -52,7 +52,7 @@ func (r *outside) take(fence int64) bool {
 	return true
 }
 
-// past says that it has taken a write with a larger fence.
+// past reports whether it has taken a write with a larger fence.
 func (r *outside) past(fence int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,28 +12,29 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Permits are a few permits that many clients want. Holders write to one log under theirs, several times each. A permit is held
-// from the first of its lines to the last: so the log tells how many were at once. Now and then an operator changes their number.
+// Permits runs many clients that want a few permits. Each holder writes several lines to one log. A permit counts as
+// used from the first of its lines to the last, so the log shows how many were used at once. Now and then an operator
+// changes the number of permits.
 type Permits struct {
-	Most      int // how many there are at most; one less at times
+	Most      int // the number of permits; at times there is one less
 	Clients   int
 	Rounds    int           // of each client
 	Lines     int           // of each holder
-	Changes   int           // of the number of permits
+	Changes   int           // how often the number of permits changes
 	Lease     time.Duration // defaults to 5 s
 	Overslept float64       // share of the lines before which the process is paused beyond its lease
 	Unguarded bool          // a negative twin: lines do not depend on the permit
 	OneMore   bool          // another one: there is one permit more than the checker knows of
 }
 
-// permitsLog is the row of the log, and exports what there are permits of.
+// permitsLog is the row of the log, and exports is the lock that has permits.
 var (
 	permitsLog = keys.NewKey("PERMITS", "LOG")
 	exports    = lock.Name("exports")
 )
 
-// Run runs the workload and checks it: never more permits are used at once than there are, and each line is there as often as its
-// client was told.
+// Run runs the workload and checks it. No more permits are used at once than there are, and each line is there as
+// often as its client was told.
 func (p Permits) Run(w *World) Tally {
 	if p.Lease == 0 {
 		p.Lease = 5 * time.Second
@@ -54,7 +55,7 @@ type permits struct {
 	acquired atomic.Int64
 }
 
-// there are so many permits, one of which the checker does not know of where it is to find that.
+// there returns the number of permits. In the twin OneMore that is one more than the checker knows.
 func (p *permits) there() int {
 	if p.OneMore {
 		return p.Most + 1
@@ -126,7 +127,7 @@ func (p *permits) check() Tally {
 	return tally
 }
 
-// atOnce is how many permits were held at once at least, by a log of them: each from its first line to its last.
+// atOnce returns how many permits were used at once, at least, by a log: each from its first line to its last.
 func atOnce(log []int64) (most int) {
 	first, last := map[int64]int{}, map[int64]int{}
 	for i, stay := range log {

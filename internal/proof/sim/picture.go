@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Picture draws who held what when: a line per client, time running to the right. How far
-// apart things are drawn says little about how much time is between them, since whatever
-// happens gets room and what lasts long is cut short; the marks of the axis say when it was.
+// Picture draws which client held which lock when. Each client has a line, and time runs from left to right. The axis
+// is not to scale: each event gets room, and long quiet times are cut. The marks of the axis show the times.
 type Picture struct {
 	Events   []Event
 	From, To time.Duration // what to show; To defaults to the end
@@ -25,7 +24,7 @@ const (
 	thousand = 1000
 )
 
-// String draws it, in panels of the given width, or says why there is nothing to draw.
+// String returns the picture, in panels of the given width, or the reason why there is nothing to draw.
 func (p Picture) String() string {
 	s := newScene(p.Events)
 	if why := p.nothing(s); why != "" {
@@ -37,7 +36,7 @@ func (p Picture) String() string {
 	return s.panels(p)
 }
 
-// nothing says why there is nothing to draw; empty where there is.
+// nothing returns why there is nothing to draw. It is empty if there is something.
 func (p Picture) nothing(s *scene) string {
 	switch {
 	case !s.eventful && len(s.letters) == 0:
@@ -48,7 +47,7 @@ func (p Picture) nothing(s *scene) string {
 	return ""
 }
 
-// width is in columns.
+// width is the width in columns.
 func (p Picture) width() int {
 	if p.Width == 0 {
 		return 120
@@ -56,34 +55,34 @@ func (p Picture) width() int {
 	return p.Width
 }
 
-// scene is a picture in the making.
+// scene is a picture while it is drawn.
 type scene struct {
 	lanes   []*lane
-	bases   map[string]int64  // by lock: what its fences are counted from
-	letters map[string]string // of locks, where there are several
-	step    time.Duration     // what one column stands for, at most
+	bases   map[string]int64  // the numbers from which each lock's fences are counted
+	letters map[string]string // of locks, if there are several
+	step    time.Duration     // the longest time that one column stands for
 
-	stops    []stop // when what column is
-	locks    int    // the column in which something became of a lock last
+	stops    []stop // the moment of each column
+	locks    int    // the column in which a lock has changed last
 	wrong    instant
-	last     time.Duration // when the last thing happens that is drawn
-	eventful bool          // something is drawn other than that processes boot
+	last     time.Duration // when the last event is that is drawn
+	eventful bool          // something is drawn besides processes that boot
 }
 
-// instant is the violations of one moment, which have one mark.
+// instant is the violations of one moment, which share a mark.
 type instant struct {
 	at    time.Duration
-	count int // 0 where the last event was none
+	count int // 0 if the last event was none
 }
 
 // stop is a moment that has a column of its own.
 type stop struct {
 	at     time.Duration
 	column int
-	cut    bool // much time was cut out before it
+	cut    bool // a long time before it was cut out
 }
 
-// lane is a client's line.
+// lane is the line of a client.
 type lane struct {
 	client, worker string
 	cells          []byte
@@ -95,7 +94,7 @@ type lane struct {
 	held                                                     map[string]int64 // fences by lock
 }
 
-// newScene finds out who and what there is to be drawn.
+// newScene finds out which clients and events there are to draw.
 func newScene(events []Event) *scene {
 	s := &scene{bases: map[string]int64{}, letters: map[string]string{}, locks: -1, step: time.Second}
 	since := map[[3]string]time.Duration{}
@@ -136,7 +135,7 @@ func newScene(events []Event) *scene {
 		return cmp.Or(cmp.Compare(len(a.client), len(b.client)), strings.Compare(a.client, b.client),
 			cmp.Compare(len(a.worker), len(b.worker)), strings.Compare(a.worker, b.worker))
 	})
-	// A process has a line of its own only where it has no workers.
+	// A process has a line of its own only if it has no workers.
 	s.lanes = slices.DeleteFunc(s.lanes, func(l *lane) bool {
 		return l.worker == "" && l.client != "" && slices.ContainsFunc(s.lanes, func(o *lane) bool { return o.client == l.client && o.worker != "" })
 	})
@@ -151,7 +150,7 @@ func letter(n int) string {
 	return letter(n/26-1) + letter(n%26)
 }
 
-// lane is the line of whom an event is about, which is made where there is none.
+// lane returns the line of an event's client. It adds one if there is none.
 func (s *scene) lane(e Event) *lane {
 	for _, l := range s.lanes {
 		if l.client == e.Client && l.worker == e.Worker {
@@ -163,7 +162,7 @@ func (s *scene) lane(e Event) *lane {
 	return l
 }
 
-// of lists the lines that an event is about.
+// of lists the lines that an event concerns.
 func (s *scene) of(e Event) []*lane {
 	var list []*lane
 	for _, l := range s.lanes {
@@ -182,7 +181,7 @@ func (s *scene) draw(e Event) {
 	of := s.of(e)
 	ends := e.Kind == Lost || e.Kind == Released || e.Kind == Abandoned
 	if ends && !slices.ContainsFunc(of, func(l *lane) bool { return l.holds(e) }) {
-		return // gives back what it has lost, or hears of the end of what it has left
+		return // it releases a lock that it has lost, or learns of the end of a lease that it has released
 	}
 	if s.merge(e) {
 		return
@@ -213,14 +212,14 @@ func (s *scene) draw(e Event) {
 	}
 }
 
-// holds says that the end of a lease, or of what somebody held, is of what is held here.
+// holds reports whether an event is about a lease that the client holds in the picture.
 func (l *lane) holds(e Event) bool {
 	fence, held := l.held[e.Lock]
 	return held && (e.Kind != Lost || e.Fence == fence)
 }
 
-// merge has violations of one moment share a mark, which says how many they are; false where
-// the event needs one of its own.
+// merge lets violations of one moment share a mark, which shows their number. It returns false if the event needs a
+// mark of its own.
 func (s *scene) merge(e Event) bool {
 	if e.Kind != Violation {
 		s.wrong.count = 0
@@ -238,20 +237,20 @@ func (s *scene) merge(e Event) bool {
 	return true
 }
 
-// fill goes on with what has been going on, up to a column.
+// fill continues the line up to a column.
 func (l *lane) fill(to int) {
 	for len(l.cells) < to {
 		l.cells = append(l.cells, l.sign())
 	}
 }
 
-// mark puts a sign where the line ends. Lines that share the column of a mark end before it.
+// mark puts a sign at the end of the line. Lines that share the column of a mark end before it.
 func (l *lane) mark(m string) {
 	l.cells = append(l.cells, m...)
 	l.free = len(l.cells) + 1 - min(len(m), 1)
 }
 
-// mark is the sign of an event. What merely changes the sign of what is going on has none.
+// mark returns the sign of an event. An event that only changes the sign of what goes on has none.
 func (s *scene) mark(e Event) string {
 	switch e.Kind {
 	case Holding:
@@ -285,7 +284,7 @@ func (s *scene) mark(e Event) string {
 	return ""
 }
 
-// change is what goes on differently after an event.
+// change records what is different after an event.
 func (l *lane) change(e Event) {
 	switch e.Kind {
 	case Booted:
@@ -319,7 +318,7 @@ func (l *lane) change(e Event) {
 	}
 }
 
-// sign is for what goes on.
+// sign returns the sign of what goes on.
 func (l *lane) sign() byte {
 	pick := func(signs string) byte { // doing something else, waiting, holding
 		switch {
@@ -345,7 +344,7 @@ func (l *lane) sign() byte {
 	return pick("-.=")
 }
 
-// panels cuts the lines into pieces that fit.
+// panels cuts the lines into pieces that fit the width.
 func (s *scene) panels(p Picture) string {
 	end := s.stops[len(s.stops)-1].column + 1
 	for _, l := range s.lanes {
@@ -367,7 +366,7 @@ func (s *scene) panels(p Picture) string {
 		fmt.Fprintf(&b, "%-*s  %s\n", margin, "seconds", s.axis(at, till, width))
 		for i, l := range s.lanes {
 			if l.client == "" && len(bytes.TrimSpace(l.cells[at:till])) == 0 {
-				continue // nothing happens to the world
+				continue // nothing happens to the world here
 			}
 			b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s  %s", margin, labels[i], l.cells[at:till]), " "))
 			b.WriteByte('\n')
@@ -379,7 +378,7 @@ func (s *scene) panels(p Picture) string {
 	return b.String()
 }
 
-// label names a line: by the worker, too, where its process has several.
+// label names a line, with the worker if its process has several.
 func (s *scene) label(l *lane) string {
 	if l.client == "" {
 		return "world"
@@ -390,12 +389,12 @@ func (s *scene) label(l *lane) string {
 	return l.client
 }
 
-// window is which columns belong to what is to be shown.
+// window returns the columns that are to be shown.
 func (s *scene) window(p Picture, end int) (from, to int) {
 	to = end
 	for i, stop := range s.stops {
 		if stop.at <= p.From && i > 0 && stop.at > s.stops[i-1].at {
-			from = stop.column // the first of its moment
+			from = stop.column // the first column of its moment
 		}
 		if p.To > 0 && stop.at > p.To {
 			to = stop.column
@@ -405,8 +404,8 @@ func (s *scene) window(p Picture, end int) (from, to int) {
 	return from, max(to, from)
 }
 
-// axis marks moments: | is the column of the time behind it, and … stands where time was cut
-// short. Marks may be wider than what is below them.
+// axis draws the marks: | is the column of the time after it, and … stands where time was cut out. A mark may be
+// wider than the columns below it.
 func (s *scene) axis(from, to, width int) string {
 	line := []rune(strings.Repeat(" ", width))
 	next := from

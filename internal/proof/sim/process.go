@@ -23,33 +23,33 @@ type Process struct {
 	workers sync.WaitGroup
 
 	mu      sync.Mutex
-	stops   int       // pauses and suspensions that go on
-	resumed int       // how often all of them were ended at once
-	thawed  bool      // the world has ended: nothing stops it any more
+	stops   int       // pauses and suspensions that have not ended
+	resumed int       // how often Resume has ended all of them
+	thawed  bool      // the world has ended: nothing stops the process any more
 	crashed bool      // for ever
 	died    time.Time // when it has crashed
 	cut     bool      // from the network
-	joins   time.Time // when it joins the network again, of run alone
-	held    []func()  // answers that came while it was stopped
+	joins   time.Time // when it joins the network again; used by run only
+	held    []func()  // answers that arrived while it was stopped
 	clients []*lock.Client
 	again   func() // boots its successor
 }
 
-// client is an SDK client that brings its machine along.
+// client is an SDK client that has its machine with it.
 type client struct {
 	*dynamodb.Client
 
 	machine machine.Machine
 }
 
-// Machine is for package machine.
+// Machine implements an interface of package machine.
 func (c client) Machine() machine.Machine { return c.machine }
 
-// Boot starts a process. Its clocks are what the profile makes of them; its table has the
-// schema of the world's and the default policies.
+// Boot starts a process. The profile decides its clocks. Its table has the schema of the world's table and the
+// default policies.
 func (w *World) Boot(name string) *Process { return w.BootWith(name, nil) }
 
-// BootWith starts a process with given clocks.
+// BootWith starts a process with the given clock.
 func (w *World) BootWith(name string, clock *Clock) *Process {
 	w.mu.Lock()
 	p := &Process{Name: name, world: w, id: len(w.processes) + 1}
@@ -60,7 +60,7 @@ func (w *World) BootWith(name string, clock *Clock) *Process {
 	}
 	w.start(p, *clock)
 	if p.id == 1 {
-		w.climate() // of no use to anybody before
+		w.climate() // not needed before
 	}
 	w.weather(p)
 	return p
@@ -77,18 +77,18 @@ func (w *World) start(p *Process, clock Clock) {
 	p.tell(Event{Kind: Booted}, "boots: %v", clock)
 }
 
-// Supervise starts a process and, whenever it has crashed, another one of that name within
-// seconds. run starts the workers of each.
+// Supervise starts a process. Whenever it has crashed, another one of that name starts within seconds. run starts the
+// workers of each.
 func (w *World) Supervise(name string, run func(p *Process)) {
 	p := w.Boot(name)
 	p.again = func() { w.Supervise(name, run) }
 	run(p)
 }
 
-// Table is the process's table.
+// Table returns the process's table.
 func (p *Process) Table() *table.Table { return p.table }
 
-// Locks makes a lock client. It is closed at the end of the world.
+// Locks returns a new lock client, which is closed at the end of the world.
 func (p *Process) Locks(config lock.Config) *lock.Client {
 	if config.Owner == "" {
 		config.Owner = p.Name
@@ -102,9 +102,9 @@ func (p *Process) Locks(config lock.Config) *lock.Client {
 	return c
 }
 
-// Stop stops all of the process until end is called, and those of all other stops, or Resume.
-// Requests under way go on; answers wait. A machine that was suspended while it was stopped
-// otherwise stays so until it goes on.
+// Stop stops the whole process until end was called, and the end of each other stop, or Resume. Requests under way
+// continue; answers wait. A machine that was suspended stays suspended until the process continues, also if it was
+// stopped in another way meanwhile.
 func (p *Process) Stop(suspend bool) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ func (p *Process) Stop(suspend bool) (end func()) {
 	}
 }
 
-// Resume ends all stops, and lets the process go on.
+// Resume ends all stops, and the process continues.
 func (p *Process) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *Process) Resume() {
 	}
 }
 
-// goOn has the process go on, unless it has crashed. It is called with p.mu held.
+// goOn lets the process continue, unless it has crashed. It is called with p.mu held.
 func (p *Process) goOn() {
 	if p.crashed || p.thawed {
 		return
@@ -158,7 +158,7 @@ func (p *Process) goOn() {
 	p.machine.resume()
 }
 
-// Crash ends the process: it is never heard of again. What it has sent may still arrive.
+// Crash ends the process for ever. A request that it has sent may still arrive.
 func (p *Process) Crash() {
 	p.mu.Lock()
 	if p.thawed {
@@ -179,7 +179,7 @@ func (p *Process) Crash() {
 	}
 }
 
-// holds keeps something for when the process goes on; false where it is going on.
+// holds keeps a function until the process continues. It returns false if the process is running.
 func (p *Process) holds(f func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +190,7 @@ func (p *Process) holds(f func()) bool {
 	return stopped
 }
 
-// thaw has everything go on at the end of the world.
+// thaw lets the process continue at the end of the world.
 func (p *Process) thaw() {
 	p.mu.Lock()
 	p.stops, p.crashed, p.held, p.thawed = 0, false, nil, true
@@ -204,14 +204,14 @@ func (p *Process) isCut() bool {
 	return p.cut
 }
 
-// Crashed says whether it has.
+// Crashed reports whether the process has crashed.
 func (p *Process) Crashed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.crashed
 }
 
-// crashes are when processes have crashed.
+// crashes returns when processes have crashed.
 func (w *World) crashes() map[*Process]time.Time {
 	when := map[*Process]time.Time{}
 	for _, p := range w.list() {
@@ -224,7 +224,7 @@ func (w *World) crashes() map[*Process]time.Time {
 	return when
 }
 
-// Cut cuts the process off from the network, or joins it again. What is under way arrives.
+// Cut cuts the process off from the network, or connects it again. What is under way arrives.
 func (p *Process) Cut(cut bool) {
 	p.mu.Lock()
 	changed := p.cut != cut
@@ -239,13 +239,13 @@ func (p *Process) Cut(cut bool) {
 	}
 }
 
-// Jump sets the process's wall clock.
+// Jump sets the process's wall clock forward or back.
 func (p *Process) Jump(by time.Duration) {
 	p.machine.jump(by)
 	p.tell(Event{Kind: Jumped}, "wall clock jumps by %v", by)
 }
 
-// tell puts something that happened to the process into the history.
+// tell adds an event about the process to the history.
 func (p *Process) tell(e Event, format string, args ...any) {
 	e.Process, e.Client = p.id, p.Name
 	p.world.tell(e, format, args...)

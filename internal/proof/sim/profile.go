@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Profile is how often what goes wrong. Shares are of requests, from 0 to 1, and of those
-// that nothing named before has befallen already: what is lost is not throttled. Times
-// between events are means, per process, and zero for never.
+// Profile describes which faults occur, and how often. Shares are of requests, from 0 to 1, and apply to requests
+// that have none of the faults listed before: a lost request is not throttled. Times between events are averages for
+// each process, and 0 means never.
 type Profile struct {
 	Latency Range // one way; defaults to 1 to 10 ms
 
 	Lost          float64 // never arrive
-	LostLate      float64 // the client sees a reset; the request arrives later, by LateBy
+	LostLate      float64 // the client sees a reset, and the request arrives later, by LateBy
 	LostReply     float64 // are applied, and the client sees a reset
 	Duplicated    float64 // are applied again later, by LateBy
-	Slow          float64 // arrive, or are answered, late by SlowBy: beyond timeouts
+	Slow          float64 // arrive, or are answered, later than timeouts allow, by SlowBy
 	Throttled     float64
 	Internal      float64 // 500, not applied
 	InternalAfter float64 // 500, applied
-	Conflict      float64 // of transactions, and of writes that meet one
+	Conflict      float64 // of transactions, and of writes that can conflict with one
 	Stale         float64 // eventually consistent reads that miss up to 20 writes
 	SkewedDate    float64 // answers whose date is off by up to Dates
-	Expired       float64 // refused since credentials have expired
+	Expired       float64 // refused because credentials have expired
 
 	LateBy Range         // defaults to 10 ms to 2 minutes
 	SlowBy Range         // defaults to 1 s to 30 s
@@ -40,7 +40,7 @@ type Profile struct {
 	StopFor Range         // defaults to 0.1 to 60 s
 	Jump    time.Duration // defaults to 1 h
 
-	Offset time.Duration // of wall clocks, at most, either way
+	Offset time.Duration // of wall clocks, at most, ahead or behind
 	Rate   float64       // by how much clocks are too fast or too slow, at most
 }
 
@@ -54,7 +54,7 @@ func (r Range) or(least, most time.Duration) Range {
 	return r
 }
 
-// draw prefers short ones: half of the durations lie in the lower tenth.
+// draw prefers short durations: half of them are in the lowest tenth of the range.
 func (r Range) draw(chance *rand.Rand) time.Duration {
 	width := r.Most - r.Least
 	if chance.IntN(2) == 0 {
@@ -77,8 +77,8 @@ func (p Profile) withDefaults() Profile {
 	return p
 }
 
-// Swarm is a profile that the seed decides: some of all faults, some often, some rarely. Runs
-// that all have everything find less than runs of which each has something.
+// Swarm returns a profile that the seed decides. It has some of all faults: some of them often, some rarely. Runs
+// that each have a few faults find more than runs that all have every fault.
 func Swarm(seed uint64) Profile {
 	chance := rand.New(rand.NewPCG(mix(seed, "profile"), 0))
 	share := func(most float64) float64 {
@@ -109,8 +109,8 @@ func Swarm(seed uint64) Profile {
 	return p
 }
 
-// Hastened is the weather for worlds of seconds: what comes again and again comes so many times
-// as often, and all that lasts, or is late, does so many times less.
+// Hastened adapts a profile for worlds that last seconds. Repeated events come so many times as often. Stops and
+// delays are so many times shorter.
 func (p Profile) Hastened(times int) Profile {
 	p = p.withDefaults()
 	for _, d := range []*time.Duration{
@@ -122,7 +122,7 @@ func (p Profile) Hastened(times int) Profile {
 	return p
 }
 
-// Words says what goes wrong, a line for each kind of fault that there is.
+// Words describes what goes wrong, one line for each kind of fault that the profile has.
 func (p Profile) Words() []string {
 	p = p.withDefaults()
 	between := func(r Range) string { return fmt.Sprintf("%v to %v", r.Least, r.Most) }
@@ -174,9 +174,10 @@ func (p Profile) Words() []string {
 	return words
 }
 
-// clock draws clocks for a process.
+// clock draws the clock of a process.
 func (p *Profile) clock(chance *rand.Rand) *Clock {
-	// The conversion rounds: else some processors would add without, and the same seed would have other clocks there.
+	// The conversion rounds. Without it some processors fuse the multiplication with the addition, and the same seed
+	// gives other clocks.
 	rate := func() float64 { return 1 + float64(p.Rate*(2*chance.Float64()-1)) }
 	return &Clock{Offset: time.Duration((2*chance.Float64() - 1) * float64(p.Offset)), Wall: rate(), Rate: rate()}
 }

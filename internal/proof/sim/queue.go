@@ -12,22 +12,22 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// handoffs is how often in a row a client hands a lock over within its process.
+// handoffs is how often in a row a client passes a lock on within its process.
 const handoffs = 16
 
-// Queue is a crowd before one lock: many goroutines of a few processes.
+// Queue runs many goroutines of a few processes that wait for one lock.
 type Queue struct {
 	Processes int
 	Waiters   int           // of each process
 	Rounds    int           // of each waiter
 	Lease     time.Duration // defaults to 5 s
 	Apart     bool          // a negative twin: each process has a lock of its own
-	Greedy    bool          // another one: processes give the lock away to none but their own
-	Unordered bool          // another one: each waiter has a client of its own, so that there is no line
+	Greedy    bool          // another one: processes pass the lock only to their own goroutines
+	Unordered bool          // another one: each waiter has a client of its own, so goroutines of a process do not queue
 }
 
-// QueueProfile is Swarm, hastened, and for every other seed without what lets two processes believe to
-// hold the lock at once: pauses and clocks that are wrong.
+// QueueProfile is Swarm, hastened. For every other seed, it has no pauses and no wrong clocks, which let two
+// processes believe at once that they hold the lock.
 func QueueProfile(seed uint64) Profile {
 	p := Swarm(seed).Hastened(6)
 	if seed%2 == 1 {
@@ -36,11 +36,11 @@ func QueueProfile(seed uint64) Profile {
 	return p
 }
 
-// Run runs the workload and checks it: waiters of one process are served in the order in
-// which they came; nobody overtakes in the line; while others wait the lock is passed on within a
-// process so many times in a row and no more; later holders have greater fences; and, where clocks
-// are right and no process is stopped, nobody is let in before the one before has left or been told.
-// Who has waited for longer than it was patient gives up: how many do, the Tally says.
+// Run runs the workload and checks it. Waiters of one process are served in the order in which they came. Nobody
+// overtakes in the line. While other processes wait, the lock is passed on within a process only so many times in a
+// row. Later holders have greater fences. If clocks are right and no process is stopped, nobody is let in before the
+// one before has left or was told of its loss. A waiter that runs out of patience gives up; the Tally tells how many
+// do.
 func (q Queue) Run(w *World) Tally {
 	if q.Lease == 0 {
 		q.Lease = 5 * time.Second
@@ -60,17 +60,17 @@ type queue struct {
 
 	mu     sync.Mutex
 	visits []*visit
-	failed map[*Process][]time.Time // when releases of it failed, or took too long
+	failed map[*Process][]time.Time // when its releases failed, or took too long
 }
 
-// visit is one call of Acquire, and what came of it. Times are true.
+// visit is one call of Acquire and its result, with true times.
 type visit struct {
 	process *Process
 	worker  string
 	fence   int64
-	came    time.Time // when it was called
-	entered time.Time // when it returned a lease; zero where it did not
-	left    time.Time // when that was given up, or its holder was told; zero where it was not
+	came    time.Time // when Acquire was called
+	entered time.Time // when it returned a lease; zero if it did not
+	left    time.Time // when the lease was released, or its holder was told of its loss; zero if neither
 }
 
 func (q *queue) start() {
@@ -128,7 +128,7 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	left, start, wall := l.Remaining(), time.Now(), x.Process.machine.Wall()
 	err = l.Release(ctx)
 	x.Releases("queue", err)
-	// By its clock half of what was left may be all: whoever it was handed to got it too late.
+	// By the process's clock, half of the rest may be all of it: the next one got the lock too late.
 	if took := max(time.Since(start), x.Process.machine.Wall().Sub(wall)); err != nil || took >= left/2 {
 		q.mu.Lock()
 		q.failed[x.Process] = append(q.failed[x.Process], time.Now())
@@ -176,7 +176,8 @@ func (q *queue) check() (tally Tally) {
 	return tally
 }
 
-// checkFences: no two are the same, and who came when another one was in has a greater one.
+// checkFences checks that no two fences are the same, and that a client that came while another one was in has a
+// greater one.
 func (q *queue) checkFences(in []*visit) {
 	var first *visit // to enter, of those with greater fences
 	for i, v := range slices.Backward(in) {
@@ -192,9 +193,9 @@ func (q *queue) checkFences(in []*visit) {
 	}
 }
 
-// checkOrder: goroutines of one process are served as they came. Where handing over failed, or
-// took so long that the lease was over, the one to whom it was to be goes back into the line, and
-// who came meanwhile may be first.
+// checkOrder checks that goroutines of one process are served in their order. If a hand-over failed, or took so long
+// that the lease was over, the goroutine that should have got the lock goes back into the line, and one that came
+// meanwhile may be first.
 func (q *queue) checkOrder(in []*visit) {
 	last := map[*Process]*visit{}
 	for _, v := range in {
@@ -210,12 +211,12 @@ func (q *queue) checkOrder(in []*visit) {
 	}
 }
 
-// checkExclusion: nobody enters before the one before has left. It returns how many entered. When
-// those of crashed processes left is not known: they keep nobody out, but they were let in.
+// checkExclusion checks that nobody enters before the one before has left. It returns how many entered. It is not
+// known when those of crashed processes left: they do not keep anybody out, but they count as let in.
 func (q *queue) checkExclusion(in []*visit) (entered int) {
 	in = slices.Clone(in)
 	slices.SortFunc(in, func(a, b *visit) int { return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.fence, b.fence)) })
-	var last *visit // to leave
+	var last *visit // the one that leaves last
 	for _, v := range in {
 		if last != nil && v.entered.Before(last.left) {
 			q.world.Violation("fence %d was let in while fence %d was inside", v.fence, last.fence)

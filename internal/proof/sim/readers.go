@@ -11,14 +11,15 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Readers read two rows, one after the other, under shared leases, and a guarded write afterwards confirms what they have read. Writers
-// change the rows alone, in two transactions, between which the pair is half-written, and says so.
+// Readers read two rows, one after the other, under shared leases. A guarded write afterwards confirms what they have
+// read. Writers change the rows alone, in two transactions. Between the two, the pair is half-written, and a row
+// records that.
 type Readers struct {
 	Readers, Writers int
 	Rounds           int           // of each client
 	Lease            time.Duration // defaults to 5 s
 	Overslept        float64       // share of the reads and writes in which the process is paused beyond its lease
-	Unguarded        bool          // a negative twin: what confirms a reading does not depend on the lock
+	Unguarded        bool          // a negative twin: the write that confirms a reading does not depend on the lock
 	Unlocked         bool          // another one: readers take no lock
 	Together         bool          // another one: writers share the lock with readers
 }
@@ -29,8 +30,8 @@ var (
 	pairRow, pairIsHalf = "n", "half"
 )
 
-// Run runs the workload and checks it: no reading that was confirmed is of a half-written pair, and each write is there as often
-// as its client was told.
+// Run runs the workload and checks it. No confirmed reading may be of a half-written pair. Each write is there as
+// often as its client was told.
 func (r Readers) Run(w *World) Tally {
 	if r.Lease == 0 {
 		r.Lease = 5 * time.Second
@@ -49,7 +50,7 @@ type readers struct {
 
 	world  *World
 	ledger *ledger
-	audits atomic.Int64 // readings of a whole pair that were confirmed
+	audits atomic.Int64 // confirmed readings of a whole pair
 }
 
 // sleep is what a client does between two steps.
@@ -61,7 +62,7 @@ func (r *readers) sleep(x *Worker) {
 	x.Sleep(x.Between(0, 50*time.Millisecond))
 }
 
-// acquire takes the lock, and tells so.
+// acquire acquires the lock, and reports that.
 func (r *readers) acquire(ctx context.Context, x *Worker, locks *lock.Client, opts ...lock.Option) (*lock.Lease, bool) {
 	x.Sleep(x.Between(0, 200*time.Millisecond))
 	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, 2*time.Minute))
@@ -109,7 +110,7 @@ func (r *readers) read(ctx context.Context, x *Worker, locks *lock.Client) {
 	err = confirm(ctx, mark)
 	r.ledger.end(name, err)
 	x.Writes(err, "has read %d and %d, confirmed as %s", number(left, pairRow), number(right, pairRow), name)
-	if err != nil || number(left, pairIsHalf) > 0 { // by a writer that has died
+	if err != nil || number(left, pairIsHalf) > 0 { // left by a writer that has died
 		return
 	}
 	r.audits.Add(1)

@@ -16,42 +16,41 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Guard is what a write depends on.
+// Guard is the condition that a write depends on.
 type Guard uint8
 
-// The guards. All but the first are negative twins.
+// The guards. All but Guarded are negative twins.
 const (
-	Guarded   Guard = iota // on the lease that it is made under
-	Unfenced               // on the lock being held, by whomever
+	Guarded   Guard = iota // on the lease under which it is made
+	Unfenced               // on the lock being held by any client
 	Unguarded              // on nothing
 )
 
-// Register is clients that read, write and change registers, each under a lock of its own,
-// two clients to a process. What each has done and been told has to be linearizable: the lock,
-// the register, and both as one object.
+// Register runs clients that read, write and change registers, each under a lock of its own, with two clients in each
+// process. Their history has to be linearizable in three models: the lock, the register, and both as one object.
 type Register struct {
 	Clients    int
-	Operations int           // of each client, about
+	Operations int           // of each client, approximately
 	Registers  int           // defaults to 4
 	Lease      time.Duration // defaults to 5 s
-	Overslept  float64       // share of the writes before which the process is paused, mostly beyond the lease
+	Overslept  float64       // share of the writes before which the process is paused, in most cases beyond the lease
 	Guard      Guard
-	Swept      bool // negative twin: now and then a lock's row is deleted while the lock is held
+	Swept      bool // negative twin: now and then the row of a held lock is deleted
 }
 
-// Linearity is what came of histories.
+// Linearity is the result of judging histories.
 type Linearity struct {
-	Histories  int     // one for each register, each judged by all models
+	Histories  int     // one for each register; all models judge each of them
 	Operations int     // of all histories
-	Undecided  int     // histories of which a model could not tell whether they are linearizable
-	Illegal    int     // histories that are not linearizable, by one model at least
-	By         Verdict // how many of those by each model
+	Undecided  int     // histories of which a model could not decide whether they are linearizable
+	Illegal    int     // histories that at least one model finds not linearizable
+	By         Verdict // how many of those each model has found
 }
 
 // Verdict is how many histories each model has found not to be linearizable.
 type Verdict struct{ Lock, Register, Object int }
 
-// Add adds another one.
+// Add adds another result.
 func (l *Linearity) Add(o Linearity) {
 	l.Histories += o.Histories
 	l.Operations += o.Operations
@@ -97,14 +96,14 @@ type registers struct {
 
 	world    *World
 	begin    time.Time
-	patience int64 // steps that a model may take to judge a history
+	patience int64 // the most steps that a model takes to judge a history
 
 	mu      sync.Mutex
 	left    []int          // operations, by client
 	history [][]*operation // by register
 }
 
-// registrant is a client at work.
+// registrant is a client of the registers.
 type registrant struct {
 	*registers
 	*Worker
@@ -122,7 +121,7 @@ func (r *registers) more(client int) bool {
 
 func (*registers) key(of int) keys.Key { return keys.NewKey("REGISTER", "R"+strconv.Itoa(of)) }
 
-// name is that of a register's lock, in the history.
+// name returns the name of a register's lock in the history.
 func (*registers) name(of int) string { return "R" + strconv.Itoa(of) }
 
 func (r *registers) now() int64 { return int64(time.Since(r.begin)) }
@@ -138,7 +137,7 @@ func (c *registrant) called(of int, o operation) *operation {
 	return &o
 }
 
-// returned ends one.
+// returned ends an operation.
 func (c *registrant) returned(of int, o *operation, end func(o *operation)) {
 	c.mu.Lock()
 	end(o)
@@ -167,7 +166,7 @@ func (c *registrant) round(ctx context.Context) {
 	if c.Swept && c.IntN(20) == 0 {
 		c.sweep(l)
 	}
-	certain := true // whether all writes under the lease have been answered
+	certain := true // all writes under the lease have been answered
 	held := true
 	for range c.IntN(4) {
 		if !held {
@@ -225,7 +224,7 @@ func (c *registrant) acquire(ctx context.Context, of int) *lock.Lease {
 	return l
 }
 
-// sweep has the row of a lock deleted that is held, as nobody may.
+// sweep deletes the row of a held lock, which nobody is allowed to do.
 func (c *registrant) sweep(l *lock.Lease) {
 	w := c.world
 	w.At(time.Now().Add(time.Millisecond), func() { w.must(w.table.Write(w.ctx, table.Delete(l.Key()))) })
@@ -262,8 +261,8 @@ func valueAt(ctx context.Context, t *table.Table, key keys.Key) (int64, error) {
 	return strconv.ParseInt(n.Value, 10, 64)
 }
 
-// change reads and writes. Where an earlier write under the lease has not been answered it
-// only writes: that one may come in between, which the lease allows.
+// change reads and writes. If an earlier write under the lease has no answer, it only writes: the earlier write may
+// be applied in between, which the lease allows.
 func (c *registrant) change(ctx context.Context, of int, l *lock.Lease, certain *bool) bool {
 	if !*certain {
 		return c.write(ctx, of, l, operation{kind: writes}, certain)
@@ -280,8 +279,8 @@ func (c *registrant) change(ctx context.Context, of int, l *lock.Lease, certain 
 	return c.write(ctx, of, l, operation{kind: changes, read: before.read, call: before.call}, certain)
 }
 
-// write writes a new value, and says whether the lock is not known to be lost. A change that
-// succeeds has begun when it read; one that does not is a read and a write.
+// write writes a new value. It returns false if the lock is known to be lost. A change that succeeds began when it
+// read. One that does not succeed counts as a read and a write.
 func (c *registrant) write(ctx context.Context, of int, l *lock.Lease, o operation, certain *bool) bool {
 	ctx, cancel := c.Within(ctx, c.Between(time.Second, 20*time.Second))
 	defer cancel()
@@ -324,8 +323,8 @@ func (c *registrant) write(ctx context.Context, of int, l *lock.Lease, o operati
 	return at.outcome != lost
 }
 
-// release gives the lock up, and tries again where it is not clear whether it has. In the end
-// the session does.
+// release releases the lock, and tries again if it is not clear whether it was released. In the end the session
+// releases it.
 func (c *registrant) release(ctx context.Context, of int, l *lock.Lease, again bool) {
 	for range 3 {
 		o := c.called(of, operation{kind: releases, fence: l.Fence(), again: again})
@@ -341,14 +340,14 @@ func (c *registrant) release(ctx context.Context, of int, l *lock.Lease, again b
 				o.outcome = lost
 			}
 		})
-		if o.outcome != unclear || errors.Is(err, lock.ErrLost) { // which may be since it was released
+		if o.outcome != unclear || errors.Is(err, lock.ErrLost) { // after an unclear attempt, a lost lock may be one that was released
 			return
 		}
 		again = true
 	}
 }
 
-// check looks at the registers for the last time, and at their histories.
+// check reads the registers for the last time, and judges their histories.
 func (r *registers) check() (tally Tally) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -385,7 +384,7 @@ func (r *registers) check() (tally Tally) {
 	return tally
 }
 
-// wrote counts what became of a write.
+// wrote counts the result of a write.
 func (t *Tally) wrote(o *operation) {
 	switch {
 	case o.wrote == 0:

@@ -11,16 +11,15 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// longAgo is longer than locks keep a row that nobody uses.
+// longAgo is longer than the time for which locks keep an unused row.
 const longAgo = 8 * 24 * time.Hour
 
-// relics has the world begin with rows of long ago, where it deletes by time to live at all:
-// some of the locks were released then, and of some the holder has died, under a lease of its
-// own or under a session. The time to live of all these rows has passed, and DynamoDB deletes
-// each of them when it likes: mostly within a second from now, while the locks are acquired
-// again, and some only with a sweep. Nothing else in a world of minutes lives long enough.
+// relics lets a world begin with old rows, if time to live deletes anything in it. Some of the locks were released
+// long ago. Of others the holder has died, under a Fixed lease or under a session. The time to live of all these rows
+// has passed. DynamoDB deletes each of them at a time of its own: most within a second from the start, while the
+// locks are acquired again, and some only with a sweep. Nothing else in a world of minutes lives long enough.
 //
-// A workload calls it before it boots anybody. The history begins afterwards.
+// A workload calls it before any process boots. The history begins afterwards.
 func (w *World) relics(targets ...lock.Target) {
 	if w.Profile.Sweeps == 0 {
 		return
@@ -51,7 +50,7 @@ func (w *World) relics(targets ...lock.Target) {
 	w.history.restart()
 }
 
-// use leaves the row of a lock behind, or in one of four ways none.
+// use leaves the row of a lock behind in one of several ways, one of which leaves none.
 func (w *World) use(ctx context.Context, locks *lock.Client, target lock.Target, how int) {
 	var options []lock.Option
 	switch how {
@@ -91,7 +90,7 @@ func (w *World) perish(item table.Item) {
 	w.swept(1)
 }
 
-// swept tells of a deletion by time to live.
+// swept reports a deletion by time to live.
 func (w *World) swept(items int) {
 	if items > 0 {
 		w.faults["deleted by time to live"] += items

@@ -12,27 +12,27 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Request is a request on its way to the engine.
+// Request is a request under way to the engine.
 type Request struct {
 	Process   *Process
 	Operation string
-	Keys      []string // of the items that it names, partition and sort key, in order
-	Eventual  bool     // it reads, eventually consistently or in part so
+	Keys      []string // of the items that it names: partition and sort key, sorted
+	Eventual  bool     // it reads, and at least a part of it is eventually consistent
 	Number    int      // among all requests of the world, from 1
 }
 
-// transacts is the operation that writes several items or none.
+// transacts is the operation that writes several items together.
 const transacts = "TransactWriteItems"
 
-// writes says whether it may meet a transaction that writes the same items.
+// writes reports whether the request may conflict with a transaction that writes the same items.
 func (r *Request) writes() bool {
 	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", transacts, "TransactGetItems"}, r.Operation)
 }
 
-// inputKey is where the context of a request has the input that the SDK was given.
+// inputKey is the key of a request's context for the input that the SDK was given.
 type inputKey struct{}
 
-// withInput has requests know their inputs, which would take long to read from their bodies.
+// withInput puts its input into the context of each request. Reading it from the body would take long.
 func withInput(o *dynamodb.Options) {
 	keep := middleware.InitializeMiddlewareFunc("Input", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 		return next.HandleInitialize(context.WithValue(ctx, inputKey{}, in.Parameters), in)
@@ -40,8 +40,8 @@ func withInput(o *dynamodb.Options) {
 	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error { return s.Initialize.Add(keep, middleware.Before) })
 }
 
-// read takes in what a request asks for. Requests of equal contents are spelled in many ways,
-// since the SDK writes maps in any order; their keys are not.
+// read reads what a request asks for. Requests with equal contents may have different bodies, since the SDK writes
+// maps in any order. Their keys are the same.
 func (r *Request) read(input any, pk, sk string) {
 	r.Keys, r.Eventual = nil, false
 	add := func(items ...map[string]types.AttributeValue) {
@@ -102,7 +102,7 @@ func (r *Request) read(input any, pk, sk string) {
 	slices.Sort(r.Keys)
 }
 
-// stringOf is a string, and nothing of what is none.
+// stringOf returns a string value, or an empty string for any other value.
 func stringOf(v types.AttributeValue) string {
 	s, _ := v.(*types.AttributeValueMemberS)
 	if s == nil {
@@ -111,13 +111,13 @@ func stringOf(v types.AttributeValue) string {
 	return s.Value
 }
 
-// spelled is a request's body in the one spelling of its contents.
+// spelled returns a body in a form that depends on its contents only.
 func spelled(body []byte) string {
 	var contents any
 	if json.Unmarshal(body, &contents) != nil {
 		return string(body)
 	}
-	text, err := json.Marshal(contents) // maps in order
+	text, err := json.Marshal(contents) // it sorts maps
 	if err != nil {
 		return string(body)
 	}

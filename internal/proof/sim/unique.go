@@ -15,15 +15,15 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Unique is clients that create, change and delete rows of an entity with a unique value. At
-// no time do two rows have the same one, and since a row and what keeps its value are
-// written in one transaction, neither is ever without the other, whatever was left unanswered.
+// Unique runs clients that create, change and delete rows of an entity with a unique value. At no time do two rows
+// have the same value. A row and the sentinel of its value are written in one transaction, so neither is ever there
+// without the other, whatever answers were lost.
 type Unique struct {
 	Clients int
 	Rounds  int  // of each client
 	Rows    int  // defaults to 6
 	Values  int  // defaults to 4
-	Shared  bool // the negative twin: the entity does not say that the value is unique
+	Shared  bool // the negative twin: the entity does not declare the value unique
 }
 
 // Account is a row with a unique value.
@@ -34,7 +34,7 @@ type Account struct {
 	Version int64   `dynamo:"version"`
 }
 
-// Run runs the workload and checks it, after each operation and in the end.
+// Run runs the workload and checks it, after each operation and at the end.
 func (s Unique) Run(w *World) Tally {
 	if s.Rows == 0 {
 		s.Rows = 6
@@ -62,8 +62,8 @@ type uniques struct {
 	marks *marks
 
 	mu   sync.Mutex
-	row  map[int64]string // rows, by the mark that was written to them
-	seen map[int64]bool   // marks, in any row at any time
+	row  map[int64]string // the row to which each mark was written
+	seen map[int64]bool   // marks that any row had at any time
 }
 
 func (r *uniques) define(t *table.Table) *entity.Entity[Account] {
@@ -76,7 +76,7 @@ func (r *uniques) define(t *table.Table) *entity.Entity[Account] {
 	return accounts
 }
 
-// round writes once. Deleting leaves no mark.
+// round writes once. A deletion leaves no mark.
 func (r *uniques) round(ctx context.Context, x *Worker, accounts *entity.Entity[Account], mark int64) {
 	x.Sleep(x.Between(0, 100*time.Millisecond))
 	ctx, cancel := x.Within(ctx, x.Between(time.Second, 30*time.Second))
@@ -106,7 +106,7 @@ func (r *uniques) write(ctx context.Context, x *Worker, accounts *entity.Entity[
 	case 2:
 		_, err = accounts.Modify(ctx, a, change)
 		return "modify", err
-	case 3: // as the row is, whatever its version
+	case 3: // as the row is, with any version
 		_, err = accounts.AnyVersion().Update(ctx, a, entity.Set("email", email), entity.Append("marks", []int64{mark}))
 		return "update", err
 	case 4:
@@ -137,8 +137,8 @@ func (r *uniques) audit() {
 	}
 	ctx = context.WithoutCancel(ctx)
 	accounts := r.define(r.world.Table())
-	owners := map[string]string{}    // rows, by value
-	sentinels := map[string]string{} // rows that they name, by value
+	owners := map[string]string{}    // the row with each value
+	sentinels := map[string]string{} // the row that each value's sentinel names
 	for item, err := range r.world.Table().Scan(ctx, table.Scan{Consistent: true}) {
 		r.world.must(err)
 		if key, err := r.world.Table().KeyOf(item); err == nil && strings.HasPrefix(key.PK, "UNIQUE#") {
@@ -190,9 +190,9 @@ func (r *uniques) check() (sum Tally) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.marks.check(r.world, func(mark int64) int {
-		// Rows are overwritten and deleted: that a mark was not seen tells nothing. And a request
-		// that was refused when it came in first can be carried out when it comes in once more,
-		// long after its sender was told: no client can help that.
+		// Rows are overwritten and deleted, so it tells nothing that a mark was not seen. And a request that was
+		// refused when it first arrived can be applied when it arrives once more, long after its sender was told.
+		// No client can prevent that.
 		if !r.seen[mark] || r.world.stragglers[r.row[mark]] > 0 {
 			return -1
 		}

@@ -10,16 +10,16 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Versions is clients that add to the same rows of an entity, in all ways in which one does
-// that: what was acknowledged counts once, what was refused does not.
+// Versions runs clients that add to the same rows of an entity, in all ways that the entity offers. An acknowledged
+// addition counts once, and a refused one does not count.
 type Versions struct {
 	Clients int
 	Rounds  int  // of each client
 	Rows    int  // defaults to 3
-	Blind   bool // the negative twin: the entity has no versions, so that what was read is not compared
+	Blind   bool // the negative twin: the entity has no versions, so what was read is not compared
 }
 
-// Counted is a row that clients add to. What was added is in it, too.
+// Counted is a row that clients add to. It also lists what was added.
 type Counted struct {
 	ID      string  `dynamo:"id"`
 	Count   int64   `dynamo:"count"`
@@ -32,8 +32,8 @@ func (c *Counted) add(mark int64) {
 	c.Marks = append(c.Marks, mark)
 }
 
-// EntityProfile is for the workloads on entities, which take seconds: Swarm, hastened, and
-// storms more so, since they come to the world and not to each process.
+// EntityProfile is for the workloads on entities, which take seconds. It is Swarm, hastened. Storms are more frequent
+// still, since they happen to the world and not to each process.
 func EntityProfile(seed uint64) Profile {
 	p := Swarm(seed).Hastened(10)
 	p.Storms /= 5
@@ -85,7 +85,7 @@ func (r *versions) round(ctx context.Context, x *Worker, counters *entity.Entity
 	x.wrote(r.marks.end(mark, err), err, "%s %s %d", way.name, id, mark)
 }
 
-// isRefused says that a write of an entity has done nothing.
+// isRefused reports whether an error means that a write of an entity has changed nothing.
 func isRefused(err error) bool {
 	for _, refusal := range []error{entity.ErrStale, entity.ErrExists, entity.ErrNotFound, entity.ErrUnique, table.ErrCondition} {
 		if errors.Is(err, refusal) {
@@ -152,7 +152,7 @@ var ways = []way{
 	}},
 }
 
-// readCounter reads a row, mostly, and lets time go by. No row is one with version 0.
+// readCounter reads a row, in most cases, and lets time pass. Version 0 means that there is no row.
 func readCounter(ctx context.Context, x *Worker, counters *entity.Entity[Counted], c Counted) (Counted, error) {
 	var options []entity.ReadOption
 	if x.IntN(2) == 0 {
@@ -171,8 +171,8 @@ func (r *versions) check() Tally {
 	times := map[int64]int{}
 	for c, err := range counters.Scan(r.world.Context(), entity.Consistent()) {
 		r.world.must(err)
-		// What was refused when it came in first, and so was tried anew or given up, can be
-		// carried out when it comes in once more: no client can help that.
+		// A request that was refused when it first arrived, and that its client therefore repeated or gave up, can
+		// be applied when it arrives once more. No client can prevent that.
 		excused := r.world.revived["COUNTER#"+c.ID+"|COUNTER"]
 		for _, mark := range c.Marks {
 			if (times[mark] > 0 || r.marks.refused(mark)) && excused > 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// view reads all accounts, and the lock of one of them, as they stand at one moment. It acquires no lock for that. A
-// transfer is one transaction, so a view sees it as a whole or not at all. If the lock was free, the viewer acquires it
-// then: if the fence is the one that it has seen, the account has not changed.
+// view reads all accounts, and the lock of one of them, as they are at one moment. It acquires no lock for that. A
+// transfer is one transaction, so a view shows all of it or nothing. If the lock was free, the viewer then acquires
+// it. If the fence is the one that the view showed, the account has not changed.
 func (b *bank) view(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Sleep(x.Between(0, 2*time.Second))
 	i := x.IntN(b.Accounts)
@@ -43,7 +43,7 @@ func (b *bank) view(ctx context.Context, x *Worker, locks *lock.Client) {
 	x.Holds(name, l)
 	has, err := x.read(ctx, account(i))
 	if err == nil {
-		// What was read counts only where a guarded write afterwards shows that the lock was held.
+		// The read values count only if a guarded write afterwards shows that the lock was held.
 		err = l.Commit(ctx, table.Update(keys.NewKey("VIEW", "VIEW"), table.Attr("balance").Set(number(has, "balance"))))
 		x.Writes(err, "finds %d", number(has, "balance"))
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// weather schedules what happens to a process by itself.
+// weather schedules what happens to a process.
 func (w *World) weather(p *Process) {
 	chance := rand.New(rand.NewPCG(mix(w.Seed, "weather", uint64(p.id)), 0))
 	w.recur(chance, w.Profile.Pauses, p, "paused", func() bool { return w.halt(p, chance, false) })
@@ -16,7 +16,7 @@ func (w *World) weather(p *Process) {
 			p.joins = until
 		}
 		w.network.later(p.id, until, func() {
-			if !time.Now().Before(p.joins) { // or else it was cut off once more meanwhile
+			if !time.Now().Before(p.joins) { // otherwise it was cut off once more meanwhile
 				p.Cut(false)
 			}
 		})
@@ -43,7 +43,7 @@ func (w *World) climate() {
 		}
 		w.tell(Event{Kind: Storm}, "throttling storm")
 		w.network.later(0, until, func() {
-			if !time.Now().Before(w.storm) { // or else another one goes on
+			if !time.Now().Before(w.storm) { // otherwise another one goes on
 				w.tell(Event{Kind: Abated}, "throttling storm over")
 			}
 		})
@@ -51,7 +51,7 @@ func (w *World) climate() {
 	})
 	w.recur(chance, w.Profile.Sweeps, nil, "deletion by time to live", func() bool {
 		w.swept(w.engine.Sweep())
-		return false // it is the items that count
+		return false // the deleted items are counted instead
 	})
 }
 
@@ -60,8 +60,8 @@ func (w *World) halt(p *Process, chance *rand.Rand, suspend bool) bool {
 	return true
 }
 
-// recur has something happen again and again, to a process that lives, or to the world. do
-// says whether it has.
+// recur calls do again and again, for a process that lives or for the world. do reports whether it has done
+// something.
 func (w *World) recur(chance *rand.Rand, mean time.Duration, p *Process, name string, do func() bool) {
 	if mean == 0 {
 		return

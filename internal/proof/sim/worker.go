@@ -12,10 +12,10 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Worker is a goroutine of a process. What it tells of itself (Waits, Holds, Writes and so
-// on) goes into the history, of which pictures are drawn.
+// Worker is a goroutine of a process. What it reports of itself (Waits, Holds, Writes and so on) goes into the
+// history, from which pictures are drawn.
 type Worker struct {
-	*rand.Rand // decided by the seed and the worker's name
+	*rand.Rand // its random numbers are decided by the seed and the worker's name
 
 	Process *Process
 	Name    string
@@ -40,13 +40,13 @@ func (p *Process) Go(name string, f func(ctx context.Context, x *Worker)) {
 
 type workerKey struct{}
 
-// workerOf is the name of the worker that a request was made for, where its context says so.
+// workerOf returns the name of the worker that made a request, if its context tells.
 func workerOf(ctx context.Context) string {
 	name, _ := ctx.Value(workerKey{}).(string)
 	return name
 }
 
-// Sleep sleeps by the process's clock; false when the world has ended.
+// Sleep sleeps by the process's clock. It returns false if the world has ended.
 func (x *Worker) Sleep(d time.Duration) bool {
 	timer := x.Process.machine.NewTimer(d)
 	defer timer.Stop()
@@ -57,26 +57,26 @@ func (x *Worker) Sleep(d time.Duration) bool {
 	return x.Process.world.ctx.Err() == nil
 }
 
-// Between is a random duration.
+// Between returns a random duration.
 func (x *Worker) Between(least, most time.Duration) time.Duration {
 	return least + time.Duration(x.Int64N(int64(most-least)+1))
 }
 
-// Within bounds what a worker asks for by the process's clock.
+// Within returns a context with a timeout by the process's clock.
 func (x *Worker) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return x.Process.machine.WithTimeout(ctx, d)
 }
 
-// Pause stops the worker's whole process here, for d of true time. With suspend its clock of
-// durations stands still, too, as that of a suspended machine does.
+// Pause stops the whole process of the worker, for d of true time. With suspend its monotonic clock stops, too, as in
+// a suspended machine.
 func (x *Worker) Pause(d time.Duration, suspend bool) {
 	p := x.Process
 	p.world.network.later(p.id, time.Now().Add(d), p.Stop(suspend))
-	x.Sleep(time.Nanosecond) // goes off when the process goes on
+	x.Sleep(time.Nanosecond) // returns when the process continues
 }
 
-// read reads an item through the worker's process, consistently: nil where there is none. It
-// tells of a read that failed.
+// read reads an item through the worker's process, consistently. It returns nil if there is none. It reports a read
+// that failed.
 func (x *Worker) read(ctx context.Context, key keys.Key) (table.Item, error) {
 	item, err := x.Process.Table().Get(ctx, key, true)
 	if errors.Is(err, table.ErrNotFound) {
@@ -88,22 +88,22 @@ func (x *Worker) read(ctx context.Context, key keys.Key) (table.Item, error) {
 	return item, err
 }
 
-// Note puts a line into the history.
+// Note adds a line to the history.
 func (x *Worker) Note(format string, args ...any) {
 	x.tell(Event{Kind: Noted}, format, args...)
 }
 
-// Waits tells that the worker asks for a lock now. Holds or GivesUp comes next.
+// Waits reports that the worker asks for a lock now. Holds or GivesUp follows.
 func (x *Worker) Waits(name string) {
 	x.tell(Event{Kind: Waiting, Lock: name}, "acquires %s", name)
 }
 
-// GivesUp tells that the worker did not get a lock.
+// GivesUp reports that the worker did not get a lock.
 func (x *Worker) GivesUp(name string, err error) {
 	x.tell(Event{Kind: GaveUp, Lock: name}, "does not acquire %s: %v", name, err)
 }
 
-// Holds tells that the worker holds a lock, and from now on when it is lost.
+// Holds reports that the worker holds a lock, and later, by itself, that it is lost.
 func (x *Worker) Holds(name string, l *lock.Lease) {
 	x.tell(Event{Kind: Holding, Lock: name, Fence: l.Fence()}, "holds %s, fence %d", name, l.Fence())
 	held := l.Context()
@@ -124,13 +124,13 @@ func (x *Worker) ended(name string, l *lock.Lease) {
 	}
 }
 
-// Writes tells how a guarded write ended: with ErrLost it was refused, unless its context had
-// ended, and with any other error nobody knows.
+// Writes reports how a guarded write ended. With ErrLost it was refused, unless its context had ended. With any other
+// error nobody knows.
 func (x *Worker) Writes(err error, format string, args ...any) {
 	x.wrote(stateOf(err), err, format, args...)
 }
 
-// wrote tells what is known of a write.
+// wrote reports what is known of a write.
 func (x *Worker) wrote(known state, err error, format string, args ...any) {
 	kind, how := Unanswered, "no answer"
 	switch known {
@@ -147,8 +147,7 @@ func (x *Worker) wrote(known state, err error, format string, args ...any) {
 	x.tell(Event{Kind: kind}, "%s: %s", what, how)
 }
 
-// Releases tells how a release ended: with an error other than ErrLost the row may be held
-// still.
+// Releases reports how a release ended. With an error other than ErrLost the row may still be held.
 func (x *Worker) Releases(name string, err error) {
 	switch {
 	case err == nil:

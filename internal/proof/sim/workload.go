@@ -10,34 +10,34 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Workload is something that processes do in a world, with a checker for what comes of it.
+// Workload is what processes do in a world, with a checker of the result.
 type Workload struct {
 	Name  string
 	About string
 	Unit  string // what its Tally counts as acknowledged, refused and unknown; empty for writes
 
-	// Run does it and reports violations to the world.
+	// Run runs it and reports violations to the world.
 	Run func(w *World) Tally
 
-	// Twins are negative twins, one at least: the same without what is checked.
+	// Twins are its negative twins, at least one: the workload without what it checks.
 	Twins []Twin
 
-	// Profile is the weather that it is made for. Defaults to Swarm.
+	// Profile returns the faults for a seed. Defaults to Swarm.
 	Profile func(seed uint64) Profile
 
 	twin   string  // which twin of the workload it is; empty for none
-	rounds float64 // how many times as many it plays; 0 for as many
+	rounds float64 // how many times its rounds it plays; 0 for once
 }
 
-// Twin is a negative twin of a workload: over some seeds its checker must find violations.
+// Twin is a negative twin of a workload. Over some seeds, its checker must find violations.
 type Twin struct {
 	Name  string
 	About string
-	Shows []string // what violations say of which each has to be found; other checks are tested on histories that are made up
+	Shows []string // texts of violations, each of which has to be found; other checks are tested with made-up histories
 	Run   func(w *World) Tally
 }
 
-// Counts is what the workload's Tally counts.
+// Counts returns what the workload's Tally counts.
 func (l Workload) Counts() string {
 	if l.Unit == "" {
 		return "writes"
@@ -45,8 +45,7 @@ func (l Workload) Counts() string {
 	return l.Unit
 }
 
-// Twin is the workload's negative twin of that name, as a workload; the first one where name is
-// empty.
+// Twin returns the negative twin with that name, as a workload, or the first one if name is empty.
 func (l Workload) Twin(name string) (Workload, Twin, error) {
 	names := make([]string, 0, len(l.Twins))
 	for _, twin := range l.Twins {
@@ -60,13 +59,13 @@ func (l Workload) Twin(name string) (Workload, Twin, error) {
 	return Workload{}, Twin{}, fmt.Errorf("workload %s has no twin %q; there are %q", l.Name, name, names)
 }
 
-// Longer is the workload with so many times its rounds.
+// Longer returns the workload with the given number of times its rounds.
 func (l Workload) Longer(times float64) Workload {
 	l.rounds = times * cmp.Or(l.rounds, 1)
 	return l
 }
 
-// Replay is the command that shows a seed.
+// Replay returns the command that shows a seed.
 func (l Workload) Replay(seed uint64) string {
 	command := "go run ./internal/proof/sim/cmd/replay -workload " + l.Name
 	if l.twin != "" {
@@ -78,7 +77,7 @@ func (l Workload) Replay(seed uint64) string {
 	return fmt.Sprint(command, " -seed ", seed)
 }
 
-// Workloads are all of them.
+// Workloads returns all workloads.
 func Workloads() []Workload {
 	return []Workload{
 		{
@@ -319,7 +318,7 @@ func Workloads() []Workload {
 	}
 }
 
-// These are the sizes in which workloads and their twins are played.
+// These functions have the sizes in which workloads and their twins are played.
 
 func theSet(w *World, s LockSet) Tally {
 	s.Clients, s.Rounds, s.Overslept = 8, w.Rounds(20), .1
@@ -396,7 +395,7 @@ func theDeletion(w *World, d Deletion) Tally {
 	return d.Run(w)
 }
 
-// Weather is the profile of a seed.
+// Weather returns the profile of a seed.
 func (l Workload) Weather(seed uint64) Profile {
 	if l.Profile == nil {
 		return Swarm(seed)
@@ -404,7 +403,7 @@ func (l Workload) Weather(seed uint64) Profile {
 	return l.Profile(seed)
 }
 
-// WorkloadNames are what they are called.
+// WorkloadNames returns the names of all workloads.
 func WorkloadNames() (names []string) {
 	for _, l := range Workloads() {
 		names = append(names, l.Name)
@@ -412,7 +411,7 @@ func WorkloadNames() (names []string) {
 	return names
 }
 
-// WorkloadNamed finds one of them.
+// WorkloadNamed returns the workload with that name.
 func WorkloadNamed(name string) (Workload, error) {
 	for _, l := range Workloads() {
 		if l.Name == name {
@@ -422,8 +421,7 @@ func WorkloadNamed(name string) (Workload, error) {
 	return Workload{}, fmt.Errorf("no workload %q; there are %s", name, strings.Join(WorkloadNames(), ", "))
 }
 
-// Play runs the workload under the profile that the seed decides. It is what the
-// replay command shows of a seed.
+// Play runs the workload under the profile of the seed. The replay command calls it, too.
 func (l Workload) Play(t *testing.T, o Options) Result {
 	t.Helper()
 	o.Profile = l.Weather(o.Seed)
@@ -434,23 +432,23 @@ func (l Workload) Play(t *testing.T, o Options) Result {
 	return r
 }
 
-// Tally is how attempts to write, or what else the workload counts, ended, as far as their callers know, and how many of those
-// that were acknowledged have left no trace, or were applied more than once.
+// Tally counts how attempts ended, as far as their callers know: writes, or whatever else the workload counts. Lost
+// are acknowledged writes that left no trace, and Twice are writes that were applied more than once.
 type Tally struct {
 	Acknowledged, Refused, Unknown, Lost, Twice int
 
-	Acquired int // locks, where the workload counts them
-	Audits   int // of what has to be so on the way, that were completed
-	Views    int // of several rows at one moment, that were completed
-	Handed   int // locks that one goroutine of a process has handed over to another
+	Acquired int // locks, if the workload counts them
+	Audits   int // completed checks of what must hold at any time
+	Views    int // completed views of several rows at one moment
+	Handed   int // locks that one goroutine of a process has passed to another
 
-	Linearity // of registers, whose histories are judged
+	Linearity // the judged histories of registers
 }
 
-// All is how many attempts there were.
+// All returns the number of attempts.
 func (t *Tally) All() int { return t.Acknowledged + t.Refused + t.Unknown }
 
-// Add adds another one.
+// Add adds another tally.
 func (t *Tally) Add(o Tally) {
 	t.Acknowledged += o.Acknowledged
 	t.Refused += o.Refused

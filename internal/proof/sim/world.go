@@ -20,16 +20,16 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Options are of a run. The zero value is a quiet world.
+// Options are the options of a run. The zero value is a world without faults.
 type Options struct {
 	Seed    uint64
 	Profile Profile
-	History bool         // whether to keep one; what is checked does not depend on it
-	Rounds  float64      // how many of their rounds workloads play, of more than 1 for longer; defaults to 1
+	History bool         // keep the history; the checks do not depend on it
+	Rounds  float64      // what part of its rounds a workload plays; more than 1 plays more. Defaults to 1
 	Schema  table.Schema // of the world's table; its name defaults to "app"
 }
 
-// World is one run: a table, a network, and the processes on it.
+// World is one run: a table, a network, and the processes that use them.
 type World struct {
 	Seed    uint64
 	Profile Profile
@@ -46,55 +46,55 @@ type World struct {
 	broken  chan struct{} // closed when something has panicked
 	begin   time.Time
 
-	ancestor *Process // of long before the world began; nil where there was none
+	ancestor *Process // a process from long before the world began; nil if there was none
 
-	// Of the network's goroutine, or before it begins.
+	// Used by the network's goroutine, or before that starts.
 	chance     *rand.Rand
 	scheduled  int
 	faults     map[string]int
-	stragglers map[string]int // writes that came in late and were carried out, and had not been before, by the keys that they named
-	revived    map[string]int // those of them that had been refused when they came in first
+	stragglers map[string]int // by the keys that they named: writes that arrived late, were applied, and had not been applied before
+	revived    map[string]int // those of them that were refused when they first arrived
 	storm      time.Time      // until when requests are throttled
 	calm       bool           // no more faults, so that what is under way can end
 
-	transactions, conflicts int // TransactWriteItems that were sent, and those that were cancelled since they were to meet another one
+	transactions, conflicts int // TransactWriteItems that were sent, and those that were cancelled because of a conflict
 
 	history *history
-	journal *journal // of lines; nil where no workload follows any
+	journal *journal // of lines; nil if no workload follows any
 
 	mu         sync.Mutex
 	processes  []*Process
 	violations []string
 	running    map[*Process]int // workers
-	booting    int              // processes that are about to
+	booting    int              // processes that are about to boot
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Seed       uint64
 	Profile    Profile
-	Tally      Tally // of the workload, where it was played by Workload.Play
+	Tally      Tally // of the workload, if Workload.Play has played it
 	History    string
-	Events     []Event // of which History has the text
+	Events     []Event // History is their text
 	Violations []string
-	Broken     bool // by a panic, which is one of the violations: nothing else was checked
+	Broken     bool // a panic has ended the world. It is one of the violations, and nothing else was checked
 	Requests   int
-	Faults     map[string]int // that happened, by kind
+	Faults     map[string]int // those that happened, by kind
 	Virtual    time.Duration
 
 	Transactions int // TransactWriteItems among the requests
-	Conflicts    int // of them, those that were cancelled by a fault that had them meet another one
-	Missing      int // that were to come in late, or to be answered so, and had not when the world ended: none after Settle
+	Conflicts    int // those of them that a fault cancelled because of a conflict
+	Missing      int // late requests and answers that had not arrived when the world ended; 0 after Settle
 }
 
-// Says reports whether there is a violation with this text in it.
+// Says reports whether there is a violation that contains this text.
 func (r *Result) Says(text string) bool {
 	return slices.ContainsFunc(r.Violations, func(v string) bool { return strings.Contains(v, text) })
 }
 
-// Run runs body in a world of its own, in virtual time, and closes the world when it returns.
-// A panic of body, of a worker or of a timer is a violation, and ends the world. One in a
-// goroutine that the code under test has started ends the program: nobody can recover that.
+// Run runs body in a world of its own, in virtual time, and closes the world when body returns. A panic of body, of a
+// worker or of a timer is a violation, and ends the world. A panic of a goroutine that the code under test has
+// started ends the program: nothing can recover it.
 func Run(t *testing.T, o Options, body func(w *World)) Result {
 	t.Helper()
 	var result Result
@@ -145,22 +145,22 @@ func newWorld(t *testing.T, o Options) *World {
 	return w
 }
 
-// Rounds is how many of n rounds a workload plays in this world: at least one.
+// Rounds returns how many of n rounds a workload plays in this world: at least one.
 func (w *World) Rounds(n int) int { return max(1, int(math.Round(float64(n)*w.rounds))) }
 
-// Table is the test's own hand: what it does is done at once, without faults.
+// Table returns the test's own table. Requests through it are applied at once, without faults.
 func (w *World) Table() *table.Table { return w.table }
 
-// Engine is the engine, for snapshots and the like; to be used in functions of At.
+// Engine returns the engine, for snapshots and the like. Use it only in functions passed to At.
 func (w *World) Engine() *tabletest.Engine { return w.engine }
 
-// Context ends with the world.
+// Context returns a context that ends with the world.
 func (w *World) Context() context.Context { return w.ctx }
 
-// At has something happen at a moment, between all else. It may be called from everywhere.
+// At calls a function at a moment. Nothing else happens at the same time. It may be called from any goroutine.
 func (w *World) At(at time.Time, do func()) { w.network.later(0, at, do) }
 
-// Violation records that something happened that must not.
+// Violation records that something forbidden has happened.
 func (w *World) Violation(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	w.mu.Lock()
@@ -169,7 +169,7 @@ func (w *World) Violation(format string, args ...any) {
 	w.tell(Event{Kind: Violation}, "VIOLATION: %s", text)
 }
 
-// Calm ends all faults: what goes wrong no more can be waited for.
+// Calm ends all faults, so that what is under way can come to its end.
 func (w *World) Calm() {
 	w.now(func() {
 		w.calm = true
@@ -180,7 +180,7 @@ func (w *World) Calm() {
 	})
 }
 
-// now does something between all else, and returns when it is done, or has panicked.
+// now calls a function while nothing else happens, and returns when it has returned or panicked.
 func (w *World) now(do func()) {
 	done := make(chan struct{})
 	w.At(time.Now(), func() {
@@ -190,15 +190,14 @@ func (w *World) now(do func()) {
 	<-done
 }
 
-// Wait waits until the workers of all processes that have not crashed have ended and nobody
-// is about to boot, and at most for so long; false then. It panics where the world is broken:
-// its workload has no use in going on.
+// Wait waits until the workers of all processes that have not crashed have ended, and no process is about to boot. It
+// returns false if that takes longer than atMost. It panics if the world is broken, to end its workload.
 func (w *World) Wait(atMost time.Duration) bool {
 	pause := max(100*time.Millisecond, atMost/36000)
 	for end := time.Now().Add(atMost); ; time.Sleep(pause) {
 		w.intact()
 		idle := false
-		w.now(func() { idle = w.idle() }) // who ends at this very instant has ended
+		w.now(func() { idle = w.idle() }) // a worker that ends at this instant counts as ended
 		if idle {
 			return true
 		}
@@ -208,10 +207,9 @@ func (w *World) Wait(atMost time.Duration) bool {
 	}
 }
 
-// Settle waits for the workers under faults, and then, where they have not come to an end
-// within an hour, without: whoever does not end then is stuck, which is a violation. It
-// returns when all that was to come in late has, so that there is nothing left that a
-// checker could miss. Then nothing goes wrong any more.
+// Settle waits for the workers: under faults for an hour at most, and then without faults. A worker that still does
+// not end is stuck, which is a violation. Settle returns after all late requests and answers have arrived, so a
+// checker misses nothing. From then on there are no faults.
 func (w *World) Settle() { w.SettleWithin(time.Hour) }
 
 // SettleWithin is Settle for workloads that take longer than an hour.
@@ -238,7 +236,7 @@ func (w *World) idle() bool {
 	return w.booting == 0
 }
 
-// expect books that a process is about to boot, or has.
+// expect counts processes that are about to boot, or with -1 one that has.
 func (w *World) expect(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,11 +249,10 @@ func (w *World) list() []*Process {
 	return append([]*Process(nil), w.processes...)
 }
 
-// end closes the world: requests fail at once, and everybody who was stopped goes on to see
-// that.
+// end closes the world. Requests fail at once, and stopped processes continue, so that they notice.
 func (w *World) end() {
 	w.history.close()
-	w.now(w.network.end) // nothing happens after it: nobody crashes or boots any more
+	w.now(w.network.end) // the last event: no process crashes or boots after it
 	close(w.over)
 	w.cancel()
 	var group sync.WaitGroup
@@ -272,14 +269,14 @@ func (w *World) end() {
 				defer cancel()
 				w.guarded("closing a client of "+p.Name, func() {
 					if c.Close(ctx) != nil {
-						failed.Add(1) // as was to be expected: nobody answers
+						failed.Add(1) // as expected: there are no answers any more
 					}
 				})
 			})
 		}
 	}
 	group.Wait()
-	time.Sleep(2 * lock.MaxLease) // what a Close that failed has left behind ends with its lease
+	time.Sleep(2 * lock.MaxLease) // the leases that a failed Close leaves behind end
 	for _, p := range all {
 		p.workers.Wait()
 	}
@@ -287,19 +284,19 @@ func (w *World) end() {
 	<-w.network.done
 }
 
-// must ends the world: it is not in order itself. What panics here is recovered by guarded.
+// must panics if the world itself fails. guarded recovers the panic.
 func (w *World) must(err error) {
 	if err != nil {
 		panic(fmt.Errorf("sim: seed %d: %w", w.Seed, err))
 	}
 }
 
-// note is a line of the network's in the history.
+// note adds a line of the network to the history.
 func (w *World) note(p *Process, what, request, how string) {
 	p.tell(Event{Kind: Traffic, Worker: "~"}, "%-8s %s: %s", what, request, how)
 }
 
-// tell puts something into the history.
+// tell adds an event to the history.
 func (w *World) tell(e Event, format string, args ...any) {
 	if w.history.keep {
 		e.Text = fmt.Sprintf(format, args...)

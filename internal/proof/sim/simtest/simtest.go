@@ -1,4 +1,4 @@
-// Package simtest plays workloads of package sim in tests, with many seeds, and sums up what came of them.
+// Package simtest plays workloads of package sim in tests, with many seeds, and sums up the results.
 package simtest
 
 import (
@@ -20,8 +20,8 @@ var (
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds is how many seeds a test plays that is made for n of them: a twentieth, five at least, with -short and under
-// the race detector, which makes each take ten times as long.
+// Seeds returns how many seeds a test plays that is made for n of them: a twentieth, but at least five, with -short
+// and under the race detector, which makes each take ten times as long.
 func Seeds(n int) int {
 	switch {
 	case *simSeeds > 0:
@@ -32,14 +32,14 @@ func Seeds(n int) int {
 	return n
 }
 
-// Lazily has garbage collected more rarely for the rest of a test: worlds are small, made by
-// the thousand, and half of the time went into looking through them.
+// Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:
+// garbage collection took half of the time.
 func Lazily(t *testing.T) {
 	before := debug.SetGCPercent(1600)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 }
 
-// Workload is one that replaying finds.
+// Workload returns the workload with that name.
 func Workload(t *testing.T, name string) sim.Workload {
 	t.Helper()
 	load, err := sim.WorkloadNamed(name)
@@ -53,7 +53,7 @@ func Play(t *testing.T, name string, n int) Sum {
 	return Simulate(t, Seeds(n), Workload(t, name))
 }
 
-// Twinned runs a negative twin of a workload.
+// Twinned runs a negative twin of a workload for a test that is made for n seeds.
 func Twinned(t *testing.T, name, twin string, n int) Sum {
 	t.Helper()
 	load, with, err := Workload(t, name).Twin(twin)
@@ -61,11 +61,12 @@ func Twinned(t *testing.T, name, twin string, n int) Sum {
 	return Simulate(t, Seeds(n), load, with.Shows...)
 }
 
-// Simulate runs a workload once for each seed, a few at a time, and reports what it finds with the
-// command that shows it; of a twin it counts in how many runs it found each of what it shows.
-// Where go test is told to repeat tests, each repetition plays other seeds, and the summary is
-// of all up to now. It uses no more than nine tenths of the time that go test has left, since
-// others need some, and fails where that was not enough.
+// Simulate runs a workload once for each seed, a few at a time. It reports each violation with the command that shows
+// it. Of a twin, it counts in how many runs each text of shows was found.
+//
+// If go test repeats tests (-count), each repetition plays other seeds, and the returned sum is that of all
+// repetitions so far. Simulate uses at most nine tenths of the time that go test has left, since other tests need
+// some. It fails if that is not enough.
 func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 	t.Helper()
 	Lazily(t)
@@ -88,7 +89,7 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 					mu.Lock()
 					s.add(r, shows)
 					mu.Unlock()
-					if shows == nil || r.Broken { // what panics has found nothing
+					if shows == nil || r.Broken { // a run that panicked has found nothing
 						Complain(t, load, r)
 					}
 				}
@@ -97,7 +98,7 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 	})
 	if played := s.Runs - before; played < end-first {
 		t.Errorf("cut short after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, end-first)
-		if s.Runs == 0 { // of which there are no figures
+		if s.Runs == 0 { // no run, so no figures
 			t.FailNow()
 		}
 	}
@@ -106,7 +107,7 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 	return *s
 }
 
-// Complain fails for what has gone wrong in a world.
+// Complain fails the test for the violations of a world.
 func Complain(t *testing.T, load sim.Workload, r sim.Result) {
 	t.Helper()
 	for _, v := range r.Violations {

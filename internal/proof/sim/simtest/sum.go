@@ -10,20 +10,20 @@ import (
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 
-// Sum is what came of many runs.
+// Sum is the result of many runs.
 type Sum struct {
 	sim.Tally
 
-	Wanted int            // seeds that there are to play
-	Runs   int            // those that were played
+	Wanted int            // seeds that are to be played
+	Runs   int            // seeds that were played
 	Faults map[string]int // by kind
 
-	Transactions, Conflicts int // TransactWriteItems, and those of them that were cancelled since they met another one
+	Transactions, Conflicts int // TransactWriteItems, and those that were cancelled because of a conflict
 
 	requests int
-	virtual  float64        // hours
+	virtual  float64        // in hours
 	bad      int            // runs with violations
-	shown    map[string]int // runs with those that were looked for, by what they say
+	shown    map[string]int // runs in which each text that was looked for was found
 }
 
 // add adds a run.
@@ -44,14 +44,14 @@ func (s *Sum) add(r sim.Result, shows []string) {
 		s.bad++
 	}
 	for _, text := range shows {
-		s.shown[text] += 0 // a key also where it is never found
+		s.shown[text] += 0 // so that there is a key also if it is never found
 		if r.Says(text) {
 			s.shown[text]++
 		}
 	}
 }
 
-// AllFaults is how many there were.
+// AllFaults returns the number of all faults.
 func (s *Sum) AllFaults() (all int) {
 	for _, hits := range s.Faults {
 		all += hits
@@ -59,7 +59,7 @@ func (s *Sum) AllFaults() (all int) {
 	return all
 }
 
-// Met says that each of some kinds of faults has happened: what nothing has met, nothing has stood.
+// Met requires that each of these kinds of faults has happened.
 func (s *Sum) Met(kinds ...string) testkit.Measure {
 	rarest := slices.MinFunc(kinds, func(a, b string) int { return cmp.Compare(s.Faults[a], s.Faults[b]) })
 	unit := fmt.Sprintf("times %q", rarest)
@@ -69,33 +69,33 @@ func (s *Sum) Met(kinds ...string) testkit.Measure {
 	return testkit.AtLeast(s.Faults[rarest], unit, 1)
 }
 
-// Played is that as many seeds were played as had to be.
+// Played requires that all wanted seeds were played.
 func (s *Sum) Played() testkit.Measure { return testkit.AtLeast(s.Runs, "seeds", s.Wanted) }
 
-// None says that no run has violations.
+// None requires that no run has violations.
 func (s *Sum) None() testkit.Measure {
 	return testkit.Exactly(s.bad, fmt.Sprintf("of %d runs with violations", s.Runs), 0)
 }
 
-// Found is the share of runs in which a twin's checker finds the violations that it is there
-// for; of several, those that it finds most rarely.
+// Found requires that the violations for which a twin is there were found in a share of the runs. If there are
+// several, the rarest one counts.
 func (s *Sum) Found(goal float64) testkit.Measure {
 	return s.share(slices.Min(slices.Collect(maps.Values(s.shown))), goal)
 }
 
-// Says is the share of runs in which a twin's checker finds violations with a text.
+// Says requires that violations with this text were found in a share of the runs.
 func (s *Sum) Says(text string, goal float64) testkit.Measure {
 	return s.share(s.shown[text], goal)
 }
 
 func (s *Sum) share(shown int, goal float64) testkit.Measure {
-	if s.Runs < testkit.Enough { // of which a share would tell little
+	if s.Runs < testkit.Enough { // too few runs for a share
 		return testkit.AtLeast(shown, fmt.Sprintf("of %d runs found", s.Runs), 1)
 	}
 	return testkit.AtLeast(100*float64(shown)/float64(s.Runs), fmt.Sprintf("%% of %d runs found", s.Runs), 100*goal)
 }
 
-// Each is a number of things with a goal for each run.
+// Each requires a number of things for each run.
 func (s *Sum) Each(got int, unit string, goal int) testkit.Measure {
 	return testkit.AtLeast(got, unit, goal*s.Runs)
 }

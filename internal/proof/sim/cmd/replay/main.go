@@ -3,10 +3,9 @@
 //	replay -seed N [-workload lockset] [-twin[=name]] [-requests] [-from 10s -to 20s] [-width 120]
 //	replay -digest [-seeds 0-9] [-workload lockset] [-twin[=name]]
 //
-// It prints what the world is like, a picture of who held what when, the events, and what
-// came of it. With -digest it prints a fingerprint of the history of each workload and seed,
-// which depends on nothing else. The exit code is 1 if there were violations, and 2 if it
-// was called wrongly.
+// It prints a description of the world, a picture of which client held which lock when, the events, and the result.
+// With -digest it prints only a fingerprint of the history of each workload and seed. The exit code is 1 if there
+// were violations, and 2 if the command was called wrongly.
 package main
 
 import (
@@ -77,7 +76,7 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 		s.seeds = cli.Seeds{First: *seed, Last: *seed}
 	}
 	switch {
-	case !(s.rounds > 0 && s.rounds <= 100): // nor what is no number
+	case !(s.rounds > 0 && s.rounds <= 100): // also if it is NaN
 		return s, fmt.Errorf("-rounds: %g is not more than 0 and at most 100", s.rounds)
 	case s.from < 0 || s.to < 0 || s.to > 0 && s.to < s.from:
 		return s, fmt.Errorf("-from %v -to %v is no span of time", s.from, s.to)
@@ -110,7 +109,7 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	return s, nil
 }
 
-// twin is which one is wanted: a flag that may stand alone, for the first one.
+// twin is the flag that selects a twin. Without a value it selects the first one.
 type twin struct {
 	wanted bool
 	name   string
@@ -120,7 +119,7 @@ func (*twin) IsBoolFlag() bool { return true }
 
 func (w *twin) String() string { return w.name }
 
-// Set is for package flag.
+// Set implements flag.Value.
 func (w *twin) Set(name string) error {
 	if wanted, err := strconv.ParseBool(name); err == nil {
 		*w = twin{wanted: wanted}
@@ -130,7 +129,7 @@ func (w *twin) Set(name string) error {
 	return nil
 }
 
-// goTogether says whether the flags that were given do.
+// goTogether returns an error if the given flags cannot be combined.
 func (s settings) goTogether(f *flag.FlagSet) error {
 	given := cli.Given(f)
 	if given["seeds"] && !s.digest {
@@ -147,7 +146,7 @@ func (s settings) goTogether(f *flag.FlagSet) error {
 	return nil
 }
 
-// width is how wide the terminal is.
+// width returns the width of the terminal.
 func width() int {
 	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w >= 40 {
 		return w
@@ -215,7 +214,7 @@ func (s settings) show(t *testing.T, out io.Writer) int {
 	return 1
 }
 
-// stopped is how often processes were stopped by what they do themselves, and not by the world.
+// stopped returns how often the workload itself stopped processes, as opposed to the world.
 func stopped(r sim.Result) int {
 	n := -r.Faults["paused"] - r.Faults["suspended"]
 	for _, e := range r.Events {

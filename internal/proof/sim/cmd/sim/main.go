@@ -2,10 +2,9 @@
 //
 //	sim [-seeds 1000] [-from 0] [-workload lockset] [-rounds 1]
 //
-// It prints how far it is (one line on a terminal, a line each 10 s elsewhere), each violation
-// with the command that shows it, and a summary in the end, also when it is interrupted. The
-// exit code is 1 if there were violations, 2 if it was called wrongly, and 130 if it was
-// interrupted and there were none up to then.
+// It prints its progress (one line on a terminal, elsewhere a line every 10 s), each violation with the command that
+// shows it, and a summary at the end, also if it is interrupted. The exit code is 1 if there were violations, 2 if
+// the command was called wrongly, and 130 if it was interrupted and there were none up to then.
 package main
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/mortise-go/mortise/internal/proof/sim"
 )
 
-// most is how many seeds can be played: beyond it, nobody would see the end.
+// most is the largest number of seeds. More would never end.
 const most = 1_000_000_000_000
 
 // plan is what to play.
@@ -61,7 +60,7 @@ func parse(f *flag.FlagSet, args []string) (plan, error) {
 		return p, fmt.Errorf("-seeds: %d is not from 1 to %d", p.seeds, uint64(most))
 	case p.from > math.MaxUint64-(p.seeds-1):
 		return p, fmt.Errorf("-from: there are no %d seeds from %d on", p.seeds, p.from)
-	case !(p.rounds > 0 && p.rounds <= 100): // nor what is no number
+	case !(p.rounds > 0 && p.rounds <= 100): // also if it is NaN
 		return p, fmt.Errorf("-rounds: %g is not more than 0 and at most 100", p.rounds)
 	}
 	p.loads = sim.Workloads()
@@ -75,7 +74,7 @@ func parse(f *flag.FlagSet, args []string) (plan, error) {
 	return p, nil
 }
 
-// play plays it and returns the exit code.
+// play plays the plan and returns the exit code.
 func (p plan) play(t *testing.T) int {
 	ctx, cancel := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()

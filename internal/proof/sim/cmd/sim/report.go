@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/internal/proof/sim"
 )
 
-// report is what has come of a plan so far.
+// report is the result of a plan so far.
 type report struct {
 	out      io.Writer
 	plan     plan
@@ -22,16 +22,16 @@ type report struct {
 	begin    time.Time
 
 	mu       sync.Mutex
-	lines    []string // to be printed: violations
+	lines    []string // violations that are to be printed
 	loads    map[string]*score
 	requests int
 	virtual  time.Duration
 	faults   map[string]int
 }
 
-// score is what has come of a workload.
+// score is the result of a workload.
 type score struct {
-	seeds, violated int // in how many there was a violation
+	seeds, violated int // violated: how many seeds had a violation
 	tally           sim.Tally
 }
 
@@ -43,7 +43,7 @@ func newReport(out io.Writer, p plan, terminal bool) *report {
 	return r
 }
 
-// add adds what came of a seed.
+// add adds the result of a seed.
 func (r *report) add(load sim.Workload, got sim.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *report) add(load sim.Workload, got sim.Result) {
 	r.lines = append(r.lines, "  "+load.Replay(got.Seed)+rounds)
 }
 
-// show shows how far it is until ctx ends, and what has been violated.
+// show shows the progress and the violations until ctx ends.
 func (r *report) show(ctx context.Context) {
 	tick := time.NewTicker(every(r.terminal))
 	defer tick.Stop()
@@ -84,8 +84,7 @@ func (r *report) show(ctx context.Context) {
 	}
 }
 
-// print prints what has been violated since, and a line of progress, which the next one
-// replaces on a terminal.
+// print prints new violations and a line of progress. On a terminal, the next line of progress replaces it.
 func (r *report) print(progress string) {
 	r.mu.Lock()
 	lines := r.lines
@@ -102,10 +101,10 @@ func (r *report) print(progress string) {
 	if !r.terminal && progress != "" {
 		b.WriteByte('\n')
 	}
-	_, _ = io.WriteString(r.out, b.String()) // nobody is left to tell
+	_, _ = io.WriteString(r.out, b.String()) // there is nobody to report an error to
 }
 
-// progress says how far it is.
+// progress describes how far it is.
 func (r *report) progress(elapsed time.Duration) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +122,7 @@ func (r *report) progress(elapsed time.Duration) string {
 		done, all, 100*float64(done)/float64(all), rest, short(r.requests), days(r.virtual), violated)
 }
 
-// summary prints what has come of it and returns in how many worlds there was a violation.
+// summary prints the result and returns how many worlds had a violation.
 func (r *report) summary() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
