@@ -10,19 +10,19 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// auditTime bounds the reading of everything, and the acquiring of every lock: more than a
-// dead holder's lease and the bound of skew.
+// auditTime limits the time for reading all rows and acquiring all locks. It is longer than a dead holder's lease and
+// the skew.
 const auditTime = 60 * time.Second
 
-// audit compares what the rows have with what the workers have said, when all is over.
+// audit compares the rows with what the workers have reported, after the run.
 type audit struct {
 	*ledger
-	table *table.Table // not through a proxy
+	table *table.Table // without a proxy
 	locks *lock.Client
 	lost  int // acknowledged elements that are in no set
 }
 
-// run makes all checks. An error says that it could not.
+// run makes all checks. An error means that they could not be made.
 func (a *audit) run(ctx context.Context, unguarded bool) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
@@ -34,7 +34,7 @@ func (a *audit) run(ctx context.Context, unguarded bool) error {
 	return errors.Join(err, a.checkEvery(ctx), a.checkLocks(ctx, last))
 }
 
-// checkHoldings looks for fences that two acquisitions had, and returns each lock's greatest.
+// checkHoldings looks for fences that two acquisitions had, and returns the greatest fence of each lock.
 func (a *audit) checkHoldings() (last map[string]int64) {
 	last = map[string]int64{}
 	by := map[holding]string{}
@@ -52,7 +52,7 @@ func (a *audit) checkHoldings() (last map[string]int64) {
 	return last
 }
 
-// checkLocks acquires every lock: no holder is left, and fences go on.
+// checkLocks acquires every lock. No holder may be left, and fences must continue.
 func (a *audit) checkLocks(ctx context.Context, last map[string]int64) error {
 	targets := []lock.Target{lock.Name(counterName), lock.Name(everyName)}
 	for i := range setRows {
@@ -93,8 +93,8 @@ func (a *audit) checkLocks(ctx context.Context, last map[string]int64) error {
 	return errors.Join(errs...)
 }
 
-// present compares the operations that are found in rows with those that there should be, and
-// returns how many acknowledged ones are missing.
+// present compares the operations found in rows with those that should be there. It returns how many acknowledged
+// ones are missing.
 func (a *audit) present(workload, row string, found []string) (missing int) {
 	times := map[string]int{}
 	for _, op := range found {

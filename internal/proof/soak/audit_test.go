@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// books are rows and what workers have said of them, made by hand.
+// books are made-up rows, and what workers have reported about them.
 type books struct {
 	*testing.T
 	*audit
@@ -34,7 +34,7 @@ func newBooks(t *testing.T) *books {
 	return &books{T: t, audit: &audit{ledger: newLedger(), table: tbl, locks: locks}}
 }
 
-// said has a worker begin an operation and tell its outcome.
+// said adds an operation that a worker began, and its outcome.
 func (b *books) said(result outcome, o operation) {
 	b.Helper()
 	for _, r := range []record{{Kind: begun, Operation: &o}, {Kind: ended, Op: o.Op, Outcome: result}} {
@@ -50,7 +50,7 @@ func (b *books) write(ops ...table.Op) {
 	require.NoError(b, b.table.Write(b.Context(), ops...))
 }
 
-// Every checker passes what is in order, and finds each thing that is not.
+// Each checker accepts correct rows, and finds each kind of mistake.
 func TestCheckers(t *testing.T) {
 	set := func(b *books, elements ...string) {
 		b.write(setRow{Elements: elements[:len(elements)-1]}.with(setName(0), elements[len(elements)-1])...)
@@ -83,7 +83,7 @@ func TestCheckers(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		books func(b *books)
-		found string // empty: nothing
+		found string // empty for nothing
 	}{
 		"set in order": {func(b *books) {
 			b.said(acknowledged, wrote("a"))

@@ -19,7 +19,7 @@ const (
 	maxTransfer    = 10
 )
 
-// transfer is what a row says that is written together with the accounts.
+// transfer is the row of a transfer, which is written together with the accounts.
 type transfer struct {
 	From   int   `json:"from"`
 	To     int   `json:"to"`
@@ -36,13 +36,13 @@ type bankRow struct {
 
 func (r bankRow) transfer() transfer { return transfer{From: r.From, To: r.To, Amount: r.Amount} }
 
-// An account's lock stands beside it.
+// The lock of an account stands beside it.
 func accountKey(i int) keys.Key      { return keys.NewKey(bankPartition, fmt.Sprint("ACCOUNT#", i)) }
 func transferKey(op string) keys.Key { return keys.NewKey(bankPartition, transferPrefix+op) }
 
 const transferPrefix = "TRANSFER#"
 
-// openAccounts writes the accounts.
+// openAccounts creates the accounts.
 func openAccounts(ctx context.Context, tbl *table.Table) error {
 	ops := make([]table.Op, accounts)
 	for i := range ops {
@@ -97,7 +97,7 @@ func (l *lane) transferUnder(ctx context.Context, bundle *lock.Bundle, from, to 
 	return given, err
 }
 
-// checkBank follows the money.
+// checkBank compares the accounts with the transfers.
 func (a *audit) checkBank(ctx context.Context) error {
 	var found []string
 	want := make([]int64, accounts)

@@ -13,7 +13,7 @@ const (
 	countsAtOnce    = 3 // under one lease, at most
 )
 
-// counterRow is a number that holders read and write back with one more.
+// counterRow is a number. Holders read it and write it back plus one.
 type counterRow struct {
 	N int64 `dynamo:"n"`
 }
@@ -36,7 +36,7 @@ func (l *lane) count(ctx context.Context) error {
 	})
 }
 
-// checkCounter finds for each number one operation that has written it.
+// checkCounter checks that each number was written by one operation.
 func (a *audit) checkCounter(ctx context.Context) error {
 	var row counterRow
 	if err := read(ctx, a.table, headKey(counterName), &row); err != nil {

@@ -22,22 +22,22 @@ const (
 	interval       = lock.MinInterval
 )
 
-// runsRow lists the intervals of an hour that have been run, each with the operation that did.
+// runsRow lists the intervals of an hour that were run, each with the operation that ran it.
 type runsRow struct {
 	Runs []string `dynamo:"runs"`
 }
 
-// errNotRun has Every take the interval for one that was not run.
+// errNotRun makes Every treat the interval as one that was not run.
 var errNotRun = errors.New("not committed")
 
-// every runs a job once per interval. What was not committed is tried again: the row records what
-// was, and nothing else.
+// every runs a job once per interval. An interval whose run was not committed is run again. The row lists the
+// intervals that were committed.
 func (l *lane) every(ctx context.Context) error {
 	return l.locks.Every(ctx, lock.Name(everyName), interval, func(ctx context.Context, lease *lock.Lease, at time.Time) error {
 		o := l.operation(everyPartition, l.lease(), lease)
 		o.Value = at.UnixMilli()
 		runs := table.Attr("runs")
-		// Not with the context of the lease, which would keep a stale run from trying.
+		// Without the context of the lease, which would stop a stale run before it tries to write.
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTime)
 		defer cancel()
 		given, _, err := l.write(detached, lease, o, true,

@@ -17,10 +17,9 @@ const (
 	fencesAtOnce   = 4 // under one lease, at most
 )
 
-// fencesRow is a list to which each write appends its fence and its name. DynamoDB appends, so
-// the list is in the order in which writes were committed. Full lists are moved to pages,
-// which a holder that is not alone would do at the cost of what was appended meanwhile: N
-// counts what ever was.
+// fencesRow is a list to which each write appends its fence and its name. DynamoDB appends, so the list is in the
+// order of the commits. Full lists are moved to pages. A holder that is not alone would lose entries when it does
+// that. N counts all entries, also those that were lost.
 type fencesRow struct {
 	N       int64    `dynamo:"n"`
 	Page    int64    `dynamo:"page"`
@@ -69,7 +68,7 @@ func (r *fencesRow) added(entry string) {
 	r.Page, r.Entries = r.Page+1, []string{entry}
 }
 
-// checkFences reads the lists: no fence comes after a greater one.
+// checkFences checks that no fence in the lists comes after a greater one.
 func (a *audit) checkFences(ctx context.Context) error {
 	for i := range fencesRows {
 		if err := a.checkFencesOf(ctx, fencesName(i)); err != nil {
@@ -87,7 +86,7 @@ func (a *audit) checkFencesOf(ctx context.Context, name string) error {
 			head = row
 			return
 		}
-		entries = append(entries, row.Entries...) // in the order of their numbers
+		entries = append(entries, row.Entries...) // in the order of the pages
 	})
 	if err != nil {
 		return err

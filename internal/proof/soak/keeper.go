@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// How long a keeper waits for what.
+// Times for which a keeper waits.
 const (
-	aimTime      = time.Second      // for a long operation to stop or kill its process in
+	aimTime      = time.Second      // for a long operation, before it stops or kills the process
 	overtakeTime = 15 * time.Second // for another holder to write
 	overtakeLook = 20 * time.Millisecond
-	dumpTime     = 2 * time.Second // for a process that hangs to say where
-	crashRest    = time.Second     // before one that has ended by itself is started again
+	dumpTime     = 2 * time.Second // for a hanging process to print its goroutines
+	crashRest    = time.Second     // before a process that has ended by itself is started again
 )
 
-// keeper owns one worker process and its network, and makes trouble for it.
+// keeper owns one worker process and its network, and disturbs it.
 type keeper struct {
 	number   int
 	config   Config
@@ -26,11 +26,11 @@ type keeper struct {
 	proxy    *proxy
 	schedule *schedule
 	made     [troubles]atomic.Int64
-	begins   chan string // has one when a long operation has begun since it was last looked
+	begins   chan string // the last long operation that has begun, if it was not taken yet
 }
 
-// keep starts the process, and again whenever it has ended, until ctx ends. Then it has the
-// process end, over a network without faults.
+// keep starts the process, and starts it again whenever it has ended, until ctx ends. Then it ends the process, over
+// a network without faults.
 func (k *keeper) keep(ctx context.Context) error {
 	for life := 1; ctx.Err() == nil; life++ {
 		p, err := k.start(ctx, life)
@@ -52,7 +52,7 @@ func (k *keeper) start(ctx context.Context, life int) (*process, error) {
 	}, k.read)
 }
 
-// read takes in a line.
+// read reads a line of the process.
 func (k *keeper) read(line []byte) {
 	long, err := k.ledger.take(line)
 	if err != nil {
@@ -66,7 +66,7 @@ func (k *keeper) read(line []byte) {
 	}
 }
 
-// live makes trouble until the process has ended.
+// live disturbs the process until it has ended.
 func (k *keeper) live(ctx context.Context, p *process) error {
 	for {
 		s := k.schedule.next()
@@ -84,7 +84,7 @@ func (k *keeper) live(ctx context.Context, p *process) error {
 	}
 }
 
-// trouble makes one trouble. over says that the process has ended by it.
+// trouble makes one trouble. over reports that the process has ended by it.
 func (k *keeper) trouble(ctx context.Context, p *process, s step) (over bool, err error) {
 	switch s.trouble {
 	case killed:
@@ -117,7 +117,7 @@ func (k *keeper) trouble(ctx context.Context, p *process, s step) (over bool, er
 	return false, nil
 }
 
-// unlessEnded is err, where the process has not ended: live will find out.
+// unlessEnded returns err, or nil if the process has ended: live finds out why.
 func (*keeper) unlessEnded(p *process, err error) error {
 	if err == nil {
 		return nil
@@ -125,16 +125,15 @@ func (*keeper) unlessEnded(p *process, err error) error {
 	select {
 	case <-p.ended:
 		return nil
-	case <-time.After(dumpTime): // it may be ending just now
+	case <-time.After(dumpTime): // it may be about to end
 		return err
 	}
 }
 
-// aim waits for a long operation to begin, for some time: what is between reading and writing
-// is hit the hardest.
+// aim waits for a long operation to begin, but not for ever. A fault between reading and writing is the hardest.
 func (k *keeper) aim(ctx context.Context, p *process) (op string) {
 	select {
-	case <-k.begins: // long ago, perhaps
+	case <-k.begins: // it may have begun long ago
 	default:
 	}
 	timer := time.NewTimer(aimTime)
@@ -148,8 +147,8 @@ func (k *keeper) aim(ctx context.Context, p *process) (op string) {
 	return op
 }
 
-// awaitOvertaken waits until another holder has written under the lock of an operation whose
-// process is stopped, for some time.
+// awaitOvertaken waits until another holder has written under the lock of a stopped process's operation, but not for
+// ever.
 func (k *keeper) awaitOvertaken(ctx context.Context, op string) {
 	ctx, cancel := context.WithTimeout(ctx, overtakeTime)
 	defer cancel()
@@ -158,7 +157,7 @@ func (k *keeper) awaitOvertaken(ctx context.Context, op string) {
 	}
 }
 
-// wait returns early when ctx ends.
+// wait waits for d, or until ctx ends.
 func (*keeper) wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -168,7 +167,7 @@ func (*keeper) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sleep waits for d; false says that ctx or the process has ended before.
+// sleep waits for d. It returns false if ctx or the process ended before.
 func (*keeper) sleep(ctx context.Context, p *process, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -181,7 +180,7 @@ func (*keeper) sleep(ctx context.Context, p *process, d time.Duration) bool {
 	return false
 }
 
-// end ends the process because ctx has ended, or takes in that it has ended by itself.
+// end ends the process because ctx has ended, or records that it has ended by itself.
 func (k *keeper) end(ctx context.Context, p *process) error {
 	if ctx.Err() == nil {
 		k.ledger.violate("workers", "process %d has ended by itself: %v: %s", k.number, p.err, p.problems.String())
@@ -193,7 +192,7 @@ func (k *keeper) end(ctx context.Context, p *process) error {
 	return k.finish(p)
 }
 
-// finish has the process close its client and end.
+// finish makes the process close its client and end.
 func (k *keeper) finish(p *process) error {
 	p.finish()
 	timer := time.NewTimer(endTime)

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	longDwell = 150 * time.Millisecond // at least, and twice that at most
-	longOne   = 10                     // one operation in so many
+	longDwell = 150 * time.Millisecond // at least; at most twice that
+	longOne   = 10                     // one operation in so many is long
 )
 
-// round is one go of a workload.
+// round is one round of a workload.
 type round func(*lane, context.Context) error
 
 // lane is a goroutine of a worker.
@@ -32,7 +32,7 @@ type lane struct {
 // lane runs rounds until ctx ends.
 func (w *worker) lane(ctx context.Context, name string, r round) {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, w.Name+" "+name) // a hash takes everything
+	_, _ = io.WriteString(h, w.Name+" "+name) // a hash never fails
 	l := &lane{worker: w, rand: rand.New(rand.NewPCG(w.Seed, h.Sum64())), workload: workloadOf(name)}
 	for ctx.Err() == nil {
 		switch err := r(l, ctx); {
@@ -45,13 +45,13 @@ func (w *worker) lane(ctx context.Context, name string, r round) {
 	}
 }
 
-// upTo is a random time.
+// upTo returns a random time.
 func (l *lane) upTo(d time.Duration) time.Duration { return time.Duration(l.rand.Int64N(int64(d))) }
 
 // maybe is true half of the time.
 func (l *lane) maybe() bool { return l.rand.IntN(2) == 0 }
 
-// rest waits for a while, or until ctx ends.
+// rest waits for d, or until ctx ends.
 func (*lane) rest(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -77,8 +77,8 @@ type holder interface {
 	Release(ctx context.Context) error
 }
 
-// hold acquires a lock, runs f under it, and gives it up unless f has. f says whether its last
-// write was a commit that went through.
+// hold acquires a lock, runs f under it, and releases it unless f has. f reports whether its last write was a commit
+// that succeeded.
 func (l *lane) hold(ctx context.Context, target lock.Target, f func(ctx context.Context, lease *lock.Lease) (given bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, roundTime)
 	defer cancel()
@@ -100,7 +100,7 @@ func (l *lane) hold(ctx context.Context, target lock.Target, f func(ctx context.
 	return errors.Join(err, l.release(ctx, lease))
 }
 
-// release gives a lock up. That it was lost, or that no answer came, is nothing odd.
+// release releases a lock. It is normal that the lock was lost, or that there was no answer.
 func (*lane) release(ctx context.Context, h holder) error {
 	if err := h.Release(ctx); unexpected(err) {
 		return err
@@ -108,8 +108,8 @@ func (*lane) release(ctx context.Context, h holder) error {
 	return nil
 }
 
-// write does an operation, by a commit where commits says so: it says that it will, dwells,
-// and says what came of it. err is only what must not be.
+// write does one operation, by a commit if commits is true. It reports that the operation begins, dwells, sends it,
+// and reports the outcome. err is only an error that must not occur.
 func (l *lane) write(ctx context.Context, h holder, o *operation, commits bool, ops ...table.Op) (given bool, result outcome, err error) {
 	apply := h.Write
 	switch {
@@ -119,7 +119,7 @@ func (l *lane) write(ctx context.Context, h holder, o *operation, commits bool, 
 		apply = h.Commit
 	}
 	o.Long = l.rand.IntN(longOne) == 0
-	if l.Unguarded { // which is about sets
+	if l.Unguarded { // it is about sets
 		o.Long = o.Workload == setWorkload && l.maybe()
 	}
 	l.journal.write(record{Kind: begun, Operation: o})
@@ -127,9 +127,9 @@ func (l *lane) write(ctx context.Context, h holder, o *operation, commits bool, 
 	err = apply(ctx, ops...)
 	result = outcomeOf(err)
 	if result == unknown && commits && ctx.Err() == nil && l.maybe() {
-		// Calling Commit again is safe, whatever became of the first call.
+		// Commit may be called again, whatever happened to the first call.
 		if err = apply(ctx, ops...); errors.Is(err, lock.ErrReleased) {
-			err = nil // by the first
+			err = nil // by the first call
 		}
 		if outcomeOf(err) == acknowledged {
 			result = acknowledged
@@ -141,7 +141,7 @@ func (l *lane) write(ctx context.Context, h holder, o *operation, commits bool, 
 	}
 	l.journal.write(end)
 	if !unexpected(err) {
-		err = nil // the record tells
+		err = nil // the record has the outcome
 	}
 	return commits && result == acknowledged, result, err
 }
@@ -158,13 +158,13 @@ func (l *lane) operation(row, lease string, leases ...*lock.Lease) *operation {
 // lease names an acquisition.
 func (l *lane) lease() string { return fmt.Sprintf("%s/%d", l.Name, l.leases.Add(1)) }
 
-// workloadOf is the workload of the goroutine of a name: "set 1" is of set.
+// workloadOf returns the workload of a goroutine's name: "set 1" belongs to set.
 func workloadOf(name string) string {
 	workload, _, _ := strings.Cut(name, " ")
 	return workload
 }
 
-// lockName tells locks apart.
+// lockName returns a name that no other lock has.
 func lockName(t lock.Target) string {
 	if t.Name() != "" {
 		return t.Name()

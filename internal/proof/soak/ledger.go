@@ -11,11 +11,11 @@ import (
 type entry struct {
 	*operation
 	outcome outcome
-	number  int // in the order of beginning
+	number  int // in the order in which operations began
 }
 
-// ledger is what all workers have said. It is safe for concurrent use, and grows by some
-// 300 bytes per operation.
+// ledger holds what all workers have reported. It is safe for concurrent use, and grows by some 300 bytes per
+// operation.
 type ledger struct {
 	mu         sync.Mutex
 	byOp       map[string]*entry
@@ -23,7 +23,7 @@ type ledger struct {
 	idle       map[string]int // by workload
 	violations []Violation
 
-	latest   map[string]*entry // by lock: of the acknowledged, the one that began last
+	latest   map[string]*entry // by lock: the acknowledged operation that began last
 	overlaps map[string]int    // by workload
 }
 
@@ -31,8 +31,7 @@ func newLedger() *ledger {
 	return &ledger{byOp: map[string]*entry{}, idle: map[string]int{}, latest: map[string]*entry{}, overlaps: map[string]int{}}
 }
 
-// take takes in a line of a worker's; long is the
-// operation that it has begun, where that will take its time.
+// take reads a line of a worker. long is the operation that has begun, if it is a long one.
 func (g *ledger) take(line []byte) (long string, err error) {
 	var r record
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -45,7 +44,7 @@ func (g *ledger) take(line []byte) (long string, err error) {
 		if r.Operation == nil || g.byOp[r.Operation.Op] != nil {
 			return "", fmt.Errorf("soak: ledger: operation is missing or repeated: %s", line)
 		}
-		// Unless something else is heard of it: whoever is killed does not tell.
+		// The outcome stays unknown unless the worker reports it. A killed worker does not.
 		e := &entry{operation: r.Operation, outcome: unknown, number: len(g.inOrder)}
 		g.byOp[e.Op] = e
 		g.inOrder = append(g.inOrder, e)
@@ -69,8 +68,8 @@ func (g *ledger) take(line []byte) (long string, err error) {
 	return "", nil
 }
 
-// end counts an operation that has begun before one of another holder of its lock, and ended
-// after that: a stale one, or one whose answer came late.
+// end counts an operation that began before one of another holder of its lock, and ended after it. It was stale, or
+// its answer came late.
 func (g *ledger) end(e *entry) {
 	if e.outcome != acknowledged {
 		return
@@ -90,7 +89,7 @@ func (g *ledger) end(e *entry) {
 	}
 }
 
-// overtaken says that an operation's lock has had another holder since, who has written.
+// overtaken reports whether another holder has written under the operation's lock since it began.
 func (g *ledger) overtaken(op string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,7 +106,7 @@ func (g *ledger) violate(workload, format string, args ...any) {
 	g.violations = append(g.violations, Violation{Workload: workload, Text: fmt.Sprintf(format, args...)})
 }
 
-// operations are those of a workload's row, in the order in which they began.
+// operations returns those of a workload's row, in the order in which they began.
 func (g *ledger) operations(workload, row string) []*entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +119,7 @@ func (g *ledger) operations(workload, row string) []*entry {
 	return list
 }
 
-// tallies count by workload, in the order of names.
+// tallies counts by workload, in the order of names.
 func (g *ledger) tallies(names []string) []Tally {
 	g.mu.Lock()
 	defer g.mu.Unlock()

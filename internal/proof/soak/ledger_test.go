@@ -31,7 +31,7 @@ func TestLedgerRefusesWhatNoWorkerSays(t *testing.T) {
 	assert.Equal(t, []Tally{{Workload: "set", Operations: 2, Unknown: 2}}, g.tallies([]string{"set"}))
 }
 
-// Writes that lasted beyond another holder's are what the control is about.
+// The control depends on writes that ended after a write of another holder.
 func TestOverlapsAreCounted(t *testing.T) {
 	g := newLedger()
 	say := func(format string, args ...any) {
@@ -56,7 +56,7 @@ func TestOverlapsAreCounted(t *testing.T) {
 	assert.Equal(t, 1, overlaps(), "3 and 4 were of one holder")
 }
 
-// What a worker writes arrives in one piece, however long an error is.
+// A line of a worker arrives in one piece, however long an error is.
 func TestJournalLinesFitIntoAPipe(t *testing.T) {
 	var text strings.Builder
 	j := &journal{to: &text}

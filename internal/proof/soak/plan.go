@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fault is what becomes of a request.
+// fault is what happens to a request.
 type fault int
 
 const (
@@ -24,10 +24,10 @@ const (
 	conflict
 	skew
 	partition
-	faults // how many there are
+	faults // the number of faults
 )
 
-// names are what reports call the faults, in their order.
+// String returns the name of the fault in reports.
 func (f fault) String() string {
 	return [faults]string{
 		"passed", "request dropped", "answer dropped after applying", "connection cut before", "connection cut after applying",
@@ -36,40 +36,40 @@ func (f fault) String() string {
 	}[f]
 }
 
-// weights of the faults that a plan draws; a partition is the supervisor's doing, and skew
-// has stretches of its own.
+// weight is how often a plan draws the fault, relative to others. Partitions are made by the supervisor, and skew
+// lasts for a stretch of requests.
 func (f fault) weight() int {
 	switch f {
 	case dropAnswer, lateRequest, duplicate:
-		return 3 // what is hard to get right
+		return 3 // the most difficult ones
 	case pass, skew, partition:
 		return 0
 	}
 	return 2
 }
 
-// Bounds of what a plan draws.
+// Limits of what a plan draws.
 const (
 	minDuplicate = 50 * time.Millisecond
-	maxLate      = 3 * time.Second // more than any timeout and two leases
+	maxLate      = 3 * time.Second // longer than any timeout and two leases
 	minLate      = requestTimeout + 200*time.Millisecond
 
-	maxSkew        = 4 // seconds; more than lock.Config.Skew
+	maxSkew        = 4 // in seconds; more than lock.Config.Skew
 	skewStretch    = 60
-	skewOneStretch = 4 // one in so many
+	skewOneStretch = 4 // one stretch in so many has skew
 )
 
-// decision is what a plan has for one request.
+// decision is what a plan decides for one request.
 type decision struct {
 	fault fault
-	after time.Duration // of late requests, late answers and duplicates
-	pick  float64       // for what else there is to choose, 0 to 1
-	skew  time.Duration // of the answer's Date
+	after time.Duration // for late requests, late answers and duplicates
+	pick  float64       // for any other choice, from 0 to 1
+	skew  time.Duration // of the answer's date
 }
 
-// plan draws the fate of requests in their order. It is safe for concurrent use.
+// plan draws what happens to requests, in their order. It is safe for concurrent use.
 type plan struct {
-	rate float64 // of requests with a fault
+	rate float64 // share of requests with a fault
 
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -81,7 +81,7 @@ func newPlan(seed uint64, process int, rate float64) *plan {
 	return &plan{rate: rate, rand: rand.New(rand.NewPCG(seed, uint64(process)))}
 }
 
-// next is the fate of the next request. How much it draws does not depend on what.
+// next returns the decision for the next request. It always draws the same number of random values.
 func (p *plan) next() decision {
 	p.mu.Lock()
 	defer p.mu.Unlock()

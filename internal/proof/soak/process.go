@@ -14,28 +14,28 @@ import (
 	"github.com/mortise-go/mortise/internal/engines"
 )
 
-// WorkerEnv is set in the environment of worker processes: a program that finds it there has
-// to call Work and nothing else.
+// WorkerEnv is set in the environment of worker processes. A program that finds it there has to call Work and do
+// nothing else.
 const WorkerEnv = "MORTISE_SOAK_WORKER"
 
-// process is a worker from the supervisor's side.
+// process is a worker as its supervisor sees it.
 type process struct {
 	cmd      *exec.Cmd
 	in       io.Closer
 	problems tail
-	ended    chan struct{} // closed when it is gone and all that it wrote has been read
-	err      error         // how it ended; to be read after that
+	ended    chan struct{} // closed when it has ended and all of its output was read
+	err      error         // how it ended; to be read after ended is closed
 }
 
-// startProcess starts a worker. It ends with finish or kill; on Linux also, stopped or not,
-// with the supervisor, and elsewhere when it finds that its input has ended. each gets every
-// line that it writes, also when it has died meanwhile.
+// startProcess starts a worker. The worker ends with finish or kill. It also ends with the supervisor: on Linux at
+// once, stopped or not, and elsewhere when it finds that its input has ended. each is called with every line of its
+// output, also after its death.
 func startProcess(ctx context.Context, program string, config workerConfig, each func(line []byte)) (*process, error) {
 	p := &process{cmd: exec.CommandContext(context.WithoutCancel(ctx), program), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), WorkerEnv+"=1")
 	p.cmd.Stderr = &p.problems
-	// Interrupts are for the supervisor. Where that dies, the system also hangs up the group
-	// if it is stopped.
+	// Interrupts go to the supervisor only. If the supervisor dies, the system also hangs up the worker's process
+	// group if it is stopped.
 	engines.ApartFromTerminal(p.cmd)
 	first, err := json.Marshal(config)
 	if err != nil {
@@ -51,7 +51,7 @@ func startProcess(ctx context.Context, program string, config workerConfig, each
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.in = in, toOut, toIn
 	wait, err := engines.StartBound(p.cmd)
-	err = errors.Join(err, in.Close(), toOut.Close()) // the worker's ends
+	err = errors.Join(err, in.Close(), toOut.Close()) // the ends of the worker
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("soak: start worker: %w", err), toIn.Close(), out.Close())
 	}
@@ -63,7 +63,7 @@ func startProcess(ctx context.Context, program string, config workerConfig, each
 		}
 		p.err = errors.Join(wait(), scan.Err(), out.Close())
 	}()
-	// Where this fails the worker is gone, and says so itself. It fits into the pipe.
+	// If this fails, the worker has ended, which is noticed elsewhere. The line fits into the pipe.
 	_, _ = toIn.Write(append(first, '\n'))
 	return p, nil
 }
@@ -71,9 +71,9 @@ func startProcess(ctx context.Context, program string, config workerConfig, each
 // finish tells the worker to end.
 func (p *process) finish() { _ = p.in.Close() }
 
-// kill ends it at once, and returns when it has ended.
+// kill kills the worker, and returns when it has ended.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // where it is gone already that is what was wanted
+	_ = p.cmd.Process.Kill() // it fails if the worker has ended, which is fine
 	<-p.ended
 	p.finish()
 }

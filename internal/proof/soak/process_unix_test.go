@@ -22,14 +22,14 @@ import (
 func TestNothingIsLeftBehind(t *testing.T) {
 	endpoint, err := tabletest.New(t).Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	alive, held, err := os.Pipe() // its end comes when nobody has it any more
+	alive, held, err := os.Pipe() // it ends when no process has it open any more
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, alive.Close()) }()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	supervisor := exec.CommandContext(t.Context(), program)
 	supervisor.Env = append(os.Environ(), supervisorEnv+"="+endpoint)
-	supervisor.ExtraFiles = []*os.File{held} // which its workers inherit
+	supervisor.ExtraFiles = []*os.File{held} // its workers inherit it
 	var problems bytes.Buffer
 	supervisor.Stderr = &problems
 	out, err := supervisor.StdoutPipe()
@@ -39,7 +39,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	scan := bufio.NewScanner(out)
 	stopped := false
 	for !stopped && scan.Scan() {
-		stopped = scan.Text() != "0" // for longer than the rest of this takes
+		stopped = scan.Text() != "0" // stopped for longer than the rest of this takes
 	}
 	require.True(t, stopped, "%s", &problems)
 	require.NoError(t, supervisor.Process.Kill())
@@ -49,7 +49,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	_ = supervisor.Wait() // it was killed
 }
 
-// What a process has written is read to its end, also where it was killed.
+// The output of a process is read to its end, also if the process was killed.
 func TestWhatAKilledProcessWroteIsRead(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "worker")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nread config\necho \"$config\"\necho trouble >&2\necho b\nkill -9 $$\n"), 0o700))

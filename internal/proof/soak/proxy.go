@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	maxBody       = 16 << 20         // bytes; DynamoDB's largest request is smaller
-	engineTimeout = 30 * time.Second // of a request to the engine, which may be slow and must not hang for ever
+	maxBody       = 16 << 20         // in bytes; DynamoDB's largest request is smaller
+	engineTimeout = 30 * time.Second // for a request to the engine, which may be slow and must not hang for ever
 	awsJSON       = "application/x-amz-json-1.0"
 )
 
-// network says whether a proxy's process can be reached.
+// network is whether a proxy's process can be reached.
 type network int32
 
 const (
@@ -30,8 +30,8 @@ const (
 	mute              // requests arrive, answers do not
 )
 
-// proxy stands between one process and the engine. It applies what has arrived although
-// whoever asked has given up meanwhile, or has died.
+// proxy is between one process and the engine. It applies a request that has arrived, also if its sender has given up
+// or died meanwhile.
 type proxy struct {
 	URL string
 
@@ -43,17 +43,16 @@ type proxy struct {
 	later  sync.WaitGroup // duplicates under way
 
 	network atomic.Int32
-	clean   atomic.Bool // no more faults
+	clean   atomic.Bool // without faults from now on
 	passed  atomic.Int64
 	met     [faults]atomic.Int64
 
-	// ended is done when nobody waits for anything any more.
+	// ended ends when the proxy is given up.
 	ended context.Context
 	end   context.CancelFunc
 }
 
-// newProxy serves on a free port of 127.0.0.1 until close. next decides, for one request after
-// the other.
+// newProxy serves on a free port of 127.0.0.1 until close. next decides what happens to each request, in their order.
 func newProxy(ctx context.Context, engine string, next func() decision) (*proxy, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -69,15 +68,14 @@ func newProxy(ctx context.Context, engine string, next func() decision) (*proxy,
 	return x, nil
 }
 
-// close returns when all that was sent has been delivered; or, when ctx ends, gives up what
-// was not.
+// close returns when everything that was sent has been delivered. When ctx ends, it gives up the rest.
 func (x *proxy) close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, x.end)
 	defer stop()
 	err := x.server.Shutdown(ctx)
 	x.later.Wait()
 	if err == nil {
-		err = ctx.Err() // what was late has been given up
+		err = ctx.Err() // late requests were given up
 	}
 	x.end()
 	x.to.CloseIdleConnections()
@@ -93,25 +91,25 @@ func (x *proxy) close(ctx context.Context) error {
 	return nil
 }
 
-// sent is a request as it came in.
+// sent is a request as it arrived.
 type sent struct {
 	path   string
 	header http.Header
 	body   []byte
 }
 
-// reply is an answer of the engine's or one made up.
+// reply is an answer of the engine, or a made-up one.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// ServeHTTP is for the server.
+// ServeHTTP implements http.Handler.
 func (x *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		panic(http.ErrAbortHandler) // whoever sent it is gone
+		panic(http.ErrAbortHandler) // the sender is gone
 	}
 	q := &sent{path: r.URL.RequestURI(), header: r.Header, body: body}
 	d := x.fate(q)
@@ -139,7 +137,7 @@ func (x *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.answer(w, answer, d)
 	case duplicate:
 		answer := x.deliver(r.Context(), q)
-		x.later.Go(func() { //nolint:contextcheck // whoever asked need not wait for it
+		x.later.Go(func() { //nolint:contextcheck // the sender does not wait for it
 			x.wait(d.after)
 			_ = x.deliver(r.Context(), q)
 		})
@@ -158,7 +156,7 @@ func (x *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fate decides what becomes of a request.
+// fate decides what happens to a request.
 func (x *proxy) fate(q *sent) decision {
 	d := x.next()
 	if network(x.network.Load()) != connected {
@@ -169,7 +167,7 @@ func (x *proxy) fate(q *sent) decision {
 		d = decision{}
 	}
 	if d.fault == conflict && conflictOf(q, 0) == nil {
-		d.fault = pass // only writes meet transactions
+		d.fault = pass // only writes conflict with transactions
 	}
 	if d.fault == pass {
 		x.passed.Add(1)
@@ -177,7 +175,7 @@ func (x *proxy) fate(q *sent) decision {
 	return d
 }
 
-// partitioned lets nothing through, or nothing back.
+// partitioned lets no request through, or no answer back.
 func (x *proxy) partitioned(r *http.Request, q *sent, d decision) {
 	if network(x.network.Load()) == mute {
 		_ = x.deliver(r.Context(), q)
@@ -188,7 +186,7 @@ func (x *proxy) partitioned(r *http.Request, q *sent, d decision) {
 	x.hang(r)
 }
 
-// hang lets whoever asked wait in vain.
+// hang lets the sender wait without an answer.
 func (x *proxy) hang(r *http.Request) {
 	select {
 	case <-r.Context().Done():
@@ -206,12 +204,11 @@ func (x *proxy) wait(d time.Duration) {
 	}
 }
 
-// deliver sends a request to the engine, whether or not whoever asked still waits; nil where
-// there is no answer.
+// deliver sends a request to the engine, whether its sender still waits or not. It returns nil if there is no answer.
 func (x *proxy) deliver(ctx context.Context, q *sent) *reply {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
 	defer cancel()
-	defer context.AfterFunc(x.ended, cancel)() //nolint:contextcheck // ends with the proxy instead
+	defer context.AfterFunc(x.ended, cancel)() //nolint:contextcheck // it ends with the proxy instead
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, x.engine+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return nil
@@ -244,10 +241,10 @@ func (x *proxy) answer(w http.ResponseWriter, a *reply, d decision) {
 		x.met[skew].Add(1)
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // whoever asked may be gone
+	_, _ = w.Write(a.body) // the sender may be gone
 }
 
-// cut sends part of a reply, and closes the connection.
+// cut sends a part of a reply, and closes the connection.
 func (*proxy) cut(w http.ResponseWriter, a *reply, d decision) {
 	hijacker, ok := w.(http.Hijacker)
 	if a == nil || !ok {
@@ -259,13 +256,13 @@ func (*proxy) cut(w http.ResponseWriter, a *reply, d decision) {
 	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
-	_ = a.header.Write(&text) // a buffer takes everything
+	_ = a.header.Write(&text) // a buffer never fails
 	if a.header.Get("Content-Length") == "" {
 		fmt.Fprintf(&text, "Content-Length: %d\r\n", len(a.body))
 	}
 	text.WriteString("\r\n")
 	text.Write(a.body)
-	// Anything but the whole; half of the time nothing but a reset.
+	// Any part but the whole; half of the time nothing, which is a reset.
 	_, _ = conn.Write(text.Bytes()[:int(d.pick*float64(text.Len()-1))])
 	if tcp, ok := conn.(*net.TCPConn); ok && d.pick < 0.5 {
 		_ = tcp.SetLinger(0)
@@ -273,7 +270,7 @@ func (*proxy) cut(w http.ResponseWriter, a *reply, d decision) {
 	_ = conn.Close()
 }
 
-// refusal is an error of DynamoDB's.
+// refusal returns an error of DynamoDB.
 func refusal(status int, code string) *reply { return refusalWith(status, code, "") }
 
 func refusalWith(status int, code, more string) *reply {
@@ -283,8 +280,8 @@ func refusalWith(status int, code, more string) *reply {
 	}
 }
 
-// conflictOf is the refusal of a write that has met a transaction; nil for what is no write.
-// pick, 0 to 1, says on which item of a transaction.
+// conflictOf returns the refusal of a write that conflicts with a transaction. It returns nil if the request is not a
+// write. pick, from 0 to 1, selects the item of a transaction.
 func conflictOf(q *sent, pick float64) *reply {
 	_, operation, _ := strings.Cut(q.header.Get("X-Amz-Target"), ".")
 	switch operation {

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Each fault does what it is called.
+// Each fault does what its name says.
 func TestProxyFaults(t *testing.T) {
 	key := keys.NewKey("a", "b")
 	one := table.Update(key, table.Attr("n").Set(1))
@@ -27,13 +27,13 @@ func TestProxyFaults(t *testing.T) {
 		_, err := tbl.Get(ctx, key, true)
 		return err
 	}
-	const soon, later = 200 * time.Millisecond, 600 * time.Millisecond // waited for; after which a late request goes on
+	const soon, later = 200 * time.Millisecond, 600 * time.Millisecond // soon is waited for; later, a late request continues
 	for name, tc := range map[string]struct {
 		decision decision
 		network  network
 		request  func(context.Context, *table.Table) error
 		arrived  int
-		err      error // nil: none
+		err      error // nil for none
 	}{
 		"pass":                     {decision{}, connected, write, 1, nil},
 		"dropped":                  {decision{fault: dropRequest}, connected, write, 0, context.DeadlineExceeded},
@@ -68,7 +68,7 @@ func TestProxyFaults(t *testing.T) {
 			} else {
 				require.ErrorIs(t, err, tc.err)
 			}
-			p.close() // what is late has arrived then
+			p.close() // late requests have arrived then
 			assert.Len(t, p.engine.Requests(), tc.arrived)
 		})
 	}
@@ -85,7 +85,7 @@ func TestProxyServerErrors(t *testing.T) {
 	}
 }
 
-// Answers that are cut anywhere are errors.
+// An answer that is cut anywhere is an error.
 func TestProxyCutsAnswers(t *testing.T) {
 	for _, pick := range []float64{0, 0.1, 0.49, 0.6, 0.9, 0.999} {
 		p := newProxied(t, decision{fault: cutAfter, pick: pick})
@@ -106,7 +106,7 @@ func TestProxySkewsDate(t *testing.T) {
 	p.close()
 }
 
-// What hangs in a proxy that is given up is given up as well.
+// Requests that hang in a closed proxy are given up.
 func TestProxyCloseIsBounded(t *testing.T) {
 	p := newProxied(t, decision{fault: duplicate, after: time.Hour})
 	require.NoError(t, p.table.Write(t.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))))
@@ -148,7 +148,7 @@ func TestPlanRepeats(t *testing.T) {
 	}
 }
 
-// withoutDraws leaves out what does not matter without a fault.
+// withoutDraws leaves out values that do not matter for the fault.
 func withoutDraws(d decision) decision { return decision{fault: d.fault, skew: d.skew} }
 
 // proxied is a table behind a proxy.
@@ -159,7 +159,7 @@ type proxied struct {
 	table  *table.Table
 }
 
-// newProxied has one fate for all requests; those that make the table are not among them.
+// newProxied makes the same decision for all requests, except for those that create the table.
 func newProxied(t *testing.T, d decision) *proxied {
 	t.Helper()
 	p := &proxied{T: t, engine: tabletest.New(t)}

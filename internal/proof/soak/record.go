@@ -16,11 +16,11 @@ import (
 type record struct {
 	Kind kind `json:"kind"`
 
-	// Of begun: what is about to be written. Its Op is the operation's name, which no other
-	// has, also where a process is started again.
+	// Of begun: the write that begins. Its Op is the operation's name, which is unique, also if a process is started
+	// again.
 	Operation *operation `json:"operation,omitempty"`
 
-	// Of ended: which operation, and what came of it.
+	// Of ended: the operation and its outcome.
 	Op      string  `json:"op,omitempty"`
 	Outcome outcome `json:"outcome,omitempty"`
 
@@ -34,7 +34,7 @@ const (
 	begun kind = "begun"
 	ended kind = "ended"
 	idle  kind = "idle" // a round that ended before it had anything to write
-	odd   kind = "odd"  // an error that must not be
+	odd   kind = "odd"  // an error that must not occur
 )
 
 // outcome is what a worker knows of a write.
@@ -42,7 +42,7 @@ type outcome string
 
 const (
 	acknowledged outcome = "acknowledged"
-	refused      outcome = "refused" // and not applied
+	refused      outcome = "refused" // it was not applied
 	unknown      outcome = "unknown"
 )
 
@@ -50,10 +50,10 @@ const (
 type operation struct {
 	Op       string    `json:"op"`
 	Workload string    `json:"workload"`
-	Row      string    `json:"row"`            // which of the workload's
-	Lease    string    `json:"lease"`          // no other acquisition has the same
+	Row      string    `json:"row"`            // which row of the workload
+	Lease    string    `json:"lease"`          // unique for each acquisition
 	Held     []holding `json:"held"`           // in the order of the targets
-	Long     bool      `json:"long,omitempty"` // will take its time: the moment for trouble
+	Long     bool      `json:"long,omitempty"` // it will take long, which is the moment for trouble
 
 	Value    int64     `json:"value,omitempty"`    // counter: what is written; every: the interval's start, epoch milliseconds
 	Transfer *transfer `json:"transfer,omitempty"` // bank
@@ -65,14 +65,14 @@ type holding struct {
 	Fence int64  `json:"fence"`
 }
 
-// maxErrorText keeps a line shorter than what a pipe takes at once (4096 bytes, PIPE_BUF):
-// such lines are whole or missing, whenever their writer is killed.
+// maxErrorText keeps lines shorter than what a pipe takes at once (4096 bytes, PIPE_BUF). Such a line is whole or
+// missing, whenever its writer is killed.
 const maxErrorText = 1500
 
-// journal writes a worker's records. It is safe for concurrent use: each is a single write.
+// journal writes a worker's records. It is safe for concurrent use: each record is a single write.
 type journal struct {
 	to   io.Writer
-	fail func(error) // nobody reads any more
+	fail func(error) // called if nobody reads any more
 	gone atomic.Bool
 }
 
@@ -89,20 +89,19 @@ func (j *journal) write(r record) {
 	}
 }
 
-// outcomeOf says what an error of a write under a lease means. What was repeated may have
-// been applied before it was refused for another reason than the guard's: nothing is known
-// then.
+// outcomeOf returns what an error of a write under a lease means. A repeated write may have been applied before it
+// was refused. Unless the guard refused it, the outcome is unknown then.
 func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
 		return acknowledged
 	case errors.Is(err, lock.ErrLost):
-		return refused // a lease that was lost never comes back
+		return refused // a lost lease never comes back
 	}
 	return unknown
 }
 
-// unexpected says that no fault explains an error.
+// unexpected reports whether no fault explains an error.
 func unexpected(err error) bool {
 	for _, known := range []error{
 		lock.ErrNotLock, lock.ErrMalformed, lock.ErrMultiRegion, lock.ErrInvalid, errNotAsWritten,
@@ -115,5 +114,5 @@ func unexpected(err error) bool {
 	return false
 }
 
-// errNotAsWritten says that a row is not as the workloads write it.
+// errNotAsWritten means that a row is not as the workloads write it.
 var errNotAsWritten = errors.New("the row is not as it was written")

@@ -12,15 +12,14 @@ import (
 // Tally counts the operations of a workload.
 type Tally struct {
 	Workload     string
-	Operations   int // writes under a lock that were to be sent
+	Operations   int // writes under a lock that were about to be sent
 	Acknowledged int
 	Refused      int // by the guard: not applied
-	Unknown      int // without an answer, or whose process died: applied or not
-	Idle         int // rounds that came to an error before they had anything to write
+	Unknown      int // without an answer, or of a process that died: applied or not
+	Idle         int // rounds that failed before they had anything to write
 
-	// Overlaps is how many acknowledged writes began before one of another holder of the lock,
-	// and were acknowledged after it. Under the guard they had been applied before; in the
-	// control most of them had not.
+	// Overlaps is how many acknowledged writes began before a write of another holder of the lock, and were
+	// acknowledged after it. With the guard they had been applied before. In the control most of them had not.
 	Overlaps int
 }
 
@@ -30,21 +29,21 @@ type Count struct {
 	N    int64
 }
 
-// Violation is something that must not be.
+// Violation is something that must not happen.
 type Violation struct {
 	Workload string // or "locks", "workers"
 	Text     string
 }
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
 	Seed      uint64
 	Unguarded bool
-	Elapsed   time.Duration // since the beginning
-	Duration  time.Duration // that was asked for
+	Elapsed   time.Duration // since the start
+	Duration  time.Duration // as asked for
 
 	Workloads []Tally
-	Requests  int64   // that went through the proxies, whatever they met there
+	Requests  int64   // requests to the proxies, with or without faults
 	Faults    []Count // by kind
 	Troubles  []Count // by kind: what was done to processes
 
@@ -54,7 +53,7 @@ type Report struct {
 	Violations []Violation
 }
 
-// report is what there is so far.
+// report returns what there is so far.
 func (r *run) report() *Report {
 	names := []string{setWorkload, counterWorkload, bankWorkload, fencesWorkload, everyWorkload}
 	if r.Unguarded {
@@ -70,7 +69,7 @@ func (r *run) report() *Report {
 			c.N += k.proxy.met[f].Load()
 		}
 		out.Faults = append(out.Faults, c)
-		if f != skew { // an answer's may have met something else as well
+		if f != skew { // an answer with a skewed date may have had another fault as well
 			out.Requests += c.N
 		}
 	}
@@ -122,13 +121,13 @@ func (r *Report) Line() string {
 		clock(r.Elapsed), clock(r.Duration), t.Operations, t.Acknowledged, t.Refused, t.Unknown, r.Injected(), strings.Join(troubles, ", "), len(r.Violations))
 }
 
-// clock is a duration as minutes and seconds.
+// clock writes a duration as minutes and seconds.
 func clock(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// shownViolations is how many are written out; the control has thousands.
+// shownViolations is how many are written out. The control has thousands.
 const shownViolations = 50
 
 // WriteTo writes the report for people to read.
@@ -138,7 +137,7 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 }
 
 func (r *Report) text() string {
-	var b strings.Builder // which takes everything
+	var b strings.Builder // it never fails
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	say := func(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format, args...) }
 	say(t, "workload\toperations\tacknowledged\trefused\tunknown\twithout a lock\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// read reads a row consistently into a struct, which stays as it is where there is none.
+// read reads a row consistently into a struct. If there is no row, the struct stays as it is.
 func read(ctx context.Context, tbl *table.Table, key keys.Key, out any) error {
 	item, err := tbl.Get(ctx, key, true)
 	if errors.Is(err, table.ErrNotFound) {
@@ -30,15 +30,14 @@ func decode(item table.Item, out any) error {
 	return nil
 }
 
-// rows reads a partition consistently, in the order of its sort keys; locks that stand beside
-// its rows are left out.
+// rows reads a partition consistently, in the order of its sort keys, without the locks that stand beside its rows.
 func rows[T any](ctx context.Context, tbl *table.Table, partition string, each func(keys.Key, T)) error {
 	typed := tbl.Scheme().Type
 	for item, err := range tbl.Query(ctx, table.Query{PK: partition, Consistent: true}) {
 		if err != nil {
 			return fmt.Errorf("soak: audit: %w", err)
 		}
-		if item[typed] != nil { // nothing but locks has a type here
+		if item[typed] != nil { // only locks have a type here
 			continue
 		}
 		key, err := tbl.KeyOf(item)

@@ -19,54 +19,54 @@ import (
 const (
 	maxWorkers = 64
 	maxFaults  = 0.5
-	drainTime  = 10 * time.Second // more than what a proxy delivers late
+	drainTime  = 10 * time.Second // longer than a proxy's longest delay
 	deleteTime = 10 * time.Second
 )
 
-// Config says what is run.
+// Config is the configuration of a run.
 type Config struct {
-	// Endpoint is the URL of DynamoDB Local, or of another engine that does not check
-	// signatures: a proxy stands in between.
+	// Endpoint is the URL of DynamoDB Local, or of another engine that does not check signatures, since a proxy is
+	// in between.
 	Endpoint string
 
-	// Duration of the workloads. Reading what they have written comes on top.
+	// Duration is how long the workloads run. Reading what they have written takes additional time.
 	Duration time.Duration
 
-	// Seed of the plan of faults and troubles.
+	// Seed is the seed of the plan of faults and troubles.
 	Seed uint64
 
-	// Workers is how many processes there are, 2 to 64. Defaults to 4.
+	// Workers is the number of processes, 2 to 64. Defaults to 4.
 	Workers int
 
-	// Faults is the share of requests that meet one, above 0 and up to 0.5; negative for none. Defaults to 0.06.
+	// Faults is the share of requests with a fault, above 0 and up to 0.5. A negative value means none. Defaults to
+	// 0.06.
 	Faults float64
 
-	// Calm is how long a process is left alone at most between troubles, 300 ms or more. Defaults to 3 s.
+	// Calm is the longest time between two troubles of a process, 300 ms or more. Defaults to 3 s.
 	Calm time.Duration
 
 	// Unguarded runs the control: writes without the lock's guard.
 	Unguarded bool
 
-	// Program is started for the workers, with WorkerEnv set. Defaults to this one.
+	// Program is the program of the workers. It is started with WorkerEnv set. Defaults to this program.
 	Program string
 
-	// Progress is called every Period with what there is so far. Defaults to nil.
+	// Progress is called every Period with the report so far. Defaults to nil.
 	Progress func(*Report)
 
 	// Period defaults to 10 s.
 	Period time.Duration
 
-	// For a control that is over soon: so many processes are left alone, and the others are
-	// paused and nothing else, each time until somebody else has written under the lock.
+	// For a short control: so many processes are left alone. The others are only paused, each time until another
+	// process has written under the lock.
 	spared         int
 	untilOvertaken bool
 }
 
-// ErrInvalid says that a setting is not acceptable.
+// ErrInvalid means that a setting is not acceptable.
 var ErrInvalid = errors.New("invalid setting")
 
-// Check says what Run would not accept of the settings, all but a missing Endpoint, which may
-// not be known before.
+// Check returns an error for settings that Run would refuse. It does not check Endpoint, which may not be known yet.
 func (c Config) Check() error {
 	_, err := c.withDefaults()
 	return err
@@ -96,7 +96,7 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{c.Duration <= 0, "Duration", "more than 0"},
 		{c.Workers < 2 || c.Workers > maxWorkers, "Workers", "2 to 64"},
-		{!(c.Faults <= maxFaults), "Faults", "at most 0.5"}, // nor what is no number
+		{!(c.Faults <= maxFaults), "Faults", "at most 0.5"}, // also if it is NaN
 		{c.Calm < minCalm, "Calm", "300 ms or more"},
 		{c.Period < 0, "Period", "more than 0"},
 	} {
@@ -107,9 +107,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, err
 }
 
-// Run runs the workloads for their time, or until ctx ends, then ends the processes, reads
-// what there is, and reports. Violations are in the report; an error says that it could not
-// be run or not be judged.
+// Run runs the workloads for their time, or until ctx ends. Then it ends the processes, reads what they have written,
+// and reports. Violations are in the report. An error means that the workloads could not be run or not be judged.
 func Run(ctx context.Context, config Config) (*Report, error) {
 	config, err := config.withDefaults()
 	if config.Endpoint == "" {
@@ -150,7 +149,7 @@ type run struct {
 	keepers []*keeper
 }
 
-// open makes the table and the proxies.
+// open creates the table and the proxies.
 func (r *run) open(ctx context.Context) (err error) {
 	r.table, err = table.Open(connect(r.Endpoint), table.Schema{Name: fmt.Sprintf("soak-%d-%d", r.Seed, time.Now().UnixNano()), NoTTL: true})
 	if err != nil {
@@ -178,8 +177,8 @@ func (r *run) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// work keeps the processes until the time is over, and returns when all are gone and
-// everything that they have sent has arrived.
+// work keeps the processes until the time is over. It returns when all have ended and everything that they have sent
+// has arrived.
 func (r *run) work(ctx context.Context) error {
 	r.began = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, r.Duration)
@@ -190,7 +189,7 @@ func (r *run) work(ctx context.Context) error {
 		keeping.Go(func() {
 			err := k.keep(bounded)
 			if err != nil {
-				cancel() // the others too
+				cancel() // the others end, too
 			}
 			failed <- err
 		})
@@ -215,7 +214,7 @@ func (r *run) work(ctx context.Context) error {
 	return errors.Join(append(errs, r.drain(context.WithoutCancel(ctx)))...)
 }
 
-// drain closes the proxies when they have delivered what was late.
+// drain closes the proxies after they have delivered late requests.
 func (r *run) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -226,7 +225,7 @@ func (r *run) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// close gives everything back.
+// close releases all resources.
 func (r *run) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deleteTime)
 	defer cancel()

@@ -14,13 +14,13 @@ const (
 	setWorkload = "set"
 	setRows     = 4
 
-	// pageSize is how many elements a row has at most: then they are moved to one of their own,
-	// since items are at most 400 KB and each write costs by their size.
+	// pageSize is the largest number of elements in a row. Then they are moved to a row of their own, since an item
+	// has at most 400 KB and each write costs by its size.
 	pageSize = 200
 )
 
-// setRow holds the elements of a set, which are the names of the operations that have added
-// them, from the page on that it names.
+// setRow holds the elements of a set, from the page that it names. An element is the name of the operation that has
+// added it.
 type setRow struct {
 	Page     int64    `dynamo:"page"`
 	Elements []string `dynamo:"elements"`
@@ -30,7 +30,7 @@ func setName(i int) string                 { return fmt.Sprint("set ", i) }
 func headKey(row string) keys.Key          { return keys.NewKey(row, "HEAD") }
 func pageKey(row string, n int64) keys.Key { return keys.NewKey(row, fmt.Sprintf("PAGE#%08d", n)) }
 
-// set adds an element to a set: all of the row is read, and written back.
+// set adds an element to a set: it reads the whole row and writes it back.
 func (l *lane) set(ctx context.Context) error {
 	name := setName(l.rand.IntN(setRows))
 	return l.hold(ctx, lock.Name(name), func(ctx context.Context, lease *lock.Lease) (bool, error) {

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// stop suspends the process, and resume lets it go on.
+// stop suspends the process, and resume lets it continue.
 func (p *process) stop() error   { return p.signal(syscall.SIGSTOP) }
 func (p *process) resume() error { return p.signal(syscall.SIGCONT) }
 
-// dump has a Go process that hangs say where, and end.
+// dump makes a hanging Go process print its goroutines and end.
 func (p *process) dump() error { return p.signal(syscall.SIGQUIT) }
 
 func (p *process) signal(s syscall.Signal) error {

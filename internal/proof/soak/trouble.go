@@ -14,7 +14,7 @@ const (
 	paused
 	partitioned
 	restarted
-	troubles // how many there are
+	troubles // the number of troubles
 )
 
 func (t trouble) weight() int {
@@ -24,33 +24,33 @@ func (t trouble) weight() int {
 	return 3
 }
 
-// Bounds of troubles.
+// Limits of troubles.
 const (
 	minCalm  = 300 * time.Millisecond
 	minPause = leaseTime + leaseTime/2
 	maxPause = 4 * leaseTime
 	minCut   = leaseTime / 4
 	maxCut   = 3 * leaseTime
-	maxDeath = 1500 * time.Millisecond // before it is started again
+	maxDeath = 1500 * time.Millisecond // before a killed process is started again
 )
 
 // step is one trouble, and the time before it.
 type step struct {
 	calm    time.Duration
 	trouble trouble
-	length  time.Duration // of a pause, a partition, or of being dead
-	mute    bool          // a partition lets requests through
+	length  time.Duration // of a pause, of a partition, or until the next start
+	mute    bool          // in a partition, requests still get through
 }
 
 // schedule draws the troubles of one process.
 type schedule struct {
 	rand       *rand.Rand
-	calm       time.Duration // at most
-	pausesOnly bool          // as short as they may be
+	calm       time.Duration // the longest time without trouble
+	pausesOnly bool          // as short as possible
 	never      bool
 }
 
-// next is the next trouble. How much it draws does not depend on what.
+// next returns the next trouble. It always draws the same number of random values.
 func (s *schedule) next() step {
 	calm, what, length, mute := s.rand.Float64(), s.rand.Float64(), s.rand.Float64(), s.rand.IntN(2) == 0
 	between := func(low, high time.Duration) time.Duration { return low + time.Duration(length*float64(high-low)) }

@@ -21,22 +21,22 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// How workers are set up: so that a fault is over soon.
+// Settings of workers. They are short, so that the effect of a fault is soon over.
 const (
 	leaseTime      = lock.MinLease
-	requestTimeout = 1 * time.Second // of requests of the workloads' own
-	retryTime      = 3 * time.Second // after that the outcome is left unknown
+	requestTimeout = 1 * time.Second // for requests of the workloads themselves
+	retryTime      = 3 * time.Second // after that the outcome stays unknown
 
-	roundTime = 8 * time.Second // of waiting, reading and writing; more than retryTime and a takeover
+	roundTime = 8 * time.Second // for waiting, reading and writing; more than retryTime and a take-over
 	closeTime = 5 * time.Second
-	endTime   = 20 * time.Second // from being told to end to having ended
+	endTime   = 20 * time.Second // from the order to end until the process has ended
 )
 
 // workerConfig is the first line that a worker reads.
 type workerConfig struct {
 	Endpoint  string `json:"endpoint"`
 	Table     string `json:"table"`
-	Name      string `json:"name"` // no other has, also where a process is started again
+	Name      string `json:"name"` // unique, also if a process is started again
 	Seed      uint64 `json:"seed"`
 	Unguarded bool   `json:"unguarded,omitempty"`
 	Observed  bool   `json:"observed,omitempty"` // lock.ObservedOnly
@@ -52,12 +52,11 @@ type worker struct {
 	leases  atomic.Int64
 }
 
-// Work is the whole of a worker process: it reads its configuration from in, works until in
-// ends, and writes what it does to out. It returns the exit code, having written to problems
-// what has kept it from working.
+// Work is the whole work of a worker process. It reads its configuration from in, works until in ends, and writes
+// what it does to out. It returns the exit code. If it cannot work, it writes the reason to problems.
 func Work(in io.Reader, out, problems io.Writer) int {
 	if err := work(in, out); err != nil {
-		_, _ = fmt.Fprintln(problems, err) // who cannot be told does not read
+		_, _ = fmt.Fprintln(problems, err) // there is nobody to report an error to
 		return 1
 	}
 	return 0
@@ -89,7 +88,7 @@ func work(in io.Reader, out io.Writer) error {
 	lanes.Wait()
 	bounded, done := context.WithTimeout(context.Background(), closeTime)
 	defer done()
-	// What Close could not release others take when the session has ended.
+	// Locks that Close could not release are free when the session has ended.
 	if err := w.locks.Close(bounded); unexpected(err) {
 		w.journal.write(record{Kind: odd, Workload: "close", Error: err.Error()})
 	}
@@ -99,7 +98,7 @@ func work(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// connect is an SDK client of an engine on a loopback address.
+// connect returns an SDK client for an engine on a loopback address.
 func connect(endpoint string) *dynamodb.Client {
 	return dynamodb.NewFromConfig(aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("mortise", "mortise", ""), BaseEndpoint: &endpoint,
@@ -125,14 +124,14 @@ func (w *worker) open() (err error) {
 	return err
 }
 
-// rounds are what the process's goroutines do, again and again, by their names.
+// rounds returns what the goroutines of the process do again and again, by their names.
 func (w *worker) rounds() map[string]round {
 	rounds := map[string]round{
 		"set 0": (*lane).set, "set 1": (*lane).set, "counter": (*lane).count,
 		"bank 0": (*lane).transfer, "bank 1": (*lane).transfer, "fences": (*lane).fence, "every": (*lane).every,
 	}
 	if w.Unguarded {
-		delete(rounds, "every") // which is nothing without its commit
+		delete(rounds, "every") // it depends on the commit
 	}
 	return rounds
 }

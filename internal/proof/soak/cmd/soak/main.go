@@ -1,13 +1,13 @@
-// Command soak runs locks in real processes that are killed, stopped and cut off, over a
-// faulty network, and checks what they have written: see package soak.
+// Command soak runs locks in real processes that are killed, stopped and cut off, over a faulty network, and checks
+// what they have written: see package soak.
 //
 //	soak [-minutes 30] [-seed N] [-workers 4] [-faults 0.06] [-calm 3s] [-endpoint URL] [-unguarded]
 //
-// It starts DynamoDB Local itself unless it is given the URL of one. An interrupt ends the
-// workloads early, and then what there is is checked; a second one ends everything.
+// It starts DynamoDB Local itself, unless -endpoint names a running one. An interrupt ends the workloads early, and
+// what they have written is checked. A second interrupt ends everything.
 //
-// The exit code is 0 without violations, 1 with, and 2 where it could not be run or judged.
-// With -unguarded, which is the control, it is 0 where updates were lost and 1 where none was.
+// The exit code is 0 without violations, 1 with violations, and 2 if the run was impossible or could not be judged.
+// With -unguarded, the control, it is 0 if updates were lost and 1 if none was.
 package main
 
 import (
@@ -47,17 +47,17 @@ func parse(f *flag.FlagSet, args []string) (soak.Config, error) {
 	if err := cli.Parse(f, args); err != nil {
 		return config, err
 	}
-	if !(*minutes > 0 && *minutes <= 1e6) { // NaN is neither
+	if !(*minutes > 0 && *minutes <= 1e6) { // also if it is NaN
 		return config, fmt.Errorf("-minutes: %g is not more than 0 and at most a million", *minutes)
 	}
 	config.Duration = time.Duration(*minutes * float64(time.Minute))
 	if config.Seed == 0 {
 		config.Seed = rand.Uint64()
 	}
-	if !(config.Faults >= 0) { // NaN neither
+	if !(config.Faults >= 0) { // also if it is NaN
 		return config, fmt.Errorf("-faults: %g is not a share from 0 to 0.5", config.Faults)
 	}
-	// What is 0 here is not to be the default.
+	// A 0 on the command line must not become the default.
 	config.Workers, config.Faults, config.Calm = cmp.Or(config.Workers, -1), cmp.Or(config.Faults, -1), cmp.Or(config.Calm, -1)
 	return config, config.Check()
 }
@@ -65,7 +65,7 @@ func parse(f *flag.FlagSet, args []string) (soak.Config, error) {
 func run(config soak.Config) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second one is not caught
+	context.AfterFunc(ctx, stop) // a second one is not caught
 	report, err := soakFor(ctx, config)
 	if report != nil {
 		_, _ = report.WriteTo(os.Stdout)
@@ -95,8 +95,7 @@ func soakFor(ctx context.Context, config soak.Config) (*soak.Report, error) {
 	return soak.Run(ctx, config)
 }
 
-// showProgress keeps one line up to date on a terminal, and writes one each 10 s elsewhere.
-// finish leaves the line.
+// showProgress updates one line on a terminal, and elsewhere writes a line every 10 s. finish ends it.
 func showProgress(out *os.File, config *soak.Config) (finish func()) {
 	if !term.IsTerminal(int(out.Fd())) {
 		config.Period = 10 * time.Second
