@@ -1,6 +1,6 @@
 package mutants
 
-// acquiring breaks the writes that take and leave places of the line.
+// acquiring breaks the writes by which tickets enter and leave the line.
 func acquiring() []Mutant {
 	return []Mutant{
 		{

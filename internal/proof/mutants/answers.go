@@ -1,6 +1,6 @@
 package mutants
 
-// answers breaks what an answer, or its absence, is taken for.
+// answers breaks how an answer, or a missing answer, is judged.
 func answers() []Mutant {
 	return []Mutant{
 		{

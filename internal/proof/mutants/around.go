@@ -1,6 +1,6 @@
 package mutants
 
-// around breaks several locks, intervals, operators, the index, and closing.
+// around breaks several locks, intervals, operators, the index, and Close.
 func around() []Mutant {
 	return []Mutant{
 		{

@@ -18,8 +18,8 @@ import (
 // binary is the compiled tests of one package.
 type binary struct {
 	path    string
-	dir     string // of the package: tests run there
-	overlay string // what the tests compile has the mistake, too; may be empty
+	dir     string // directory of the package, in which the tests run
+	overlay string // for what the tests compile themselves; may be empty
 	args    []string
 }
 
@@ -38,18 +38,18 @@ func compile(ctx context.Context, root, pkg, overlay, to string, with []string) 
 	return b, nil
 }
 
-// outcome is what came of a run of tests.
+// outcome is the result of a run of tests.
 type outcome struct {
-	failed string                   // the first test that failed; empty where none did
-	how    how                      // it failed
-	took   map[string]time.Duration // by the tests that have passed, those within others left out
-	last   []string                 // lines before the first failure, or before the end
+	failed string                   // the first test that failed; empty if none did
+	how    how                      // how it failed
+	took   map[string]time.Duration // of the tests that passed, without subtests
+	last   []string                 // the lines before the first failure, or before the end
 }
 
-// lines is how many of them are kept.
+// lines is how many lines of output are kept.
 const lines = 60
 
-// how a test failed.
+// how is how a test failed.
 type how string
 
 const (
@@ -58,15 +58,15 @@ const (
 	hung     how = "hung"
 )
 
-// Lines of a test's output.
+// Lines in the output of tests.
 var (
 	began = regexp.MustCompile(`^=== RUN +([^/\s]+)$`)
 	fell  = regexp.MustCompile(`^\s*--- FAIL: (\S+)`)
 	stood = regexp.MustCompile(`^--- (?:PASS|SKIP): ([^/\s]+) \(([0-9.]+)s\)$`)
 )
 
-// run runs the named tests, or all where there are no names, until the first fails. A test
-// that takes longer than limit says is stopped.
+// run runs the named tests, or all if there are no names, until the first failure. It stops a test that takes longer
+// than limit returns.
 func (b *binary) run(ctx context.Context, tests []string, limit func(test string) time.Duration) (outcome, error) {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
@@ -81,14 +81,14 @@ func (b *binary) run(ctx context.Context, tests []string, limit func(test string
 	}
 	read, write := io.Pipe()
 	cmd.Stdout, cmd.Stderr = write, write
-	cmd.WaitDelay = 5 * time.Second // what a test has started may keep the output open
+	cmd.WaitDelay = 5 * time.Second // a program that a test has started may keep the output open
 	if err := cmd.Start(); err != nil {
 		return outcome{}, fmt.Errorf("mutants: run the tests: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() {
 		err := cmd.Wait()
-		_ = write.Close() // never fails
+		_ = write.Close() // it never fails
 		ended <- err
 	}()
 	watch := time.AfterFunc(limit(""), stop)
@@ -109,14 +109,14 @@ func (b *binary) run(ctx context.Context, tests []string, limit func(test string
 	return o, nil
 }
 
-// read follows what the tests print to its end, and returns which test was the last to begin
-// and has not passed. It calls begins for each.
+// read reads what the tests print, to its end. It returns the last test that began and has not passed, and calls
+// begins for each test.
 func (o *outcome) read(from io.Reader, begins func(test string)) (running string) {
-	final := false // examples run after a test has failed, too
+	final := false // examples run after a test has failed
 	for in := bufio.NewReader(from); ; {
 		line, err := in.ReadString('\n')
 		if _, after, ok := strings.Cut(line, "\x16"); ok {
-			line = after // whatever a test has printed before it on the same line
+			line = after // a test may have printed something before it on the same line
 		}
 		line = strings.TrimRight(line, "\r\n")
 		if o.failed == "" {
@@ -134,7 +134,7 @@ func (o *outcome) read(from io.Reader, begins func(test string)) (running string
 			o.how = panicked
 		}
 		if m := stood.FindStringSubmatch(line); m != nil && !final {
-			// The panics before that were part of it.
+			// The test expected the panics before that.
 			running, o.failed, o.how = "", "", ""
 			if took, err := time.ParseDuration(m[2] + "s"); err == nil {
 				o.took[m[1]] = took
@@ -146,7 +146,7 @@ func (o *outcome) read(from io.Reader, begins func(test string)) (running string
 	}
 }
 
-// list names the tests that match a pattern, benchmarks left out.
+// list returns the names of the tests that match a pattern, without benchmarks.
 func (b *binary) list(ctx context.Context, pattern string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, b.path, "-test.list="+pattern)
 	cmd.Dir, cmd.Env = b.dir, environment()
@@ -166,8 +166,7 @@ func (b *binary) list(ctx context.Context, pattern string) ([]string, error) {
 	return list, nil
 }
 
-// environment is that of a run of tests: on the engine in the process, and without what is
-// meant for other runs.
+// environment is the environment for a run of tests: on the in-process engine, and without settings for other runs.
 func environment() []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -1,6 +1,6 @@
 package mutants
 
-// death breaks when a holder may be taken for dead.
+// death breaks when a holder counts as dead.
 func death() []Mutant {
 	return []Mutant{
 		{

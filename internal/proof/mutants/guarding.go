@@ -1,6 +1,6 @@
 package mutants
 
-// guarding breaks writes that commit only under the lock.
+// guarding breaks the writes that commit only while the lock is held.
 func guarding() []Mutant {
 	return []Mutant{
 		{

@@ -20,7 +20,7 @@ type Killer struct {
 	Test    string
 }
 
-// Killers are the tests that have killed mutants before, by the names of these.
+// Killers returns the tests that have killed mutants before, by the names of the mutants.
 func Killers() map[string]Killer {
 	by := map[string]Killer{}
 	for line := range strings.Lines(killers) {
@@ -31,8 +31,8 @@ func Killers() map[string]Killer {
 	return by
 }
 
-// Record writes which tests have killed the mutants into a file, for Killers of the next build. What
-// it has of mutants that have not been run stays.
+// Record writes into a file which tests have killed the mutants, for Killers of the next build. Lines of mutants that
+// were not run stay.
 func Record(file string, results []Result) error {
 	by := Killers()
 	for _, r := range results {

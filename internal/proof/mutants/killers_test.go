@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A test that has killed a mutant before runs first, where there is one of that name: alone, where it
-// kills again, whichever package it is of.
+// The test that has killed a mutant before runs first, if there is one with that name. If it kills the mutant again,
+// no other test runs, in whichever package.
 func TestKillersRunFirst(t *testing.T) {
 	off := Mutant{Name: "off", File: "sum/sum.go", Old: "n += list[i]\n\t}\n", New: "n += list[i]\n\t}\n\tn++\n", Part: Around, Breaks: "some promise"}
 	unused := Mutant{Name: "unused", File: "sum/sum.go", Old: "return 1", New: "return 0", Part: Around, Breaks: "some promise"}
@@ -42,7 +42,7 @@ func TestKillersRunFirst(t *testing.T) {
 	}
 }
 
-// Each mutant of the list has a test that is known to kill it, or make mutants takes hours.
+// Each mutant has a test that is known to kill it. Without that, make mutants takes hours.
 func TestEveryMutantHasAKiller(t *testing.T) {
 	known := Killers()
 	tests := map[string]*regexp.Regexp{}
@@ -65,8 +65,7 @@ func TestEveryMutantHasAKiller(t *testing.T) {
 	assert.Empty(t, known, "they are no mutants")
 }
 
-// What is written down is of the mutants that there are, and keeps what is known of those that have not
-// been run.
+// Killers are recorded for the mutants of the list. What is known of mutants that were not run stays.
 func TestKillersAreRecorded(t *testing.T) {
 	list := All()
 	known := Killers()

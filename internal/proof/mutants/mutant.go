@@ -10,42 +10,42 @@ import (
 type Mutant struct {
 	Name   string  // unique; for -run and the table
 	Part   Part    // of the protocol
-	Breaks string  // what the mistake is, in one sentence
-	File   string  // that has it, relative to the module's root, with slashes
-	Old    string  // what the file says; it has to occur exactly once
-	New    string  // what it says with the mistake
-	Seen   []World // in which the mistake shows; may be empty
+	Breaks string  // the mistake, in one sentence
+	File   string  // the file with the mistake, relative to the module's root, with slashes
+	Old    string  // the text that is replaced; it has to occur exactly once in the file
+	New    string  // the text with the mistake
+	Seen   []World // worlds in which the mistake shows; may be empty
 }
 
-// goal is how many mutants there have to be at least, and all have to be killed (F16).
+// goal is the smallest number of mutants. All have to be killed (F16).
 const goal = 60
 
-// Part is what a mutation breaks of the protocol.
+// Part is a part of the protocol.
 type Part string
 
 // The parts, in the order of the lists.
 const (
-	Acquiring Part = "acquire"  // conditions and effects of the update that takes a lock
-	Answers   Part = "answers"  // lost ones, late ones, duplicates, and cancelled calls
-	Renewal   Part = "renewal"  // keeping a lease, and knowing its end
-	Death     Part = "death"    // when a holder may be taken for dead
+	Acquiring Part = "acquire"  // the update that acquires a lock: its conditions and effects
+	Answers   Part = "answers"  // answers that are lost, late or doubled, and cancelled calls
+	Renewal   Part = "renewal"  // how a lease is kept, and how its end is known
+	Death     Part = "death"    // when a holder counts as dead
 	Waiting   Part = "waiting"  // queues, polls and hand-overs
-	Guarding  Part = "guard"    // writes that commit only under the lock
-	Around    Part = "around"   // bundles, operators, intervals, closing
+	Guarding  Part = "guard"    // writes that commit only while the lock is held
+	Around    Part = "around"   // bundles, operators, intervals, Close
 	Together  Part = "together" // permits and readers, which hold at once
 )
 
-// All are the mutations, each list in the order of its file.
+// All returns all mutants, each list in the order of its file.
 func All() []Mutant {
 	return slices.Concat(acquiring(), answers(), renewal(), death(), waiting(), guarding(), around(), together())
 }
 
-// FitError says that a mutation does not fit the source any more: the source has changed, and
-// the mutation has to follow.
+// FitError means that a mutation does not fit the source any more. The source has changed, and the mutation has to be
+// adapted.
 type FitError struct {
 	Name   string // of the mutation
 	File   string
-	Occurs int // how often Old does; 1 where New is what is wrong
+	Occurs int // how often Old occurs; 1 if New is the problem
 }
 
 func (e *FitError) Error() string {
@@ -55,7 +55,7 @@ func (e *FitError) Error() string {
 	return fmt.Sprintf("mutants: mutation %s does not fit %s any more: its old snippet occurs %d times, want once", e.Name, e.File, e.Occurs)
 }
 
-// Apply returns source with the mistake. A source that it does not fit is a *FitError.
+// Apply returns source with the mistake. If the mutation does not fit it, the error is a *FitError.
 func (m *Mutant) Apply(source []byte) ([]byte, error) {
 	n := bytes.Count(source, []byte(m.Old))
 	if m.Old == "" || n != 1 || m.Old == m.New {

@@ -23,11 +23,10 @@ import (
 
 const module = "github.com/mortise-go/mortise"
 
-// root is the module's, as seen from the tests.
+// root is the module's root, as seen from the tests.
 var root = filepath.Join("..", "..", "..")
 
-// A list that does not follow the source says nothing any more: each mutation fits it, and
-// what comes of that compiles.
+// Each mutation fits the source, and the result compiles.
 func TestEveryMutationFitsTheSource(t *testing.T) {
 	packages := map[string]*source{}
 	for _, m := range All() {
@@ -78,7 +77,7 @@ func TestMutationThatDoesNotFitIsRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "changes nothing")
 }
 
-// source is a package, parsed, and what it takes to check a changed file of it.
+// source is a parsed package, and what is needed to check a changed file of it.
 type source struct {
 	path     string
 	fset     *token.FileSet
@@ -86,7 +85,7 @@ type source struct {
 	importer types.Importer
 }
 
-// load parses a package's files other than tests.
+// load parses a package's files except for tests.
 func load(t *testing.T, dir string) *source {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Export,GoFiles", module+"/"+dir)

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// overlay writes what makes the compiler read m's mistake in place of its file, into dir, and
-// returns the path of the description that go test -overlay takes. root is absolute.
+// overlay writes the file with m's mistake, and the description that go test -overlay takes, into dir. It returns the
+// path of the description. root is absolute.
 func (m *Mutant) overlay(root, dir string) (path string, err error) {
 	file := filepath.Join(root, filepath.FromSlash(m.File))
 	text, err := os.ReadFile(file)

@@ -1,6 +1,6 @@
 package mutants
 
-// renewal breaks keeping a lease, and knowing its end.
+// renewal breaks how a lease is kept, and how its end is known.
 func renewal() []Mutant {
 	return []Mutant{
 		{

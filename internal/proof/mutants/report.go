@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Report prints results as they come, a line each, and their sum.
+// Report prints results as they come, one line each, and their sum.
 type Report struct {
 	Out   io.Writer
-	Total int    // how many there will be
-	Tests string // which tests alone run, as a pattern; empty for all
+	Total int    // the number of results to come
+	Tests string // the pattern of the tests that run; empty for all
 
 	start time.Time
 	done  int
 	by    map[Verdict]int
-	left  []Result // that nobody has killed
-	seen  [2]int   // worlds in which a mistake was seen once: in which it shows no more, and all
+	left  []Result // mutants that no test has killed
+	seen  [2]int   // worlds in which a mistake was seen once: how many show it no more, and how many there are
 }
 
-// Began prints how the tests do without a mistake.
+// Began prints how the tests run without a mistake.
 func (r *Report) Began(pkg string, tests int, took time.Duration) {
 	r.print("%9s %s: %d tests pass without a mistake, in %v\n", "", pkg, tests, took.Round(time.Second))
 }
 
-// Done prints a result, and how long the others may take.
+// Done prints a result, and how long the remaining mutants may take.
 func (r *Report) Done(result Result) {
 	if r.by == nil {
 		r.by, r.start = map[Verdict]int{}, time.Now().Add(-result.Took)
@@ -53,8 +53,8 @@ func (r *Report) Done(result Result) {
 	}
 }
 
-// Sum prints the sum. It returns how many mutants have survived, how many could not be run,
-// and in how many worlds a mistake shows no more.
+// Sum prints the sum. It returns how many mutants have survived, how many could not be run, and in how many worlds a
+// mistake shows no more.
 func (r *Report) Sum() (survived, broken, unseen int) {
 	by := ""
 	if r.Tests != "" {
@@ -72,5 +72,5 @@ func (r *Report) Sum() (survived, broken, unseen int) {
 	return r.by[Survived], r.by[Broken], r.seen[0]
 }
 
-// print leaves failures to whoever reads the output: nobody else can be told.
+// print ignores errors: there is nobody else to report them to.
 func (r *Report) print(format string, args ...any) { _, _ = fmt.Fprintf(r.Out, format, args...) }

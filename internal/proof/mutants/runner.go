@@ -17,46 +17,46 @@ import (
 	"time"
 )
 
-// Config is what Run is told.
+// Config is the configuration of Run.
 type Config struct {
 	// Root is the module's directory.
 	Root string
 
-	// Mutants are what to run.
+	// Mutants are the mutants to run.
 	Mutants []Mutant
 
-	// Packages are the packages whose tests have to notice, relative to Root, with slashes:
-	// those of a later one run where all before it have passed.
+	// Packages are the packages whose tests have to notice, relative to Root, with slashes. The tests of a package
+	// run after those of all packages before it have passed.
 	Packages []string
 
-	// Tests are which tests of the packages run, by their names: what they kill, they kill
-	// alone. Defaults to all; packages that have none of them are left out.
+	// Tests selects tests by name, to find out what those kill alone. Defaults to all. Packages without such a test
+	// are left out.
 	Tests *regexp.Regexp
 
-	// First are tests that are likely to kill mutants, by the names of these: they run before
-	// all others, and where each kills, no others run, also without a mistake. Where a mutant has
-	// none, the tests of its own package run first.
+	// First are tests that are likely to kill mutants, by the names of the mutants. Such a test runs before all
+	// others. If it kills the mutant, no others run, also not without a mistake. For a mutant without one, the tests
+	// of its own package run first.
 	First map[string]Killer
 
-	// Flags are given to the tests of a package.
+	// Flags are passed to the tests of a package.
 	Flags map[string][]string
 
 	// Parallel is how many mutants run at once. Defaults to 1.
 	Parallel int
 
-	// Patience is how long a test may take on top of five times what it takes without a
-	// mistake, before it counts as hung. Defaults to 20 s.
+	// Patience is added to five times the time that a test takes without a mistake. After that the test counts as
+	// hung. Defaults to 20 s.
 	Patience time.Duration
 
-	// Began is told how a package's tests do without a mistake, before they run with one; nil
-	// is allowed. It is not called while Done is.
+	// Began is called with how a package's tests run without a mistake, before they run with one. It may be nil. It
+	// is not called while Done is.
 	Began func(pkg string, tests int, took time.Duration)
 
-	// Done is told each result as it comes, by one goroutine at a time; nil is allowed.
+	// Done is called with each result, by one goroutine at a time. It may be nil.
 	Done func(Result)
 }
 
-// Verdict says what became of a mutant.
+// Verdict is what happened to a mutant.
 type Verdict string
 
 // The verdicts.
@@ -67,30 +67,28 @@ const (
 	Broken   Verdict = "ERROR"    // it could not be run
 )
 
-// Result is what became of one mutant.
+// Result is what happened to one mutant.
 type Result struct {
 	Mutant  Mutant
 	Verdict Verdict
 	Package string // of Test
-	Test    string // that noticed first; empty where none did
+	Test    string // the first test that noticed; empty if none did
 	Took    time.Duration
 	Err     error // of Broken
 
-	// Sightings are what became of the worlds in which the mistake was seen once. They kill
-	// nothing.
+	// Sightings are the results of the worlds in which the mistake was seen once. They kill nothing.
 	Sightings []Sighting
 
-	// Unsteady are tests that have failed, but either not again or without the mistake, too, and
-	// how they have.
+	// Unsteady are tests that have failed, but not again, or also without the mistake; and how they failed.
 	Unsteady []string
 }
 
-// steps bound the classes of tests by what they take without a mistake: faster ones run first.
+// steps divides tests into classes by the time that they take without a mistake. Faster ones run first.
 var steps = [...]time.Duration{300 * time.Millisecond, 3 * time.Second}
 
-// Run runs the tests with each mistake in turn; those of a later package once a mutant has
-// survived those before. What runs has to pass without a mistake, and does so first. The results
-// are in the order of the mutants. An error means that there are none.
+// Run runs the tests with each mistake. The tests of a package run if a mutant has survived those of the packages
+// before. Tests have to pass without a mistake, and run so first. The results are in the order of the mutants. An
+// error means that there are no results.
 func Run(ctx context.Context, config Config) ([]Result, error) {
 	root, err := filepath.Abs(config.Root)
 	if err != nil {
@@ -100,7 +98,7 @@ func Run(ctx context.Context, config Config) ([]Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mutants: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left there harms nobody
+	defer func() { _ = os.RemoveAll(dir) }() // files that are left there do no harm
 	config.Root = root
 	if config.Patience == 0 {
 		config.Patience = 20 * time.Second
@@ -119,10 +117,10 @@ func Run(ctx context.Context, config Config) ([]Result, error) {
 
 type runner struct {
 	Config
-	dir    string // for what is compiled
+	dir    string // for compiled files
 	suites []*suite
 	fail   context.CancelCauseFunc // ends the run
-	mu     sync.Mutex              // held while Began or Done is told
+	mu     sync.Mutex              // held while Began or Done is called
 
 	once   sync.Once // guards the following
 	player *Player   // without a mistake
@@ -142,7 +140,7 @@ type suite struct {
 	classes  [][]string // of tests, the fastest first
 
 	mu   sync.Mutex
-	took map[string]time.Duration // what tests take without a mistake, as far as they have run
+	took map[string]time.Duration // times of tests without a mistake, of those that have run
 }
 
 // first builds the first suite that has tests to run.
@@ -161,7 +159,7 @@ func (r *runner) first(ctx context.Context) error {
 	return nil
 }
 
-// build compiles a suite without a mistake when it is first needed.
+// build compiles a suite without a mistake, when it is needed for the first time.
 func (r *runner) build(ctx context.Context, s *suite) error {
 	s.built.Do(func() {
 		pattern := "." // all
@@ -178,7 +176,7 @@ func (r *runner) build(ctx context.Context, s *suite) error {
 	return s.err
 }
 
-// alone runs one test without a mistake, unless it has, to learn what it takes.
+// alone runs one test without a mistake to learn how long it takes, unless it has run before.
 func (r *runner) alone(ctx context.Context, s *suite, test string) error {
 	s.mu.Lock()
 	_, known := s.took[test]
@@ -189,8 +187,8 @@ func (r *runner) alone(ctx context.Context, s *suite, test string) error {
 	return r.pass(ctx, s, []string{test})
 }
 
-// measure runs a suite without a mistake when it is first needed, which is when a mutant survives
-// the test that is likely to kill it.
+// measure runs a suite without a mistake, when it is needed for the first time: a mutant has survived the test that
+// was likely to kill it.
 func (r *runner) measure(ctx context.Context, s *suite) error {
 	s.measured.Do(func() {
 		start := time.Now()
@@ -211,7 +209,7 @@ func (r *runner) measure(ctx context.Context, s *suite) error {
 	return s.failed
 }
 
-// pass runs tests without a mistake. Where they fail, that ends all: nothing can be said then.
+// pass runs tests without a mistake. If they fail, everything ends, since mutants cannot be judged then.
 func (r *runner) pass(ctx context.Context, s *suite, tests []string) error {
 	o, err := s.control.run(ctx, tests, func(string) time.Duration { return 10 * time.Minute })
 	if err == nil && o.failed != "" {
@@ -230,7 +228,7 @@ func (r *runner) pass(ctx context.Context, s *suite, tests []string) error {
 	return nil
 }
 
-// limit is how long a test may take.
+// limit returns how long a test may take.
 func (r *runner) limit(s *suite) func(string) time.Duration {
 	return func(test string) time.Duration {
 		s.mu.Lock()
@@ -310,7 +308,7 @@ func (r *runner) one(ctx context.Context, i int) Result {
 	return result
 }
 
-// order are the suites in the order in which they run with a mistake.
+// order returns the suites in the order in which they run with a mistake.
 func (r *runner) order(m *Mutant) []*suite {
 	likely := cmp.Or(r.First[m.Name].Package, path.Dir(m.File))
 	suites := slices.Clone(r.suites)
@@ -388,8 +386,8 @@ func (r *runner) tests(ctx context.Context, s *suite, b *binary, tests []string,
 	return nil
 }
 
-// steady says that a test which has failed with the mistake fails with it once more, and passes
-// without; else, in words, which of them it does not.
+// steady checks that a failed test fails once more with the mistake, and passes without it. If not, but says which of
+// the two it does not.
 func (r *runner) steady(ctx context.Context, s *suite, mistaken *binary, test string) (but string, err error) {
 	without, err := s.control.run(ctx, []string{test}, r.limit(s))
 	if err != nil {

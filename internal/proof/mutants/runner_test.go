@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// files of a module with two packages, the second of which tests the first once more.
+// files are the files of a module with two packages. The second one tests the first one, too.
 func files() map[string]string {
 	return map[string]string{
 		"go.mod": "module example.com/m\n\ngo 1.25\n",
@@ -130,7 +130,7 @@ func TestRunJudgesMutants(t *testing.T) {
 	assert.Equal(t, files()["sum/sum.go"], string(text), "the source is left alone")
 }
 
-// What tests build themselves has the mistake, too.
+// Programs that the tests build have the mistake, too.
 func TestProgramsOfTestsHaveTheMistake(t *testing.T) {
 	module := files()
 	module["cmd/main.go"] = "package main\n\nimport \"example.com/m/sum\"\n\nfunc main() { println(sum.Unused()) }\n"
@@ -173,8 +173,8 @@ func TestRunNeedsTestsThatPass(t *testing.T) {
 	}
 }
 
-// Where only some tests run, what others would notice survives, and packages without any of
-// them do not matter.
+// If only some tests run, a mutant that only others would notice survives. Packages without a selected test do not
+// matter.
 func TestRunOfSomeTests(t *testing.T) {
 	module := files()
 	module["sum/bad_test.go"] = "package sum\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fatal(\"so bad\") }\n\nfunc BenchmarkTwo(b *testing.B) {}\n"
@@ -203,7 +203,7 @@ func TestRunOfSomeTests(t *testing.T) {
 	require.ErrorContains(t, err, `no test matches "Nonsense"`)
 }
 
-// A test that fails now and then kills nothing.
+// A flaky test kills nothing.
 func TestUnsteadyTestKillsNothing(t *testing.T) {
 	module := files()
 	module["sum/flaky_test.go"] = `package sum
@@ -234,8 +234,8 @@ func TestFailsOnce(t *testing.T) {
 	assert.ElementsMatch(t, []string{"TestPassesOnce failed, but without the mistake it failed, too", "TestFailsOnce failed, but not again"}, results[0].Unsteady)
 }
 
-// Workers share what a suite takes without a mistake: none may take it for measured, and its
-// mutant for a survivor, where another could not measure it.
+// Workers share the measurement of a suite without a mistake. If one of them cannot measure it, no other may take it
+// for measured, and its mutant for a survivor.
 func TestSuiteThatCannotRunIsMeasuredByNobody(t *testing.T) {
 	r := &runner{fail: func(error) {}}
 	s := &suite{control: &binary{path: filepath.Join(t.TempDir(), "missing"), dir: t.TempDir()}, tests: []string{"TestOne"}}

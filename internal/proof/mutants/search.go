@@ -19,7 +19,7 @@ type Search struct {
 	// Mutants are the mistakes.
 	Mutants []Mutant
 
-	// Workloads are what to play.
+	// Workloads are the workloads to play.
 	Workloads []string
 
 	// First and Last are the seeds that are played of each workload.
@@ -28,24 +28,22 @@ type Search struct {
 	// Parallel is how many worlds are played at once. Defaults to 1.
 	Parallel int
 
-	// Seen is told each world in which a mistake shows, as it comes, and each that broke down
-	// (Sighting.Err is a *BreakdownError) or has violations without the mistake, too
-	// (ErrAnyway).
+	// Seen is called with each world in which a mistake shows. It is also called with each world that broke down
+	// (Sighting.Err is a *BreakdownError) or that has violations without the mistake, too (ErrAnyway).
 	Seen func(m Mutant, s Sighting)
 
-	// Done is told when all worlds of a workload were played with a mistake: how many, and in
-	// how many of them the mistake shows.
+	// Done is called when all worlds of a workload were played with a mistake: with how many there were, and in how
+	// many the mistake shows.
 	Done func(m Mutant, workload string, played, seen int)
 }
 
-// Run searches, one mistake after the other. An error means that a mistake could not be tried
-// or that ctx has ended.
+// Run searches, one mistake after the other. An error means that a mistake could not be tried or that ctx has ended.
 func (s Search) Run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return fmt.Errorf("mutants: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what is left there harms nobody
+	defer func() { _ = os.RemoveAll(dir) }() // files that are left there do no harm
 	without, err := NewPlayer(ctx, s.Root, dir, nil)
 	if err != nil {
 		return err
@@ -110,13 +108,13 @@ func (s Search) load(ctx context.Context, m *Mutant, load string, without, with 
 	return err
 }
 
-// look plays a world for a search, which goes on unless the world could not be played at all.
+// look plays a world for a search. The search continues unless the world could not be played at all.
 func look(ctx context.Context, without, with *Player, w World, found chan<- Sighting) error {
 	one := Look(ctx, without, with, []World{w})[0]
 	var broken *BreakdownError
 	if one.Err != nil && !errors.Is(one.Err, ErrUnseen) && !errors.Is(one.Err, ErrAnyway) && !errors.As(one.Err, &broken) {
 		return one.Err
 	}
-	found <- one // load reads them all
+	found <- one // load reads all of them
 	return nil
 }

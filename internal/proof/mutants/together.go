@@ -1,6 +1,6 @@
 package mutants
 
-// together breaks what is different where several hold at once: permits and readers.
+// together breaks the rules for permits and readers, which hold at once.
 func together() []Mutant {
 	return []Mutant{
 		{

@@ -1,6 +1,6 @@
 package mutants
 
-// waiting breaks queues, looks and passes.
+// waiting breaks queues, polls and passes.
 func waiting() []Mutant {
 	return []Mutant{
 		{

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// World is a world of the simulation, which the replay command plays: a workload under what
-// the seed makes of it.
+// World is a world of the simulation: a workload and a seed. The replay command plays it.
 type World struct {
 	Workload string
 	Seed     uint64
@@ -24,8 +23,7 @@ func (w World) String() string { return fmt.Sprintf("%s %d", w.Workload, w.Seed)
 // replay is the package of the command that plays a world, relative to the module's root.
 const replay = "./internal/proof/sim/cmd/replay"
 
-// patience is how long a world may take, in which some mistakes let somebody wait for ever.
-// Most take a tenth of a second.
+// patience is how long a world may take. Most take a tenth of a second. With some mistakes, a client waits for ever.
 const patience = 2 * time.Minute
 
 // Player plays worlds, with a mistake or without.
@@ -34,8 +32,8 @@ type Player struct {
 	patience time.Duration
 }
 
-// NewPlayer compiles the simulation with a mistake, or without where m is nil, into a
-// directory that the caller removes. No other player may be there.
+// NewPlayer compiles the simulation with a mistake, or without if m is nil, into a directory of its own. The caller
+// removes the directory.
 func NewPlayer(ctx context.Context, root, dir string, m *Mutant) (*Player, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -58,7 +56,7 @@ func NewPlayer(ctx context.Context, root, dir string, m *Mutant) (*Player, error
 	return p, nil
 }
 
-// BreakdownError says that a world came to no end, or that it could not be played.
+// BreakdownError means that a world did not end, or that it could not be played.
 type BreakdownError struct {
 	World World
 	How   string // the end of what was printed, or that it took too long
@@ -68,13 +66,13 @@ func (e *BreakdownError) Error() string {
 	return fmt.Sprintf("mutants: %v broke down: %s", e.World, e.How)
 }
 
-// Of what the replay command prints.
+// Parts of what the replay command prints.
 var (
 	none  = []byte("\nNo violations.\n")
 	found = regexp.MustCompile(`(?m)^\d+ violations:\n((?:  .*\n)+)`)
 )
 
-// Play plays a world and returns its violations. A world without an end is a *BreakdownError.
+// Play plays a world and returns its violations. If the world does not end, the error is a *BreakdownError.
 func (p *Player) Play(ctx context.Context, w World) ([]string, error) {
 	inner, stop := context.WithTimeout(ctx, p.patience)
 	defer stop()
@@ -101,15 +99,15 @@ func (p *Player) Play(ctx context.Context, w World) ([]string, error) {
 		return nil, fmt.Errorf("mutants: play %v: %w", w, err)
 	}
 	how := strings.TrimSpace(complaints.String() + out.String())
-	how, _, _ = strings.Cut(how, "\n\n") // of a panic, what it says; not where each goroutine is
+	how, _, _ = strings.Cut(how, "\n\n") // of a panic, its message without the goroutines
 	return nil, &BreakdownError{World: w, How: how}
 }
 
-// Sighting says whether a mistake shows in a world.
+// Sighting is whether a mistake shows in a world.
 type Sighting struct {
 	World      World
 	Violations []string // with the mistake
-	Err        error    // why it does not; nil where it does
+	Err        error    // why it does not show; nil if it does
 }
 
 // Errors of a Sighting, apart from those of Play.
@@ -129,8 +127,7 @@ func (s Sighting) String() string {
 	return fmt.Sprintf("seen in %v: %s%s", s.World, s.Violations[0], more)
 }
 
-// Look plays worlds with a mistake, each of which has to have violations, and those without
-// it, which must have none.
+// Look plays worlds with a mistake, each of which has to have violations, and without it, when there may be none.
 func Look(ctx context.Context, without, with *Player, worlds []World) []Sighting {
 	list := make([]Sighting, 0, len(worlds))
 	for _, w := range worlds {

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// few is how many worlds are listed at most: each mistake takes a compilation.
+// few is the largest number of listed worlds. Each mistake has to be compiled.
 const few = 6
 
-// Mistakes show in the worlds in which they were seen once, and nothing is wrong there without
-// them: a seed says something about the source of its time, and says so when it does no more.
+// Mistakes show in the worlds in which they were seen once. Without a mistake, nothing is wrong there. After a change
+// of the source, a seed is another world: then this test fails if the mistake does not show any more.
 func TestMistakesShowInTheirWorlds(t *testing.T) {
 	without, err := NewPlayer(t.Context(), root, t.TempDir(), nil)
 	require.NoError(t, err)
@@ -53,8 +53,8 @@ func TestMistakesShowInTheirWorlds(t *testing.T) {
 	assert.NotEmpty(t, seen)
 }
 
-// simulated is a module whose worlds sum numbers: those of an odd seed end at two, workload
-// broken panics, and stuck never ends.
+// simulated is a module whose worlds sum up numbers. Those of an odd seed end at two. The workload broken panics, and
+// stuck never ends.
 func simulated() map[string]string {
 	module := files()
 	module["internal/proof/sim/cmd/replay/main.go"] = `package main
@@ -153,7 +153,7 @@ func TestPlayerNeedsAMistakeThatFits(t *testing.T) {
 	require.ErrorContains(t, err, "undefined: nonsense")
 }
 
-// What became of the worlds of a mutant is told with its verdict, and is no part of it.
+// The worlds of a mutant are reported with its verdict, and do not change it.
 func TestRunLooksAtWorlds(t *testing.T) {
 	m := late
 	m.Seen = []World{{"w", 1}, {"w", 2}}

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Config says how to check.
+// Config is the configuration of Check.
 type Config struct {
-	Dir      string        // of the models
-	Parallel int           // how many runs at once
+	Dir      string        // the directory of the models
+	Parallel int           // how many runs are made at once
 	MB       int           // memory of one run
-	Limit    time.Duration // of one run
-	Trace    bool          // find the shortest path to what breaks: needs more memory
-	Done     func(Result)  // is called after each run, once at a time
+	Limit    time.Duration // time of one run
+	Trace    bool          // find the shortest path to what breaks, which needs more memory
+	Done     func(Result)  // is called after each run, by one goroutine at a time
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Run     Run
 	Outcome Outcome
@@ -30,11 +30,11 @@ type Result struct {
 	Err     error         // why the run could not be made
 }
 
-// ErrNotInstalled is returned if a program is missing that the check needs.
+// ErrNotInstalled means that a program is missing that Check needs.
 var ErrNotInstalled = errors.New("not installed")
 
-// Installed looks for Spin, and the C compiler that it needs. ErrNotInstalled is the error if one is
-// missing; its text tells how to install them.
+// Installed looks for Spin and the C compiler that Spin needs. If one is missing, the error is ErrNotInstalled, and
+// its text tells how to install it.
 func Installed() error {
 	for _, program := range []string{"spin", "cc"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -46,11 +46,10 @@ func Installed() error {
 	return nil
 }
 
-// preprocessor is what Spin runs a model through first. By default that is gcc.
+// preprocessor is the preprocessor that Spin uses for a model. Its default is gcc.
 const preprocessor = "-Pcc -E -x c"
 
-// Check makes the runs. The results are in the order of the runs. It ends early with ctx, whose
-// error the remaining results have.
+// Check makes the runs. The results are in the order of the runs. If ctx ends, the remaining results have its error.
 func Check(ctx context.Context, c Config, runs []Run) []Result {
 	results := make([]Result, len(runs))
 	var wg sync.WaitGroup
@@ -125,7 +124,7 @@ func (c Config) search(ctx context.Context, w *workplace, run Run) (o Outcome, s
 	case o.Broken == "":
 		return o, nil, nil
 	}
-	out, _ = w.run(ctx, "spin", preprocessor, "-t", "-T", "run.pml") // ends with an error, since it ends with one
+	out, _ = w.run(ctx, "spin", preprocessor, "-t", "-T", "run.pml") // it fails in any case, since the path ends in an error
 	promise, steps := parseReplay(out)
 	if promise != "" {
 		o.Broken = promise
@@ -133,7 +132,7 @@ func (c Config) search(ctx context.Context, w *workplace, run Run) (o Outcome, s
 	return o, steps, ctx.Err()
 }
 
-// compile are the compiler's arguments. A twin's search ends early, and is not worth optimizing.
+// compile returns the compiler's arguments. A twin's search ends early, so optimizing it is not worth the time.
 func (c Config) compile(run Run) []string {
 	args := []string{"-w", "-DSAFETY", "-DCOLLAPSE", fmt.Sprintf("-DMEMLIM=%d", c.MB), "-o", "pan", "pan.c"}
 	if c.Trace {
@@ -155,11 +154,11 @@ func (w *workplace) write(name string, text []byte) error {
 	return os.WriteFile(filepath.Join(w.dir, name), text, 0o600)
 }
 
-// run runs a program and returns all that it has printed.
+// run runs a program and returns everything that it has printed.
 func (w *workplace) run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = w.dir
-	cmd.WaitDelay = time.Second // a compiler that was killed may have left a child
+	cmd.WaitDelay = time.Second // a compiler that was killed may leave a child process
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState != nil {
 		w.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

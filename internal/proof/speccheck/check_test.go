@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programs puts shell scripts into an otherwise usual PATH: a Spin that replays what it is told, and a
-// compiler whose verifier prints what it is told.
+// programs puts shell scripts first into the PATH: a Spin that replays the given text, and a compiler whose verifier
+// prints the given text.
 func programs(t *testing.T, verifier, replay string) Config {
 	t.Helper()
 	dir := t.TempDir()

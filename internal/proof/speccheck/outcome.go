@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Outcome is what a search has found.
+// Outcome is the result of a search.
 type Outcome struct {
 	States     int64   // different states
 	Depth      int     // steps of the longest path
 	MB         float64 // memory
 	Broken     string  // the promise that broke; empty if none did
-	Incomplete string  // why the search says nothing; empty if it was complete or has found an error
+	Incomplete string  // why the search shows nothing; empty if it was complete or has found an error
 }
 
 var (
@@ -22,7 +22,7 @@ var (
 	promised   = regexp.MustCompile(`(?m)BROKEN:\s+(.*\S)\s*$`)
 )
 
-// limits are lines by which a verifier says that it has not seen everything, and what they mean.
+// limits are the lines by which a verifier reports that it has not seen everything, and what they mean.
 var limits = []struct{ line, means string }{
 	{"max search depth too small", "paths are longer than the search is deep"},
 	{"reached -DMEMLIM bound", "the memory that it may use is full"},
@@ -31,8 +31,8 @@ var limits = []struct{ line, means string }{
 	{"Search not completed", "the search was not completed"},
 }
 
-// parseSearch reads what a verifier has printed. A promise that broke has no name yet: the
-// verifier does not print it, see parseReplay.
+// parseSearch reads what a verifier has printed. It does not know the name of a promise that broke, since the
+// verifier does not print it: see parseReplay.
 func parseSearch(output string, looksForStuck bool) Outcome {
 	var o Outcome
 	if m := stateCount.FindStringSubmatch(output); m != nil {
@@ -76,7 +76,7 @@ func is(output, checks string) bool {
 	return found && strings.TrimSpace(setting) == "+"
 }
 
-// whatBroke is the verifier's own word for an error.
+// whatBroke returns the verifier's name of an error.
 func whatBroke(output string) string {
 	for line := range strings.Lines(output) {
 		if _, what, found := strings.Cut(strings.TrimSpace(line), "pan:1: "); found {
@@ -89,8 +89,8 @@ func whatBroke(output string) string {
 	return "something that the verifier does not name"
 }
 
-// parseReplay reads what Spin prints when it follows a path to an error: which promise broke,
-// and the steps.
+// parseReplay reads what Spin prints when it follows a path to an error. It returns the promise that broke, and the
+// steps.
 func parseReplay(output string) (promise string, steps []string) {
 	output, _, _ = strings.Cut(output, "spin: trail ends")
 	if m := promised.FindStringSubmatch(output); m != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// searched is what a verifier prints that has seen all states, and found nothing.
+// searched is what a verifier prints that has seen all states and found no error.
 const searched = `
 (Spin Version 6.5.2 -- 6 December 2019)
 
@@ -37,7 +37,7 @@ func TestLargeNumbersOfStatesAreRead(t *testing.T) {
 	require.Empty(t, o.Incomplete)
 }
 
-// A search that has not seen all states is no proof, whatever else it says.
+// A search that has not seen all states is no proof, whatever else it prints.
 func TestATruncatedSearchIsIncomplete(t *testing.T) {
 	_, last, _ := strings.Cut(searched, "State-vector")
 	for name, c := range map[string]struct{ was, is string }{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report tells people what came of runs.
+// Report prints the results of runs for people.
 type Report struct {
 	Out   io.Writer
 	Steps bool // print the path to what broke
@@ -16,7 +16,7 @@ type Report struct {
 	wrong        int
 }
 
-// Done tells of a run.
+// Done prints the result of a run.
 func (r *Report) Done(one Result) {
 	verdict, what := one.Run.Judge(one.Outcome)
 	word := "ok  "
@@ -43,7 +43,7 @@ func (r *Report) Done(one Result) {
 	}
 }
 
-// Sum tells of all of them, and reports whether everything was as expected.
+// Sum prints the sum, and reports whether everything was as expected.
 func (r *Report) Sum(took time.Duration) bool {
 	r.print("%d runs hold, in %s states together; %d negative twins break what they have to break; %s\n",
 		r.held, grouped(r.states), r.failed, took.Round(time.Second))

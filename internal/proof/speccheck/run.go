@@ -1,8 +1,8 @@
-// Package speccheck checks the specification of the lock protocol, which is the models in
-// lock/spec, with Spin: exhaustively, within the bounds of each run.
+// Package speccheck checks the specification of the lock protocol, the models in lock/spec, with Spin. The search is
+// exhaustive within the bounds of each run.
 //
-// Some runs are the protocol as it is, and have to hold. The others are negative twins: they
-// replace one rule, and the promise that rests on it has to break.
+// Some runs are the protocol as it is, and every promise has to hold. The others are negative twins: they replace one
+// rule, and the promise that depends on it has to break.
 package speccheck
 
 import (
@@ -18,23 +18,22 @@ type Run struct {
 	Bounds []string // macros of the model: "CLIENTS 3"
 	Rules  []string // what replaces rules of the model: "guard(t, f) (line[0] == (t))"
 	Breaks string   // the promise that has to break; empty if all have to hold
-	Deep   bool     // within larger bounds: takes longer, and is made on request
+	Deep   bool     // with larger bounds: it takes longer, and runs on request only
 }
 
-// Stuck is the promise that breaks when a process can never go on. Spin calls that an invalid
-// end state.
+// Stuck is the promise that breaks when a process can never continue. Spin calls that an invalid end state.
 const Stuck = "nobody waits for ever"
 
-// Twin reports whether something has to break.
+// Twin reports whether a promise has to break.
 func (r Run) Twin() bool { return r.Breaks != "" }
 
-// looksForStuck reports whether the model is made to be searched for processes that cannot go
-// on. Those with a clock are not: time ends in them.
+// looksForStuck reports whether the model is searched for processes that can never continue. Models with a clock are
+// not: their time ends.
 func (r Run) looksForStuck() bool {
 	return !slices.Contains([]string{fixed, session, rowLife}, r.Model)
 }
 
-// source is the text that Spin is given.
+// source returns the text for Spin.
 func (r Run) source() string {
 	var b strings.Builder
 	for _, macro := range append(r.Bounds, r.Rules...) {
@@ -47,14 +46,14 @@ func (r Run) source() string {
 // Verdict is what a run has shown.
 type Verdict int
 
-// What a run can show.
+// The verdicts.
 const (
-	Undecided  Verdict = iota // the search has not ended, and says nothing
-	Expected                  // it held, or the twin broke what it has to break
-	Unexpected                // a promise broke that has to hold, or the twin's did not
+	Undecided  Verdict = iota // the search has not ended, and shows nothing
+	Expected                  // the run held, or the twin broke what it has to break
+	Unexpected                // a promise broke that has to hold, or a twin did not break its promise
 )
 
-// Judge compares what was found with what has to be, and says in words what was wrong.
+// Judge compares an outcome with the expected one, and describes what was wrong.
 func (r Run) Judge(o Outcome) (Verdict, string) {
 	switch {
 	case o.Incomplete != "":

@@ -11,7 +11,7 @@ const (
 	rowLife  = "row-life.pml"
 )
 
-// Runs are all checks, first those that hold. Bounds that a run does not name are the model's.
+// Runs returns all runs, first those that hold. Bounds that a run does not name are the model's.
 func Runs() []Run {
 	return []Run{
 		// The protocol as it is.
@@ -50,7 +50,7 @@ func Runs() []Run {
 		{Name: "session", Model: session},
 		{Name: "life of the row", Model: rowLife},
 
-		// The same within larger bounds.
+		// The same with larger bounds.
 		{Name: "force and give up", Model: oneLock, Bounds: []string{"FORCES 1"}, Deep: true},
 		{Name: "pass and give up", Model: oneLock, Bounds: []string{"TICKETS 2"}, Deep: true},
 		{Name: "numbered writes", Model: oneLock, Bounds: []string{"WRITES 2"}, Deep: true},
@@ -187,7 +187,7 @@ func Runs() []Run {
 		{
 			Name: "two locks entered one by one", Model: twoLocks, Bounds: []string{"CLIENTS 2"},
 			Rules: []string{
-				"enters (stands(0, t) -> LOCK_1 : (stands(1, t) -> LOCK_0 : c + 1))", // each begins with another one
+				"enters (stands(0, t) -> LOCK_1 : (stands(1, t) -> LOCK_0 : c + 1))", // each client begins with another lock
 				"when_a_place_is_missing enter",
 			},
 			Breaks: Stuck,

@@ -33,7 +33,7 @@ func found(re *regexp.Regexp, text string) []string {
 	return list
 }
 
-// name is that of the macro which a definition defines.
+// name returns the name of the macro that a definition defines.
 func name(definition string) string {
 	name, _, _ := strings.Cut(definition, " ")
 	name, _, _ = strings.Cut(name, "(")
@@ -49,8 +49,7 @@ func TestRunsAreTold(t *testing.T) {
 	}
 }
 
-// What a run replaces is something that the model lets be replaced: else the run would be another one,
-// without a word.
+// A run replaces only macros that its model has. Otherwise it would silently be another run.
 func TestRunsReplaceWhatModelsHave(t *testing.T) {
 	for _, r := range Runs() {
 		text := model(t, r.Model)
@@ -65,7 +64,7 @@ func TestRunsReplaceWhatModelsHave(t *testing.T) {
 	}
 }
 
-// A run that has to hold replaces no rule, and a twin breaks a promise that its model makes.
+// A run that has to hold replaces no rule. A twin breaks a promise that its model makes.
 func TestEveryRunHasAnExpectation(t *testing.T) {
 	for _, r := range Runs() {
 		if !r.Twin() {
@@ -81,7 +80,7 @@ func TestEveryRunHasAnExpectation(t *testing.T) {
 	}
 }
 
-// Each rule of each model has a twin without it: a rule that can be left out proves nothing.
+// Each rule of each model has a twin without it. A rule that nobody misses is not tested.
 func TestEveryRuleHasATwin(t *testing.T) {
 	replaced := map[string]bool{}
 	for _, r := range Runs() {
@@ -98,7 +97,7 @@ func TestEveryRuleHasATwin(t *testing.T) {
 	}
 }
 
-// Each promise is broken by a twin of some model: one that cannot break checks nothing.
+// Each promise is broken by a twin of some model. A promise that cannot break checks nothing.
 func TestEveryPromiseHasATwin(t *testing.T) {
 	broken := map[string]bool{
 		Stuck:                              true,

@@ -1,21 +1,20 @@
-// Command mutants breaks the lock protocol in every way of its list, one at a time, and shows
-// which test notices.
+// Command mutants breaks the lock protocol in every way of its list, one at a time, and shows which test notices.
 //
 //	mutants [-run REGEXP] [-tests REGEXP] [-seeds 0-29] [-parallel N] [-record] [-list]
 //	mutants -search WORKLOAD,WORKLOAD|all [-seeds 0-99] [-run REGEXP] [-parallel N]
 //
-// Tests that have killed a mutant before run first; -record writes down which those are.
+// The test that has killed a mutant before runs first. -record writes down which tests those are.
 //
-// With -tests only those tests run, and the sum says what they kill alone:
+// With -tests only those tests run, and the sum tells what they kill alone:
 //
 //	mutants -tests 'LockSet|Linearizable|CounterAdds|BankKeeps|LeadersFences|OnceWhatever|QueueIs|WrongClocks|RowsDisappear'
 //
-// With -search no tests run: the simulation's worlds are played with each mistake, and those
-// in which it shows are printed. They belong into the mutant's list Seen.
+// With -search no tests run. The command plays worlds of the simulation with each mistake, and prints those in which
+// the mistake shows. They belong into the mutant's list Seen.
 //
-// It is run in the module's directory. The exit code is 1 if a mutant has survived or shows no
-// more in a world of its list, and 2 if one could not be run or the tests fail without any; of
-// a search it is 1 if nothing was found.
+// Run it in the module's directory. The exit code is 1 if a mutant has survived, or does not show any more in a world
+// of its list. It is 2 if a mutant could not be run, or if the tests fail without a mistake. For a search it is 1 if
+// nothing was found.
 package main
 
 import (
@@ -35,7 +34,7 @@ import (
 	"github.com/mortise-go/mortise/internal/proof/sim"
 )
 
-// most is how many seeds simulations in tests can be told to play.
+// most is the largest number of seeds that simulations in tests can play.
 const most = 1_000_000
 
 // settings are what the command was called with.
@@ -46,7 +45,7 @@ type settings struct {
 	list     bool
 	record   bool
 	search   []string  // workloads
-	seeds    cli.Seeds // of a search or of the simulations in the tests
+	seeds    cli.Seeds // of a search, or of the simulations in the tests
 }
 
 func main() {
@@ -102,12 +101,12 @@ func parse(f *flag.FlagSet, args []string) (settings, error) {
 	case s.search != nil:
 		s.seeds = cli.Seeds{Last: 99}
 	default:
-		s.seeds = cli.Seeds{Last: 29} // more find more, and take longer to
+		s.seeds = cli.Seeds{Last: 29} // more seeds find more and take longer
 	}
 	return s, nil
 }
 
-// workloads are those that a list with commas names.
+// workloads returns the workloads named in a list with commas.
 func workloads(list string) ([]string, error) {
 	var names []string
 	switch list {
@@ -153,7 +152,7 @@ func (s settings) print(_ context.Context, out io.Writer) (int, error) {
 	return 0, nil
 }
 
-// judge has the tests judge the mutants.
+// judge lets the tests judge the mutants.
 func (s settings) judge(ctx context.Context, out io.Writer) (int, error) {
 	packages, err := suites(ctx)
 	if err != nil {
@@ -201,8 +200,7 @@ func (s settings) find(ctx context.Context, out io.Writer) (int, error) {
 	return 0, err
 }
 
-// suites are the packages whose tests have to notice: those of the locks, and the simulations
-// of them.
+// suites returns the packages whose tests have to notice: those of the locks, and their simulations.
 func suites(ctx context.Context) ([]string, error) {
 	const prefix = "github.com/mortise-go/mortise/"
 	cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./lock/...", "./internal/proof/sim/...")
@@ -217,7 +215,7 @@ func suites(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// flags are those of packages whose tests play seeds.
+// flags returns the flags of packages whose tests play seeds.
 func (s settings) flags(packages []string) map[string][]string {
 	flags := map[string][]string{}
 	for _, pkg := range packages {

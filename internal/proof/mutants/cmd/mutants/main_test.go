@@ -53,7 +53,8 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// Of the packages with tests of locks those of the protocol come first, and those that play seeds are told which.
+// Among the packages with tests of locks, those of the protocol come first. Those that play seeds get flags that
+// select them.
 func TestSuites(t *testing.T) {
 	t.Chdir("../../../../..")
 	packages, err := suites(t.Context())

@@ -1,13 +1,13 @@
-// Command speccheck checks the specification of the lock protocol with Spin, and that each of
-// its negative twins breaks what it has to break.
+// Command speccheck checks the specification of the lock protocol with Spin. It also checks that each negative twin
+// breaks what it has to break.
 //
 //	speccheck [-run REGEXP] [-deep] [-dir lock/spec] [-parallel N] [-memory MB] [-limit 10m] [-trace] [-list]
 //
-// With -trace it prints, for each run that breaks something, the shortest way to it: one line per
-// request, in the order in which DynamoDB applied them.
+// With -trace it prints, for each run that breaks something, the shortest way to it: one line per request, in the
+// order in which DynamoDB applied them.
 //
-// It is run in the module's directory. The exit code is 1 if something was not as expected or
-// says nothing, and 2 if it was called wrongly or something is not installed.
+// Run it in the module's directory. The exit code is 1 if a result was not as expected or shows nothing, and 2 if the
+// command was called wrongly or a program is not installed.
 package main
 
 import (
