@@ -16,8 +16,8 @@ type Measure struct {
 	met       bool
 }
 
-// Check prints a figure of the design beside its goals, and fails the test when one of
-// them is missed. name is the figure's, and may go on with the case: "P6, observed".
+// Check prints a figure beside its goals, and fails the test if it misses one of them. name is the name of the
+// figure. It may continue with the case: "P6, observed".
 func Check(t testing.TB, name string, measures ...Measure) {
 	t.Helper()
 	parts := make([]string, len(measures))
@@ -32,7 +32,7 @@ type quantity interface {
 	~int | ~int64 | ~float64
 }
 
-// show writes a number of things with its unit, which may be none.
+// show writes a number with its unit. The unit may be empty.
 func show[N quantity](n N, unit string) string {
 	switch n := any(n).(type) {
 	case time.Duration:
@@ -43,17 +43,17 @@ func show[N quantity](n N, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%v %s", n, unit))
 }
 
-// AtMost is a number with an upper goal; durations are shown in seconds.
+// AtMost is a number that has to be at most goal. Durations are shown in seconds.
 func AtMost[N quantity](got N, unit string, goal N) Measure {
 	return Measure{show(got, unit), "<= " + show(goal, ""), cmp.Compare(got, goal) <= 0}
 }
 
-// AtLeast is a number with a lower goal.
+// AtLeast is a number that has to be at least goal.
 func AtLeast[N quantity](got N, unit string, goal N) Measure {
 	return Measure{show(got, unit), ">= " + show(goal, ""), cmp.Compare(got, goal) >= 0}
 }
 
-// InFull adds to a goal how many things the figure wants in full, where fewer are played here.
+// InFull adds to a goal how many things the whole figure wants, if fewer are played here.
 func (m Measure) InFull(here, full int) Measure {
 	if here < full {
 		m.goal += fmt.Sprintf(" here, %d in full", full)
@@ -61,12 +61,12 @@ func (m Measure) InFull(here, full int) Measure {
 	return m
 }
 
-// Exactly is a number that has to be what it is.
+// Exactly is a number that has to be equal to goal.
 func Exactly[N quantity](got N, unit string, goal N) Measure {
 	return Measure{show(got, unit), show(goal, ""), cmp.Compare(got, goal) == 0}
 }
 
-// Within is a number that may be off by so much to either side.
+// Within is a number that may differ from goal by at most by.
 func Within(got float64, unit string, goal, by float64) Measure {
 	return Measure{show(got, unit), fmt.Sprintf("%.4g +- %.2g", goal, by), got >= goal-by && got <= goal+by}
 }

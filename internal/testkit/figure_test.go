@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A figure that misses its goal has to fail its test.
+// A figure that misses its goal fails its test.
 func TestFigureFailsWhenMissed(t *testing.T) {
 	for _, tc := range []struct {
 		m    Measure
@@ -37,7 +37,7 @@ func TestFigureFailsWhenMissed(t *testing.T) {
 	}
 }
 
-// trial stands in for a test whose failure is no failure.
+// trial records a failure without failing the test.
 type trial struct {
 	testing.TB
 	failed bool

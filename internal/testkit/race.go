@@ -2,8 +2,8 @@ package testkit
 
 import "testing"
 
-// Fewer is a number of repetitions: a tenth under the race detector, which looks at the order of
-// things, not at how often they happen.
+// Fewer returns the number of repetitions: n, or a tenth under the race detector. The race detector checks the order
+// of accesses, and does not need many repetitions.
 func Fewer(n int) int {
 	if RaceEnabled {
 		return n / 10
@@ -11,7 +11,7 @@ func Fewer(n int) int {
 	return n
 }
 
-// IfShort is how much of something a test tries: short with -short, else all of it.
+// IfShort returns short if tests run with -short, otherwise all.
 func IfShort(short, all int) int {
 	if testing.Short() {
 		return short

@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// repetitions are the tests that share their work out among the repetitions of go test's
-// -count. These are all of one process, and nothing else tells one from the other.
+// repetitions are the tests that share their work among the repetitions of -count. All repetitions run in one
+// process, and go test does not tell a test which one it is.
 var repetitions = struct {
 	sync.Mutex
 
 	of map[string]*Run
 }{of: map[string]*Run{}}
 
-// Run is one run of a test of those that go test was told to make of it.
+// Run is one of the repetitions of a test.
 type Run struct {
-	Number, All int // from 0, and of how many
+	Number, All int // Number counts from 0; All is how many repetitions there are
 
-	sums    []any // pointers to what has come of its simulations, in their order, up to now
-	next    int   // which of them comes next
+	sums    []any // pointers to the sums of its simulations so far, in their order
+	next    int   // the index of the next sum
 	running bool
 }
 
-// Repetition is the repetition that the test is in. It may be asked for as often as one likes.
+// Repetition returns the repetition that the test is in. It may be called more than once.
 func Repetition(t *testing.T) *Run {
 	t.Helper()
 	repetitions.Lock()
@@ -45,7 +45,7 @@ func Repetition(t *testing.T) *Run {
 	return r
 }
 
-// times is how often go test runs each test: -count times for each entry of -cpu.
+// times returns how often go test runs each test: -count times for each entry of -cpu.
 func times(count, cpu *flag.Flag) int {
 	n := 1
 	if v, ok := count.Value.(flag.Getter); ok {
@@ -56,14 +56,14 @@ func times(count, cpu *flag.Flag) int {
 	return n * len(strings.Split(cpu.Value.String(), ","))
 }
 
-// Enough is how many seeds goals need that are about their average, or a share of them.
+// Enough is how many seeds a goal needs that is about an average or a share.
 const Enough = 12
 
-// part is Share, but for the first repetition, which plays as many seeds as averages need.
+// part is Share, but the first repetition plays as many seeds as averages need.
 func (r *Run) part(n int) (first, end int) { return r.split(n, min(n, Enough)) }
 
-// Share is what this repetition plays of n seeds: from first to below end, at least one, and
-// none that another one plays.
+// Share returns which of n seeds this repetition plays: from first to below end. It is at least one, and no other
+// repetition plays it.
 func (r *Run) Share(n int) (first, end int) { return r.split(n, 1) }
 
 func (r *Run) split(n, least int) (first, end int) {
@@ -79,8 +79,7 @@ func (r *Run) split(n, least int) (first, end int) {
 	return begin + (r.Number-1)*each, begin + r.Number*each
 }
 
-// Sample is what a simulation has to play, and the sum of what has come of it in the
-// repetitions before, to which it adds.
+// Sample returns which seeds a simulation has to play, and the sum of the earlier repetitions, to which it adds.
 func Sample[S any](r *Run, n int) (sum *S, first, end int) {
 	repetitions.Lock()
 	defer repetitions.Unlock()
@@ -93,5 +92,5 @@ func Sample[S any](r *Run, n int) (sum *S, first, end int) {
 	return sum, first, end
 }
 
-// Turn says whether a case is this repetition's, of those that all share.
+// Turn reports whether a case belongs to this repetition. All repetitions share the cases.
 func (r *Run) Turn(number int) bool { return number%r.All == r.Number }

@@ -15,16 +15,15 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Answer is what an engine said to a request, in a form that compares:
-// structs are maps, attribute values are maps with their type as the key,
-// sets are sorted.
+// Answer is an engine's answer to a request, in a form that can be compared: structs are maps, attribute values are
+// maps with their type as the key, sets are sorted.
 type Answer struct {
 	Output map[string]any `json:"output,omitempty"`
 	Code   string         `json:"code,omitempty"`
 	// Message is the text of the error.
 	Message string `json:"message,omitempty"`
-	// Detail holds what the error carries besides its text: the item of a
-	// failed condition, the reasons of a cancelled transaction.
+	// Detail holds what the error contains besides its text: the item of a failed condition, the reasons of a
+	// cancelled transaction.
 	Detail map[string]any `json:"detail,omitempty"`
 
 	raw        any
@@ -37,7 +36,7 @@ func (a Answer) OK() bool { return a.Code == "" }
 // String returns the answer as JSON, long strings shortened.
 func (a Answer) String() string { return render(a) }
 
-// Equal reports whether two answers are the same in everything.
+// Equal reports whether two answers are completely equal.
 func (a Answer) Equal(b Answer) bool {
 	return a.Code == b.Code && a.Message == b.Message &&
 		reflect.DeepEqual(a.Output, b.Output) && reflect.DeepEqual(a.Detail, b.Detail)
@@ -164,7 +163,7 @@ func shorten(v any) any {
 	return v
 }
 
-// canonical turns SDK structs into trees. Absent and empty stay different.
+// canonical turns SDK structs into trees. Absent and empty values stay different.
 func canonical(v reflect.Value) any {
 	if !v.IsValid() {
 		return nil
@@ -266,7 +265,7 @@ func canonicalValue(av types.AttributeValue) any {
 	return nil
 }
 
-// sorted returns a set's members in one order, as sets have none.
+// sorted returns a set's members in one order, since sets have none.
 func sorted(set []string) []any {
 	in := append([]string(nil), set...)
 	sort.Strings(in)

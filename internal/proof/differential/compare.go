@@ -13,30 +13,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Rule forgives one known difference between the answers of two engines.
+// Rule excuses one known difference between the answers of two engines.
 type Rule struct {
 	Name string
-	// Reason says why the difference is no fault of the tested engine.
+	// Reason is why the difference is no mistake of the tested engine.
 	Reason string
-	// Forgive removes the difference from the answers, which are copies, and
-	// reports whether it was there. Rules apply one after the other; answers
-	// that are equal afterwards are explained.
+	// Forgive removes the difference from the answers, which are copies, and reports whether it was there. Rules
+	// apply one after the other. If the answers are equal afterwards, the difference is explained.
 	Forgive func(in any, tested, reference *Answer) bool
 }
 
-// Difference is one that no rule explains.
+// Difference is a difference that no rule explains.
 type Difference struct {
 	Stream            uint64
 	Round             int
 	Request           any
 	Tested, Reference Answer
-	// Before holds the requests that lead to the difference, after
-	// shrinking, without the last one, which is Request.
+	// Before are the requests that lead to the difference, after shrinking. The last one is not among them: it is
+	// Request.
 	Before []any
 }
 
-// Place says where the answers differ, without the particulars of the
-// request, so that differences with one cause can be seen together.
+// Place tells where the answers differ, without the particulars of the request, so that differences with one cause
+// are shown together.
 func (d Difference) Place() string {
 	a, b := normal(d.Request, d.Tested), normal(d.Request, d.Reference)
 	if a.Code != b.Code || a.Message != b.Message {
@@ -63,8 +62,8 @@ func text(a Answer) string {
 	return b.String()
 }
 
-// differing reports the places where two trees differ, at most one level
-// below the fields that all answers of an operation share.
+// differing reports the places where two trees differ, at most one level below the fields that all answers of an
+// operation have.
 func differing(at string, a, b any, report func(string)) {
 	if reflect.DeepEqual(a, b) {
 		return
@@ -106,11 +105,11 @@ func (d Difference) String() string {
 type Report struct {
 	mu          sync.Mutex
 	Compared    int            // requests whose answers were compared
-	Refused     int            // of these, answered with an error by the reference
+	Refused     int            // those of them that the reference answered with an error
 	Kinds       map[string]int // by operation
 	Codes       map[string]int // by error code of the reference, "" for success
 	Explained   map[string]int // by rule
-	Interrupted int            // rounds that ended early with a transport's error
+	Interrupted int            // rounds that ended early with an error of the transport
 	Differences []Difference
 	Unexplained int
 }
@@ -160,12 +159,11 @@ type Comparison struct {
 	Tested, Reference *dynamodb.Client
 	Rules             []Rule
 	Report            *Report
-	// Shrink makes a difference repeat with as few requests as can be found
-	// quickly.
+	// Shrink looks for a short list of requests that repeats a difference. It does not look for long.
 	Shrink bool
 }
 
-// maxRound is the number of requests between two looks at the whole tables.
+// maxRound is the number of requests between two comparisons of whole tables.
 const maxRound = 400
 
 // Run compares about n requests of a stream.
@@ -182,8 +180,8 @@ func (c *Comparison) Run(ctx context.Context, seed, stream uint64, n int) error 
 	return nil
 }
 
-// round compares requests until one differs in a way that makes the tables
-// differ too, and then the contents of the tables.
+// round compares requests until an answer differs in a way that makes the tables differ, too. Otherwise it then
+// compares the contents of the tables.
 func (c *Comparison) round(ctx context.Context, g *Generator, stream uint64, n int) (int, error) {
 	tables := g.Tables()
 	for _, t := range tables {
@@ -206,8 +204,8 @@ func (c *Comparison) round(ctx context.Context, g *Generator, stream uint64, n i
 		g.Observe(in, reference)
 		if c.judge(in, tested, reference, true) {
 			if tested.OK() != reference.OK() {
-				// One of the engines, for a good reason, did what the other
-				// did not do. Their tables may differ from here on.
+				// One of the engines, for a good reason, did something that the other did not do. Their tables
+				// may differ from here on.
 				return i + 1, nil
 			}
 			continue
@@ -241,8 +239,8 @@ func (c *Comparison) round(ctx context.Context, g *Generator, stream uint64, n i
 	return n, nil
 }
 
-// maxInterrupted is how many rounds may be given up because a connection
-// broke, which leaves open whether the request was applied.
+// maxInterrupted is how many rounds may be given up because a connection broke. It is not known then whether the
+// request was applied.
 const maxInterrupted = 5
 
 func (r *Report) interrupt(ctx context.Context, err error) error {
@@ -272,7 +270,7 @@ func (c *Comparison) both(ctx context.Context, in any) (tested, reference Answer
 	return tested, reference, nil
 }
 
-// judge reports whether the answers are the same or explained.
+// judge reports whether the answers are equal or their difference is explained.
 func (c *Comparison) judge(in any, tested, reference Answer, count bool) bool {
 	var applied []string
 	a, b := normal(in, tested), normal(in, reference)
@@ -303,8 +301,8 @@ func (c *Comparison) judge(in any, tested, reference Answer, count bool) bool {
 	return ok
 }
 
-// normal returns an answer without what may differ: the order of what has no
-// order, and identities and times of tables.
+// normal returns an answer without what may differ: the order of lists without an order, and identities and times of
+// tables.
 func normal(in any, a Answer) Answer {
 	if a.normalized {
 		return a
@@ -343,15 +341,15 @@ func normal(in any, a Answer) Answer {
 }
 
 func withoutIdentity(d map[string]any) {
-	// DynamoDB Local never has a TableId or a WarmThroughput.
+	// DynamoDB Local never returns a TableId or a WarmThroughput.
 	for _, name := range []string{"CreationDateTime", "TableId", "ItemCount", "TableSizeBytes", "IndexSizeBytes", "TableArn", "IndexArn", "LastUpdateToPayPerRequestDateTime", "LastDecreaseDateTime", "LastIncreaseDateTime", "WarmThroughput"} {
 		delete(d, name)
 	}
 	if _, index := d["IndexName"]; index {
-		// DynamoDB Local leaves out an on-demand index's zeros.
+		// DynamoDB Local leaves out the zeros of an on-demand index.
 		delete(d, "ProvisionedThroughput")
 	}
-	// The service sorts these two, DynamoDB Local leaves the order.
+	// The service sorts these two, DynamoDB Local does not.
 	sortList(d["AttributeDefinitions"])
 	sortList(d["NonKeyAttributes"])
 	for _, v := range d {
@@ -376,8 +374,7 @@ func sortList(v any) {
 	slices.SortFunc(l, func(a, b any) int { return strings.Compare(sortForm(a), sortForm(b)) })
 }
 
-// sortForm is the same for values that differ only in the spelling of
-// numbers.
+// sortForm is the same for values that differ only in how numbers are written.
 func sortForm(v any) string {
 	c := copied(v)
 	Spell(c)
@@ -460,7 +457,7 @@ func (c *Comparison) create(ctx context.Context, tables []*Table) error {
 	return nil
 }
 
-// drop deletes tables; what it cannot delete only takes memory.
+// drop deletes tables. A table that it cannot delete only uses memory.
 func (c *Comparison) drop(ctx context.Context, tables []*Table) {
 	for _, t := range tables {
 		for _, client := range []*dynamodb.Client{c.Tested, c.Reference} {

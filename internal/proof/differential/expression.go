@@ -9,8 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// builder collects the names and values that the expressions of one request
-// use.
+// builder collects the names and values that the expressions of one request use.
 type builder struct {
 	g      *Generator
 	table  *Table
@@ -22,8 +21,8 @@ func (g *Generator) builder(t *Table) *builder {
 	return &builder{g: g, table: t}
 }
 
-// name returns a token for an attribute name: the name itself where that is
-// legal, else (and sometimes anyway) a placeholder.
+// name returns a token for an attribute name: the name itself if that is allowed, otherwise (and sometimes anyway) a
+// placeholder.
 func (b *builder) name(name string) string {
 	legal := !strings.ContainsAny(name, "-.") && name != "status"
 	if legal && b.g.chance(0.7) {
@@ -51,8 +50,7 @@ func (b *builder) value(v types.AttributeValue) string {
 	return ph
 }
 
-// try calls f until it accepts what it made, and forgets the names and values
-// of what it did not.
+// try calls f until it accepts what it has made, and forgets the names and values of rejected attempts.
 func try[T any](b *builder, f func() (T, bool)) T {
 	names, values := maps.Clone(b.names), maps.Clone(b.values)
 	for {
@@ -68,8 +66,8 @@ type path struct {
 	text, kind, top string
 }
 
-// path returns a random path: often to an attribute that is there with its
-// usual type, sometimes into it, sometimes to nothing.
+// path returns a random path: often to an attribute that exists with its usual type, sometimes into one, sometimes to
+// nothing.
 func (b *builder) path() path {
 	g := b.g
 	switch n := g.IntN(100); {
@@ -119,7 +117,7 @@ func (b *builder) like(kind string) string {
 	return b.value(b.g.value(kind, 1))
 }
 
-// mostly is like like with fewer surprises.
+// mostly is like the function like, but more often of the given type.
 func (b *builder) mostly(kind string) string {
 	if b.g.chance(0.04) {
 		kind = pick(b.g.source, kinds)
@@ -209,7 +207,7 @@ func (b *builder) condition(depth int) string {
 // ordered reports whether values of a type compare with less and greater.
 func ordered(kind string) bool { return slices.Contains([]string{"S", "N", "B"}, kind) }
 
-// comparator returns one that can hold for values of a type, usually.
+// comparator returns a comparator that usually can be true for values of a type.
 func (b *builder) comparator(kind string) string {
 	if ordered(kind) || b.g.chance(0.05) {
 		return pick(b.g.source, []string{" = ", "=", " <> ", " < ", " <= ", " > ", " >= "})
@@ -262,7 +260,7 @@ func (b *builder) update() string {
 			if key && !g.chance(0.05) || seen[p.top] && !g.chance(0.03) {
 				return p, false // key attributes and overlaps are refused
 			}
-			// Into what is often not there: refused too.
+			// A path into something that often does not exist is refused, too.
 			return p, !strings.ContainsAny(p.text, ".[") || !g.chance(0.6)
 		})
 		seen[p.top] = true
@@ -291,8 +289,8 @@ func (b *builder) update() string {
 	return strings.Join(clauses, " ")
 }
 
-// ofExisting returns the condition of an update, with the further one that the item exists if the update only removes:
-// from an item that does not exist, DynamoDB Local makes one of the key alone, which the service does not do.
+// ofExisting returns the condition of an update. If the update only removes, it adds the condition that the item
+// exists. If the item does not exist, DynamoDB Local creates one of only the key, which the service does not do.
 func (b *builder) ofExisting(update, condition *string) *string {
 	if update == nil || strings.Contains(strings.ToUpper(*update), "SET ") || strings.Contains(strings.ToUpper(*update), "ADD ") {
 		return condition

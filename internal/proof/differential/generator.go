@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Generator makes requests. It is not safe for concurrent use; several
-// generators with different streams are independent of each other.
+// Generator makes requests. It is not safe for concurrent use. Several generators with different streams are
+// independent of each other.
 type Generator struct {
 	source
 	prefix string
@@ -17,12 +17,12 @@ type Generator struct {
 	tables []*Table
 	// next is a request that continues an earlier one.
 	next any
-	// transactions that carried a token, to be sent again.
+	// tokens are transactions that had a token, to be sent again.
 	tokens []*dynamodb.TransactWriteItemsInput
 	serial int
 }
 
-// New returns a generator. Names of its tables start with prefix.
+// New returns a generator. The names of its tables start with prefix.
 func New(seed, stream uint64, prefix string) *Generator {
 	return &Generator{source: newSource(seed, stream), prefix: prefix}
 }
@@ -65,8 +65,7 @@ func (g *Generator) Next() any {
 	return in
 }
 
-// Observe tells the generator how the reference engine answered, so that it
-// can ask for the next page.
+// Observe tells the generator how the reference engine answered, so that it can ask for the next page.
 func (g *Generator) Observe(in any, a Answer) {
 	if out, ok := a.raw.(*dynamodb.QueryOutput); ok && len(out.LastEvaluatedKey) > 0 && g.chance(0.7) {
 		next := *in.(*dynamodb.QueryInput)
@@ -81,8 +80,8 @@ func (g *Generator) capacity() types.ReturnConsumedCapacity {
 	return pick(g.source, []types.ReturnConsumedCapacity{"", "", types.ReturnConsumedCapacityTotal, types.ReturnConsumedCapacityIndexes, types.ReturnConsumedCapacityNone})
 }
 
-// writeCapacity is capacity for writes, with the shares of indexes where
-// tables have them, since a total says less.
+// writeCapacity selects the capacity of writes that is returned. If tables have indexes, it includes each index's
+// share, since a total tells less.
 func (g *Generator) writeCapacity() types.ReturnConsumedCapacity {
 	c := g.capacity()
 	if c == types.ReturnConsumedCapacityTotal {

@@ -10,8 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// parts are the places of a request that spoil can change. Absent ones are
-// nil.
+// parts are the places of a request that spoil can change. Absent places are nil.
 type parts struct {
 	table       **string
 	expressions []**string
@@ -64,7 +63,7 @@ func (g *Generator) partsOf(in any) parts {
 	return parts{}
 }
 
-// spoil changes a request so that it is, most probably, refused.
+// spoil changes a request so that it will, most probably, be refused.
 func (g *Generator) spoil(in any) {
 	if g.chance(0.35) && g.spoilShape(in) {
 		return
@@ -132,7 +131,7 @@ func (g *Generator) spoilSyntax(p parts) bool {
 	return true
 }
 
-// spoilName puts a reserved word where an attribute name stands.
+// spoilName uses a reserved word as an attribute name.
 func (g *Generator) spoilName(p parts) bool {
 	e := g.expression(p)
 	if e == nil {
@@ -174,7 +173,7 @@ func (g *Generator) spoilUnusedValue(p parts) bool {
 	return true
 }
 
-// spoilBoth commits two of the mistakes at once, to see which is reported.
+// spoilBoth makes two of the mistakes at once, to see which one is reported.
 func (g *Generator) spoilBoth(p parts) bool {
 	g.spoilSyntax(p)
 	return g.spoilUnusedValue(p) || g.spoilUnusedName(p)
@@ -250,7 +249,7 @@ func (g *Generator) spoilValue(p parts) bool {
 	return true
 }
 
-// spoilKey makes a key wrong: type, missing, additional, empty or too long.
+// spoilKey makes a key invalid: wrong type, missing, additional, empty or too long.
 func (g *Generator) spoilKey(p parts) bool {
 	k := p.key
 	if k == nil {
@@ -327,7 +326,7 @@ func cloned[V any](m map[string]V) map[string]V {
 	return c
 }
 
-// spoilShape makes a mistake that only one kind of request can have.
+// spoilShape makes a mistake that is possible in one kind of request only.
 func (g *Generator) spoilShape(in any) bool {
 	switch in := in.(type) {
 	case *dynamodb.PutItemInput:

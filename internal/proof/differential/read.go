@@ -41,8 +41,7 @@ func (g *Generator) query() any {
 	if g.chance(0.3) && index.Local {
 		in.ConsistentRead = aws.Bool(true)
 	}
-	// Where an index goes on after a key that is not in it depends on how it
-	// orders rows with the same key.
+	// Where an index continues after a key that is not in it depends on how it orders rows with the same key.
 	if index.Name == "" && g.chance(0.06) {
 		in.ExclusiveStartKey = g.startKey(t, index)
 	}
@@ -50,8 +49,7 @@ func (g *Generator) query() any {
 	return in
 }
 
-// withoutKeys returns a filter; one on key attributes is refused, so most
-// avoid them.
+// withoutKeys returns a filter. A filter on key attributes is refused, so most filters avoid them.
 func (g *Generator) withoutKeys(b *builder, keys Keys) string {
 	t := *b.table
 	t.Hash, t.Range = Key{"s", "S"}, Key{}
@@ -97,9 +95,8 @@ func (g *Generator) selection(b *builder, index Index, set func(types.Select, *s
 	}
 }
 
-// restrictions returns the key attributes that a query restricts, and how
-// many of them, from the first, by equality. A few break the rule that these
-// are all partition attributes and then sort attributes from the left.
+// restrictions returns the key attributes that a query restricts, and how many of them, from the first, by equality.
+// The rule is: all partition attributes, and then sort attributes from the left. A few queries break it.
 func (g *Generator) restrictions(keys Keys) (restricted []Key, equal int) {
 	restricted = slices.Clone(keys.Hash)
 	equal = len(restricted)
@@ -259,8 +256,8 @@ func (g *Generator) transactGet() any {
 	return in
 }
 
-// identity returns a text that is the same for equal keys; numbers that are
-// spelled differently count as different, which only makes duplicates.
+// identity returns a text that is the same for equal keys. Numbers that are written differently count as different,
+// which only makes duplicates.
 func identity(key map[string]types.AttributeValue) string {
 	return render(Canonical(key))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// send is Do, except that a scan goes on to the end of the table, and a query
-// of a global index with a limit to the end of the partition.
+// send is Do, but a scan continues to the end of the table, and a query of a global index with a limit continues to
+// the end of the partition.
 func send(ctx context.Context, c *dynamodb.Client, in any) (Answer, error) {
 	first, err := Do(ctx, c, in)
 	if err != nil || !first.OK() {
@@ -25,10 +25,9 @@ func send(ctx context.Context, c *dynamodb.Client, in any) (Answer, error) {
 	return first, nil
 }
 
-// wholeScan follows a scan through all its pages and segments. Engines store
-// partitions in different orders, so what a page or a segment holds differs;
-// all of them together do not. An answer of several pages has the sums of
-// their counts, and no capacity, which is rounded up for each page.
+// wholeScan follows a scan through all its pages and segments. Engines store partitions in different orders, so the
+// contents of a page or a segment differ. The contents of all of them together do not. An answer of several pages has
+// the sums of their counts, and no capacity, which is rounded up for each page.
 func wholeScan(ctx context.Context, c *dynamodb.Client, in *dynamodb.ScanInput, first Answer) (Answer, error) {
 	w := whole{Answer: first, pages: 1}
 	segment, total := int32(0), int32(1)
@@ -91,8 +90,7 @@ func (w *whole) add(a Answer) {
 	}
 }
 
-// answer returns the sum; countPages says that the number of pages follows
-// from the request.
+// answer returns the sum. countPages means that the number of pages follows from the request.
 func (w *whole) answer(countPages bool) Answer {
 	if w.pages == 1 {
 		return w.Answer

@@ -12,8 +12,8 @@ import (
 // shrinkBudget limits the requests that shrinking one difference may send.
 const shrinkBudget = 6000
 
-// shrink returns the requests of a round that have to precede the last one
-// for its answers to differ, found by leaving out ever smaller pieces.
+// shrink returns the requests of a round that have to precede the last one for its answers to differ. It finds them
+// by leaving out smaller and smaller pieces.
 func (c *Comparison) shrink(ctx context.Context, tables []*Table, history []any) ([]any, error) {
 	last := history[len(history)-1]
 	budget, replay := shrinkBudget, 0
@@ -57,8 +57,8 @@ func (c *Comparison) shrink(ctx context.Context, tables []*Table, history []any)
 	return slices.Clone(before), nil
 }
 
-// replayed returns a request to be sent once more. Engines remember a
-// transaction's token, so each replay needs tokens of its own.
+// replayed returns a request to be sent again. Engines remember the token of a transaction, so each replay needs
+// tokens of its own.
 func replayed(in any, replay int) any {
 	tx, ok := in.(*dynamodb.TransactWriteItemsInput)
 	if !ok || tx.ClientRequestToken == nil || len(*tx.ClientRequestToken) > 36 {

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Spell puts the numbers of a tree into one form, so that equal numbers are
-// equal texts, and reports whether that changed anything.
+// Spell writes the numbers of a tree in one form, so that equal numbers are equal texts. It reports whether that
+// changed anything.
 func Spell(tree any) bool {
 	changed := false
 	switch v := tree.(type) {

@@ -14,8 +14,7 @@ import (
 // Key is a key attribute; an empty Name means that there is none.
 type Key struct{ Name, Type string }
 
-// Keys are the key attributes of an index, or of a table, which has at most
-// one in each role.
+// Keys are the key attributes of an index or of a table. A table has at most one for each role.
 type Keys struct{ Hash, Range []Key }
 
 // Index is a secondary index of a Table.
@@ -89,8 +88,8 @@ func (k Keys) schema() []types.KeySchemaElement {
 	return s
 }
 
-// globals returns the keys of all global indexes that a table with the
-// partition key hash may have. That at place 5 is called gsi5.
+// globals returns the keys of all global indexes that a table with the partition key hash may have. The one at place
+// 5 is called gsi5.
 func globals(hash Key) []Keys {
 	gs, gn, ls := Key{"gs", "S"}, Key{"gn", "N"}, Key{"ls", "S"}
 	one := func(k ...Key) []Key { return k }
@@ -124,8 +123,8 @@ func indexRange(name string) []string {
 	return names
 }
 
-// newTables returns the tables of a round: one with a partition key only, and
-// two with sort keys and indexes; key types vary.
+// newTables returns the tables of a round: one with a partition key only, and two with sort keys and indexes. Key
+// types vary.
 func (g *Generator) newTables(prefix string) []*Table {
 	scalar := []string{"S", "S", "N", "B"}
 	projections := []types.Projection{

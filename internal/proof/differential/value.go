@@ -6,10 +6,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// attributes are the names that generated items use, with the type each
-// usually has. Three of them cannot stand in an expression as they are:
-// "status" is a reserved word, the others have characters that a name token
-// must not have. gs, gn and ls may be index keys.
+// attributes are the names that generated items use, with the usual type of each. Three of them cannot be written in
+// an expression directly: "status" is a reserved word, the others have characters that a name token must not have.
+// gs, gn and ls may be index keys.
 var attributes = []struct{ name, kind string }{
 	{"s", "S"},
 	{"n", "N"},
@@ -35,8 +34,7 @@ var kinds = []string{"S", "N", "B", "SS", "NS", "BS", "L", "M", "BOOL", "NULL"}
 var (
 	someStrings = []string{"", "a", "b", "ab", "abc", "é", "ä", "日本", "😀", "A", "a b", "0", "10", "9"}
 	someNumbers = []string{"0", "1", "2", "3", "-1", "5", "10", "0.5", "-0.5", "3.14", "100"}
-	// oddNumbers are legal, but have a canonical form of their own, or are
-	// at the edge of precision or range.
+	// oddNumbers are allowed, but have a different canonical form, or are at the limit of precision or range.
 	oddNumbers = []string{
 		"-0", "0.0", "1.0", "1.10", "1e2", "1E+2", "5e-1", "007", "+5", ".5", "5.", "100e-2", "0e10", "0E-200", "-0.00",
 		"12345678901234567890123456789012345678", "99999999999999999999999999999999999999",
@@ -67,7 +65,7 @@ func (g *Generator) number() string {
 		return pick(g.source, oddNumbers)
 	}
 	if g.chance(0.6) {
-		return pick(g.source, someNumbers[:4]) // so that equal ones meet
+		return pick(g.source, someNumbers[:4]) // few, so that equal ones meet
 	}
 	return pick(g.source, someNumbers)
 }
@@ -80,7 +78,7 @@ func (g *Generator) value(kind string, depth int) types.AttributeValue {
 			return str(strings.Repeat(pick(g.source, []string{"x", "é", "日"}), g.between(300, 5000)))
 		}
 		if g.chance(0.6) {
-			return str(pick(g.source, someStrings[:4])) // so that equal ones meet
+			return str(pick(g.source, someStrings[:4])) // few, so that equal ones meet
 		}
 		return str(pick(g.source, someStrings))
 	case "N":
@@ -146,7 +144,7 @@ func (g *Generator) keyValue(kind string, few bool) types.AttributeValue {
 	switch kind {
 	case "N":
 		if g.chance(0.1) {
-			// Other spellings of numbers that are in the space already.
+			// Other ways to write numbers that are already in the space.
 			return num(pick(g.source, []string{"1.0", "2e0", "+10", "0.50"}))
 		}
 		return num(pick(g.source, []string{"1", "10", "2", "-5", "0.5"}[:n]))

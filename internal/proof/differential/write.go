@@ -63,7 +63,7 @@ func (g *Generator) transactWrite() any {
 		ReturnItemCollectionMetrics: g.metrics(),
 	}
 	g.serial++
-	// Always set, as the SDK would otherwise make one up.
+	// Always set: otherwise the SDK invents one.
 	in.ClientRequestToken = aws.String(fmt.Sprintf("%s-%d", g.prefix, g.serial))
 	if g.chance(0.3) && len(g.tokens) < 20 {
 		g.tokens = append(g.tokens, in)
@@ -79,7 +79,7 @@ func (g *Generator) actions(n int) []types.TransactWriteItem {
 		t := g.table()
 		key := g.key(t)
 		if n > 5 {
-			// More items than the space of keys has.
+			// More items than there are keys.
 			t = g.tables[i%len(g.tables)]
 			key = g.key(t)
 			wide := t.Hash
@@ -112,8 +112,7 @@ func (g *Generator) wideKey(kind string, i int) types.AttributeValue {
 func (g *Generator) action(t *Table, key map[string]types.AttributeValue) types.TransactWriteItem {
 	b := g.builder(t)
 	name := aws.String(t.Name)
-	// Several conditions must hold for the whole to succeed, so each is
-	// rarer here and likely to hold.
+	// All conditions must be true for the transaction to succeed. So each is rarer here, and likely to be true.
 	condition := func(p float64) *string {
 		if !g.chance(p) {
 			return nil
@@ -159,12 +158,12 @@ func (g *Generator) action(t *Table, key map[string]types.AttributeValue) types.
 	}
 }
 
-// admin returns a request about tables rather than items.
+// admin returns a request about tables and not about items.
 func (g *Generator) admin() any {
 	t := g.table()
 	switch g.IntN(7) {
 	case 0:
-		// Other streams have tables too, but not between these.
+		// Other streams have tables, too, but none between these.
 		return &dynamodb.ListTablesInput{ExclusiveStartTableName: aws.String(g.tables[0].Name), Limit: aws.Int32(1)}
 	case 1:
 		return t.Create() // exists already

@@ -1,4 +1,4 @@
-// Package linearizability has porcupine judge histories of package sim.
+// Package linearizability judges histories of the simulation with porcupine.
 package linearizability
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 
-// F4: what clients of a lock and a register have done, and been told, could have happened one
-// after the other: as a lock, as a register, and as both. A world has one history: of 8 clients
-// with 400 operations each, and a little more, since whatever was begun is ended.
+// F4: what clients of a lock and a register did and were told could have happened in one order: as a lock, as a
+// register, and as both together. Each world has one history of 8 clients with 400 operations each, and a few more,
+// since operations that have begun are completed.
 func TestLinearizable(t *testing.T) {
 	l := simtest.Simulate(t, simtest.Seeds(200), simtest.Workload(t, "single").Longer(8))
 	testkit.Check(t, "F4", testkit.Exactly(l.Histories, "histories of a world each", l.Wanted).InFull(l.Wanted, 200), testkit.AtLeast(l.Operations/l.Histories, "operations each", 8*400),
@@ -23,7 +23,7 @@ func TestLinearizable(t *testing.T) {
 	assert.NotZero(t, l.Unknown, "no answer was lost for good")
 }
 
-// Clients that go from one register to another: 4 histories of a quarter of the operations each.
+// Clients that use four registers in turn: 4 histories with a quarter of the operations each.
 func TestLinearizableApart(t *testing.T) {
 	l := simtest.Play(t, "register", 40)
 	testkit.Check(t, "F4, 4 registers", testkit.Exactly(l.Histories, "histories", 4*l.Wanted), testkit.AtLeast(l.Operations/l.Runs, "operations in a world", 400),
@@ -32,9 +32,9 @@ func TestLinearizableApart(t *testing.T) {
 	testkit.Check(t, "F4, 4 registers, unguarded", twin.Found(.5))
 }
 
-// The negative twins of F4: without the guard, or with one that does not look at whose lock it
-// is, histories are not linearizable. Where rows of locks are deleted those of the lock are
-// not, since holders lose it to nobody, while the register's are: the guard holds.
+// The negative twins of F4. Without the guard, or with a guard that accepts any holder, histories are not
+// linearizable. If rows of held locks are deleted, the histories of the lock are not linearizable, since holders lose
+// it although nobody else has acquired it. Those of the register still are, since the guard holds.
 func TestLinearizableTwins(t *testing.T) {
 	for name, goals := range map[string]struct {
 		lock int // % of the histories that are not linearizable as a lock
@@ -47,7 +47,7 @@ func TestLinearizableTwins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			load, twin, err := simtest.Workload(t, "single").Twin(name)
 			require.NoError(t, err)
-			l := simtest.Simulate(t, max(simtest.Seeds(20), testkit.Enough), load, twin.Shows...) // of fewer the shares would tell little
+			l := simtest.Simulate(t, max(simtest.Seeds(20), testkit.Enough), load, twin.Shows...) // with fewer worlds, shares would tell little
 			share := func(n int) float64 { return 100 * float64(n) / float64(l.Histories) }
 			values := testkit.AtLeast(l.By.Register, "not as a register", 1)
 			if name == "swept" {

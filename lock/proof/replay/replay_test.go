@@ -1,5 +1,5 @@
-// Package replay plays worlds of package sim that were played before: the same seed gives the same history, and
-// seeds that have found mistakes find none.
+// Package replay plays worlds of the simulation again. The same seed gives the same history, and seeds that have
+// found mistakes find none.
 package replay
 
 import (
@@ -32,7 +32,7 @@ type seeded struct {
 
 func (w seeded) String() string { return fmt.Sprint(w.load.Name, " ", w.seed) }
 
-// play plays it, with so many times its rounds, and keeps its history.
+// play plays the world with the given share of its rounds, and keeps its history.
 func (w seeded) play(t *testing.T, rounds float64) sim.Result {
 	r := w.load.Play(t, sim.Options{Seed: w.seed, Rounds: rounds, History: true})
 	assert.NotEmpty(t, r.History)
@@ -40,8 +40,7 @@ func (w seeded) play(t *testing.T, rounds float64) sim.Result {
 	return r
 }
 
-// worlds are those from the first to below the end of a list that has no end: each seed has one of each
-// workload.
+// worlds returns the worlds from first to below end of an endless list, which has one of each workload for each seed.
 func worlds(first, end int) (list []seeded) {
 	loads := sim.Workloads()
 	for i := first; i < end; i++ {
@@ -50,8 +49,8 @@ func worlds(first, end int) (list []seeded) {
 	return list
 }
 
-// The same seed gives the same history, with the race detector and without. Under it, which makes each take ten
-// times as long, and with -short a tenth of the histories is played.
+// The same seed gives the same history, with the race detector and without. Fewer histories are played under the race
+// detector, which makes each take ten times as long, and with -short.
 func TestReplay(t *testing.T) {
 	simtest.Lazily(t)
 	loads := len(sim.Workloads())
@@ -64,7 +63,7 @@ func TestReplay(t *testing.T) {
 	}
 	twice := worlds(testkit.Repetition(t).Share(n * loads))
 	other := otherBuild{}
-	if !testing.Short() { // building it takes a minute
+	if !testing.Short() { // building the other command takes a minute
 		other = inOtherBuild(t, twice[:min(2*loads, len(twice))], *shareOfReplays)
 	}
 	var mu sync.Mutex
@@ -84,7 +83,7 @@ func TestReplay(t *testing.T) {
 	other.compare(t, digests)
 }
 
-// Whole histories are the same with the race detector and without, too.
+// Whole histories are the same with the race detector and without.
 func TestHistoriesOfOtherBuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the simulation anew, with the race detector: make race compares the builds")
@@ -119,16 +118,16 @@ func side(t *testing.T, list []seeded, play func(t *testing.T, w seeded)) {
 	})
 }
 
-// otherBuild has worlds played by a command that is built with the race detector if the test is not,
-// and without it if it is.
+// otherBuild lets a command play worlds that is built with the race detector if the test is not, and without it if it
+// is.
 type otherBuild struct {
 	how     string
 	rounds  float64
 	list    []seeded
-	digests <-chan map[string]string // closed in the end
+	digests <-chan map[string]string // closed at the end
 }
 
-// inOtherBuild begins that, which compare waits for.
+// inOtherBuild starts that. compare waits for it.
 func inOtherBuild(t *testing.T, list []seeded, rounds float64) otherBuild {
 	t.Helper()
 	flag, how := "-race", "with the race detector"
@@ -146,7 +145,7 @@ func inOtherBuild(t *testing.T, list []seeded, rounds float64) otherBuild {
 	return otherBuild{how, rounds, list, digests}
 }
 
-// compare compares what was played here.
+// compare compares the other build's digests with those of the worlds that were played here.
 func (o otherBuild) compare(t *testing.T, here map[string]string) {
 	t.Helper()
 	if o.list == nil {
@@ -166,8 +165,8 @@ func (o otherBuild) compare(t *testing.T, here map[string]string) {
 	testkit.Check(t, "F3, here and "+o.how, testkit.AtLeast(len(got), fmt.Sprintf("histories of %v of the rounds", o.rounds), len(o.list)), testkit.Exactly(differ, "differ", 0))
 }
 
-// Worlds whose histories were left to chance once, in one of five runs or fewer: hence several times,
-// under -race, which makes each ten times as long, twice.
+// In these worlds, something once depended on chance, and the history differed in one of five runs or fewer. So each
+// is played several times. Under -race, which makes each ten times as long, it is twice.
 func TestHistoriesThatDifferedOnce(t *testing.T) {
 	simtest.Lazily(t)
 	more := 5
@@ -189,7 +188,7 @@ func TestHistoriesThatDifferedOnce(t *testing.T) {
 	}
 }
 
-// digestsOf has the replay command, built with a flag into a folder, play worlds.
+// digestsOf builds the replay command with a flag into a folder, and lets it play worlds.
 func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds float64) (map[string]string, error) {
 	command := filepath.Join(folder, "replay")
 	build := exec.CommandContext(ctx, "go", "build", flag, "-o", command, "github.com/mortise-go/mortise/internal/proof/sim/cmd/replay")
@@ -215,7 +214,7 @@ func digestsOf(ctx context.Context, folder, flag string, worlds []seeded, rounds
 	return digests, nil
 }
 
-// Worlds that have shown a mistake once, in the source of that time (see lock/TESTING.md), show none.
+// Worlds that once showed a mistake (see lock/TESTING.md) show none.
 func TestSeedsThatFoundMistakes(t *testing.T) {
 	simtest.Lazily(t)
 	list := []seeded{}
@@ -235,8 +234,8 @@ func TestSeedsThatFoundMistakes(t *testing.T) {
 			list = append(list, seeded{simtest.Workload(t, found.name), seed})
 		}
 	}
-	first, end := testkit.Repetition(t).Share(len(list)) // of a list that has no end
-	if testkit.RaceEnabled {                             // which makes each ten times as long
+	first, end := testkit.Repetition(t).Share(len(list)) // of an endless list
+	if testkit.RaceEnabled {                             // it makes each take ten times as long
 		end = min(end, first+3)
 	}
 	side(t, list[min(first, len(list)):min(end, len(list))], func(t *testing.T, w seeded) { w.play(t, 1) })

@@ -1,5 +1,5 @@
-// Package updates has clients add to what they have read under a lock, and looks for updates that were acknowledged
-// and are lost, or that count twice.
+// Package updates has tests of clients that add to what they have read under a lock. No acknowledged update may be
+// lost, and none may count twice.
 package updates
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 
-// F1: clients that sleep beyond their leases lose no update that was acknowledged.
+// F1: clients that sleep beyond their leases lose no acknowledged update.
 func TestLockSetGuarded(t *testing.T) {
 	s := simtest.Play(t, "overslept", 1000)
 	testkit.Check(t, "F1, guarded", s.Played().InFull(s.Wanted, 1000), testkit.Exactly(s.Lost, "acknowledged updates lost", 0), testkit.AtLeast(s.Refused, "writes of stale holders refused", s.Runs))
 }
 
-// F2: the same without the guard shows that there was something to lose.
+// F2: the same without the guard loses updates, so there was something to lose.
 func TestLockSetUnguarded(t *testing.T) {
 	s := simtest.Twinned(t, "overslept", "unguarded", 100)
 	testkit.Check(t, "F2, not guarded", s.Played(), testkit.AtLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20.1))
 }
 
-// The same as F1 while everything else goes wrong, too.
+// The same as F1, under all other faults.
 func TestFaultsAroundALockSet(t *testing.T) {
 	s := simtest.Play(t, "lockset", 100)
 	testkit.Check(t, "F1, under faults", s.Played(), testkit.Exactly(s.Lost, "acknowledged updates lost", 0), testkit.AtLeast(s.AllFaults(), "faults", s.Runs))
@@ -30,8 +30,8 @@ func TestFaultsAroundALockSet(t *testing.T) {
 	testkit.Check(t, "F1, under faults and not guarded", twin.Found(.8))
 }
 
-// What is added under a lock is added once, also where transactions keep meeting others. A
-// transaction is one for its caller: it is sent as often as it takes.
+// F15: an addition under a lock counts once, also if transactions meet conflicts again and again. A transaction is
+// sent as often as necessary.
 func TestCounterAddsOnce(t *testing.T) {
 	o := simtest.Play(t, "counter", 18)
 	testkit.Check(t, "F15", o.Each(o.All(), "transactions", 560).InFull(560*o.Runs, 10_000),

@@ -1,5 +1,5 @@
-// Package workloads has locks used in a handful of ways under every fault there is: money under several of them,
-// leaders, intervals, queues, wrong clocks, rows that disappear. Nothing goes wrong but where the lock is left out.
+// Package workloads has tests of locks in several uses, under all faults: money under several locks, leaders,
+// intervals, queues, wrong clocks, rows that disappear. Only the negative twins, which leave out the lock, go wrong.
 package workloads
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/internal/testkit"
 )
 
-// Money is neither made nor lost, at no time.
+// Money is neither made nor lost, at any time.
 func TestBankKeepsItsMoney(t *testing.T) {
 	o := simtest.Play(t, "bank", 20)
 	testkit.Check(t, "bank", o.Each(o.Acknowledged, "transfers", 40), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "audits", 2), o.Each(o.Views, "views", 2), o.None())
@@ -21,7 +21,7 @@ func TestBankKeepsItsMoney(t *testing.T) {
 	testkit.Check(t, "bank, views row by row", twin.Found(.5))
 }
 
-// Fences of leaders only grow, in the table and wherever they are compared.
+// The fences of leaders only grow, in the table and in any resource that compares them.
 func TestLeadersFencesGrow(t *testing.T) {
 	o := simtest.Play(t, "leader", 24)
 	testkit.Check(t, "leaders", o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), o.None())
@@ -31,7 +31,7 @@ func TestLeadersFencesGrow(t *testing.T) {
 	testkit.Check(t, "leaders, log not guarded", twin.Found(.5))
 }
 
-// What the runs of intervals commit is applied once each, and no interval is forgotten.
+// What the runs of intervals commit is applied once each, and no interval is left out.
 func TestEveryIntervalOnceWhateverFails(t *testing.T) {
 	o := simtest.Play(t, "every", 32)
 	testkit.Check(t, "every", o.Each(o.Acknowledged, "intervals", 10), o.Each(o.Audits, "that had to be run", 3), o.None())
@@ -41,21 +41,21 @@ func TestEveryIntervalOnceWhateverFails(t *testing.T) {
 	testkit.Check(t, "every, some runs do nothing", twin.Found(.3))
 }
 
-// Waiters of a process are served as they came, and nobody is inside with somebody else.
+// Waiters of a process are served in their order, and there is one holder at a time.
 func TestQueueIsServedInOrder(t *testing.T) {
 	o := simtest.Play(t, "queue", 24)
 	testkit.Check(t, "queue", o.Each(o.Acknowledged, "served of 216", 200), o.Each(o.Handed, "handed over", 100), o.Each(o.Audits, "alone inside", 50), o.None())
 	twin := simtest.Twinned(t, "queue", "apart", 24)
 	testkit.Check(t, "queue, each process has its own lock", twin.Says("was given out after fence", .8),
-		twin.Says("was let in while", .4)) // half of the worlds judge who is inside
+		twin.Says("was let in while", .4)) // half of the worlds check this
 	twin = simtest.Twinned(t, "queue", "greedy", 12)
 	testkit.Check(t, "queue, processes do not give way", twin.Found(.5))
 	twin = simtest.Twinned(t, "queue", "unordered", 12)
 	testkit.Check(t, "queue, no line", twin.Found(.8))
 }
 
-// Whoever comes first is served first, whatever process it is of; processes pass a lock on to their own
-// so many times and no more; and the dead keep others waiting for a lease, once.
+// Clients are served in the order in which they came, in whichever process. A process passes the lock to its own
+// goroutines only so many times in a row. A dead process delays the others by one lease, once.
 func TestLineIsFair(t *testing.T) {
 	o := simtest.Play(t, "fair", 24)
 	testkit.Check(t, "fair", o.Each(o.Acknowledged, "turns of 300", 200), o.Each(o.Handed, "passed on", 50), o.Each(o.Audits, "first places looked at", 50), o.None())
@@ -64,20 +64,20 @@ func TestLineIsFair(t *testing.T) {
 	twin = simtest.Twinned(t, "fair", "greedy", 12)
 	testkit.Check(t, "fair, processes do not give way", twin.Found(.5))
 	twin = simtest.Twinned(t, "fair", "tardy", 12)
-	testkit.Check(t, "fair, some holders do nothing", twin.Found(.3)) // half of the worlds judge that
+	testkit.Check(t, "fair, some holders do nothing", twin.Found(.3)) // half of the worlds check this
 }
 
-// Locks that are taken together are so without deadlock, in whatever order they are named, and nobody starves.
+// Locks that are acquired together cause no deadlock, in whatever order they are named, and every caller is served.
 func TestPairsAreGathered(t *testing.T) {
 	o := simtest.Play(t, "gather", 24)
 	testkit.Check(t, "gather", o.Each(o.Acquired, "pairs of 96", 60), o.Each(o.Acknowledged, "writes", 90), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "gather", "one-by-one", 12)
-	testkit.Check(t, "gather, one lock after the other", twin.Says("by two requests", .8), twin.Says("stuck: ", .2)) // where no crash undoes it
+	testkit.Check(t, "gather, one lock after the other", twin.Says("by two requests", .8), twin.Says("stuck: ", .2)) // unless a crash undoes it
 	twin = simtest.Twinned(t, "gather", "unguarded", 24)
 	testkit.Check(t, "gather, unguarded", twin.Found(.1))
 }
 
-// No more permits are used at once than there are, whatever becomes of their holders and of their number.
+// No more permits are used at once than there are, whatever happens to their holders and to their number.
 func TestPermitsAreNeverTooMany(t *testing.T) {
 	o := simtest.Play(t, "permits", 24)
 	testkit.Check(t, "permits", o.Each(o.Acquired, "permits of 96", 50), o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
@@ -99,7 +99,7 @@ func TestSharedReadersSeeWholePairs(t *testing.T) {
 	testkit.Check(t, "readers, writers share the lock", twin.Found(.8))
 }
 
-// Whatever the clocks say, guarded writes are exclusive.
+// Guarded writes are exclusive, whatever the clocks show.
 func TestWrongClocks(t *testing.T) {
 	o := simtest.Play(t, "clocks", 20)
 	testkit.Check(t, "F11", o.Played().InFull(o.Wanted, 1000), o.Each(o.All(), "guarded writes", 100), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None(),
@@ -108,8 +108,7 @@ func TestWrongClocks(t *testing.T) {
 	testkit.Check(t, "F11, unguarded", twin.Found(.5))
 }
 
-// Fences do not decrease where rows of locks disappear, and time to live spares those of locks
-// that are held.
+// Fences do not decrease if rows of locks disappear, and time to live spares the rows of held locks.
 func TestRowsDisappear(t *testing.T) {
 	o := simtest.Play(t, "deletion", 24)
 	testkit.Check(t, "F12", o.Each(o.Acquired, "acquisitions", 20), o.Each(o.Acknowledged, "writes", 30), testkit.Exactly(o.Lost, "lost", 0), o.Each(o.Audits, "rows held and spared", 8), o.None(),
