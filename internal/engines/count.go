@@ -12,20 +12,17 @@ import (
 	"strings"
 )
 
-// Line is one record of the file named by MORTISE_CONTRACT_LOG: a contract
-// test that ran on an engine.
+// Line is one record of the file that MORTISE_CONTRACT_LOG names: a contract test that ran on an engine.
 type Line struct {
 	Engine  string `json:"engine"`
 	Package string `json:"package"`
 	Test    string `json:"test"`
-	// Only is true for a test that is meant for this engine alone; Why says
-	// for what reason.
+	// Only is true for a test that is meant for this engine alone; Why is the reason.
 	Only bool   `json:"only,omitempty"`
 	Why  string `json:"why,omitempty"`
 }
 
-// appendLine writes a line in one call, so that test binaries that run at the
-// same time do not mix theirs.
+// appendLine writes a line in one call, so that test binaries that run at the same time do not mix their lines.
 func appendLine(file string, l Line) error {
 	b, err := json.Marshal(l)
 	if err != nil {
@@ -39,11 +36,9 @@ func appendLine(file string, l Line) error {
 	return errors.Join(err, f.Close())
 }
 
-// Count adds up a log and returns a sentence for people, such as
-// "84 on dynamodb-local, 84 on inprocess". A test that ran several times
-// counts once. It fails if the log is malformed, if one of the wanted engines
-// ran no test, or if a test that is not restricted to one engine did not run
-// on every engine of the log.
+// Count adds up a log and returns a sentence for people, such as "84 on dynamodb-local, 84 on inprocess". A test that
+// ran several times counts once. Count fails if the log is malformed, if one of the wanted engines ran no test, or if
+// a test that is not restricted to one engine did not run on every engine of the log.
 func Count(r io.Reader, want []string) (string, error) {
 	type test struct{ pkg, name string }
 	byEngine := map[string]map[test]bool{}

@@ -40,8 +40,8 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.NewFromConfig(e.config, optFns...)
 }
 
-// TableName returns a valid table name that nothing else uses. A table of
-// that name is deleted when t ends, if the test created one.
+// TableName returns a valid table name that nothing else uses. If the test creates a table with that name, it is
+// deleted when t ends.
 func (e *Engine) TableName(t testing.TB) string {
 	t.Helper()
 	name := uniqueName(t.Name())

@@ -88,7 +88,7 @@ func TestStopEndsTheProcess(t *testing.T) {
 	require.Error(t, err, "answers no more after Stop")
 }
 
-// The next process finds what the one before has kept.
+// The next process finds the tables that the one before has kept.
 func TestKeptTablesSurvive(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ApartFromTerminal has a process not see interrupts from the terminal: it leads a process
-// group of its own. Call it before the process is started.
+// ApartFromTerminal puts a process into a process group of its own, so that it does not get interrupts from the
+// terminal. Call it before the process is started.
 func ApartFromTerminal(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -16,6 +16,5 @@ func ApartFromTerminal(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// terminate asks a process to end in order. Where it is gone already that is
-// what was wanted.
+// terminate asks a process to end. It ignores errors: the process may have ended already.
 func terminate(cmd *exec.Cmd) { _ = cmd.Process.Signal(syscall.SIGTERM) }

@@ -6,8 +6,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// InProcess returns the in-process engine, for its clock, faults and request
-// log, or nil where the engine is another program.
+// InProcess returns the in-process engine, for its clock, faults and request log. It returns nil if the engine is
+// another program.
 func (e *Engine) InProcess() *tabletest.Engine { return e.inProcess }
 
 // openInProcess returns an engine of the test's own.

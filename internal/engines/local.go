@@ -32,12 +32,10 @@ const (
 // or Java is missing.
 var ErrNotInstalled = errors.New("DynamoDB Local is not installed: " + installHint)
 
-// errPortTaken means that somebody else took the port between choosing and
-// binding it.
+// errPortTaken means that another process took the port between its choice and its use.
 var errPortTaken = errors.New("port taken")
 
-// Local is a running DynamoDB Local process. It keeps its tables in memory, or
-// with StartKept in a file.
+// Local is a running DynamoDB Local process. It keeps its tables in memory, or with StartKept in a file.
 type Local struct {
 	// URL is the endpoint, on a loopback address.
 	URL string
@@ -48,24 +46,21 @@ type Local struct {
 	exited chan struct{} // closed when the process is gone
 }
 
-// Start starts DynamoDB Local from the installation in dir (a directory that
-// holds node_modules) on a free port and waits until it answers, at most 60 s
-// or until ctx is done. With an empty dir it uses internal/engines of the
-// module around the working directory. The process ends with Stop, and on
-// Linux also when the calling process dies.
+// Start starts DynamoDB Local from the installation in dir (a directory that contains node_modules) on a free port.
+// It waits until the process answers, at most 60 s or until ctx is done. If dir is empty, it uses internal/engines of
+// the module around the working directory. The process ends with Stop, and on Linux also when the calling process
+// dies.
 //
-// It fails with ErrNotInstalled if the jar or Java is missing; other errors
-// carry what the process printed.
+// Start fails with ErrNotInstalled if the jar or Java is missing. Other errors contain what the process has printed.
 func Start(ctx context.Context, dir string) (*Local, error) { return start(ctx, dir, "", false) }
 
-// StartApart is Start of a process that an interrupt from the terminal does not reach, so
-// that its caller can still finish what it is doing.
+// StartApart is Start with a process that does not get interrupts from the terminal, so that its caller can still
+// finish its work.
 func StartApart(ctx context.Context, dir string) (*Local, error) { return start(ctx, dir, "", true) }
 
-// StartKept is Start with tables that are kept in the directory data, which it
-// creates: the next process that is started with it finds them. Only one
-// process may use it at a time. It is as apart from the terminal as that of
-// StartApart.
+// StartKept is Start with tables that are kept in the directory data, which it creates. The next process that is
+// started with the directory finds them. Only one process may use it at a time. Like that of StartApart, the process
+// does not get interrupts from the terminal.
 func StartKept(ctx context.Context, dir, data string) (*Local, error) {
 	data, err := filepath.Abs(data)
 	if err == nil {
@@ -104,8 +99,7 @@ func (l *Local) Config() aws.Config { return endpointConfig(l.URL) }
 // Log returns what the process printed so far.
 func (l *Local) Log() string { return l.log.String() }
 
-// Stop ends the process and returns when it is gone. It may be called more
-// than once.
+// Stop ends the process and returns when it has ended. It may be called more than once.
 func (l *Local) Stop() {
 	l.end()
 	timer := time.NewTimer(endTimeout)
@@ -157,7 +151,7 @@ func startOnce(ctx context.Context, java, jar, data string, apart bool) (*Local,
 		return nil, err
 	}
 	go func() {
-		_ = wait() // how a killed process ended is of no interest
+		_ = wait() // it does not matter how a killed process ended
 		close(l.exited)
 	}()
 	l.kill = func() { _ = cmd.Process.Kill() }
@@ -187,16 +181,14 @@ func (l *Local) awaitAnswer(ctx context.Context) error {
 
 	answers := 0
 	poll := func() error {
-		// An answer from before our process got as far as binding its port
-		// is somebody else's.
+		// An answer from before our process has reached the point of binding its port is that of another process.
 		if !strings.Contains(l.log.String(), "Initializing DynamoDB Local") {
 			return errors.New("no sign of life")
 		}
 		if _, err := client.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {
 			return err
 		}
-		// A process that lost the race for its port needs a moment to die,
-		// while the winner answers in its place.
+		// A process that did not get its port needs a moment to end, while the process that got it answers instead.
 		if answers++; answers < 2 {
 			return errors.New("answered once")
 		}
@@ -272,8 +264,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// logBuffer collects a process's output, up to a limit that keeps a chatty
-// process from filling the memory.
+// logBuffer collects a process's output, up to a limit, so that a process that prints a lot does not fill the memory.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent has the kernel kill the process when the one that starts it
-// dies without having stopped it, as a timed out test binary does.
+// dieWithParent makes the kernel kill the process when the process that starts it dies without having stopped it, as
+// a test binary does at its timeout.
 func dieWithParent(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -4,6 +4,6 @@ package engines
 
 import "os/exec"
 
-// dieWithParent does nothing where the kernel offers nothing like it; there a
-// test binary that is killed leaves its engine behind.
+// dieWithParent does nothing, since the system has no parent-death signal. A test binary that is killed leaves its
+// engine behind.
 func dieWithParent(*exec.Cmd) {}

@@ -15,9 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// shared is what the tests of one binary have in common: the one DynamoDB
-// Local process and the count of tests. A test binary is a process, and this
-// is its state; there is no other way to reach it from every test.
+// shared is what the tests of one binary share: the DynamoDB Local process and the count of tests. It is
+// package-level state, since there is no other way to reach it from every test of a binary.
 var shared = &session{ran: map[string]int{}, running: map[string]*running{}}
 
 type session struct {
@@ -38,9 +37,8 @@ type running struct {
 	why    string
 }
 
-// Main runs the tests of a binary, stops what Run started, prints how many
-// contract tests ran on each engine when tests are verbose, and returns the
-// exit code.
+// Main runs the tests of a binary and stops what Run started. If tests are verbose, it prints how many contract tests
+// ran on each engine. It returns the exit code.
 func Main(m *testing.M) int {
 	code := m.Run()
 	shared.close()
@@ -52,9 +50,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// Run runs f as a subtest on every selected engine. The in-process engine is
-// a fresh one for each call; the others are shared, so a test must take its
-// table names from Engine.TableName.
+// Run runs f as a subtest on every selected engine. The in-process engine is new for each call. The others are
+// shared, so a test must get its table names from Engine.TableName.
 func Run(t *testing.T, f func(t *testing.T, e *Engine)) {
 	t.Helper()
 	names, explicit, err := selection(os.Getenv("MORTISE_ENGINE"))
@@ -64,7 +61,7 @@ func Run(t *testing.T, f func(t *testing.T, e *Engine)) {
 	mustRun := explicit || os.Getenv("CI") != ""
 	for _, name := range names {
 		if name == DynamoDBLocal && !mustRun {
-			// Reported on the parent: the subtest did not run at all.
+			// Reported on the parent, since the subtest did not run at all.
 			if _, _, err := installation(""); errors.Is(err, ErrNotInstalled) {
 				t.Logf("not run on %s: %v", name, err)
 				continue
@@ -83,9 +80,8 @@ func Run(t *testing.T, f func(t *testing.T, e *Engine)) {
 	}
 }
 
-// Only skips the test on engines other than the named one. It is for what the
-// others cannot do, such as faults or a clock of one's own; why goes into the
-// test's log. Call it first in the function given to Run, with that
+// Only skips the test on all engines but the named one. It is for what other engines cannot do, such as faults or a
+// clock of one's own. why is printed in the test's log. Call it first in the function given to Run, with that
 // function's t.
 func Only(t *testing.T, engine, why string) {
 	t.Helper()
@@ -149,7 +145,7 @@ func (s *session) sharedLocal() (*Local, error) {
 }
 
 func (s *session) close() {
-	// Taking the Once makes sure that nothing is started afterwards.
+	// After this call of Do, nothing is started any more.
 	s.startLocal.Do(func() { s.localErr = errors.New("engines: the tests have ended") })
 	if s.local != nil {
 		s.local.Stop()
@@ -173,8 +169,7 @@ func (s *session) restrict(t *testing.T, engine, why string) (on string, ok bool
 	return r.engine, engine != ""
 }
 
-// end counts a test that was not skipped and appends it to the file that
-// contractcount reads.
+// end counts a test that was not skipped, and appends it to the file that contractcount reads.
 func (s *session) end(t *testing.T) {
 	s.mu.Lock()
 	r := s.running[t.Name()]

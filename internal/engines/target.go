@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	dialTimeout = 3 * time.Second // bounds how long an address that swallows packets is waited for
+	dialTimeout = 3 * time.Second // limits the wait for an address that does not answer
 	maxIdle     = 256             // connections that are kept for a program with as many goroutines
 )
 
-// Target tells a program which DynamoDB to use. The zero value is an engine in its own process. A Target can be sent to another
-// process as JSON.
+// Target selects the DynamoDB that a program uses. The zero value is an engine in the program's own process. A Target
+// can be sent to another process as JSON.
 type Target struct {
 	Endpoint string
 	AWS      bool
 	Data     string // directory of a DynamoDB Local that this program starts
-	Own      bool   // this program has started what is at the endpoint
+	Own      bool   // this program has started the engine at the endpoint
 }
 
-// String is the target's name, for people.
+// String returns a name for people.
 func (t Target) String() string {
 	switch {
 	case t.AWS:
@@ -45,8 +45,8 @@ func (t Target) String() string {
 	return t.Endpoint
 }
 
-// Open returns a client, and starts what that needs; closing ends it. Where the engine is shared, other processes reach it by the
-// target.
+// Open returns a client, and starts the engine if necessary. closing ends what Open has started. If the engine is
+// shared, other processes reach it by the target.
 func (t *Target) Open(ctx context.Context, shared bool) (client *dynamodb.Client, closing func() error, err error) {
 	closing = func() error { return nil }
 	switch {
@@ -76,21 +76,21 @@ func (t *Target) Open(ctx context.Context, shared bool) (client *dynamodb.Client
 	return client, closing, nil
 }
 
-// Client returns an SDK client for an endpoint or AWS. It sends nothing to DynamoDB; looking for credentials may take as long as
-// ctx allows.
+// Client returns an SDK client for an endpoint or AWS. It sends nothing to DynamoDB. Looking for credentials may take
+// as long as ctx allows.
 func (t Target) Client(ctx context.Context) (*dynamodb.Client, error) {
 	httpClient := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = maxIdle })
 	local := endpointConfig(t.Endpoint)
 	local.HTTPClient = httpClient
-	if t.Own { // must not see real credentials
+	if t.Own { // it must not see real credentials
 		return dynamodb.NewFromConfig(local), nil
 	}
-	// What matters comes back as an error. The SDK logs a warning for every refusal by DynamoDB Local, whose error responses
-	// lack a checksum (aws-sdk-go-v2, issue 3545).
+	// Errors are returned anyway. The SDK logs a warning for every refusal by DynamoDB Local, whose error responses
+	// have no checksum (aws-sdk-go-v2, issue 3545).
 	load := []func(*config.LoadOptions) error{config.WithHTTPClient(httpClient), config.WithLogger(logging.Nop{})}
-	if isLoopback(t.Endpoint) { // where there is no instance metadata service, one would be waited for
+	if isLoopback(t.Endpoint) { // otherwise the SDK may wait for an instance metadata service that does not exist
 		load = append(load, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
@@ -105,7 +105,7 @@ func (t Target) Client(ctx context.Context) (*dynamodb.Client, error) {
 	}
 	if isLoopback(t.Endpoint) {
 		if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-			cfg.Credentials = local.Credentials // DynamoDB Local takes any
+			cfg.Credentials = local.Credentials // DynamoDB Local accepts any
 		}
 	}
 	if cfg.Region == "" {

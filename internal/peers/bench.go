@@ -19,20 +19,20 @@ import (
 	"github.com/mortise-go/mortise/internal/engines"
 )
 
-// closeTimeout bounds what ends a scene: it is not measured.
+// closeTimeout limits the end of a scene, which is not measured.
 const closeTimeout = 10 * time.Second
 
 // bench is one run.
 type bench struct {
 	config   Config
 	progress io.Writer
-	connect  func() (*dynamodb.Client, *Meter) // a client of its own for each process
-	id       string                            // of this run's tables
+	connect  func() (*dynamodb.Client, *Meter) // makes a client of its own for each process
+	id       string                            // for the names of this run's tables
 	tables   int
 }
 
-// Run measures what config names. It reports to progress what it is at. With an error the
-// report holds what was measured before.
+// Run measures what config names, and prints its progress. If it returns an error, the report has what was measured
+// before.
 func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error
 	b := &bench{config: config, progress: progress, id: strings.ToLower(rand.Text()[:8])}
 	if config.Endpoint == "" {
 		b.say("starting DynamoDB Local")
-		local, err := engines.StartApart(ctx, "") // an interrupt leaves it to end the run
+		local, err := engines.StartApart(ctx, "") // an interrupt does not end it, so that the run can end in order
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func Run(ctx context.Context, config Config, progress io.Writer) (*Report, error
 }
 
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.progress, "peers: "+format+"\n", args...) // nobody is left to tell
+	_, _ = fmt.Fprintf(b.progress, "peers: "+format+"\n", args...) // there is nobody to report an error to
 }
 
 // process is a process of the comparison: a client of a library on an SDK client of its own.
@@ -100,11 +100,11 @@ type crew struct {
 	admin *dynamodb.Client
 }
 
-// start creates a table for a candidate and n processes on it. Each of them takes a
-// lock of its own once, so that connections and sessions are there. End the crew.
+// start creates a table for a candidate and n processes that use it. Each process acquires a lock of its own once, so
+// that connections and sessions exist. The caller has to end the crew.
 func (b *bench) start(ctx context.Context, c Candidate, n int, lease time.Duration) (*crew, error) {
 	b.tables++
-	crew := &crew{table: fmt.Sprintf("peers-%s-%03d", b.id, b.tables)} // of one length, as it is in every request
+	crew := &crew{table: fmt.Sprintf("peers-%s-%03d", b.id, b.tables)} // of the same length each time, since the name is in every request
 	crew.admin, _ = b.connect()
 	if err := c.Create(ctx, crew.admin, crew.table); err != nil {
 		return nil, fmt.Errorf("%s: create table: %w", c.Name, err)
@@ -122,8 +122,8 @@ func (b *bench) start(ctx context.Context, c Candidate, n int, lease time.Durati
 	return crew, nil
 }
 
-// end closes the processes and deletes the table, whether ctx has ended or not. Locks that
-// cannot be released in time are left: they go with the table.
+// end closes the processes and deletes the table, also if ctx has ended. Locks that cannot be released in time stay
+// held and are deleted with the table.
 func (c *crew) end(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	var all sync.WaitGroup
@@ -152,7 +152,7 @@ func (b *bench) open(c Candidate, table string, lease time.Duration) (*process, 
 	return &process{Locker: locker, meter: meter}, nil
 }
 
-// connectTo makes clients each of which has connections of its own, with the SDK's settings.
+// connectTo makes clients with connections of their own and the SDK's default settings.
 func connectTo(engine aws.Config) func() (*dynamodb.Client, *Meter) {
 	return func() (*dynamodb.Client, *Meter) {
 		return newClient(engine, awshttp.NewBuildableClient().GetTransport())

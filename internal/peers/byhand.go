@@ -14,8 +14,8 @@ import (
 // Minimal is the lock of package minimal, the baseline.
 func Minimal() Candidate { return minimalAs(minimalName) }
 
-// MinimalAgain is the baseline under another name: how far its ratio is from 1 shows how exact
-// the other ratios are.
+// MinimalAgain is the baseline under another name. The distance of its ratio from 1 shows how exact the other ratios
+// are.
 func MinimalAgain() Candidate { return minimalAs("the same once more") }
 
 func minimalAs(name string) Candidate {
@@ -50,8 +50,8 @@ func (byHand) Release(ctx context.Context, held Held) error { return held.(*mini
 func (byHand) Lost(Held) bool                               { return false }
 func (byHand) Close(context.Context) error                  { return nil }
 
-// Guregu is the minimal lock with the same two requests, built with guregu/dynamo instead of
-// the SDK: what a convenient library costs.
+// Guregu is the minimal lock with the same two requests, built with guregu/dynamo instead of the SDK. It shows the
+// cost of a convenient library.
 func Guregu() Candidate {
 	return Candidate{
 		Name:   "the same with guregu/dynamo",

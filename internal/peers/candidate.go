@@ -11,40 +11,39 @@ import (
 	"github.com/mortise-go/mortise/internal/peers/minimal"
 )
 
-// errHeld matches what [Locker.Try] returns for a lock that is held.
+// errHeld is the error of [Locker.Try] for a lock that is held.
 var errHeld = minimal.ErrHeld
 
-// Held is a lock that was acquired: a value of the library's own, so that the comparison
-// allocates nothing around it.
+// Held is a lock that was acquired. It is a value of the library's own, so that the comparison allocates nothing
+// around it.
 type Held any
 
 // Locker is one process's client of a lock library.
 type Locker interface {
-	// Acquire takes the lock, and waits while it is held, until ctx ends.
+	// Acquire acquires the lock, and waits while it is held, until ctx ends.
 	Acquire(ctx context.Context, name string) (Held, error)
-	// Try takes the lock. Where it is held, the error matches errHeld.
+	// Try acquires the lock. If it is held, the error matches errHeld.
 	Try(ctx context.Context, name string) (Held, error)
-	// Release gives the lock up.
+	// Release releases the lock.
 	Release(ctx context.Context, held Held) error
-	// Lost reports whether the library takes the lock for lost.
+	// Lost reports whether the library considers the lock lost.
 	Lost(held Held) bool
-	// Close ends the client. It gives up locks until ctx ends.
+	// Close ends the client. It releases locks until ctx ends.
 	Close(ctx context.Context) error
 }
 
 // Candidate is a lock library with its settings.
 type Candidate struct {
 	Name string
-	// Leases is false where a lock is held until it is released: nothing renews it and
-	// nobody can take it over.
+	// Leases is false if a lock is held until it is released: it is not renewed, and nobody can take it over.
 	Leases bool
-	// Create creates a table of the shape that the library wants.
+	// Create creates a table with the keys that the library needs.
 	Create func(ctx context.Context, client *dynamodb.Client, table string) error
-	// Open makes a client.
+	// Open returns a client.
 	Open func(client *dynamodb.Client, table string, lease time.Duration) (Locker, error)
 }
 
-// Names of candidates that the verdicts speak of.
+// Names of candidates that the verdicts name.
 const (
 	minimalName = "minimal lock"
 	cirelloName = "cirello dynamolock"

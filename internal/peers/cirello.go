@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Cirello is cirello.io/dynamolock with its default settings: a table of its own making, a
-// heartbeat every quarter of the lease, and a second between two looks at a lock that is held.
+// Cirello is cirello.io/dynamolock with its default settings: a table that it creates itself, a heartbeat every
+// quarter of the lease, and one second between two looks at a lock that is held.
 func Cirello() Candidate { return cirelloWith(cirelloName) }
 
 // CirelloRefreshing is Cirello with another time between two looks.
@@ -20,7 +20,7 @@ func CirelloRefreshing(every time.Duration) Candidate {
 }
 
 func cirelloWith(name string, opts ...dynamolock.AcquireLockOption) Candidate {
-	// How long to wait is for the context to say.
+	// The context limits the wait.
 	opts = append(opts, dynamolock.WithAdditionalTimeToWaitForLock(time.Hour))
 	return Candidate{
 		Name:   name,

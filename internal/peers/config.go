@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// Scenes are the names of the measurements, in their order.
+// Scenes returns the names of the measurements, in their order.
 func Scenes() []string { return []string{"pairs", "herd", "contention", "lost", "held"} }
 
-// Config is what to measure, and how much of it.
+// Config is what to measure, and how much.
 type Config struct {
-	Endpoint string   // URL of a DynamoDB Local that runs already; otherwise one is started
+	Endpoint string   // URL of a running DynamoDB Local; if empty, one is started
 	Scenes   []string // names out of Scenes()
 
 	Rounds int // of the uncontended pairs
-	Pairs  int // that are timed, per round and candidate
+	Pairs  int // timed pairs, per round and candidate
 	Blocks int // pairs whose allocations are counted, per round and candidate
 	Warm   int // pairs before all rounds, per candidate
 
-	Clients    int           // of the crowd: processes
-	Goroutines int           // of each of them
-	Hold       time.Duration // of a lock in the crowd
-	Limit      time.Duration // after which a herd that is not through is given up
-	Window     time.Duration // of the contention
-	Refresh    time.Duration // of the second setting of cirello's client
+	Clients    int           // processes of the crowd
+	Goroutines int           // goroutines of each process of the crowd
+	Hold       time.Duration // how long the crowd holds a lock
+	Limit      time.Duration // after that, a herd that has not finished is given up
+	Window     time.Duration // duration of the contention
+	Refresh    time.Duration // for the second setting of cirello's client
 
-	Trials int // with a lost answer, for each call
+	Trials int // trials with a lost answer, for each call
 
 	Locks   int           // held at once by one client
 	Leases  float64       // how many leases they are held for
-	Lease   time.Duration // in all scenes but for lost renewals
-	Renewed time.Duration // the lease where answers of renewals are lost
+	Lease   time.Duration // in all scenes except for lost renewals
+	Renewed time.Duration // the lease for lost answers of renewals
 	Latency time.Duration // added to each request while many locks are held
 }
 
-// Defaults is what `make peers` runs.
+// Defaults returns the configuration of `make peers`.
 func Defaults() Config {
 	return Config{
 		Scenes: Scenes(),
 		Rounds: 5, Pairs: 400, Blocks: 100,
-		Warm: 1500, // with less, DynamoDB Local's compiler is at work in the rounds
+		Warm: 1500, // with fewer, DynamoDB Local's JIT compiler is still at work during the rounds
 
 		Clients: 10, Goroutines: 20, Hold: 10 * time.Millisecond, Limit: 30 * time.Second,
 		Window: 6 * time.Second, Refresh: 250 * time.Millisecond,
@@ -50,7 +50,7 @@ func Defaults() Config {
 	}
 }
 
-// Check reports the first setting that is out of its range.
+// Check returns an error for the first setting that is out of its range.
 func (c Config) Check() error {
 	for _, scene := range c.Scenes {
 		if !slices.Contains(Scenes(), scene) {
@@ -94,7 +94,7 @@ func (c Config) Check() error {
 			return fmt.Errorf("%s: %v is not %v to %v", d.flag, d.value, d.min, d.max)
 		}
 	}
-	if !(c.Leases >= 0.5 && c.Leases <= 1000) { // NaN is neither
+	if !(c.Leases >= 0.5 && c.Leases <= 1000) { // also if it is NaN
 		return fmt.Errorf("-leases: %g is not 0.5 to 1,000", c.Leases)
 	}
 	return nil

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// CrowdResult is what happened when many wanted one lock.
+// CrowdResult is what happened when many processes wanted one lock.
 type CrowdResult struct {
 	Name     string
-	Wanted   int // grants; 0 in a contention, where everybody comes again
+	Wanted   int // grants; 0 in a contention, where every process comes again
 	Grants   int
-	Overlaps int // grants while the lock was held: 0, or the lock is none
-	Errors   int // calls that failed before the time was over
+	Overlaps int // grants while the lock was held: must be 0
+	Errors   int // calls that failed before the end
 	Requests int
 	Took     time.Duration
-	Held     time.Duration // of that, in all grants
+	Held     time.Duration // how much of that time the lock was held
 
-	Longest     time.Duration // wait, those not served included
+	Longest     time.Duration // longest wait, also of those that were not served
 	ByProcess   []int         // grants
 	ByGoroutine []int
 }
 
-// crowd is what happens on one lock.
+// crowd measures what happens on one lock.
 type crowd struct {
 	hold time.Duration
 
@@ -35,7 +35,7 @@ type crowd struct {
 	first          sync.Once // error
 }
 
-// grant is a lock taken, held for a while and released.
+// grant acquires a lock, holds it for a while and releases it.
 func (c *crowd) grant(ctx context.Context, p *process, name string) (waited time.Duration, err error) {
 	begun := time.Now()
 	held, err := p.Acquire(ctx, name)
@@ -50,13 +50,13 @@ func (c *crowd) grant(ctx context.Context, p *process, name string) (waited time
 	time.Sleep(c.hold)
 	c.held.Add(int64(time.Since(granted)))
 	c.inside.Add(-1)
-	// It is released also when the measurement has ended.
+	// The lock is released also if the measurement has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return waited, p.Release(ctx, held)
 }
 
-// crowded are the candidates of the crowds.
+// crowded returns the candidates of the crowds.
 func (b *bench) crowded() []Candidate {
 	return []Candidate{Minimal(), Cirello(), CirelloRefreshing(b.config.Refresh), Mortise()}
 }
@@ -85,7 +85,7 @@ func (b *bench) herd(ctx context.Context, list []*process) (CrowdResult, error) 
 	return b.crowd(ctx, limit, list, b.config.Goroutines, 1)
 }
 
-// Contention is processes that ask again and again.
+// Contention is the result for processes that ask again and again.
 type Contention struct {
 	Clients, Goroutines int
 	Results             []CrowdResult
@@ -121,12 +121,12 @@ func (b *bench) contention(ctx context.Context, list []*process, goroutines int)
 	return b.crowd(ctx, window, list, goroutines, 0)
 }
 
-// crowd has each process's goroutines take one lock, each so many times, or without end where
-// that is 0, until window ends.
+// crowd lets each process's goroutines acquire one lock, each the given number of times, or until window ends if that
+// is 0.
 func (b *bench) crowd(ctx, window context.Context, list []*process, goroutines, times int) (CrowdResult, error) {
 	const name = "crowd"
 	c := &crowd{hold: b.config.Hold}
-	waits := make([]time.Duration, len(list)*goroutines) // the longest of each goroutine
+	waits := make([]time.Duration, len(list)*goroutines) // the longest wait of each goroutine
 	grants := make([]int, len(list)*goroutines)
 	for _, p := range list {
 		p.meter.Take()
@@ -142,7 +142,7 @@ func (b *bench) crowd(ctx, window context.Context, list []*process, goroutines, 
 				waits[i] = max(waits[i], waited)
 				switch {
 				case window.Err() != nil:
-					return // whatever it was, it was not in time
+					return // any error after the end does not count
 				case err != nil:
 					c.errors.Add(1)
 					c.first.Do(func() { b.say("the first error: %v", err) })
@@ -157,7 +157,7 @@ func (b *bench) crowd(ctx, window context.Context, list []*process, goroutines, 
 	done, finish := context.WithCancel(window)
 	go func() {
 		defer close(counted)
-		<-done.Done() // what comes after the window is not its own
+		<-done.Done() // what ends after the window does not count
 		for _, p := range list {
 			counts = counts.plus(p.meter.Take())
 		}

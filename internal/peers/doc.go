@@ -1,6 +1,6 @@
-// Package peers measures package lock beside other locks: each with an SDK client of its own,
-// all on one DynamoDB Local, over real connections, in one run.
+// Package peers measures package lock beside other locks. Each has an SDK client of its own, and all of them use one
+// DynamoDB Local, over real connections, in one run.
 //
-// It uses nothing of Mortise but the public API, so it also judges another implementation of
-// package lock. README.md tells how to run it and how to read what it prints.
+// The package uses only Mortise's public API, so it can also measure another implementation of package lock.
+// README.md describes how to run it and how to read its report.
 package peers

@@ -13,20 +13,20 @@ import (
 // acquirers is how many goroutines acquire the locks that are then held.
 const acquirers = 16
 
-// HeldResult is what it cost to hold many locks.
+// HeldResult is the cost of holding many locks.
 type HeldResult struct {
 	Name                string
 	Renewals            float64 // requests per period, which is a quarter of the lease
-	LostEarly, LostLate int     // locks: before all were acquired, and after
+	LostEarly, LostLate int     // lost locks: before all were acquired, and after
 }
 
-// holds measures many locks held by one client for a few leases. All candidates hold theirs
-// at the same time, since there is little to do for most of it.
+// holds measures many locks that one client holds for a few leases. All candidates hold theirs at the same time,
+// since most of the time there is little to do.
 func (b *bench) holds(ctx context.Context, report *Report) (failed error) {
 	candidates := []Candidate{Cirello(), Mortise()}
 	processes := make([]*process, len(candidates))
 	held := make([][]Held, len(candidates))
-	// The one with the most renewals comes last: others would delay them while they acquire.
+	// The candidate with the most renewals comes last: otherwise its renewals delay the others while they acquire.
 	for i, c := range slices.Backward(candidates) {
 		b.say("%d held locks: %s acquires them", b.config.Locks, c.Name)
 		crew, err := b.start(ctx, c, 1, b.config.Lease)
@@ -36,7 +36,7 @@ func (b *bench) holds(ctx context.Context, report *Report) (failed error) {
 		defer func() { failed = errors.Join(failed, crew.end(ctx)) }()
 		p := crew.list[0]
 		p.meter.SetLatency(b.config.Latency)
-		defer p.meter.SetLatency(0) // what ends the crew is not measured
+		defer p.meter.SetLatency(0) // the end of the crew is not measured
 		processes[i] = p
 		if held[i], err = acquireMany(ctx, p, b.config.Locks); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)

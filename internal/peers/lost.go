@@ -10,18 +10,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// patience is how much longer than a lease a call with a lost answer may take before it is
-// given up.
+// patience is how much longer than a lease a call with a lost answer may take before it is given up.
 const patience = 10 * time.Second
 
-// Fate is what became of a lock after an answer was lost.
+// Fate is what happened to a lock after an answer was lost.
 type Fate int
 
 // Fates, from the best to the worst.
 const (
-	Resolved   Fate = iota // the call succeeded and the lock is as it should be
+	Resolved   Fate = iota // the call succeeded, and the lock is in the right state
 	FailedFree             // the call reported a failure, and the lock is free
-	LeftHeld               // the call reported a failure, and the lock is held for nobody
+	LeftHeld               // the call reported a failure, and the lock stays held for nobody
 	SelfWait               // the call succeeded after it had waited for its own first attempt
 	Lost                   // the lock was lost
 	Stuck                  // the call did not end
@@ -41,8 +40,8 @@ type LostResult struct {
 	Acquire, Try, Release, Renewal []Trial
 }
 
-// losses measures calls of which one answer is lost. The trials wait for the most part, so all
-// of them run at the same time, each with a client of its own.
+// losses measures calls of which one answer is lost. The trials wait most of the time, so all of them run at the same
+// time, each with a client of its own.
 func (b *bench) losses(ctx context.Context, report *Report) error {
 	b.say("lost answers: all candidates at the same time")
 	return b.lossesOf(ctx, report, []Candidate{Minimal(), Cirello(), Mortise()})
@@ -92,8 +91,7 @@ func (b *bench) lossesOf(ctx context.Context, report *Report, candidates []Candi
 	return nil
 }
 
-// writesOf matches requests that write the row of a lock, in a table where no other names
-// contain its name.
+// writesOf matches requests that write the row of a lock. No other name in the table may contain the lock's name.
 func writesOf(name string) func(op string, body []byte) bool {
 	return func(op string, body []byte) bool { return writes(op) && bytes.Contains(body, []byte(name)) }
 }
@@ -106,7 +104,7 @@ func (b *bench) loseTry(ctx context.Context, p, other *process, name string) (Tr
 	return b.loseFirst(ctx, p, other, name, p.Try)
 }
 
-// loseFirst loses the answer to the write that takes a lock.
+// loseFirst loses the answer to the write that acquires a lock.
 func (b *bench) loseFirst(ctx context.Context, p, other *process, name string, call func(context.Context, string) (Held, error)) (Trial, error) {
 	limit, cancel := context.WithTimeout(ctx, b.config.Lease+patience)
 	defer cancel()
@@ -137,7 +135,7 @@ func (b *bench) loseFirst(ctx context.Context, p, other *process, name string, c
 	return trial, p.Release(ctx, held)
 }
 
-// loseRelease loses the answer to the write that gives a lock up.
+// loseRelease loses the answer to the write that releases a lock.
 func (b *bench) loseRelease(ctx context.Context, p, other *process, name string) (Trial, error) {
 	held, err := p.Acquire(ctx, name)
 	if err != nil {
@@ -174,7 +172,7 @@ func (b *bench) loseRenewal(ctx context.Context, p, _ *process, name string) (Tr
 	if err != nil {
 		return Trial{}, err
 	}
-	// Nothing else is written meanwhile.
+	// There are no other writes meanwhile.
 	loss := p.meter.Lose(1, func(op string, _ []byte) bool { return writes(op) })
 	select {
 	case <-loss.lost:
@@ -195,7 +193,7 @@ func (b *bench) loseRenewal(ctx context.Context, p, _ *process, name string) (Tr
 	return Trial{Fate: Resolved, Requests: p.meter.Take().Requests}, p.Release(ctx, held)
 }
 
-// check returns an error if the answer was not lost: then the trial tells nothing.
+// check returns an error if the answer was not lost, since the trial shows nothing then.
 func (l *Loss) check() error {
 	select {
 	case <-l.lost:
@@ -205,7 +203,7 @@ func (l *Loss) check() error {
 	}
 }
 
-// isFree reports whether another process can take the lock.
+// isFree reports whether another process can acquire the lock.
 func isFree(ctx context.Context, other *process, name string) (bool, error) {
 	held, err := other.Try(ctx, name)
 	if errors.Is(err, errHeld) {

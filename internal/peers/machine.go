@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Machine is where and on what the comparison ran.
+// Machine is the machine and the versions of the comparison.
 type Machine struct {
 	Platform string            // operating system and architecture
-	CPU      string            // model, where it is known
+	CPU      string            // model, if it is known
 	Cores    int               // that this process can use
 	Go       string            // version
-	Commit   string            // of this tree, where the build has recorded it
+	Commit   string            // of this tree, if the build has recorded it
 	Modules  map[string]string // versions of modules, by path
 }
 
@@ -48,13 +48,13 @@ func thisMachine() Machine {
 	return m
 }
 
-// cpuModel is the processor's name on Linux, elsewhere "".
+// cpuModel returns the processor's name on Linux, and "" elsewhere.
 func cpuModel() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = f.Close() }() // was only read
+	defer func() { _ = f.Close() }() // it was only read
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)
@@ -65,7 +65,7 @@ func cpuModel() string {
 
 var engineVersion = regexp.MustCompile(`(?m)^\s*Version:\s*(\S+)`)
 
-// engineName takes the version from what DynamoDB Local has printed.
+// engineName reads the version from what DynamoDB Local has printed.
 func engineName(log string) string {
 	if found := engineVersion.FindStringSubmatch(log); found != nil {
 		return "DynamoDB Local " + found[1]

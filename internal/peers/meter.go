@@ -15,14 +15,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Counts are requests as they went over the wire: each attempt of the SDK counts.
+// Counts counts requests over the network. Each attempt of the SDK counts.
 type Counts struct {
 	Requests int
 	ByOp     map[string]int // by operation, such as UpdateItem
 	Largest  int64          // bytes of the largest body of a request
 }
 
-// plus adds requests up.
+// plus adds two counts up.
 func (c Counts) plus(more Counts) Counts {
 	sum := Counts{Requests: c.Requests + more.Requests, ByOp: map[string]int{}, Largest: max(c.Largest, more.Largest)}
 	for _, counts := range []Counts{c, more} {
@@ -33,8 +33,8 @@ func (c Counts) plus(more Counts) Counts {
 	return sum
 }
 
-// Meter is the transport of one SDK client. It counts requests, and can delay them or lose
-// their answers. It is safe for concurrent use.
+// Meter is the transport of one SDK client. It counts requests, and can delay them or lose their answers. It is safe
+// for concurrent use.
 type Meter struct {
 	next http.RoundTripper
 
@@ -44,7 +44,7 @@ type Meter struct {
 	loss    *Loss
 }
 
-// Loss is the order to lose answers, and what became of it.
+// Loss is an order to lose answers, and its result.
 type Loss struct {
 	matches func(op string, body []byte) bool
 	left    int           // answers still to be lost
@@ -52,7 +52,7 @@ type Loss struct {
 	at      time.Time     // when the last one was lost; readable after lost was closed
 }
 
-// newClient makes a client that sends through a meter to next.
+// newClient returns a client that sends through a meter to next.
 func newClient(config aws.Config, next http.RoundTripper) (*dynamodb.Client, *Meter) {
 	meter := &Meter{next: next}
 	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
@@ -81,8 +81,8 @@ func (m *Meter) SetLatency(d time.Duration) {
 	m.latency = d
 }
 
-// Lose has the next n requests that match and that the server has applied end with a reset
-// connection instead of their answer.
+// Lose loses the answers of the next n requests that match and that the server has applied: they end with a reset
+// connection.
 func (m *Meter) Lose(n int, matches func(op string, body []byte) bool) *Loss {
 	loss := &Loss{matches: matches, left: n, lost: make(chan struct{})}
 	m.mu.Lock()
@@ -119,12 +119,12 @@ func (m *Meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusOK || !m.take(loss, op, body) {
 		return resp, err
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // nobody is to see it
+	_, _ = io.Copy(io.Discard, resp.Body) // its answer is lost
 	_ = resp.Body.Close()
 	return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
 
-// count counts a request, and returns what is to be done with it.
+// count counts a request, and returns what to do with it.
 func (m *Meter) count(op string, size int64) (time.Duration, *Loss) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +137,7 @@ func (m *Meter) count(op string, size int64) (time.Duration, *Loss) {
 	return m.latency, m.loss
 }
 
-// take reports whether the answer to this request is one of those to be lost.
+// take reports whether the answer to this request is to be lost.
 func (m *Meter) take(loss *Loss, op string, body []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// lockNames is how many locks the pairs go round.
+// lockNames is how many locks the pairs use in turn.
 const lockNames = 16
 
-// sizedPairs is how many pairs the size of the requests is taken from.
+// sizedPairs is how many pairs are used to measure the size of requests.
 const sizedPairs = 2 * lockNames
 
-// PairRound is one round of acquire and release with nobody else there. Slices are in the order
-// of the candidates.
+// PairRound is one round of acquire and release without contention. Slices are in the order of the candidates.
 type PairRound struct {
 	P50, P95    []time.Duration
 	Allocations []float64 // per pair
 	Requests    []float64 // per pair
 }
 
-// PairResult is what all rounds have shown.
+// PairResult is the result of all rounds.
 type PairResult struct {
 	Names    []string
 	Rounds   []PairRound
@@ -32,8 +31,8 @@ type PairResult struct {
 	Acquire, Release []Counts // of sizedPairs pairs
 }
 
-// pairs measures acquire and release with nobody else there. The candidates' pairs alternate,
-// in random order, so that whatever else the machine does meets all of them.
+// pairs measures acquire and release without contention. The candidates' pairs alternate, in random order, so that
+// other work of the machine affects all of them.
 func (b *bench) pairs(ctx context.Context, report *Report) (failed error) {
 	result := &PairResult{}
 	var list []*process
@@ -88,7 +87,7 @@ func (b *bench) pairs(ctx context.Context, report *Report) (failed error) {
 
 func lockName(i int) string { return fmt.Sprintf("lock-%02d", i%lockNames) }
 
-// alternate runs n pairs of each process, and returns how long each took.
+// alternate runs n pairs of each process, and returns how long each pair took.
 func alternate(ctx context.Context, list []*process, n int) ([][]time.Duration, error) {
 	times := make([][]time.Duration, len(list))
 	for i := range times {
@@ -125,7 +124,7 @@ func block(ctx context.Context, p *process, n int) (allocations, requests float6
 	return ratio(float64(after.Mallocs-before.Mallocs), float64(n)), ratio(p.meter.Take().Requests, n), nil
 }
 
-// sized counts the requests of acquisitions and releases apart.
+// sized counts the requests of acquisitions and of releases separately.
 func sized(ctx context.Context, p *process) (acquire, release Counts, err error) {
 	p.meter.Take()
 	held := make([]Held, lockNames)

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Report is what a run has measured. What was not measured is nil.
+// Report is the result of a run. What was not measured is nil.
 type Report struct {
 	Config  Config
 	Machine Machine
 	Engine  string
 	Begun   time.Time
-	Took    time.Duration // 0 where the run did not get to its end
+	Took    time.Duration // 0 if the run was not completed
 
 	Pairs       *PairResult
 	Herds       []CrowdResult
@@ -173,7 +173,7 @@ func (r *Report) lost(m *markdown) {
 	}
 }
 
-// worst is the trial with the worst fate, and of those the longest.
+// worst describes the trial with the worst fate, and of those the longest one.
 func worst(trials []Trial) string {
 	t := slices.MaxFunc(trials, func(a, b Trial) int {
 		return cmp.Or(cmp.Compare(a.Fate, b.Fate), cmp.Compare(a.Took, b.Took))
@@ -213,12 +213,12 @@ func (r *Report) held(m *markdown) {
 type markdown struct{ strings.Builder }
 
 func (m *markdown) line(format string, args ...any) {
-	_, _ = fmt.Fprintf(m, format+"\n", args...) // a builder takes everything
+	_, _ = fmt.Fprintf(m, format+"\n", args...) // a builder never fails
 }
 
 func (m *markdown) row(cells ...string) { m.line("| %s |", strings.Join(cells, " | ")) }
 
-// rule is the line below a table's head: a name, and n columns of figures.
+// rule returns the line below a table's head: a name, and n columns of figures.
 func (m *markdown) rule(n int) { m.line("| --- %s|", strings.Repeat("| ---: ", n)) }
 
 func ms(d time.Duration) string      { return fmt.Sprintf("%.2f ms", milliseconds(d)) }
@@ -229,7 +229,7 @@ func percent(part, whole time.Duration) string {
 	return fmt.Sprintf("%.0f %%", 100*ratio(part, whole))
 }
 
-// plural is a number of things.
+// plural returns a number with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -99,13 +99,13 @@ func TestContentionCountsWithinItsWindow(t *testing.T) {
 	})
 }
 
-// broken grants every lock to everybody.
+// broken grants every lock to every caller.
 type broken struct{ Locker }
 
 func (broken) Acquire(context.Context, string) (Held, error) { return 0, nil }
 func (broken) Release(context.Context, Held) error           { return nil }
 
-// failing grants a lock and does not release it.
+// failing acquires a lock and does not release it.
 type failing struct{ broken }
 
 func (failing) Release(context.Context, Held) error { return errors.New("out of order") }
@@ -128,10 +128,10 @@ func TestCrowdSeesALockThatIsNone(t *testing.T) {
 	})
 }
 
-// What the peers do in these versions does not change.
+// The results of these versions of the peers do not change.
 func TestLostAnswers(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, b *bench, r *Report) {
-		// Its renewals wait for the network under a mutex, and so would virtual time.
+		// Its renewals wait for the network while they hold a mutex, which stops virtual time.
 		cirello := Cirello()
 		cirello.Leases = false
 		require.NoError(t, b.lossesOf(t.Context(), r, []Candidate{Minimal(), cirello, Mortise()}))
@@ -157,7 +157,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// renewing takes locks that are lost after a time, and writes something in between.
+// renewing acquires locks that are lost after a time, and writes something in between.
 type renewing struct {
 	Locker
 	after time.Duration
@@ -186,10 +186,10 @@ func TestLostRenewalIsWatched(t *testing.T) {
 	})
 }
 
-// leaving claims to release locks.
+// leaving reports releases of locks that it does not release.
 type leaving struct {
 	Locker
-	write bool // before, a row whose name holds the lock's
+	write bool // before that, a row whose name contains the lock's
 }
 
 func (l leaving) Release(ctx context.Context, _ Held) error {
@@ -197,7 +197,7 @@ func (l leaving) Release(ctx context.Context, _ Held) error {
 		return nil
 	}
 	_, err := l.Try(ctx, "lock-and-more")
-	if errors.Is(err, errHeld) { // by its own first attempt
+	if errors.Is(err, errHeld) { // its own first attempt holds it
 		return nil
 	}
 	return err
@@ -235,7 +235,7 @@ func TestHeldLocksAreCounted(t *testing.T) {
 	})
 }
 
-// losing loses every second of its locks.
+// losing loses every second lock.
 type losing struct{ Locker }
 
 func (losing) Lost(held Held) bool { return held.(int)%2 == 0 }

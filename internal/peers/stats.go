@@ -20,8 +20,8 @@ func quantile[T ~int64 | ~float64](values []T, q float64) T {
 // median is the middle value.
 func median[T ~int64 | ~float64](values []T) T { return quantile(values, 0.5) }
 
-// jain returns Jain's index of fairness: 1 if all have got the same, and 1/n if one of n has
-// got everything. Where there is nothing to share it is 1.
+// jain returns Jain's index of fairness: 1 if all shares are equal, and 1/n if one of n has everything. If there is
+// nothing to share it is 1.
 func jain(got []int) float64 {
 	var sum, squares float64
 	for _, n := range got {
@@ -34,8 +34,8 @@ func jain(got []int) float64 {
 	return sum * sum / (float64(len(got)) * squares)
 }
 
-// ratio is a / b.
+// ratio returns a / b.
 func ratio[T ~int | ~int64 | ~float64](a, b T) float64 { return float64(a) / float64(b) }
 
-// milliseconds is d in milliseconds.
+// milliseconds returns d in milliseconds.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

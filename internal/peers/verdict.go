@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Goals of acquire and release with nobody else there, in proportion to the minimal lock.
+// Goals of acquire and release without contention, in proportion to the minimal lock.
 const (
 	goalP50         = 1.25
 	goalAllocations = 1.15
@@ -30,7 +30,7 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%s: %s. Measured: %s.", v.Goal, verdict, v.Got)
 }
 
-// Verdicts compares what the pairs have shown with the goals.
+// Verdicts compares the results of the pairs with the goals.
 func (p *PairResult) Verdicts() []Verdict {
 	ours, base, peer := slices.Index(p.Names, mortiseName), slices.Index(p.Names, minimalName), slices.Index(p.Names, cirelloName)
 	var toBase, toPeer, allocations []float64
@@ -59,7 +59,7 @@ func (p *PairResult) Verdicts() []Verdict {
 			ratios(allocations), len(allocations) > 0 && median(allocations) <= goalAllocations,
 		},
 		{
-			fmt.Sprintf("%d requests per pair", goalRequests), // a renewal comes in now and then
+			fmt.Sprintf("%d requests per pair", goalRequests), // sometimes there is a renewal
 			fmt.Sprintf("%.2f at most", requests), len(p.Rounds) > 0 && requests < goalRequests+0.1,
 		},
 		{

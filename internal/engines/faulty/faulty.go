@@ -1,5 +1,5 @@
-// Package faulty is an HTTP client that loses requests and answers by a script, for tests
-// that run on every engine: it stands between the SDK and whatever the SDK talks to.
+// Package faulty is an HTTP client that loses requests and answers by a script, for tests that run on every engine.
+// It is between the SDK and the SDK's own HTTP client.
 package faulty
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Outcome is what becomes of one request.
+// Outcome is what happens to one request.
 type Outcome struct {
 	kind   kind
 	status int
@@ -41,7 +41,7 @@ var (
 	DropReply   = Outcome{kind: dropReply}   // is applied, and its answer is lost
 )
 
-// Refuse answers with an error of DynamoDB's without asking the engine.
+// Refuse answers with an error of DynamoDB, without asking the engine.
 func Refuse(status int, code string) Outcome {
 	return Outcome{kind: refuse, status: status, code: code, body: fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"scripted"}`, code)}
 }
@@ -49,12 +49,12 @@ func Refuse(status int, code string) Outcome {
 // Reply answers with status 200 and a body without asking the engine.
 func Reply(body string) Outcome { return Outcome{kind: refuse, status: http.StatusOK, body: body} }
 
-// Throttle is the refusal for lack of capacity.
+// Throttle refuses a request for lack of capacity.
 func Throttle() Outcome {
 	return Refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException")
 }
 
-// Cancel refuses a transaction for reasons with the given codes, one for each of its actions.
+// Cancel refuses a transaction, with the given codes as reasons, one for each of its actions.
 func Cancel(codes ...string) Outcome {
 	const code = "TransactionCanceledException"
 	reasons := make([]string, len(codes))
@@ -75,7 +75,7 @@ type Client struct {
 	sent   []string
 }
 
-// Options is for dynamodb.New: it puts the client in front of the one configured.
+// Options is an option of dynamodb.New. It puts the client in front of the configured one.
 func (c *Client) Options(o *dynamodb.Options) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,16 +86,16 @@ func (c *Client) Options(o *dynamodb.Options) {
 	o.HTTPClient = c
 }
 
-// Script sets what becomes of the next requests, one outcome each; what follows passes.
-// It forgets the requests so far.
+// Script sets what happens to the next requests, one outcome each. Later requests pass. It forgets the requests so
+// far.
 func (c *Client) Script(outcomes ...Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.script, c.sent = outcomes, nil
 }
 
-// Before sets a function that is called before each request, not counting those that it
-// makes itself through other clients; nil for none.
+// Before sets a function that is called before each request, except for requests that it makes itself through other
+// clients. It may be nil.
 func (c *Client) Before(f func(operation string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *Client) Sent() []string {
 	return append([]string(nil), c.sent...)
 }
 
-// Do is for the SDK.
+// Do implements the SDK's HTTP client.
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	next, outcome, before := c.take(operation)

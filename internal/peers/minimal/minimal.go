@@ -1,10 +1,9 @@
-// Package minimal is the lock that an application writes by itself with the SDK when it needs
-// no more than exclusion: one conditional update takes the lock, another one gives it up.
+// Package minimal is the lock that an application writes with the SDK when it needs only exclusion: one conditional
+// update acquires the lock, another one releases it.
 //
-// It is the baseline of the comparison, written from one sentence and not from the code of
-// any library. It has no lease: the lock of a process that died stays held for ever. It does
-// not look behind an answer: a request whose answer was lost, and that the SDK sends again, is
-// refused by its own first attempt.
+// It is the baseline of the comparison, and was written from this sentence and not from the code of a library. It has
+// no lease: the lock of a process that died stays held for ever. It does not examine answers: if an answer is lost
+// and the SDK sends the request again, it is refused because of its own first attempt.
 package minimal
 
 import (
@@ -29,20 +28,20 @@ var (
 	ErrNotHeld = errors.New("lock is not held")
 )
 
-// The pauses between two tries of [Locker.Acquire] double from the first to the longest, and
-// each is a random part of that.
+// The pauses between two tries of [Locker.Acquire] double from the first to the longest. Each is a random part of
+// that.
 const (
 	firstPause   = 25 * time.Millisecond
 	longestPause = time.Second
 )
 
-// Locker takes locks in one table, whose keys are the strings pk and sk.
+// Locker acquires locks in one table, whose keys are the strings pk and sk.
 type Locker struct {
 	client *dynamodb.Client
 	table  string
 }
 
-// New makes a Locker. It sends nothing.
+// New returns a Locker. It sends nothing.
 func New(client *dynamodb.Client, table string) *Locker {
 	return &Locker{client: client, table: table}
 }
@@ -57,7 +56,7 @@ type Lock struct {
 	Fence int64
 }
 
-// Try takes the lock if nobody holds it, otherwise it returns ErrHeld.
+// Try acquires the lock if nobody holds it. Otherwise it returns ErrHeld.
 //
 // Cost: one conditional write.
 func (l *Locker) Try(ctx context.Context, name string) (*Lock, error) {
@@ -90,14 +89,14 @@ func (l *Locker) Try(ctx context.Context, name string) (*Lock, error) {
 	return &Lock{locker: l, name: name, nonce: nonce, Fence: fence}, nil
 }
 
-// Acquire takes the lock. While it is held, it tries again after a pause, until ctx ends.
+// Acquire acquires the lock. While it is held, Acquire tries again after a pause, until ctx ends.
 //
 // Cost: one conditional write for each try.
 func (l *Locker) Acquire(ctx context.Context, name string) (*Lock, error) {
 	return Poll(ctx, func(ctx context.Context) (*Lock, error) { return l.Try(ctx, name) })
 }
 
-// Release gives the lock up. It returns ErrNotHeld if the row has another nonce, or none.
+// Release releases the lock. It returns ErrNotHeld if the row has another nonce, or none.
 //
 // Cost: one conditional write.
 func (k *Lock) Release(ctx context.Context) error {
@@ -119,8 +118,8 @@ func (k *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
-// Poll calls try until it returns something else than ErrHeld, with random pauses between,
-// up to 25 ms at first and up to 1 s in the end. It returns ctx.Err() when ctx ends in a pause.
+// Poll calls try until it returns anything but ErrHeld. The pauses between are random: up to 25 ms at first and up to
+// 1 s later. It returns ctx.Err() if ctx ends in a pause.
 func Poll[T any](ctx context.Context, try func(context.Context) (T, error)) (T, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		got, err := try(ctx)

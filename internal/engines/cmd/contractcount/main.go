@@ -2,9 +2,8 @@
 //
 //	contractcount [-engines inprocess,dynamodb-local] FILE
 //
-// FILE is what test binaries wrote to MORTISE_CONTRACT_LOG. The exit code is
-// 1 if an engine ran no test or the engines did not run the same tests, and 2
-// if FILE cannot be read.
+// FILE is what test binaries wrote to MORTISE_CONTRACT_LOG. The exit code is 1 if an engine ran no test or the
+// engines did not run the same tests, and 2 if FILE cannot be read.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Command peers measures package lock beside other locks on DynamoDB Local, and prints a report
-// in Markdown: see package peers.
+// Command peers measures package lock beside other locks on DynamoDB Local, and prints a report in Markdown: see
+// package peers.
 //
 //	peers [-only pairs,herd,contention,lost,held] [-rounds 5] [-pairs 400] … [-endpoint URL]
 //
-// It starts DynamoDB Local itself unless it is given the URL of one. The exit code is 0
-// whatever was measured, and 2 where something could not be measured.
+// It starts DynamoDB Local itself, unless -endpoint names a running one. The exit code is 0 whatever was measured,
+// and 2 if something could not be measured.
 package main
 
 import (
@@ -58,7 +58,7 @@ func parse(f *flag.FlagSet, args []string) (peers.Config, error) {
 func run(config peers.Config) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second one is not caught
+	context.AfterFunc(ctx, stop) // a second one is not caught
 	report, err := peers.Run(ctx, config, os.Stderr)
 	if report != nil {
 		if _, failed := report.WriteTo(os.Stdout); err == nil {
