@@ -11,19 +11,19 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// found is what a checker finds in a world that is made up.
+// found returns the violations that a checker finds in a made-up world.
 func found(t *testing.T, check func(w *World)) []string {
 	t.Helper()
 	return Run(t, Options{}, check).Violations
 }
 
-// attempt is one to write: what its client knows of it, and how often it was applied.
+// attempt is an attempt to write: what its client knows of it, and how often it was applied.
 type attempt struct {
 	known state
 	times int
 }
 
-// attempted makes up a ledger of attempts that are called a, b and so on, and their marks.
+// attempted makes up a ledger of attempts, which are called a, b and so on, and their marks.
 func attempted(w *World, attempts []attempt) *ledger {
 	l := newLedger(w)
 	for i, a := range attempts {
@@ -61,7 +61,7 @@ func TestWritesAreSettled(t *testing.T) {
 	}
 }
 
-// Fences go on from those of a backup that was restored, and from those of whoever came before.
+// Fences continue from those of a restored backup, and from those of earlier holders.
 func TestFencesAreChecked(t *testing.T) {
 	begin := time.Now()
 	given := func(fence int64, from, epoch, came int) *grant {
@@ -92,14 +92,14 @@ func TestTermsAreCounted(t *testing.T) {
 	assert.Equal(t, []string{"candidate leads twice at once"}, found(t, func(w *World) {
 		l := &leader{world: w, leading: map[*Worker]bool{}}
 		l.enter(x, true)
-		l.enter(other, true) // others judge that by fences
+		l.enter(other, true) // others are judged by fences
 		l.enter(x, false)
 		l.enter(x, true)
 		l.enter(x, true)
 	}))
 }
 
-// One line for each that was applied, in the order of fences.
+// There is one line for each applied write, in the order of fences.
 func TestLogIsChecked(t *testing.T) {
 	both := []attempt{{acknowledged, 1}, {unknown, 1}}
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestLogIsChecked(t *testing.T) {
 	}
 }
 
-// Who writes under a fence that the resource outside has to refuse has lost the lock.
+// A leader whose fence the resource outside has to refuse has lost the lock.
 func TestOutsideTellsWhoIsPast(t *testing.T) {
 	for _, careless := range []bool{false, true} {
 		var past []bool
@@ -141,13 +141,13 @@ func TestOutsideTellsWhoIsPast(t *testing.T) {
 	}
 }
 
-// The counter is what was applied, and no other than what its clients were told, and was set by whoever
-// had read what the one before has set.
+// The counter agrees with what was applied and with what its clients were told. Each client sets it to what it has
+// read plus its own addition.
 func TestCounterIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		attempts []attempt
 		n        int
-		stale    int // of them, those that set what somebody else had set, too
+		stale    int // those of them that set a number that another client had set, too
 		want     []string
 	}{
 		"written over":       {attempts: []attempt{{acknowledged, 1}, {unknown, 1}}, n: 2, stale: 1, want: []string{"the counter was set to 1 by 2 additions"}},
@@ -174,7 +174,7 @@ func TestCounterIsChecked(t *testing.T) {
 	}
 }
 
-// A transfer is whole: its mark, its entry of the journal, and what both accounts have.
+// A transfer is complete: its mark, its entry in the journal, and both balances.
 func TestJournalIsChecked(t *testing.T) {
 	moved := []int{opening - 100, opening + 100, opening}
 	for name, c := range map[string]struct {
@@ -214,7 +214,7 @@ func TestJournalIsChecked(t *testing.T) {
 	}
 }
 
-// One record for each run that was committed, in the order of the intervals.
+// There is one record for each committed run, in the order of the intervals.
 func TestRunsAreChecked(t *testing.T) {
 	both := []attempt{{acknowledged, 1}, {unknown, 1}}
 	for name, c := range map[string]struct {
@@ -223,7 +223,7 @@ func TestRunsAreChecked(t *testing.T) {
 		want     []string
 	}{
 		"in order":                  {attempts: both, runs: []int64{100, 120}},
-		"one left out":              {attempts: both, runs: []int64{100, 160}}, // nobody may have been up
+		"one left out":              {attempts: both, runs: []int64{100, 160}}, // perhaps no process was up
 		"unknown, not there":        {attempts: []attempt{{acknowledged, 1}, {unknown, 0}}, runs: []int64{100}},
 		"one that was not kept":     {attempts: both, runs: []int64{100}, want: []string{"1 runs are recorded of 2 that were committed"}},
 		"one that nobody ran":       {attempts: both, runs: []int64{100, 120, 140}, want: []string{"3 runs are recorded of 2 that were committed"}},
@@ -240,13 +240,13 @@ func TestRunsAreChecked(t *testing.T) {
 	}
 }
 
-// An interval may be left out where a run of it has failed, and where nobody was up through it
-// and the next one. What begins too late to see that is not judged.
+// An interval may be left out if a run of it has failed, or if no process was up during it and the next one. An
+// interval near the end, for which that is not known, is not judged.
 func TestForgottenIntervalsAreChecked(t *testing.T) {
 	always := [][]int{{1}, {1}, {1}, {1}, {1}} // from 100 on, every 20 seconds
 	left := []string{"the interval at 120 was forgotten"}
 	for name, c := range map[string]struct {
-		runs   []int64 // 100 and 140, unless it says something else
+		runs   []int64 // 100 and 140, unless set
 		up     [][]int
 		failed []int64
 		rough  bool
@@ -282,8 +282,8 @@ func TestForgottenIntervalsAreChecked(t *testing.T) {
 	}
 }
 
-// What can keep a process from running its intervals makes a world one in which some may be
-// left out; crashes, wrong clocks and single requests that fail do not.
+// Faults that can prevent a process from running its intervals make a world in which some may be left out. Crashes,
+// wrong clocks and single requests that fail do not.
 func TestGentleWorlds(t *testing.T) {
 	gentle := EveryProfile(1)
 	assert.True(t, gentleFor(gentle))
@@ -301,8 +301,8 @@ func TestGentleWorlds(t *testing.T) {
 	}
 }
 
-// What is written under each lock is in the order of its fences; and it is what was applied,
-// unless a restore has undone some of it.
+// What is written under each lock is in the order of its fences. It agrees with what was applied, unless a restore
+// has undone some of it.
 func TestWrittenFencesAreChecked(t *testing.T) {
 	three := []attempt{{acknowledged, 1}, {acknowledged, 1}, {unknown, 1}}
 	for name, c := range map[string]struct {
@@ -335,13 +335,13 @@ func TestWrittenFencesAreChecked(t *testing.T) {
 	}
 }
 
-// A history for which a model has not enough patience passes no more than one that is illegal,
-// and counts once, whatever the other models say.
+// A history that a model cannot decide within its patience does not pass, and neither does one that is illegal. It
+// counts once, whatever the other models find.
 func TestHistoriesAreJudged(t *testing.T) {
 	acquire := func(fence, call int64) *operation {
 		return &operation{kind: acquires, outcome: succeeded, fence: fence, call: call, ret: call + 1}
 	}
-	fits := []*operation{acquire(5, -4), acquire(6, -2)} // and the last look at the register
+	fits := []*operation{acquire(5, -4), acquire(6, -2)} // and the last read of the register
 	twice := []*operation{acquire(5, -4), acquire(5, -2)}
 	for name, c := range map[string]struct {
 		history  [][]*operation

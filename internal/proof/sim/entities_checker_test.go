@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Late requests excuse what they may explain, and no more: writes that are carried out late and had
-// not been before.
+// Late requests excuse only what they can explain. Only a write that is applied late, and was not applied before, can
+// explain anything.
 func TestStragglersAreCounted(t *testing.T) {
 	key := keys.NewKey("ROW", "ROW")
 	write := func(ctx context.Context, x *Worker) {
@@ -37,7 +37,7 @@ func TestStragglersAreCounted(t *testing.T) {
 		r := Run(t, Options{Profile: c.profile}, func(w *World) {
 			w.Boot("a").Go("w", func(ctx context.Context, x *Worker) {
 				c.send(ctx, x)
-				x.Sleep(time.Hour) // until all has come in
+				x.Sleep(time.Hour) // until everything has arrived
 				assert.Equal(t, c.stragglers, w.stragglers["ROW|ROW"], name)
 				assert.Equal(t, c.revived, w.revived["ROW|ROW"], name)
 			})
@@ -47,7 +47,7 @@ func TestStragglersAreCounted(t *testing.T) {
 	}
 }
 
-// Each row with a value has a sentinel that names it, and there are no others.
+// Each row with a value has a sentinel that names it, and there are no other sentinels.
 func TestSentinelsAreChecked(t *testing.T) {
 	row, sentinel := keys.NewKey("ACCOUNT#A1", "ACCOUNT"), keys.NewKey("UNIQUE#Account#email#e1", "UNIQUE")
 	owner := table.Attr("uniqueowner")
@@ -78,14 +78,14 @@ func TestSentinelsAreChecked(t *testing.T) {
 	}
 }
 
-// A row counts what it lists. A mark is there twice, or though its write was refused, only as
-// often as a request was carried out late that had been refused at first, and named the row.
+// A row counts what it lists. A mark may be there twice, or although its write was refused, only as often as a
+// request was applied late that had been refused at first and named the row.
 func TestCountedRowsAreChecked(t *testing.T) {
 	told := map[int64]state{1001: acknowledged, 1002: unknown, 1003: refused}
 	counted := func(marks ...int64) Counted { return Counted{ID: "C1", Count: int64(len(marks)), Marks: marks} }
 	for name, c := range map[string]struct {
 		row     Counted
-		revived map[string]int // by the rows that were named
+		revived map[string]int // by the rows that they named
 		want    []string
 	}{
 		"in order":                         {row: counted(1001, 1002)},
@@ -119,8 +119,8 @@ func TestCountedRowsAreChecked(t *testing.T) {
 	}
 }
 
-// A mark that was refused is never seen, unless a request came in late that named its row.
-// That one was not seen tells nothing: rows are overwritten and deleted.
+// A refused mark is never seen, unless a request arrived late that named its row. If an acknowledged mark is not
+// seen, that shows nothing, since rows are overwritten and deleted.
 func TestSeenMarksAreChecked(t *testing.T) {
 	row := map[int64]string{1001: "ACCOUNT#A1|ACCOUNT", 1002: "ACCOUNT#A2|ACCOUNT"}
 	for name, c := range map[string]struct {

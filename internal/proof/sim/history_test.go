@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What happens at one instant is put in an order that does not depend on who was first.
+// Events of one instant are put in an order that does not depend on which goroutine was first.
 func TestHistoryOrdersWhatHappensAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory(true)
@@ -45,7 +45,7 @@ func TestHistoryIsKeptOnlyWhereAskedFor(t *testing.T) {
 	assert.Empty(t, h.events())
 }
 
-// Random texts have names in the order in which they were met.
+// Random texts get names in the order in which they appear.
 func TestAliases(t *testing.T) {
 	h := newHistory(true)
 	list := []string{"SESSION#" + strings.Repeat("A", 26), strings.Repeat("B", 26), strings.Repeat("A", 26) + "|x", "LOCK#a"}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What each check of a line finds by itself: a twin that breaks one promise mostly breaks others.
+// Each check of a line is tested by itself, since a twin that breaks one promise mostly breaks others, too.
 func TestQueueChecks(t *testing.T) {
 	p, other := &Process{id: 1, Name: "process1"}, &Process{id: 2, Name: "process2"}
 	begin := time.Now()
@@ -69,7 +69,7 @@ func TestQueueChecks(t *testing.T) {
 	}
 }
 
-// Wrong clocks and processes that are stopped let two be inside at once, and nothing else does.
+// Two holders at once are allowed only with wrong clocks or stopped processes.
 func TestExclusionIsCheckedWhereItHolds(t *testing.T) {
 	p, begin := &Process{id: 1}, time.Now()
 	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
@@ -104,7 +104,7 @@ func TestExclusionIsCheckedWhereItHolds(t *testing.T) {
 	}
 }
 
-// logged makes up the log of a line, of rows in words: the tickets, and the fence where that changes.
+// logged makes up the log of a line from rows in words: the tickets, and the fence if it changes.
 func logged(states ...string) *lineLog {
 	l := &lineLog{first: map[string]lineChange{}}
 	is := lineState{fence: 10}
@@ -119,7 +119,7 @@ func logged(states ...string) *lineLog {
 	return l
 }
 
-// Who comes stands behind all others, and nobody but the next one of a process comes in before them.
+// A new ticket stands behind all others. Only the next ticket of the same process may come in before them.
 func TestLinesAreChecked(t *testing.T) {
 	const overtakes = "somebody overtakes in the line: "
 	for name, c := range map[string]struct {
@@ -150,7 +150,7 @@ func TestLinesAreChecked(t *testing.T) {
 	}
 }
 
-// Passes count while others wait, from the last time that the line moved on.
+// Passes count while others wait, from the last change of the process that is first.
 func TestPassesAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		states string

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// late is more than a timer of a simulated machine is ever late.
+// late is more than any timer of a simulated machine is late.
 const late = time.Millisecond
 
 func bubble(t *testing.T, name string, f func(t *testing.T)) {
@@ -66,7 +66,7 @@ func TestClocksRunAtTheirRates(t *testing.T) {
 	})
 }
 
-// A simulated timer does what a time.Timer does.
+// A simulated timer behaves like a time.Timer.
 func TestTimersAreTimers(t *testing.T) {
 	bubble(t, "stopped", func(t *testing.T) {
 		a := newAlarm(t, newMachine(1, Clock{}), time.Second)
@@ -108,14 +108,14 @@ func TestTimersAreTimers(t *testing.T) {
 	})
 }
 
-// While a process is paused its clocks run and nothing else does; a suspended machine's clock
-// of durations stands still, too, and its timers take what they had left.
+// While a process is paused, its clocks go on and everything else stops. In a suspended machine the monotonic clock
+// stops, too, and timers keep the time that they had left.
 func TestStoppedMachines(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		suspend bool
 		passed  time.Duration // by the machine's clock
-		rest    time.Duration // until the timer goes off
+		rest    time.Duration // until the timer fires
 	}{
 		{"paused", false, 61 * time.Second, 0},
 		{"suspended", true, time.Second, 9 * time.Second},
@@ -158,8 +158,8 @@ func TestStoppedMachines(t *testing.T) {
 	})
 }
 
-// What was due while the machine was stopped comes in an order that the seed decides, and
-// always in the same.
+// Timers that were due while the machine was stopped fire in an order that the seed decides, and always in the same
+// one.
 func TestOrderAfterAPause(t *testing.T) {
 	order := func(seed uint64) (list []int) {
 		synctest.Test(t, func(*testing.T) {
@@ -191,7 +191,7 @@ func TestOrderAfterAPause(t *testing.T) {
 	assert.Greater(t, len(different), 2, "others than the first may come first")
 }
 
-// Chance depends on the seed and the moment alone, however often it is asked.
+// Random values depend only on the seed and the instant, however often they are drawn.
 func TestChance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, other := newMachine(1, Clock{}), newMachine(1, Clock{}), newMachine(2, Clock{})

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Histories that are as they have to be, and such that are not, by hand.
+// Hand-made histories that are legal, and ones that are not.
 func TestModels(t *testing.T) {
 	op := func(kind kind, outcome outcome, fence int64, call, ret int64) *operation {
 		return &operation{kind: kind, outcome: outcome, fence: fence, call: call, ret: ret}
@@ -121,7 +121,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A search that takes too long says so, rather than that a history is illegal.
+// A search that takes too long reports that, and not that the history is illegal.
 func TestHistoryThatCannotBeDecided(t *testing.T) {
 	var history []*operation
 	for i := range int64(40) { // all at once, and one that fits nowhere

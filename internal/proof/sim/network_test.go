@@ -18,7 +18,7 @@ import (
 
 var row = keys.NewKey("ROW", "ROW")
 
-// reads is the number in the row; 0 where there is none.
+// reads returns the number in the row, or 0 if there is none.
 func reads(ctx context.Context, t *testing.T, tbl *table.Table, consistent bool) string {
 	item, err := tbl.Get(ctx, row, consistent)
 	if err != nil {
@@ -40,14 +40,14 @@ func alone(t *testing.T, p sim.Profile, f func(ctx context.Context, w *sim.World
 	})
 }
 
-// Each kind of fault does what its name says, to every request where its share is 1.
+// Each kind of fault does what its name says, to every request if its share is 1.
 func TestFaultsDoWhatTheySay(t *testing.T) {
 	soon := sim.Range{Least: 20 * time.Second, Most: 30 * time.Second}
 	for _, tc := range []struct {
 		name     string // as counted
 		profile  sim.Profile
-		fails    string // what the error says; empty where there is none
-		at, late string // what is in the row when the write has returned, and a minute later; 5 was written
+		fails    string // the text of the error; empty if there is none
+		at, late string // the value in the row when the write has returned, and a minute later; 5 was written
 	}{
 		{"", sim.Profile{}, "", "5", "5"},
 		{"lost", sim.Profile{Lost: 1}, "connection reset", "0", "0"},
@@ -87,7 +87,7 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// What is duplicated undoes what came after it.
+// A late duplicate of a write undoes later writes.
 func TestDuplicatesArriveLate(t *testing.T) {
 	alone(t, sim.Profile{Duplicated: 1, LateBy: sim.Range{Least: 20 * time.Second, Most: 30 * time.Second}}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		assert.NoError(t, x.Process.Table().Write(ctx, set(5)))
@@ -99,7 +99,7 @@ func TestDuplicatesArriveLate(t *testing.T) {
 	})
 }
 
-// Reads miss writes, and consistent ones do not.
+// Reads miss writes, unless they are consistent.
 func TestStaleReads(t *testing.T) {
 	r := alone(t, sim.Profile{Stale: 1}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		assert.NoError(t, w.Table().Write(ctx, set(5)))
@@ -113,8 +113,8 @@ func TestStaleReads(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(r.History, "stale"))
 }
 
-// What is counted, and named in the history, is what has happened to a request: not what
-// something else has kept from happening.
+// Only faults that have really happened to a request are counted and named in the history, and not faults that
+// another fault has prevented.
 func TestFaultsAreCountedWhereTheyHappen(t *testing.T) {
 	all := sim.Profile{LostReply: 1, Duplicated: 1, Throttled: 1, Internal: 1, InternalAfter: 1, Conflict: 1, Stale: 1, SkewedDate: 1, Expired: 1}
 	lost, late, early := all, all, all
@@ -150,7 +150,7 @@ func TestFaultsAreCountedWhereTheyHappen(t *testing.T) {
 	}
 }
 
-// Conflicts are counted by themselves for transactions, of which some meet none.
+// Transactions have a share of conflicts of their own, and some meet none.
 func TestConflictsOfTransactions(t *testing.T) {
 	other := keys.NewKey("OTHER", "OTHER")
 	write := func(ctx context.Context, x *sim.Worker) {
@@ -165,7 +165,7 @@ func TestConflictsOfTransactions(t *testing.T) {
 	assert.Equal(t, []int{1, 0, 0}, []int{r.Transactions, r.Conflicts, r.Faults["conflict"]})
 }
 
-// A storm throttles nine of ten requests while it lasts, and is over then.
+// While a storm lasts, it throttles nine of ten requests. Then it is over.
 func TestStorm(t *testing.T) {
 	r := sim.Run(t, sim.Options{Profile: sim.Profile{
 		Storms: 10 * time.Minute, StopFor: sim.Range{Least: time.Minute, Most: 2 * time.Minute},
@@ -202,7 +202,7 @@ func TestStorm(t *testing.T) {
 	assert.InDelta(t, .9, float64(hit)/float64(in), .05)
 }
 
-// Who is cut off reaches nobody, until it is on the network again.
+// A process that is cut off reaches nothing until it is connected again.
 func TestCut(t *testing.T) {
 	r := alone(t, sim.Profile{}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		x.Process.Cut(true)
@@ -217,7 +217,7 @@ func TestCut(t *testing.T) {
 	assert.Positive(t, r.Faults["cut off"])
 }
 
-// What a process has sent arrives while it is paused; it hears of it when it goes on.
+// Requests of a process arrive while it is paused. It gets the answers when it continues.
 func TestAnswersWaitForThePaused(t *testing.T) {
 	alone(t, sim.Profile{Latency: sim.Range{Least: time.Second, Most: time.Second}}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		p, begin := x.Process, time.Now()
@@ -229,8 +229,7 @@ func TestAnswersWaitForThePaused(t *testing.T) {
 	})
 }
 
-// A supervised process that crashes has a successor within seconds, and what it had sent
-// arrives; it itself is never heard of again.
+// A supervised process that crashes has a successor within seconds. Its requests still arrive. It gets no answer.
 func TestCrash(t *testing.T) {
 	sim.Run(t, sim.Options{Profile: sim.Profile{Latency: sim.Range{Least: time.Second, Most: time.Second}}}, func(w *sim.World) {
 		var lives int
@@ -255,7 +254,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// When faults have been ended, nothing goes wrong any more.
+// After Calm there are no faults.
 func TestCalm(t *testing.T) {
 	alone(t, sim.Profile{Lost: 1, Pauses: time.Second}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		w.Calm()

@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// What the engine was to do to a request is told where the answer shows that it did.
+// A fault of the engine is reported if the answer shows that it happened.
 func TestHappened(t *testing.T) {
 	both := []tabletest.FaultKind{tabletest.TransactionConflict, tabletest.SkewDate}
 	assert.Equal(t, []string{"skewed date"}, happened(both, ""), "repeated under its token")

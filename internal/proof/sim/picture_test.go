@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures in testdata anew")
 
-// golden holds a picture against testdata.
+// golden compares a picture with testdata.
 func golden(t *testing.T, name, got string) {
 	file := "testdata/" + name + ".txt"
 	if *update {
@@ -32,7 +32,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got, "go test ./internal/proof/sim -run %s -update writes it anew", t.Name())
 }
 
-// smallWorld is a world of three clients in which all happens that has a sign.
+// smallWorld is a world of three clients in which every event happens that has a sign.
 func smallWorld(t *testing.T) sim.Result {
 	key := keys.NewKey("ROW", "ROW")
 	return sim.Run(t, sim.Options{Seed: 3, Profile: sim.Profile{Latency: sim.Range{Least: 2 * time.Millisecond, Most: 2 * time.Millisecond}}, History: true}, func(w *sim.World) {
@@ -88,7 +88,7 @@ func TestPicture(t *testing.T) {
 	golden(t, "picture", p.Legend()+p.String())
 	for _, p.Width = range []int{120, 116, 100, 70, 50} {
 		for line := range strings.Lines(p.Legend() + p.String()) {
-			assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), max(p.Width, 60)) // a sign's meaning needs 60 columns
+			assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), max(p.Width, 60)) // the meaning of a sign needs 60 columns
 		}
 	}
 	p.Width = 100
@@ -98,7 +98,7 @@ func TestPicture(t *testing.T) {
 	assert.Less(t, len(p.String()), len(sim.Picture{Events: r.Events, Width: 100}.String()))
 }
 
-// boot is the event of a client that begins.
+// boot is the event of a client that starts.
 func boot(client string) sim.Event {
 	return sim.Event{Process: 1, Client: client, Kind: sim.Booted}
 }
@@ -108,7 +108,7 @@ func by(client string, at time.Duration, kind sim.Kind, lockName string, fence i
 	return sim.Event{Process: 1, Client: client, Worker: "w", At: at, Kind: kind, Lock: lockName, Fence: fence}
 }
 
-// Where nothing is drawn, the picture says why, and nothing is explained.
+// If nothing is drawn, the picture tells why, and explains no signs.
 func TestNothingToDraw(t *testing.T) {
 	p := sim.Picture{Events: []sim.Event{boot("c"), by("c", time.Second, sim.Noted, "", 0)}}
 	assert.Contains(t, p.String(), "this workload tells of no locks, and nothing happens")
@@ -122,7 +122,7 @@ func TestNothingToDraw(t *testing.T) {
 	assert.Empty(t, p.Legend())
 }
 
-// Fences of each lock are counted from a number of its own, since locks may begin far apart.
+// The fences of each lock are counted from a number of its own, since locks may begin far apart.
 func TestFencesAreCountedByLock(t *testing.T) {
 	p := sim.Picture{Events: []sim.Event{
 		boot("c"), by("c", time.Second, sim.Holding, "gate", 947_000_000_012), by("c", 2*time.Second, sim.Holding, "door", 946_684_800_003),
@@ -137,7 +137,7 @@ func TestFencesAreCountedByLock(t *testing.T) {
 	assert.NotContains(t, p.Legend(), "Locks")
 }
 
-// Violations of one moment have one mark, and others their own.
+// Violations of one moment share one mark.
 func TestViolationsOfOneMomentAreOneMark(t *testing.T) {
 	events := []sim.Event{boot("c")}
 	for _, at := range []int{1, 2, 2, 2, 3} {
@@ -149,7 +149,7 @@ func TestViolationsOfOneMomentAreOneMark(t *testing.T) {
 	assert.Regexp(t, `(?m)^world +V *V3 *V10$`, sim.Picture{Events: events}.String())
 }
 
-// The world has a line only in those panels in which something happens to it.
+// The world has a line only in panels in which something happens to it.
 func TestQuietWorldHasNoLine(t *testing.T) {
 	var events []sim.Event
 	for i, client := range []string{"a", "b"} {
@@ -166,8 +166,8 @@ func TestQuietWorldHasNoLine(t *testing.T) {
 	}
 }
 
-// The line of a worker that has nothing more to do ends, whatever becomes of its process; one
-// that still waits goes on.
+// The line of a worker that has nothing more to do ends, whatever happens to its process. The line of a worker that
+// still waits continues.
 func TestLinesEndWithTheirWork(t *testing.T) {
 	of := func(client string, at int, kind sim.Kind) sim.Event {
 		return sim.Event{Process: 1, Client: client, At: time.Duration(at) * time.Millisecond, Kind: kind}
@@ -183,7 +183,7 @@ func TestLinesEndWithTheirWork(t *testing.T) {
 	assert.Regexp(t, `(?m)^anna +\^\+z-X *\^-*\?$`, sim.Picture{Events: events}.String())
 }
 
-// signs draws events that come 10 ms after each other, of one worker unless they say otherwise.
+// signs draws events that follow each other by 10 ms. They are of one worker unless they name another one.
 func signs(events ...sim.Event) string {
 	for i := range events {
 		events[i].At = time.Duration(i) * 10 * time.Millisecond
@@ -198,7 +198,7 @@ func signs(events ...sim.Event) string {
 	return strings.TrimPrefix(lines[1], "c        ")
 }
 
-// Every sign means one thing.
+// Every sign has one meaning.
 func TestSigns(t *testing.T) {
 	boots, waits := sim.Event{Kind: sim.Booted}, sim.Event{Kind: sim.Waiting, Lock: "a"}
 	holds, loses := sim.Event{Kind: sim.Holding, Lock: "a", Fence: 7}, sim.Event{Kind: sim.Lost, Lock: "a", Fence: 7}
@@ -224,7 +224,7 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// What a worker tells of itself becomes an event of its kind.
+// Each report of a worker becomes an event of its kind.
 func TestWorkersTell(t *testing.T) {
 	boom := errors.New("boom")
 	r := sim.Run(t, sim.Options{History: true}, func(w *sim.World) {

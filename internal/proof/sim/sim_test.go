@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// The same seed gives the same history, whatever the workload.
+// The same seed gives the same history, for each workload.
 func TestSameSeedSameHistory(t *testing.T) {
 	for _, load := range sim.Workloads() {
 		t.Run(load.Name, func(t *testing.T) {
@@ -34,8 +34,8 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 }
 
-// What several workers of a process ask for at one instant, since they waited for the same
-// thing, happens in one order, also where only who asks tells the requests apart.
+// Several workers of a process may send requests at one instant, since they waited for the same thing. The requests
+// are applied in one order, also if only the workers' names differ.
 func TestSameInstantSameOrder(t *testing.T) {
 	play := func() string {
 		return sim.Run(t, sim.Options{Seed: 3, History: true}, func(w *sim.World) {
@@ -73,8 +73,7 @@ func TestHistoryChangesNothing(t *testing.T) {
 	}
 }
 
-// A workload plays the share of its rounds that was asked for, and another seed is another
-// world.
+// A workload plays the given share of its rounds, and another seed is another world.
 func TestRoundsAndSeeds(t *testing.T) {
 	load := sim.Workloads()[0]
 	all := load.Play(t, sim.Options{Seed: 1, Rounds: .5, History: true})
@@ -89,7 +88,7 @@ func TestRoundsAndSeeds(t *testing.T) {
 	assert.Equal(t, "go run ./internal/proof/sim/cmd/replay -workload "+load.Name+" -rounds 5 -seed 1", longer.Replay(1))
 }
 
-// A twin that is named stands in for the workload, and the first one where none is.
+// A twin that is named is played instead of the workload. Without a name, it is the first twin.
 func TestTwins(t *testing.T) {
 	histories, played := map[string]string{}, 0
 	for _, load := range sim.Workloads() {

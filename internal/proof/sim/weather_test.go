@@ -2,8 +2,8 @@
 
 package sim_test
 
-// What chance has in store is the same with the race detector, under which it takes four times as
-// long: `make proof` has these.
+// The faults of worlds are the same with the race detector, which makes them take four times as long. So `make proof`
+// runs these tests without it.
 
 import (
 	"testing"
@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/internal/proof/sim"
 )
 
-// Worlds that last seconds meet what comes again and again, too: over 20 seeds each kind as
-// often as there are worlds, or nearly so.
+// Worlds that last seconds have repeated events, too: over 20 seeds, each kind occurs about as often as there are
+// worlds.
 func TestShortWorldsMeetTheirWeather(t *testing.T) {
 	for name, goal := range map[string]int{"versions": 15, "unique": 10, "queue": 8, "register": 5} {
 		load, err := sim.WorkloadNamed(name)
@@ -32,7 +32,7 @@ func TestShortWorldsMeetTheirWeather(t *testing.T) {
 	}
 }
 
-// Nothing that can go wrong is only written down: over 30 seeds everything does.
+// Every fault really occurs: over 30 seeds all of them do.
 func TestSwarmMeetsEverything(t *testing.T) {
 	load, err := sim.WorkloadNamed("lockset")
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func TestWorldsEndInBadWeather(t *testing.T) {
 	}
 }
 
-// Violations are counted, and stand in the history.
+// Violations are counted, and are in the history.
 func TestViolations(t *testing.T) {
 	r := sim.Run(t, sim.Options{History: true}, func(w *sim.World) { w.Violation("%d too many", 1) })
 	assert.Equal(t, []string{"1 too many"}, r.Violations)
@@ -57,7 +57,7 @@ func TestViolations(t *testing.T) {
 	assert.Contains(t, r.History, "VIOLATION: 1 too many")
 }
 
-// Whoever never ends, though nothing goes wrong any more, is stuck.
+// A worker that does not end after all faults have ended is stuck.
 func TestStuck(t *testing.T) {
 	r := sim.Run(t, sim.Options{}, func(w *sim.World) {
 		w.Boot("a").Go("w", func(ctx context.Context, _ *sim.Worker) { <-ctx.Done() })
@@ -67,7 +67,7 @@ func TestStuck(t *testing.T) {
 	assert.Contains(t, r.Violations[0], "stuck")
 }
 
-// What is to come in late has, when a world has settled: also what was sent at its very end.
+// When a world has settled, everything has arrived that was late, also requests from its very end.
 func TestSettleWaitsForWhatIsLate(t *testing.T) {
 	late := sim.Range{Least: time.Minute, Most: 2 * time.Minute}
 	for name, profile := range map[string]sim.Profile{
@@ -85,7 +85,7 @@ func TestSettleWaitsForWhatIsLate(t *testing.T) {
 					if settle {
 						require.NoError(t, w.Table().Write(w.Context(), set(6)))
 						w.Settle()
-						if name != "slow" { // which may be its answer alone
+						if name != "slow" { // of slow, perhaps only the answer is late
 							assert.Equal(t, "5", reads(w.Context(), t, w.Table(), true))
 						}
 					}
@@ -100,7 +100,7 @@ func TestSettleWaitsForWhatIsLate(t *testing.T) {
 	}
 }
 
-// A world has not settled while somebody who has crashed is about to boot.
+// A world has not settled while the successor of a crashed process is about to boot.
 func TestSettleWaitsForWhoBoots(t *testing.T) {
 	sim.Run(t, sim.Options{}, func(w *sim.World) {
 		lives := 0
@@ -121,8 +121,8 @@ func TestSettleWaitsForWhoBoots(t *testing.T) {
 	})
 }
 
-// A process that was stopped twice goes on when both stops have ended, whichever does first;
-// what ends after all were ended at once ends nothing else.
+// A process that was stopped twice continues when both stops have ended, in whichever order. The end of a stop has no
+// effect after Resume has ended all stops.
 func TestStopsAddUp(t *testing.T) {
 	sim.Run(t, sim.Options{}, func(w *sim.World) {
 		p := w.Boot("a")
@@ -141,7 +141,7 @@ func TestStopsAddUp(t *testing.T) {
 			end := p.Stop(false)
 			at(10*time.Second, func() {
 				end()
-				end() // again, which is nothing
+				end() // a second call has no effect
 			})
 		})
 		at(15*time.Second, func() { assert.Zero(t, slept) })
@@ -162,8 +162,8 @@ func TestStopsAddUp(t *testing.T) {
 	})
 }
 
-// A world in which time to live deletes begins with rows of long ago, which are deleted while
-// the locks are acquired again; without, and in the history, there is nothing of them.
+// In a world with deletion by time to live there are old rows at the beginning. They are deleted while the locks are
+// acquired again. Worlds without it have no such rows, and the history does not show them.
 func TestRelics(t *testing.T) {
 	load, err := sim.WorkloadNamed("bank")
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestRelics(t *testing.T) {
 	assert.Positive(t, between, "all were deleted before anybody held a lock")
 }
 
-// What panics breaks its world and no other: that is a violation, which says where.
+// A panic breaks its own world and no other. It is a violation, which tells where it began.
 func TestBreakdowns(t *testing.T) {
 	forever := func(w *sim.World) {
 		w.Boot("b").Go("w", func(ctx context.Context, _ *sim.Worker) { <-ctx.Done() })
@@ -229,8 +229,7 @@ func TestBreakdowns(t *testing.T) {
 
 func explode() { panic("exploded") }
 
-// What the world itself cannot do breaks it as well: here a process makes a lock client of
-// settings that are none.
+// An error of the world itself breaks it as well: here a process makes a lock client with invalid settings.
 func TestWorldsThatAreNotInOrder(t *testing.T) {
 	r := sim.Run(t, sim.Options{Seed: 4}, func(w *sim.World) {
 		w.Supervise("a", func(p *sim.Process) {
@@ -243,8 +242,8 @@ func TestWorldsThatAreNotInOrder(t *testing.T) {
 	assert.Contains(t, r.Violations[0], "a, w broke down: sim: seed 4: lock: ")
 }
 
-// Where clocks are to be wrong all are, the wall clocks and those of durations. That they are as the
-// history says is in TestClocksRunAtTheirRates.
+// If a profile has wrong clocks, all processes have them, wall clocks and monotonic clocks. TestClocksRunAtTheirRates
+// checks that they are as wrong as the history tells.
 func TestClocksAreWrong(t *testing.T) {
 	load, err := sim.WorkloadNamed("clocks")
 	require.NoError(t, err)

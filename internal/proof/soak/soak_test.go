@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // supervisorEnv makes this binary a supervisor on the engine that it names.
 const supervisorEnv = "MORTISE_TEST_SOAK_SUPERVISOR"
 
-// supervise says each moment how many processes have been stopped, and does not end by itself.
+// supervise prints again and again how many processes have been stopped, and does not end by itself.
 func supervise(endpoint string) int {
 	_, err := Run(context.Background(), Config{
 		Endpoint: endpoint, Duration: time.Hour, Workers: 4, Calm: 500 * time.Millisecond, Period: 20 * time.Millisecond,
@@ -38,7 +38,7 @@ func supervise(endpoint string) int {
 	return 1
 }
 
-// runUntil ends a run when it has come to what it is for, however slow the machine is.
+// runUntil ends a run when it has reached its purpose, however slow the machine is.
 func runUntil(ctx context.Context, config Config, enough func(*Report) bool) (*Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -51,7 +51,7 @@ func runUntil(ctx context.Context, config Config, enough func(*Report) bool) (*R
 	return Run(ctx, config)
 }
 
-// busy says that everything has happened once: each trouble, and each workload's operation.
+// busy reports whether everything has happened once: each trouble, and an operation of each workload.
 func busy(r *Report) bool {
 	for _, w := range r.Workloads {
 		if w.Acknowledged == 0 {
@@ -66,8 +66,7 @@ func busy(r *Report) bool {
 	return r.Total().Acknowledged >= 50 && r.Injected() >= 30
 }
 
-// What is written through the guard survives what is done to processes and their network,
-// and what is written without it does not.
+// Guarded writes survive what is done to processes and their network, and unguarded writes do not.
 func TestSoak(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "processes of their own on an engine of its own are what this is about")

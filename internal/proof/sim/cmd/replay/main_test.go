@@ -22,7 +22,7 @@ func parsed(t *testing.T, args string) settings {
 	return s
 }
 
-// What is shown: the world, its processes, the picture, the events and what came of it.
+// Show prints the world, its processes, the picture, the events and the result.
 func TestShow(t *testing.T) {
 	var out bytes.Buffer
 	assert.Equal(t, 0, parsed(t, "-seed 4 -rounds .1 -width 100").show(t, &out))
@@ -47,9 +47,9 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// What stops processes is the world, the workload, or both, and either is said.
+// Processes are stopped by the world, by the workload, or by both. Each is reported.
 func TestShowWhoStopsProcesses(t *testing.T) {
-	const seed = "-seed 6 -width 100 -workload " // whose world pauses processes
+	const seed = "-seed 6 -width 100 -workload " // a world that pauses processes
 	for load, itself := range map[string]bool{"lockset": true, "versions": false} {
 		var out bytes.Buffer
 		parsed(t, seed+load).show(t, &out)
@@ -58,7 +58,7 @@ func TestShowWhoStopsProcesses(t *testing.T) {
 	}
 }
 
-// Where nothing happens in the window, it is said when the world has ended.
+// If nothing happens in the window, the output tells when the world has ended.
 func TestShowBeyondTheEnd(t *testing.T) {
 	var out bytes.Buffer
 	parsed(t, "-seed 4 -rounds .1 -from 100h").show(t, &out)
@@ -66,7 +66,7 @@ func TestShowBeyondTheEnd(t *testing.T) {
 	assert.Regexp(t, `worker\):\n\nNothing: the world has ended at [0-9.]+ s\.\n`, out.String())
 }
 
-// The twin's violations are shown, and told by the exit code.
+// The twin's violations are shown, and the exit code is 1.
 func TestShowViolations(t *testing.T) {
 	var out bytes.Buffer
 	assert.Equal(t, 1, parsed(t, "-seed 2 -twin -rounds .5").show(t, &out))
@@ -89,7 +89,7 @@ func TestDigests(t *testing.T) {
 	assert.True(t, strings.HasPrefix(lines[1], "lockset 4 "), lines[1])
 }
 
-// What is wrong with a call is one line, and help is no failure.
+// The error for a wrong call is one line, and help is not a failure.
 func TestCommand(t *testing.T) {
 	run := clitest.Build(t)
 	out, complaints, code := run("-workload unique -seed 3 -rounds .2")

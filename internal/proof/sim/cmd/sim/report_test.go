@@ -21,7 +21,7 @@ func played(seed uint64, violations ...string) sim.Result {
 	}
 }
 
-// Progress says how much is left; a violation comes with the command that shows it, once.
+// Progress tells how much is left. A violation comes once, with the command that shows it.
 func TestReport(t *testing.T) {
 	var out bytes.Buffer
 	load := sim.Workloads()[0]
@@ -52,7 +52,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	assert.Equal(t, "\r\x1b[Ka line", out.String())
 }
 
-// A world that breaks down is a violation, and others go on.
+// A world that breaks down is a violation, and others continue.
 func TestBrokenWorlds(t *testing.T) {
 	broken := sim.Workload{Name: "broken", Run: func(*sim.World) sim.Tally { return sim.Tally{} }}
 	p := plan{rounds: 1}
@@ -70,7 +70,7 @@ func TestBrokenWorlds(t *testing.T) {
 	assert.Contains(t, got.Violations[0], "the workload broke down: something\n")
 }
 
-// What is wrong with a call is one line, and help is no failure.
+// The error for a wrong call is one line, and help is not a failure.
 func TestCommand(t *testing.T) {
 	run := clitest.Build(t)
 	out, complaints, code := run("-workload unique -seeds 2 -from 3 -rounds .2")
