@@ -95,7 +95,7 @@ func around() []Mutant {
 		},
 		{
 			Name: "first-edition-is-taken-over", Part: Around, File: "lock/internal/lockrow/row.go",
-			Breaks: "takes a row of the first edition for a lock that is free",
+			Breaks: "takes a row of an older format for a lock that is free",
 			Old:    `case item[nonce] != nil:`,
 			New:    `case false:`,
 		},

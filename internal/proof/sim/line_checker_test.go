@@ -150,7 +150,8 @@ func TestLinesAreChecked(t *testing.T) {
 	}
 }
 
-// Passes count while others wait, from the last change of the process that is first.
+// Passes count while others wait. The count begins again when another process gets the lock, or when nobody else
+// waits for a moment.
 func TestPassesAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		states string
