@@ -140,14 +140,14 @@ func (m model) step(s situation, o *operation) (situation, bool) {
 //
 //   - A write without an answer, whose value nobody has read, can come after everything else, where its guard refuses
 //     it. A write whose value was read took effect before the first reader returned.
-//   - A client that lost the lock, without a client that reports to have got it, may have lost it to an acquisition
-//     whose client was not told. That acquisition was under way between the loser's own call and the moment at which
-//     it was told. It may have had no answer. Or it was granted the lock later, or refused, and was first before that
-//     without knowing it: its session ended, and it entered the line again. Each change of the first place adds one
-//     to the fence, since rows of locks live longer than worlds. So if the next fence is known to have been granted,
-//     the lock was lost to that client. Otherwise the number of fences up to the next one that was granted is limited
-//     by the number of acquisitions under way: two for each, for coming and leaving. Releases without an answer do
-//     not matter, since acquiring is always possible.
+//   - Sometimes a client has lost the lock, and no other client reports to have got it. It may have lost it to an
+//     acquisition whose client was not told. That acquisition was under way between the loser's own call and the
+//     moment at which the loser was told. It may have had no answer. Or it was granted the lock later, or refused,
+//     and was first before that without knowing it: its session ended, and it entered the line again. Each change of
+//     the first place adds one to the fence, since rows of locks live longer than worlds. So if the next fence is
+//     known to have been granted, the lock was lost to that client. Otherwise the number of fences up to the next one
+//     that was granted is limited by the number of acquisitions under way: two for each, for coming and leaving.
+//     Releases without an answer do not matter, since acquiring is always possible.
 func closed(history []*operation) []*operation {
 	seen := map[int64]int64{}         // when each value was first known to be there
 	granted := map[int64]*operation{} // acquisitions by their fences
