@@ -32,7 +32,7 @@ func (a *alarms) heard() []bool {
 	return append([]bool{}, a.list...)
 }
 
-// Who holds locks is told once when they are at risk, and once when they are well again.
+// A holder is told once when its locks are at risk, and once when they are safe again.
 func TestOnAtRiskIsCalledOnceEachWay(t *testing.T) {
 	for name, atRisk := range map[string]float64{"half of the lease": 0.5, "a quarter": 0.25} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestOnAtRiskIsCalledOnceEachWay(t *testing.T) {
 	}
 }
 
-// Each outage is told, also one that outlasts the lease.
+// Each outage is reported, also one that lasts longer than the lease.
 func TestOnAtRiskTellsOfEachOutage(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var heard alarms

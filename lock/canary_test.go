@@ -41,7 +41,7 @@ func (j *journal) String() string {
 	return j.buf.String()
 }
 
-// B4: what an application put into names, keys and rows is its own business.
+// B4: names, keys and rows of an application appear in no error, and in no log record above debug level.
 func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 	texts, hits := 0, 0
 	for _, target := range []lock.Target{lock.Name(canary), lock.Beside(keys.NewKey("T#"+canary, "O#"+canary))} {

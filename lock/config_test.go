@@ -64,7 +64,7 @@ func TestConfigIsValidated(t *testing.T) {
 	}
 }
 
-// An attribute of the application's naming that a lock row needs for itself.
+// An application may not use, for its own attributes, a name that a lock row needs.
 func TestCollidingAttributeNamesAreRefused(t *testing.T) {
 	for _, name := range []string{"line", "fence", "writes", "since", "hold", "data", "edits", "ran", "running", "failed", "forced", "forced_fence", "owner", "lease", "beat", "expires", "dead", "ask"} {
 		for field, schema := range map[string]table.Schema{
@@ -154,7 +154,7 @@ func TestKeysFollowTheTemplates(t *testing.T) {
 	})
 }
 
-// Two locks never share a row, whatever is in their names.
+// Two locks never share a row, whatever their names contain.
 func TestNamesDoNotForgeOthers(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
@@ -172,7 +172,7 @@ func TestNamesDoNotForgeOthers(t *testing.T) {
 	})
 }
 
-// An application whose rows could stand where lock rows stand hears of it at the start.
+// An application whose rows could have the keys of lock rows is refused at the start.
 func TestOverlappingEntityIsRefused(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestOverlappingEntityIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Without a name of their own processes are told apart by host and number.
+// Without Config.Owner, processes are told apart by host and process number.
 func TestConfig_OwnerNamesTheProcess(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))

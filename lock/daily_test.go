@@ -24,8 +24,8 @@ const (
 	aWeek = 7 * aDay
 )
 
-// Instances whose own clocks are hours off agree on when a day's run is, also on the days on which
-// clocks are put forward or back.
+// Instances whose own clocks are hours off agree on the time of a day's run, also on the days on which clocks are put
+// forward or back.
 func TestDailyJobsByTheClocksOfALocation(t *testing.T) {
 	for name, c := range map[string]struct {
 		location string
@@ -147,8 +147,8 @@ func TestDailyJobsByTheClocksOfALocation(t *testing.T) {
 	}
 }
 
-// A run that was broken off is taken up until the end of the next day, however long that is, also
-// where rows are kept for no longer than they have to be.
+// An unfinished run is begun again until the end of the next day, however long that day is, also with the shortest
+// retention.
 func TestABrokenOffDayIsTakenUpUntilTheEndOfTheNext(t *testing.T) {
 	for late, want := range map[time.Duration][]string{
 		// The day of change has 25 hours, from 00:30 to 01:30 UTC.

@@ -67,7 +67,7 @@ func TestLeadReturnsWhatTheLeaderReturns(t *testing.T) {
 	})
 }
 
-// A leader that is cut off is told, waits for f, and leads again once it can.
+// A leader that is cut off is told, waits for its function, and leads again once it can.
 func TestLeaderCampaignsAgainAfterALoss(t *testing.T) {
 	for _, opts := range [][]lock.Option{nil, {lock.Fixed(20 * time.Second)}} {
 		virtual(t, func(ctx context.Context, w *world) {
@@ -146,7 +146,7 @@ func TestLeadEndsWithItsContextOrClient(t *testing.T) {
 	}
 }
 
-// Asked back, a leader gives way: the other gets the first turn.
+// A leader that is asked to release gives way: the other gets the next turn.
 func TestRevokedLeaderGivesWay(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		ctx, stop := context.WithCancel(ctx)
@@ -175,8 +175,7 @@ func TestRevokedLeaderGivesWay(t *testing.T) {
 	})
 }
 
-// Leaders that are cut off for a while, at random: their guarded writes never interleave,
-// and somebody leads most of the time.
+// Leaders are cut off for a while, at random. Their guarded writes never interleave, and somebody leads most of the time.
 func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		ctx, stop := context.WithTimeout(ctx, time.Hour)
@@ -233,8 +232,7 @@ func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
 	})
 }
 
-// A leader whose commit has succeeded is done, also where it was asked back before; one that only gave
-// way campaigns again.
+// A leader whose commit succeeded is done, also if it was revoked before. One that only gave way campaigns again.
 func TestLeaderThatHasCommittedIsDone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end   func(ctx context.Context, w *world, l *lock.Lease) error
@@ -269,7 +267,7 @@ func (w *world) fenced(fence int64) table.Item {
 	return item
 }
 
-// After it was asked back a leader lets others have the first turn, however long it pauses between looks.
+// A leader that was revoked lets others have the next turn, however long it pauses between looks.
 func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
 	for _, poll := range []time.Duration{time.Hour, math.MaxInt64} {
 		virtual(t, func(ctx context.Context, w *world) {
@@ -312,7 +310,7 @@ type foreign struct{ context.Context }
 
 func (foreign) Value(any) any { return nil }
 
-// Lead says that its context has ended, whatever that is made of and however soon it looks.
+// Lead returns its context's error, whatever type the context has and however soon it ends.
 func TestLeadEndsWithAForeignContext(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
@@ -328,7 +326,7 @@ func TestLeadEndsWithAForeignContext(t *testing.T) {
 	})
 }
 
-// Who may not take a lock does not campaign for it.
+// A client without permission to take a lock does not campaign for it.
 func TestLead_EndsWithoutPermission(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.coldClientOver(&line{to: &forbidding{to: w.engine.HTTPClient(), operation: "UpdateItem"}}, quiet)
@@ -340,7 +338,7 @@ func TestLead_EndsWithoutPermission(t *testing.T) {
 	})
 }
 
-// After an outage that is long over, a leader that loses the lock campaigns again at once.
+// A leader loses the lock long after an outage. It campaigns again at once.
 func TestLead_ForgetsAnOldOutage(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
@@ -371,7 +369,7 @@ func TestLead_ForgetsAnOldOutage(t *testing.T) {
 	})
 }
 
-// What campaigning again cannot help against ends a campaign.
+// A campaign ends with an error that another attempt cannot mend.
 func TestLead_EndsACampaignInVain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		bounded, cancel := context.WithTimeout(ctx, time.Hour)
@@ -394,8 +392,7 @@ func TestLead_EndsACampaignInVain(t *testing.T) {
 	})
 }
 
-// A leader that was asked back, and has left guarded writes behind, campaigns anew and does not wait for
-// itself.
+// A leader that was revoked, and whose guarded writes hang, campaigns again and does not wait for itself.
 func TestLead_BehindWritesThatHang(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})

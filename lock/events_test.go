@@ -62,8 +62,7 @@ func (n *nosy) know(c *lock.Client, l *lock.Lease) {
 	n.client, n.lease = c, l
 }
 
-// Every documented event comes, as often as what it tells of has happened, and with no
-// mutex of the client held.
+// Every documented event is logged as often as it happens, and with no mutex of the client held.
 func TestEvents(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		n := &nosy{Handler: slog.DiscardHandler}

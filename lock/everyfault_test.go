@@ -87,10 +87,9 @@ func (c *tries) add(name string, n int) {
 	c.all += n
 }
 
-// F5: whatever goes wrong at whatever call of whatever operation, an answer means what it
-// says, no write under a lock is applied twice or after somebody else has the lock, fences
-// increase, holders are told before others are granted what they hold, and the lock is had
-// by somebody else soon after. One kind at one operation:
+// F5: for every fault at every request of every operation, an answer means what it says, no write under a lock is applied
+// twice or after another holder was granted the lock, fences increase, holders are told before others are granted what they
+// hold, and another client can acquire the lock soon after. One kind at one operation:
 // -run 'TestEveryFault/all/commit$/dropped_reply$'.
 func TestEveryFault(t *testing.T) {
 	// Each case leaves a few hundred kilobytes behind, and nothing lives for longer.
@@ -169,9 +168,8 @@ func TestEveryFault(t *testing.T) {
 	testkit.Check(t, "F5, total", testkit.AtLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), testkit.Exactly(int(broken.Load()), "violations", 0))
 }
 
-// F5, two at a time, by chance: what the answer to the first has made of the client, the
-// second finds. Only pairs count of which both have hit: after a crash, or where the client
-// gives up, there is no second.
+// F5, with two faults at a time, by chance: the second one meets the client in the state that the first one has left. Only
+// pairs count of which both have hit. After a crash, or if the client gives up, there is no second.
 func TestTwoFaults(t *testing.T) {
 	empty := arena(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
@@ -212,8 +210,7 @@ func TestTwoFaults(t *testing.T) {
 	testkit.Check(t, "F5, two at a time", testkit.AtLeast(hit, "pairs that both hit", wanted), testkit.Exactly(found, "violations", 0))
 }
 
-// A broken client, of whichever kind, has violations in the same enumeration: what passes
-// above is looked at.
+// A client that is broken on purpose has violations in the same enumeration. This shows that the checks above are made.
 func TestEveryFaultFindsBrokenClients(t *testing.T) {
 	empty := arena(t)
 	list := scenarios()

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// A lock whose row is not there is not made.
+// A lock whose row does not exist is not created.
 func TestExistingMakesNoRow(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestExistingMakesNoRow(t *testing.T) {
 	}
 }
 
-// Where the row is there the option changes nothing.
+// If the row exists, the option changes nothing.
 func TestExistingTakesARowThatIsThere(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestExistingTakesARowThatIsThere(t *testing.T) {
 	}
 }
 
-// Whoever waits for a row that is deleted meanwhile is told, and does not make it anew.
+// A waiter for a row that is deleted meanwhile is told, and does not create the row again.
 func TestExistingTellsThatARowWasDeleted(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))

@@ -19,7 +19,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Another process writes with the guard of a lease, from its text, while the lease holds the lock and not after.
+// Another process writes with the guard of a lease, from its text, while the lease holds the lock, and not after.
 func TestGuardToken_IsGoodWhileTheLeaseHolds(t *testing.T) {
 	for name, scheme := range map[string]keys.Scheme{"default": {}, "own": {PK: "PartitionKey", SK: "SortKey", Type: "_t", TTL: "expires", Delimiter: '|', Prefix: "shop/"}} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestGuardToken_IsGoodWhileTheLeaseHolds(t *testing.T) {
 	}
 }
 
-// A lease that has ended without anybody else acquiring is exclusive still.
+// A lease that has ended, without anybody else having acquired, is still exclusive.
 func TestGuardToken_LooksAtNoTime(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		held, err := w.client(quiet).Acquire(ctx, lock.Name("a"), lock.Fixed(time.Second))

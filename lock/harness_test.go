@@ -8,12 +8,18 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/proof/sim"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -148,4 +154,126 @@ func (w *world) requestsTo(pk string) (list []tabletest.Request) {
 		}
 	}
 	return list
+}
+
+// world is an engine in virtual time, with what tests need around it.
+type world struct {
+	*testing.T
+	engine   *tabletest.Engine
+	table    *table.Table // the test's own hand
+	guardian *guardian    // of what all others send; nil where a test has had the same checked before
+}
+
+// virtual runs f in virtual time: hours of it take milliseconds.
+func virtual(t *testing.T, f func(ctx context.Context, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		require.NoError(t, w.table.Ensure(t.Context()))
+		w.guardian = newGuardian(t, "app", w.table.Scheme())
+		f(t.Context(), w)
+	})
+}
+
+// newWorld has an engine without tables, and the test's hand. Nobody checks what is sent.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, engine: tabletest.New(t)}
+	var err error
+	w.table, err = table.Open(w.engine.Client(), table.Schema{Name: "app"})
+	require.NoError(t, err)
+	return w
+}
+
+// indexed gives the table an index, by the test's own hand, and opens it anew.
+func (w *world) indexed(x table.Index) *table.Table {
+	w.Helper()
+	tbl, err := table.Open(w.engine.Client(), table.Schema{Name: "app", Indexes: []table.Index{x}})
+	require.NoError(w, err)
+	require.NoError(w, tbl.Ensure(w.Context()))
+	return tbl
+}
+
+// open opens the table as another process would.
+func (w *world) open(opts ...table.Option) *table.Table {
+	w.Helper()
+	return w.openOver(w.engine.HTTPClient(), table.Schema{Name: "app"}, opts...)
+}
+
+// openOver opens a table whose requests the policy has to cover.
+func (w *world) openOver(to aws.HTTPClient, schema table.Schema, opts ...table.Option) *table.Table {
+	w.Helper()
+	tbl, err := table.Open(w.sdk(to), schema, opts...)
+	require.NoError(w, err)
+	return tbl
+}
+
+// sdk is an SDK client whose requests the policy has to cover.
+func (w *world) sdk(to aws.HTTPClient) *dynamodb.Client {
+	if w.guardian != nil {
+		to = w.guardian.over(to)
+	}
+	return w.engine.Client(sim.Frugal, func(o *dynamodb.Options) { o.HTTPClient = to })
+}
+
+// client is a client of a process of its own, which has held a lock before.
+func (w *world) client(config lock.Config, opts ...table.Option) *lock.Client {
+	w.Helper()
+	return w.clientOver(&line{to: w.engine.HTTPClient()}, config, opts...)
+}
+
+// coldClient is a client of a process of its own, which has done no more than talk to DynamoDB.
+func (w *world) coldClient(config lock.Config, opts ...table.Option) *lock.Client {
+	w.Helper()
+	return w.coldClientOver(&line{to: w.engine.HTTPClient()}, config, opts...)
+}
+
+func (w *world) requests(f func()) []string {
+	w.engine.ResetRequests()
+	f()
+	var ops []string
+	for _, r := range w.engine.Requests() {
+		ops = append(ops, r.Operation)
+	}
+	return ops
+}
+
+// times is how often an operation is among those that were requested.
+func times(operation string, ops []string) (n int) {
+	for _, op := range ops {
+		if op == operation {
+			n++
+		}
+	}
+	return n
+}
+
+// row is the key of a row that is no lock.
+func (*world) row(name string) keys.Key { return keys.NewKey("ROW#"+name, "ROW") }
+
+func number(t *testing.T, av types.AttributeValue) int64 {
+	t.Helper()
+	n, ok := av.(*types.AttributeValueMemberN)
+	require.True(t, ok, "%T is no number", av)
+	i, err := strconv.ParseInt(n.Value, 10, 64)
+	require.NoError(t, err)
+	return i
+}
+
+type order struct {
+	Tenant  string `dynamo:"tenant"`
+	ID      string `dynamo:"id"`
+	Status  string `dynamo:"status"`
+	Version int64  `dynamo:"version"`
+}
+
+func (w *world) orders() *entity.Entity[order] {
+	return defineOrders(w.T, w.table)
+}
+
+func defineOrders(t *testing.T, tbl *table.Table) *entity.Entity[order] {
+	t.Helper()
+	e, err := entity.Define(tbl, entity.Spec[order]{Type: "Order", PK: "TENANT#{tenant}", SK: "ORDER#{id}", Version: "version"})
+	require.NoError(t, err)
+	return e
 }

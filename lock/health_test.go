@@ -66,7 +66,7 @@ func TestHealthyFollowsTheSession(t *testing.T) {
 	})
 }
 
-// A renewal that hangs is as bad as one that fails, and so is one that a process which stood still has not begun.
+// A renewal that hangs counts like one that fails, and so does one that a stopped process has not begun.
 func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way, wall := &line{to: w.engine.HTTPClient()}, &wallClock{}
@@ -91,7 +91,7 @@ func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 	})
 }
 
-// Nothing remains of a session that has ended by a clock, also before anybody is told.
+// Once a session has ended by a clock, nothing remains of its leases, also before a holder is told.
 func TestRemaining_IsNothingOfAnOverdueSession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}

@@ -340,7 +340,7 @@ func FuzzHostileRow(f *testing.F) {
 	})
 }
 
-// B3: what strangers write into a client's own session row.
+// B3: strangers write into a client's own session row.
 func TestHostileQuestions(t *testing.T) {
 	const rounds = 300
 	ended := 0

@@ -81,7 +81,7 @@ func TestARunThatFailsDoesNotEndEvery(t *testing.T) {
 	})
 }
 
-// Whoever waits for the lock, or comes later, takes an interval that has failed for settled.
+// An interval that has failed is settled, also for those that wait for the lock or come later.
 func TestAnIntervalThatHasFailedIsRunByNobodyElse(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
@@ -99,6 +99,7 @@ func TestAnIntervalThatHasFailedIsRunByNobodyElse(t *testing.T) {
 	})
 }
 
+// A failure is logged unless OnFailed is set.
 func TestAFailureIsLoggedUnlessSomebodyIsTold(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var text bytes.Buffer
@@ -120,7 +121,7 @@ func TestAFailureIsLoggedUnlessSomebodyIsTold(t *testing.T) {
 	})
 }
 
-// The error that a run meets the end of everything with is Every's.
+// If Every ends during a run, it returns that run's error.
 func TestTheLastFailureIsReturned(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
@@ -198,7 +199,7 @@ func TestAFailedRunIsRepeatedWhileItsIntervalLasts(t *testing.T) {
 	}
 }
 
-// Each interval has waits of its own, and the next is run in its time whatever became of the last.
+// Each interval has its own backoff, and the next one is run in its time, however the last one ended.
 func TestRetriesBeginAnewWithEachInterval(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
@@ -220,7 +221,7 @@ func TestRetriesBeginAnewWithEachInterval(t *testing.T) {
 	})
 }
 
-// What cannot get better by itself ends Every: here a row that is not in order.
+// An error that another attempt cannot mend ends Every: here a row that is not in order.
 func TestWhatCannotHealEndsEvery(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What is done about the first ticket follows from what is known of it.
+// What is known of the first ticket decides what is done about it.
 func TestJudge(t *testing.T) {
 	const lease = 20 * time.Second
 	session := suspect{session: "S", lease: lease, wait: lease}

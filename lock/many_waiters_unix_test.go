@@ -25,7 +25,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// P17: waiting costs little, however many locks a process waits for, as long as nothing changes.
+// P17: as long as nothing changes, waiting costs little, however many locks a process waits for.
 func TestManyWaiters(t *testing.T) {
 	const inFull, settle, during = 4000, time.Minute, 2 * time.Minute
 	waiters := testkit.Fewer(inFull)

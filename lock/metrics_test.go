@@ -28,8 +28,7 @@ func twice() table.Option {
 	}})
 }
 
-// Every instrument that is registered is driven, with exact values, and the table in REFERENCE.md
-// lists it as it is.
+// Every registered instrument is driven, with exact values, and the table in REFERENCE.md lists it.
 func TestInstruments(t *testing.T) {
 	r := newRecorder()
 	config := lock.Config{MeterProvider: r}
@@ -301,7 +300,7 @@ func documentedInstruments(t *testing.T) map[string][]string {
 	return rows
 }
 
-// An instrument that cannot be made is said at once.
+// New reports an instrument that cannot be created.
 func TestBrokenMeterProviderIsRefused(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
 		_, err := lock.New(w.open(), lock.Config{MeterProvider: brokenProvider{}})
@@ -322,7 +321,7 @@ func (brokenMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (m
 	return nil, errBroken
 }
 
-// What was lost is not held, whether its holder ever releases it or not.
+// A lost lock is not counted as held, whether its holder ever releases it or not.
 func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
 	r := newRecorder()
 	virtual(t, func(ctx context.Context, w *world) {
@@ -341,7 +340,7 @@ func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
 	})
 }
 
-// A lock that was asked back is held until it is released.
+// A lock that was revoked is held until it is released.
 func TestMetrics_LocksThatWereAskedBackAreCountedAsHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		r := newRecorder()
@@ -357,7 +356,7 @@ func TestMetrics_LocksThatWereAskedBackAreCountedAsHeld(t *testing.T) {
 	})
 }
 
-// Metrics tell throttling from other failures, and errors the end of the caller's patience from both.
+// Metrics tell throttling from other failures, and errors tell the end of the caller's context from both.
 func TestMetrics_TellFailuresApart(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		r := newRecorder()

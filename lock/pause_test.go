@@ -200,7 +200,7 @@ func stale(row table.Item) (stale, all int, err error) {
 	return stale, len(list.Value), nil
 }
 
-// The holder of an hour's lease is told within a second of its machine's resuming, too.
+// The holder of a lease of an hour is told within a second after its machine resumes.
 func TestPause_ASuspendedHolderOfALongLeaseIsToldAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}

@@ -28,8 +28,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// F10: real processes, stopped for longer than two leases while somebody else takes their
-// locks. The engine is one that they can reach: in-process it is served over loopback.
+// F10: real processes are stopped for longer than two leases, while others take their locks. They need an engine that they
+// can reach: the in-process one is served over loopback.
 func TestPauseProcess(t *testing.T) {
 	const processes, pause = 10, 2200 * time.Millisecond
 	cycles := testkit.IfShort(1, 5)

@@ -125,8 +125,8 @@ func ownHand(ctx context.Context) context.Context { return context.WithValue(ctx
 
 type handKey struct{}
 
-// B5: every call, once, and what each of them needs. The tests of all others are checked on
-// the in-process engine as they run.
+// B5: each call is made once, under the permissions that it needs. The requests of all other tests are checked on the
+// in-process engine as they run.
 func TestPolicyCoversEveryRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		schema := w.indexed(byTime).Schema()
@@ -206,7 +206,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 	})
 }
 
-// What the policy must not allow, and what the evaluator must not overlook.
+// Requests that the policy must refuse, and that the evaluator must not overlook.
 func TestPolicyIsMinimal(t *testing.T) {
 	g := newGuardian(t, "app", keys.Scheme{PK: "pk", Delimiter: '#'})
 	app := arn + "app"
@@ -250,7 +250,7 @@ func TestPolicyIsMinimal(t *testing.T) {
 	require.Error(t, err)
 }
 
-// No client of the tests goes around the guardian: only a table that asks it reaches one.
+// No client of the tests avoids the check of permissions: clients are opened only on tables that make it.
 func TestEveryClientIsGuarded(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
@@ -286,7 +286,7 @@ func TestEveryClientIsGuarded(t *testing.T) {
 						}
 					}
 					s, ok := n.(*ast.SelectorExpr)
-					own := ok && s.Sel.Name == "engine" && file != "virtual_test.go"
+					own := ok && s.Sel.Name == "engine" && file != "harness_test.go"
 					assert.False(t, own, "%v: an SDK client that goes around the policy: use sdk", fset.Position(call.Pos()))
 					return true
 				})

@@ -130,7 +130,7 @@ func TestATableWithIndexesOverAttributesOfLocks(t *testing.T) {
 	})
 }
 
-// What is in the application's attributes of these names is its own.
+// The application's attributes without the prefix are its own.
 func TestAttributesOfTheApplicationsInALocksRow(t *testing.T) {
 	prefixed(t, func(ctx context.Context, p *place) {
 		target := lock.Beside(keys.NewKey("TENANT#1", "ORDER#1"))
@@ -153,7 +153,7 @@ func TestAttributesOfTheApplicationsInALocksRow(t *testing.T) {
 	})
 }
 
-// To a client with another prefix a lock is a row that is not in order: neither takes the other's.
+// To a client with another prefix, a lock's row is malformed. Neither takes the other's lock.
 func TestLocksOfAnotherPrefixAreTakenByNobody(t *testing.T) {
 	contractWith(t, table.Schema{}, lock.Config{AttributePrefix: prefix}, func(ctx context.Context, p *place) {
 		plain := p.open(lock.Config{})
@@ -182,7 +182,7 @@ func TestLocksOfAnotherPrefixAreTakenByNobody(t *testing.T) {
 	})
 }
 
-// Renewals, waiting, questions and death, all of which go by rows.
+// Renewals, waiting, questions and death all depend on rows.
 func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		config := lock.Config{AttributePrefix: prefix, Lease: 10 * time.Second, Logger: quiet.Logger}
@@ -246,7 +246,7 @@ func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
 	})
 }
 
-// Clients that name things otherwise would not see each other's locks: those of one Table are told.
+// Clients with other names would not see each other's locks. Those of one Table are refused.
 func TestClientsOfOneTableHaveToAgree(t *testing.T) {
 	for field, config := range map[string]lock.Config{
 		"RowKey": {RowKey: "L#{of}"}, "SessionKey": {SessionKey: "S#{id}"}, "AttributePrefix": {AttributePrefix: prefix},

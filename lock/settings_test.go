@@ -21,7 +21,7 @@ import (
 // noSettings are the fields of Config that cannot be written down.
 var noSettings = []string{"Backoff", "OnAtRisk", "OnLost", "Logger", "MeterProvider"}
 
-// A new field has to be a setting, with a row in the table of settings and in the reference, or be named here.
+// A new field has to be a setting, with a row in the table of settings and in the reference, or to be named here.
 func TestEveryFieldIsASettingOrNot(t *testing.T) {
 	reference, err := os.ReadFile("REFERENCE.md")
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestConfigIsTheSameFromEverywhere(t *testing.T) {
 	require.NoError(t, full().Validate())
 }
 
-// A configuration from outside is that of a client.
+// A configuration from outside is accepted by New.
 func TestClientOfSettings(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app", Indexes: []table.Index{byTime}})
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestValidateNeedsNoTable(t *testing.T) {
 	}
 }
 
-// What is read is valid, and comes back as it was when written and read again.
+// A configuration that was read is valid, and is the same when it is written and read again.
 func FuzzConfigJSON(f *testing.F) {
 	whole, err := json.Marshal(full())
 	require.NoError(f, err)

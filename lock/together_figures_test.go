@@ -15,8 +15,8 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Permits that many processes want again and again, without pause, are in use nearly all of the time, for few requests, and are
-// had in turn.
+// Many processes acquire permits again and again, without pause. The permits are in use nearly all of the time, cost few
+// requests, and are granted in turn.
 func TestPermitsAreUsedAndShared(t *testing.T) {
 	const during = 10 * time.Second
 	for _, tc := range []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}} {

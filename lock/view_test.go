@@ -103,7 +103,7 @@ func TestViewTellsWhoHoldsTheLock(t *testing.T) {
 	})
 }
 
-// Who has viewed and acquires afterwards need not read again where the fence is the same.
+// A caller that has viewed the rows, and acquires afterwards, need not read them again if the fence is the same.
 func TestViewsFenceShowsThatNobodyHasHeldTheLockSince(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target, writer := lock.Name("report"), p.open(lock.Config{})
@@ -136,7 +136,7 @@ func TestViewsFenceShowsThatNobodyHasHeldTheLockSince(t *testing.T) {
 	})
 }
 
-// One request, which reads and nothing else: it opens no session and leaves nothing.
+// One request that only reads: it opens no session and leaves nothing.
 func TestViewCost(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		big := p.table.KeyItem(keys.NewKey("ROW", "big"))
@@ -220,7 +220,7 @@ func TestViewRefusesARowThatIsNotALock(t *testing.T) {
 	})
 }
 
-// A transaction under way keeps a view waiting, and is then seen as a whole.
+// A view waits while a transaction is under way, and then shows all of it.
 func TestViewGoesThroughConflicts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		writer, reader := w.client(lock.Config{}), w.client(lock.Config{})
@@ -304,7 +304,7 @@ func TestViewOfMoreThanATransactionReads(t *testing.T) {
 	})
 }
 
-// In another region a transaction may have arrived in part.
+// In another region, only a part of a transaction may have arrived.
 func TestViewRefusesATableOfSeveralRegions(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		tbl, err := table.Open(&replicated{Client: w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})

@@ -5,17 +5,12 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/mortise-go/mortise/internal/attrvalue"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
-	"github.com/mortise-go/mortise/table"
-	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // handler is a log handler of an application that does what it likes.
@@ -35,7 +30,7 @@ func logger(handle func(slog.Record)) *slog.Logger {
 	return slog.New(&handler{slog.DiscardHandler, handle})
 }
 
-// Who holds a lock is told of its end before anybody writes a line about it.
+// A holder is told of the end of its lease before a log record about it is written.
 func TestSlowLoggerDoesNotDelayTheEnd(t *testing.T) {
 	const locks = 50
 	virtual(t, func(ctx context.Context, w *world) {
@@ -65,8 +60,8 @@ func TestSlowLoggerDoesNotDelayTheEnd(t *testing.T) {
 	})
 }
 
-// A panic of what the application has set is its own: no lock stays held by it, and nobody
-// waits for who is not there any more.
+// A panic of the application's logger reaches the caller. It leaves no lock held, and nobody waits for a goroutine that is
+// gone.
 func TestPanicOfALoggerLeavesNothingBehind(t *testing.T) {
 	for _, event := range []string{"lock: acquired", "lock: session opened"} {
 		t.Run(event, func(t *testing.T) {
@@ -119,92 +114,7 @@ func TestPanicOfALoggerLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A row at the key of a holder's session that is none, or is not in order, is told to who
-// waits, and is not looked at again and again.
-func TestWaiterMeetsAHostileSession(t *testing.T) {
-	for name, c := range map[string]struct {
-		spoil []table.Change
-		want  error
-	}{
-		"foreign":         {[]table.Change{table.Attr("type").Set("Order")}, lock.ErrMalformed},
-		"without a lease": {[]table.Change{table.Attr("lease").Remove()}, lock.ErrMalformed},
-		"beat is text":    {[]table.Change{table.Attr("beat").Set("x")}, lock.ErrMalformed},
-		"without a beat":  {[]table.Change{table.Attr("beat").Remove(), table.Attr("expires").Remove()}, lock.ErrMalformed},
-		"without a type":  {[]table.Change{table.Attr("type").Remove()}, lock.ErrMalformed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				wire := &line{to: w.engine.HTTPClient()}
-				holder, waiter := w.clientOver(wire, lock.Config{}), w.client(lock.Config{})
-				_, err := holder.Acquire(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				wire.cut(refused)
-				require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(holder), c.spoil...)))
-				before, err := w.table.Get(ctx, sessionKey(holder), true)
-				require.NoError(t, err)
-				bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-				defer cancel()
-				ops := w.requests(func() { _, err = waiter.Acquire(bounded, lock.Name("report")) })
-				require.ErrorIs(t, err, c.want)
-				assert.LessOrEqual(t, len(ops), 5)
-				after, err := w.table.Get(ctx, sessionKey(holder), true)
-				require.NoError(t, err)
-				assert.True(t, attrvalue.SameItem(before, after), "it was changed")
-			})
-		})
-	}
-}
-
-// A session is dead however early that was: its holder cannot renew it any more.
-func TestWaiterMeetsASessionThatDiedInTheBeginning(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		way := &line{to: w.engine.HTTPClient()}
-		holder, waiter := w.clientOver(way, lock.Config{}), w.client(lock.Config{})
-		_, err := holder.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		way.cut(refused)
-		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(holder), table.Attr("dead").Set(0))))
-		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		l, err := waiter.Acquire(bounded, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, l.Release(ctx))
-	})
-}
-
-// A hand-over that Close meets on its way is taken back before Close returns.
-func TestCloseWaitsForAHandOver(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c, other := w.client(lock.Config{}), w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		waited := outcome(ctx, c, lock.Name("report"))
-		time.Sleep(time.Second)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1})
-		released := make(chan error, 1)
-		go func() { released <- l.Release(ctx) }()
-		time.Sleep(time.Second)
-		r, err := other.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NotEqual(t, l.Ticket(), r.Holder().Ticket, "it was passed")
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close(ctx) }()
-		require.ErrorIs(t, <-waited, lock.ErrClosed)
-		synctest.Wait()
-		select {
-		case err := <-closed:
-			require.Fail(t, "closed while a lock is being handed over", "%v", err)
-		default:
-		}
-		require.NoError(t, <-closed)
-		require.NoError(t, <-released)
-		next, err := other.TryAcquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, next.Release(ctx))
-	})
-}
-
-// A goroutine that is passed a lock, and panics as it begins to hold it, leaves it to those behind it.
+// A goroutine to which the lock is passed, and that panics as it begins to hold it, leaves the lock to those behind it.
 func TestPanicOfALoggerDuringAHandOver(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var armed atomic.Bool

@@ -35,8 +35,7 @@ func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
 	}
 }
 
-// A hung request is not waited for until the end of the lease, and the lock that it took
-// is recognised.
+// A hung request is repeated before the lease would end, and the lock that it acquired is recognised.
 func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
@@ -141,8 +140,8 @@ func TestReleaseCanBeRepeatedAfterItFailed(t *testing.T) {
 	})
 }
 
-// A release without an answer whose row names somebody else may have been applied before that.
-// Not that of a holder that has been told that it has lost the lock.
+// The row names another holder after a release without an answer. The release may have been applied before that, but not if
+// the holder has been told already that the lock is lost.
 func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
@@ -157,7 +156,7 @@ func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
 	})
 }
 
-// A failed release must not leave the lock renewed forever by a caller who left it at that.
+// After a failed release that the caller does not repeat, the lock is not renewed for ever.
 func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := 0
@@ -177,8 +176,8 @@ func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
 	})
 }
 
-// A caller who leaves it at a failed release does not hold the lock for as long as its
-// process lives: the session goes on trying.
+// After a failed release that the caller does not repeat, the session repeats it. So the lock is not held for as long as the
+// process lives.
 func TestSessionFreesWhatReleaseCouldNot(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		line := &line{to: w.engine.HTTPClient()}
@@ -208,21 +207,6 @@ func TestReleaseWithEndedContextReleases(t *testing.T) {
 		_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 	})
-}
-
-// F19: also where the session goes on, since other locks hang on it.
-func TestGhostAcquire(t *testing.T) {
-	for _, late := range []time.Duration{5 * time.Second, time.Minute} {
-		for _, holders := range []int{0, 1, 3} {
-			for _, busy := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%v late, %d holders in between, session goes on %v", late, holders, busy), func(t *testing.T) {
-					virtual(t, func(ctx context.Context, w *world) {
-						w.ghost(ctx, late, holders, busy)
-					})
-				})
-			}
-		}
-	}
 }
 
 // ghost has the first attempt of an acquisition arrive after the second has acquired and
@@ -297,7 +281,8 @@ func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
 	})
 }
 
-// A condition of the caller's own that refuses a commit says nothing of an earlier attempt of it, which may come yet.
+// A condition of the caller's own refuses a commit. That proves nothing about an earlier attempt of the same commit, which
+// may still arrive.
 func TestRefusedCommitOfWhichAnAttemptComesLate(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		const late = 10 * time.Second
@@ -361,8 +346,8 @@ func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
 	})
 }
 
-// A release whose answer is lost is a release, also where others have had the lock before it
-// is sent again, and the row shows no trace of it any more.
+// A release whose answer is lost counts as a release, even if others have held the lock before it is sent again and the row
+// shows no trace of it.
 func TestLostAnswerOfAReleaseThatOthersFollow(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {

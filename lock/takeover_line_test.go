@@ -17,8 +17,8 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// P18: of those who wait behind a holder that has died, the first takes the lock from it, and nobody else tries to:
-// however many wait, however long the holder had the lock, and however slow the network is.
+// P18: of those that wait behind a dead holder, the first takes the lock, and nobody else tries to: however many wait,
+// however long the holder had the lock, and however slow the network is.
 func TestADeadHolderCostsTwoWrites(t *testing.T) {
 	const processes, goroutines, lease, slow = 20, 50, 20 * time.Second, 500 * time.Millisecond
 	for kind, opts := range leases() {
@@ -84,7 +84,7 @@ func TestADeadHolderCostsTwoWrites(t *testing.T) {
 	}
 }
 
-// A line that is full of tickets of processes that have died is emptied by those who find it full.
+// A line that is full of tickets of dead processes is emptied by those that find it full.
 func TestALineFullOfTheDead(t *testing.T) {
 	const places, lease = 100, 20 * time.Second
 	for name, tc := range map[string]struct {
@@ -129,7 +129,7 @@ func TestALineFullOfTheDead(t *testing.T) {
 	}
 }
 
-// Each of those who have died in the line delays the others by two leases at most, however many they are.
+// Each dead process in the line delays the others by at most two leases, however many there are.
 func TestTheDeadInALineDelayByTheirNumber(t *testing.T) {
 	const dead, lease, bound = 11, 20 * time.Second, 3 * time.Second // of the recorded end, and a look
 	for kind, opts := range leases() {

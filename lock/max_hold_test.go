@@ -61,23 +61,6 @@ func TestMaxHoldWaitsForAGuardedWrite(t *testing.T) {
 	})
 }
 
-// What f committed under the lock was done under the lock; what it merely ended was not.
-func TestDoTellsThatALockWasHeldForTooLong(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{MaxHold: time.Second})
-		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			return nil
-		})
-		require.ErrorIs(t, err, lock.ErrMaxHold)
-		require.NoError(t, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
-			return l.Commit(ctx, w.put("x"))
-		}))
-		time.Sleep(time.Minute) // the timer of a lease that is over does nothing
-	})
-}
-
 func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
@@ -94,7 +77,7 @@ func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
 	})
 }
 
-// A holder that was asked to release, and hangs, does not keep others out for longer than it may.
+// A holder that was asked to release, and hangs, does not hold the lock for longer than MaxHold.
 func TestRevokedHolderIsStillLimited(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
@@ -111,7 +94,7 @@ func TestRevokedHolderIsStillLimited(t *testing.T) {
 	})
 }
 
-// The client is closed while the release of what was held for too long waits for a guarded write.
+// The client is closed while the release of a lock that was held for too long waits for a guarded write.
 func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{
 		"session": {lock.MaxHold(time.Second)},
@@ -137,7 +120,7 @@ func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
 	}
 }
 
-// The release of what was held for too long fails for some seconds, and no session tries again.
+// The release of a lock that was held for too long fails for some seconds, and there is no session that repeats it.
 func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
@@ -158,7 +141,7 @@ func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A release in the holder's place that has failed is none, once the holder has committed.
+// A release on the holder's behalf failed, and then the holder committed: that is no loss.
 func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		config := quiet
@@ -177,8 +160,8 @@ func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
 	})
 }
 
-// A commit without an answer was not applied, a release in the holder's place was, and its answer is
-// lost as well: who repeats the commit is not told that the first one was applied.
+// A commit without an answer was not applied. A release on the holder's behalf was, and its answer is lost, too. A caller
+// that repeats the commit is not told that the first one was applied.
 func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
 	for again, use := range map[string]func(*lock.Lease, context.Context, ...table.Op) error{
 		"Commit": (*lock.Lease).Commit, "Write": (*lock.Lease).Write,
@@ -211,7 +194,7 @@ func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
 	}
 }
 
-// MaxHold counts from the request, since when others are kept out.
+// MaxHold counts from the request, since it keeps others out from then on.
 func TestMaxHold_CountsFromTheRequest(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {

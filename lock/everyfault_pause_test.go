@@ -235,8 +235,7 @@ func (o *ordeal) asked() []lock.Target {
 	return append([]lock.Target(nil), o.targets...)
 }
 
-// Timers of a machine that stands still go off when it goes on, and not where they are stopped
-// or set anew then.
+// Timers of a halted machine go off when it goes on, unless they are stopped or reset then.
 func TestHaltingMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, begin := &halting{}, time.Now()
