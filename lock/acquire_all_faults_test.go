@@ -15,7 +15,7 @@ import (
 )
 
 // A transaction has no answer, and its caller has given up. Nothing stays held.
-func TestAbandonedAcquireAllIsTakenBack(t *testing.T) {
+func TestAcquireAll_AbandonedOneIsWithdrawn(t *testing.T) {
 	for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Hour)}} {
 		for _, operation := range []string{"TransactWriteItems", "BatchGetItem"} {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -34,7 +34,7 @@ func TestAbandonedAcquireAllIsTakenBack(t *testing.T) {
 }
 
 // Two transactions that conflict are repeated. A conflict is never taken for a holder.
-func TestAcquireAllGoesThroughConflicts(t *testing.T) {
+func TestAcquireAll_GoesThroughConflicts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.5, Seed: 7})
@@ -49,7 +49,7 @@ func TestAcquireAllGoesThroughConflicts(t *testing.T) {
 
 // Locks that nobody waits for any more are given up in the background: the call returns soon after its context has ended,
 // whatever hangs.
-func TestAcquireAllEndsWhileFencesAreRead(t *testing.T) {
+func TestAcquireAll_EndsWhileFencesAreRead(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		targets, other := names(100), w.client(lock.Config{})
 		b, err := other.AcquireAll(ctx, targets)
@@ -75,7 +75,7 @@ func TestAcquireAllEndsWhileFencesAreRead(t *testing.T) {
 
 // A lock is taken away between the transaction that took it and the read of its fence. This process does not hold it, and
 // the others are released.
-func TestAcquireAll_ALockThatIsTakenBeforeItsFenceIsRead(t *testing.T) {
+func TestAcquireAll_LockThatIsLostBeforeItsFenceIsRead(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, operator := w.client(lock.Config{}), w.client(lock.Config{Owner: "operator"})
 		targets := names(3)
@@ -125,7 +125,7 @@ func TestAcquireAll_RecognisesAnOldTransaction(t *testing.T) {
 }
 
 // A waiter recognises its own transaction when it arrives late, and is granted the locks that it has taken.
-func TestLateTransactionIsRecognised(t *testing.T) {
+func TestAcquireAll_LateTransactionIsRecognised(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		targets := names(3)
@@ -160,7 +160,7 @@ func TestLateTransactionIsRecognised(t *testing.T) {
 }
 
 // A lease begins with the transaction that took it, and not with one whose answer was lost long before.
-func TestAcquireAllAfterALostAnswerAndAWait(t *testing.T) {
+func TestAcquireAll_LeasesBeginWithTheTransactionThatTookThem(t *testing.T) {
 	targets := []lock.Target{lock.Name("a"), lock.Name("b")}
 	for name, opts := range map[string][]lock.Option{"fixed": {lock.Fixed(20 * time.Second)}, "max hold": {lock.MaxHold(30 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAcquireAllAfterALostAnswerAndAWait(t *testing.T) {
 
 // Tickets of its own that are left from an earlier attempt are removed before the next: TryAcquireAll does not report itself
 // as the holder.
-func TestTryAcquireAllDoesNotStandInItsOwnWay(t *testing.T) {
+func TestTryAcquireAll_DoesNotReportItself(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, operator := w.client(lock.Config{Owner: "me"}), w.client(lock.Config{Owner: "operator"})
 		targets := names(3)
@@ -209,7 +209,7 @@ func TestTryAcquireAllDoesNotStandInItsOwnWay(t *testing.T) {
 
 // A transaction arrives late, and one of its locks is taken away by force. The other locks are not kept for as long as
 // AcquireAll waits for that one.
-func TestGatheringKeepsNothingWhileItWaits(t *testing.T) {
+func TestAcquireAll_KeepsNoLockOfALateTransaction(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, h, x := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
 		targets := []lock.Target{lock.Name("a"), lock.Name("b")}

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-func TestAcquireAllTakesOverFromTheDead(t *testing.T) {
+func TestAcquireAll_TakesOverFromTheDead(t *testing.T) {
 	for _, tc := range []struct {
 		expiry  lock.Expiry
 		long    bool
@@ -53,7 +53,7 @@ func TestAcquireAllTakesOverFromTheDead(t *testing.T) {
 }
 
 // Every lock that is taken over from a dead holder is reported, also where there are several at once.
-func TestTakenOverTogether(t *testing.T) {
+func TestAcquireAll_ReportsEachTakeover(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		virtual(t, func(ctx context.Context, w *world) {
 			way := &line{to: w.engine.HTTPClient()}

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestAcquireAllCost(t *testing.T) {
+func TestAcquireAll_Cost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		for _, n := range []int{1, 2, 100} {
@@ -38,7 +38,7 @@ func TestAcquireAllCost(t *testing.T) {
 	})
 }
 
-func TestAcquireAllRefusesBadTargets(t *testing.T) {
+func TestAcquireAll_RefusesBadTargets(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		beside := lock.Beside(keys.NewKey("LOCK#a", "a")) // whose lock row is that of Name("a")
@@ -69,7 +69,7 @@ func TestAcquireAllRefusesBadTargets(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTakesAllOrNone(t *testing.T) {
+func TestAcquireAll_TakesAllOrNone(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		other := p.open(lock.Config{Owner: "other"})
 		targets := names(4)
@@ -122,7 +122,7 @@ func TestAcquireAllTakesAllOrNone(t *testing.T) {
 }
 
 // While AcquireAll waits for others, it holds the locks for which it is first.
-func TestAcquireAllHoldsWhatItIsFirstFor(t *testing.T) {
+func TestAcquireAll_HoldsTheLocksItIsFirstFor(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c := w.client(lock.Config{})
@@ -162,7 +162,7 @@ func TestAcquireAllHoldsWhatItIsFirstFor(t *testing.T) {
 
 // An AcquireAll that loses one of its places enters all lines again. If it entered that line alone, it would wait for
 // callers that came later, and that wait for it in another line.
-func TestAcquireAllThatLosesOnePlaceBeginsAnew(t *testing.T) {
+func TestAcquireAll_BeginsAgainWhenItLosesAPlace(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		targets := names(2)
 		last, err := w.client(quiet).Acquire(ctx, targets[1])
@@ -190,7 +190,7 @@ func TestAcquireAllThatLosesOnePlaceBeginsAnew(t *testing.T) {
 	})
 }
 
-func TestAcquireAllEndsWithItsContext(t *testing.T) {
+func TestAcquireAll_EndsWithItsContext(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		_, err := w.client(lock.Config{Owner: "other"}).Acquire(ctx, lock.Name("n01"))
@@ -224,7 +224,7 @@ func TestAcquireAllEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAcquireAllLeavesForeignRowsAlone(t *testing.T) {
+func TestAcquireAll_LeavesOtherRowsAlone(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		targets := names(3)
@@ -244,7 +244,7 @@ func TestAcquireAllLeavesForeignRowsAlone(t *testing.T) {
 }
 
 // A row of the application at the key of a lock ends AcquireAll, as it ends Acquire.
-func TestSeveralWithAnApplicationsRowAreRefused(t *testing.T) {
+func TestAcquireAll_RefusesARowOfTheApplication(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -273,7 +273,7 @@ func TestSeveralWithAnApplicationsRowAreRefused(t *testing.T) {
 }
 
 // An AcquireAll that waits for one lock keeps the others, also those that were free at once.
-func TestAcquireAll_FixedLocksAreKeptWhileOthersAreWaitedFor(t *testing.T) {
+func TestAcquireAll_KeepsFixedLocksWhileItWaits(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		both := names(2)
 		held, err := w.client(quiet).Acquire(ctx, both[1])

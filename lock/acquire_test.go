@@ -16,7 +16,7 @@ import (
 )
 
 // An acquire whose answer was lost, and that was withdrawn, is not waited for as if it were about to release the lock.
-func TestAcquire_ATakenBackOneIsNotWaitedFor(t *testing.T) {
+func TestAcquire_WithdrawnOneIsNotWaitedFor(t *testing.T) {
 	const patience = 3 * time.Second
 	for name, tc := range map[string]struct {
 		operation string
@@ -60,7 +60,7 @@ func TestAcquire_ATakenBackOneIsNotWaitedFor(t *testing.T) {
 
 // The same for a pass: a commit without an answer passed the lock to a goroutine that has stopped waiting, and the holder
 // releases.
-func TestAcquire_ATakenBackPassIsNotWaitedFor(t *testing.T) {
+func TestAcquire_WithdrawnPassIsNotWaitedFor(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Lease: time.Hour})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -106,7 +106,7 @@ func TestAcquire_GoesOnUnderAnotherSession(t *testing.T) {
 	})
 }
 
-func TestUncontendedCost(t *testing.T) {
+func TestAcquire_FreeLockCostsTwoWrites(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		ops := w.requests(func() {
@@ -118,7 +118,7 @@ func TestUncontendedCost(t *testing.T) {
 	})
 }
 
-func TestHeldByAnother(t *testing.T) {
+func TestTryAcquire_NamesTheHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b := w.client(lock.Config{Owner: "a"}), w.client(lock.Config{Owner: "b"})
 		l, err := a.Acquire(ctx, lock.Name("report"))
@@ -146,7 +146,7 @@ func TestHeldByAnother(t *testing.T) {
 }
 
 // A caller that waits for a lock that its own client holds learns this from the error: it may be waiting for itself.
-func TestNestedAcquireSaysThatThisClientHoldsTheLock(t *testing.T) {
+func TestAcquire_NestedOneNamesThisClient(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -214,7 +214,7 @@ func TestAcquire_TwoClientsInOneProcess(t *testing.T) {
 }
 
 // An acquire whose context ends between two attempts reports the context's end, and not that its retries are exhausted.
-func TestAcquire_ImpatienceIsNoExhaustion(t *testing.T) {
+func TestAcquire_EndedContextIsNotExhaustion(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		r := newRecorder()
 		way := &line{to: w.engine.HTTPClient()}
@@ -231,7 +231,7 @@ func TestAcquire_ImpatienceIsNoExhaustion(t *testing.T) {
 }
 
 // A lease begins with the attempt that the row shows, and not with an earlier one whose answer was also lost.
-func TestAcquireAfterLostAnswersAndAWait(t *testing.T) {
+func TestAcquire_LeaseBeginsWithTheAttemptThatSucceeded(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{"fixed": {lock.Fixed(20 * time.Second)}, "max hold": {lock.MaxHold(30 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -253,7 +253,7 @@ func TestAcquireAfterLostAnswersAndAWait(t *testing.T) {
 	}
 }
 
-func TestEndedContextSendsNothing(t *testing.T) {
+func TestAcquire_EndedContextSendsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		mine := errors.New("why")
@@ -272,7 +272,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 }
 
 // An answer that took longer than the lease grants nothing, and leaves nothing behind.
-func TestGrantThatTookLongerThanTheLeaseIsNone(t *testing.T) {
+func TestAcquire_AnswerLaterThanTheLeaseGrantsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		w.engine.ResetRequests()
@@ -290,7 +290,7 @@ func TestGrantThatTookLongerThanTheLeaseIsNone(t *testing.T) {
 
 // A grant was answered too late, and could not be given back. It is not recognised again later: its lease would count from
 // a later attempt.
-func TestLateGrantIsNotRecognisedAnew(t *testing.T) {
+func TestAcquire_LateGrantIsNotRecognisedAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		wire := &line{to: w.engine.HTTPClient()}

@@ -19,7 +19,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestBundleRemaining_IsThatOfTheFirstToEnd(t *testing.T) {
+func TestBundle_RemainingIsThatOfTheFirstToEnd(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		b, err := c.AcquireAll(ctx, names(3), lock.Fixed(20*time.Second))
@@ -42,7 +42,7 @@ func TestBundleRemaining_IsThatOfTheFirstToEnd(t *testing.T) {
 	})
 }
 
-func TestBundleWritesWhileAllAreHeld(t *testing.T) {
+func TestBundle_WritesWhileAllAreHeld(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		row := func(name string) table.Op { return table.Put(p.table.KeyItem(keys.NewKey("ROW#"+name, "ROW"))) }
 		exists := func(name string) bool {
@@ -126,7 +126,7 @@ func TestBundle_WritesNothingWithoutOneOfItsLocks(t *testing.T) {
 }
 
 // The context of AcquireAll bounds only the waiting. The locks are held on, also if there is only one.
-func TestBundle_OutlivesTheContextOfItsAcquisition(t *testing.T) {
+func TestBundle_OutlivesTheContextOfAcquireAll(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		virtual(t, func(ctx context.Context, w *world) {
 			bounded, cancel := context.WithTimeout(ctx, time.Minute)
@@ -156,7 +156,7 @@ func TestBundle_LeasesAreACopy(t *testing.T) {
 
 // Clients with many goroutines move money between accounts, each under the locks of all accounts that it touches, in random
 // order. Meanwhile others take single locks, and some requests fail.
-func TestTransfersUnderSeveralLocks(t *testing.T) {
+func TestBundle_TransfersUnderSeveralLocks(t *testing.T) {
 	const accounts, workers, moves, each = 8, 6, 12, 100
 	virtual(t, func(ctx context.Context, w *world) {
 		account := func(i int) keys.Key { return w.row(fmt.Sprint("account", i)) }
@@ -235,7 +235,7 @@ func TestTransfersUnderSeveralLocks(t *testing.T) {
 	})
 }
 
-func TestContextOfABundleEndsWithTheFirst(t *testing.T) {
+func TestBundle_ContextEndsWithTheFirstLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		for range 100 {
@@ -251,7 +251,7 @@ func TestContextOfABundleEndsWithTheFirst(t *testing.T) {
 }
 
 // WithData of AcquireAll is the payload of each lock.
-func TestEveryLockOfABundleHasThePayload(t *testing.T) {
+func TestWithData_OfABundleIsThatOfEachLock(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		have := func(b *lock.Bundle, want ...string) {
 			p.Helper()

@@ -42,7 +42,7 @@ func (j *journal) String() string {
 }
 
 // B4: names, keys and rows of an application appear in no error, and in no log record above debug level.
-func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
+func TestErrors_AndLogsHaveNoNamesKeysOrPayloads(t *testing.T) {
 	texts, hits := 0, 0
 	for _, target := range []lock.Target{lock.Name(canary), lock.Beside(keys.NewKey("T#"+canary, "O#"+canary))} {
 		virtual(t, func(ctx context.Context, w *world) {

@@ -16,7 +16,7 @@ import (
 )
 
 // F14.
-func TestCancellationAtEveryCall(t *testing.T) {
+func TestCancel_AtEveryRequestLeavesNothing(t *testing.T) {
 	const lease = 20 * time.Second
 	target := lock.Name("report")
 	section := func(ctx context.Context, w *world, l *lock.Lease) error {

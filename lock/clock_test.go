@@ -38,7 +38,7 @@ func (c *wallClock) jump(by time.Duration) {
 func at(by time.Duration) table.Option { return table.WithClock((&wallClock{by: by}).now) }
 
 // The wall clock of a suspended machine jumps when it resumes, while its monotonic clock has stood still.
-func TestSuspendedHolderIsToldOnceItResumes(t *testing.T) {
+func TestClock_SuspendedHolderIsToldOnceItResumes(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(lock.Config{}, table.WithClock(wall.now))
@@ -59,7 +59,7 @@ func TestSuspendedHolderIsToldOnceItResumes(t *testing.T) {
 	})
 }
 
-func TestClockSetBackDoesNotProlongALease(t *testing.T) {
+func TestClock_SetBackDoesNotProlongALease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(lock.Config{}, table.WithClock(wall.now))
@@ -73,7 +73,7 @@ func TestClockSetBackDoesNotProlongALease(t *testing.T) {
 }
 
 // A holder is told of the end of its lease also if requests never get an answer.
-func TestHungRequestsDoNotDelayTheEnd(t *testing.T) {
+func TestClock_HungRequestsDoNotDelayTheEnd(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -91,7 +91,7 @@ func TestHungRequestsDoNotDelayTheEnd(t *testing.T) {
 }
 
 // A client that has had no answer of DynamoDB yet knows nothing of its own clock: it neither writes nor uses recorded ends.
-func TestColdClientNeitherWritesNorUsesRecordedEnds(t *testing.T) {
+func TestClock_OfANewClientIsNotTrusted(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder := w.client(lock.Config{})
 		_, err := holder.Acquire(ctx, lock.Name("report"))
@@ -122,7 +122,7 @@ func TestColdClientNeitherWritesNorUsesRecordedEnds(t *testing.T) {
 }
 
 // Three requests, of which one asks whether the table has replicas.
-func TestColdClientTakesLongDeadLockWithThreeRequests(t *testing.T) {
+func TestClock_NewClientTakesOverWithThreeRequests(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
 		require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestColdClientTakesLongDeadLockWithThreeRequests(t *testing.T) {
 
 // A client whose clock is off by more than Skew neither uses nor records ends, and logs that once. A Fixed lease then counts
 // from DynamoDB's time.
-func TestClockThatIsOffTakesNoPart(t *testing.T) {
+func TestClock_ThatIsOffIsNotUsed(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, -10 * time.Second, 10 * time.Second, time.Hour} {
 		virtual(t, func(ctx context.Context, w *world) {
 			var log bytes.Buffer
@@ -186,7 +186,7 @@ func TestClockThatIsOffTakesNoPart(t *testing.T) {
 }
 
 // A clock that is set while the client runs is not trusted until DynamoDB answers again.
-func TestClockSetForwardDoesNotTakeALiveLock(t *testing.T) {
+func TestClock_SetForwardTakesNoLiveLock(t *testing.T) {
 	for _, by := range []time.Duration{3 * time.Second, time.Minute, time.Hour} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wall := &wallClock{}
@@ -204,7 +204,7 @@ func TestClockSetForwardDoesNotTakeALiveLock(t *testing.T) {
 }
 
 // The end of a lease is not recorded by a clock that was set: DynamoDB tells the time.
-func TestClockThatWasSetIsNotRecorded(t *testing.T) {
+func TestClock_ThatWasSetIsNotRecorded(t *testing.T) {
 	for _, by := range []time.Duration{20 * time.Minute, -20 * time.Minute} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wall := &wallClock{}
@@ -221,7 +221,7 @@ func TestClockThatWasSetIsNotRecorded(t *testing.T) {
 }
 
 // An answer that is under way for long has an old time in it.
-func TestSlowAnswersDoNotPassForAClockThatIsOff(t *testing.T) {
+func TestClock_SlowAnswersDoNotMakeItOff(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var log bytes.Buffer
 		c := w.client(lock.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})

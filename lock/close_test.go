@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestCloseGoesOnPastErrorsAndRetries(t *testing.T) {
+func TestClose_GoesOnPastErrorsAndRetries(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		leases := make([]*lock.Lease, 40)
@@ -51,7 +51,7 @@ func TestCloseGoesOnPastErrorsAndRetries(t *testing.T) {
 }
 
 // Leases are renewed until they are released, however long Close takes.
-func TestCloseDoesNotStarveRenewals(t *testing.T) {
+func TestClose_DoesNotStarveRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		slow, err := c.Acquire(ctx, lock.Name("slow"))
@@ -79,7 +79,7 @@ func TestCloseDoesNotStarveRenewals(t *testing.T) {
 	})
 }
 
-func TestCloseWithEndedContextReleases(t *testing.T) {
+func TestClose_WithEndedContextReleases(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		_, err := c.Acquire(ctx, lock.Name("report"))
@@ -93,7 +93,7 @@ func TestCloseWithEndedContextReleases(t *testing.T) {
 }
 
 // When Close has returned, nothing is held that the client was about to acquire.
-func TestCloseTakesBackAcquisitionsUnderWay(t *testing.T) {
+func TestClose_WithdrawsAcquiresUnderWay(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c := w.client(lock.Config{})
@@ -110,7 +110,7 @@ func TestCloseTakesBackAcquisitionsUnderWay(t *testing.T) {
 	}
 }
 
-func TestClosedClientSendsNothing(t *testing.T) {
+func TestClose_NothingIsSentAfterwards(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -132,7 +132,7 @@ func TestClosedClientSendsNothing(t *testing.T) {
 }
 
 // OnLost may close the client.
-func TestOnLostMayClose(t *testing.T) {
+func TestOnLost_MayCallClose(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var c *lock.Client
 		closed := make(chan error, 1)
@@ -153,7 +153,7 @@ func TestOnLostMayClose(t *testing.T) {
 }
 
 // A lost lock does not keep others from being released, however many there are.
-func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
+func TestClose_ReleasesLocksBehindALostOne(t *testing.T) {
 	const locks = 40 // more than are released at once
 	virtual(t, func(ctx context.Context, w *world) {
 		c, operator := w.client(lock.Config{}), w.client(lock.Config{})
@@ -173,7 +173,7 @@ func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
 }
 
 // A caller that sees that Close has released a lease also sees that the client is closed.
-func TestClosedAtOnceForWhoeverLooks(t *testing.T) {
+func TestClose_IsSeenByThoseWhoSeeItsReleases(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
 		for range 100 {
 			err, cause := lock.EndedByClose(w.client(quiet))
@@ -184,7 +184,7 @@ func TestClosedAtOnceForWhoeverLooks(t *testing.T) {
 }
 
 // Renewals that fail do not keep a client open that has nothing left to release.
-func TestCloseDoesNotWaitForARenewal(t *testing.T) {
+func TestClose_DoesNotWaitForARenewal(t *testing.T) {
 	for _, how := range []cut{refused, hung} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}
@@ -202,7 +202,7 @@ func TestCloseDoesNotWaitForARenewal(t *testing.T) {
 }
 
 // A lock whose guarded write hangs does not keep others from being released.
-func TestCloseReleasesBesideWritesThatHang(t *testing.T) {
+func TestClose_ReleasesBesideWritesThatHang(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems"})
@@ -312,7 +312,7 @@ func TestClose_UnderLoad(t *testing.T) {
 }
 
 // F9. Also where a guarded write delays a release for far longer than a lease.
-func TestCloseEndsWaitersAndReleases(t *testing.T) {
+func TestClose_EndsWaitersAndReleases(t *testing.T) {
 	const waiters, period = 100, 5 * time.Second
 	for _, busy := range []time.Duration{0, time.Minute} {
 		virtual(t, func(ctx context.Context, w *world) {

@@ -20,7 +20,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestRowIsAsDocumented(t *testing.T) {
+func TestRow_IsAsDocumented(t *testing.T) {
 	for name, scheme := range map[string]keys.Scheme{
 		"defaults":        {},
 		"defaults, Fixed": {},
@@ -94,7 +94,7 @@ func TestRowIsAsDocumented(t *testing.T) {
 	}
 }
 
-func TestLockStandsBesideItsRow(t *testing.T) {
+func TestRow_StandsBesideTheRowItLocks(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		orders := defineOrders(p.T, p.table)
 		o, err := orders.Create(ctx, order{Tenant: "acme", ID: "42", Status: "open"})
@@ -117,7 +117,7 @@ func TestLockStandsBesideItsRow(t *testing.T) {
 	})
 }
 
-func TestUnknownAttributesSurvive(t *testing.T) {
+func TestRow_KeepsUnknownAttributes(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("report"))
 		require.NoError(p, err)
@@ -131,7 +131,7 @@ func TestUnknownAttributesSurvive(t *testing.T) {
 }
 
 // Rows in order are taken. So the tests of other rows show what their change does.
-func TestForeignClientsRowsAreTaken(t *testing.T) {
+func TestRow_OfAnotherClientIsTaken(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := p.keyOf(lock.Name("report"))
 		for _, held := range []bool{false, true} {
@@ -150,7 +150,7 @@ func TestForeignClientsRowsAreTaken(t *testing.T) {
 
 // Whatever is wrong with a lock row: a few requests, a typed error, nothing granted, and nothing overwritten but the time to
 // live. If the row is held, or of another type, TryAcquire sends one request. Apart from the fault, the rows could be taken.
-func TestMalformedRowsAreRefused(t *testing.T) {
+func TestRow_MalformedOneIsRefused(t *testing.T) {
 	canary, num := text("canary"), func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
 	null, yes := &types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberBOOL{Value: true}
 	list := listOf(canary)
@@ -226,7 +226,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 }
 
 // A condition cannot refuse a fence that is no integer.
-func TestFractionalFenceIsNotGranted(t *testing.T) {
+func TestRow_FractionalFenceGrantsNothing(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := p.keyOf(lock.Name("report"))
 		item := p.lockRow(key, false, func(i table.Item) { i["fence"] = &types.AttributeValueMemberN{Value: "1.5"} })

@@ -196,7 +196,7 @@ func (p *place) keyOf(target lock.Target) keys.Key {
 }
 
 // However long ago the lock was acquired, only the session shows whether the holder is alive.
-func TestSessionsLockIsTakenOnlyWhenTheSessionIsDead(t *testing.T) {
+func TestTakeover_NeedsADeadSession(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := p.keyOf(lock.Name("report"))
 		item := p.lockRow(key, true, func(i table.Item) {
@@ -236,7 +236,7 @@ func TestSessionsLockIsTakenOnlyWhenTheSessionIsDead(t *testing.T) {
 	})
 }
 
-func TestGuardDecidesInTheTransaction(t *testing.T) {
+func TestGuard_DecidesInTheTransaction(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		const another = "ANOTHER/1@1764000000123 another"
 		row := keys.NewKey("ROW", "1")
@@ -275,7 +275,7 @@ func TestGuardDecidesInTheTransaction(t *testing.T) {
 	})
 }
 
-func TestWriteRefusesWhatCannotBeSent(t *testing.T) {
+func TestWrite_RefusesInvalidOperations(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("report"))
 		require.NoError(p, err)
@@ -300,7 +300,7 @@ func TestWriteRefusesWhatCannotBeSent(t *testing.T) {
 	})
 }
 
-func TestFencesIncrease(t *testing.T) {
+func TestFence_Increases(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		last := int64(0)
 		next := func(c *lock.Client) *lock.Lease {

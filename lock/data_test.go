@@ -40,7 +40,7 @@ func decoded(t *testing.T, d lock.Data) string {
 	return s
 }
 
-func TestPayloadStaysUntilReplaced(t *testing.T) {
+func TestData_StaysUntilReplaced(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target := lock.Name("report")
 		inspect := func() lock.Record {
@@ -108,7 +108,7 @@ func TestPayloadStaysUntilReplaced(t *testing.T) {
 
 // Every value that DynamoDB has comes back. A value that it does not have is refused without a request. Such values can be
 // in rows that others have written.
-func TestPayloadsOfAllTypes(t *testing.T) {
+func TestData_OfAllTypes(t *testing.T) {
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	num := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 	nested := func(depth int) types.AttributeValue {
@@ -172,7 +172,7 @@ func TestPayloadsOfAllTypes(t *testing.T) {
 
 // A lock that is passed within the process has the payload that release and acquire would have given it, and the lease
 // shows it.
-func TestPayloadOfAHandOverIsThatOfReleaseAndAcquire(t *testing.T) {
+func TestData_OfAPassIsThatOfReleaseAndAcquire(t *testing.T) {
 	for _, opts := range [][]lock.Option{nil, {lock.WithData("heir")}, {lock.WithData(nil)}, {lock.Fixed(time.Minute)}, {lock.Fixed(time.Minute), lock.WithData("heir")}} {
 		for _, before := range []any{nil, "before"} {
 			for _, set := range []any{"no", nil, "set"} {
@@ -246,7 +246,7 @@ func (p *place) handOver(l *lock.Lease, opts ...lock.Option) *lock.Lease {
 	return next
 }
 
-func TestHandOverCarriesPayloads(t *testing.T) {
+func TestData_IsWrittenWithThePass(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("report"), lock.WithData("first"))
 		require.NoError(p, err)
@@ -275,7 +275,7 @@ func TestHandOverCarriesPayloads(t *testing.T) {
 }
 
 // The answer of an acquire is lost: the lease has its own payload, and so has its row.
-func TestPayloadOfARecognisedAcquisition(t *testing.T) {
+func TestData_OfARecognisedAcquire(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: 1})
@@ -286,7 +286,7 @@ func TestPayloadOfARecognisedAcquisition(t *testing.T) {
 }
 
 // A payload that its caller, or a reader, changes afterwards changes nowhere else.
-func TestPayloadsAreCopies(t *testing.T) {
+func TestData_IsACopy(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		mine := []byte("abc")
@@ -321,7 +321,7 @@ func hidden(t *testing.T, v any) {
 }
 
 // B4, of the types that carry payloads.
-func TestDataDoesNotShow(t *testing.T) {
+func TestData_IsNeverPrinted(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		for _, v := range []any{canary, []byte(canary), map[string]any{canary: []string{canary}}} {
@@ -349,7 +349,7 @@ func TestDataDoesNotShow(t *testing.T) {
 }
 
 // Exactly those payloads are refused that DynamoDB would refuse.
-func TestWithData_IsAsDeepAsDynamoDBTakes(t *testing.T) {
+func TestWithData_IsAsDeepAsDynamoDBAllows(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		for depth := 30; depth <= 34; depth++ {
 			var data types.AttributeValue = &types.AttributeValueMemberS{Value: "x"}

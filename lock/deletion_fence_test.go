@@ -16,7 +16,7 @@ import (
 
 // A row that was released under wrong dates is not deleted before these dates are past: a new row would begin with a fence
 // that was granted before.
-func TestWrongDatesDoNotTakeFencesBack(t *testing.T) {
+func TestFence_WrongDatesDoNotTakeItBack(t *testing.T) {
 	for _, by := range []time.Duration{-12 * time.Hour, -59 * time.Minute, -time.Hour, -61 * time.Minute, -100 * time.Minute} {
 		t.Run(by.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -45,7 +45,7 @@ func TestWrongDatesDoNotTakeFencesBack(t *testing.T) {
 
 // A fence began ahead of the time, by less than the retention. Its row is kept until a new one would begin with a greater
 // fence.
-func TestFencesThatBeganAheadAreNotTakenBack(t *testing.T) {
+func TestFence_ThatBeganAheadIsNotTakenBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		config        lock.Config
 		first, second time.Duration     // clocks
@@ -106,7 +106,7 @@ func TestFencesThatBeganAheadAreNotTakenBack(t *testing.T) {
 
 // A fence far beyond the present time, such as one in microseconds, does not put off the deletion of its row: nothing could
 // put it off for long enough.
-func TestFencesThatAreNoTimeOfDay(t *testing.T) {
+func TestFence_ThatIsNoTimeIsNotWaitedFor(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -124,7 +124,7 @@ func TestFencesThatAreNoTimeOfDay(t *testing.T) {
 }
 
 // A fence that is a little ahead costs nothing: the retention covers that.
-func TestFencesALittleAheadCostNothing(t *testing.T) {
+func TestFence_ALittleAheadCostsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}, at(5*time.Minute)).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
 	testkit.Check(t, "F12, rows deleted under wrong clocks", testkit.Exactly(larger, "fences larger than the one before", 2*len(offsets)*len(offsets)))
 }
 
-func TestFenceSurvivesDeletion(t *testing.T) {
+func TestFence_SurvivesDeletion(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))

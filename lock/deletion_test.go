@@ -45,7 +45,7 @@ func skewed(by time.Duration) tabletest.Fault {
 
 // Answers with a wrong date do not cause the row of a held lock to be deleted: one of them, or many, before the first
 // renewal or after (deletion, seeds 150, 276 and 777). The retention is the shortest.
-func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
+func TestDeletion_WrongDatesKeepHeldRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		by, from, until time.Duration // since the lock was acquired
 		clock           time.Duration
@@ -78,7 +78,7 @@ func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
 }
 
 // The same for a renewal of a Fixed lease, which writes anew when its row is to be deleted.
-func TestWrongDateOfARenewalDeletesNothing(t *testing.T) {
+func TestDeletion_WrongDateOfARenewalDeletesNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
@@ -102,7 +102,7 @@ func TestWrongDateOfARenewalDeletesNothing(t *testing.T) {
 }
 
 // The first request of a process does not know that its clock is slow, and nothing looks after a Fixed lease later.
-func TestSlowClockDoesNotDeleteALeaseOfItsOwn(t *testing.T) {
+func TestDeletion_SlowClockKeepsAFixedLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		first, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestSlowClockDoesNotDeleteALeaseOfItsOwn(t *testing.T) {
 
 // A request that put off the deletion can arrive again later, and set an older time. The client learns that, although a date
 // was ahead meanwhile.
-func TestLateDuplicateDoesNotDeleteAHeldRow(t *testing.T) {
+func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -137,7 +137,7 @@ func TestLateDuplicateDoesNotDeleteAHeldRow(t *testing.T) {
 }
 
 // The target of a pass goes by the time in its row, also where an earlier request passed the lock to it.
-func TestHandOverThatIsRecognisedIsNotDeleted(t *testing.T) {
+func TestDeletion_RecognisedPassIsKept(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -168,7 +168,7 @@ func TestHandOverThatIsRecognisedIsNotDeleted(t *testing.T) {
 
 // The first request of a process does not know that its clock is years ahead. Should the process crash, its session's row
 // does not stay for so long.
-func TestFastClockDoesNotKeepASession(t *testing.T) {
+func TestDeletion_FastClockDoesNotKeepASession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.cold(lock.Config{Retention: day, HomeRegion: tabletest.Region}, at(10*365*24*time.Hour))
 		_, err := c.Acquire(ctx, lock.Name("report"))
@@ -181,7 +181,7 @@ func TestFastClockDoesNotKeepASession(t *testing.T) {
 
 // With a margin of half the lease, a renewal leaves little more than half of it. What is done between renewals uses the end
 // that the holders use.
-func TestHeldRowIsPutOffWhateverTheMargin(t *testing.T) {
+func TestDeletion_IsPutOffWithAnyMargin(t *testing.T) {
 	for _, margin := range []time.Duration{9 * time.Second, 10 * time.Second} {
 		t.Run(margin.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -195,7 +195,7 @@ func TestHeldRowIsPutOffWhateverTheMargin(t *testing.T) {
 	}
 }
 
-func TestOrphanIsFreedWhateverTheMargin(t *testing.T) {
+func TestSession_RepeatsAFailedReleaseWithAnyMargin(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{Margin: 10 * time.Second}), w.client(lock.Config{})
 		latency := tabletest.Fault{Kind: tabletest.Delay, For: 5 * time.Millisecond}
@@ -217,7 +217,7 @@ func TestOrphanIsFreedWhateverTheMargin(t *testing.T) {
 
 // The dates, or a clock, are behind for as long as the lock is held, by up to three quarters of the retention. The deletion
 // is put off in time.
-func TestRowsOutlastWhatIsBehindForGood(t *testing.T) {
+func TestDeletion_IsPutOffUnderAClockThatStaysBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		dates, clock time.Duration
 		config       lock.Config
@@ -242,7 +242,7 @@ func TestRowsOutlastWhatIsBehindForGood(t *testing.T) {
 }
 
 // What is known of the time is kept while there is nothing to compare the clock with.
-func TestClockThatIsSetDoesNotBringDeletionForward(t *testing.T) {
+func TestDeletion_ClockThatIsSetDoesNotBringItForward(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(lock.Config{Retention: day}, table.WithClock(wall.now))
@@ -263,7 +263,7 @@ func TestClockThatIsSetDoesNotBringDeletionForward(t *testing.T) {
 }
 
 // The same if no answer tells the time.
-func TestClockThatIsSetBackWithoutDates(t *testing.T) {
+func TestDeletion_ClockThatIsSetBackWithoutDates(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c, err := lock.New(w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"}, table.WithClock(wall.now)),
@@ -290,7 +290,7 @@ func (u undated) Do(r *http.Request) (*http.Response, error) {
 }
 
 // Rows whose writes hang, each time, do not keep the deletion of the others from being put off.
-func TestRowsThatHangKeepNoOther(t *testing.T) {
+func TestDeletion_RowsThatHangDelayNoOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		var last *lock.Lease
@@ -308,7 +308,7 @@ func TestRowsThatHangKeepNoOther(t *testing.T) {
 
 // A row that is released on a holder's behalf is kept like one that the holder releases. It does not matter which time that
 // holder had written: by a clock that was not known to be slow, or long ago, before it died.
-func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
+func TestDeletion_RowsReleasedForAHolderAreKept(t *testing.T) {
 	const week = 7 * day
 	key := keys.NewKey("LOCK#report", "LOCK#report")
 	abandoned := func(ctx context.Context, w *world, c *lock.Client, f tabletest.Fault, limit time.Duration) {
@@ -381,7 +381,7 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 }
 
 // A holder that puts off the deletion of a row that was deleted already learns that the lock is lost.
-func TestDeletion_TheHolderOfADeletedRowIsTold(t *testing.T) {
+func TestDeletion_HolderOfADeletedRowIsTold(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{Retention: aDay, Logger: quiet.Logger}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -392,7 +392,7 @@ func TestDeletion_TheHolderOfADeletedRowIsTold(t *testing.T) {
 }
 
 // A held row is kept for longer than any retention, since renewals put its deletion off.
-func TestHeldRowIsNeverSwept(t *testing.T) {
+func TestDeletion_NeverOfAHeldRow(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Hour})
 		l, err := c.Acquire(ctx, lock.Name("report"))

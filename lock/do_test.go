@@ -100,7 +100,7 @@ func TestTryDo_ReturnsTheErrorOfTheFunction(t *testing.T) {
 	})
 }
 
-func TestDo(t *testing.T) {
+func TestDo_ReleasesAndReportsLosses(t *testing.T) {
 	mine := errors.New("mine")
 	run := func(name string, f func(ctx context.Context, w *world, c *lock.Client)) {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestDo(t *testing.T) {
 }
 
 // What the function has committed was done under the lock. A function that merely returned has lost the lock.
-func TestDoTellsThatALockWasHeldForTooLong(t *testing.T) {
+func TestDo_ReportsThatTheLockWasHeldForTooLong(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{MaxHold: time.Second})
 		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
@@ -215,7 +215,7 @@ func TestDoTellsThatALockWasHeldForTooLong(t *testing.T) {
 
 // The context of a lease that was revoked has its cause already. A later end of the lease counts all the same: Do does not
 // return nil.
-func TestDoTellsOfALossAfterARevocation(t *testing.T) {
+func TestDo_ReportsALossAfterARevocation(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}

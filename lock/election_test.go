@@ -19,7 +19,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestLeadReturnsWhatTheLeaderReturns(t *testing.T) {
+func TestLead_ReturnsTheErrorOfTheFunction(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target := lock.Name("leader")
 		released := func() {
@@ -68,7 +68,7 @@ func TestLeadReturnsWhatTheLeaderReturns(t *testing.T) {
 }
 
 // A leader that is cut off is told, waits for its function, and leads again once it can.
-func TestLeaderCampaignsAgainAfterALoss(t *testing.T) {
+func TestLead_CampaignsAgainAfterALoss(t *testing.T) {
 	for _, opts := range [][]lock.Option{nil, {lock.Fixed(20 * time.Second)}} {
 		virtual(t, func(ctx context.Context, w *world) {
 			ctx, stop := context.WithCancel(ctx)
@@ -100,7 +100,7 @@ func TestLeaderCampaignsAgainAfterALoss(t *testing.T) {
 	}
 }
 
-func TestLeadEndsWithItsContextOrClient(t *testing.T) {
+func TestLead_EndsWithItsContextOrClient(t *testing.T) {
 	for name, end := range map[string]struct {
 		how  func(c *lock.Client, cancel func())
 		want error
@@ -147,7 +147,7 @@ func TestLeadEndsWithItsContextOrClient(t *testing.T) {
 }
 
 // A leader that is asked to release gives way: the other gets the next turn.
-func TestRevokedLeaderGivesWay(t *testing.T) {
+func TestLead_GivesWayWhenRevoked(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		ctx, stop := context.WithCancel(ctx)
 		a, b := w.client(quiet), w.client(quiet)
@@ -176,7 +176,7 @@ func TestRevokedLeaderGivesWay(t *testing.T) {
 }
 
 // Leaders are cut off for a while, at random. Their guarded writes never interleave, and somebody leads most of the time.
-func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
+func TestLead_TwoLeadersNeverBothCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		ctx, stop := context.WithTimeout(ctx, time.Hour)
 		defer stop()
@@ -233,7 +233,7 @@ func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
 }
 
 // A leader whose commit succeeded is done, also if it was revoked before. One that only gave way campaigns again.
-func TestLeaderThatHasCommittedIsDone(t *testing.T) {
+func TestLead_EndsWithACommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end   func(ctx context.Context, w *world, l *lock.Lease) error
 		terms int
@@ -268,7 +268,7 @@ func (w *world) fenced(fence int64) table.Item {
 }
 
 // A leader that was revoked lets others have the next turn, however long it pauses between looks.
-func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
+func TestLead_GivesWayHoweverRarelyItLooks(t *testing.T) {
 	for _, poll := range []time.Duration{time.Hour, math.MaxInt64} {
 		virtual(t, func(ctx context.Context, w *world) {
 			config := quiet
@@ -311,7 +311,7 @@ type foreign struct{ context.Context }
 func (foreign) Value(any) any { return nil }
 
 // Lead returns its context's error, whatever type the context has and however soon it ends.
-func TestLeadEndsWithAForeignContext(t *testing.T) {
+func TestLead_EndsWithAContextOfAnyType(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		for range 100 {
@@ -370,7 +370,7 @@ func TestLead_ForgetsAnOldOutage(t *testing.T) {
 }
 
 // A campaign ends with an error that another attempt cannot mend.
-func TestLead_EndsACampaignInVain(t *testing.T) {
+func TestLead_EndsWithAnErrorThatLasts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		bounded, cancel := context.WithTimeout(ctx, time.Hour)
 		defer cancel()
@@ -393,7 +393,7 @@ func TestLead_EndsACampaignInVain(t *testing.T) {
 }
 
 // A leader that was revoked, and whose guarded writes hang, campaigns again and does not wait for itself.
-func TestLead_BehindWritesThatHang(t *testing.T) {
+func TestLead_CampaignsAgainBehindWritesThatHang(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4900 * time.Millisecond, Operation: "TransactWriteItems", Times: 2})

@@ -35,7 +35,7 @@ func TestHeldError_TextIsBounded(t *testing.T) {
 }
 
 // The first error that a new user meets begins with the cause, and with the table's name.
-func TestTheFirstAcquireLeadsWithTheCause(t *testing.T) {
+func TestErrors_FirstAcquireLeadsWithTheCause(t *testing.T) {
 	cfg := func() aws.Config {
 		return aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}
 	}

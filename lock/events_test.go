@@ -63,7 +63,7 @@ func (n *nosy) know(c *lock.Client, l *lock.Lease) {
 }
 
 // Every documented event is logged as often as it happens, and with no mutex of the client held.
-func TestEvents(t *testing.T) {
+func TestEvents_EachComesAsDocumented(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		n := &nosy{Handler: slog.DiscardHandler}
 		config := lock.Config{Logger: slog.New(n)}
@@ -119,7 +119,7 @@ func TestEvents(t *testing.T) {
 }
 
 // B4, of every event above debug level that a client logs.
-func TestCanaryStaysOutOfEvents(t *testing.T) {
+func TestEvents_HaveNoNamesKeysOrPayloads(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		log := &journal{}
 		logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))

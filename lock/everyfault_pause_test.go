@@ -236,7 +236,7 @@ func (o *ordeal) asked() []lock.Target {
 }
 
 // Timers of a halted machine go off when it goes on, unless they are stopped or reset then.
-func TestHaltingMachine(t *testing.T) {
+func TestHaltedMachine_TimersWaitUntilItGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, begin := &halting{}, time.Now()
 		var went []time.Duration

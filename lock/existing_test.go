@@ -14,7 +14,7 @@ import (
 )
 
 // A lock whose row does not exist is not created.
-func TestExistingMakesNoRow(t *testing.T) {
+func TestExisting_CreatesNoRow(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -42,7 +42,7 @@ func TestExistingMakesNoRow(t *testing.T) {
 }
 
 // If the row exists, the option changes nothing.
-func TestExistingTakesARowThatIsThere(t *testing.T) {
+func TestExisting_TakesARowThatExists(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -71,7 +71,7 @@ func TestExistingTakesARowThatIsThere(t *testing.T) {
 }
 
 // A waiter for a row that is deleted meanwhile is told, and does not create the row again.
-func TestExistingTellsThatARowWasDeleted(t *testing.T) {
+func TestExisting_ReportsThatTheRowWasDeleted(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)

@@ -34,7 +34,7 @@ func (h *timeless) Do(r *http.Request) (*http.Response, error) {
 // The correction of a fence that began by a wrong clock is repeated, and recognised. It is needed if the acquire is the very
 // first request: no request before it asks for the table's replicas or opens a session, and its refusal, for lack of a row,
 // does not tell the time.
-func TestFenceIsCorrectedThroughFaults(t *testing.T) {
+func TestFence_IsCorrectedThroughFaults(t *testing.T) {
 	single := func(ctx context.Context, c *lock.Client, opts ...lock.Option) (*lock.Lease, error) {
 		return c.Acquire(ctx, lock.Name("report"), opts...)
 	}
@@ -72,7 +72,7 @@ func TestFenceIsCorrectedThroughFaults(t *testing.T) {
 }
 
 // A resource outside of the table compares the fence.
-func TestCheapTierRefusesOlderHolders(t *testing.T) {
+func TestFence_ResourceOutsideRefusesOlderHolders(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		row := w.row("report")
 		fenced := func(l *lock.Lease) table.Op {
@@ -94,7 +94,7 @@ func TestCheapTierRefusesOlderHolders(t *testing.T) {
 
 // A client that does not know DynamoDB's time creates no row: its fence would have to be corrected, and would stay wrong
 // should the correction fail.
-func TestFenceOfANewRowIsRightAtOnce(t *testing.T) {
+func TestFence_OfANewRowIsRightAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -147,7 +147,7 @@ type frozenClient struct {
 func (c frozenClient) Machine() machine.Machine { return c.machine }
 
 // A machine was suspended for longer than rows are kept. It does not use what it knew of DynamoDB's time before.
-func TestFenceAfterASuspension(t *testing.T) {
+func TestFence_AfterASuspension(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		m := &frozen{}
 		tbl, err := table.Open(frozenClient{w.sdk(w.engine.HTTPClient()), m}, table.Schema{Name: "app"})

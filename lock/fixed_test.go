@@ -19,7 +19,7 @@ import (
 )
 
 // The local clock decides nothing about a Fixed lease: others count it from DynamoDB's time.
-func TestFixedLeaseOfAHolderWhoseClockIsOff(t *testing.T) {
+func TestFixed_ClockOfTheHolderIsOff(t *testing.T) {
 	for name, by := range map[string]time.Duration{"an hour behind": -time.Hour, "an hour ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -46,7 +46,7 @@ func TestFixedLeaseOfAHolderWhoseClockIsOff(t *testing.T) {
 }
 
 // A holder whose clock is set back, together with the dates of answers, still renews: others see each renewal.
-func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
+func TestFixed_IsRenewedUnderAClockThatIsSetBack(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var by atomic.Int64
 		clock := table.WithClock(func() time.Time { return time.Now().Add(time.Duration(by.Load())) })
@@ -69,7 +69,7 @@ func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
 }
 
 // A look that takes longer than a lease does not show that the lease has lasted for so long.
-func TestFixedLeaseThatASlowLookFinds(t *testing.T) {
+func TestFixed_SlowLookIsNoEvidence(t *testing.T) {
 	const length, slow = 2 * time.Second, 2500 * time.Millisecond // which is not too long for a request
 	virtual(t, func(ctx context.Context, w *world) {
 		waiting, cancel := context.WithTimeout(ctx, time.Minute)
@@ -99,7 +99,7 @@ func TestFixedLeaseThatASlowLookFinds(t *testing.T) {
 }
 
 // A waiter that loses its turn before it has its lease does not get one under the fence of the next holder.
-func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
+func TestFixed_WaiterThatLosesItsTurnGetsNoLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		target, op := lock.Name("report"), w.client(quiet)
 		held, err := w.client(quiet).Acquire(ctx, target)
@@ -128,7 +128,7 @@ func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
 }
 
 // A lease that is shorter than the time between two looks of its waiter keeps its turn until the waiter has noticed it.
-func TestShortFixedLeaseKeepsItsPlace(t *testing.T) {
+func TestFixed_ShortLeaseKeepsItsTurn(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		target, first, next := lock.Name("report"), w.client(quiet), w.client(quiet)
 		often := quiet
@@ -163,7 +163,7 @@ func TestFixed_CountsFromTheRequest(t *testing.T) {
 }
 
 // A waiter for a Fixed lease, which has no session, does not wait for its own ticket that arrived late.
-func TestFixedWaiterRecognisesItself(t *testing.T) {
+func TestFixed_WaiterRecognisesItsLateRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
@@ -197,7 +197,7 @@ func TestFixedWaiterRecognisesItself(t *testing.T) {
 }
 
 // The same for the target of a pass.
-func TestFixedHeirRecognisesItself(t *testing.T) {
+func TestFixed_TargetOfAPassRecognisesItself(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -223,7 +223,7 @@ func TestFixedHeirRecognisesItself(t *testing.T) {
 }
 
 // The lease of a pass begins with the commit that passed the lock, and not with the release that finds it passed.
-func TestFixedHeirBeginsWithTheHandOver(t *testing.T) {
+func TestFixed_LeaseOfAPassBeginsWithTheCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -253,7 +253,7 @@ func TestFixedHeirBeginsWithTheHandOver(t *testing.T) {
 
 // A condition of the caller's own refuses a commit. An earlier attempt of it arrives late, when the condition holds, and
 // passes the lock. The lease counts from the commit.
-func TestFixedHeirOfARefusedCommit(t *testing.T) {
+func TestFixed_LeaseOfARefusedCommitBeginsWithTheCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(quiet), w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -283,7 +283,7 @@ func TestFixedHeirOfARefusedCommit(t *testing.T) {
 // A waiter is granted a Fixed lease that is over before it can begin. It has held nothing, and goes on waiting. This happens
 // if a release takes longer than the lease to pass the lock, or if a request of the waiter's own, or of a pass, arrives
 // again when nobody holds the lock.
-func TestFixedLeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
+func TestFixed_LeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
 	const length = time.Second
 	type grant func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease
 	slow := func(operation string, part func(ctx context.Context, w *world, l *lock.Lease) error) grant {
@@ -342,7 +342,7 @@ func TestFixedLeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
 }
 
 // Fixed leases that end by themselves leave nothing in the client.
-func TestFixedLeasesThatEndedAreLetGo(t *testing.T) {
+func TestFixed_EndedLeasesAreForgotten(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.coldClient(lock.Config{}) // without a session
 		for i := range 100 {

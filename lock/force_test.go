@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestForceReleaseTakesWhatWasSeen(t *testing.T) {
+func TestForceRelease_TakesWhatWasSeen(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target := lock.Name("report")
 		op := p.open(lock.Config{Owner: "operator"})
@@ -76,7 +76,7 @@ func TestForceReleaseTakesWhatWasSeen(t *testing.T) {
 }
 
 // An operator forces the holder that it saw: the ticket of a refusal, or of Inspect, names that holder alone.
-func TestForceReleaseTakesTheTicketThatWasSeen(t *testing.T) {
+func TestForceRelease_TakesTheTicketThatWasSeen(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		target := lock.Name("report")
 		op := w.named("op")
@@ -112,7 +112,7 @@ func TestForceReleaseTakesTheTicketThatWasSeen(t *testing.T) {
 }
 
 // A ForceRelease whose answer was lost is recognised, also if another client has acquired before it is sent again.
-func TestForceReleaseIsRecognisedUnderTheNextHolder(t *testing.T) {
+func TestForceRelease_IsRecognisedUnderTheNextHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op, next := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -176,7 +176,7 @@ func TestForceRelease_RecordsItsReason(t *testing.T) {
 
 // A lock was taken by force from an attempt whose answer hangs, and granted to the next attempt. It is held: the session is
 // told only about the first attempt.
-func TestForcedBetweenTwoAttempts(t *testing.T) {
+func TestForceRelease_OfAnEarlierAttemptKeepsTheLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
 		_, err := c.Acquire(ctx, lock.Name("other")) // the session goes on

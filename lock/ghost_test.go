@@ -20,7 +20,7 @@ import (
 )
 
 // A holder that was asked about its ticket once is asked again when that ticket returns, late, under a greater fence.
-func TestGhostOfAHolderThatWasAskedBefore(t *testing.T) {
+func TestGhost_HolderIsAskedAgainUnderAGreaterFence(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b, c := w.client(quiet), w.client(quiet), w.client(quiet)
 		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
@@ -56,7 +56,7 @@ func TestGhostOfAHolderThatWasAskedBefore(t *testing.T) {
 
 // A ghost has the ticket of a lease that its holder still knows. A holder that is asked then reads the row: nobody would
 // ask again once the lease is forgotten.
-func TestGhostOfALeaseThatIsKnownYet(t *testing.T) {
+func TestGhost_OfALeaseThatIsStillKnownIsLookedAt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b, c := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
 		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
@@ -93,7 +93,7 @@ func TestGhostOfALeaseThatIsKnownYet(t *testing.T) {
 
 // A question is asked again while a renewal removes the one that was answered. It is answered, too, and if that answer
 // fails, it is answered again.
-func TestQuestionIsNotTakenBackUnanswered(t *testing.T) {
+func TestRevoke_QuestionIsNotRemovedUnanswered(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}
@@ -148,7 +148,7 @@ func TestQuestionIsNotTakenBackUnanswered(t *testing.T) {
 }
 
 // A ghost of an old lease's acquire does not cause the old lease to be renewed after others have held the lock.
-func TestGhostDoesNotRenewAnOldLease(t *testing.T) {
+func TestGhost_DoesNotRenewAnOldLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, op := w.client(lock.Config{}), w.client(lock.Config{})
 		w.engine.ResetRequests()
@@ -166,7 +166,7 @@ func TestGhostDoesNotRenewAnOldLease(t *testing.T) {
 }
 
 // A waiter for a Fixed lease removes a ghost of its own process's session. Nobody else would: the session is alive.
-func TestFixedWaiterFreesAGhost(t *testing.T) {
+func TestGhost_IsRemovedByAFixedWaiterOfItsProcess(t *testing.T) {
 	fixed := lock.Fixed(20 * time.Second)
 	for name, acquire := range map[string]func(ctx context.Context, c *lock.Client) error{
 		"one": func(ctx context.Context, c *lock.Client) error {
@@ -208,7 +208,7 @@ func TestFixedWaiterFreesAGhost(t *testing.T) {
 }
 
 // F19, while others of the same process wait: a ghost of the own session is found.
-func TestGhost_OfTheOwnSessionUnderAWaiter(t *testing.T) {
+func TestGhost_OfTheOwnSessionIsFoundByAWaiter(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		w.engine.ResetRequests()
@@ -262,7 +262,7 @@ func TestGhostAcquire(t *testing.T) {
 
 // F19: a request that is applied again after its ticket has left the line leaves a ticket that nobody uses. However many
 // of them one process has, each is gone within a lease and a period.
-func TestGhostsAreGoneWithinALeaseAndAPeriod(t *testing.T) {
+func TestGhost_IsGoneWithinALeaseAndAPeriod(t *testing.T) {
 	const lease, period, late = 20 * time.Second, 5 * time.Second, 30 * time.Second
 	for _, n := range []int{1, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestGhostsAreGoneWithinALeaseAndAPeriod(t *testing.T) {
 
 // A request of a former holder arrives again after others have held the lock, and puts its ticket into the line again. The
 // old lease gets nothing back by that.
-func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
+func TestGhost_GivesAnOldLeaseNothingBack(t *testing.T) {
 	for _, does := range []string{"write", "guard", "set data", "commit", "release"} {
 		ghostGivesNothingBack(t, does, false)
 		ghostGivesNothingBack(t, does, true) // the ghost was freed, for somebody who has waited for it
@@ -332,7 +332,7 @@ func TestGhostGivesAnOldLeaseNothingBack(t *testing.T) {
 }
 
 // Nor can the old lease, whose holder has not been told, pass the lock to a waiter that has not looked since.
-func TestGhostHasNothingHandedOver(t *testing.T) {
+func TestGhost_PassesNoLock(t *testing.T) {
 	for _, commits := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c, op := w.client(lock.Config{}), w.client(lock.Config{})

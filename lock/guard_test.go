@@ -55,7 +55,7 @@ func TestCommit_WithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 
 // A condition of the caller's own refused a commit, and an attempt of it is applied later, when the condition holds. It
 // counts like a commit without an answer.
-func TestCommit_RefusedOneThatComesInLaterIsNoLoss(t *testing.T) {
+func TestCommit_RefusedOneThatIsAppliedLaterIsNoLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := make(chan error, 1)
 		c, other := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }}), w.client(lock.Config{})
@@ -109,7 +109,7 @@ func TestCommit_WithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 }
 
 // A commit that the guard refused was not applied. Its repetition reports the loss again.
-func TestCommit_RefusedOneIsNotInDoubt(t *testing.T) {
+func TestCommit_RefusedByTheGuardIsNotInDoubt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -158,7 +158,7 @@ func TestCommit_WithoutAnAnswerIsNoLossForAnyCall(t *testing.T) {
 	}
 }
 
-func TestGuardRefusesStaleHolder(t *testing.T) {
+func TestGuard_RefusesAFormerHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		orders := w.orders()
 		o, err := orders.Create(ctx, order{Tenant: "acme", ID: "42", Status: "open"})
@@ -189,7 +189,7 @@ func TestGuardRefusesStaleHolder(t *testing.T) {
 }
 
 // A guard belongs to the table of its lock. Another table has no such row, which does not mean that the lock is lost.
-func TestGuardInAnotherTableIsRefused(t *testing.T) {
+func TestGuard_OfAnotherTableIsRefused(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		other, err := table.Open(w.sdk(w.engine.HTTPClient()), table.Schema{Name: "other"})
 		require.NoError(t, err)
@@ -215,7 +215,7 @@ func TestGuardInAnotherTableIsRefused(t *testing.T) {
 
 // The guarded writes of a lease are applied in their order: a write that timed out does not overwrite a later one that was
 // acknowledged.
-func TestWriteThatComesLateIsRefusedAfterALaterOne(t *testing.T) {
+func TestWrite_LateOneIsRefusedAfterALaterOne(t *testing.T) {
 	for name, later := range map[string]func(*lock.Lease, context.Context, ...table.Op) error{
 		"Write": (*lock.Lease).Write, "Commit": (*lock.Lease).Commit,
 	} {
@@ -252,7 +252,7 @@ func TestWriteThatComesLateIsRefusedAfterALaterOne(t *testing.T) {
 
 // The writes of each holder are numbered on from those of the holder before, in whatever way it got the lock. None of them
 // is taken for a write of the other.
-func TestWritesOfEachHolderAreApplied(t *testing.T) {
+func TestWrite_OfEachHolderIsApplied(t *testing.T) {
 	target := lock.Name("report")
 	release := func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error { return l.Release(ctx) }
 	commit := func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
@@ -306,7 +306,7 @@ func TestWritesOfEachHolderAreApplied(t *testing.T) {
 
 // A commit has no answer, and then the client is closed. Only the commit's token can tell whether it was applied. A caller
 // that repeats it is told neither that it was applied nor that it was not (section 4 of the design).
-func TestCommitThatCloseHasForestalled(t *testing.T) {
+func TestCommit_RepeatedAfterCloseStaysInDoubt(t *testing.T) {
 	for name, release := range map[string]tabletest.FaultKind{"told": 0, "answer lost": tabletest.DropReply} {
 		for _, kind := range []tabletest.FaultKind{tabletest.DropRequest, tabletest.DropReply} {
 			virtual(t, func(ctx context.Context, w *world) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestHealthyFollowsTheSession(t *testing.T) {
+func TestHealthy_FollowsTheSession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.coldClientOver(way, lock.Config{})
@@ -67,7 +67,7 @@ func TestHealthyFollowsTheSession(t *testing.T) {
 }
 
 // A renewal that hangs counts like one that fails, and so does one that a stopped process has not begun.
-func TestHealthyKnowsOverdueRenewals(t *testing.T) {
+func TestHealthy_KnowsOverdueRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way, wall := &line{to: w.engine.HTTPClient()}, &wallClock{}
 		c := w.coldClientOver(way, lock.Config{Lease: lock.MinLease}, table.WithClock(wall.now))
@@ -92,7 +92,7 @@ func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 }
 
 // Once a session has ended by a clock, nothing remains of its leases, also before a holder is told.
-func TestRemaining_IsNothingOfAnOverdueSession(t *testing.T) {
+func TestRemaining_IsZeroForAnOverdueSession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(quiet, table.WithClock(wall.now))

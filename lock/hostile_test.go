@@ -303,7 +303,7 @@ func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys
 }
 
 // B3.
-func TestHostileRows(t *testing.T) {
+func TestHostileRow_GrantsNothing(t *testing.T) {
 	const rows = 2000
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
@@ -341,7 +341,7 @@ func FuzzHostileRow(f *testing.F) {
 }
 
 // B3: strangers write into a client's own session row.
-func TestHostileQuestions(t *testing.T) {
+func TestHostileQuestion_ChangesNothing(t *testing.T) {
 	const rounds = 300
 	ended := 0
 	random := rand.New(rand.NewPCG(3, 3))

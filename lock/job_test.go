@@ -61,7 +61,7 @@ func (w *world) every(ctx context.Context, instances int, during, interval time.
 	all.Wait()
 }
 
-func TestARunThatFailsDoesNotEndEvery(t *testing.T) {
+func TestEvery_FailedRunDoesNotEndIt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
 		begin := time.Now()
@@ -82,7 +82,7 @@ func TestARunThatFailsDoesNotEndEvery(t *testing.T) {
 }
 
 // An interval that has failed is settled, also for those that wait for the lock or come later.
-func TestAnIntervalThatHasFailedIsRunByNobodyElse(t *testing.T) {
+func TestEvery_FailedIntervalIsRunByNobodyElse(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
 		w.every(ctx, 4, time.Hour-time.Second, time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
@@ -100,7 +100,7 @@ func TestAnIntervalThatHasFailedIsRunByNobodyElse(t *testing.T) {
 }
 
 // A failure is logged unless OnFailed is set.
-func TestAFailureIsLoggedUnlessSomebodyIsTold(t *testing.T) {
+func TestOnFailed_ReplacesTheLogRecord(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var text bytes.Buffer
 		c := w.client(lock.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
@@ -122,7 +122,7 @@ func TestAFailureIsLoggedUnlessSomebodyIsTold(t *testing.T) {
 }
 
 // If Every ends during a run, it returns that run's error.
-func TestTheLastFailureIsReturned(t *testing.T) {
+func TestEvery_ReturnsTheErrorOfTheLastRun(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		bounded, cancel := context.WithTimeout(ctx, time.Minute)
@@ -141,7 +141,7 @@ func TestTheLastFailureIsReturned(t *testing.T) {
 	})
 }
 
-func TestAPanicOfOnFailedLeavesNoLockHeld(t *testing.T) {
+func TestOnFailed_PanicLeavesNoLockHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		assert.PanicsWithValue(t, "on failed", func() {
@@ -154,7 +154,7 @@ func TestAPanicOfOnFailedLeavesNoLockHeld(t *testing.T) {
 	})
 }
 
-func TestAFailedRunIsRepeatedWhileItsIntervalLasts(t *testing.T) {
+func TestRetryFailed_RepeatsWhileTheIntervalLasts(t *testing.T) {
 	constantly := func(d time.Duration, most uint64) lock.Option {
 		return lock.RetryFailed(func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(d), most) })
 	}
@@ -200,7 +200,7 @@ func TestAFailedRunIsRepeatedWhileItsIntervalLasts(t *testing.T) {
 }
 
 // Each interval has its own backoff, and the next one is run in its time, however the last one ended.
-func TestRetriesBeginAnewWithEachInterval(t *testing.T) {
+func TestRetryFailed_BeginsAgainWithEachInterval(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
 		w.every(ctx, 2, 3*time.Hour-time.Second, time.Hour, func(_ context.Context, _ *lock.Lease, at time.Time) error {
@@ -222,7 +222,7 @@ func TestRetriesBeginAnewWithEachInterval(t *testing.T) {
 }
 
 // An error that another attempt cannot mend ends Every: here a row that is not in order.
-func TestWhatCannotHealEndsEvery(t *testing.T) {
+func TestEvery_EndsWithAnErrorThatLasts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -242,7 +242,7 @@ func TestWhatCannotHealEndsEvery(t *testing.T) {
 	})
 }
 
-func TestOptionsOfEveryAreRefusedElsewhere(t *testing.T) {
+func TestEvery_ItsOptionsAreRefusedElsewhere(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		ops := w.requests(func() {

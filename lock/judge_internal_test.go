@@ -8,7 +8,7 @@ import (
 )
 
 // What is known of the first ticket decides what is done about it.
-func TestJudge(t *testing.T) {
+func TestJudge_FollowsFromTheEvidence(t *testing.T) {
 	const lease = 20 * time.Second
 	session := suspect{session: "S", lease: lease, wait: lease}
 	own := suspect{lease: lease, wait: lease}

@@ -21,7 +21,7 @@ import (
 )
 
 // A waiter's own first attempt arrives late, and nobody else in its process takes it for a ghost.
-func TestLateAttemptOfAWaiterIsNoGhost(t *testing.T) {
+func TestLateRequest_OfAWaiterIsNotTakenForAGhost(t *testing.T) {
 	lateAttemptOfAWaiter(t, tabletest.DropRequest)
 }
 
@@ -86,7 +86,7 @@ func (s *slowRelease) Do(r *http.Request) (*http.Response, error) {
 }
 
 // A ticket that has left the line is forgotten. If an attempt to enter it arrives late, it is removed like any ghost.
-func TestTicketThatHasLeftTheLineIsNotKept(t *testing.T) {
+func TestLateRequest_OfATicketThatHasLeftIsRemoved(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, holder := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := holder.Acquire(ctx, lock.Name("report"))
@@ -113,7 +113,7 @@ func TestTicketThatHasLeftTheLineIsNotKept(t *testing.T) {
 
 // An attempt that arrives late under a session that has ended since is no lease under the next session: others would take
 // the lock from the dead session.
-func TestLateAttemptUnderAnEndedSession(t *testing.T) {
+func TestLateRequest_UnderAnEndedSessionIsNoLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(lock.Config{Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }}, table.WithClock(wall.now))
@@ -143,13 +143,13 @@ func TestLateAttemptUnderAnEndedSession(t *testing.T) {
 }
 
 // Nobody else in its process takes the ticket of such a waiter for a ghost and removes it, under a lease that goes on.
-func TestDuplicateOfAWaiterIsNoGhost(t *testing.T) {
+func TestLateRequest_DuplicateOfAWaiterIsNotTakenForAGhost(t *testing.T) {
 	lateAttemptOfAWaiter(t, tabletest.DuplicateLate)
 }
 
 // A request to enter is delivered again when its ticket has become first. That changes nothing: the lease ends before
 // others are granted the lock.
-func TestLeaseOfADuplicateEndsBeforeOthersAreLetIn(t *testing.T) {
+func TestLateRequest_DuplicateOfAnEnterChangesNothing(t *testing.T) {
 	fixed := lock.Fixed(20 * time.Second)
 	targets := names(2)
 	for name, tc := range map[string]struct {
@@ -193,7 +193,7 @@ func TestLeaseOfADuplicateEndsBeforeOthersAreLetIn(t *testing.T) {
 }
 
 // The network delivers every request twice. Every write of a lock's life recognises its own effect.
-func TestNetworkThatDeliversEverythingTwice(t *testing.T) {
+func TestDuplicates_OfEveryRequestChangeNothing(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {

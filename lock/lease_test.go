@@ -18,7 +18,7 @@ import (
 )
 
 // The context of a lease has the values of the caller's context, such as traces.
-func TestLeaseContext_HasTheCallersValues(t *testing.T) {
+func TestLease_ContextHasTheCallersValues(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		type key struct{}
 		ctx = context.WithValue(ctx, key{}, "trace")
@@ -41,7 +41,7 @@ func TestLease_IsLongerThanItsMargin(t *testing.T) {
 }
 
 // A lost lease that the application does not refer to any more is not kept by the client, also if Release was never called.
-func TestLostLeasesAreNotKept(t *testing.T) {
+func TestLease_LostOneIsNotKept(t *testing.T) {
 	const n = 100
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
@@ -78,7 +78,7 @@ func TestLostLeasesAreNotKept(t *testing.T) {
 }
 
 // The cause of the end of a lease, by how it ended.
-func TestTakenLockIsToldAtTheNextRenewal(t *testing.T) {
+func TestLease_LossIsToldAtTheNextRenewal(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		told := make(chan error, 1)
 		c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { told <- cause }})
@@ -114,7 +114,7 @@ func TestTakenLockIsToldAtTheNextRenewal(t *testing.T) {
 }
 
 // Write, Renew, Commit, Release and Close run concurrently under faults. Each write that was acknowledged counts once.
-func TestEverythingAtOnce(t *testing.T) {
+func TestLease_EveryCallAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		for round := range 30 {
 			c := w.client(lock.Config{})

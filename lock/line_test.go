@@ -28,7 +28,7 @@ func (w *world) named(owner string) *lock.Client {
 }
 
 // A refusal, and Inspect, show who holds a lock, who waits for it, in which order, and since when.
-func TestLineIsVisible(t *testing.T) {
+func TestLine_IsVisible(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		target := lock.Name("report")
 		a, b, c, d := w.named("a"), w.named("b"), w.named("c"), w.named("d")
@@ -107,7 +107,7 @@ func TestLineIsVisible(t *testing.T) {
 }
 
 // A waiter that gives up learns who held the lock, and who stood before it.
-func TestWaiterThatGivesUpIsShownTheLine(t *testing.T) {
+func TestLine_IsShownToAWaiterThatGivesUp(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		target := lock.Name("report")
 		l, err := w.named("a").Acquire(ctx, target)
@@ -129,7 +129,7 @@ func TestWaiterThatGivesUpIsShownTheLine(t *testing.T) {
 }
 
 // However a wait is cut short, its error has the cause, and who held the lock.
-func TestWaitThatIsCutShortTellsWhoHeldTheLock(t *testing.T) {
+func TestLine_WaitThatIsCutShortNamesTheHolder(t *testing.T) {
 	for how, why := range map[string]error{"cancelled": context.Canceled, "closed": lock.ErrClosed} {
 		t.Run(how, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -156,7 +156,7 @@ func TestWaitThatIsCutShortTellsWhoHeldTheLock(t *testing.T) {
 }
 
 // When a wait returns, its ticket has left the line. A caller that tries again at once would otherwise meet itself.
-func TestWhoGaveUpStandsInNoLine(t *testing.T) {
+func TestLine_IsLeftBeforeAWaitReturns(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {

@@ -23,7 +23,7 @@ import (
 )
 
 // Every held lock is in the index, from the write that grants it to the one that ends it.
-func TestListByIndex(t *testing.T) {
+func TestIndex_HasEveryHeldLock(t *testing.T) {
 	for name, scheme := range map[string]keys.Scheme{"defaults": {}, "renamed": {PK: "P", SK: "S", Type: "_t", TTL: "e", Version: "_v", Delimiter: '|', Prefix: "shop/"}} {
 		t.Run(name, func(t *testing.T) {
 			indexed(t, scheme, func(ctx context.Context, p *place) {
@@ -89,7 +89,7 @@ func TestListByIndex(t *testing.T) {
 
 // A row that stays in the index is written in another way than one that leaves it. A release learns from a refusal which it
 // is.
-func TestCostOfALockInAnIndex(t *testing.T) {
+func TestIndex_CostOfALock(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		w.indexed(byTime)
 		open := func() *lock.Client {
@@ -116,7 +116,7 @@ func TestCostOfALockInAnIndex(t *testing.T) {
 }
 
 // Locks of AcquireAll, and of a run of an interval, are in the index as well.
-func TestListByIndexOfSeveralAndOfRuns(t *testing.T) {
+func TestIndex_HasLocksOfAcquireAllAndEvery(t *testing.T) {
 	indexed(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		put := table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
 		b, err := p.client.AcquireAll(ctx, names(3))
@@ -160,7 +160,7 @@ func TestListByIndexOfSeveralAndOfRuns(t *testing.T) {
 }
 
 // If an index over an attribute of lock rows has to stay, clients are opened on a table without it.
-func TestIndexOverAnAttributeOfLocks(t *testing.T) {
+func TestIndex_OverAnAttributeOfLocks(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		app := w.indexed(table.Index{Name: "inverted", PK: "sk", SK: "data"})
 		_, err := lock.New(app, lock.Config{})
@@ -181,7 +181,7 @@ func TestIndexOverAnAttributeOfLocks(t *testing.T) {
 	})
 }
 
-func TestListByIndexBeginsWithTheOldestOfAShard(t *testing.T) {
+func TestIndex_BeginsWithTheOldestOfAShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, engine := t.Context(), tabletest.New(t)
 		schema := table.Schema{Name: "app", Indexes: []table.Index{byTime}}
@@ -223,7 +223,7 @@ func TestListByIndexBeginsWithTheOldestOfAShard(t *testing.T) {
 	})
 }
 
-func TestIndexOfConfigIsChecked(t *testing.T) {
+func TestIndex_IsChecked(t *testing.T) {
 	all := []string{
 		"type", "ttl", "line", "fence", "renewed", "since", "hold", "data", "edits", "ran", "running", "failed", "forced", "forced_fence", "ousted",
 		"permits", "stays", "next",

@@ -47,7 +47,7 @@ func (p *place) listedAt(l *lock.Lease) string {
 	return row["gsi1pk"].(*types.AttributeValueMemberS).Value + " " + row["gsi1sk"].(*types.AttributeValueMemberS).Value
 }
 
-func TestListInOneItemCollection(t *testing.T) {
+func TestList_InOneItemCollection(t *testing.T) {
 	for _, rowKey := range []string{"", "{of}"} {
 		contractWith(t, table.Schema{}, lock.Config{RowKey: rowKey}, func(ctx context.Context, p *place) {
 			var want []string
@@ -88,7 +88,7 @@ func TestListInOneItemCollection(t *testing.T) {
 	}
 }
 
-func TestListOfTheWholeTable(t *testing.T) {
+func TestList_OfTheWholeTable(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("a"))
 		require.NoError(p, err)
@@ -103,7 +103,7 @@ func TestListOfTheWholeTable(t *testing.T) {
 }
 
 // A malformed row does not end the walk. Its Record has its key.
-func TestListGoesOnPastMalformedRows(t *testing.T) {
+func TestList_GoesOnPastMalformedRows(t *testing.T) {
 	indexed(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		for i := range 5 {
 			l, err := p.client.Acquire(ctx, lock.Beside(keys.NewKey("T#"+canary, fmt.Sprintf("%d%s", i, canary))), lock.WithData(canary))
@@ -137,7 +137,7 @@ func TestListGoesOnPastMalformedRows(t *testing.T) {
 	})
 }
 
-func TestListRefusesWithoutARequest(t *testing.T) {
+func TestList_RefusesWithoutARequest(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		cost := totals(ctx, func(ctx context.Context) {
 			for _, from := range []lock.Source{{}, lock.Index(), lock.In(""), lock.In("\xff"), lock.In(strings.Repeat("x", keys.MaxPK+1))} {
@@ -155,7 +155,7 @@ func TestListRefusesWithoutARequest(t *testing.T) {
 }
 
 // Pages are read as far as the consumer goes, and only while its context lasts.
-func TestListReadsPageByPage(t *testing.T) {
+func TestList_ReadsPageByPage(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		const rows = 700
@@ -204,7 +204,7 @@ func TestListReadsPageByPage(t *testing.T) {
 }
 
 // Payloads are read also with the rows beside which the locks stand.
-func TestRecordsCarryPayloads(t *testing.T) {
+func TestRecords_HavePayloads(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Beside(keys.NewKey("T#1", "1")), lock.WithData(progress{Host: "a"}))
 		require.NoError(p, err)

@@ -31,7 +31,7 @@ func logger(handle func(slog.Record)) *slog.Logger {
 }
 
 // A holder is told of the end of its lease before a log record about it is written.
-func TestSlowLoggerDoesNotDelayTheEnd(t *testing.T) {
+func TestLogger_SlowOneDoesNotDelayTheEndOfALease(t *testing.T) {
 	const locks = 50
 	virtual(t, func(ctx context.Context, w *world) {
 		wire := &line{to: w.engine.HTTPClient()}
@@ -62,7 +62,7 @@ func TestSlowLoggerDoesNotDelayTheEnd(t *testing.T) {
 
 // A panic of the application's logger reaches the caller. It leaves no lock held, and nobody waits for a goroutine that is
 // gone.
-func TestPanicOfALoggerLeavesNothingBehind(t *testing.T) {
+func TestLogger_PanicLeavesNothingHeld(t *testing.T) {
 	for _, event := range []string{"lock: acquired", "lock: session opened"} {
 		t.Run(event, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -115,7 +115,7 @@ func TestPanicOfALoggerLeavesNothingBehind(t *testing.T) {
 }
 
 // A goroutine to which the lock is passed, and that panics as it begins to hold it, leaves the lock to those behind it.
-func TestPanicOfALoggerDuringAHandOver(t *testing.T) {
+func TestLogger_PanicDuringAPassReleasesTheLock(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var armed atomic.Bool
 		c := w.client(lock.Config{Logger: logger(func(r slog.Record) {

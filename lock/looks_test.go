@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestWaiterReadsAndDoesNotSpin(t *testing.T) {
+func TestLooks_DoNotSpin(t *testing.T) {
 	for name, config := range map[string]lock.Config{
 		"default": {}, "observed": {Expiry: lock.ObservedOnly}, "every second": {Backoff: every(time.Second)}, "no pause": {Backoff: every(0)},
 	} {
@@ -44,7 +44,7 @@ func TestWaiterReadsAndDoesNotSpin(t *testing.T) {
 }
 
 // A stale read shows a free or an old row. The waiter tries once, and then not again at once.
-func TestStaleReadsDoNotMakeAWaiterSpin(t *testing.T) {
+func TestLooks_StaleOnesDoNotSpin(t *testing.T) {
 	for _, writes := range []int{1, 2, 5, 100} {
 		virtual(t, func(ctx context.Context, w *world) {
 			holder := w.client(lock.Config{})
@@ -71,7 +71,7 @@ func TestStaleReadsDoNotMakeAWaiterSpin(t *testing.T) {
 }
 
 // A read that shows the row as it was before the holder acquired is no reason to try.
-func TestReadsOfThePastAreNotTried(t *testing.T) {
+func TestLooks_OfThePastAreNotTried(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder := w.client(lock.Config{})
 		for range 2 {
@@ -92,7 +92,7 @@ func TestReadsOfThePastAreNotTried(t *testing.T) {
 }
 
 // If no read shows a release yet, a write finds it at last.
-func TestStaleReadsDoNotHoldUpAWaiterForLong(t *testing.T) {
+func TestLooks_StaleOnesDoNotDelayForLong(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
 		require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestStaleReadsDoNotHoldUpAWaiterForLong(t *testing.T) {
 }
 
 // A read that never gets an answer does not keep a waiter from a lock that is free.
-func TestHungReadsDoNotHoldUpAWaiter(t *testing.T) {
+func TestLooks_HungOnesDoNotDelay(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestHungReadsDoNotHoldUpAWaiter(t *testing.T) {
 
 // A read that lags behind shows a former holder, whose lease has long ended. A waiter that knows a later holder does not try
 // to take the lock.
-func TestHolderOfThePastIsNotTakenFor(t *testing.T) {
+func TestLooks_OfAFormerHolderAreNotTried(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		first, second, c := w.cold(lock.Config{}), w.cold(lock.Config{}), w.cold(lock.Config{})
 		_, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
@@ -141,7 +141,7 @@ func TestHolderOfThePastIsNotTakenFor(t *testing.T) {
 }
 
 // A waiter that learns that a look has failed leaves, and nobody looks for it again meanwhile.
-func TestNobodyLooksForAWaiterWhoLeaves(t *testing.T) {
+func TestLooks_EndForAWaiterThatLeaves(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
 		_, err := holder.Acquire(ctx, lock.Name("report"))
@@ -172,7 +172,7 @@ func TestLooks_AtManyLocksAreShared(t *testing.T) {
 }
 
 // A look that had to be sent twice counts.
-func TestLooks_ARepeatedOneCounts(t *testing.T) {
+func TestLooks_RepeatedOneCounts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		waiting, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()

@@ -17,7 +17,7 @@ import (
 )
 
 // F6.
-func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
+func TestAcquire_LostAnswerCostsOneRequest(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.InternalErrorAfter} {
 		t.Run(kind.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -36,7 +36,7 @@ func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
 }
 
 // A hung request is repeated before the lease would end, and the lock that it acquired is recognised.
-func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
+func TestAcquire_HungRequestIsRepeatedAndRecognised(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -57,7 +57,7 @@ func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
 }
 
 // F7.
-func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
+func TestRenew_LostAnswersLoseNoLock(t *testing.T) {
 	replies := testkit.Fewer(10_000)
 	for name, opts := range map[string][]lock.Option{"session": nil, "Fixed": {lock.Fixed(20 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
 }
 
 // F8.
-func TestReleaseGoesThroughThrottles(t *testing.T) {
+func TestRelease_GoesThroughThrottling(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{
 		tabletest.Throttle, tabletest.TransactionConflict, tabletest.DropRequest, tabletest.DropReply,
 		tabletest.InternalError, tabletest.InternalErrorAfter,
@@ -127,7 +127,7 @@ func TestReleaseGoesThroughThrottles(t *testing.T) {
 	}
 }
 
-func TestReleaseCanBeRepeatedAfterItFailed(t *testing.T) {
+func TestRelease_CanBeRepeatedAfterItFailed(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -142,7 +142,7 @@ func TestReleaseCanBeRepeatedAfterItFailed(t *testing.T) {
 
 // The row names another holder after a release without an answer. The release may have been applied before that, but not if
 // the holder has been told already that the lock is lost.
-func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
+func TestRelease_WithoutAnAnswerAfterALossReportsTheLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -157,7 +157,7 @@ func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
 }
 
 // After a failed release that the caller does not repeat, the lock is not renewed for ever.
-func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
+func TestRelease_FailedOneHoldsForOneLeaseAtMost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := 0
 		c := w.client(lock.Config{OnLost: func(*lock.Lease, error) { lost++ }})
@@ -178,7 +178,7 @@ func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
 
 // After a failed release that the caller does not repeat, the session repeats it. So the lock is not held for as long as the
 // process lives.
-func TestSessionFreesWhatReleaseCouldNot(t *testing.T) {
+func TestSession_RepeatsAFailedRelease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		line := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(line, lock.Config{})
@@ -196,7 +196,7 @@ func TestSessionFreesWhatReleaseCouldNot(t *testing.T) {
 	})
 }
 
-func TestReleaseWithEndedContextReleases(t *testing.T) {
+func TestRelease_WithEndedContextReleases(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -246,7 +246,7 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy
 		testkit.AtMost(time.Since(arrived), " until free again", 26500*time.Millisecond), testkit.AtLeast(next.Fence()-fence, "more than the last fence", 1))
 }
 
-func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
+func TestRelease_LateDuplicateDoesNotReleaseTheNextHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -261,7 +261,7 @@ func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
 	})
 }
 
-func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
+func TestRelease_AfterACommitWithoutAnAnswer(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -283,7 +283,7 @@ func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
 
 // A condition of the caller's own refuses a commit. That proves nothing about an earlier attempt of the same commit, which
 // may still arrive.
-func TestRefusedCommitOfWhichAnAttemptComesLate(t *testing.T) {
+func TestCommit_RefusedOneMayStillBeAppliedByAnEarlierAttempt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		const late = 10 * time.Second
 		c := w.client(quiet)
@@ -308,7 +308,7 @@ func TestRefusedCommitOfWhichAnAttemptComesLate(t *testing.T) {
 	})
 }
 
-func TestCommitWithALostReplyIsAppliedOnce(t *testing.T) {
+func TestCommit_WithALostAnswerIsAppliedOnce(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.InternalErrorAfter, tabletest.DuplicateLate} {
 		t.Run(kind.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -348,7 +348,7 @@ func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
 
 // A release whose answer is lost counts as a release, even if others have held the lock before it is sent again and the row
 // shows no trace of it.
-func TestLostAnswerOfAReleaseThatOthersFollow(t *testing.T) {
+func TestRelease_LostAnswerIsRecognisedAfterOtherHolders(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -373,7 +373,7 @@ func TestLostAnswerOfAReleaseThatOthersFollow(t *testing.T) {
 }
 
 // Without such an attempt it is a loss.
-func TestReleaseOfALockThatOthersHaveTaken(t *testing.T) {
+func TestRelease_OfALockThatOthersHaveTakenIsALoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)

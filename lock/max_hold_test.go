@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
+func TestMaxHold_EndsALeaseThatIsRenewed(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{
 		"session": {lock.MaxHold(time.Minute)},
 		"fixed":   {lock.MaxHold(time.Minute), lock.Fixed(time.Hour)},
@@ -43,7 +43,7 @@ func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 	}
 }
 
-func TestMaxHoldWaitsForAGuardedWrite(t *testing.T) {
+func TestMaxHold_WaitsForAGuardedWrite(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{MaxHold: time.Second})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems", Times: 1})
@@ -61,7 +61,7 @@ func TestMaxHoldWaitsForAGuardedWrite(t *testing.T) {
 	})
 }
 
-func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
+func TestMaxHold_SessionRepeatsAFailedRelease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second))
@@ -78,7 +78,7 @@ func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
 }
 
 // A holder that was asked to release, and hangs, does not hold the lock for longer than MaxHold.
-func TestRevokedHolderIsStillLimited(t *testing.T) {
+func TestMaxHold_LimitsARevokedHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Minute))
@@ -95,7 +95,7 @@ func TestRevokedHolderIsStillLimited(t *testing.T) {
 }
 
 // The client is closed while the release of a lock that was held for too long waits for a guarded write.
-func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
+func TestMaxHold_CloseReleasesWhatWasHeldForTooLong(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{
 		"session": {lock.MaxHold(time.Second)},
 		"fixed":   {lock.MaxHold(time.Second), lock.Fixed(time.Hour)},
@@ -121,7 +121,7 @@ func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
 }
 
 // The release of a lock that was held for too long fails for some seconds, and there is no session that repeats it.
-func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
+func TestMaxHold_FailedReleaseIsRepeated(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c, other := w.client(quiet), w.client(lock.Config{})
@@ -142,7 +142,7 @@ func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
 }
 
 // A release on the holder's behalf failed, and then the holder committed: that is no loss.
-func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
+func TestMaxHold_FailedReleaseIsNoneAfterACommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		config := quiet
 		config.MaxHold = time.Second
@@ -162,7 +162,7 @@ func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
 
 // A commit without an answer was not applied. A release on the holder's behalf was, and its answer is lost, too. A caller
 // that repeats the commit is not told that the first one was applied.
-func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
+func TestMaxHold_RepeatedCommitStaysInDoubtAfterItsRelease(t *testing.T) {
 	for again, use := range map[string]func(*lock.Lease, context.Context, ...table.Op) error{
 		"Commit": (*lock.Lease).Commit, "Write": (*lock.Lease).Write,
 		"Release": func(l *lock.Lease, ctx context.Context, _ ...table.Op) error { return l.Release(ctx) },

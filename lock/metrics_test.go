@@ -29,7 +29,7 @@ func twice() table.Option {
 }
 
 // Every registered instrument is driven, with exact values, and the table in REFERENCE.md lists it.
-func TestInstruments(t *testing.T) {
+func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 	r := newRecorder()
 	config := lock.Config{MeterProvider: r}
 	report := lock.Name("report")
@@ -301,7 +301,7 @@ func documentedInstruments(t *testing.T) map[string][]string {
 }
 
 // New reports an instrument that cannot be created.
-func TestBrokenMeterProviderIsRefused(t *testing.T) {
+func TestMetrics_BrokenMeterProviderIsRefused(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
 		_, err := lock.New(w.open(), lock.Config{MeterProvider: brokenProvider{}})
 		require.ErrorIs(t, err, errBroken)
@@ -322,7 +322,7 @@ func (brokenMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (m
 }
 
 // A lost lock is not counted as held, whether its holder ever releases it or not.
-func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
+func TestMetrics_LostLocksAreNotCountedAsHeld(t *testing.T) {
 	r := newRecorder()
 	virtual(t, func(ctx context.Context, w *world) {
 		config := quiet
@@ -341,7 +341,7 @@ func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
 }
 
 // A lock that was revoked is held until it is released.
-func TestMetrics_LocksThatWereAskedBackAreCountedAsHeld(t *testing.T) {
+func TestMetrics_RevokedLocksAreCountedAsHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		r := newRecorder()
 		c := w.client(lock.Config{MeterProvider: r})

@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestForceReleaseAndRevokeRefuseWhatIsNoLock(t *testing.T) {
+func TestOperator_CallsRefuseARowThatIsNoLock(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target := lock.Name("report")
 		key := p.keyOf(target)
@@ -83,7 +83,7 @@ func TestForceReleaseAndRevokeRefuseWhatIsNoLock(t *testing.T) {
 	})
 }
 
-func TestClosedClientForcesAndRevokesNothing(t *testing.T) {
+func TestOperator_ClosedClientForcesAndRevokesNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		require.NoError(t, c.Close(ctx))
@@ -96,7 +96,7 @@ func TestClosedClientForcesAndRevokesNothing(t *testing.T) {
 }
 
 // The holder's context ends within one renewal period. Those of its other locks go on.
-func TestHolderIsToldWithinAPeriod(t *testing.T) {
+func TestOperator_HolderIsToldWithinAPeriod(t *testing.T) {
 	for _, forced := range []bool{true, false} {
 		for _, own := range []bool{true, false} {
 			virtual(t, func(ctx context.Context, w *world) {

@@ -19,7 +19,7 @@ import (
 )
 
 // F13.
-func TestOutage(t *testing.T) {
+func TestOutage_ShortOneLosesNothingALongOneIsTold(t *testing.T) {
 	t.Run("shorter than the remaining lease loses nothing", func(t *testing.T) {
 		virtual(t, func(ctx context.Context, w *world) {
 			c := w.client(lock.Config{})
@@ -74,7 +74,7 @@ func outages() map[string]cut {
 
 // Close in an outage gives up when its session has ended, however many locks there are to release: they are free then, and
 // nothing is sent for them.
-func TestCloseInAnOutageEndsWithTheSession(t *testing.T) {
+func TestOutage_CloseEndsWithTheSession(t *testing.T) {
 	const lease = 20 * time.Second
 	for name, how := range map[string]cut{"refused": refused, "hung": hung} {
 		for _, n := range []int{16, 160, 1600} {
@@ -122,7 +122,7 @@ func TestCloseInAnOutageEndsWithTheSession(t *testing.T) {
 }
 
 // A waiter survives an outage that lasts longer than any request is repeated, and longer than its session.
-func TestWaitersSurviveAnOutage(t *testing.T) {
+func TestOutage_WaitersSurviveIt(t *testing.T) {
 	for name, how := range outages() {
 		for _, lasts := range []time.Duration{15 * time.Second, time.Minute} {
 			t.Run(fmt.Sprintf("%s for %v", name, lasts), func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestWaitersSurviveAnOutage(t *testing.T) {
 }
 
 // In an outage that does not end, a waiter waits until its context ends, and its error contains both.
-func TestWaitersInAnOutageWaitUntilTheirContextEnds(t *testing.T) {
+func TestOutage_WaitersWaitUntilTheirContextEnds(t *testing.T) {
 	const patience = 5 * time.Minute
 	for name, how := range outages() {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestWaitersInAnOutageWaitUntilTheirContextEnds(t *testing.T) {
 }
 
 // However long an outage lasts, campaigns and renewals send few requests.
-func TestAcquire_DoesNotHammerDuringAnOutage(t *testing.T) {
+func TestOutage_RequestsAreFew(t *testing.T) {
 	for name, begin := range map[string]func(ctx context.Context, w *world, c *lock.Client){
 		"Lead": func(ctx context.Context, _ *world, c *lock.Client) {
 			go func() {
@@ -217,7 +217,7 @@ func TestAcquire_DoesNotHammerDuringAnOutage(t *testing.T) {
 }
 
 // On a table without any backoff, renewals do not spin through an outage.
-func TestRenewalsDoNotSpin(t *testing.T) {
+func TestOutage_RenewalsDoNotSpin(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{}, table.WithRetry(table.Retry{Backoff: func() backoff.BackOff { return &backoff.StopBackOff{} }}))
 		l, err := c.Acquire(ctx, lock.Name("report"))

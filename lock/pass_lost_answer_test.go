@@ -14,7 +14,7 @@ import (
 )
 
 // After 16 passes in a row another process gets its turn.
-func TestFair_OtherProcessesGetTheirTurn(t *testing.T) {
+func TestHandoffs_OtherProcessesGetTheirTurn(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{Backoff: every(20 * time.Millisecond)})
 		first, err := c.Acquire(ctx, lock.Name("report"))
@@ -57,7 +57,7 @@ func TestFair_OtherProcessesGetTheirTurn(t *testing.T) {
 
 // A goroutine that finds itself first by a pass whose answer was lost goes on counting: after Config.Handoffs in a row the
 // lock is released, so that others get their turn.
-func TestHandOversAreCountedThroughLostAnswers(t *testing.T) {
+func TestHandoffs_AreCountedThroughLostAnswers(t *testing.T) {
 	const handoffs = 2
 	virtual(t, func(ctx context.Context, w *world) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
@@ -95,7 +95,7 @@ func TestHandOversAreCountedThroughLostAnswers(t *testing.T) {
 
 // A pass failed in the network, and is delivered again later. It leaves a ticket that nobody claims. The intended target
 // gets the lock once that ticket's lease has ended, and others after it.
-func TestDuplicateOfAPassThatFailed(t *testing.T) {
+func TestPass_LateDuplicateOfAFailedPassDelaysByALease(t *testing.T) {
 	const late, length = 2 * time.Second, 20 * time.Second
 	virtual(t, func(ctx context.Context, w *world) {
 		waiting, cancel := context.WithTimeout(ctx, time.Hour)
@@ -129,7 +129,7 @@ func TestDuplicateOfAPassThatFailed(t *testing.T) {
 
 // A lock was passed without an answer, and no goroutine claims the ticket. The ticket is removed once the lease is over that
 // passed it. No renewal of a session finds out here: there is no session, or the lease is Fixed.
-func TestPass_WithoutAnAnswerOfALeaseThatEnds(t *testing.T) {
+func TestPass_WithoutAnAnswerIsRemovedWhenTheLeaseEnds(t *testing.T) {
 	const length = 20 * time.Second
 	for name, opts := range leases() {
 		for heirs, heir := range leases() {
@@ -188,7 +188,7 @@ func TestPass_WithoutAnAnswerIsRecognisedByItsTarget(t *testing.T) {
 
 // A commit may have passed the lock although its answer was lost. If the target has stopped waiting meanwhile, the holder's
 // release frees the lock.
-func TestTargetOfAnUnclearCommitHasLeft(t *testing.T) {
+func TestPass_ToATargetThatHasLeftIsReleasedByTheHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -214,7 +214,7 @@ func TestTargetOfAnUnclearCommitHasLeft(t *testing.T) {
 
 // A pass had no answer, and its target finds its own ticket in the row. Nobody else in its process takes that ticket for a
 // ghost meanwhile and removes it: the lease would go on while others acquire.
-func TestHeirThatRecognisesItselfIsNoGhost(t *testing.T) {
+func TestPass_TargetThatRecognisesItselfIsNotTakenForAGhost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		slow := &slowRelease{to: w.engine.HTTPClient(), by: 300 * time.Millisecond}
 		c := w.clientOver(&line{to: slow}, lock.Config{})

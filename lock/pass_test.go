@@ -21,7 +21,7 @@ import (
 )
 
 // A pass within a process is not reported as a takeover.
-func TestPass_IsNotToldAsATakeover(t *testing.T) {
+func TestPass_IsNotReportedAsATakeover(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		n := &nosy{Handler: slog.DiscardHandler}
 		c := w.client(lock.Config{Logger: slog.New(n)})
@@ -35,7 +35,7 @@ func TestPass_IsNotToldAsATakeover(t *testing.T) {
 }
 
 // A goroutine to which the lock could not be passed keeps its place in the queue.
-func TestPass_TheTargetOfAFailedOneStaysFirst(t *testing.T) {
+func TestPass_TargetOfAFailedPassKeepsItsPlace(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(way, quiet)
@@ -60,7 +60,7 @@ func TestPass_TheTargetOfAFailedOneStaysFirst(t *testing.T) {
 }
 
 // A lease that was passed has the next fence and its whole length, and the lease before is over.
-func TestPass_TheLeaseIsWhole(t *testing.T) {
+func TestPass_GivesAWholeLease(t *testing.T) {
 	for _, commits := range []bool{false, true} {
 		for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Minute)}} {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -95,7 +95,7 @@ func TestPass_TheLeaseIsWhole(t *testing.T) {
 
 // The target of a pass returns to its place in the queue, before a caller that tries meanwhile and then gives up. It is not
 // forgotten.
-func TestPass_ATargetThatGoesBackIsServed(t *testing.T) {
+func TestPass_TargetThatReturnsIsServed(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		first, err := c.Acquire(ctx, lock.Name("report"))
@@ -129,7 +129,7 @@ func TestPass_ATargetThatGoesBackIsServed(t *testing.T) {
 
 // A refusal names a lease of this process, and is answered after that lease was released. It is not waited for: it passes
 // the lock to nobody any more. The acquire of a Fixed lease asks no session.
-func TestPass_ALeaseThatIsGonePassesNothing(t *testing.T) {
+func TestPass_LeaseThatIsReleasedIsNotWaitedFor(t *testing.T) {
 	fixed := lock.Fixed(time.Minute)
 	for name, tc := range map[string]struct {
 		operation string
@@ -162,7 +162,7 @@ func TestPass_ALeaseThatIsGonePassesNothing(t *testing.T) {
 }
 
 // A waiter for a lock of its own process gets it by a pass. Nothing is polled meanwhile.
-func TestPass_IsHardlyPolledFor(t *testing.T) {
+func TestPass_IsNotPolledFor(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -179,7 +179,7 @@ func TestPass_IsHardlyPolledFor(t *testing.T) {
 
 // The session of a waiter ends while the lock is being passed to it. The waiter goes on waiting, and acquires under another
 // session: it has lost nothing yet.
-func TestHeirOfASessionThatHasEndedWaitsOn(t *testing.T) {
+func TestPass_TargetWhoseSessionHasEndedWaitsOn(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(lock.Config{}, table.WithClock(wall.now))
@@ -202,7 +202,7 @@ func TestHeirOfASessionThatHasEndedWaitsOn(t *testing.T) {
 }
 
 // A lease that is passed to a goroutine whose waiting has just ended, and that has not left yet, is released.
-func TestLeaseThatIsPassedAsTheWaitingEnds(t *testing.T) {
+func TestPass_TargetThatStopsWaitingReleases(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the next goroutine does not leave in between
 	virtual(t, func(ctx context.Context, w *world) {
 		var answered atomic.Pointer[context.CancelFunc] // called when the pass was applied
@@ -243,7 +243,7 @@ func TestLeaseThatIsPassedAsTheWaitingEnds(t *testing.T) {
 
 // A goroutine whose session has ended as the lock was passed to it keeps the process's place: it enters the line again
 // before those that wait behind it.
-func TestLeaseThatIsPassedAsItsSessionEnds(t *testing.T) {
+func TestPass_TargetWhoseSessionEndsKeepsThePlace(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		var ends atomic.Bool // when the pass was applied
@@ -275,7 +275,7 @@ func TestLeaseThatIsPassedAsItsSessionEnds(t *testing.T) {
 }
 
 // A goroutine that stops waiting while the lock is being passed to it learns who held it, like all others.
-func TestTargetThatLeavesHearsWhoHeldTheLock(t *testing.T) {
+func TestPass_TargetThatLeavesIsToldTheHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -299,7 +299,7 @@ func TestTargetThatLeavesHearsWhoHeldTheLock(t *testing.T) {
 }
 
 // A waiter that leaves just as the lock is passed to it does not keep the lock.
-func TestHandedOverToOneWhoLeaves(t *testing.T) {
+func TestPass_WaiterThatLeavesKeepsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		w.latency(10 * time.Millisecond)
@@ -325,7 +325,7 @@ func TestHandedOverToOneWhoLeaves(t *testing.T) {
 }
 
 // A pass that is under way when Close is called is withdrawn before Close returns.
-func TestCloseWaitsForAHandOver(t *testing.T) {
+func TestPass_IsWithdrawnBeforeCloseReturns(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -357,7 +357,7 @@ func TestCloseWaitsForAHandOver(t *testing.T) {
 }
 
 // A waiter knows as much about a holder that got the lock by a pass as about any other.
-func TestAcquire_AHolderByAPassIsKnown(t *testing.T) {
+func TestPass_WaitersKnowTheHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		began := time.Now().UTC()
@@ -383,7 +383,7 @@ func TestAcquire_AHolderByAPassIsKnown(t *testing.T) {
 }
 
 // The target of a pass that returned to the queue learns, when its waiting ends, who holds the lock then.
-func TestAcquire_AWaiterThatWentBackNamesTheHolder(t *testing.T) {
+func TestPass_TargetThatReturnedNamesTheHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(way, lock.Config{Owner: "first", Logger: quiet.Logger})

@@ -201,7 +201,7 @@ func stale(row table.Item) (stale, all int, err error) {
 }
 
 // The holder of a lease of an hour is told within a second after its machine resumes.
-func TestPause_ASuspendedHolderOfALongLeaseIsToldAtOnce(t *testing.T) {
+func TestPause_SuspendedHolderOfALongLeaseIsToldAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		config := quiet

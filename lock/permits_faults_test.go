@@ -19,7 +19,7 @@ import (
 )
 
 // The permit of a dead holder is free after its lease, wherever it stands, and the others are not touched.
-func TestPermitsOfADeadHolderAreFree(t *testing.T) {
+func TestPermits_OfADeadHolderAreFree(t *testing.T) {
 	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 1125 * time.Millisecond
 	for dead := range 3 {
 		t.Run(fmt.Sprint("place ", dead), func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestPermitsOfADeadHolderAreFree(t *testing.T) {
 }
 
 // TryAcquire takes a permit from a process that died long ago, also if nobody has watched.
-func TestPermitsOfTheLongDeadAreTaken(t *testing.T) {
+func TestPermits_OfTheLongDeadAreTaken(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wire := &line{to: w.engine.HTTPClient()}
 		living, err := w.client(quiet).Acquire(ctx, exports, lock.Permits(2))
@@ -81,7 +81,7 @@ func TestPermitsOfTheLongDeadAreTaken(t *testing.T) {
 }
 
 // After a permit was released, a late duplicate of its enter, or of its write, changes nothing.
-func TestPermitsAndLateCopies(t *testing.T) {
+func TestPermits_LateDuplicatesGrantNothing(t *testing.T) {
 	for name, op := range map[string]string{"of the enter": "UpdateItem", "of the write": "TransactWriteItems"} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -121,7 +121,7 @@ func TestPermitsAndLateCopies(t *testing.T) {
 }
 
 // Whichever answer is lost, the permit is released once, and reported as released.
-func TestPermitsAreReleasedThoughAnswersAreLost(t *testing.T) {
+func TestPermits_AreReleasedThroughLostAnswers(t *testing.T) {
 	for name, release := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
 		"release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
 		"commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("x")) },
@@ -143,7 +143,7 @@ func TestPermitsAreReleasedThoughAnswersAreLost(t *testing.T) {
 }
 
 // Many holders leave at once, so the place of each has moved. Nothing is lost.
-func TestPermitsOfWhichManyEndAtOnce(t *testing.T) {
+func TestPermits_ManyEndAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, list := w.permits(ctx, 30, 30)
 		w.latency(2 * time.Millisecond)
@@ -171,7 +171,7 @@ func TestPermitsOfWhichManyEndAtOnce(t *testing.T) {
 }
 
 // A malformed row of permits grants nothing, and an operator can mend it.
-func TestPermitsOfARowThatIsNotInOrder(t *testing.T) {
+func TestPermits_OfAMalformedRow(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, exports, lock.Permits(2))
 		require.NoError(p, err)

@@ -29,7 +29,7 @@ func (w *world) permits(ctx context.Context, n, of int) (clients []*lock.Client,
 	return clients, leases
 }
 
-func TestPermitsHoldAtOnceAndNoMore(t *testing.T) {
+func TestPermits_HoldAtOnceAndNoMore(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		three, key := lock.Permits(3), keys.NewKey("TENANT#t", "ORDER")
 		var list []*lock.Lease
@@ -86,7 +86,7 @@ func TestPermitsHoldAtOnceAndNoMore(t *testing.T) {
 }
 
 // The cost of a permit, compared with that of a lock.
-func TestPermitsCost(t *testing.T) {
+func TestPermits_Cost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		five := lock.Permits(5)
@@ -113,7 +113,7 @@ func TestPermitsCost(t *testing.T) {
 	})
 }
 
-func TestPermitsOptionIsChecked(t *testing.T) {
+func TestPermits_OptionIsChecked(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		three := lock.Permits(3)
@@ -145,7 +145,7 @@ func TestPermitsOptionIsChecked(t *testing.T) {
 func errOf[T any](_ T, err error) error { return err }
 
 // All clients name the same number, and a plain lock is refused.
-func TestPermitsOfAnotherNumberAreRefused(t *testing.T) {
+func TestPermits_OfAnotherNumberAreRefused(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		report := lock.Name("report")
 		l, err := p.client.Acquire(ctx, exports, lock.Permits(3))
@@ -189,7 +189,7 @@ func TestPermitsOfAnotherNumberAreRefused(t *testing.T) {
 }
 
 // More permits are available at once, fewer as holders leave. A client with the former number is told the new one.
-func TestPermitsAreChanged(t *testing.T) {
+func TestPermits_NumberIsChanged(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, list := w.permits(ctx, 2, 2)
 		c := w.client(quiet)
@@ -232,7 +232,7 @@ func TestPermitsAreChanged(t *testing.T) {
 }
 
 // First come, first served, also if waiters give up.
-func TestPermitsAreGivenInOrder(t *testing.T) {
+func TestPermits_AreGrantedInOrder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, held := w.permits(ctx, 2, 2)
 		var mu sync.Mutex
@@ -271,7 +271,7 @@ func TestPermitsAreGivenInOrder(t *testing.T) {
 }
 
 // ForceRelease takes one permit, and Revoke asks for all of them.
-func TestPermitsAreForcedOneByOneAndRevokedTogether(t *testing.T) {
+func TestPermits_AreForcedOneByOneAndRevokedTogether(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, list := w.permits(ctx, 3, 3)
 		op := w.client(quiet)
@@ -305,7 +305,7 @@ func TestPermitsAreForcedOneByOneAndRevokedTogether(t *testing.T) {
 }
 
 // MaxHold ends a permit, and Close releases all permits of a client.
-func TestPermitsEndWithMaxHoldAndClose(t *testing.T) {
+func TestPermits_EndWithMaxHoldAndClose(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, err := lock.New(w.open(), quiet)
 		require.NoError(t, err)
@@ -327,7 +327,7 @@ func TestPermitsEndWithMaxHoldAndClose(t *testing.T) {
 	})
 }
 
-func TestPermitsAreNoPayloadsAndNoViews(t *testing.T) {
+func TestPermits_HaveNoPayloadAndNoView(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		clients, list := w.permits(ctx, 2, 2)
 		require.ErrorIs(t, list[0].SetData(ctx, "x"), lock.ErrInvalid)
@@ -348,7 +348,7 @@ func TestPermitsAreNoPayloadsAndNoViews(t *testing.T) {
 }
 
 // The row is in the index while a permit is held, and List shows who holds.
-func TestPermitsAreListed(t *testing.T) {
+func TestPermits_AreListed(t *testing.T) {
 	contractWith(t, table.Schema{Indexes: []table.Index{byTime}}, lock.Config{Index: byTime.Name}, func(ctx context.Context, p *place) {
 		count := func() (n int) {
 			for r, err := range p.client.List(ctx, lock.Index()) {
@@ -373,7 +373,7 @@ func TestPermitsAreListed(t *testing.T) {
 }
 
 // A guard token of a permit, or of a reader, guards the writes of another process.
-func TestPermitsAndSharedGuardsAsTexts(t *testing.T) {
+func TestPermits_AndSharedGuardTokens(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		for target, option := range map[lock.Target]lock.Option{exports: lock.Permits(2), catalogue: lock.Shared()} {

@@ -127,7 +127,7 @@ type handKey struct{}
 
 // B5: each call is made once, under the permissions that it needs. The requests of all other tests are checked on the
 // in-process engine as they run.
-func TestPolicyCoversEveryRequest(t *testing.T) {
+func TestPolicy_CoversEveryRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		schema := w.indexed(byTime).Schema()
 		c, other := w.coldClient(lock.Config{}), w.client(lock.Config{})
@@ -207,7 +207,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 }
 
 // Requests that the policy must refuse, and that the evaluator must not overlook.
-func TestPolicyIsMinimal(t *testing.T) {
+func TestPolicy_IsMinimal(t *testing.T) {
 	g := newGuardian(t, "app", keys.Scheme{PK: "pk", Delimiter: '#'})
 	app := arn + "app"
 	for _, a := range []access{
@@ -251,7 +251,7 @@ func TestPolicyIsMinimal(t *testing.T) {
 }
 
 // No client of the tests avoids the check of permissions: clients are opened only on tables that make it.
-func TestEveryClientIsGuarded(t *testing.T) {
+func TestPolicy_GuardsEveryClientOfTheTests(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
 	require.Greater(t, len(files), 10)

@@ -46,7 +46,7 @@ func ofOurs(t *testing.T, item table.Item) {
 	}
 }
 
-func TestATableWithIndexesOverAttributesOfLocks(t *testing.T) {
+func TestAttributePrefix_AvoidsIndexesOfTheApplication(t *testing.T) {
 	prefixed(t, func(ctx context.Context, p *place) {
 		_, err := lock.New(p.locks(), lock.Config{})
 		require.ErrorIs(p, err, lock.ErrInvalid, "or there would be nothing to show")
@@ -131,7 +131,7 @@ func TestATableWithIndexesOverAttributesOfLocks(t *testing.T) {
 }
 
 // The application's attributes without the prefix are its own.
-func TestAttributesOfTheApplicationsInALocksRow(t *testing.T) {
+func TestAttributePrefix_LeavesAttributesOfTheApplication(t *testing.T) {
 	prefixed(t, func(ctx context.Context, p *place) {
 		target := lock.Beside(keys.NewKey("TENANT#1", "ORDER#1"))
 		l, err := p.client.Acquire(ctx, target)
@@ -154,7 +154,7 @@ func TestAttributesOfTheApplicationsInALocksRow(t *testing.T) {
 }
 
 // To a client with another prefix, a lock's row is malformed. Neither takes the other's lock.
-func TestLocksOfAnotherPrefixAreTakenByNobody(t *testing.T) {
+func TestAttributePrefix_LocksOfAnotherAreRefused(t *testing.T) {
 	contractWith(t, table.Schema{}, lock.Config{AttributePrefix: prefix}, func(ctx context.Context, p *place) {
 		plain := p.open(lock.Config{})
 		for name, pair := range map[string][2]*lock.Client{"theirs": {p.client, plain}, "ours": {plain, p.client}} {
@@ -183,7 +183,7 @@ func TestLocksOfAnotherPrefixAreTakenByNobody(t *testing.T) {
 }
 
 // Renewals, waiting, questions and death all depend on rows.
-func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
+func TestAttributePrefix_ProcessesWithTheSameFindEachOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		config := lock.Config{AttributePrefix: prefix, Lease: 10 * time.Second, Logger: quiet.Logger}
 		way := &line{to: w.engine.HTTPClient()}
@@ -247,7 +247,7 @@ func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
 }
 
 // Clients with other names would not see each other's locks. Those of one Table are refused.
-func TestClientsOfOneTableHaveToAgree(t *testing.T) {
+func TestAttributePrefix_ClientsOfATableHaveToAgree(t *testing.T) {
 	for field, config := range map[string]lock.Config{
 		"RowKey": {RowKey: "L#{of}"}, "SessionKey": {SessionKey: "S#{id}"}, "AttributePrefix": {AttributePrefix: prefix},
 	} {
@@ -275,7 +275,7 @@ func TestClientsOfOneTableHaveToAgree(t *testing.T) {
 	})
 }
 
-func TestThePrefixIsASetting(t *testing.T) {
+func TestAttributePrefix_IsASetting(t *testing.T) {
 	var c lock.Config
 	require.NoError(t, json.Unmarshal([]byte(`{"attribute_prefix":"lock_"}`), &c))
 	assert.Equal(t, prefix, c.AttributePrefix)

@@ -24,7 +24,7 @@ import (
 )
 
 // A holder that has tried to release is not told of a loss when its session ends.
-func TestRelease_GivenUpIsNotLost(t *testing.T) {
+func TestRelease_FailedOneIsNoLossWhenTheSessionEnds(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := atomic.Int64{}
 		n, r := &nosy{Handler: slog.DiscardHandler}, newRecorder()
@@ -42,7 +42,7 @@ func TestRelease_GivenUpIsNotLost(t *testing.T) {
 }
 
 // A process that runs for ever keeps nothing of the locks that it has released.
-func TestRelease_KeepsNothing(t *testing.T) {
+func TestRelease_LeavesNothingInTheClient(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		const cycles = 1000
@@ -65,7 +65,7 @@ func TestRelease_KeepsNothing(t *testing.T) {
 }
 
 // Releases that hang do not keep the session from repeating other releases that failed.
-func TestRelease_ThatHangsKeepsNoOther(t *testing.T) {
+func TestRelease_HangingOneDelaysNoOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(way, quiet)
@@ -117,7 +117,7 @@ func TestRelease_BehindAWriteIsNoLoss(t *testing.T) {
 }
 
 // A release after a commit without an answer succeeds, and the client is not closed by that.
-func TestRelease_AfterACommitInVain(t *testing.T) {
+func TestRelease_AfterACommitWithoutAnAnswerSucceeds(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		l, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
@@ -143,7 +143,7 @@ func (w *world) releaseInVain(ctx context.Context, l *lock.Lease) {
 }
 
 // After a release that failed, the holder's context still ends with its session.
-func TestRelease_ToldOfTheSessionsEndWhereItCouldNotBeDone(t *testing.T) {
+func TestRelease_FailedOneStillEndsWithTheSession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wire := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(wire, lock.Config{})
@@ -163,7 +163,7 @@ func TestRelease_ToldOfTheSessionsEndWhereItCouldNotBeDone(t *testing.T) {
 }
 
 // Releases that the session repeats hang, and the renewals go on.
-func TestRelease_ThatHangsDoesNotStarveRenewals(t *testing.T) {
+func TestRelease_HangingOneDoesNotStarveRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Lease: time.Second})
 		keep, err := c.Acquire(ctx, lock.Name("keep"))
@@ -190,7 +190,7 @@ func TestRelease_ThatHangsDoesNotStarveRenewals(t *testing.T) {
 }
 
 // The only Release of a holder waited in vain for a guarded write. The lock is not held for ever.
-func TestRelease_ThatWaitedForAWriteInVain(t *testing.T) {
+func TestRelease_ThatWaitedForAWriteInVainIsRepeated(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -211,7 +211,7 @@ func TestRelease_ThatWaitedForAWriteInVain(t *testing.T) {
 }
 
 // A release has waited in vain for a guarded write. Waiters in the same process do not cut off that write.
-func TestRelease_InVainSparesTheWrite(t *testing.T) {
+func TestRelease_InVainDoesNotCutOffTheWrite(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -240,7 +240,7 @@ func TestRelease_InVainSparesTheWrite(t *testing.T) {
 
 // The answer of a release is lost, its second attempt meets a conflict, and meanwhile another process takes this session for
 // dead, and enters. The row shows the other holder, and not whether the release was applied before. Release reports both.
-func TestRelease_WithoutAnAnswerOfASessionTakenForDead(t *testing.T) {
+func TestRelease_WithoutAnAnswerUnderADeadSessionIsInDoubt(t *testing.T) {
 	for name, applied := range map[string]bool{"applied": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -303,7 +303,7 @@ func (w *world) takenForDead(ctx context.Context, c, other *lock.Client) {
 }
 
 // A session repeats releases that failed, a few at once, and always in the same order: the same run sends the same requests.
-func TestOrphansAreReleasedInOneOrder(t *testing.T) {
+func TestSession_RepeatsFailedReleasesInOneOrder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(way, quiet)

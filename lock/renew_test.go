@@ -14,7 +14,7 @@ import (
 )
 
 // Renewals of one lease take turns: the later one counts, and neither is a loss.
-func TestRenewalsOfOneLeaseTakeTurns(t *testing.T) {
+func TestRenew_CallsOfOneLeaseTakeTurns(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
@@ -35,7 +35,7 @@ func TestRenewalsOfOneLeaseTakeTurns(t *testing.T) {
 }
 
 // One renewal that hangs leaves time for others.
-func TestHungRenewalLosesNothing(t *testing.T) {
+func TestRenew_HungOneLosesNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -48,7 +48,7 @@ func TestHungRenewalLosesNothing(t *testing.T) {
 }
 
 // A holder that has lost the lock, and does not know yet, renews nothing for the next holder.
-func TestRenewalOfALostLeaseRenewsNothing(t *testing.T) {
+func TestRenew_OfALostLeaseRenewsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		first, second := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
@@ -68,7 +68,7 @@ func TestRenewalOfALostLeaseRenewsNothing(t *testing.T) {
 	})
 }
 
-func TestLateDuplicateOfARenewalChangesNothing(t *testing.T) {
+func TestRenew_LateDuplicateChangesNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
@@ -90,7 +90,7 @@ func TestLateDuplicateOfARenewalChangesNothing(t *testing.T) {
 	})
 }
 
-func TestLateDuplicateOfASessionsRenewalChangesNothing(t *testing.T) {
+func TestRenew_LateDuplicateOfASessionsRenewalChangesNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -114,7 +114,7 @@ func TestLateDuplicateOfASessionsRenewalChangesNothing(t *testing.T) {
 }
 
 // Grants and renewals count from when the request was sent. So the holder never counts on more than others read in the row.
-func TestSlowAnswersDoNotProlongTheLease(t *testing.T) {
+func TestRenew_SlowAnswersDoNotProlongTheLease(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -137,7 +137,7 @@ func TestSlowAnswersDoNotProlongTheLease(t *testing.T) {
 }
 
 // A renewal whose answer arrives after the lease has ended renews nothing.
-func TestRenew_ThatIsAnsweredTooLate(t *testing.T) {
+func TestRenew_AnsweredTooLateRenewsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
@@ -150,7 +150,7 @@ func TestRenew_ThatIsAnsweredTooLate(t *testing.T) {
 }
 
 // A holder whose lock was taken by force is told, whatever eventually consistent reads would show.
-func TestMaintain_ReadsConsistentlyWhatIsHeld(t *testing.T) {
+func TestSession_ReadsConsistentlyWhatIsHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(quiet), w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -185,7 +185,7 @@ func TestRenew_IsSpread(t *testing.T) {
 }
 
 // A renewal that failed and was repeated is not named as the cause of a later end.
-func TestRenew_AnOldFailureIsNotBlamed(t *testing.T) {
+func TestRenew_OldFailureIsNotNamed(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		way := &line{to: w.engine.HTTPClient()}
@@ -204,7 +204,7 @@ func TestRenew_AnOldFailureIsNotBlamed(t *testing.T) {
 	})
 }
 
-func TestRenewalKeepsTheLock(t *testing.T) {
+func TestRenew_KeepsTheLock(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := a.Acquire(ctx, lock.Name("report"))

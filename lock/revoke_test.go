@@ -22,7 +22,7 @@ import (
 )
 
 // Revoke returns an error if the holder can never answer.
-func TestRevokeOfTheDead(t *testing.T) {
+func TestRevoke_OfADeadHolderIsAnError(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wire := &line{to: w.engine.HTTPClient()}
 		dead, c := w.clientOver(wire, lock.Config{}), w.client(lock.Config{})
@@ -45,7 +45,7 @@ func TestRevokeOfTheDead(t *testing.T) {
 }
 
 // The set of questions is bounded, so that the session row can always be renewed. Once it was read, there is room again.
-func TestQuestionsAreBounded(t *testing.T) {
+func TestRevoke_QuestionsAreBounded(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		holder := p.open(lock.Config{Lease: lock.MaxLease}) // which does not renew meanwhile
 		pk, name := "ROW#"+strings.Repeat("p", keys.MaxPK-4), func(i int) string { return fmt.Sprintf("%04d", i) + strings.Repeat("s", 1015) }
@@ -81,7 +81,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
-func TestQuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
+func TestRevoke_QuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
 		const locks = 2200
@@ -115,7 +115,7 @@ func TestQuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
 }
 
 // A question about a ticket whose acquire is under way is answered once that is over.
-func TestRevokeOfAnAcquisitionUnderWay(t *testing.T) {
+func TestRevoke_OfAnAcquireUnderWay(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{Lease: 8 * time.Second}), w.client(lock.Config{})
 		w.engine.ResetRequests()
@@ -142,7 +142,7 @@ func TestRevokeOfAnAcquisitionUnderWay(t *testing.T) {
 
 // Revoke of a lease of the same client whose session has ended returns the error of a dead holder: nobody is left who could
 // release.
-func TestRevokeOfAnOwnLeaseThatWasLost(t *testing.T) {
+func TestRevoke_OfAnOwnLostLeaseIsAnError(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wire := &line{to: w.engine.HTTPClient()}
 		c, other := w.clientOver(wire, quiet), w.client(quiet)
@@ -158,7 +158,7 @@ func TestRevokeOfAnOwnLeaseThatWasLost(t *testing.T) {
 }
 
 // A lease that was revoked goes on, and shows that, until it is released or lost.
-func TestLeaseGoesOnAfterARevocation(t *testing.T) {
+func TestRevoke_LeaseGoesOnUntilReleased(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}
@@ -200,7 +200,7 @@ func TestRevoke_ReadsConsistently(t *testing.T) {
 }
 
 // An operator first asks, and then takes the lock by force: OnLost is called.
-func TestOnLostAfterARevocation(t *testing.T) {
+func TestOnLost_IsCalledAfterARevocation(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			lost := make(chan error, 1)
@@ -247,7 +247,7 @@ func (f *forbidding) Do(r *http.Request) (*http.Response, error) {
 
 // A process without permission to read its rows still answers: questions that stay would fill its session's row, and keep
 // out others.
-func TestProcessThatMayNotReadAnswers(t *testing.T) {
+func TestRevoke_IsAnsweredWithoutPermissionToRead(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &forbidding{to: w.engine.HTTPClient(), operation: "GetItem"}
 		holder, op := w.clientOver(&line{to: way}, quiet), w.client(quiet)
@@ -274,7 +274,7 @@ func TestProcessThatMayNotReadAnswers(t *testing.T) {
 }
 
 // A ticket that somebody else wrote into a row cannot forge a question.
-func TestHostileTicketIsNotAsked(t *testing.T) {
+func TestRevoke_ForgedTicketIsNotAsked(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("keeps the session"))
 		require.NoError(p, err)

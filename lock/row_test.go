@@ -54,7 +54,7 @@ func lineIn(item table.Item) []types.AttributeValue {
 	return nil
 }
 
-func TestRowInOrderIsTaken(t *testing.T) {
+func TestRow_InOrderIsTaken(t *testing.T) {
 	for name, n := range map[string]int{"free": 0, "left by the dead": 3} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -71,7 +71,7 @@ func TestRowInOrderIsTaken(t *testing.T) {
 
 // A row that no client of this package has written grants nothing to any call, and stays unchanged until an operator resets
 // it.
-func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
+func TestRow_NotInOrderGrantsNothing(t *testing.T) {
 	for name, change := range map[string]func(table.Item){
 		"free, the fence is no integer": func(r table.Item) { r["fence"] = numberText("1.5") },
 		"free, the fence is huge":       func(r table.Item) { r["fence"] = numberText("1e100") },
@@ -159,7 +159,7 @@ func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
 }
 
 // The greatest possible fence is not in order: none can follow it.
-func TestGreatestFenceGrantsNothing(t *testing.T) {
+func TestRow_GreatestFenceGrantsNothing(t *testing.T) {
 	for name, line := range map[string][]types.AttributeValue{"free": nil, "held": {text("STRANGER/1@1764000000123 another")}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -182,7 +182,7 @@ func TestGreatestFenceGrantsNothing(t *testing.T) {
 
 // ForceRelease without a ticket mends a row that is not in order. It does not remove the ticket of a holder whose row is in
 // order.
-func TestForceReleaseWithoutATicketTakesNothingFromAHolder(t *testing.T) {
+func TestForceRelease_WithoutATicketTakesNothingFromAHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(quiet), w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -198,7 +198,7 @@ func TestForceReleaseWithoutATicketTakesNothingFromAHolder(t *testing.T) {
 }
 
 // Two editions of the protocol in one table would not see each other's holders.
-func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
+func TestRow_OfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		row := w.lineRow("report")
 		delete(row, "line")
@@ -245,7 +245,7 @@ func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 	})
 }
 
-func TestForeignRowIsNotTouched(t *testing.T) {
+func TestRow_OfTheApplicationIsNotTouched(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -263,7 +263,7 @@ func TestForeignRowIsNotTouched(t *testing.T) {
 	})
 }
 
-func TestRowThatChangesUnderAWaiter(t *testing.T) {
+func TestRow_ThatChangesUnderAWaiter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(table.Item)
 		want   error

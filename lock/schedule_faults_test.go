@@ -21,7 +21,7 @@ import (
 
 // With clocks that are off, and with crashes: each interval is recorded once, none is forgotten, and what is committed with
 // a run is applied once.
-func TestEveryIntervalOnce(t *testing.T) {
+func TestEvery_RecordsEachIntervalOnce(t *testing.T) {
 	const interval, instances = time.Minute, 5
 	intervals := testkit.Fewer(200)
 	for _, crashing := range []bool{false, true} {
@@ -111,7 +111,7 @@ func TestEveryIntervalOnce(t *testing.T) {
 
 // A holder is paused over the end of its interval. It records the interval if nobody has taken the lock, and otherwise
 // nothing: never both.
-func TestPauseOverTheEndOfAnInterval(t *testing.T) {
+func TestEvery_PauseOverTheEndOfAnInterval(t *testing.T) {
 	for name, cutOff := range map[string]bool{"still held": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -171,7 +171,7 @@ func TestPauseOverTheEndOfAnInterval(t *testing.T) {
 }
 
 // A job that crashes its process is begun again in the next interval, and does not keep later ones from being run.
-func TestUnfinishedIntervalIsTakenUpInTheNext(t *testing.T) {
+func TestEvery_UnfinishedIntervalIsRunInTheNext(t *testing.T) {
 	for late, want := range map[time.Duration]time.Duration{90 * time.Second: 0, 150 * time.Second: 2 * time.Minute} {
 		virtual(t, func(ctx context.Context, w *world) {
 			way := &line{to: w.engine.HTTPClient()}
@@ -199,7 +199,7 @@ func TestUnfinishedIntervalIsTakenUpInTheNext(t *testing.T) {
 
 // The run of an interval has begun, and its instance has crashed. An instance that has waited for an older interval takes
 // over the lock. The unfinished interval is still run.
-func TestOlderIntervalDoesNotForgetALaterOne(t *testing.T) {
+func TestEvery_OlderIntervalDoesNotForgetALaterOne(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		const interval = time.Minute
 		target := lock.Name("report")
@@ -256,7 +256,7 @@ func TestOlderIntervalDoesNotForgetALaterOne(t *testing.T) {
 
 // One answer with a wrong date does not record a run in the future, after which none follows, and no interval is slept
 // through. Wrong dates of a job's own writes have no effect on the intervals.
-func TestEveryGoesOnAfterAWrongDate(t *testing.T) {
+func TestEvery_GoesOnAfterAWrongDate(t *testing.T) {
 	for name, c := range map[string]struct {
 		operation string
 		by        time.Duration
@@ -291,7 +291,7 @@ func TestEveryGoesOnAfterAWrongDate(t *testing.T) {
 }
 
 // Nor does a wrong date make an unfinished run forgotten.
-func TestBrokenOffRunIsBegunAgainAfterAWrongDate(t *testing.T) {
+func TestEvery_UnfinishedRunIsKeptThroughAWrongDate(t *testing.T) {
 	for name, f := range map[string]tabletest.Fault{
 		"read ahead":    {Kind: tabletest.SkewDate, For: 24 * time.Hour, Operation: "GetItem", Times: 1},
 		"write behind":  {Kind: tabletest.SkewDate, For: -3 * time.Hour, Operation: "UpdateItem", Times: 1},
@@ -327,7 +327,7 @@ func TestBrokenOffRunIsBegunAgainAfterAWrongDate(t *testing.T) {
 }
 
 // Reads that take longer than an interval are no reason to read again.
-func TestSlowReadsTellTheIntervals(t *testing.T) {
+func TestEvery_SlowReadsAreNotRepeated(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "GetItem", For: 2900 * time.Millisecond})

@@ -16,7 +16,7 @@ import (
 )
 
 // A job releases the lock itself, without an answer. The interval is not recorded, and is not taken for recorded.
-func TestEveryKnowsOfAReleaseWithoutAnAnswer(t *testing.T) {
+func TestEvery_KnowsOfAReleaseWithoutAnAnswer(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.DropRequest} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c := w.client(quiet)
@@ -45,7 +45,7 @@ func TestEveryKnowsOfAReleaseWithoutAnAnswer(t *testing.T) {
 
 // A commit that was refused has recorded nothing. If the job then releases the lock, Every returns an error, and the job is
 // not run again and again.
-func TestEveryKnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
+func TestEvery_KnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -63,7 +63,7 @@ func TestEveryKnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
 }
 
 // The same if the job releases the lock after it was revoked.
-func TestEveryKnowsOfAReleaseAfterARevocation(t *testing.T) {
+func TestEvery_KnowsOfAReleaseAfterARevocation(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -83,7 +83,7 @@ func TestEveryKnowsOfAReleaseAfterARevocation(t *testing.T) {
 
 // The same if the job first released the lock, without an answer, and others have held it since. The guard of the commit
 // finds out, and nothing is applied.
-func TestEveryKnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
+func TestEvery_KnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(quiet), w.client(quiet)
 		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -148,7 +148,7 @@ func TestEvery_KnowsOfACommitWithoutAnAnswer(t *testing.T) {
 }
 
 // If the row shows that an interval was run already, the lock is released.
-func TestEvery_ARunThatIsRecordedAlreadyFreesTheLock(t *testing.T) {
+func TestEvery_RunThatIsRecordedAlreadyReleasesTheLock(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(quiet), w.client(quiet)
 		bounded, cancel := context.WithTimeout(ctx, 5*time.Minute)
@@ -172,7 +172,7 @@ func TestEvery_ARunThatIsRecordedAlreadyFreesTheLock(t *testing.T) {
 }
 
 // A run whose lock was taken by force has not finished: the interval is run again.
-func TestForcedRunIsBrokenOff(t *testing.T) {
+func TestEvery_ForcedRunIsRunAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		const interval = time.Hour
 		ctx, stop := context.WithCancel(ctx)
@@ -213,7 +213,7 @@ func TestForcedRunIsBrokenOff(t *testing.T) {
 }
 
 // After ForceRelease, a run is neither finished nor forgotten.
-func TestForceReleaseLeavesTheRun(t *testing.T) {
+func TestForceRelease_KeepsTheRun(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := p.keyOf(lock.Name("job"))
 		require.NoError(p, p.table.Write(ctx, table.Put(p.lockRow(key, true, func(i table.Item) {
@@ -231,7 +231,7 @@ func TestForceReleaseLeavesTheRun(t *testing.T) {
 }
 
 // ForceRelease keeps what the holder has recorded in the row.
-func TestForcedReleaseKeepsARunInMind(t *testing.T) {
+func TestForceRelease_KeepsTheRunInTheRow(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)

@@ -13,7 +13,7 @@ import (
 )
 
 // The row of intervals that are longer than the retention is kept until the end of the next interval.
-func TestIntervalsLongerThanTheRetention(t *testing.T) {
+func TestEvery_IntervalsLongerThanTheRetention(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, f := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
 		"returns": func(context.Context, *world, *lock.Lease) error { return nil },
@@ -44,7 +44,7 @@ func TestIntervalsLongerThanTheRetention(t *testing.T) {
 }
 
 // An unfinished run is begun again until the end of the next interval, however long that is.
-func TestBrokenOffRunOfALongIntervalIsBegunAgain(t *testing.T) {
+func TestEvery_UnfinishedRunOfALongIntervalIsRunAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var began []time.Time
 		once := func(f func(ctx context.Context) error) {

@@ -47,7 +47,7 @@ func (w *world) runs(ctx context.Context, target lock.Target, until time.Time) (
 }
 
 // Intervals are counted by DynamoDB's time: an instance whose own clock is off runs the same ones.
-func TestIntervalsAreNumberedByDynamoDBsClock(t *testing.T) {
+func TestEvery_CountsIntervalsByDynamoDBsTime(t *testing.T) {
 	for _, off := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -94,7 +94,7 @@ func (p *place) once(target lock.Target, f job, opts ...lock.Option) (at time.Ti
 	return at, err
 }
 
-func TestTheRowRecordsWhatBecameOfARun(t *testing.T) {
+func TestEvery_RecordsHowARunEnded(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		broken := errors.New("broken")
 		row := func(target lock.Target) lock.Record {
@@ -176,7 +176,7 @@ func TestTheRowRecordsWhatBecameOfARun(t *testing.T) {
 	})
 }
 
-func TestEveryRefusesBadArguments(t *testing.T) {
+func TestEvery_RefusesBadArguments(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		f := func(context.Context, *lock.Lease, time.Time) error { return nil }
@@ -200,7 +200,7 @@ func TestEveryRefusesBadArguments(t *testing.T) {
 	})
 }
 
-func TestEveryRefusesARowThatIsNotInOrder(t *testing.T) {
+func TestEvery_RefusesAMalformedRow(t *testing.T) {
 	for _, name := range []string{"ran", "running", "failed"} {
 		for _, bad := range []types.AttributeValue{&types.AttributeValueMemberS{Value: "1"}, &types.AttributeValueMemberN{Value: "-1"}} {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -217,7 +217,7 @@ func TestEveryRefusesARowThatIsNotInOrder(t *testing.T) {
 }
 
 // An instance that waited for a run, or that read the row before the run finished, finds out without acquiring.
-func TestFinishedIntervalIsNotAcquiredAgain(t *testing.T) {
+func TestEvery_FinishedIntervalIsNotAcquiredAgain(t *testing.T) {
 	for name, late := range map[string]bool{"waited": false, "read before": true} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -277,7 +277,7 @@ func TestEvery_LongIntervalsBeginOnTime(t *testing.T) {
 }
 
 // The run of an interval is recorded as begun, also where the lock is released by the same process.
-func TestEvery_IsNeverPassedTheLock(t *testing.T) {
+func TestEvery_NeverGetsTheLockByAPass(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))

@@ -27,7 +27,7 @@ func (w *world) writesTo(pk string) (n int) {
 }
 
 // A session that was marked dead ends its leases at its next renewal.
-func TestDeadSessionEndsItsLeases(t *testing.T) {
+func TestSession_DeadOneEndsItsLeases(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -49,7 +49,7 @@ func TestDeadSessionEndsItsLeases(t *testing.T) {
 }
 
 // A process that holds no lock sends nothing.
-func TestIdleSessionEnds(t *testing.T) {
+func TestSession_IdleOneEnds(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		time.Sleep(time.Minute)
@@ -83,7 +83,7 @@ func TestSession_OpeningIsWaitedForUntilTheContextEnds(t *testing.T) {
 }
 
 // Once a clock is found to be off, the end that it has recorded is removed from the session's row.
-func TestSession_AnEndByAWrongClockIsTakenBack(t *testing.T) {
+func TestSession_EndByAWrongClockIsRemoved(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c, other := w.client(quiet, table.WithClock(wall.now)), w.client(lock.Config{})
@@ -148,7 +148,7 @@ func TestSession_SendsNothingOnceNothingIsHeld(t *testing.T) {
 }
 
 // The holder's session ends, and a goroutine of the same process waits for the lock. It goes on waiting.
-func TestSession_AWaiterOutlivesIt(t *testing.T) {
+func TestSession_WaiterOutlivesIt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -189,7 +189,7 @@ func TestSession_ReopensUnderConcurrency(t *testing.T) {
 	})
 }
 
-func TestSessions_AreReadByTheIDsOfPlaces(t *testing.T) {
+func TestSession_IsReadByTheIDOfAPlace(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a := w.cold(lock.Config{Owner: "a", Lease: 8 * time.Second})
 		_, err := a.Acquire(ctx, lock.Name("x"))
@@ -223,7 +223,7 @@ func TestSessions_AreReadByTheIDsOfPlaces(t *testing.T) {
 }
 
 // A slow answer costs a session little of its lease: it counts from the attempt that was answered.
-func TestSessionThatIsOpenedLateHasItsLease(t *testing.T) {
+func TestSession_OpenedLateHasItsWholeLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.coldClient(lock.Config{Lease: time.Second}) // the grant of the session
 		w.engine.ResetRequests()
@@ -241,7 +241,7 @@ func TestSessionThatIsOpenedLateHasItsLease(t *testing.T) {
 }
 
 // A session that was found alive counts as alive only until the end that it shows, however the clock is set.
-func TestSessionIsNotKnownToLiveForEver(t *testing.T) {
+func TestSession_SignOfLifeEndsWithItsLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way, fast := &line{to: w.engine.HTTPClient()}, &wallClock{by: time.Hour}
 		holder := w.clientOver(way, quiet)
@@ -266,7 +266,7 @@ func TestSessionIsNotKnownToLiveForEver(t *testing.T) {
 
 // The first request of a client does not know the time, and records no end of its lease. Soon after, the client records it:
 // should the process die, a client that does not wait could otherwise never find out.
-func TestFirstLockOfAProcessThatDies(t *testing.T) {
+func TestSession_FirstOneRecordsItsEndSoon(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -291,7 +291,7 @@ func TestFirstLockOfAProcessThatDies(t *testing.T) {
 }
 
 // The ends of several Fixed leases are recorded at once, and not one after the other.
-func TestFirstLocksOfAProcessAreRecordedTogether(t *testing.T) {
+func TestSession_FirstEndsAreRecordedTogether(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		const n = 100
 		targets := names(n)

@@ -20,7 +20,7 @@ import (
 
 // A fault at every request of SetData. Its answer holds, also when a duplicate arrives late, after another SetData, and the
 // next holder finds the payload of the row.
-func TestEveryFaultOfSetData(t *testing.T) {
+func TestSetData_EveryFaultKeepsItsAnswerTrue(t *testing.T) {
 	tried := 0
 	for _, fault := range []tabletest.Fault{
 		{Kind: tabletest.DropRequest},
@@ -80,7 +80,7 @@ func TestEveryFaultOfSetData(t *testing.T) {
 }
 
 // If it is not known which payload the row has, the next holder reads it.
-func TestPayloadOfAnUnclearSetDataIsReadByTheHeir(t *testing.T) {
+func TestSetData_InDoubtIsReadByTheNextHolder(t *testing.T) {
 	for _, how := range []cut{unanswered, refused} {
 		for _, opts := range [][]lock.Option{nil, {lock.WithData("heir")}} {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -112,7 +112,7 @@ func TestPayloadOfAnUnclearSetDataIsReadByTheHeir(t *testing.T) {
 	}
 }
 
-func TestSetDataIsForTheHolderAlone(t *testing.T) {
+func TestSetData_IsForTheHolderAlone(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b := w.client(lock.Config{}), w.client(lock.Config{})
 		stale, err := a.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second), lock.WithData("a"))
@@ -131,7 +131,7 @@ func TestSetDataIsForTheHolderAlone(t *testing.T) {
 
 // A payload was written, and its writer lost the lock before it had the answer. The next attempt is refused, which proves
 // nothing about the first: SetData does not report that nothing was written.
-func TestSetDataThatWasAppliedIsNotCalledLost(t *testing.T) {
+func TestSetData_AppliedOneIsNotReportedAsLost(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{
 		"the next holder keeps the payload": nil, "the next holder replaces it": {lock.WithData("another")},
 	} {

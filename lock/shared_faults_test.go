@@ -17,7 +17,7 @@ import (
 )
 
 // A reader's guarded write is applied only if no writer has held the lock since the lease was granted.
-func TestSharedReaderThatWasEvictedWritesNoMore(t *testing.T) {
+func TestShared_EvictedReaderWritesNoMore(t *testing.T) {
 	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 1125 * time.Millisecond
 	for dead := range 3 {
 		t.Run(fmt.Sprint("place ", dead), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSharedReaderThatWasEvictedWritesNoMore(t *testing.T) {
 
 // A reader was evicted while others read on, and no writer has held the lock since. What it has read is unchanged, and its
 // late ghost is not its lease.
-func TestSharedReaderEvictedWhileOthersReadOn(t *testing.T) {
+func TestShared_ReaderEvictedWhileOthersReadOn(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wire := &line{to: w.engine.HTTPClient()}
 		a, b := w.clientOver(wire, quiet), w.client(quiet)
@@ -88,7 +88,7 @@ func TestSharedReaderEvictedWhileOthersReadOn(t *testing.T) {
 
 // A late duplicate of a reader's enter leaves a ghost in the line. It is nobody's lease, and delays a writer by at most one
 // lease.
-func TestSharedAndLateCopies(t *testing.T) {
+func TestShared_LateDuplicateGrantsNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(quiet), w.client(quiet)
 		keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
@@ -117,7 +117,7 @@ func TestSharedAndLateCopies(t *testing.T) {
 }
 
 // Whichever answer is lost, a reader is released once, and told so.
-func TestSharedIsReleasedThoughAnswersAreLost(t *testing.T) {
+func TestShared_IsReleasedThroughLostAnswers(t *testing.T) {
 	for name, release := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
 		"release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
 		"commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("x")) },
@@ -145,7 +145,7 @@ func TestSharedIsReleasedThoughAnswersAreLost(t *testing.T) {
 }
 
 // Many readers end at once, and a writer behind them takes the lock from none of them.
-func TestSharedReadersThatEndAtOnce(t *testing.T) {
+func TestShared_ReadersEndAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := w.readers(ctx, 30)
 		w.latency(2 * time.Millisecond)

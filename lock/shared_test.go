@@ -29,7 +29,7 @@ func (w *world) readers(ctx context.Context, n int) (list []*lock.Lease) {
 	return list
 }
 
-func TestSharedReadersTogetherAWriterAlone(t *testing.T) {
+func TestShared_ReadersHoldTogetherAWriterAlone(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := keys.NewKey("TENANT#t", "ORDER")
 		order := table.Update(key, table.Attr("n").Add(1))
@@ -76,7 +76,7 @@ func TestSharedReadersTogetherAWriterAlone(t *testing.T) {
 }
 
 // A writer that waits stops the readers behind it, and readers that stand together hold together.
-func TestSharedInTheOrderOfTheLine(t *testing.T) {
+func TestShared_FollowsTheOrderOfTheLine(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		readers := w.readers(ctx, 2)
 		var mu sync.Mutex
@@ -122,7 +122,7 @@ func TestSharedInTheOrderOfTheLine(t *testing.T) {
 	})
 }
 
-func TestSharedOptionIsChecked(t *testing.T) {
+func TestShared_OptionIsChecked(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		work := func(context.Context, *lock.Lease) error { return nil }
@@ -148,7 +148,7 @@ func TestSharedOptionIsChecked(t *testing.T) {
 }
 
 // The cost of a reader, compared with that of a lock.
-func TestSharedCost(t *testing.T) {
+func TestShared_Cost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b := w.client(quiet), w.client(quiet)
 		var l, m *lock.Lease
@@ -172,7 +172,7 @@ func TestSharedCost(t *testing.T) {
 }
 
 // ForceRelease takes one reader's lease, and the others read on. Revoke asks all of them.
-func TestSharedIsForcedOneByOneAndRevokedTogether(t *testing.T) {
+func TestShared_IsForcedOneByOneAndRevokedTogether(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := w.readers(ctx, 3)
 		op := w.client(quiet)
@@ -196,7 +196,7 @@ func TestSharedIsForcedOneByOneAndRevokedTogether(t *testing.T) {
 }
 
 // View is not refused while only readers hold. It sees what the last writer has left, as the readers do.
-func TestViewBesideReaders(t *testing.T) {
+func TestView_BesideReaders(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := w.readers(ctx, 2)
 		c := w.client(quiet)
@@ -219,7 +219,7 @@ func TestViewBesideReaders(t *testing.T) {
 }
 
 // Within a client, the lock is passed only from a writer to a writer.
-func TestSharedWithinAProcess(t *testing.T) {
+func TestShared_WithinAProcess(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		held, err := c.Acquire(ctx, catalogue)

@@ -17,7 +17,7 @@ import (
 
 // A waiter that looks once, and then not again for a lease, knows of no renewal since. Its write checks again what it saw,
 // and what it finds then begins a new observation.
-func TestRareLooksTakeNothingFromTheLiving(t *testing.T) {
+func TestTakeover_RareLooksTakeNothingFromTheLiving(t *testing.T) {
 	for kind, opts := range leases() {
 		for how, expiry := range map[string]lock.Expiry{"recorded or observed": lock.RecordedOrObserved, "observed": lock.ObservedOnly} {
 			t.Run(kind+"/"+how, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRareLooksTakeNothingFromTheLiving(t *testing.T) {
 }
 
 // However long the pauses between looks are, none lasts beyond the moment at which the lock can be taken.
-func TestRareLooksDoNotDelayATakeover(t *testing.T) {
+func TestTakeover_RareLooksDoNotDelayIt(t *testing.T) {
 	const lease, skew = 20 * time.Second, 2 * time.Second
 	for kind, opts := range leases() {
 		for expiry, bound := range map[lock.Expiry]time.Duration{lock.RecordedOrObserved: lease + skew, lock.ObservedOnly: lease} {
@@ -74,7 +74,7 @@ func TestRareLooksDoNotDelayATakeover(t *testing.T) {
 
 // The next in line looks seldom also in the last second before a dead holder's recorded end is far enough in the past. Dates
 // of answers are in whole seconds, so looks within that second show nothing new.
-func TestWaitingForADeadHolderTakesFewLooks(t *testing.T) {
+func TestTakeover_TakesFewLooks(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -95,7 +95,7 @@ func TestWaitingForADeadHolderTakesFewLooks(t *testing.T) {
 
 // More than Config.Skew has to have passed since a recorded end, to the millisecond. It can be up to a second more, since
 // DynamoDB's time is in whole seconds.
-func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {
+func TestTakeover_RecordedEndIsPastByMoreThanTheSkew(t *testing.T) {
 	const skew = 2 * time.Second
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {
 }
 
 // A read lags so far behind that it does not show the holder's session. That does not mean that the session is dead.
-func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
+func TestTakeover_SessionMissingInALaggingReadIsNotDead(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := holder.Acquire(ctx, lock.Name("report"))
@@ -142,7 +142,7 @@ func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
 }
 
 // A look that lags behind, and does not show the own ticket yet, costs no waiter its place.
-func TestLookThatLagsBehindCostsNoPlace(t *testing.T) {
+func TestLooks_LaggingOneCostsNoPlace(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := holder.Acquire(ctx, lock.Name("report"))
@@ -171,7 +171,7 @@ func TestLookThatLagsBehindCostsNoPlace(t *testing.T) {
 }
 
 // Between the moment at which a holder was found dead and the write that takes its lock, another client can have taken it.
-func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
+func TestTakeover_IsFromTheHolderThatWasSeen(t *testing.T) {
 	t.Run("session", func(t *testing.T) {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}
@@ -217,7 +217,7 @@ func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
 }
 
 // A client with ObservedOnly does not use a holder's recorded end, however long ago that is.
-func TestObservedOnlyWaitsForALease(t *testing.T) {
+func TestObservedOnly_WaitsForALease(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -241,7 +241,7 @@ func TestObservedOnlyWaitsForALease(t *testing.T) {
 
 // However far apart two clocks are that both count as right, a recorded end never counts as past while its holder may still
 // work.
-func TestRecordedEndIsNotJudgedEarly(t *testing.T) {
+func TestTakeover_RecordedEndIsNotJudgedEarly(t *testing.T) {
 	repetition, number := testkit.Repetition(t), 0
 	for _, skew := range []time.Duration{time.Second, 2 * time.Second, 10 * time.Second} {
 		for _, slow := range []time.Duration{0, 500 * time.Millisecond, skew / 2, skew, skew + 600*time.Millisecond, skew + time.Second, 20 * time.Second} {
@@ -273,7 +273,7 @@ func TestRecordedEndIsNotJudgedEarly(t *testing.T) {
 }
 
 // A recorded end that is further ahead than a duration can express is not past.
-func TestRecordedEndInADistantFuture(t *testing.T) {
+func TestTakeover_RecordedEndInADistantFuture(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		const distant = 999_999_999_999_999
@@ -287,7 +287,7 @@ func TestRecordedEndInADistantFuture(t *testing.T) {
 
 // An observation counts from the first answer that showed the row, and not from when the row was written or the read was
 // sent.
-func TestObservationCountsFromTheFirstSight(t *testing.T) {
+func TestTakeover_ObservationCountsFromTheFirstAnswer(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
 		require.NoError(t, err)

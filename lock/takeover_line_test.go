@@ -19,7 +19,7 @@ import (
 
 // P18: of those that wait behind a dead holder, the first takes the lock, and nobody else tries to: however many wait,
 // however long the holder had the lock, and however slow the network is.
-func TestADeadHolderCostsTwoWrites(t *testing.T) {
+func TestTakeover_CostsTwoWrites(t *testing.T) {
 	const processes, goroutines, lease, slow = 20, 50, 20 * time.Second, 500 * time.Millisecond
 	for kind, opts := range leases() {
 		for _, held := range []time.Duration{lease / 2, 2 * lease, 50 * lease} {
@@ -85,7 +85,7 @@ func TestADeadHolderCostsTwoWrites(t *testing.T) {
 }
 
 // A line that is full of tickets of dead processes is emptied by those that find it full.
-func TestALineFullOfTheDead(t *testing.T) {
+func TestTakeover_OfALineFullOfTheDead(t *testing.T) {
 	const places, lease = 100, 20 * time.Second
 	for name, tc := range map[string]struct {
 		processes int
@@ -130,7 +130,7 @@ func TestALineFullOfTheDead(t *testing.T) {
 }
 
 // Each dead process in the line delays the others by at most two leases, however many there are.
-func TestTheDeadInALineDelayByTheirNumber(t *testing.T) {
+func TestTakeover_EachDeadWaiterDelaysByTwoLeases(t *testing.T) {
 	const dead, lease, bound = 11, 20 * time.Second, 3 * time.Second // of the recorded end, and a look
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {

@@ -42,7 +42,7 @@ func TestTryAcquire_OfALivingHolderCostsOneRequest(t *testing.T) {
 }
 
 // However rarely a waiter looks, it finds a holder dead when its session has ended, also one that it found alive before.
-func TestTakeover_ADeathAfterAProofOfLifeIsFoundInTime(t *testing.T) {
+func TestTakeover_DeathAfterASignOfLifeIsFoundInTime(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		_, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
@@ -112,7 +112,7 @@ func TestTakeover_QuestionsThatDoNotArriveAreAskedAgain(t *testing.T) {
 }
 
 // The row that records the death of a missing session has a time to live.
-func TestTakeover_TheRowOfAMissingSessionIsDeletedSomeDay(t *testing.T) {
+func TestTakeover_RowOfAMissingSessionHasATimeToLive(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		dead := w.clientOver(way, quiet)
@@ -131,7 +131,7 @@ func TestTakeover_TheRowOfAMissingSessionIsDeletedSomeDay(t *testing.T) {
 }
 
 // A try costs one request if the holder is the client itself, or has held the lock for less than its lease.
-func TestTryAcquire_NeedNotAskWhetherAHolderLives(t *testing.T) {
+func TestTryAcquire_DoesNotAskWhetherAHolderIsAlive(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(quiet), w.client(quiet)
 		_, err := c.Acquire(ctx, lock.Name("report"))
@@ -221,7 +221,7 @@ func TestTakeoverFreshCrash(t *testing.T) {
 
 // If the row at the key of a holder's session is malformed, or of another type, the waiter is told. The row is not read
 // again and again.
-func TestWaiterMeetsAHostileSession(t *testing.T) {
+func TestTakeover_MalformedSessionIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil []table.Change
 		want  error
@@ -256,7 +256,7 @@ func TestWaiterMeetsAHostileSession(t *testing.T) {
 }
 
 // A session is dead however long ago its death was recorded: its holder cannot renew it any more.
-func TestWaiterMeetsASessionThatDiedInTheBeginning(t *testing.T) {
+func TestTakeover_SessionThatDiedAtZero(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		holder, waiter := w.clientOver(way, lock.Config{}), w.client(lock.Config{})

@@ -15,7 +15,7 @@ import (
 )
 
 // The Target of a lock beside a row prints no key.
-func TestTarget_TellsNoKeys(t *testing.T) {
+func TestTarget_PrintsNoKeys(t *testing.T) {
 	target := lock.Beside(keys.NewKey("canary", "canary"))
 	for _, format := range []string{"%v", "%+v", "%s"} {
 		assert.NotContains(t, fmt.Sprintf(format, target), "canary", format)
@@ -24,7 +24,7 @@ func TestTarget_TellsNoKeys(t *testing.T) {
 
 // Delimiters in a name are escaped, two bytes for one. A name that fits into a key is accepted. One that does not is refused
 // before anything is sent.
-func TestNamesThatGrowByEscaping(t *testing.T) {
+func TestTarget_NamesThatGrowByEscaping(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		for _, name := range []string{strings.Repeat("é", lock.MaxName/2), strings.Repeat("#", 509), strings.Repeat("a", lock.MaxName-1) + "#"} {
@@ -51,7 +51,7 @@ func TestNamesThatGrowByEscaping(t *testing.T) {
 }
 
 // A template of row keys that adds nothing would make the lock of a row that very row.
-func TestLockIsNotTheRowThatItStandsBeside(t *testing.T) {
+func TestTarget_IsNotTheRowBesideIt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		require.NoError(t, w.table.Write(ctx, w.put("x")))
 		c, err := lock.New(w.open(), lock.Config{RowKey: "{of}"})

@@ -86,7 +86,7 @@ type batchOf struct {
 
 // A row that cannot be read for now delays nobody who waits for other locks. Waiting for its own lock goes on for as long as
 // the caller wants.
-func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
+func TestThrottledRow_DelaysNoOtherLock(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts time.Duration
 		want  error
@@ -159,7 +159,7 @@ func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
 
 // A session that cannot be read for now is read with the next look, and not again at once: until it is read, nothing tells
 // when its lock can be taken.
-func TestBusySessionIsLookedForWithThePolls(t *testing.T) {
+func TestThrottledRow_OfASessionIsReadWithTheNextLook(t *testing.T) {
 	const latency = 5 * time.Millisecond
 	for name, rows := range map[string]string{"of all rows": "", "of the session": "session"} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestBusySessionIsLookedForWithThePolls(t *testing.T) {
 }
 
 // A row that cannot be read for now does not fail the AcquireAll that has acquired its lock.
-func TestBusyRowOfSeveralIsReadAgain(t *testing.T) {
+func TestThrottledRow_OfAcquireAllIsReadAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		to := &busy{to: w.engine.HTTPClient(), pk: "LOCK#n01"}
 		c, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})

@@ -11,7 +11,7 @@ import (
 )
 
 // The lease and the function's context end together: the function may look at one and return the error of the other.
-func TestContextOfAFunctionEndsWithTheLease(t *testing.T) {
+func TestDo_ContextEndsWithTheLease(t *testing.T) {
 	for how, end := range map[string]func(*lock.Client, context.Context, *lock.Lease) error{
 		"released": func(_ *lock.Client, ctx context.Context, l *lock.Lease) error { return l.Release(ctx) },
 		"revoked":  func(c *lock.Client, ctx context.Context, l *lock.Lease) error { return c.Revoke(ctx, l.Target()) },
@@ -36,7 +36,7 @@ func TestContextOfAFunctionEndsWithTheLease(t *testing.T) {
 }
 
 // The same for contexts that are derived from it.
-func TestContextMadeOfAFunctionsEndsWithTheLease(t *testing.T) {
+func TestDo_DerivedContextEndsWithTheLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		require.NoError(t, c.Do(ctx, lock.Name("report"), func(inside context.Context, l *lock.Lease) error {

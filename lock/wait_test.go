@@ -19,7 +19,7 @@ func every(d time.Duration) func() backoff.BackOff {
 }
 
 // A restored table can show fences that are lower than those seen before. The lock is taken all the same.
-func TestWaiterTakesALockFromARestoredTable(t *testing.T) {
+func TestWait_RestoredTableWithALowerFence(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		other := w.client(lock.Config{})
 		_, err := other.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
@@ -36,7 +36,7 @@ func TestWaiterTakesALockFromARestoredTable(t *testing.T) {
 	})
 }
 
-func TestWaitingEndsWithWhyAndWho(t *testing.T) {
+func TestWait_ErrorHasItsCauseAndTheHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, err := w.client(lock.Config{Owner: "holder\n1"}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestWaitingEndsWithWhyAndWho(t *testing.T) {
 
 // In a table that was restored, a lock is free or held, under a lower fence. A waiter takes it as it is, once no read can be
 // so late.
-func TestWaiterOfARestoredTable(t *testing.T) {
+func TestWait_RestoredTableWithAFreeOrHeldLock(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			h, c := w.client(lock.Config{}), w.client(lock.Config{})
@@ -121,7 +121,7 @@ func (s *stopping) NextBackOff() time.Duration {
 func (*stopping) Reset() {}
 
 // A waiter that comes just when those before it have given up waits no longer than any other.
-func TestNewcomerAfterOthersWereGivenUp(t *testing.T) {
+func TestWait_NewcomerAfterOthersHaveGivenUp(t *testing.T) {
 	for range 100 {
 		virtual(t, func(ctx context.Context, w *world) {
 			now, once := make(chan struct{}), sync.Once{}
@@ -190,7 +190,7 @@ func (w *world) waitForAll(ctx context.Context, n int, from, to time.Duration) (
 	return looks, questions - int((to-from)/(4500*time.Millisecond)) // which are renewals
 }
 
-func TestWaiterGetsReleasedLock(t *testing.T) {
+func TestWait_EndsWithARelease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := a.Acquire(ctx, lock.Name("report"))
@@ -205,7 +205,7 @@ func TestWaiterGetsReleasedLock(t *testing.T) {
 }
 
 // Waiters of one process are served in the order in which they came.
-func TestWaitersAreServedInOrder(t *testing.T) {
+func TestWait_IsServedInOrder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		first, err := c.Acquire(ctx, lock.Name("report"))
@@ -239,7 +239,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 }
 
 // Nothing is read when nobody waits.
-func TestNobodyWaitsNobodyPolls(t *testing.T) {
+func TestWait_NothingIsPolledWithoutAWaiter(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := a.Acquire(ctx, lock.Name("report"))
