@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// mishap is something that goes wrong at one call, or at several in a row.
-type mishap struct {
+// faultKind is something that goes wrong at one call, or at several in a row.
+type faultKind struct {
 	name string
 
 	// fault is what happens to the request, or strike what happens to the process that
@@ -47,10 +47,10 @@ const (
 	many = 40
 )
 
-// mishaps is every kind of thing that goes wrong.
-func mishaps() []mishap {
+// faultKinds is every kind of thing that goes wrong.
+func faultKinds() []faultKind {
 	const soon, long, beyond = 5 * time.Second, 45 * time.Second, time.Hour // within a lease, beyond it, beyond every timeout
-	list := []mishap{
+	list := []faultKind{
 		{name: "dropped request", fault: tabletest.Fault{Kind: tabletest.DropRequest}},
 		{name: "dropped request that comes in a call later", fault: tabletest.Fault{Kind: tabletest.DropRequest, AfterCalls: 1}},
 		{name: "dropped reply", fault: tabletest.Fault{Kind: tabletest.DropReply}, after: true},
@@ -84,11 +84,11 @@ func mishaps() []mishap {
 		}
 		for _, late := range []time.Duration{soon, long} {
 			list = append(list,
-				mishap{
+				faultKind{
 					name: "dropped request that comes in " + late.String() + " later" + text, left: left, late: late,
 					fault: tabletest.Fault{Kind: tabletest.DropRequest, For: late},
 				},
-				mishap{
+				faultKind{
 					name: "duplicate " + late.String() + " later" + text, left: left, late: late, after: true,
 					fault: tabletest.Fault{Kind: tabletest.DuplicateLate, For: late},
 				})
@@ -97,8 +97,8 @@ func mishaps() []mishap {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		jump, text := func(p *process) { p.clock.jump(by) }, "clock set by "+by.String()
 		list = append(list,
-			mishap{name: text, strike: jump, severe: true},
-			mishap{name: text + " after applying", strike: jump, after: true, severe: true})
+			faultKind{name: text, strike: jump, severe: true},
+			faultKind{name: text + " after applying", strike: jump, after: true, severe: true})
 	}
 	for _, others := range []bool{false, true} {
 		text, stall := "", func(p *process) { p.stall(others) }
@@ -106,14 +106,14 @@ func mishaps() []mishap {
 			text = " while somebody else comes in"
 		}
 		list = append(list,
-			mishap{name: "paused before sending" + text, strike: stall, anyway: true, others: others, severe: true},
-			mishap{name: "paused after applying" + text, strike: stall, after: true, others: others, severe: true})
+			faultKind{name: "paused before sending" + text, strike: stall, anyway: true, others: others, severe: true},
+			faultKind{name: "paused after applying" + text, strike: stall, after: true, others: others, severe: true})
 	}
 	return list
 }
 
-// concerns says whether the mishap can happen to a call of that operation.
-func (m *mishap) concerns(operation string) bool {
+// concerns says whether the faultKind can happen to a call of that operation.
+func (m *faultKind) concerns(operation string) bool {
 	switch m.fault.Kind {
 	case tabletest.TransactionConflict:
 		return operation != "GetItem" && operation != "BatchGetItem"
@@ -129,7 +129,7 @@ func (m *mishap) concerns(operation string) bool {
 // the one context of all that its caller asks of it.
 type process struct {
 	*lock.Client
-	ordeal  *ordeal
+	c       *faultCase
 	to      aws.HTTPClient // the engine
 	line    *line
 	clock   *wallClock
@@ -179,16 +179,16 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 
 // send is the place where calls are counted, and what is due to one of them strikes.
 func (p *process) send(r *http.Request) (*http.Response, error) {
-	o := p.ordeal
+	c := p.c
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	m, hit := o.due(operation)
+	m, hit := c.due(operation)
 	if !hit {
 		return p.to.Do(r)
 	}
 	if m.strike == nil {
 		fault := m.fault
 		fault.Times, fault.Operation = 1, operation
-		o.engine.Inject(fault)
+		c.engine.Inject(fault)
 		return p.to.Do(r)
 	}
 	if !m.after {

@@ -16,7 +16,7 @@ import (
 )
 
 // standstill is how long a process that is paused stands still: for longer than two leases.
-const standstill = 2*ordealLease + ordealPeriod
+const standstill = 2*caseLease + casePeriod
 
 // halting is the machine of a process that can be paused: then its clocks go on, and what its
 // timers have to do waits until it goes on, as what it has to send and what it is sent does.
@@ -66,20 +66,20 @@ func (m *halting) stand() {
 
 // NewTimer is for package machine.
 func (m *halting) NewTimer(d time.Duration) machine.Timer {
-	b := &bell{machine: m, c: make(chan time.Time, 1)}
+	b := &haltingTimer{machine: m, c: make(chan time.Time, 1)}
 	b.Reset(d)
 	return b
 }
 
 // AfterFunc is for package machine.
 func (m *halting) AfterFunc(d time.Duration, f func()) machine.Timer {
-	b := &bell{machine: m, f: f}
+	b := &haltingTimer{machine: m, f: f}
 	b.Reset(d)
 	return b
 }
 
-// bell is a timer of a halting machine.
-type bell struct {
+// haltingTimer is a timer of a halting machine.
+type haltingTimer struct {
 	machine *halting
 	c       chan time.Time
 	f       func()
@@ -91,16 +91,16 @@ type bell struct {
 }
 
 // C is for package machine.
-func (b *bell) C() <-chan time.Time { return b.c }
+func (b *haltingTimer) C() <-chan time.Time { return b.c }
 
 // Stop is for package machine.
-func (b *bell) Stop() bool {
+func (b *haltingTimer) Stop() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stop()
 }
 
-func (b *bell) stop() bool {
+func (b *haltingTimer) stop() bool {
 	was := b.live
 	b.live = false
 	b.set++
@@ -115,18 +115,18 @@ func (b *bell) stop() bool {
 }
 
 // Reset is for package machine.
-func (b *bell) Reset(d time.Duration) bool {
+func (b *haltingTimer) Reset(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.stop()
 	b.live = true
 	set := b.set
-	b.timer = time.AfterFunc(d, func() { b.ring(set) })
+	b.timer = time.AfterFunc(d, func() { b.fire(set) })
 	return was
 }
 
-// ring goes off, unless the bell was set anew or stopped since.
-func (b *bell) ring(set int) {
+// fire goes off, unless the haltingTimer was set anew or stopped since.
+func (b *haltingTimer) fire(set int) {
 	b.machine.stand()
 	b.mu.Lock()
 	due := b.set == set
@@ -155,19 +155,19 @@ func (c onMachine) Machine() machine.Machine { return c.machine }
 // stall has the process stand still here. Where others come in, somebody else acquires what
 // the scenario has asked for as soon as it can, and holds it beyond the standstill.
 func (p *process) stall(others bool) {
-	o := p.ordeal
+	c := p.c
 	if p.machine.halt() {
-		o.stalls.Go(func() {
+		c.stalls.Go(func() {
 			var all sync.WaitGroup
 			if others {
-				for _, target := range o.asked() {
-					all.Go(func() { o.comesIn(target) })
+				for _, target := range c.asked() {
+					all.Go(func() { c.comesIn(target) })
 				}
 			}
 			time.Sleep(standstill)
 			p.machine.goOn()
 			time.Sleep(100 * time.Millisecond) // F10's
-			o.told(p)
+			c.told(p)
 			all.Wait()
 		})
 	}
@@ -176,20 +176,20 @@ func (p *process) stall(others bool) {
 
 // comesIn has somebody else acquire a lock while its holder stands still, write under it, and
 // hold it until the holder has gone on for a while.
-func (o *ordeal) comesIn(target lock.Target) {
+func (c *faultCase) comesIn(target lock.Target) {
 	begin := time.Now()
-	bounded, cancel := context.WithTimeout(o.other.ctx, standstill-time.Second)
+	bounded, cancel := context.WithTimeout(c.other.ctx, standstill-time.Second)
 	defer cancel()
-	before := o.asks(target)
-	l, err := o.other.takes(bounded, target)
+	before := c.asks(target)
+	l, err := c.other.takes(bounded, target)
 	if err != nil { // as others hold it who go on
-		if !errors.Is(err, context.DeadlineExceeded) && o.alone() {
-			o.violated("answer: somebody else could not acquire: %v", err)
+		if !errors.Is(err, context.DeadlineExceeded) && c.alone() {
+			c.violated("answer: somebody else could not acquire: %v", err)
 		}
 		return
 	}
-	o.came.Add(1)
-	h := o.other.granted(l, before)
+	c.came.Add(1)
+	h := c.other.granted(l, before)
 	h.keeps(h.write())
 	time.Sleep(standstill + 5*time.Second - time.Since(begin))
 	h.keeps(context.Cause(h.Context()))
@@ -198,41 +198,41 @@ func (o *ordeal) comesIn(target lock.Target) {
 }
 
 // alone says that nothing else goes wrong, which could have met somebody else.
-func (o *ordeal) alone() bool { return len(o.strikes) == 1 }
+func (c *faultCase) alone() bool { return len(c.strikes) == 1 }
 
 // keeps judges what somebody else meets who has come in, to whom nothing may happen.
 func (h *holding) keeps(err error) {
-	if err != nil && (errors.Is(err, lock.ErrLost) || h.of.ordeal.alone()) {
-		h.of.ordeal.violated("exclusion: somebody else's lock was lost: %v", err)
+	if err != nil && (errors.Is(err, lock.ErrLost) || h.of.c.alone()) {
+		h.of.c.violated("exclusion: somebody else's lock was lost: %v", err)
 	}
 }
 
 // told checks that a process which has stood still knows what it has lost meanwhile, unless
 // it stands still again: then it is asked after that.
-func (o *ordeal) told(p *process) {
+func (c *faultCase) told(p *process) {
 	if p.machine.stands() {
 		return
 	}
-	for _, h := range o.all() {
-		o.mu.Lock()
+	for _, h := range c.all() {
+		c.mu.Lock()
 		givenUp := h.givenUp
-		o.mu.Unlock()
+		c.mu.Unlock()
 		if h.of != p || givenUp || h.Context().Err() != nil {
 			continue
 		}
-		for _, later := range o.before(h.Target()) {
+		for _, later := range c.before(h.Target()) {
 			if later.Fence() > h.Fence() {
-				o.violated("exclusion: a holder that went on was not told that somebody else has the lock")
+				c.violated("exclusion: a holder that went on was not told that somebody else has the lock")
 			}
 		}
 	}
 }
 
 // asked lists the locks that the scenario has asked for.
-func (o *ordeal) asked() []lock.Target {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]lock.Target(nil), o.targets...)
+func (c *faultCase) asked() []lock.Target {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]lock.Target(nil), c.targets...)
 }
 
 // Timers of a halted machine go off when it goes on, unless they are stopped or reset then.

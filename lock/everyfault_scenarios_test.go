@@ -16,7 +16,7 @@ import (
 // scenario is an operation of which every call is to go wrong.
 type scenario struct {
 	name string
-	run  func(o *ordeal)
+	run  func(c *faultCase)
 }
 
 // targets are the locks of all scenarios.
@@ -27,105 +27,105 @@ func targets() []lock.Target {
 // scenarios is what is enumerated.
 func scenarios() []scenario {
 	target := targets()[0]
-	fixed := lock.Fixed(ordealLease)
-	held := func(o *ordeal, opts ...lock.Option) *holding { return o.process().acquire(target, opts...) }
+	fixed := lock.Fixed(caseLease)
+	held := func(c *faultCase, opts ...lock.Option) *holding { return c.process().acquire(target, opts...) }
 	return append(together(), []scenario{
-		{"session start", func(o *ordeal) {
-			p := o.process()
-			o.begin()
+		{"session start", func(c *faultCase) {
+			p := c.process()
+			c.begin()
 			p.acquire(target)
 		}},
-		{"acquire", func(o *ordeal) {
-			p := o.process().warm()
-			o.begin()
+		{"acquire", func(c *faultCase) {
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(target); h != nil {
 				_ = h.write()
 			}
 		}},
-		{"acquire Fixed", func(o *ordeal) {
-			p := o.process().warm()
-			o.begin()
+		{"acquire Fixed", func(c *faultCase) {
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(target, fixed); h != nil {
 				_ = h.write()
 			}
 		}},
-		{"acquire a row with a past", func(o *ordeal) {
-			held(o).release()
-			p := o.process()
+		{"acquire a row with a past", func(c *faultCase) {
+			held(c).release()
+			p := c.process()
 			p.acquire(target).release()
-			o.begin()
+			c.begin()
 			p.acquire(target)
 		}},
-		{"acquire and release", func(o *ordeal) {
-			p := o.process().warm()
-			o.begin()
+		{"acquire and release", func(c *faultCase) {
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(target); h != nil {
 				h.release()
 			}
 		}},
-		{"wait for another process", func(o *ordeal) {
-			h, p := held(o), o.process().warm()
+		{"wait for another process", func(c *faultCase) {
+			h, p := held(c), c.process().warm()
 			time.AfterFunc(time.Second, h.release)
-			o.begin()
+			c.begin()
 			if h := p.acquire(target); h != nil {
 				_ = h.write()
 			}
 			time.Sleep(2 * time.Second) // also where waiting has failed: until it is released
 		}},
-		{"renew under a session", func(o *ordeal) {
-			h := held(o)
-			o.begin()
+		{"renew under a session", func(c *faultCase) {
+			h := held(c)
+			c.begin()
 			time.Sleep(12 * time.Second)
 			_ = h.write()
 			time.Sleep(12 * time.Second)
 			h.renew()
 		}},
-		{"renew Fixed", func(o *ordeal) {
-			h := held(o, fixed)
-			o.begin()
+		{"renew Fixed", func(c *faultCase) {
+			h := held(c, fixed)
+			c.begin()
 			for range 2 {
 				time.Sleep(5 * time.Second)
 				h.renew()
 			}
 		}},
-		{"release", func(o *ordeal) {
-			h := held(o)
-			o.begin()
+		{"release", func(c *faultCase) {
+			h := held(c)
+			c.begin()
 			h.release()
 		}},
-		{"release Fixed", func(o *ordeal) {
-			h := held(o, fixed)
-			o.begin()
+		{"release Fixed", func(c *faultCase) {
+			h := held(c, fixed)
+			c.begin()
 			h.release()
 		}},
-		{"guarded write", func(o *ordeal) {
-			h := held(o)
-			o.begin()
+		{"guarded write", func(c *faultCase) {
+			h := held(c)
+			c.begin()
 			_ = h.write()
 			_ = h.write()
 		}},
-		{"commit", func(o *ordeal) {
-			h := held(o)
-			o.begin()
+		{"commit", func(c *faultCase) {
+			h := held(c)
+			c.begin()
 			_ = h.commit()
 		}},
-		{"commit Fixed", func(o *ordeal) {
-			h := held(o, fixed)
-			o.begin()
+		{"commit Fixed", func(c *faultCase) {
+			h := held(c, fixed)
+			c.begin()
 			_ = h.commit()
 		}},
-		{"take over from a dead session", func(o *ordeal) { o.takeOver(17 * time.Second) }},
-		{"take over from a session long dead", func(o *ordeal) { o.takeOver(time.Hour) }},
-		{"take over from a dead Fixed lease", func(o *ordeal) { o.takeOver(19*time.Second, fixed) }},
-		{"take over from a Fixed lease long dead", func(o *ordeal) { o.takeOver(time.Hour, fixed) }},
-		{"take over for several who wait", func(o *ordeal) {
-			dead := o.process().warm()
-			time.Sleep(ordealPeriod)
+		{"take over from a dead session", func(c *faultCase) { c.takeOver(17 * time.Second) }},
+		{"take over from a session long dead", func(c *faultCase) { c.takeOver(time.Hour) }},
+		{"take over from a dead Fixed lease", func(c *faultCase) { c.takeOver(19*time.Second, fixed) }},
+		{"take over from a Fixed lease long dead", func(c *faultCase) { c.takeOver(time.Hour, fixed) }},
+		{"take over for several who wait", func(c *faultCase) {
+			dead := c.process().warm()
+			time.Sleep(casePeriod)
 			old := dead.acquire(target)
 			dead.pause()
 			time.Sleep(17 * time.Second)
-			p := o.process().warm()
-			o.begin()
+			p := c.process().warm()
+			c.begin()
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
@@ -141,21 +141,21 @@ func scenarios() []scenario {
 			}
 			all.Wait()
 			dead.resume()
-			o.goesOn(old)
+			c.goesOn(old)
 		}},
-		{"hand over by release", func(o *ordeal) {
-			h := held(o)
+		{"hand over by release", func(c *faultCase) {
+			h := held(c)
 			next := h.of.acquireLater(target)
-			o.begin()
+			c.begin()
 			h.release()
 			if h := <-next; h != nil {
 				_ = h.write()
 			}
 		}},
-		{"hand over by commit", func(o *ordeal) {
-			h := held(o)
+		{"hand over by commit", func(c *faultCase) {
+			h := held(c)
 			next, last := h.of.acquireLater(target), h.of.acquireLater(target, fixed)
-			o.begin()
+			c.begin()
 			if h.commit() != nil && !h.released {
 				h.release()
 			}
@@ -165,49 +165,49 @@ func scenarios() []scenario {
 				}
 			}
 		}},
-		{"acquire all", func(o *ordeal) {
-			p := o.process().warm()
-			o.begin()
+		{"acquire all", func(c *faultCase) {
+			p := c.process().warm()
+			c.begin()
 			if b, list := p.acquireAll(targets()); b != nil {
-				_ = o.effect(list, func(op table.Op) error { return b.Write(p.ctx, op) })
+				_ = c.effect(list, func(op table.Op) error { return b.Write(p.ctx, op) })
 			}
 		}},
-		{"acquire all Fixed", func(o *ordeal) {
-			p := o.process().warm()
-			o.begin()
+		{"acquire all Fixed", func(c *faultCase) {
+			p := c.process().warm()
+			c.begin()
 			if b, list := p.acquireAll(targets()[:2], fixed); b != nil {
-				o.commitAll(b, list)
+				c.commitAll(b, list)
 			}
 		}},
-		{"acquire all from a dead session", func(o *ordeal) {
-			h := held(o)
-			time.Sleep(ordealPeriod)
+		{"acquire all from a dead session", func(c *faultCase) {
+			h := held(c)
+			time.Sleep(casePeriod)
 			h.of.pause()
 			time.Sleep(19 * time.Second)
-			p := o.process().warm()
-			o.begin()
+			p := c.process().warm()
+			c.begin()
 			p.acquireAll(targets())
 		}},
-		{"commit of a bundle", func(o *ordeal) {
-			p := o.process()
+		{"commit of a bundle", func(c *faultCase) {
+			p := c.process()
 			b, list := p.acquireAll(targets())
-			o.begin()
-			o.commitAll(b, list)
+			c.begin()
+			c.commitAll(b, list)
 		}},
-		{"idle session ends", func(o *ordeal) {
-			h := held(o)
+		{"idle session ends", func(c *faultCase) {
+			h := held(c)
 			h.release()
-			o.begin()
-			time.Sleep(ordealLease + 2*ordealPeriod)
+			c.begin()
+			time.Sleep(caseLease + 2*casePeriod)
 			h.of.acquire(target)
 		}},
-		{"close", func(o *ordeal) {
-			h := held(o)
+		{"close", func(c *faultCase) {
+			h := held(c)
 			list := []*holding{h, h.of.acquire(targets()[1], fixed)}
 			for _, h := range list {
 				h.parts()
 			}
-			o.begin()
+			c.begin()
 			err := h.of.Close(h.of.ctx)
 			h.of.answered("close", err)
 			if err == nil {
@@ -218,14 +218,14 @@ func scenarios() []scenario {
 				}
 			}
 		}},
-		{"force release", func(o *ordeal) {
-			h, op := held(o), o.process().warm()
-			seen, err := op.Inspect(o.Context(), target)
+		{"force release", func(c *faultCase) {
+			h, op := held(c), c.process().warm()
+			seen, err := op.Inspect(c.Context(), target)
 			if err != nil {
-				o.violated("answer: inspect: %v", err)
+				c.violated("answer: inspect: %v", err)
 			}
 			h.parts()
-			o.begin()
+			c.begin()
 			err = op.ForceRelease(op.ctx, target, seen.Holder().Ticket)
 			if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
 				op.answered("force release", err)
@@ -235,38 +235,38 @@ func scenarios() []scenario {
 			}
 			h.gone("force release", lock.ErrStolen)
 			_ = h.effectOfTheForced()
-			time.Sleep(2 * ordealPeriod)
-			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrStolen) && o.mild() {
-				o.violated("answer: the holder was told %v of a forced release", cause)
+			time.Sleep(2 * casePeriod)
+			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrStolen) && c.mild() {
+				c.violated("answer: the holder was told %v of a forced release", cause)
 			}
-			if next := op.acquire(target); next != nil && next.Fence() != seen.Fence+1 && o.mild() {
-				o.violated("fence: %d after %d was taken by force", next.Fence(), seen.Fence)
+			if next := op.acquire(target); next != nil && next.Fence() != seen.Fence+1 && c.mild() {
+				c.violated("fence: %d after %d was taken by force", next.Fence(), seen.Fence)
 			}
 		}},
-		{"revoke", func(o *ordeal) {
-			h, op := held(o), o.process().warm()
-			o.begin()
+		{"revoke", func(c *faultCase) {
+			h, op := held(c), c.process().warm()
+			c.begin()
 			err := op.Revoke(op.ctx, target)
 			if !h.goneBefore(err, lock.ErrNoSession, lock.ErrNotHeld) {
 				op.answered("revoke", err)
 			}
-			time.Sleep(2 * ordealPeriod)
-			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrRevoked) && o.mild() {
-				o.violated("answer: the holder was told %v when asked", cause)
+			time.Sleep(2 * casePeriod)
+			if cause := context.Cause(h.Context()); !errors.Is(cause, lock.ErrRevoked) && c.mild() {
+				c.violated("answer: the holder was told %v when asked", cause)
 			}
 			if h.commit() != nil && !h.released {
 				h.release()
 			}
 			// A question that comes in late is about that acquisition, not about the next.
 			if next := h.of.acquire(target); next != nil {
-				late, _ := o.late()
-				time.Sleep(late + 2*ordealPeriod)
-				if cause := context.Cause(next.Context()); cause != nil && o.mild() {
-					o.violated("answer: another holder was told %v", cause)
+				late, _ := c.late()
+				time.Sleep(late + 2*casePeriod)
+				if cause := context.Cause(next.Context()); cause != nil && c.mild() {
+					c.violated("answer: another holder was told %v", cause)
 				}
 			}
 		}},
-		{"every", (*ordeal).every},
+		{"every", (*faultCase).every},
 	}...)
 }
 
@@ -283,28 +283,28 @@ func (s *scenario) byChance() bool {
 
 // takeOver takes a lock from a process that has not been heard of for so long, and goes on
 // later.
-func (o *ordeal) takeOver(silent time.Duration, opts ...lock.Option) {
+func (c *faultCase) takeOver(silent time.Duration, opts ...lock.Option) {
 	target := targets()[0]
-	dead := o.process().warm()
-	time.Sleep(ordealPeriod) // the first renewal of a new client's session records its end
+	dead := c.process().warm()
+	time.Sleep(casePeriod) // the first renewal of a new client's session records its end
 	old := dead.acquire(target, opts...)
 	dead.pause()
 	time.Sleep(silent)
-	p := o.process().warm()
-	o.begin()
+	p := c.process().warm()
+	c.begin()
 	if h := p.acquire(target); h != nil {
 		dead.resume()
-		o.goesOn(old)
+		c.goesOn(old)
 		_ = h.write()
 	}
 }
 
 // commitAll writes something and gives several locks up.
-func (o *ordeal) commitAll(b *lock.Bundle, list []*holding) {
+func (c *faultCase) commitAll(b *lock.Bundle, list []*holding) {
 	for _, h := range list {
 		h.parts()
 	}
-	err := o.effect(list, func(op table.Op) error { return b.Commit(list[0].of.ctx, op) })
+	err := c.effect(list, func(op table.Op) error { return b.Commit(list[0].of.ctx, op) })
 	for _, h := range list {
 		h.judge("commit of a bundle", err)
 		h.gone("commit of a bundle", err)
@@ -312,17 +312,17 @@ func (o *ordeal) commitAll(b *lock.Bundle, list []*holding) {
 }
 
 // goesOn has a holder go on under a lock that somebody else has taken.
-func (o *ordeal) goesOn(old *holding) {
-	if o.before(old.Target())[0] != old || len(o.before(old.Target())) == 1 {
+func (c *faultCase) goesOn(old *holding) {
+	if c.before(old.Target())[0] != old || len(c.before(old.Target())) == 1 {
 		return // nobody has
 	}
 	for _, err := range []error{
-		o.effect([]*holding{old}, func(op table.Op) error { return old.Write(o.Context(), op) }),
-		o.effect([]*holding{old}, func(op table.Op) error { return old.Commit(o.Context(), op) }),
-		old.Release(o.Context()),
+		c.effect([]*holding{old}, func(op table.Op) error { return old.Write(c.Context(), op) }),
+		c.effect([]*holding{old}, func(op table.Op) error { return old.Commit(c.Context(), op) }),
+		old.Release(c.Context()),
 	} {
 		if err == nil {
-			o.violated("exclusion: a holder went on under a lock that somebody else has taken")
+			c.violated("exclusion: a holder went on under a lock that somebody else has taken")
 		}
 	}
 }
@@ -330,40 +330,40 @@ func (o *ordeal) goesOn(old *holding) {
 // goneBefore reports whether an operator was refused with one of some errors, and rightly: the holder's process had stood
 // still for longer than its lease, or crashed.
 func (h *holding) goneBefore(err error, refusals ...error) bool {
-	return !h.of.ordeal.mild() && (h.Context().Err() != nil || h.of.machine.stands()) &&
+	return !h.of.c.mild() && (h.Context().Err() != nil || h.of.machine.stands()) &&
 		slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
 }
 
 // effectOfTheForced writes under a lease that was taken away.
 func (h *holding) effectOfTheForced() error {
-	err := h.of.ordeal.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
+	err := h.of.c.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
 	if err == nil {
-		h.of.ordeal.violated("exclusion: a write went through after a forced release")
+		h.of.c.violated("exclusion: a write went through after a forced release")
 	}
 	return err
 }
 
 // every runs two intervals, and ends in the third.
-func (o *ordeal) every() {
+func (c *faultCase) every() {
 	const interval = 10 * time.Second
 	target := targets()[0]
-	p := o.process().warm()
+	p := c.process().warm()
 	ctx, stop := context.WithCancel(p.ctx)
 	defer stop()
 	var last, before time.Time // interval that was committed, and that was run
 	runs := 0
-	o.asks(target)
-	o.begin()
+	c.asks(target)
+	c.begin()
 	err := p.Every(ctx, target, interval, func(ctx context.Context, l *lock.Lease, at time.Time) error {
-		h := p.granted(l, o.before(target))
+		h := p.granted(l, c.before(target))
 		defer h.parts() // Every releases
 		if !at.After(last) {
-			o.violated("every: an interval was run after it, or a later one, was committed")
+			c.violated("every: an interval was run after it, or a later one, was committed")
 		}
 		// An interval is what DynamoDB's clock says.
-		wrong := slices.ContainsFunc(o.strikes, func(k strike) bool { return k.fault.Kind == tabletest.SkewDate })
-		if !before.IsZero() && at.After(before.Add(interval)) && o.mild() && !wrong {
-			o.violated("every: the interval after %v was forgotten, %v is run", before, at)
+		wrong := slices.ContainsFunc(c.strikes, func(k strike) bool { return k.fault.Kind == tabletest.SkewDate })
+		if !before.IsZero() && at.After(before.Add(interval)) && c.mild() && !wrong {
+			c.violated("every: the interval after %v was forgotten, %v is run", before, at)
 		}
 		before = at
 		if runs++; runs > 2 {
@@ -374,7 +374,7 @@ func (o *ordeal) every() {
 			return nil
 		}
 		h.parts()
-		err := o.effect([]*holding{h}, func(op table.Op) error { return h.Commit(ctx, op) })
+		err := c.effect([]*holding{h}, func(op table.Op) error { return h.Commit(ctx, op) })
 		if err == nil {
 			last = at
 			h.gone("commit", err)
