@@ -94,7 +94,7 @@ func TestAcquireAll_LockThatIsLostBeforeItsFenceIsRead(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.Len(t, held.Held, 1)
 		assert.Equal(t, "operator", held.Held[0].Owner)
-		time.Sleep(5 * time.Second) // for what is taken back
+		time.Sleep(5 * time.Second) // until all is withdrawn
 		w.free(ctx, []lock.Target{targets[0], targets[2]})
 	})
 }
@@ -149,7 +149,7 @@ func TestAcquireAll_LateTransactionIsRecognised(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrHeld, "by the waiter, which is about to hear of it")
 		b := <-waiter
 		if b == nil {
-			return // said already
+			return // reported already
 		}
 		time.Sleep(time.Minute)
 		require.NoError(t, context.Cause(b.Context()))

@@ -281,19 +281,19 @@ func TestWithData_OfABundleIsThatOfEachLock(t *testing.T) {
 		b, err = p.client.AcquireAll(ctx, targets)
 		require.NoError(p, err)
 		have(b, "a", "b", "a")
-		// To one who waits in the line and says nothing of the payload.
-		heir := make(chan *lock.Lease)
+		// Passed to a waiter that sets no payload.
+		waiter := make(chan *lock.Lease)
 		go func() {
 			l, err := p.client.Acquire(ctx, targets[1])
 			assert.NoError(p, err)
-			heir <- l
+			waiter <- l
 		}()
 		require.Eventually(p, func() bool {
 			r, err := p.client.Inspect(ctx, targets[1])
 			return err == nil && r.Waiting() == 1
 		}, 10*time.Second, time.Millisecond)
 		require.NoError(p, b.Commit(ctx, put))
-		next := <-heir
+		next := <-waiter
 		require.NotNil(p, next)
 		assert.Equal(p, "b", decoded(p.T, next.Data()))
 		require.NoError(p, next.Release(ctx))

@@ -23,7 +23,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// journal is a log that goroutines write to.
+// journal is a log for concurrent writers.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -135,7 +135,7 @@ func TestErrors_AndLogsHaveNoNamesKeysOrPayloads(t *testing.T) {
 				}
 				_, foreign := bad["type"]
 				assert.Equal(t, !foreign, found == 1, "a row of another type is no lock")
-				bounded, cancel := context.WithTimeout(ctx, time.Minute) // whoever enters mends the time to live
+				bounded, cancel := context.WithTimeout(ctx, time.Minute) // the enter mends the time to live
 				_, err = other.Acquire(bounded, target)
 				cancel()
 				check(err)

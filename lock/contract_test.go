@@ -24,10 +24,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if text, is := os.LookupEnv(holderEnv); is { // a process that is stopped (TestPauseProcess)
+	if text, is := os.LookupEnv(holderEnv); is { // a process that TestPauseProcess stops
 		os.Exit(holderMain(text))
 	}
-	debug.SetGCPercent(400) // worlds are small, and made by the thousand
+	debug.SetGCPercent(400) // each world is small, and there are thousands
 	code := engines.Main(m)
 	if testing.Verbose() {
 		fmt.Println("checked against policy.json:", checked)
@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 // place is a table on one of the engines.
 type place struct {
 	*testing.T
-	table  *table.Table // the test's own hand
+	table  *table.Table // the test's own, which is not checked
 	client *lock.Client
-	locks  func() *table.Table // opens the table as a process with locks does
+	locks  func() *table.Table // opens the table like a process that uses locks
 }
 
 // contract runs f on every engine.
@@ -93,7 +93,7 @@ func (p *place) raw(l *lock.Lease) table.Item {
 	return item
 }
 
-// totals runs f and says what it cost.
+// totals returns the cost of f.
 func totals(ctx context.Context, f func(ctx context.Context)) table.Totals {
 	ctx, usage := table.WithUsage(ctx)
 	f(ctx)
@@ -110,7 +110,7 @@ func TestRequestCost(t *testing.T) {
 			got := totals(ctx, f)
 			testkit.Check(p, what, append([]testkit.Measure{
 				testkit.Exactly(got.Requests, "writes", writes), testkit.Exactly(got.ReadUnits, "read units", 0),
-				// DynamoDB Local does not double what is in a transaction.
+				// DynamoDB Local does not double the units of a transaction.
 				testkit.AtMost(got.WriteUnits, "write units", units),
 			}, more...)...)
 		}
@@ -140,7 +140,7 @@ func TestRequestCost(t *testing.T) {
 		l, err := p.client.Acquire(ctx, lock.Name("report"))
 		must(err)
 		var held *lock.HeldError
-		// DynamoDB charges for a refused write without saying so.
+		// DynamoDB charges for a refused write, but does not report it.
 		cost("P2, failed try", 1, 0, func(ctx context.Context) {
 			_, err := other.TryAcquire(ctx, lock.Name("report"))
 			require.ErrorAs(p, err, &held)
@@ -171,8 +171,7 @@ func keysOf(item table.Item) []string {
 	return names
 }
 
-// lockRow is a lock row as another client would have left it: held under a lease of its own that has long
-// ended, or free.
+// lockRow is a lock row as another client would have left it: free, or held by a Fixed lease that ended long ago.
 func (p *place) lockRow(key keys.Key, held bool, change func(table.Item)) table.Item {
 	now := time.Now()
 	item := p.table.KeyItem(key)
@@ -255,7 +254,7 @@ func TestGuard_DecidesInTheTransaction(t *testing.T) {
 		require.NoError(p, context.Cause(l.Context()))
 
 		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("line").Set(listOf(text(another))))))
-		// Both fail: the lock comes first, as nothing else counts then.
+		// Both fail: the lock comes first, since nothing else counts then.
 		err = l.Commit(ctx, refused)
 		require.ErrorIs(p, err, lock.ErrLost)
 		require.ErrorIs(p, context.Cause(l.Context()), lock.ErrStolen)

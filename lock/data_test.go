@@ -173,7 +173,7 @@ func TestData_OfAllTypes(t *testing.T) {
 // A lock that is passed within the process has the payload that release and acquire would have given it, and the lease
 // shows it.
 func TestData_OfAPassIsThatOfReleaseAndAcquire(t *testing.T) {
-	for _, opts := range [][]lock.Option{nil, {lock.WithData("heir")}, {lock.WithData(nil)}, {lock.Fixed(time.Minute)}, {lock.Fixed(time.Minute), lock.WithData("heir")}} {
+	for _, opts := range [][]lock.Option{nil, {lock.WithData("next")}, {lock.WithData(nil)}, {lock.Fixed(time.Minute)}, {lock.Fixed(time.Minute), lock.WithData("next")}} {
 		for _, before := range []any{nil, "before"} {
 			for _, set := range []any{"no", nil, "set"} {
 				for _, commits := range []bool{false, true} {

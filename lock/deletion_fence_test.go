@@ -75,15 +75,15 @@ func TestFence_ThatBeganAheadIsNotTakenBack(t *testing.T) {
 					assert.True(t, w.deleted(ctx, l.Key()).After(time.UnixMilli(l.Fence())))
 				}
 				told(c.then...)
-				heir := make(chan *lock.Lease)
+				waiter := make(chan *lock.Lease)
 				go func() {
 					l, err := first.Acquire(ctx, lock.Name("report"))
 					assert.NoError(t, err)
-					heir <- l
+					waiter <- l
 				}()
 				time.Sleep(time.Second)
 				require.NoError(t, l.Release(ctx))
-				l = <-heir
+				l = <-waiter
 				outlasting(l)
 				require.NoError(t, l.Release(ctx))
 				outlasting(l)

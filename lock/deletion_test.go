@@ -142,11 +142,11 @@ func TestDeletion_RecognisedPassIsKept(t *testing.T) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		heir := make(chan *lock.Lease, 1)
+		waiter := make(chan *lock.Lease, 1)
 		go func() {
 			l, err := c.Acquire(ctx, lock.Name("report"))
 			assert.NoError(t, err)
-			heir <- l
+			waiter <- l
 		}()
 		time.Sleep(30 * time.Second)
 		w.engine.Inject(
@@ -159,7 +159,7 @@ func TestDeletion_RecognisedPassIsKept(t *testing.T) {
 		time.AfterFunc(1900*time.Millisecond, func() { _, _ = c.Inspect(ctx, lock.Name("report")) })
 		require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
 		require.NoError(t, l.Release(ctx))
-		next := <-heir
+		next := <-waiter
 		w.engine.ClearFaults()
 		require.Equal(t, l.Fence()+1, next.Fence())
 		w.spared(ctx, next, 2*day)

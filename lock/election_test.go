@@ -258,7 +258,7 @@ func TestLead_EndsWithACommit(t *testing.T) {
 	}
 }
 
-// fenced is a row that says who has written it.
+// fenced is a row that names its writer.
 func (w *world) fenced(fence int64) table.Item {
 	item := w.table.KeyItem(w.row("fenced"))
 	av, err := table.Encode(fence)

@@ -82,7 +82,7 @@ func TestEvents_EachComesAsDocumented(t *testing.T) {
 		}
 		w.askBack(ctx, c, l)
 		<-l.Context().Done()
-		synctest.Wait() // what is measured and logged comes after
+		synctest.Wait() // measurements and log records come after
 		time.Sleep(time.Millisecond)
 		assert.Equal(t, 1, n.count("INFO lock: asked back"))
 		require.NoError(t, l.Release(ctx))
@@ -131,13 +131,13 @@ func TestEvents_HaveNoNamesKeysOrPayloads(t *testing.T) {
 		require.NoError(t, err)
 		w.askBack(ctx, c, l)
 		<-l.Context().Done()
-		synctest.Wait() // what is measured and logged comes after
+		synctest.Wait() // measurements and log records come after
 		require.NoError(t, l.Release(ctx))
 		l, err = c.Acquire(ctx, target)
 		require.NoError(t, err)
 		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr("dead").Set(1))))
 		<-l.Context().Done()
-		synctest.Wait() // what is measured and logged comes after
+		synctest.Wait() // measurements and log records come after
 		_, err = w.coldClient(lock.Config{Logger: logger}, at(time.Hour)).Acquire(ctx, target)
 		require.NoError(t, err)
 		stuck := lock.Name("stuck " + canary)

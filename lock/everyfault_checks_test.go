@@ -15,13 +15,13 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// settle has everybody who is left give up what they hold, and somebody else take it. Then
-// what is over must be over, whoever comes in late.
+// settle lets the remaining processes release what they hold, and another process acquire it. After that, no late request
+// may give a former holder anything back.
 func (c *faultCase) settle() {
 	ctx := context.WithoutCancel(c.Context())
 	c.releaseAll(ctx)
 	late, left := c.late()
-	if left { // whoever acquires then may have to wait for what has come in late
+	if left { // the next to acquire may have to wait for a late ticket
 		time.Sleep(late + time.Second)
 	}
 	next := c.probe()
@@ -45,7 +45,7 @@ func (c *faultCase) settle() {
 	c.last(ctx)
 }
 
-// last has another process acquire each lock after everybody is gone, whatever tickets they have left.
+// last lets another process acquire each lock after all others are closed, whatever tickets they have left.
 func (c *faultCase) last(ctx context.Context) {
 	if !c.leavesGhosts() {
 		return // account has found the lines empty
@@ -72,7 +72,7 @@ func (c *faultCase) last(ctx context.Context) {
 	}
 }
 
-// releaseAll gives up what its holders have not been told to be over.
+// releaseAll releases the leases whose end their holders have not been told.
 func (c *faultCase) releaseAll(ctx context.Context) {
 	for _, h := range c.all() {
 		c.mu.Lock()
@@ -94,10 +94,10 @@ func (c *faultCase) all() []*holding {
 	return slices.Clone(c.holdings)
 }
 
-// probe has another process acquire each lock that anybody has held or may hold, in time.
+// probe lets another process acquire each lock that was held, or may be held. It has to get each in time.
 func (c *faultCase) probe() (list []*holding) {
 	p := c.process()
-	p.to = c.engine.HTTPClient() // whatever breaks the others
+	p.to = c.engine.HTTPClient() // not broken like the others
 	end := time.Now()
 	var wanted []lock.Target
 	for _, target := range c.targets {
@@ -118,7 +118,7 @@ func (c *faultCase) probe() (list []*holding) {
 	return list
 }
 
-// dead is how many processes are: each delays those behind it once, also where it only waited.
+// dead is the number of dead processes. Each delays those behind it once, also if it only waited.
 func (c *faultCase) dead() (n int) {
 	for _, p := range c.processes {
 		if p.crashed.Load() || p.paused {
@@ -128,7 +128,7 @@ func (c *faultCase) dead() (n int) {
 	return n
 }
 
-// formerHoldersGoOn has everybody who held a lock before go on as if they still did.
+// formerHoldersGoOn lets all former holders go on as if they still held their locks.
 func (c *faultCase) formerHoldersGoOn(ctx context.Context, next []*holding) {
 	for _, h := range c.all() {
 		if slices.Contains(next, h) {
@@ -144,7 +144,7 @@ func (c *faultCase) formerHoldersGoOn(ctx context.Context, next []*holding) {
 				c.violated("answer: the release of a lease that is over ended with %v", err)
 			}
 		}
-		select { // one that has crashed as it gave up hears of it when its lease ends
+		select { // one that crashed during its release is told when its lease ends
 		case <-h.Context().Done():
 		case <-time.After(caseLease):
 			c.violated("exclusion: a holder was never told")
@@ -160,13 +160,13 @@ func (c *faultCase) closeAll(ctx context.Context) {
 			c.violated("answer: close: %v", err)
 		}
 	}
-	// A client that could not release says so at once, and ends the rest of its work in its
-	// own time. Goroutines that are left after that are a panic: time ends with this one.
+	// A client that could not release returns at once, and ends its work in the background. A goroutine that is left after
+	// that is a panic: the bubble ends with this goroutine.
 	time.Sleep(time.Minute)
 }
 
-// account looks at what is left: nothing is held, every effect is there as often as was said,
-// and none under a lease was applied after one of the next holder's.
+// account checks the end: nothing is held, each effect was applied as often as reported, and none under a lease was applied
+// after one of the next holder.
 func (c *faultCase) account() {
 	list := []keys.Key{c.row("effects")}
 	for _, h := range c.all() {
@@ -209,8 +209,8 @@ func (c *faultCase) account() {
 	}
 }
 
-// leavesGhosts says that a request may have come in after its ticket had left the line: then a ticket
-// stands there that nobody uses.
+// leavesGhosts reports whether a request may have arrived after its ticket had left the line: it leaves a ticket that nobody
+// uses.
 func (c *faultCase) leavesGhosts() bool {
 	return slices.ContainsFunc(c.strikes, func(k strike) bool {
 		f := k.fault

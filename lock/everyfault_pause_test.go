@@ -15,20 +15,19 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// standstill is how long a process that is paused stands still: for longer than two leases.
+// standstill is how long a process is halted: for longer than two leases.
 const standstill = 2*caseLease + casePeriod
 
-// halting is the machine of a process that can be paused: then its clocks go on, and what its
-// timers have to do waits until it goes on, as what it has to send and what it is sent does.
-// Timeouts of requests end them meanwhile, but nothing that follows from that can be sent.
+// halting is the machine of a process that can be halted. While it is halted, its clocks go on, but its timers, its requests
+// and its answers wait. Requests can time out meanwhile, but nothing that follows from that is sent.
 type halting struct {
 	machine.Real
 
 	mu    sync.Mutex
-	until chan struct{} // closed when it goes on; nil while it runs
+	until chan struct{} // closed when the machine goes on; nil while it runs
 }
 
-// halt has it stand still; false where it does.
+// halt halts the machine, and reports false if it was halted already.
 func (m *halting) halt() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +38,7 @@ func (m *halting) halt() bool {
 	return true
 }
 
-// goOn ends that.
+// goOn ends the halt.
 func (m *halting) goOn() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,14 +46,14 @@ func (m *halting) goOn() {
 	m.until = nil
 }
 
-// runs is closed when the machine does not stand still, or does not any more.
+// runs returns a channel that is closed when the machine goes on, or nil if it is not halted.
 func (m *halting) runs() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.until
 }
 
-// stands says whether it stands still.
+// stands reports whether the machine is halted.
 func (m *halting) stands() bool { return m.runs() != nil }
 
 // stand returns while the machine runs.
@@ -64,14 +63,14 @@ func (m *halting) stand() {
 	}
 }
 
-// NewTimer is for package machine.
+// NewTimer implements machine.Machine.
 func (m *halting) NewTimer(d time.Duration) machine.Timer {
 	b := &haltingTimer{machine: m, c: make(chan time.Time, 1)}
 	b.Reset(d)
 	return b
 }
 
-// AfterFunc is for package machine.
+// AfterFunc implements machine.Machine.
 func (m *halting) AfterFunc(d time.Duration, f func()) machine.Timer {
 	b := &haltingTimer{machine: m, f: f}
 	b.Reset(d)
@@ -90,10 +89,10 @@ type haltingTimer struct {
 	live  bool
 }
 
-// C is for package machine.
+// C implements machine.Timer.
 func (b *haltingTimer) C() <-chan time.Time { return b.c }
 
-// Stop is for package machine.
+// Stop implements machine.Timer.
 func (b *haltingTimer) Stop() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +113,7 @@ func (b *haltingTimer) stop() bool {
 	return was
 }
 
-// Reset is for package machine.
+// Reset implements machine.Timer.
 func (b *haltingTimer) Reset(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +124,7 @@ func (b *haltingTimer) Reset(d time.Duration) bool {
 	return was
 }
 
-// fire goes off, unless the haltingTimer was set anew or stopped since.
+// fire makes the timer go off, unless it was reset or stopped since.
 func (b *haltingTimer) fire(set int) {
 	b.machine.stand()
 	b.mu.Lock()
@@ -142,18 +141,18 @@ func (b *haltingTimer) fire(set int) {
 	}
 }
 
-// onMachine is an SDK client that brings its machine along.
+// onMachine is an SDK client with its own machine.
 type onMachine struct {
 	*dynamodb.Client
 
 	machine machine.Machine
 }
 
-// Machine is for package machine.
+// Machine tells package machine which one to use.
 func (c onMachine) Machine() machine.Machine { return c.machine }
 
-// stall has the process stand still here. Where others come in, somebody else acquires what
-// the scenario has asked for as soon as it can, and holds it beyond the standstill.
+// stall halts the process here. With others, another process acquires the locks of the scenario as soon as it can, and holds
+// them for longer than the halt.
 func (p *process) stall(others bool) {
 	c := p.c
 	if p.machine.halt() {
@@ -174,15 +173,15 @@ func (p *process) stall(others bool) {
 	p.machine.stand()
 }
 
-// comesIn has somebody else acquire a lock while its holder stands still, write under it, and
-// hold it until the holder has gone on for a while.
+// comesIn lets another process acquire a lock while its holder is halted, write under it, and hold it until the holder has
+// gone on for a while.
 func (c *faultCase) comesIn(target lock.Target) {
 	begin := time.Now()
 	bounded, cancel := context.WithTimeout(c.other.ctx, standstill-time.Second)
 	defer cancel()
 	before := c.asks(target)
 	l, err := c.other.takes(bounded, target)
-	if err != nil { // as others hold it who go on
+	if err != nil { // others hold it, and they go on
 		if !errors.Is(err, context.DeadlineExceeded) && c.alone() {
 			c.violated("answer: somebody else could not acquire: %v", err)
 		}
@@ -197,18 +196,18 @@ func (c *faultCase) comesIn(target lock.Target) {
 	h.keeps(h.Release(h.of.ctx))
 }
 
-// alone says that nothing else goes wrong, which could have met somebody else.
+// alone reports whether there is one fault only, so that none can hit the other process.
 func (c *faultCase) alone() bool { return len(c.strikes) == 1 }
 
-// keeps judges what somebody else meets who has come in, to whom nothing may happen.
+// keeps checks the calls of the other process: none of them may fail.
 func (h *holding) keeps(err error) {
 	if err != nil && (errors.Is(err, lock.ErrLost) || h.of.c.alone()) {
 		h.of.c.violated("exclusion: somebody else's lock was lost: %v", err)
 	}
 }
 
-// told checks that a process which has stood still knows what it has lost meanwhile, unless
-// it stands still again: then it is asked after that.
+// told checks that a process that was halted knows which locks it has lost meanwhile. If it is halted again, this is checked
+// later.
 func (c *faultCase) told(p *process) {
 	if p.machine.stands() {
 		return
@@ -228,7 +227,7 @@ func (c *faultCase) told(p *process) {
 	}
 }
 
-// asked lists the locks that the scenario has asked for.
+// asked lists the locks that the scenario has tried to acquire.
 func (c *faultCase) asked() []lock.Target {
 	c.mu.Lock()
 	defer c.mu.Unlock()

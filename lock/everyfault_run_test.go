@@ -20,31 +20,30 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// faultCase is one scenario under faultKinds, and what the package has promised of it. Whatever does
-// not hold is a violation, which whoever runs the faultCase judges: a broken client has to have
-// some.
+// faultCase is one scenario with its faults, and the checks of the package's promises. A promise that does not hold is a
+// violation. Tests judge the violations, since a broken client has to have some.
 type faultCase struct {
 	*world
-	through func(aws.HTTPClient) aws.HTTPClient // what breaks the clients; nil for nothing
+	through func(aws.HTTPClient) aws.HTTPClient // breaks the clients; nil if they are not broken
 	strikes []strike
-	calls   int      // that the scenario makes without any; 0 while that is not known
+	calls   int      // of the scenario without faults; 0 if not known yet
 	made    []string // operations of the calls of the scenario
 
 	processes []*process
-	other     *process       // who comes in where a process stands still; nil where nobody does
-	stalls    sync.WaitGroup // processes that stand still
-	came      atomic.Int64   // locks that the other has had meanwhile
-	targets   []lock.Target  // that anybody has asked for
+	other     *process       // acquires while a process is halted; nil if none does
+	stalls    sync.WaitGroup // processes that are halted
+	came      atomic.Int64   // how often the other has acquired meanwhile
+	targets   []lock.Target  // that any process has tried to acquire
 
 	mu         sync.Mutex
 	counting   bool
-	struck     []int // how many calls were, by strike
+	struck     []int // how many calls each strike has hit
 	holdings   []*holding
 	effects    []*effect
 	violations []string
 }
 
-// strike is a faultKind, and the call of the scenario that it strikes first.
+// strike is a fault, and the first call of the scenario that it hits.
 type strike struct {
 	faultKind
 
@@ -55,11 +54,11 @@ type strike struct {
 type holding struct {
 	*lock.Lease
 	of       *process
-	givenUp  bool // the holder has tried to give it up, or somebody has taken it by force
-	released bool // and was told that it is
+	givenUp  bool // the holder has tried to release it, or it was taken by force
+	released bool // and the holder was told that it is
 }
 
-// effect is a write of its own attribute, under a lock.
+// effect is a write under a lock, to an attribute that no other effect writes.
 type effect struct {
 	name      string
 	applied   bool // acknowledged
@@ -69,12 +68,12 @@ type effect struct {
 const (
 	caseLease  = 20 * time.Second
 	casePeriod = 5500 * time.Millisecond // with jitter
-	// From when its holder is gone, or does not hold it any more, until somebody else has a
-	// lock: the lease, a period, the skew bound, and the longest poll.
+	// From the moment at which a holder is gone, or has lost the lock, until another has it: the lease, a period, the skew
+	// bound, and the longest pause between looks.
 	caseBound = caseLease + casePeriod + 2*time.Second + 1125*time.Millisecond
-	// Whoever acquires in the end holds it for as long as anything can come in late.
+	// The process that acquires in the end holds the lock for as long as any request can arrive late.
 	probeLease = 10 * time.Minute
-	// No operation of a scenario takes longer than that.
+	// No operation of a scenario takes longer.
 	patience = 2 * time.Hour
 )
 
@@ -84,7 +83,7 @@ func (c *faultCase) violated(format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-// due counts a call, and says what happens to it.
+// due counts a call, and returns the fault that hits it.
 func (c *faultCase) due(operation string) (m *faultKind, hit bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,12 +101,12 @@ func (c *faultCase) due(operation string) (m *faultKind, hit bool) {
 		last = max(last, k.call)
 	}
 	if n >= c.calls && n < last {
-		return &faultKind{fault: tabletest.Fault{Kind: tabletest.DropReply}}, true // the call that is meant is a repetition
+		return &faultKind{fault: tabletest.Fault{Kind: tabletest.DropReply}}, true // the strike is meant for a repetition
 	}
 	return nil, false
 }
 
-// begin is where the calls of the scenario begin to count.
+// begin begins to count the calls of the scenario.
 func (c *faultCase) begin() {
 	if slices.ContainsFunc(c.strikes, func(k strike) bool { return k.others }) {
 		c.other = c.process()
@@ -120,25 +119,24 @@ func (c *faultCase) begin() {
 	c.counting, c.struck = true, make([]int, len(c.strikes))
 }
 
-// end ends what goes wrong, and says how often each strike has hit. Who stands still goes on
-// in their own time.
+// end ends the faults, and returns how often each strike has hit. Processes that are halted go on when their halt is over.
 func (c *faultCase) end() (struck []int) {
 	c.mu.Lock()
 	c.counting = false
 	struck = c.struck
 	c.mu.Unlock()
 	c.engine.ClearFaults()
-	synctest.Wait() // for whoever is about to stand still
+	synctest.Wait() // until each process that is about to halt has halted
 	c.stalls.Wait()
 	return struck
 }
 
-// mild says that operations have to succeed.
+// mild reports whether operations have to succeed.
 func (c *faultCase) mild() bool {
 	return !slices.ContainsFunc(c.strikes, func(k strike) bool { return k.severe })
 }
 
-// late is when what comes in late has come in; left says that locks are left alone until then.
+// late is when late requests have arrived; left reports whether nobody acquires until then.
 func (c *faultCase) late() (after time.Duration, left bool) {
 	for _, k := range c.strikes {
 		after, left = max(after, k.faultKind.late), left || k.left
@@ -146,7 +144,7 @@ func (c *faultCase) late() (after time.Duration, left bool) {
 	return after, left
 }
 
-// process begins another process, which has sent nothing yet.
+// process starts another process, which has sent nothing yet.
 func (c *faultCase) process() *process {
 	p := &process{c: c, to: c.engine.HTTPClient(), clock: &wallClock{}}
 	if c.through != nil {
@@ -155,7 +153,7 @@ func (c *faultCase) process() *process {
 	p.line = &line{to: p}
 	p.ctx, p.cancel = context.WithTimeout(c.Context(), patience)
 	config := quiet
-	config.HomeRegion = tabletest.Region // spares the question for replicas
+	config.HomeRegion = tabletest.Region // no request for replicas
 	tbl, err := table.Open(onMachine{c.sdk(p.line), &p.machine}, table.Schema{Name: "app"}, table.WithClock(p.clock.now))
 	require.NoError(c, err)
 	client, err := lock.New(tbl, config)
@@ -165,7 +163,7 @@ func (c *faultCase) process() *process {
 	return p
 }
 
-// warm has the process hold a lock: its session is open then.
+// warm lets the process hold a lock once, so that its session is open.
 func (p *process) warm() *process {
 	l, err := p.TryAcquire(p.ctx, lock.Name("warm up"))
 	require.NoError(p.c, err)
@@ -173,7 +171,7 @@ func (p *process) warm() *process {
 	return p
 }
 
-// answered judges an error that an operation has ended with.
+// answered checks the error of an operation.
 func (p *process) answered(operation string, err error) {
 	c := p.c
 	switch {
@@ -190,7 +188,7 @@ func (p *process) answered(operation string, err error) {
 	}
 }
 
-// before lists what was granted of a lock up to now.
+// before lists the leases of a lock that were granted up to now.
 func (c *faultCase) before(target lock.Target) (list []*holding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +200,7 @@ func (c *faultCase) before(target lock.Target) (list []*holding) {
 	return list
 }
 
-// asks notes that somebody is about to acquire a lock, and lists what was granted of it
-// before that.
+// asks records that a process is about to acquire a lock, and lists the leases that were granted before.
 func (c *faultCase) asks(target lock.Target) []*holding {
 	c.mu.Lock()
 	if !slices.Contains(c.targets, target) {
@@ -213,10 +210,10 @@ func (c *faultCase) asks(target lock.Target) []*holding {
 	return c.before(target)
 }
 
-// granted takes in that a lock was granted by a call that began after the leases before.
+// granted records a lease, by a call that began after the leases before were granted.
 func (p *process) granted(l *lock.Lease, before []*holding) *holding {
 	c := p.c
-	untold := 0 // holders that were not told that they hold no more
+	untold := 0 // former holders that were not told
 	for _, h := range c.before(l.Target()) {
 		c.mu.Lock()
 		givenUp := h.givenUp
@@ -238,7 +235,7 @@ func (p *process) granted(l *lock.Lease, before []*holding) *holding {
 	return h
 }
 
-// acquire acquires; nil where that failed, as it may.
+// acquire returns nil if that failed, as it may.
 func (p *process) acquire(target lock.Target, opts ...lock.Option) *holding {
 	before := p.c.asks(target)
 	l, err := p.Acquire(p.ctx, target, opts...)
@@ -249,7 +246,7 @@ func (p *process) acquire(target lock.Target, opts ...lock.Option) *holding {
 	return p.granted(l, before)
 }
 
-// acquireLater is acquire in a goroutine of its own, which waits by the time that it returns.
+// acquireLater is acquire in a goroutine, which waits by the time that acquireLater returns.
 func (p *process) acquireLater(target lock.Target, opts ...lock.Option) <-chan *holding {
 	got := make(chan *holding, 1)
 	go func() { got <- p.acquire(target, opts...) }()
@@ -257,7 +254,7 @@ func (p *process) acquireLater(target lock.Target, opts ...lock.Option) <-chan *
 	return got
 }
 
-// acquireAll acquires several at once.
+// acquireAll acquires several locks together.
 func (p *process) acquireAll(targets []lock.Target, opts ...lock.Option) (b *lock.Bundle, list []*holding) {
 	before := make([][]*holding, len(targets))
 	for i, target := range targets {
@@ -274,8 +271,8 @@ func (p *process) acquireAll(targets []lock.Target, opts ...lock.Option) (b *loc
 	return b, list
 }
 
-// effect has a write of its own applied under the leases of holdings, and notes what apply
-// says of it. The row tells the order of the writes under each lock.
+// effect makes a write under several leases, by apply, and records its outcome. The row has the order of the writes under
+// each lock.
 func (c *faultCase) effect(under []*holding, apply func(op table.Op) error) error {
 	c.mu.Lock()
 	e := &effect{name: fmt.Sprint("effect", len(c.effects)), uncertain: true}
@@ -291,26 +288,26 @@ func (c *faultCase) effect(under []*holding, apply func(op table.Op) error) erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.applied = err == nil
-	// A context that ended with the lease says nothing of what was sent before.
+	// The context ended with the lease. That proves nothing about requests that were sent before.
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	refused := (errors.Is(err, lock.ErrLost) || errors.Is(err, lock.ErrReleased)) && !ended || len(table.Conditions(err)) > 0
 	e.uncertain = err != nil && !refused
 	return err
 }
 
-// orderOf names the attribute that tells the order of the writes under a lock.
+// orderOf is the name of the attribute with the order of the writes under a lock.
 func (c *faultCase) orderOf(target lock.Target) string {
 	return fmt.Sprint("order", slices.Index(c.targets, target))
 }
 
-// write writes something under the lock.
+// write makes an effect under the lock.
 func (h *holding) write() error {
 	err := h.of.c.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
 	h.judge("write", err)
 	return err
 }
 
-// commit writes something and gives the lock up.
+// commit makes an effect and releases the lock.
 func (h *holding) commit() error {
 	h.parts()
 	err := h.of.c.effect([]*holding{h}, func(op table.Op) error { return h.Commit(h.of.ctx, op) })
@@ -319,7 +316,7 @@ func (h *holding) commit() error {
 	return err
 }
 
-// release gives the lock up.
+// release releases the lock.
 func (h *holding) release() {
 	h.parts()
 	err := h.Release(h.of.ctx)
@@ -336,15 +333,15 @@ func (h *holding) renew() {
 	}
 }
 
-// parts notes that the holder tries to give the lock up: from now on it may be granted to
-// others before an answer comes.
+// parts records that the holder tries to release the lock: from now on others may be granted it before there is an
+// answer.
 func (h *holding) parts() {
 	h.of.c.mu.Lock()
 	defer h.of.c.mu.Unlock()
 	h.givenUp = true
 }
 
-// gone checks what a call has said that gives the lock up.
+// gone checks the answer of a call that releases the lock.
 func (h *holding) gone(operation string, err error) {
 	c := h.of.c
 	if err != nil && !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrReleased) {
@@ -362,7 +359,7 @@ func (h *holding) gone(operation string, err error) {
 	h.released = true
 }
 
-// judge checks what an operation under a lease has said.
+// judge checks the answer of an operation under a lease.
 func (h *holding) judge(operation string, err error) {
 	h.of.answered(operation, err)
 	if errors.Is(err, lock.ErrStolen) && h.of.c.names(h) {
@@ -370,7 +367,7 @@ func (h *holding) judge(operation string, err error) {
 	}
 }
 
-// names says whether the lock's row names a lease.
+// names reports whether the lock's row names a lease.
 func (c *faultCase) names(h *holding) bool {
 	item, err := c.table.Get(context.WithoutCancel(c.Context()), h.Key(), true)
 	if !errors.Is(err, table.ErrNotFound) {
@@ -387,7 +384,7 @@ func (c *faultCase) names(h *holding) bool {
 	return ok && strings.HasPrefix(first.Value, h.Ticket()+"@")
 }
 
-// run goes through a scenario, and says which calls it has made, and how many went wrong.
+// play runs a scenario, and returns its calls, and how many of them each strike has hit.
 func (c *faultCase) play(scenario func(*faultCase)) (made []string, struck []int) {
 	scenario(c)
 	struck = c.end()

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// scenario is an operation of which every call is to go wrong.
+// scenario is an operation. Faults hit each of its calls.
 type scenario struct {
 	name string
 	run  func(c *faultCase)
@@ -24,7 +24,7 @@ func targets() []lock.Target {
 	return []lock.Target{lock.Name("report"), lock.Name("second"), lock.Name("third")}
 }
 
-// scenarios is what is enumerated.
+// scenarios are all scenarios.
 func scenarios() []scenario {
 	target := targets()[0]
 	fixed := lock.Fixed(caseLease)
@@ -159,8 +159,8 @@ func scenarios() []scenario {
 			if h.commit() != nil && !h.released {
 				h.release()
 			}
-			for _, heir := range []<-chan *holding{next, last} {
-				if h := <-heir; h != nil && h.commit() != nil && !h.released {
+			for _, waiter := range []<-chan *holding{next, last} {
+				if h := <-waiter; h != nil && h.commit() != nil && !h.released {
 					h.release()
 				}
 			}
@@ -212,7 +212,7 @@ func scenarios() []scenario {
 			h.of.answered("close", err)
 			if err == nil {
 				for _, h := range list {
-					if !errors.Is(context.Cause(h.Context()), lock.ErrExpired) { // that frees itself
+					if !errors.Is(context.Cause(h.Context()), lock.ErrExpired) { // an expired lease is over by itself
 						h.gone("close", err)
 					}
 				}
@@ -270,8 +270,8 @@ func scenarios() []scenario {
 	}...)
 }
 
-// byChance says whether chance decides how many calls a scenario makes: where somebody waits, how
-// often they look, and where time passes, how often sessions are renewed.
+// byChance reports whether chance decides how many calls a scenario makes. A waiter looks more or less often, and a session
+// is renewed more or less often while time passes.
 func (s *scenario) byChance() bool {
 	return slices.Contains([]string{
 		"wait for another process", "renew under a session", "hand over by release", "hand over by commit", "idle session ends",
@@ -281,8 +281,7 @@ func (s *scenario) byChance() bool {
 	}, s.name) || strings.HasPrefix(s.name, "take over ")
 }
 
-// takeOver takes a lock from a process that has not been heard of for so long, and goes on
-// later.
+// takeOver takes a lock from a process that has been silent for so long, and that goes on later.
 func (c *faultCase) takeOver(silent time.Duration, opts ...lock.Option) {
 	target := targets()[0]
 	dead := c.process().warm()
@@ -299,7 +298,7 @@ func (c *faultCase) takeOver(silent time.Duration, opts ...lock.Option) {
 	}
 }
 
-// commitAll writes something and gives several locks up.
+// commitAll makes an effect and releases several locks.
 func (c *faultCase) commitAll(b *lock.Bundle, list []*holding) {
 	for _, h := range list {
 		h.parts()
@@ -311,7 +310,7 @@ func (c *faultCase) commitAll(b *lock.Bundle, list []*holding) {
 	}
 }
 
-// goesOn has a holder go on under a lock that somebody else has taken.
+// goesOn lets a holder go on under a lock that another process has taken.
 func (c *faultCase) goesOn(old *holding) {
 	if c.before(old.Target())[0] != old || len(c.before(old.Target())) == 1 {
 		return // nobody has
@@ -360,7 +359,7 @@ func (c *faultCase) every() {
 		if !at.After(last) {
 			c.violated("every: an interval was run after it, or a later one, was committed")
 		}
-		// An interval is what DynamoDB's clock says.
+		// Intervals are counted by DynamoDB's time.
 		wrong := slices.ContainsFunc(c.strikes, func(k strike) bool { return k.fault.Kind == tabletest.SkewDate })
 		if !before.IsZero() && at.After(before.Add(interval)) && c.mild() && !wrong {
 			c.violated("every: the interval after %v was forgotten, %v is run", before, at)

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// permitsOf is how many may hold a target of the scenarios at once.
+// permitsOf is how many processes can hold a target of the scenarios at once.
 func permitsOf(target lock.Target) int {
 	if target == exports {
 		return 2
@@ -21,7 +21,7 @@ func permitsOf(target lock.Target) int {
 	return 1
 }
 
-// takes acquires what anybody else has acquired before: permits by the number that there are.
+// takes acquires a lock that another process has acquired before. It names the number of permits that the row has.
 func (p *process) takes(ctx context.Context, target lock.Target, opts ...lock.Option) (l *lock.Lease, err error) {
 	if n := permitsOf(target); n > 1 {
 		l, err = p.Acquire(ctx, target, lock.Permits(n))
@@ -36,7 +36,7 @@ func (p *process) takes(ctx context.Context, target lock.Target, opts ...lock.Op
 // reads reports whether a lease is that of a reader.
 func reads(l *lock.Lease) bool { return strings.HasPrefix(l.Ticket(), "@") }
 
-// holds says whether a row names a lease that does not hold alone.
+// holds reports whether a row names a lease of a permit, or of a reader.
 func (h *holding) holds(item table.Item) bool {
 	if permitsOf(h.Target()) > 1 {
 		stays, _ := item["stays"].(*types.AttributeValueMemberL)
@@ -190,7 +190,7 @@ func together() []scenario {
 	}
 }
 
-// forcedOut takes what one of two holders has by force. The other one goes on.
+// forcedOut takes the lease of one of two holders by force. The other holder goes on.
 func (c *faultCase) forcedOut(op *process, target lock.Target, h, other *holding) {
 	h.parts()
 	c.begin()

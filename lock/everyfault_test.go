@@ -20,10 +20,10 @@ import (
 
 var seed = flag.Uint64("everyfault.seed", 1, "which pairs of faults TestTwoFaults tries")
 
-// pairs is how many pairs of faults of each scenario both have to hit.
+// pairs is how many pairs of faults have to hit in each scenario.
 const pairs = 100
 
-// retries is how many calls beyond those of a scenario are struck: repetitions.
+// retries is how many repetitions are hit, beyond the calls of a scenario.
 const retries = 3
 
 // share is the part of the cases that is tried: one in share. The race detector makes each take seven times as long.
@@ -37,7 +37,7 @@ func share() int {
 	return 1
 }
 
-// emptyTable is the state that every case begins with: an empty table.
+// emptyTable is the state in which every case begins.
 func emptyTable(t *testing.T) *tabletest.Snapshot {
 	t.Helper()
 	w := newWorld(t)
@@ -45,8 +45,7 @@ func emptyTable(t *testing.T) *tabletest.Snapshot {
 	return w.engine.Snapshot()
 }
 
-// runCase runs one case in a bubble of its own. A goroutine that is left behind is a panic,
-// which names the case.
+// runCase runs one case in its own bubble. A goroutine that is left is a panic, which names the case.
 func runCase(t *testing.T, emptyTable *tabletest.Snapshot, s *scenario, c *faultCase) (made []string, struck []int) {
 	t.Helper()
 	name := s.name
@@ -61,7 +60,7 @@ func runCase(t *testing.T, emptyTable *tabletest.Snapshot, s *scenario, c *fault
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.engine.Restore(emptyTable)
-		if len(c.strikes) == 0 { // what goes wrong later makes the same requests
+		if len(c.strikes) == 0 { // the cases with faults make the same requests
 			w.guardian = newGuardian(t, "app", w.table.Scheme())
 		}
 		c.world = w
@@ -92,7 +91,7 @@ func (t *tries) add(name string, n int) {
 // hold, and another client can acquire the lock soon after. One kind at one operation:
 // -run 'TestEveryFault/all/commit$/dropped_reply$'.
 func TestEveryFault(t *testing.T) {
-	// Each case leaves a few hundred kilobytes behind, and nothing lives for longer.
+	// Each case leaves a few hundred kilobytes of garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
 	empty := emptyTable(t)
 	repetition := testkit.Repetition(t)
@@ -121,7 +120,7 @@ func TestEveryFault(t *testing.T) {
 								continue
 							}
 							if call <= len(made) {
-								least++ // up to there nothing is different: it has to strike
+								least++ // the calls up to here are the same: the fault has to hit
 							}
 							c := &faultCase{strikes: []strike{{m, call}}, calls: len(made)}
 							_, hits := runCase(t, empty, &s, c)
@@ -145,7 +144,7 @@ func TestEveryFault(t *testing.T) {
 					t.Logf("not struck: %s", strings.Join(missed, ", "))
 				}
 				want := least
-				if s.byChance() { // here, and when the calls were counted that are struck
+				if s.byChance() { // by chance, here and when the calls were counted
 					want /= 2
 				}
 				testkit.Check(t, "F5, "+s.name, testkit.AtLeast(struck, "faults at its calls", want), testkit.Exactly(violations, "violations", 0))
@@ -155,7 +154,7 @@ func TestEveryFault(t *testing.T) {
 			})
 		}
 	})
-	once := repetition.All == 1 && int(ran.Load()) == len(list) // nothing is left out, or to others
+	once := repetition.All == 1 && int(ran.Load()) == len(list) // no case is left out, or left to other repetitions
 	for _, m := range faultKinds() {
 		if n := kinds.cases[m.name]; n > 0 || once {
 			testkit.Check(t, "F5, "+m.name, testkit.AtLeast(n, "times", 1))
@@ -181,7 +180,7 @@ func TestTwoFaults(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(i)+uint64(repetition.Number)<<32, *seed))
 			made, _ := runCase(t, empty, &s, &faultCase{})
-			// what can happen to a call, as far as is known which it is
+			// a fault that can hit a call, as far as its operation is known
 			drawn := func(call int) faultKind {
 				for {
 					if m := kinds[rnd.IntN(len(kinds))]; call > len(made) || m.concerns(made[call-1]) {

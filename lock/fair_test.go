@@ -20,13 +20,13 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// What those who contend for locks do with them, and how long a grant may take beyond that.
+// How long contenders keep a lock, and how long a turn may take with the grant.
 const (
 	keepFor = 50 * time.Millisecond
 	perTurn = keepFor + 10*time.Millisecond
 )
 
-// always is what takes the same lock each time.
+// always takes the same lock each time.
 func always(name string) func() lock.Target {
 	return func() lock.Target { return lock.Name(name) }
 }
@@ -189,11 +189,11 @@ func TestRequestSize(t *testing.T) {
 			}
 			does("enter behind others")
 			l := acquire()
-			heir := acquireAsync(ctx, c, lock.Name("report"), opts...)
+			waiter := acquireAsync(ctx, c, lock.Name("report"), opts...)
 			theirs := acquireAsync(ctx, other, lock.Name("report"))
 			does("pass on")
 			require.NoError(t, l.Release(ctx))
-			l = <-heir
+			l = <-waiter
 			require.NotNil(t, l)
 			does("release to another process")
 			require.NoError(t, l.Release(ctx))

@@ -183,7 +183,7 @@ func TestFixed_WaiterRecognisesItsLateRequest(t *testing.T) {
 			}
 		}()
 		time.Sleep(9 * time.Second)
-		// Whoever looks next sees it after it was seen here.
+		// The next look sees the late request after it was seen here.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 1100 * time.Millisecond, Operation: "BatchGetItem", Times: 1})
 		time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
 		require.NoError(t, l.Release(ctx))
@@ -240,7 +240,7 @@ func TestFixed_LeaseOfAPassBeginsWithTheCommit(t *testing.T) {
 		defer cancel()
 		require.Error(t, l.Commit(short, w.put("x")))
 		w.engine.ClearFaults()
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Operation: "BatchGetItem"}) // the heir does not see it
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Operation: "BatchGetItem"}) // its target does not see the pass
 		time.Sleep(15 * time.Second)
 		require.NoError(t, l.Release(ctx))
 		w.engine.ClearFaults()
@@ -290,12 +290,12 @@ func TestFixed_LeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
 		return func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease {
 			l, err := c.Acquire(ctx, lock.Name("report"))
 			require.NoError(t, err)
-			heir := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
+			waiter := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: row, Operation: operation, Times: 11})
 			start := time.Now()
 			require.NoError(t, part(ctx, w, l))
 			require.Greater(t, time.Since(start), length)
-			return heir
+			return waiter
 		}
 	}
 	for name, grant := range map[string]grant{
@@ -307,16 +307,16 @@ func TestFixed_LeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
 			const late = 15 * time.Second
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: row, Times: 1, For: late})
 			start := time.Now()
-			heir := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
+			waiter := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
 			time.Sleep(time.Until(start.Add(late - 10*time.Millisecond)))
-			// Who waits does not look until the row names it.
+			// The waiter does not look until the row names it.
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
 			require.NoError(t, l.Release(ctx))
 			time.Sleep(20 * time.Millisecond)
 			r, err := c.Inspect(ctx, lock.Name("report"))
 			require.NoError(t, err)
 			require.Equal(t, l.Fence()+1, r.Fence, "the duplicate was granted")
-			return heir
+			return waiter
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -327,8 +327,8 @@ func TestFixed_LeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
 				l, err := other.Acquire(ctx, lock.Name("report"))
 				require.NoError(t, err)
 				require.NoError(t, l.Release(ctx))
-				heir := grant(waiting, w, w.client(lock.Config{Expiry: lock.ObservedOnly}), w.table.KeyItem(l.Key()))
-				mine := <-heir
+				waiter := grant(waiting, w, w.client(lock.Config{Expiry: lock.ObservedOnly}), w.table.KeyItem(l.Key()))
+				mine := <-waiter
 				require.NotNil(t, mine)
 				assert.Positive(t, mine.Remaining())
 				require.NoError(t, mine.Write(ctx, w.count("m")))

@@ -26,7 +26,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// quiet keeps expected losses out of the tests' output.
+// quiet logs nothing: losses are expected.
 var quiet = lock.Config{Logger: slog.New(slog.DiscardHandler)}
 
 func names(n int) []lock.Target {
@@ -37,7 +37,7 @@ func names(n int) []lock.Target {
 	return list
 }
 
-// acquireAsync acquires in a goroutine of its own, which waits by the time that it returns.
+// acquireAsync acquires in a goroutine, which waits by the time that acquireAsync returns.
 func acquireAsync(ctx context.Context, c *lock.Client, target lock.Target, opts ...lock.Option) <-chan *lock.Lease {
 	got := make(chan *lock.Lease, 1)
 	go func() {
@@ -51,7 +51,7 @@ func acquireAsync(ctx context.Context, c *lock.Client, target lock.Target, opts 
 	return got
 }
 
-// latency makes every request take as long as one over a network.
+// latency delays every request, like a network.
 func (w *world) latency(d time.Duration) {
 	w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: d})
 }
@@ -60,7 +60,7 @@ func (w *world) put(name string) table.Op {
 	return table.Put(w.table.KeyItem(w.row(name)))
 }
 
-// free says that nobody holds any of the locks.
+// free checks that nobody holds any of the locks.
 func (w *world) free(ctx context.Context, targets []lock.Target) {
 	w.Helper()
 	c := w.cold(lock.Config{})
@@ -74,7 +74,7 @@ func (w *world) free(ctx context.Context, targets []lock.Target) {
 	}
 }
 
-// cold is a client of a process that has not talked to DynamoDB yet.
+// cold is a client of a process that has had no answer from DynamoDB yet.
 func (w *world) cold(config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
 	c, err := lock.New(w.open(opts...), config)
@@ -83,9 +83,9 @@ func (w *world) cold(config lock.Config, opts ...table.Option) *lock.Client {
 	return c
 }
 
-// heap is what is in use after everything that can be freed has been.
+// heap is the memory in use after garbage collection.
 func heap() uint64 {
-	for range 3 { // pools let go with the second
+	for range 3 { // pools are emptied by the second
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -93,7 +93,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// outcome is how an acquisition in a goroutine of its own ends.
+// outcome acquires in a goroutine, releases, and sends the error.
 func outcome(ctx context.Context, c *lock.Client, target lock.Target) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -109,13 +109,13 @@ func numeral(v int64) types.AttributeValue {
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// canary stands in for what must not be shown.
+// canary stands for a secret that must not be printed.
 const canary = "s3cret-canary"
 
 // byTime is the index of locks.
 var byTime = table.Index{Name: "gsi1", PK: "gsi1pk", SK: "gsi1sk"}
 
-// count is an operation that shows how often it was applied.
+// count is an operation that counts how often it was applied.
 func (w *world) count(name string) table.Op {
 	key := w.row(name)
 	return table.Update(key, table.Attr("n").Set(table.Attr("n").OrElse(0).Plus(1)))
@@ -131,7 +131,7 @@ func (w *world) counted(name string) int64 {
 	return number(w.T, item["n"])
 }
 
-// force releases a lock in the place of its holder.
+// force takes a lock from its holder.
 func (w *world) force(ctx context.Context, op *lock.Client, target lock.Target) {
 	w.Helper()
 	r, err := op.Inspect(ctx, target)
@@ -156,15 +156,15 @@ func (w *world) requestsTo(pk string) (list []tabletest.Request) {
 	return list
 }
 
-// world is an engine in virtual time, with what tests need around it.
+// world is an engine in virtual time, and what tests need with it.
 type world struct {
 	*testing.T
 	engine   *tabletest.Engine
-	table    *table.Table // the test's own hand
-	guardian *guardian    // of what all others send; nil where a test has had the same checked before
+	table    *table.Table // the test's own, which is not checked
+	guardian *guardian    // checks the permissions of all other requests; nil if they were checked before
 }
 
-// virtual runs f in virtual time: hours of it take milliseconds.
+// virtual runs f in virtual time: hours take milliseconds.
 func virtual(t *testing.T, f func(ctx context.Context, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func virtual(t *testing.T, f func(ctx context.Context, w *world)) {
 	})
 }
 
-// newWorld has an engine without tables, and the test's hand. Nobody checks what is sent.
+// newWorld has an engine without tables. Permissions are not checked.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, engine: tabletest.New(t)}
@@ -185,7 +185,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// indexed gives the table an index, by the test's own hand, and opens it anew.
+// indexed adds an index to the table, without a check of permissions, and opens the table again.
 func (w *world) indexed(x table.Index) *table.Table {
 	w.Helper()
 	tbl, err := table.Open(w.engine.Client(), table.Schema{Name: "app", Indexes: []table.Index{x}})
@@ -200,7 +200,7 @@ func (w *world) open(opts ...table.Option) *table.Table {
 	return w.openOver(w.engine.HTTPClient(), table.Schema{Name: "app"}, opts...)
 }
 
-// openOver opens a table whose requests the policy has to cover.
+// openOver opens a table over a connection. The policy has to cover its requests.
 func (w *world) openOver(to aws.HTTPClient, schema table.Schema, opts ...table.Option) *table.Table {
 	w.Helper()
 	tbl, err := table.Open(w.sdk(to), schema, opts...)
@@ -208,7 +208,7 @@ func (w *world) openOver(to aws.HTTPClient, schema table.Schema, opts ...table.O
 	return tbl
 }
 
-// sdk is an SDK client whose requests the policy has to cover.
+// sdk is an SDK client. The policy has to cover its requests.
 func (w *world) sdk(to aws.HTTPClient) *dynamodb.Client {
 	if w.guardian != nil {
 		to = w.guardian.over(to)
@@ -216,13 +216,13 @@ func (w *world) sdk(to aws.HTTPClient) *dynamodb.Client {
 	return w.engine.Client(sim.Frugal, func(o *dynamodb.Options) { o.HTTPClient = to })
 }
 
-// client is a client of a process of its own, which has held a lock before.
+// client is a client in its own process, which has held a lock before.
 func (w *world) client(config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
 	return w.clientOver(&line{to: w.engine.HTTPClient()}, config, opts...)
 }
 
-// coldClient is a client of a process of its own, which has done no more than talk to DynamoDB.
+// coldClient is a client in its own process, which has had an answer from DynamoDB and no more.
 func (w *world) coldClient(config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
 	return w.coldClientOver(&line{to: w.engine.HTTPClient()}, config, opts...)
@@ -238,7 +238,7 @@ func (w *world) requests(f func()) []string {
 	return ops
 }
 
-// times is how often an operation is among those that were requested.
+// times counts an operation among those that were requested.
 func times(operation string, ops []string) (n int) {
 	for _, op := range ops {
 		if op == operation {
@@ -248,7 +248,7 @@ func times(operation string, ops []string) (n int) {
 	return n
 }
 
-// row is the key of a row that is no lock.
+// row is the key of a row that is not a lock.
 func (*world) row(name string) keys.Key { return keys.NewKey("ROW#"+name, "ROW") }
 
 func number(t *testing.T, av types.AttributeValue) int64 {

@@ -25,7 +25,7 @@ func TestHoldTenThousand(t *testing.T) {
 		w.latency(20 * time.Millisecond)
 		wire := &line{to: w.engine.HTTPClient()}
 		goroutines := runtime.NumGoroutine()
-		// Not one that the test closes: its memory shows when nothing refers to it any more.
+		// The test does not close this client. Its memory is measured when nothing refers to it any more.
 		c := w.unclosed(wire, lock.Config{Logger: slog.New(slog.DiscardHandler)})
 		leases := make([]*lock.Lease, locks)
 		slots := make(chan struct{}, 64)
@@ -43,7 +43,7 @@ func TestHoldTenThousand(t *testing.T) {
 		wait.Wait()
 		require.False(t, t.Failed())
 		more := locks
-		for range 5 { // at rest: a request has goroutines of its own, and so has the runtime at times
+		for range 5 { // the least of several: requests, and sometimes the runtime, have goroutines
 			time.Sleep(700 * time.Millisecond)
 			synctest.Wait()
 			more = min(more, runtime.NumGoroutine()-goroutines)
@@ -61,8 +61,7 @@ func TestHoldTenThousand(t *testing.T) {
 				lost++
 			}
 		}
-		// The engine holds its rows, and the client ends alone: what the heap loses is the
-		// client's, all of it.
+		// The engine keeps its rows, and only the client ends: what the heap loses was the client's.
 		wire.cut(refused)
 		w.engine.ResetRequests()
 		with := heap()

@@ -144,7 +144,7 @@ func integer(v types.AttributeValue) (int64, bool) {
 	return i, err == nil
 }
 
-// String is for people who look for what was wrong.
+// String shows the rows, for messages.
 func (h hostile) String() string {
 	var b strings.Builder
 	for _, row := range []table.Item{h.lock, h.session} {
@@ -169,8 +169,7 @@ var (
 	ofItself  = regexp.MustCompile(`^[^/@ ]+@([0-9]{13,15})\+([0-9]+) .{0,64}$`)
 )
 
-// mayBeTaken says whether the documentation lets anybody acquire it without waiting, independently of how
-// the package finds out.
+// mayBeTaken reports whether the documentation allows an acquire without waiting. It does not use the package's own code.
 func (h hostile) mayBeTaken(now time.Time) bool {
 	const skew = 2 * time.Second
 	row := h.lock
@@ -224,7 +223,7 @@ func lastPart(item table.Item) string {
 	return name
 }
 
-// try has a client meet a hostile row, and says whether it was granted the lock.
+// try lets a client meet a hostile row, and reports whether it was granted the lock.
 func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted bool) {
 	w.Helper()
 	require.NoError(w, w.table.Write(ctx, table.Put(h.lock)))
@@ -256,8 +255,7 @@ func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted boo
 	return false
 }
 
-// unchanged checks that a row grants what it has granted before: whoever was refused may have put its
-// deletion off, and has not stayed in its line.
+// unchanged checks that a row is as it was. A client that was refused may have put off its deletion, and has left its line.
 func (w *world) unchanged(ctx context.Context, h hostile, key keys.Key) {
 	w.Helper()
 	got, err := w.table.Get(ctx, key, true)

@@ -56,7 +56,7 @@ func lateAttemptOfAWaiter(t *testing.T, fault tabletest.FaultKind) {
 			assert.ErrorIs(t, err, lock.ErrHeld, "by the waiter, which is about to hear of it")
 			next := <-waiter
 			if next == nil {
-				return // said already
+				return // reported already
 			}
 			time.Sleep(time.Minute)
 			require.NoError(t, context.Cause(next.Context()))
@@ -175,7 +175,7 @@ func TestLateRequest_DuplicateOfAnEnterChangesNothing(t *testing.T) {
 				const late = 15 * time.Second
 				w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: tc.operation, Key: w.table.KeyItem(l.Key()), Times: 1, For: late})
 				time.AfterFunc(late-10*time.Millisecond, func() {
-					// Who waits does not look until the row names it.
+					// The waiter does not look until the row names it.
 					w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
 					assert.NoError(t, l.Release(ctx))
 				})

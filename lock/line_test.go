@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// ownersOf are those who stand in a line, in order.
+// ownersOf are the owners of the tickets in a line, in order.
 func ownersOf(line []lock.Place) (owners []string) {
 	for _, p := range line {
 		owners = append(owners, p.Owner)
@@ -43,7 +43,7 @@ func TestLine_IsVisible(t *testing.T) {
 		defer leave()
 		third := acquireAsync(waiting, c, target, lock.Fixed(time.Minute))
 
-		// shown has all who tell say the same.
+		// shown checks that a refusal and Inspect show the same.
 		shown := func(fence int64, owners ...string) []lock.Place {
 			t.Helper()
 			_, err := d.TryAcquire(ctx, target)

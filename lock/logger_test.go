@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// handler is a log handler of an application that does what it likes.
+// handler is a log handler of an application.
 type handler struct {
 	slog.Handler
 	handle func(slog.Record)
@@ -97,7 +97,7 @@ func TestLogger_PanicLeavesNothingHeld(t *testing.T) {
 					time.Sleep(time.Minute) // the session has ended
 					armed.Store(true)
 					assert.PanicsWithValue(t, "of the logger", func() { _ = acquire() }, name)
-					time.Sleep(time.Second) // for what is taken back in the background
+					time.Sleep(time.Second) // until all is withdrawn in the background
 					for _, target := range []lock.Target{lock.Name("report"), lock.Name("other")} {
 						l, err := other.TryAcquire(ctx, target)
 						require.NoError(t, err, name)
@@ -131,11 +131,11 @@ func TestLogger_PanicDuringAPassReleasesTheLock(t *testing.T) {
 			_, _ = c.Acquire(ctx, lock.Name("report"))
 		}()
 		time.Sleep(500 * time.Millisecond)
-		heir := acquireAsync(ctx, c, lock.Name("report"))
+		waiter := acquireAsync(ctx, c, lock.Name("report"))
 		armed.Store(true)
 		require.NoError(t, l.Release(ctx))
 		require.Equal(t, "of the logger", <-panicked)
-		next := <-heir
+		next := <-waiter
 		require.NotNil(t, next)
 		require.NoError(t, next.Write(ctx, w.put("x")))
 		require.NoError(t, next.Release(ctx))

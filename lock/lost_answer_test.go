@@ -63,7 +63,7 @@ func TestRenew_LostAnswersLoseNoLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				c := w.client(lock.Config{})
-				time.Sleep(time.Minute) // the session is idle and ends: only what is tested is renewed
+				time.Sleep(time.Minute) // the session is idle and ends: only renewals under test are sent
 				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
 				require.NoError(t, err)
 				// Each renewal's first attempt is applied without an answer.

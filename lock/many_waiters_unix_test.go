@@ -30,7 +30,7 @@ func TestManyWaiters(t *testing.T) {
 	const inFull, settle, during = 4000, time.Minute, 2 * time.Minute
 	waiters := testkit.Fewer(inFull)
 	virtual(t, func(ctx context.Context, w *world) {
-		w.guardian = nil // it would be most of what is measured
+		w.guardian = nil // it would take most of the measured time
 		holder, c := w.client(quiet), w.client(quiet)
 		targets := make([]lock.Target, waiters)
 		for i := range targets {

@@ -59,7 +59,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			assert.Equal(t, map[string][]float64{"wait.duration closed": {0}}, r.take(ctx))
 		})
 	})
-	// measured leaves out what is observed at any time.
+	// measured leaves out observed values.
 	measured := func(ctx context.Context) map[string][]float64 {
 		m := r.take(ctx)
 		for _, name := range []string{"held", "session.remaining", "clock.skew", "requests", "retries", "consumed_capacity read", "consumed_capacity write"} {
@@ -196,7 +196,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			overdue, err := c.Acquire(ctx, report, lock.Fixed(time.Minute), lock.MaxHold(time.Second))
 			require.NoError(t, err)
 			<-overdue.Context().Done()
-			synctest.Wait() // what is measured and logged comes after
+			synctest.Wait() // measurements and log records come after
 			time.Sleep(time.Millisecond)
 			assert.Equal(t, map[string][]float64{
 				"acquisitions free": {1}, "wait.duration": {0}, "hold.duration": {1}, "losses max_hold": {1}, "releases": {1},
@@ -205,7 +205,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			expired, err := c.Acquire(ctx, report, lock.Fixed(10*time.Second))
 			require.NoError(t, err)
 			<-expired.Context().Done()
-			synctest.Wait() // what is measured and logged comes after
+			synctest.Wait() // measurements and log records come after
 			assert.Equal(t, map[string][]float64{
 				"acquisitions free": {1}, "wait.duration": {0}, "hold.duration": {9.9}, "losses expired": {1},
 			}, without(measured(ctx), "renewal.remaining"))
@@ -228,7 +228,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			measured(ctx)
 			w.askBack(ctx, c, l)
 			<-l.Context().Done()
-			synctest.Wait() // what is measured and logged comes after
+			synctest.Wait() // measurements and log records come after
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
 			m := measured(ctx)
 			require.Len(t, m["renewal.remaining"], 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// line is one process's way to the engine. Unlike a fault it can be cut for that one alone.
+// line is the network connection of one process to the engine. Unlike a fault, a cut is for this process alone.
 type line struct {
 	to   aws.HTTPClient
 	mode atomic.Int32
@@ -47,11 +47,10 @@ const (
 	open       cut = iota
 	refused        // fails at once
 	hung           // never answers
-	unanswered     // arrives, but the answer does not
+	unanswered     // the request arrives, but not its answer
 )
 
-// clientOver is a client of a process that reaches the engine by a line of its own. It has
-// held a lock before: its session is open.
+// clientOver is a client of a process with its own connection. It has held a lock before: its session is open.
 func (w *world) clientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
 	w.Helper()
 	c := w.coldClientOver(l, config, opts...)
@@ -82,7 +81,7 @@ func (w *world) unclosed(l *line, config lock.Config, opts ...table.Option) *loc
 	return c
 }
 
-// peek reads the body of a request, and leaves it to be read again.
+// peek reads the body of a request, and leaves it unread.
 func peek(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -133,15 +133,15 @@ func TestOutage_WaitersSurviveIt(t *testing.T) {
 					c := w.clientOver(way, quiet)
 					l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
 					require.NoError(t, err)
-					heirs := []<-chan *lock.Lease{acquireAsync(waiting, c, lock.Name("report")), acquireAsync(waiting, c, lock.Name("report"))}
+					waiters := []<-chan *lock.Lease{acquireAsync(waiting, c, lock.Name("report")), acquireAsync(waiting, c, lock.Name("report"))}
 					way.cut(how)
 					time.Sleep(lasts)
 					way.cut(open)
 					time.Sleep(5 * time.Second)
 					require.NoError(t, l.Release(ctx))
 					start := time.Now()
-					for _, heir := range heirs {
-						next := <-heir
+					for _, waiter := range waiters {
+						next := <-waiter
 						require.NotNil(t, next)
 						require.NoError(t, next.Write(ctx, w.put("x")))
 						require.NoError(t, next.Release(ctx))
@@ -204,7 +204,7 @@ func TestOutage_RequestsAreFew(t *testing.T) {
 				}
 				begin(ctx, w, w.client(config))
 				time.Sleep(time.Minute)
-				w.latency(50 * time.Millisecond) // without which whoever does not pause repeats for ever at one instant
+				w.latency(50 * time.Millisecond) // without it, a client that does not pause would repeat for ever at one instant
 				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest})
 				time.Sleep(20 * time.Minute)
 				tries := len(w.requests(func() { time.Sleep(20 * time.Minute) }))

@@ -66,11 +66,11 @@ func TestHandoffs_AreCountedThroughLostAnswers(t *testing.T) {
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		theirs := acquireAsync(ctx, other, lock.Name("report"))
-		heirs := make([]<-chan *lock.Lease, handoffs+1)
-		for i := range heirs {
-			heirs[i] = acquireAsync(ctx, c, lock.Name("report"))
+		waiters := make([]<-chan *lock.Lease, handoffs+1)
+		for i := range waiters {
+			waiters[i] = acquireAsync(ctx, c, lock.Name("report"))
 		}
-		for i, heir := range heirs {
+		for i, waiter := range waiters {
 			if i < handoffs {
 				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Key: w.table.KeyItem(l.Key()), Operation: "UpdateItem"})
 				require.Error(t, l.Release(ctx))
@@ -86,7 +86,7 @@ func TestHandoffs_AreCountedThroughLostAnswers(t *testing.T) {
 				require.NotNil(t, o)
 				require.NoError(t, o.Release(ctx))
 			}
-			l = <-heir
+			l = <-waiter
 			require.NotNil(t, l)
 		}
 		require.NoError(t, l.Release(ctx))
@@ -105,7 +105,7 @@ func TestPass_LateDuplicateOfAFailedPassDelaysByALease(t *testing.T) {
 		require.NoError(t, err)
 		first, leave := context.WithCancel(ctx)
 		acquireAsync(first, c, lock.Name("report"))
-		heir := acquireAsync(waiting, c, lock.Name("report"), lock.Fixed(length))
+		waiter := acquireAsync(waiting, c, lock.Name("report"), lock.Fixed(length))
 		leave()
 		time.Sleep(time.Second)
 		row := w.table.KeyItem(l.Key())
@@ -115,7 +115,7 @@ func TestPass_LateDuplicateOfAFailedPassDelaysByALease(t *testing.T) {
 		)
 		start := time.Now()
 		require.Error(t, l.Release(ctx))
-		mine := <-heir
+		mine := <-waiter
 		require.NotNil(t, mine)
 		assert.Less(t, time.Since(start), late+length+8*time.Second)
 		assert.Greater(t, mine.Fence(), l.Fence())
@@ -132,8 +132,8 @@ func TestPass_LateDuplicateOfAFailedPassDelaysByALease(t *testing.T) {
 func TestPass_WithoutAnAnswerIsRemovedWhenTheLeaseEnds(t *testing.T) {
 	const length = 20 * time.Second
 	for name, opts := range leases() {
-		for heirs, heir := range leases() {
-			t.Run(name+" to "+heirs, func(t *testing.T) {
+		for to, toOpts := range leases() {
+			t.Run(name+" to "+to, func(t *testing.T) {
 				virtual(t, func(ctx context.Context, w *world) {
 					waiting, cancel := context.WithTimeout(ctx, time.Hour)
 					defer cancel()
@@ -142,7 +142,7 @@ func TestPass_WithoutAnAnswerIsRemovedWhenTheLeaseEnds(t *testing.T) {
 					require.NoError(t, err)
 					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
 					require.NoError(t, err)
-					got := acquireAsync(waiting, c, lock.Name("report"), heir...)
+					got := acquireAsync(waiting, c, lock.Name("report"), toOpts...)
 					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
 					short, stop := context.WithTimeout(ctx, time.Second)
 					defer stop()
@@ -221,13 +221,13 @@ func TestPass_TargetThatRecognisesItselfIsNotTakenForAGhost(t *testing.T) {
 		w.latency(10 * time.Millisecond)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		heir := make(chan *lock.Lease, 1)
+		waiter := make(chan *lock.Lease, 1)
 		go func() {
 			waiting, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
 			next, err := c.Acquire(waiting, lock.Name("report"))
 			assert.NoError(t, err)
-			heir <- next
+			waiter <- next
 		}()
 		time.Sleep(500 * time.Millisecond)
 		require.Equal(t, 1, lock.Queued(c, l.Key()))
@@ -242,9 +242,9 @@ func TestPass_TargetThatRecognisesItselfIsNotTakenForAGhost(t *testing.T) {
 			assert.ErrorIs(t, err, lock.ErrHeld)
 		})
 		require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
-		next := <-heir
+		next := <-waiter
 		if next == nil {
-			return // said already
+			return // reported already
 		}
 		w.engine.ClearFaults()
 		time.Sleep(2 * time.Minute)

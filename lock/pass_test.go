@@ -122,7 +122,7 @@ func TestPass_TargetThatReturnsIsServed(t *testing.T) {
 			require.NotNil(t, next)
 			require.NoError(t, next.Release(ctx))
 		case <-time.After(time.Minute):
-			t.Fatal("nobody serves the heir")
+			t.Fatal("nobody serves the target of the pass")
 		}
 	})
 }

@@ -26,14 +26,13 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// holderEnv makes this binary a process that holds a lock and gets paused. Its value says
-// which, as JSON.
+// holderEnv makes this binary a process that holds a lock and is paused. Its value is a holderConfig, as JSON.
 const holderEnv = "MORTISE_TEST_HOLDER"
 
 // holderLease is short, so that pauses can be.
 const holderLease = lock.MinLease
 
-// holderConfig is what such a process is told at its start.
+// holderConfig is the configuration of such a process.
 type holderConfig struct {
 	Endpoint string `json:"endpoint"` // empty for the service itself
 	Table    string `json:"table"`
@@ -101,7 +100,7 @@ func newHolder(text string) (*holder, error) {
 
 func (h *holder) report(e holderEvent) {
 	if err := json.NewEncoder(h.out).Encode(e); err != nil {
-		os.Exit(1) // whoever reads is gone
+		os.Exit(1) // the reader is gone
 	}
 }
 

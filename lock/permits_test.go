@@ -18,7 +18,7 @@ import (
 
 var exports = lock.Name("exports")
 
-// permits acquires permits of the same target, each by a client of its own.
+// permits acquires n permits of the same target, each by another client.
 func (w *world) permits(ctx context.Context, n, of int) (clients []*lock.Client, leases []*lock.Lease) {
 	w.Helper()
 	for _, c := range w.clients(n) {

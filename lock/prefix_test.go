@@ -19,8 +19,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// overloaded is the schema of a table of another program, whose indexes are over attributes that
-// locks have, too: DynamoDB takes nothing but strings and numbers of these types in them.
+// overloaded is the schema of a table of another program. Its indexes are over attributes that locks have, too, with other
+// types.
 var overloaded = table.Schema{Indexes: []table.Index{
 	{Name: "by-data", PK: "sk", SK: "data"},
 	{Name: "by-line", PK: "line", PKType: table.Number, SK: "fence"},
@@ -30,14 +30,14 @@ var overloaded = table.Schema{Indexes: []table.Index{
 
 const prefix = "lock_"
 
-// prefixed runs f on every engine, in such a table.
+// prefixed runs f on every engine, in an overloaded table.
 func prefixed(t *testing.T, f func(ctx context.Context, p *place)) {
 	t.Helper()
 	contractWith(t, overloaded, lock.Config{Owner: "test", AttributePrefix: prefix, Index: "held"}, f)
 }
 
-// ofOurs checks that a row of locks has nothing but attributes with the prefix, besides the
-// scheme's and the keys of its own index.
+// ofOurs checks that a lock row has only attributes with the prefix, apart from the scheme's and the keys of the index of
+// locks.
 func ofOurs(t *testing.T, item table.Item) {
 	t.Helper()
 	for name := range item {
@@ -53,7 +53,7 @@ func TestAttributePrefix_AvoidsIndexesOfTheApplication(t *testing.T) {
 
 		other := p.open(lock.Config{Owner: "other", AttributePrefix: prefix, Index: "held"})
 		target := lock.Beside(keys.NewKey("TENANT#1", "ORDER#1"))
-		l, err := p.client.Acquire(ctx, target, lock.WithData(7)) // which no key of by-data may be
+		l, err := p.client.Acquire(ctx, target, lock.WithData(7)) // no key of index by-data may have this type
 		require.NoError(p, err)
 		row := p.raw(l)
 		ofOurs(p.T, row)
@@ -101,7 +101,7 @@ func TestAttributePrefix_AvoidsIndexesOfTheApplication(t *testing.T) {
 		of, _ := p.listed(lock.Index())
 		assert.Empty(p, of)
 
-		// By another process, a lease of its own, and by force.
+		// Acquired by another process, as a Fixed lease, and taken by force.
 		l, err = other.Acquire(ctx, target, lock.Fixed(time.Minute))
 		require.NoError(p, err)
 		assert.Equal(p, r.Fence+1, l.Fence())
@@ -192,7 +192,7 @@ func TestAttributePrefix_ProcessesWithTheSameFindEachOther(t *testing.T) {
 
 		l, err := holder.Acquire(ctx, target)
 		require.NoError(t, err)
-		time.Sleep(5 * config.Lease) // renewed all the while
+		time.Sleep(5 * config.Lease) // it is renewed
 		require.NoError(t, context.Cause(l.Context()))
 		require.NoError(t, waiter.Revoke(ctx, target))
 		<-l.Context().Done()

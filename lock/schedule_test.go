@@ -21,7 +21,7 @@ import (
 // job is what Every runs.
 type job = func(context.Context, *lock.Lease, time.Time) error
 
-// running is a clock that is off and runs at a rate of its own.
+// running is a clock that is off, and that runs fast or slow.
 func running(off time.Duration, rate float64) table.Option {
 	began := time.Now()
 	return table.WithClock(func() time.Time {

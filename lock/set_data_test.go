@@ -82,7 +82,7 @@ func TestSetData_EveryFaultKeepsItsAnswerTrue(t *testing.T) {
 // If it is not known which payload the row has, the next holder reads it.
 func TestSetData_InDoubtIsReadByTheNextHolder(t *testing.T) {
 	for _, how := range []cut{unanswered, refused} {
-		for _, opts := range [][]lock.Option{nil, {lock.WithData("heir")}} {
+		for _, opts := range [][]lock.Option{nil, {lock.WithData("next")}} {
 			virtual(t, func(ctx context.Context, w *world) {
 				wire := &line{to: w.engine.HTTPClient()}
 				c := w.clientOver(wire, lock.Config{})
@@ -103,7 +103,7 @@ func TestSetData_InDoubtIsReadByTheNextHolder(t *testing.T) {
 				require.NoError(t, err)
 				want := map[bool]string{true: "second", false: "first"}[how == unanswered]
 				if len(opts) > 0 {
-					want = "heir"
+					want = "next"
 				}
 				assert.Equal(t, want, decoded(t, next.Data()))
 				assert.Equal(t, want, decoded(t, r.Data))

@@ -18,7 +18,7 @@ import (
 
 var catalogue = lock.Name("catalogue")
 
-// readers acquire the same target, each by a client of its own.
+// readers acquire the same target, each by another client.
 func (w *world) readers(ctx context.Context, n int) (list []*lock.Lease) {
 	w.Helper()
 	for _, c := range w.clients(n) {

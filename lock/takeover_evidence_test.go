@@ -182,7 +182,7 @@ func TestTakeover_IsFromTheHolderThatWasSeen(t *testing.T) {
 			late, fast := w.client(lock.Config{}), w.client(lock.Config{Owner: "fast"})
 			w.engine.Inject(tabletest.Fault{
 				Kind: tabletest.Delay, After: true, For: 2 * time.Second, Times: 1, Key: w.table.KeyItem(sessionKey(dead)),
-				When: func(tabletest.Request) bool { return time.Now().Minute() > 0 }, // not one of its own renewals
+				When: func(tabletest.Request) bool { return time.Now().Minute() > 0 }, // not one of its renewals
 			})
 			time.Sleep(time.Hour + time.Minute)
 			refusal := make(chan error, 1)

@@ -48,13 +48,13 @@ func TestTakeover_CostsTwoWrites(t *testing.T) {
 					require.NoError(t, err)
 					waiting, cancel := context.WithTimeout(ctx, 2*time.Hour)
 					defer cancel()
-					heirs := make(chan *lock.Lease, processes*goroutines)
+					waiters := make(chan *lock.Lease, processes*goroutines)
 					var all sync.WaitGroup
 					for _, c := range clients {
 						for range goroutines {
 							all.Go(func() {
 								if l, err := c.Acquire(waiting, target); err == nil {
-									heirs <- l
+									waiters <- l
 								}
 							})
 						}
@@ -67,17 +67,17 @@ func TestTakeover_CostsTwoWrites(t *testing.T) {
 					way.cut(refused)
 					died.Store(true)
 					start := time.Now()
-					heir := <-heirs
+					waiter := <-waiters
 					took := time.Since(start)
 					time.Sleep(2 * time.Second) // for others on their way
-					assert.Equal(t, l.Fence()+1, heir.Fence())
+					assert.Equal(t, l.Fence()+1, waiter.Fence())
 					t.Logf("%d writes mark it dead, %d take the lock", marks.Load(), evictions.Load())
 					testkit.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),
 						testkit.AtMost(took, " until one holds", lease+5*time.Second),
 						testkit.AtMost(int(marks.Load()+evictions.Load()), "writes", 2))
 					cancel()
 					all.Wait()
-					require.NoError(t, heir.Release(ctx))
+					require.NoError(t, waiter.Release(ctx))
 				})
 			})
 		}

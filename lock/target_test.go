@@ -61,7 +61,7 @@ func TestTarget_IsNotTheRowBesideIt(t *testing.T) {
 		}
 		w.Cleanup(func() { assert.NoError(w, c.Close(context.Background())) })
 		target := lock.Beside(w.row("x"))
-		ctx, cancel := context.WithTimeout(ctx, time.Minute) // for whoever waits for that row
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // for the calls that wait for that row
 		defer cancel()
 		for how, call := range map[string]func() error{
 			"Acquire":      func() error { _, err := c.Acquire(ctx, target); return err },

@@ -156,8 +156,7 @@ func TestWait_NewcomerAfterOthersHaveGivenUp(t *testing.T) {
 	}
 }
 
-// waitForAll has a client wait for n locks that another one holds, each in a goroutine of its own,
-// and counts what is sent in a while.
+// waitForAll lets a client wait for n locks of another client, each in a goroutine, and counts the requests in a while.
 func (w *world) waitForAll(ctx context.Context, n int, from, to time.Duration) (looks, questions int) {
 	h, c := w.client(lock.Config{}), w.client(lock.Config{})
 	for _, target := range names(n) {
