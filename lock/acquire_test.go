@@ -89,7 +89,7 @@ func TestAcquire_GoesOnUnderAnotherSession(t *testing.T) {
 		first, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		require.NoError(t, first.Release(ctx))
-		// The answer to the next acquisition takes until after the renewal that finds out.
+		// The next acquire is answered after the renewal that finds out.
 		session := lock.SessionID(c)
 		w.engine.Inject(tabletest.Fault{
 			Kind: tabletest.Delay, After: true, For: 2800 * time.Millisecond, Operation: "UpdateItem", Times: 1,
@@ -164,7 +164,7 @@ func TestAcquire_NestedOneNamesThisClient(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, l.Release(ctx))
 
-				// Another process's is not this client's.
+				// A lock of another process is not a lock of this client.
 				l, err = w.client(quiet).Acquire(ctx, lock.Name("report"))
 				require.NoError(t, err)
 				again, stop := context.WithTimeout(ctx, time.Minute)
@@ -201,7 +201,7 @@ func TestAcquire_TwoClientsInOneProcess(t *testing.T) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				inside++ // unsynchronized on purpose: the lock is what keeps it in order
+				inside++ // unsynchronized on purpose: only the lock orders it
 				assert.Equal(t, 1, inside)
 				assert.NoError(t, l.Write(ctx, w.count("n")))
 				inside--
@@ -310,7 +310,7 @@ func TestAcquire_LateGrantIsNotRecognisedAgain(t *testing.T) {
 	})
 }
 
-// leases are the two kinds of them, as tests call them and as Acquire is told.
+// leases are the two kinds of leases, by name, with their options.
 func leases() map[string][]lock.Option {
 	return map[string][]lock.Option{"session": nil, "Fixed": {lock.Fixed(20 * time.Second)}}
 }

@@ -76,7 +76,7 @@ func TestBundle_WritesWhileAllAreHeld(t *testing.T) {
 		cost := totals(ctx, func(ctx context.Context) { require.NoError(p, b.Release(ctx)) })
 		assert.Zero(p, cost.Requests)
 
-		// One of them lost is enough.
+		// One lost lease is enough.
 		b, err = p.client.AcquireAll(ctx, names(3))
 		require.NoError(p, err)
 		stolen := b.Leases()[1]
@@ -190,7 +190,7 @@ func TestBundle_TransfersUnderSeveralLocks(t *testing.T) {
 						if !assert.NoError(t, err) {
 							return
 						}
-						// What was read under the locks is written as it is: a second holder would show.
+						// The sums that were read under the locks are written: a second holder would show.
 						var ops []table.Op
 						gives := int64(len(touched) - 1)
 						for k, i := range touched {

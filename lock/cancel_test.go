@@ -80,7 +80,7 @@ func TestCancel_AtEveryRequestLeavesNothing(t *testing.T) {
 							t.Logf("held for %v: %s, call %d, after %v, cold %v", waited, name, call, after, cold)
 						}
 						require.NoError(t, next.Release(ctx))
-					}) // which ends only when all goroutines in it have
+					}) // ends only when all goroutines have ended
 				}
 			}
 		}

@@ -46,7 +46,7 @@ func TestClock_SuspendedHolderIsToldOnceItResumes(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		require.NoError(t, context.Cause(l.Context()))
-		// An outage, so that no renewal tells.
+		// An outage, so that no renewal finds out.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest})
 		wall.jump(time.Minute)
 		resumed := time.Now()
@@ -163,7 +163,7 @@ func TestClock_ThatIsOffIsNotUsed(t *testing.T) {
 			c := w.client(lock.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, at(by))
 			l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(2*time.Hour))
 			require.NoError(t, err)
-			// By observation, which needs no agreement of clocks.
+			// By observation, which does not compare clocks.
 			assert.GreaterOrEqual(t, time.Since(start), 20*time.Second, "clock off by %v", by)
 			assert.LessOrEqual(t, time.Since(start), 22*time.Second, "clock off by %v", by)
 			require.NoError(t, l.Renew(ctx))

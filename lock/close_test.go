@@ -56,7 +56,7 @@ func TestClose_DoesNotStarveRenewals(t *testing.T) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		slow, err := c.Acquire(ctx, lock.Name("slow"))
 		require.NoError(t, err)
-		// Guarded writes that take longer than the lease together hold the release up.
+		// Guarded writes that together take longer than the lease delay the release.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems"})
 		var group sync.WaitGroup
 		for range 15 {

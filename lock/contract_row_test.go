@@ -197,7 +197,7 @@ func TestRow_MalformedOneIsRefused(t *testing.T) {
 			} {
 				var err error
 				cost := totals(ctx, func(ctx context.Context) {
-					// A wait would be an error of the other kind.
+					// A wait would end with another error.
 					ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 					defer cancel()
 					_, err = acquire(ctx, lock.Name("report"))

@@ -67,7 +67,7 @@ func contractWith(t *testing.T, schema table.Schema, config lock.Config, f func(
 			}
 			opened, err := table.Open(e.Client(guard...), tbl.Schema())
 			require.NoError(t, err)
-			_, err = opened.Plan(ownHand(t.Context())) // it has talked to DynamoDB: knows the time
+			_, err = opened.Plan(ownHand(t.Context())) // it has had an answer of DynamoDB: it knows the time
 			require.NoError(t, err)
 			return opened
 		}
@@ -266,7 +266,7 @@ func TestGuard_DecidesInTheTransaction(t *testing.T) {
 		require.NoError(p, err)
 		assert.Equal(p, "ANOTHER/1", got.Holder().Ticket)
 
-		// In a transaction of the caller's own.
+		// In the caller's own transaction.
 		err = p.table.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("ROW", "3"))), l.Guard())
 		require.ErrorIs(p, err, lock.ErrLost)
 		require.ErrorAs(p, err, &failed)

@@ -27,7 +27,7 @@ type progress struct {
 	Parts []string `dynamo:"parts"`
 }
 
-// decoded is a payload as text, "none" without one.
+// decoded is a payload as text, or "none".
 func decoded(t *testing.T, d lock.Data) string {
 	t.Helper()
 	var s string
@@ -153,7 +153,7 @@ func TestData_OfAllTypes(t *testing.T) {
 			require.NoError(p, err)
 			var got any
 			require.NoError(p, r.Data.Decode(&got), "%d: %T", i, v)
-			if _, number := want.(*types.AttributeValueMemberN); !number { // which come back in another notation
+			if _, number := want.(*types.AttributeValueMemberN); !number { // numbers come back in another notation
 				require.True(p, attrvalue.SameItem(table.Item{"data": want}, table.Item{"data": p.raw(l)["data"]}), "%d: %T", i, v)
 			}
 			require.NoError(p, l.SetData(ctx, r.Data), "a payload is a payload")
@@ -224,7 +224,7 @@ func TestData_OfAPassIsThatOfReleaseAndAcquire(t *testing.T) {
 	}
 }
 
-// handOver has another acquisition wait for a lease and then gives it that.
+// handOver lets another acquire wait for a lease, and then passes it the lock.
 func (p *place) handOver(l *lock.Lease, opts ...lock.Option) *lock.Lease {
 	p.Helper()
 	got := make(chan *lock.Lease, 1)
@@ -303,7 +303,7 @@ func TestData_IsACopy(t *testing.T) {
 	})
 }
 
-// hidden shows all ways to print a value, and a log line with it.
+// hidden checks that no way to print a value, and no log record with it, shows the canary.
 func hidden(t *testing.T, v any) {
 	t.Helper()
 	var out strings.Builder

@@ -48,8 +48,8 @@ func TestFence_WrongDatesDoNotTakeItBack(t *testing.T) {
 func TestFence_ThatBeganAheadIsNotTakenBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		config        lock.Config
-		first, second time.Duration     // clocks
-		created, then []tabletest.Fault // what there is when the row is created, and from then on
+		first, second time.Duration     // how far the clocks are off
+		created, then []tabletest.Fault // faults when the row is created, and from then on
 	}{
 		"dates, by half a day":  {config: lock.Config{Retention: day}, created: []tabletest.Fault{skewed(day / 2)}},
 		"dates, which are late": {config: lock.Config{Retention: day}, then: []tabletest.Fault{skewed(-100 * time.Minute)}},

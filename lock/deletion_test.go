@@ -27,7 +27,7 @@ func (w *world) deleted(ctx context.Context, key keys.Key) time.Time {
 
 const day = 24 * time.Hour // the shortest retention
 
-// spared holds a lease for a while in which time to live deletes whatever it may.
+// spared holds a lease for a while, and lets time to live delete all rows that it may.
 func (w *world) spared(ctx context.Context, l *lock.Lease, during time.Duration) {
 	w.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); {
@@ -91,7 +91,7 @@ func TestDeletion_WrongDateOfARenewalDeletesNothing(t *testing.T) {
 		w.engine.Inject(skewed(-3 * time.Hour))
 		require.NoError(t, l.Renew(ctx)) // has the wrong date
 		time.Sleep(time.Minute)
-		require.NoError(t, l.Renew(ctx)) // goes by it
+		require.NoError(t, l.Renew(ctx)) // uses it
 		require.Greater(t, time.Until(w.deleted(ctx, l.Key())), 20*time.Hour, "the retention is for that")
 		w.engine.ClearFaults()
 		require.NoError(t, l.Renew(ctx))
@@ -342,7 +342,7 @@ func TestDeletion_RowsReleasedForAHolderAreKept(t *testing.T) {
 		},
 		"taken back with others": func(ctx context.Context, w *world) {
 			both := []lock.Target{lock.Name("report"), lock.Name("another")}
-			b, err := w.client(lock.Config{}).AcquireAll(ctx, both) // which makes the other one's row
+			b, err := w.client(lock.Config{}).AcquireAll(ctx, both) // creates the row of the other lock
 			require.NoError(w, err)
 			require.NoError(w, b.Release(ctx))
 			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))

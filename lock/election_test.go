@@ -202,7 +202,7 @@ func TestLead_TwoLeadersNeverBothCommit(t *testing.T) {
 						}
 						time.Sleep(pause)
 						way.cut(open)
-						// The context is not looked at: the guard has to do.
+						// The context is not looked at: the guard alone has to protect.
 						bounded, cancel := context.WithTimeout(context.WithoutCancel(inside), 30*time.Second)
 						err := l.Write(bounded, w.count("n"), table.Put(w.fenced(l.Fence())))
 						cancel()
@@ -305,7 +305,7 @@ func TestLead_GivesWayHoweverRarelyItLooks(t *testing.T) {
 	}
 }
 
-// foreign is a context of somebody else's making, to which others listen in goroutines of their own.
+// foreign is a context of another type: package context waits for it in a goroutine.
 type foreign struct{ context.Context }
 
 func (foreign) Value(any) any { return nil }

@@ -73,14 +73,14 @@ func TestErrors_FirstAcquireLeadsWithTheCause(t *testing.T) {
 	})
 }
 
-// nobody is an endpoint at which nobody listens.
+// nobody is an endpoint that refuses connections.
 type nobody struct{}
 
 func (nobody) Do(*http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 }
 
-// firstAcquire is the error of the first acquisition of a client in a table that cannot be had.
+// firstAcquire returns the error of a client's first acquire on a table that it cannot reach.
 func firstAcquire(t *testing.T, sdk *dynamodb.Client, name string, config lock.Config) error {
 	t.Helper()
 	once := table.WithRetry(table.Retry{Backoff: func() backoff.BackOff { return &backoff.StopBackOff{} }})

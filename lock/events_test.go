@@ -16,8 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// nosy is a Logger's handler that asks the client about itself: called with one of the
-// client's mutexes held it would never return.
+// nosy is a log handler that calls the client. If a mutex of the client were held, it would never return.
 type nosy struct {
 	slog.Handler
 	mu     sync.Mutex
@@ -37,7 +36,7 @@ func (n *nosy) Handle(ctx context.Context, r slog.Record) error {
 	if c != nil {
 		_ = c.Healthy(ctx)
 		c.Remaining()
-		// Through the queues, the session and a lease.
+		// These calls use the queues, the session and a lease.
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		_, _ = c.Acquire(ended, lock.Name("report"))
@@ -48,14 +47,14 @@ func (n *nosy) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// count is how often an event has come.
+// count is how often an event was logged.
 func (n *nosy) count(event string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(n.events), func(e string) bool { return e != event }))
 }
 
-// know tells the handler whom to ask.
+// know sets the client and the lease that the handler calls.
 func (n *nosy) know(c *lock.Client, l *lock.Lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

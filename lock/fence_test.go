@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// timeless stands for something between that takes the date off the first refusal.
+// timeless is a proxy that removes the date from the first refusal.
 type timeless struct {
 	to   aws.HTTPClient
 	done atomic.Bool
@@ -104,7 +104,7 @@ func TestFence_OfANewRowIsRightAtOnce(t *testing.T) {
 		_, err = w.table.Get(ctx, l.Key(), true)
 		require.ErrorIs(t, err, table.ErrNotFound)
 
-		slow := func() *lock.Client { // by ten years, which it does not know before the first answer
+		slow := func() *lock.Client { // by ten years. It does not know before the first answer
 			return w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*365*24*time.Hour))
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -129,7 +129,7 @@ func TestFence_OfANewRowIsRightAtOnce(t *testing.T) {
 	})
 }
 
-// frozen is a machine that was suspended: its clock of durations stood still meanwhile.
+// frozen is a machine that was suspended: its monotonic clock stood still meanwhile.
 type frozen struct {
 	machine.Real
 

@@ -70,7 +70,7 @@ func TestFixed_IsRenewedUnderAClockThatIsSetBack(t *testing.T) {
 
 // A look that takes longer than a lease does not show that the lease has lasted for so long.
 func TestFixed_SlowLookIsNoEvidence(t *testing.T) {
-	const length, slow = 2 * time.Second, 2500 * time.Millisecond // which is not too long for a request
+	const length, slow = 2 * time.Second, 2500 * time.Millisecond // not too long for a request
 	virtual(t, func(ctx context.Context, w *world) {
 		waiting, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -109,7 +109,7 @@ func TestFixed_WaiterThatLosesItsTurnGetsNoLease(t *testing.T) {
 			answer, err := send()
 			if strings.Contains(body, `"renewed"`) && !renewed.Swap(true) {
 				w.force(ctx, op, target)
-				time.Sleep(2 * time.Second) // in which the row is looked at
+				time.Sleep(2 * time.Second) // the row is looked at meanwhile
 			}
 			return answer, err
 		}), quiet)

@@ -28,7 +28,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// choices are bytes that decide how a row looks. Without any left everything is in order.
+// choices are bytes that decide how a row looks. If none are left, the rest of the row is in order.
 type choices struct{ left []byte }
 
 func (c *choices) next(n int) int {
@@ -40,7 +40,7 @@ func (c *choices) next(n int) int {
 	return b % n
 }
 
-// value is what an attribute has: the right one, none, or one of those that nobody expects.
+// value is an attribute's value: the right one, none, or one that nobody expects.
 func (c *choices) value(right types.AttributeValue) types.AttributeValue {
 	odd := []types.AttributeValue{
 		text("mortise.Lock"), text(""), text("mortise.LockSession"), text("x"), text(strings.Repeat("y", 5000)),
@@ -61,14 +61,14 @@ func (c *choices) value(right types.AttributeValue) types.AttributeValue {
 	return odd[c.next(len(odd))]
 }
 
-// set puts an attribute into a row, unless it is to be missing.
+// set sets an attribute of a row, unless it is to be missing.
 func (c *choices) set(row table.Item, name string, right types.AttributeValue) {
 	if v := c.value(right); v != nil {
 		row[name] = v
 	}
 }
 
-// hostile is a lock row and perhaps the row of its holder's session.
+// hostile is a lock row, and perhaps the row of its holder's session.
 type hostile struct {
 	lock    table.Item
 	session table.Item // nil for none
@@ -134,7 +134,7 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 	return h
 }
 
-// integer is a number that is one.
+// integer is the value of a number that is an integer.
 func integer(v types.AttributeValue) (int64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
@@ -271,7 +271,7 @@ func (w *world) unchanged(ctx context.Context, h hostile, key keys.Key) {
 	assert.True(w, attrvalue.SameItem(was, got), "changed: %v to %v", h, hostile{lock: got})
 }
 
-// operate does to a hostile row, which is not free, what people do to locks.
+// operate makes the calls of an operator on a hostile row that is not free.
 func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys.Key) {
 	w.Helper()
 	for r, err := range c.List(ctx, lock.In(key.PK)) {
@@ -283,7 +283,7 @@ func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys
 	}
 	target := lock.Name(lastPart(h.lock))
 	r, seen := c.Inspect(ctx, target)
-	_ = c.Revoke(ctx, target) // which may not be written where the session's row is not in order
+	_ = c.Revoke(ctx, target) // cannot be written if the session's row is malformed
 	if seen != nil || !r.Held() {
 		require.Error(w, c.ForceRelease(ctx, target, "NOBODY"), "%v", h)
 		w.unchanged(ctx, h, key)
@@ -367,7 +367,7 @@ func TestHostileQuestion_ChangesNothing(t *testing.T) {
 				asked = (&choices{[]byte{99, byte(random.IntN(256))}}).value(nil)
 			}
 			name := "ask"
-			if round > rounds/2 { // with these out of order nothing that is asked is read any more
+			if round > rounds/2 { // if these are malformed, no question is read any more
 				name = []string{"ask", "lease", "owner", "expires"}[random.IntN(4)]
 			}
 			require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr(name).Set(asked))))

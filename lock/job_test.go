@@ -23,7 +23,7 @@ import (
 
 var errJob = errors.New("broken")
 
-// diary is what instances have run.
+// diary records the runs of all instances.
 type diary struct {
 	mu     sync.Mutex
 	starts []time.Time
@@ -46,7 +46,7 @@ func (j *diary) onFailed(at time.Time, err error) {
 	j.failed = append(j.failed, at)
 }
 
-// every runs a job on some instances for some time, whose clocks are off by hours.
+// every runs a job for some time, on some instances whose clocks are off by hours.
 func (w *world) every(ctx context.Context, instances int, during, interval time.Duration, f job, opts ...lock.Option) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(ctx, during)

@@ -25,8 +25,8 @@ func TestLateRequest_OfAWaiterIsNotTakenForAGhost(t *testing.T) {
 	lateAttemptOfAWaiter(t, tabletest.DropRequest)
 }
 
-// lateAttemptOfAWaiter has the fault bring a waiter's first attempt in, ten seconds late, right after
-// the lock was released. Whether the waiter looks at the wrong moment is left to jitter.
+// lateAttemptOfAWaiter lets a waiter's first attempt arrive ten seconds late, right after the lock was released. Jitter
+// decides whether the waiter looks at the wrong moment.
 func lateAttemptOfAWaiter(t *testing.T, fault tabletest.FaultKind) {
 	t.Helper()
 	for range 16 {
@@ -46,7 +46,7 @@ func lateAttemptOfAWaiter(t *testing.T, fault tabletest.FaultKind) {
 				waiter <- next
 			}()
 			time.Sleep(9 * time.Second)
-			// Released right before the attempt comes in, and the waiter has not looked yet.
+			// Released right before the attempt arrives, and before the waiter has looked.
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
 			time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
 			require.NoError(t, l.Release(ctx))
@@ -65,7 +65,7 @@ func lateAttemptOfAWaiter(t *testing.T, fault tabletest.FaultKind) {
 	}
 }
 
-// slowRelease delays, once armed, one update of a lock that brings nothing back: a release.
+// slowRelease delays, once armed, the next update that returns no row: a release.
 type slowRelease struct {
 	to    aws.HTTPClient
 	armed atomic.Bool
@@ -130,7 +130,7 @@ func TestLateRequest_UnderAnEndedSessionIsNoLease(t *testing.T) {
 		wall.jump(time.Minute) // the machine was suspended
 		time.Sleep(4 * time.Second)
 		require.NoError(t, l.Release(ctx))
-		// The look that sees the lock free is answered after the attempt has come in.
+		// The look that sees the lock free is answered after the attempt has arrived.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Operation: "BatchGetItem", Times: 1})
 		next := <-waiter
 		r, err := c.Inspect(ctx, lock.Name("report"))
@@ -219,8 +219,8 @@ func TestDuplicates_OfEveryRequestChangeNothing(t *testing.T) {
 	}
 }
 
-// repeating delivers every request twice and answers with what the second has met, as proxies do
-// that repeat what they had no answer to.
+// repeating delivers every request twice, and returns the second answer, like a proxy that repeats requests without an
+// answer.
 type repeating struct{ to aws.HTTPClient }
 
 func (t repeating) Do(r *http.Request) (*http.Response, error) {

@@ -71,7 +71,7 @@ func TestLease_LostOneIsNotKept(t *testing.T) {
 		time.Sleep(time.Minute)
 		l, err := c.Acquire(ctx, lock.Name("another")) // it goes on under another session
 		require.NoError(t, err)
-		assert.LessOrEqual(t, kept(), 1) // the last one may be in a register yet
+		assert.LessOrEqual(t, kept(), 1) // the last one may still be in a register
 		require.NoError(t, l.Release(ctx))
 		runtime.KeepAlive(c)
 	})
@@ -94,8 +94,8 @@ func TestLease_LossIsToldAtTheNextRenewal(t *testing.T) {
 		_, err = w.table.Get(ctx, gone, true)
 		require.ErrorIs(t, err, table.ErrNotFound, "a renewal must not make a row")
 
-		// A row that goes under a live session is found by whatever uses it, and a lease of
-		// its own by its renewal.
+		// If a row is deleted under a live session, the next call that uses it finds out. A Fixed lease finds out with its
+		// renewal.
 		under, err := c.Acquire(ctx, lock.Name("under"))
 		require.NoError(t, err)
 		require.NoError(t, w.table.Write(ctx, table.Delete(under.Key())))

@@ -67,7 +67,7 @@ func TestIndex_HasEveryHeldLock(t *testing.T) {
 					assert.NotContains(p, p.raw(l), "gsi1sk")
 				}
 
-				// Handed over: the row stays where it is.
+				// Passed: the row keeps its place in the index.
 				before := p.listedAt(leases[0])
 				next := p.handOver(leases[0])
 				assert.Equal(p, before, p.listedAt(next))

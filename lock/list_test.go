@@ -23,12 +23,12 @@ func indexed(t *testing.T, scheme keys.Scheme, f func(ctx context.Context, p *pl
 	contractWith(t, table.Schema{Keys: scheme, Indexes: []table.Index{byTime}}, lock.Config{Owner: "test", Index: "gsi1"}, f)
 }
 
-// listed is what a walk yields: what the locks are of, and the errors.
+// listed is the result of a walk: the locks' targets, and the errors.
 func (p *place) listed(from lock.Source) (of []string, errs []error) {
 	p.Helper()
 	ctx := p.Context()
 	if from == lock.WholeTable() {
-		ctx = ownHand(ctx) // no policy of an application's lets it scan
+		ctx = ownHand(ctx) // the policy of an application allows no scan
 	}
 	for r, err := range p.client.List(ctx, from) {
 		if err != nil {
@@ -40,7 +40,7 @@ func (p *place) listed(from lock.Source) (of []string, errs []error) {
 	return of, errs
 }
 
-// listedAt is where a lock's row stands in the index: shard and sort key.
+// listedAt is the place of a lock's row in the index: shard and sort key.
 func (p *place) listedAt(l *lock.Lease) string {
 	p.Helper()
 	row := p.raw(l)

@@ -209,8 +209,8 @@ func TestRelease_WithEndedContextReleases(t *testing.T) {
 	})
 }
 
-// ghost has the first attempt of an acquisition arrive after the second has acquired and
-// released, and others have held the lock.
+// ghost lets the first attempt of an acquire arrive after the second has acquired and released, and others have held the
+// lock.
 func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy bool) {
 	t := w.T
 	c := w.client(lock.Config{})

@@ -48,7 +48,7 @@ func TestManyWaiters(t *testing.T) {
 			})
 		}
 		time.Sleep(settle)
-		// The engine's work is part of it: it does the same in this process.
+		// The engine runs in this process: its work is included.
 		w.engine.ResetRequests()
 		before, began := cpu(t), time.Now()
 		time.Sleep(during)

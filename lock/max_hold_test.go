@@ -67,7 +67,7 @@ func TestMaxHold_SessionRepeatsAFailedRelease(t *testing.T) {
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second))
 		require.NoError(t, err)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
-		time.Sleep(15 * time.Second) // until giving back was given up
+		time.Sleep(15 * time.Second) // until it stops trying to release
 		w.engine.ClearFaults()
 		time.Sleep(5500 * time.Millisecond) // a period
 		next, err := w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))

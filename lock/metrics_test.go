@@ -88,7 +88,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			require.NoError(t, w.table.Write(ctx, table.Put(w.table.KeyItem(l.Key()))))
 			_, err = c.TryAcquire(ctx, report)
 			require.ErrorIs(t, err, lock.ErrNotLock)
-			time.Sleep(time.Millisecond) // the place of the one that waited is given up in the background
+			time.Sleep(time.Millisecond) // the waiter's place is given up in the background
 			before := r.take(ctx)
 			retries := before["retries"][0]
 			way.cut(refused)
@@ -118,7 +118,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			assert.Equal(t, map[string][]float64{"wait.duration invalid": {0}}, measured(ctx))
 			_, err = other.AcquireAll(ctx, names(3))
 			require.NoError(t, err)
-			for n := 1; n <= 3; n += 2 { // one takes the way of Acquire, and counts once as well
+			for n := 1; n <= 3; n += 2 { // one is sent like an Acquire, and counts once as well
 				bounded, cancel := context.WithTimeout(ctx, time.Second)
 				_, err = c.AcquireAll(bounded, names(n))
 				cancel()
@@ -164,7 +164,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			assert.Equal(t, []float64{1}, measured(ctx)["acquisitions taken_over"])
 			_ = crashed
 
-			// One that releases while it is waited for has not died.
+			// A holder that releases while others wait has not died.
 			live, err := holder.Acquire(ctx, lock.Name("live"))
 			require.NoError(t, err)
 			time.AfterFunc(time.Second, func() { _ = live.Release(ctx) })

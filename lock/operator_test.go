@@ -139,7 +139,7 @@ func TestOperator_HolderIsToldWithinAPeriod(t *testing.T) {
 					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
 					return
 				}
-				// Asked back, and still held, for as long as it takes.
+				// Revoked, and still held, however long that takes.
 				time.Sleep(time.Hour)
 				_, err = w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
 				require.ErrorIs(t, err, lock.ErrHeld)
@@ -150,7 +150,7 @@ func TestOperator_HolderIsToldWithinAPeriod(t *testing.T) {
 				require.NoError(t, l.Release(ctx))
 				require.ErrorIs(t, op.Revoke(ctx, lock.Name("report")), lock.ErrNotHeld)
 				assert.Empty(t, lost)
-				time.Sleep(12 * time.Second) // two renewals: one brings the question, the next takes it back
+				time.Sleep(12 * time.Second) // two renewals: one brings the question, the next removes the answered one
 				item, err := w.table.Get(ctx, sessionKey(c), true)
 				require.NoError(t, err)
 				assert.NotContains(t, item, "ask", "what was answered is taken back")
@@ -159,13 +159,13 @@ func TestOperator_HolderIsToldWithinAPeriod(t *testing.T) {
 	}
 }
 
-// ghosted takes a lock from its holder, whom nobody tells, has another one hold it, and waits until a
-// request of the first comes in once more: the row that names it then.
+// ghosted takes a lock from its holder, which is not told, lets another one hold it, and waits until a request of the first
+// arrives again. It returns the row, which then has the first holder's ticket.
 func (w *world) ghosted(ctx context.Context, op *lock.Client, l *lock.Lease, comes time.Duration) lock.Record {
 	w.Helper()
 	first, err := op.Inspect(ctx, lock.Name("report"))
 	require.NoError(w, err)
-	// By hand: nobody tells the holder.
+	// By hand: the holder is not told.
 	require.NoError(w, w.table.Write(ctx, table.Update(l.Key(), table.Attr("line").At(0).Remove(), table.Attr("fence").Set(first.Fence+1))))
 	between, err := op.TryAcquire(ctx, lock.Name("report"))
 	require.NoError(w, err)

@@ -101,7 +101,7 @@ func TestOutage_CloseEndsWithTheSession(t *testing.T) {
 					start := time.Now()
 					require.ErrorIs(t, c.Close(ctx), table.ErrUnreachable)
 					took := time.Since(start)
-					time.Sleep(lease) // for what was on its way
+					time.Sleep(lease) // until late requests have arrived
 					mu.Lock()
 					before, until := sent, last.Sub(start)
 					mu.Unlock()

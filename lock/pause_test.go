@@ -29,7 +29,7 @@ import (
 // holderEnv makes this binary a process that holds a lock and is paused. Its value is a holderConfig, as JSON.
 const holderEnv = "MORTISE_TEST_HOLDER"
 
-// holderLease is short, so that pauses can be.
+// holderLease is short, so that pauses can be short.
 const holderLease = lock.MinLease
 
 // holderConfig is the configuration of such a process.
@@ -51,8 +51,8 @@ type holderEvent struct {
 	Refused int       `json:"refused,omitempty"` // guarded writes that were ErrLost
 }
 
-// holderMain is the whole of such a process: for each line that it reads it acquires its
-// lock and writes under it until the lock is lost. It ends with its input.
+// holderMain is the main function of such a process. For each line that it reads, it acquires its lock and writes under it
+// until the lock is lost. It ends with its input.
 func holderMain(text string) int {
 	h, err := newHolder(text)
 	if err != nil {
@@ -104,7 +104,7 @@ func (h *holder) report(e holderEvent) {
 	}
 }
 
-// watch finds out when the process goes on after it was stopped.
+// watch notes when the process goes on after it was stopped.
 func (h *holder) watch(ctx context.Context) {
 	const tick = 2 * time.Millisecond
 	ticks := time.NewTicker(tick)
@@ -150,7 +150,7 @@ func (h *holder) cycle(ctx context.Context) error {
 	if err := l.Commit(ctx, appendTo(guardedHistory(h.Lock), l.Fence())); !errors.Is(err, lock.ErrLost) {
 		return fmt.Errorf("commit of a stale holder: %w", err)
 	}
-	// The same without the guard: it goes through, or the histories would show nothing.
+	// The same without the guard. It is applied, or the histories would show nothing.
 	if err := h.table.Write(ctx, appendTo(openHistory(h.Lock), l.Fence())); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func guardedHistory(name string) keys.Key { return keys.NewKey("HISTORY#"+name, 
 
 func openHistory(name string) keys.Key { return keys.NewKey("HISTORY#"+name, "OPEN") }
 
-// appendTo adds a fence to a history, which so keeps the order in which writes committed.
+// appendTo adds a fence to a history, which keeps the order in which writes committed.
 func appendTo(history keys.Key, fence int64) table.Op {
 	fences := table.Attr("fences")
 	return table.Update(history, fences.Set(fences.OrElse([]int64{}).Append([]int64{fence})))

@@ -88,7 +88,7 @@ func TestPermits_LateDuplicatesGrantNothing(t *testing.T) {
 				c, other := w.client(quiet), w.client(quiet)
 				keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
 				require.NoError(t, err)
-				first, err := other.Acquire(ctx, exports, lock.Permits(2)) // or else the row is made, which no copy does again
+				first, err := other.Acquire(ctx, exports, lock.Permits(2)) // otherwise the enter would create the row, which its copy cannot do again
 				require.NoError(t, err)
 				w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: op, For: 30 * time.Second, Times: 1})
 				l, err := c.Acquire(ctx, exports, lock.Permits(2))

@@ -134,7 +134,7 @@ func TestRelease_AfterACommitWithoutAnAnswerSucceeds(t *testing.T) {
 	})
 }
 
-// releaseInVain tries to release what cannot be released within a second.
+// releaseInVain tries to release for a second, and fails.
 func (w *world) releaseInVain(ctx context.Context, l *lock.Lease) {
 	w.Helper()
 	short, cancel := context.WithTimeout(ctx, time.Second)
@@ -291,7 +291,7 @@ func TestRelease_WithoutAnAnswerUnderADeadSessionIsInDoubt(t *testing.T) {
 
 func (w *world) lockKey(name string) keys.Key { return keys.NewKey("LOCK#"+name, "LOCK#"+name) }
 
-// takenForDead marks the session of a client dead, as one does that has observed it for a whole lease, and has
+// takenForDead marks the session of a client as dead, like a client that has observed it for a whole lease, and lets
 // another one acquire.
 func (w *world) takenForDead(ctx context.Context, c, other *lock.Client) {
 	w.Helper()
@@ -330,7 +330,7 @@ func TestSession_RepeatsFailedReleasesInOneOrder(t *testing.T) {
 		}
 		way.cut(open)
 		require.NoError(t, context.Cause(leases[0].Context()))
-		w.latency(10 * time.Millisecond) // for those sent at once to have an instant of their own
+		w.latency(10 * time.Millisecond) // so that requests are sent at different instants
 		time.Sleep(10 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()

@@ -155,7 +155,7 @@ func TestSession_ReadsConsistentlyWhatIsHeld(t *testing.T) {
 		c, op := w.client(quiet), w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		time.Sleep(time.Minute) // many renewals: that the lock was acquired is no news to any read
+		time.Sleep(time.Minute) // many renewals: every read shows the acquire
 		r, err := op.Inspect(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 8})

@@ -47,7 +47,7 @@ func TestRevoke_OfADeadHolderIsAnError(t *testing.T) {
 // The set of questions is bounded, so that the session row can always be renewed. Once it was read, there is room again.
 func TestRevoke_QuestionsAreBounded(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
-		holder := p.open(lock.Config{Lease: lock.MaxLease}) // which does not renew meanwhile
+		holder := p.open(lock.Config{Lease: lock.MaxLease}) // does not renew meanwhile
 		pk, name := "ROW#"+strings.Repeat("p", keys.MaxPK-4), func(i int) string { return fmt.Sprintf("%04d", i) + strings.Repeat("s", 1015) }
 		asked, full := 0, 0
 		for i := range 150 {
@@ -106,7 +106,7 @@ func TestRevoke_QuestionsBeyondTheBoundAreAnsweredLater(t *testing.T) {
 		for _, l := range leases {
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
 		}
-		// 1,000 in two periods: one brings them, the next takes them back.
+		// 1,000 in two periods: one renewal brings them, the next removes them.
 		assert.LessOrEqual(t, time.Since(start), 45*time.Second)
 		for i, l := range leases {
 			require.NoError(t, l.Release(ctx), "%d", i)
@@ -119,7 +119,7 @@ func TestRevoke_OfAnAcquireUnderWay(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{Lease: 8 * time.Second}), w.client(lock.Config{})
 		w.engine.ResetRequests()
-		// Applied, without an answer, until the next renewal has been through.
+		// Applied, but answered only after the next renewal.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, When: func(r tabletest.Request) bool {
 			return strings.HasPrefix(r.Keys[0].Attrs["pk"].(*types.AttributeValueMemberS).Value, "LOCK#")
 		}, Operation: "UpdateItem"})
@@ -226,7 +226,7 @@ func TestOnLost_IsCalledAfterARevocation(t *testing.T) {
 	}
 }
 
-// forbidding is the way of a process to the table that must not do one operation.
+// forbidding is the connection of a process that has no permission for one operation.
 type forbidding struct {
 	to        aws.HTTPClient
 	operation string
@@ -256,7 +256,7 @@ func TestRevoke_IsAnsweredWithoutPermissionToRead(t *testing.T) {
 		l, err := holder.TryAcquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		w.force(ctx, op, lock.Name("report"))
-		// A ghost of its session, which somebody waits behind.
+		// A ghost of its session, behind which another process waits.
 		stranger := text(fmt.Sprintf("%s/1000@%013d test", lock.SessionID(holder), time.Now().UnixMilli()))
 		require.NoError(t, w.table.Write(ctx, table.Put(w.lineRow("ghost", stranger))))
 		waiting, cancel := context.WithTimeout(ctx, 2*time.Minute)

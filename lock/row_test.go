@@ -19,7 +19,7 @@ import (
 
 const fenceBefore = 7
 
-// lineRow is a lock's row in order, in whose line some tickets stand.
+// lineRow is a lock row in order, with some tickets in its line.
 func (w *world) lineRow(name string, tickets ...types.AttributeValue) table.Item {
 	item := w.table.KeyItem(keys.NewKey("LOCK#"+name, "LOCK#"+name))
 	item["type"], item["fence"], item["line"] = text("mortise.Lock"), numeral(fenceBefore), listOf(tickets...)
@@ -31,7 +31,7 @@ func listOf(elements ...types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: append([]types.AttributeValue{}, elements...)}
 }
 
-// ticket is the n-th one of a session that nobody renews.
+// ticket is the n-th ticket of a session that nobody renews.
 func ticket(n int) types.AttributeValue {
 	return text(fmt.Sprintf("STRANGER/%d@%013d another", n, time.Now().UnixMilli()))
 }
@@ -43,7 +43,7 @@ func tickets(n int) (list []types.AttributeValue) {
 	return list
 }
 
-// numberText is a number as it stands in a row, also one that no int64 is.
+// numberText is a number as it stands in a row, also one beyond int64.
 func numberText(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
 // lineIn are the elements of a row's line.
@@ -233,7 +233,7 @@ func TestRow_OfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 		require.NoError(t, err, "an operator has forced it")
 		require.NoError(t, l.Release(ctx))
 
-		// A row of a type that only looks like it is the application's.
+		// A row whose type only looks similar is the application's.
 		row["type"] = text("Lock")
 		require.NoError(t, w.table.Write(ctx, table.Put(row)))
 		ops := w.requests(func() {

@@ -30,7 +30,7 @@ func TestEvery_RecordsEachIntervalOnce(t *testing.T) {
 			target := lock.Name("report")
 			var mu sync.Mutex
 			starts, crashes := map[int64]int{}, 0
-			inside := 0 // runs that believe to hold the lock
+			inside := 0 // runs that hold the lock, as far as they know
 			instance := func(i int) {
 				rnd := rand.New(rand.NewPCG(1, uint64(i)))
 				for ctx.Err() == nil {

@@ -112,7 +112,7 @@ func TestEvery_RecordsHowARunEnded(t *testing.T) {
 		assert.Equal(p, at, r.LastFailed(), "and as failed")
 		assert.Zero(p, r.Running)
 
-		// To be repeated: nothing is recorded.
+		// With RetryFailed: nothing is recorded.
 		target = lock.Name("repeated")
 		repeat := lock.RetryFailed(func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) })
 		key := keys.NewKey("ROW", "ROW")

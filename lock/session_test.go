@@ -209,7 +209,7 @@ func TestSession_IsReadByTheIDOfAPlace(t *testing.T) {
 		require.NoError(w, err)
 		assert.Equal(w, 1, list[0].Asked)
 
-		// Somebody marks it dead, as a client does that takes over.
+		// Another process marks it as dead, like a client that takes over.
 		dead := time.Now().Truncate(time.Millisecond).UTC()
 		require.NoError(w, w.table.Write(ctx, table.Update(sessionKey(a), table.Attr("dead").Set(dead.UnixMilli()))))
 		list, err = a.Sessions(ctx, s.ID)
@@ -248,7 +248,7 @@ func TestSession_SignOfLifeEndsWithItsLease(t *testing.T) {
 		c := w.client(quiet, table.WithClock(fast.now))
 		_, err := holder.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		// A look that lags behind does not find the holder's session, which proves to live then.
+		// A look that lags behind does not find the holder's session. A later read shows that it is alive.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem", Writes: 1000})
 		waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()

@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// noSettings are the fields of Config that cannot be written down.
+// noSettings are the fields of Config that are no settings.
 var noSettings = []string{"Backoff", "OnAtRisk", "OnLost", "Logger", "MeterProvider"}
 
 // A new field has to be a setting, with a row in the table of settings and in the reference, or to be named here.

@@ -69,7 +69,7 @@ func TestTakeover_CostsTwoWrites(t *testing.T) {
 					start := time.Now()
 					waiter := <-waiters
 					took := time.Since(start)
-					time.Sleep(2 * time.Second) // for others on their way
+					time.Sleep(2 * time.Second) // until other requests have arrived
 					assert.Equal(t, l.Fence()+1, waiter.Fence())
 					t.Logf("%d writes mark it dead, %d take the lock", marks.Load(), evictions.Load())
 					testkit.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),

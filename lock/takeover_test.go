@@ -57,7 +57,7 @@ func TestTakeover_DeathAfterASignOfLifeIsFoundInTime(t *testing.T) {
 	})
 }
 
-// unasked is the way of a process whose questions to a session do not arrive for now.
+// unasked is a connection on which questions to a session fail for now.
 type unasked struct {
 	to      aws.HTTPClient
 	session string

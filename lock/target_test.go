@@ -55,7 +55,7 @@ func TestTarget_IsNotTheRowBesideIt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		require.NoError(t, w.table.Write(ctx, w.put("x")))
 		c, err := lock.New(w.open(), lock.Config{RowKey: "{of}"})
-		if err != nil { // refused at once is as good
+		if err != nil { // a refusal at once is fine, too
 			require.ErrorIs(t, err, lock.ErrInvalid)
 			return
 		}

@@ -21,11 +21,11 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// busy is a table with one row on a partition that is too busy to be read: batches hand its key back.
+// busy is a table with one row that cannot be read, since its partition is throttled: batches return its key unprocessed.
 type busy struct {
 	to   aws.HTTPClient
 	pk   string
-	over atomic.Bool // it is busy no more
+	over atomic.Bool // it can be read again
 }
 
 func (b *busy) Do(r *http.Request) (*http.Response, error) {

@@ -104,7 +104,7 @@ func TestWait_RestoredTableWithAFreeOrHeldLock(t *testing.T) {
 	}
 }
 
-// stopping gives up after a few polls.
+// stopping is a backoff that stops after a few looks.
 type stopping struct {
 	polls int
 	stops func()
@@ -137,7 +137,7 @@ func TestWait_NewcomerAfterOthersHaveGivenUp(t *testing.T) {
 						assert.ErrorIs(t, err, lock.ErrHeld)
 						return
 					}
-					assert.NoError(t, l.Release(ctx)) // it came to have its place when the holder released
+					assert.NoError(t, l.Release(ctx)) // it had its place already when the holder released
 				})
 			}
 			for range 8 {
