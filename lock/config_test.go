@@ -88,7 +88,7 @@ func TestConfig_RefusesCollidingAttributeNames(t *testing.T) {
 	}
 }
 
-func TestTarget_AndLengthsAreChecked(t *testing.T) {
+func TestAcquire_RefusesBadTargetsAndLengths(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		broken := errors.New("broken")

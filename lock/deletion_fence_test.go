@@ -106,7 +106,7 @@ func TestFence_ThatBeganAheadIsNotTakenBack(t *testing.T) {
 
 // A fence far beyond the present time, such as one in microseconds, does not put off the deletion of its row: nothing could
 // put it off for long enough.
-func TestFence_ThatIsNoTimeIsNotWaitedFor(t *testing.T) {
+func TestFence_ThatIsNoTimePutsNoDeletionOff(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))

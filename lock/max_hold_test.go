@@ -142,7 +142,7 @@ func TestMaxHold_FailedReleaseIsRepeated(t *testing.T) {
 }
 
 // A release on the holder's behalf failed, and then the holder committed: that is no loss.
-func TestMaxHold_FailedReleaseIsNoneAfterACommit(t *testing.T) {
+func TestMaxHold_CommitAfterAFailedReleaseIsNoLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		config := quiet
 		config.MaxHold = time.Second
