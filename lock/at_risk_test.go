@@ -32,8 +32,8 @@ func (a *alarms) heard() []bool {
 	return append([]bool{}, a.list...)
 }
 
-// Who holds locks is told once when they are at risk, and once when they are well again.
-func TestOnAtRiskIsCalledOnceEachWay(t *testing.T) {
+// A holder is told once when its locks are at risk, and once when they are safe again.
+func TestOnAtRisk_IsCalledOnceEachWay(t *testing.T) {
 	for name, atRisk := range map[string]float64{"half of the lease": 0.5, "a quarter": 0.25} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -76,8 +76,8 @@ func TestOnAtRiskIsCalledOnceEachWay(t *testing.T) {
 	}
 }
 
-// Each outage is told, also one that outlasts the lease.
-func TestOnAtRiskTellsOfEachOutage(t *testing.T) {
+// Each outage is reported, also one that lasts longer than the lease.
+func TestOnAtRisk_TellsOfEachOutage(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var heard alarms
 		config := quiet
@@ -112,7 +112,7 @@ func TestOnAtRiskTellsOfEachOutage(t *testing.T) {
 }
 
 // A process that holds nothing has nothing at risk.
-func TestOnAtRiskIsNotCalledWithoutLocks(t *testing.T) {
+func TestOnAtRisk_IsNotCalledWithoutLocks(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var heard alarms
 		config := quiet
@@ -128,7 +128,7 @@ func TestOnAtRiskIsNotCalledWithoutLocks(t *testing.T) {
 	})
 }
 
-func TestAtRiskIsAShareOfTheLease(t *testing.T) {
+func TestOnAtRisk_IsAShareOfTheLease(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
 		for _, share := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
 			_, err := lock.New(w.open(), lock.Config{AtRisk: share})

@@ -30,9 +30,9 @@ func (s *spy) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts
 	return s.Client.UpdateItem(ctx, in, opts...)
 }
 
-// byHand sends an update like one of the library's, the way one writes it by hand: constant
-// expressions and names, values made anew for each call. base is the fence under which like was sent, in whose
-// place comes the fence of the call. It returns the row's fence.
+// byHand sends an update like one of the library's, as one writes it by hand: constant expressions and names, and new
+// values for each call. like was sent under the fence base, which is replaced by the fence of the call. It returns the
+// row's fence.
 func byHand(like *dynamodb.UpdateItemInput, base int64, client *dynamodb.Client) func(ctx context.Context, fence int64) (int64, error) {
 	names := make([]string, 0, len(like.ExpressionAttributeValues))
 	for name := range like.ExpressionAttributeValues {
@@ -107,7 +107,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 	require.NoError(b, pair())
 	require.NoError(b, pair())
 	require.Len(b, client.updates, 4)
-	// The row of this one carries on from the library's: only its ticket repeats.
+	// This row continues from the library's. Only its ticket repeats.
 	acquire, release := byHand(client.updates[2], fence, client.Client), byHand(client.updates[3], fence, client.Client)
 	raw := func() error {
 		f, err := acquire(ctx, 0)

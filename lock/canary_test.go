@@ -23,7 +23,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// journal is a log that goroutines write to.
+// journal is a log for concurrent writers.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -41,8 +41,8 @@ func (j *journal) String() string {
 	return j.buf.String()
 }
 
-// B4: what an application put into names, keys and rows is its own business.
-func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
+// B4: names, keys and rows of an application appear in no error, and in no log record above debug level.
+func TestErrors_AndLogsHaveNoNamesKeysOrPayloads(t *testing.T) {
 	texts, hits := 0, 0
 	for _, target := range []lock.Target{lock.Name(canary), lock.Beside(keys.NewKey("T#"+canary, "O#"+canary))} {
 		virtual(t, func(ctx context.Context, w *world) {
@@ -135,7 +135,7 @@ func TestCanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 				}
 				_, foreign := bad["type"]
 				assert.Equal(t, !foreign, found == 1, "a row of another type is no lock")
-				bounded, cancel := context.WithTimeout(ctx, time.Minute) // whoever enters mends the time to live
+				bounded, cancel := context.WithTimeout(ctx, time.Minute) // the enter mends the time to live
 				_, err = other.Acquire(bounded, target)
 				cancel()
 				check(err)

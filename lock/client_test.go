@@ -69,7 +69,7 @@ func (denied) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...fu
 	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}
 }
 
-func TestHomeRegion_IsNamedToACallerThatMayNotAskForReplicas(t *testing.T) {
+func TestHomeRegion_IsNamedToACallerWithoutPermissionToAsk(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		tbl, err := table.Open(&denied{w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})
 		require.NoError(t, err)

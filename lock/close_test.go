@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestCloseGoesOnPastErrorsAndRetries(t *testing.T) {
+func TestClose_GoesOnPastErrorsAndRetries(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		leases := make([]*lock.Lease, 40)
@@ -49,13 +50,13 @@ func TestCloseGoesOnPastErrorsAndRetries(t *testing.T) {
 	})
 }
 
-// Leases are renewed until their release is through, however long Close takes.
-func TestCloseDoesNotStarveRenewals(t *testing.T) {
+// Leases are renewed until they are released, however long Close takes.
+func TestClose_DoesNotStarveRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		slow, err := c.Acquire(ctx, lock.Name("slow"))
 		require.NoError(t, err)
-		// Guarded writes that take longer than the lease together hold the release up.
+		// Guarded writes that together take longer than the lease delay the release.
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems"})
 		var group sync.WaitGroup
 		for range 15 {
@@ -78,7 +79,7 @@ func TestCloseDoesNotStarveRenewals(t *testing.T) {
 	})
 }
 
-func TestCloseWithEndedContextReleases(t *testing.T) {
+func TestClose_WithEndedContextReleases(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		_, err := c.Acquire(ctx, lock.Name("report"))
@@ -91,8 +92,8 @@ func TestCloseWithEndedContextReleases(t *testing.T) {
 	})
 }
 
-// When Close has returned, nothing that the client was about to acquire is held.
-func TestCloseTakesBackAcquisitionsUnderWay(t *testing.T) {
+// When Close has returned, nothing is held that the client was about to acquire.
+func TestClose_WithdrawsAcquiresUnderWay(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c := w.client(lock.Config{})
@@ -109,7 +110,7 @@ func TestCloseTakesBackAcquisitionsUnderWay(t *testing.T) {
 	}
 }
 
-func TestClosedClientSendsNothing(t *testing.T) {
+func TestClose_NothingIsSentAfterwards(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -130,8 +131,8 @@ func TestClosedClientSendsNothing(t *testing.T) {
 	})
 }
 
-// OnLost may be where the application gives up altogether.
-func TestOnLostMayClose(t *testing.T) {
+// OnLost may close the client.
+func TestOnLost_MayCallClose(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var c *lock.Client
 		closed := make(chan error, 1)
@@ -151,64 +152,8 @@ func TestOnLostMayClose(t *testing.T) {
 	})
 }
 
-// Whoever uses Fixed and lets the lease end by itself keeps nothing in the client.
-func TestFixedLeasesThatEndedAreLetGo(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.coldClient(lock.Config{}) // without a session
-		for i := range 100 {
-			_, err := c.Acquire(ctx, lock.Name(fmt.Sprint(i)), lock.Fixed(time.Second))
-			require.NoError(t, err)
-		}
-		time.Sleep(time.Minute)
-		assert.Empty(t, w.requests(func() { require.NoError(t, c.Close(ctx)) }))
-	})
-}
-
-func TestEverythingAtOnce(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		for round := range 30 {
-			c := w.client(lock.Config{})
-			w.engine.ClearFaults()
-			w.engine.Inject(
-				tabletest.Fault{Kind: tabletest.Delay, For: 3 * time.Millisecond, Probability: 0.5, Seed: uint64(round)},
-				tabletest.Fault{Kind: tabletest.DropReply, Probability: 0.1, Seed: uint64(round)},
-				tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.2, Seed: uint64(round)},
-			)
-			l, err := c.Acquire(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			name := fmt.Sprint("n", round)
-			var group sync.WaitGroup
-			var mu sync.Mutex
-			applied := 0
-			count := func(err error) {
-				if err == nil {
-					mu.Lock()
-					applied++
-					mu.Unlock()
-					return
-				}
-				assert.ErrorIs(t, err, lock.ErrReleased)
-			}
-			for i := range 5 {
-				group.Go(func() { count(l.Write(ctx, w.count(name))) })
-				group.Go(func() { _ = l.Renew(ctx) })
-				group.Go(func() { time.Sleep(time.Duration(i*7) * time.Millisecond); count(l.Commit(ctx, w.count(name))) })
-				group.Go(func() { time.Sleep(time.Duration(i*11) * time.Millisecond); assert.NoError(t, l.Release(ctx)) })
-				group.Go(func() { time.Sleep(time.Duration(i*13) * time.Millisecond); assert.NoError(t, c.Close(ctx)) })
-			}
-			group.Wait()
-			w.engine.ClearFaults()
-			assert.EqualValues(t, applied, w.counted(name))
-			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
-			r, err := c.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.False(t, r.Held())
-		}
-	})
-}
-
-// One lock that was lost keeps no other from being released, however many there are.
-func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
+// A lost lock does not keep others from being released, however many there are.
+func TestClose_ReleasesLocksBehindALostOne(t *testing.T) {
 	const locks = 40 // more than are released at once
 	virtual(t, func(ctx context.Context, w *world) {
 		c, operator := w.client(lock.Config{}), w.client(lock.Config{})
@@ -227,8 +172,8 @@ func TestCloseReleasesBehindALockThatWasLost(t *testing.T) {
 	})
 }
 
-// Whoever sees that Close has released a lease sees that the client is closed.
-func TestClosedAtOnceForWhoeverLooks(t *testing.T) {
+// A caller that sees that Close has released a lease also sees that the client is closed.
+func TestClose_IsSeenByThoseWhoSeeItsReleases(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
 		for range 100 {
 			err, cause := lock.EndedByClose(w.client(quiet))
@@ -238,8 +183,8 @@ func TestClosedAtOnceForWhoeverLooks(t *testing.T) {
 	})
 }
 
-// Renewals that fail do not keep a client open that has nothing to release any more.
-func TestCloseDoesNotWaitForARenewal(t *testing.T) {
+// Renewals that fail do not keep a client open that has nothing left to release.
+func TestClose_DoesNotWaitForARenewal(t *testing.T) {
 	for _, how := range []cut{refused, hung} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}
@@ -256,8 +201,8 @@ func TestCloseDoesNotWaitForARenewal(t *testing.T) {
 	}
 }
 
-// Locks behind guarded writes that hang keep no other from being released.
-func TestCloseReleasesBesideWritesThatHang(t *testing.T) {
+// A lock whose guarded write hangs does not keep others from being released.
+func TestClose_ReleasesBesideWritesThatHang(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems"})
@@ -288,41 +233,7 @@ func TestCloseReleasesBesideWritesThatHang(t *testing.T) {
 	})
 }
 
-// A commit without an answer, and then the client is closed: nobody answers for the commit but its token, so who
-// repeats it is told neither that it was applied nor that it was not (section 4 of the design).
-func TestCommitThatCloseHasForestalled(t *testing.T) {
-	for name, release := range map[string]tabletest.FaultKind{"told": 0, "answer lost": tabletest.DropReply} {
-		for _, kind := range []tabletest.FaultKind{tabletest.DropRequest, tabletest.DropReply} {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(quiet)
-				b, err := c.AcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("other")})
-				require.NoError(t, err)
-				l := b.Leases()[0]
-				w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "TransactWriteItems"})
-				if release != 0 {
-					w.engine.Inject(tabletest.Fault{Kind: release, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
-				}
-				short, cancel := context.WithTimeout(ctx, 2*time.Second)
-				defer cancel()
-				require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
-				bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
-				defer cancel()
-				_ = c.Close(bounded)
-				w.engine.ClearFaults()
-				err = l.Commit(ctx, w.count("n"))
-				require.ErrorIs(t, err, table.ErrUnreachable, "%s, %v", name, kind)
-				require.NotErrorIs(t, err, lock.ErrReleased, name)
-				require.ErrorIs(t, b.Commit(ctx, w.count("n")), table.ErrUnreachable, name)
-				assert.LessOrEqual(t, w.counted("n"), int64(1), name)
-				if release == 0 {
-					require.NoError(t, l.Release(ctx), "%s, %v", name, kind)
-				}
-			})
-		}
-	}
-}
-
-// Close ends what an operator's calls wait for.
+// Close ends calls of an operator that are waiting.
 func TestClose_EndsOperatorsCalls(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
@@ -349,8 +260,8 @@ func TestClose_EndsOperatorsCalls(t *testing.T) {
 	})
 }
 
-// A lock of its own lease goes to somebody who has waited for longer than an idle session lasts, and the
-// client closes afterwards.
+// A Fixed lease is passed to a goroutine that has waited for longer than an idle session lasts, and the client is closed
+// afterwards.
 func TestClose_AfterAPassToALongWaiter(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
@@ -368,7 +279,7 @@ func TestClose_AfterAPassToALongWaiter(t *testing.T) {
 	})
 }
 
-// Close with many leases and many waiters, some about to be handed a lock.
+// Close with many leases and many waiters, to some of which a lock is about to be passed.
 func TestClose_UnderLoad(t *testing.T) {
 	for round := range 20 {
 		virtual(t, func(ctx context.Context, w *world) {
@@ -396,6 +307,58 @@ func TestClose_UnderLoad(t *testing.T) {
 					assert.False(t, r.Held(), "held after Close")
 				}
 			}
+		})
+	}
+}
+
+// F9. Also where a guarded write delays a release for far longer than a lease.
+func TestClose_EndsWaitersAndReleases(t *testing.T) {
+	const waiters, period = 100, 5 * time.Second
+	for _, busy := range []time.Duration{0, time.Minute} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(lock.Config{})
+			w.latency(10 * time.Millisecond)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			told := make(chan time.Time, waiters)
+			for range waiters {
+				go func() {
+					_, err := c.Acquire(ctx, lock.Name("report"))
+					assert.ErrorIs(t, err, lock.ErrClosed)
+					told <- time.Now()
+				}()
+			}
+			w.engine.ResetRequests()
+			time.Sleep(2 * period)
+			var write sync.WaitGroup
+			if busy > 0 {
+				w.engine.ClearFaults() // of two delays the first counts
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: busy, Operation: "TransactWriteItems", Times: 1})
+				w.latency(10 * time.Millisecond)
+				write.Go(func() { assert.NoError(t, l.Write(ctx, w.put("x"))) })
+				time.Sleep(time.Second)
+			}
+			session := sessionKey(c).PK
+			start := time.Now()
+			require.NoError(t, c.Close(ctx))
+			closed := time.Since(start)
+			write.Wait()
+			var ended, gap time.Duration
+			for range waiters {
+				ended = max(ended, (<-told).Sub(start))
+			}
+			renewals := w.requestsTo(session)
+			for i, r := range renewals[1:] {
+				gap = max(gap, r.Time.Sub(renewals[i].Time))
+			}
+			testkit.Check(t, fmt.Sprintf("F9, %v of a write under way", busy),
+				testkit.AtMost(ended, fmt.Sprintf(" until %d waiters were told", waiters), time.Second),
+				testkit.AtMost((closed-max(busy-time.Second, 0)), " more than the write until closed", time.Second),
+				// Periods have a jitter of 10 %.
+				testkit.AtMost(gap, " between renewals meanwhile", period+period/10+20*time.Millisecond))
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+			_, err = c.Acquire(ctx, lock.Name("report"))
+			require.ErrorIs(t, err, lock.ErrClosed)
 		})
 	}
 }

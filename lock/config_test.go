@@ -20,7 +20,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestConfigIsValidated(t *testing.T) {
+func TestConfig_IsValidated(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)
 	for field, configs := range map[string][]lock.Config{
@@ -64,8 +64,8 @@ func TestConfigIsValidated(t *testing.T) {
 	}
 }
 
-// An attribute of the application's naming that a lock row needs for itself.
-func TestCollidingAttributeNamesAreRefused(t *testing.T) {
+// An application may not use, for its own attributes, a name that a lock row needs.
+func TestConfig_RefusesCollidingAttributeNames(t *testing.T) {
 	for _, name := range []string{"line", "fence", "writes", "since", "hold", "data", "edits", "ran", "running", "failed", "forced", "forced_fence", "owner", "lease", "beat", "expires", "dead", "ask"} {
 		for field, schema := range map[string]table.Schema{
 			"time to live":  {Keys: keys.Scheme{TTL: name}},
@@ -88,7 +88,7 @@ func TestCollidingAttributeNamesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTargetsAndLengthsAreChecked(t *testing.T) {
+func TestAcquire_RefusesBadTargetsAndLengths(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		broken := errors.New("broken")
@@ -134,7 +134,7 @@ func TestTargetsAndLengthsAreChecked(t *testing.T) {
 	})
 }
 
-func TestKeysFollowTheTemplates(t *testing.T) {
+func TestConfig_KeysFollowTheTemplates(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		scheme := keys.Scheme{Prefix: "shop/", Delimiter: '|'}
 		w.guardian = newGuardian(t, "app", keys.Scheme{PK: "pk", Prefix: scheme.Prefix, Delimiter: scheme.Delimiter}, "shop/MUTEX|*", "shop/T|*")
@@ -154,8 +154,8 @@ func TestKeysFollowTheTemplates(t *testing.T) {
 	})
 }
 
-// Two locks never share a row, whatever is in their names.
-func TestNamesDoNotForgeOthers(t *testing.T) {
+// Two locks never share a row, whatever their names contain.
+func TestTarget_NamesDoNotForgeOthers(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		seen := map[keys.Key]bool{}
@@ -172,8 +172,8 @@ func TestNamesDoNotForgeOthers(t *testing.T) {
 	})
 }
 
-// An application whose rows could stand where lock rows stand hears of it at the start.
-func TestOverlappingEntityIsRefused(t *testing.T) {
+// An application whose rows could have the keys of lock rows is refused at the start.
+func TestConfig_RefusesAnOverlappingEntity(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)
 	_, err = entity.Define(tbl, entity.Spec[order]{Type: "Order", PK: "T#{tenant}", SK: "LOCK#{id}"})
@@ -185,7 +185,7 @@ func TestOverlappingEntityIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Without a name of their own processes are told apart by host and number.
+// Without Config.Owner, processes are told apart by host and process number.
 func TestConfig_OwnerNamesTheProcess(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))

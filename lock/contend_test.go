@@ -23,7 +23,7 @@ type contender struct {
 	longest time.Duration
 }
 
-// one takes a lock of a client, which may be another one each time.
+// one takes one lock at a time, which may be another one each time.
 func one(c *lock.Client, target func() lock.Target) *contender {
 	return &contender{take: func(ctx context.Context) ([]*lock.Lease, func(context.Context) error, error) {
 		l, err := c.Acquire(ctx, target())
@@ -34,7 +34,7 @@ func one(c *lock.Client, target func() lock.Target) *contender {
 	}}
 }
 
-// several takes some locks together.
+// several takes several locks together.
 func several(c *lock.Client, targets func() []lock.Target) *contender {
 	return &contender{take: func(ctx context.Context) ([]*lock.Lease, func(context.Context) error, error) {
 		b, err := c.AcquireAll(ctx, targets())
@@ -45,8 +45,8 @@ func several(c *lock.Client, targets func() []lock.Target) *contender {
 	}}
 }
 
-// contend has all contenders take locks for a time, and keep them for hold. It fails the test where two
-// have one lock at once, and returns for how long somebody had one.
+// contend lets all contenders take locks for the time during, and keep each for hold. It fails the test if two hold one lock
+// at once, and returns for how long any lock was held.
 func (w *world) contend(hold, during time.Duration, list ...*contender) (held time.Duration) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), during)
@@ -96,7 +96,7 @@ func (w *world) contend(hold, during time.Duration, list ...*contender) (held ti
 	return held
 }
 
-// longest is the longest wait of all, also of those who gave up in the end.
+// longest is the longest wait of all contenders, also of those that gave up in the end.
 func longest(list []*contender) (d time.Duration) {
 	for _, c := range list {
 		d = max(d, c.longest)
@@ -104,7 +104,7 @@ func longest(list []*contender) (d time.Duration) {
 	return d
 }
 
-// jain is Jain's index of fairness: 1 where all have got the same, 1/n where one has got all.
+// jain is Jain's index of fairness: 1 if all have got the same, 1/n if one has got all.
 func jain(list []int) float64 {
 	sum, squares := 0.0, 0.0
 	for _, n := range list {
@@ -117,7 +117,7 @@ func jain(list []int) float64 {
 	return sum * sum / (float64(len(list)) * squares)
 }
 
-// clients are processes of their own, each of which has held a lock before.
+// clients are n processes, each of which has held a lock before.
 func (w *world) clients(n int) []*lock.Client {
 	w.Helper()
 	list := make([]*lock.Client, n)
@@ -127,8 +127,7 @@ func (w *world) clients(n int) []*lock.Client {
 	return list
 }
 
-// passing is a process's way to DynamoDB on which a test looks at each request, and may do something
-// else than send it.
+// passing is a process's connection to DynamoDB on which a test sees each request, and may do something else than send it.
 type passing struct {
 	to   aws.HTTPClient
 	each func(operation, body string, send func() (*http.Response, error)) (*http.Response, error)
@@ -146,12 +145,12 @@ func (p passing) Do(r *http.Request) (*http.Response, error) {
 	return p.each(operation, string(body), func() (*http.Response, error) { return p.to.Do(r) })
 }
 
-// passing is the way of a process to the engine on which each is called.
+// passing is a connection to the engine that calls each for every request.
 func (w *world) passing(each func(operation, body string, send func() (*http.Response, error)) (*http.Response, error)) *line {
 	return &line{to: passing{w.engine.HTTPClient(), each}}
 }
 
-// ofLocks says whether a request is one to lock rows, and not to those of sessions.
+// ofLocks reports whether a request is for lock rows, and not for rows of sessions.
 func ofLocks(r tabletest.Request) bool {
 	for _, k := range r.Keys {
 		if pk, ok := k.Attrs["pk"].(*types.AttributeValueMemberS); ok && strings.HasPrefix(pk.Value, "LOCK#") {
@@ -161,14 +160,14 @@ func ofLocks(r tabletest.Request) bool {
 	return false
 }
 
-// acquireFor is acquireAsync by somebody who waits for so long and no longer.
+// acquireFor is acquireAsync with a limit on the wait.
 func acquireFor(ctx context.Context, patience time.Duration, c *lock.Client, target lock.Target, opts ...lock.Option) <-chan *lock.Lease {
 	short, cancel := context.WithTimeout(ctx, patience)
 	context.AfterFunc(short, cancel)
 	return acquireAsync(short, c, target, opts...)
 }
 
-// takers are all ways to take two locks, of which the second is the one in question.
+// takers are all ways to take two locks. Tests look at the second.
 func takers(c *lock.Client, opts ...lock.Option) map[string]func(ctx context.Context) (release func(context.Context) error, err error) {
 	single := func(acquire func(context.Context, lock.Target, ...lock.Option) (*lock.Lease, error)) func(context.Context) (func(context.Context) error, error) {
 		return func(ctx context.Context) (func(context.Context) error, error) {

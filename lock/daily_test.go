@@ -24,9 +24,9 @@ const (
 	aWeek = 7 * aDay
 )
 
-// Instances whose own clocks are hours off agree on when a day's run is, also on the days on which
-// clocks are put forward or back.
-func TestDailyJobsByTheClocksOfALocation(t *testing.T) {
+// Instances whose own clocks are hours off agree on the time of a day's run, also on the days on which clocks are put
+// forward or back.
+func TestEvery_DailyJobsFollowTheClocksOfALocation(t *testing.T) {
 	for name, c := range map[string]struct {
 		location string
 		interval time.Duration
@@ -147,9 +147,9 @@ func TestDailyJobsByTheClocksOfALocation(t *testing.T) {
 	}
 }
 
-// A run that was broken off is taken up until the end of the next day, however long that is, also
-// where rows are kept for no longer than they have to be.
-func TestABrokenOffDayIsTakenUpUntilTheEndOfTheNext(t *testing.T) {
+// An unfinished run is begun again until the end of the next day, however long that day is, also with the shortest
+// retention.
+func TestEvery_UnfinishedDayIsRunUntilTheEndOfTheNext(t *testing.T) {
 	for late, want := range map[time.Duration][]string{
 		// The day of change has 25 hours, from 00:30 to 01:30 UTC.
 		48*time.Hour + 30*time.Minute: {"2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z"},
@@ -183,7 +183,7 @@ func TestABrokenOffDayIsTakenUpUntilTheEndOfTheNext(t *testing.T) {
 	}
 }
 
-func TestIntervalsThatCannotBeAreRefused(t *testing.T) {
+func TestAt_RefusesImpossibleIntervals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		berlin := location(t, "Europe/Berlin")

@@ -27,7 +27,7 @@ type progress struct {
 	Parts []string `dynamo:"parts"`
 }
 
-// decoded is a payload as text, "none" without one.
+// decoded is a payload as text, or "none".
 func decoded(t *testing.T, d lock.Data) string {
 	t.Helper()
 	var s string
@@ -40,7 +40,7 @@ func decoded(t *testing.T, d lock.Data) string {
 	return s
 }
 
-func TestPayloadStaysUntilReplaced(t *testing.T) {
+func TestData_StaysUntilReplaced(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target := lock.Name("report")
 		inspect := func() lock.Record {
@@ -106,9 +106,9 @@ func TestPayloadStaysUntilReplaced(t *testing.T) {
 	})
 }
 
-// Whatever has a value in DynamoDB comes back, and what has none is refused without a
-// request: others may write it.
-func TestPayloadsOfAllTypes(t *testing.T) {
+// Every value that DynamoDB has comes back. A value that it does not have is refused without a request. Such values can be
+// in rows that others have written.
+func TestData_OfAllTypes(t *testing.T) {
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	num := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 	nested := func(depth int) types.AttributeValue {
@@ -153,7 +153,7 @@ func TestPayloadsOfAllTypes(t *testing.T) {
 			require.NoError(p, err)
 			var got any
 			require.NoError(p, r.Data.Decode(&got), "%d: %T", i, v)
-			if _, number := want.(*types.AttributeValueMemberN); !number { // which come back in another notation
+			if _, number := want.(*types.AttributeValueMemberN); !number { // numbers come back in another notation
 				require.True(p, attrvalue.SameItem(table.Item{"data": want}, table.Item{"data": p.raw(l)["data"]}), "%d: %T", i, v)
 			}
 			require.NoError(p, l.SetData(ctx, r.Data), "a payload is a payload")
@@ -170,10 +170,10 @@ func TestPayloadsOfAllTypes(t *testing.T) {
 	})
 }
 
-// A lock that is handed over within the process has the payload that release and acquire
-// would have given it, and the lease says so.
-func TestPayloadOfAHandOverIsThatOfReleaseAndAcquire(t *testing.T) {
-	for _, opts := range [][]lock.Option{nil, {lock.WithData("heir")}, {lock.WithData(nil)}, {lock.Fixed(time.Minute)}, {lock.Fixed(time.Minute), lock.WithData("heir")}} {
+// A lock that is passed within the process has the payload that release and acquire would have given it, and the lease
+// shows it.
+func TestData_OfAPassIsThatOfReleaseAndAcquire(t *testing.T) {
+	for _, opts := range [][]lock.Option{nil, {lock.WithData("next")}, {lock.WithData(nil)}, {lock.Fixed(time.Minute)}, {lock.Fixed(time.Minute), lock.WithData("next")}} {
 		for _, before := range []any{nil, "before"} {
 			for _, set := range []any{"no", nil, "set"} {
 				for _, commits := range []bool{false, true} {
@@ -224,7 +224,7 @@ func TestPayloadOfAHandOverIsThatOfReleaseAndAcquire(t *testing.T) {
 	}
 }
 
-// handOver has another acquisition wait for a lease and then gives it that.
+// handOver lets another acquire wait for a lease, and then passes it the lock.
 func (p *place) handOver(l *lock.Lease, opts ...lock.Option) *lock.Lease {
 	p.Helper()
 	got := make(chan *lock.Lease, 1)
@@ -246,7 +246,7 @@ func (p *place) handOver(l *lock.Lease, opts ...lock.Option) *lock.Lease {
 	return next
 }
 
-func TestHandOverCarriesPayloads(t *testing.T) {
+func TestData_IsWrittenWithThePass(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("report"), lock.WithData("first"))
 		require.NoError(p, err)
@@ -274,102 +274,8 @@ func TestHandOverCarriesPayloads(t *testing.T) {
 	})
 }
 
-// Faults at every call of SetData: what it says holds, also when a duplicate of it arrives
-// late, after another, and the next holder finds what the row has.
-func TestEveryFaultOfSetData(t *testing.T) {
-	tried := 0
-	for _, fault := range []tabletest.Fault{
-		{Kind: tabletest.DropRequest},
-		{Kind: tabletest.DropRequest, For: 10 * time.Second},
-		{Kind: tabletest.DropReply},
-		{Kind: tabletest.DuplicateLate, For: 10 * time.Second},
-		{Kind: tabletest.DuplicateLate, AfterCalls: 1},
-		{Kind: tabletest.Delay, For: time.Minute},
-		{Kind: tabletest.Delay, For: time.Minute, After: true},
-		{Kind: tabletest.Throttle},
-		{Kind: tabletest.InternalErrorAfter},
-		{Kind: tabletest.TransactionConflict},
-	} {
-		for call := 1; call <= 5; call++ {
-			for _, times := range []int{1, 3} {
-				for _, waits := range []bool{false, true} {
-					tried++
-					virtual(t, func(ctx context.Context, w *world) {
-						c := w.client(lock.Config{})
-						l, err := c.Acquire(ctx, lock.Name("report"), lock.WithData("0"))
-						require.NoError(t, err)
-						var got <-chan *lock.Lease
-						if waits {
-							got = acquireAsync(ctx, c, lock.Name("report"))
-						}
-						w.engine.ResetRequests()
-						fault := fault
-						fault.Call, fault.Times = call, times
-						w.engine.Inject(fault)
-						sure := "0"
-						for i := 1; i <= 4; i++ {
-							if err := l.SetData(ctx, fmt.Sprint(i)); assert.NoError(t, err) {
-								sure = fmt.Sprint(i)
-							}
-						}
-						w.engine.ClearFaults()
-						time.Sleep(2 * time.Minute)
-						r, err := c.Inspect(ctx, lock.Name("report"))
-						require.NoError(t, err)
-						require.Equal(t, sure, decoded(t, r.Data))
-						require.NoError(t, l.Release(ctx))
-						if !waits {
-							got = acquireAsync(ctx, c, lock.Name("report"))
-						}
-						next := <-got
-						require.NotNil(t, next)
-						require.Equal(t, sure, decoded(t, next.Data()))
-					})
-					if t.Failed() {
-						t.Fatalf("%v (for %v, after %v) at call %d, %d times, a waiter %v", fault.Kind, fault.For, fault.After, call, times, waits)
-					}
-				}
-			}
-		}
-	}
-	t.Logf("F5 faults tried for SetData: %d, all pass", tried)
-}
-
-// Where nobody knows what the row has, the next holder reads it.
-func TestPayloadOfAnUnclearSetDataIsReadByTheHeir(t *testing.T) {
-	for _, how := range []cut{unanswered, refused} {
-		for _, opts := range [][]lock.Option{nil, {lock.WithData("heir")}} {
-			virtual(t, func(ctx context.Context, w *world) {
-				wire := &line{to: w.engine.HTTPClient()}
-				c := w.clientOver(wire, lock.Config{})
-				l, err := c.Acquire(ctx, lock.Name("report"), lock.WithData("first"))
-				require.NoError(t, err)
-				got := acquireAsync(ctx, c, lock.Name("report"), opts...)
-				wire.cut(how)
-				short, cancel := context.WithTimeout(ctx, time.Second)
-				err = l.SetData(short, "second")
-				cancel()
-				require.Error(t, err)
-				require.NotErrorIs(t, err, lock.ErrLost)
-				wire.cut(open)
-				require.NoError(t, l.Release(ctx))
-				next := <-got
-				require.NotNil(t, next)
-				r, err := c.Inspect(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				want := map[bool]string{true: "second", false: "first"}[how == unanswered]
-				if len(opts) > 0 {
-					want = "heir"
-				}
-				assert.Equal(t, want, decoded(t, next.Data()))
-				assert.Equal(t, want, decoded(t, r.Data))
-			})
-		}
-	}
-}
-
-// A lost reply of an acquisition: the lease has its own payload, and so has its row.
-func TestPayloadOfARecognisedAcquisition(t *testing.T) {
+// The answer of an acquire is lost: the lease has its own payload, and so has its row.
+func TestData_OfARecognisedAcquire(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Times: 1})
@@ -379,25 +285,8 @@ func TestPayloadOfARecognisedAcquisition(t *testing.T) {
 	})
 }
 
-func TestSetDataIsForTheHolderAlone(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		a, b := w.client(lock.Config{}), w.client(lock.Config{})
-		stale, err := a.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second), lock.WithData("a"))
-		require.NoError(t, err)
-		time.Sleep(time.Minute)
-		require.NoError(t, stale.SetData(ctx, "a, late"), "expired, but nobody took it")
-		l, err := b.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.Equal(t, "a, late", decoded(t, l.Data()))
-		require.ErrorIs(t, stale.SetData(ctx, "stale"), lock.ErrLost)
-		r, err := b.Inspect(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.Equal(t, "a, late", decoded(t, r.Data))
-	})
-}
-
 // A payload that its caller, or a reader, changes afterwards changes nowhere else.
-func TestPayloadsAreCopies(t *testing.T) {
+func TestData_IsACopy(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		mine := []byte("abc")
@@ -414,7 +303,7 @@ func TestPayloadsAreCopies(t *testing.T) {
 	})
 }
 
-// hidden shows all ways to print a value, and a log line with it.
+// hidden checks that no way to print a value, and no log record with it, shows the canary.
 func hidden(t *testing.T, v any) {
 	t.Helper()
 	var out strings.Builder
@@ -432,7 +321,7 @@ func hidden(t *testing.T, v any) {
 }
 
 // B4, of the types that carry payloads.
-func TestDataDoesNotShow(t *testing.T) {
+func TestData_IsNeverPrinted(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		for _, v := range []any{canary, []byte(canary), map[string]any{canary: []string{canary}}} {
@@ -459,67 +348,8 @@ func TestDataDoesNotShow(t *testing.T) {
 	})
 }
 
-// WithData of several locks is the payload of each.
-func TestEveryLockOfABundleHasThePayload(t *testing.T) {
-	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
-		have := func(b *lock.Bundle, want ...string) {
-			p.Helper()
-			for i, l := range b.Leases() {
-				if want[i] == "" {
-					assert.True(p, l.Data().IsZero())
-					assert.NotContains(p, p.raw(l), "data")
-					continue
-				}
-				assert.Equal(p, want[i], decoded(p.T, l.Data()))
-				assert.Equal(p, text(want[i]), p.raw(l)["data"])
-			}
-		}
-		targets, put := names(3), table.Put(p.table.KeyItem(keys.NewKey("ROW", "1")))
-		b, err := p.client.AcquireAll(ctx, targets, lock.WithData("a"))
-		require.NoError(p, err)
-		have(b, "a", "a", "a")
-		_, err = p.open(lock.Config{}).TryAcquireAll(ctx, targets)
-		var all *lock.HeldAllError
-		require.ErrorAs(p, err, &all)
-		require.Len(p, all.Held, 3)
-		for _, held := range all.Held {
-			assert.Equal(p, "a", decoded(p.T, held.Data))
-		}
-		require.NoError(p, b.Leases()[1].SetData(ctx, "b"))
-		require.NoError(p, b.Commit(ctx, put))
-		b, err = p.client.AcquireAll(ctx, targets)
-		require.NoError(p, err)
-		have(b, "a", "b", "a")
-		// To one who waits in the line and says nothing of the payload.
-		heir := make(chan *lock.Lease)
-		go func() {
-			l, err := p.client.Acquire(ctx, targets[1])
-			assert.NoError(p, err)
-			heir <- l
-		}()
-		require.Eventually(p, func() bool {
-			r, err := p.client.Inspect(ctx, targets[1])
-			return err == nil && r.Waiting() == 1
-		}, 10*time.Second, time.Millisecond)
-		require.NoError(p, b.Commit(ctx, put))
-		next := <-heir
-		require.NotNil(p, next)
-		assert.Equal(p, "b", decoded(p.T, next.Data()))
-		require.NoError(p, next.Release(ctx))
-		b, err = p.client.TryAcquireAll(ctx, targets, lock.WithData(nil))
-		require.NoError(p, err)
-		have(b, "", "", "")
-		require.NoError(p, b.Release(ctx))
-		cost := totals(ctx, func(ctx context.Context) {
-			_, err = p.client.AcquireAll(ctx, targets, lock.WithData(strings.Repeat("x", lock.MaxData+1)))
-			require.ErrorIs(p, err, lock.ErrInvalid)
-		})
-		assert.Zero(p, cost.Requests)
-	})
-}
-
-// Payloads are refused that DynamoDB would refuse, and no others.
-func TestWithData_IsAsDeepAsDynamoDBTakes(t *testing.T) {
+// Exactly those payloads are refused that DynamoDB would refuse.
+func TestWithData_IsAsDeepAsDynamoDBAllows(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		for depth := 30; depth <= 34; depth++ {
 			var data types.AttributeValue = &types.AttributeValueMemberS{Value: "x"}

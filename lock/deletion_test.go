@@ -27,7 +27,7 @@ func (w *world) deleted(ctx context.Context, key keys.Key) time.Time {
 
 const day = 24 * time.Hour // the shortest retention
 
-// spared holds a lease for a while in which time to live deletes whatever it may.
+// spared holds a lease for a while, and lets time to live delete all rows that it may.
 func (w *world) spared(ctx context.Context, l *lock.Lease, during time.Duration) {
 	w.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); {
@@ -43,10 +43,9 @@ func skewed(by time.Duration) tabletest.Fault {
 	return tabletest.Fault{Kind: tabletest.SkewDate, For: by}
 }
 
-// Answers with a wrong date do not have the row of a lock deleted that is held: once, or for a
-// while, before the first renewal or after (deletion, seeds 150, 276 and 777). The retention is
-// the shortest.
-func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
+// Answers with a wrong date do not cause the row of a held lock to be deleted: one of them, or many, before the first
+// renewal or after (deletion, seeds 150, 276 and 777). The retention is the shortest.
+func TestDeletion_WrongDatesKeepHeldRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		by, from, until time.Duration // since the lock was acquired
 		clock           time.Duration
@@ -78,8 +77,8 @@ func TestWrongDatesDoNotDeleteHeldRows(t *testing.T) {
 	}
 }
 
-// Neither does a renewal of a lease of its own, which says anew when its row is to be deleted.
-func TestWrongDateOfARenewalDeletesNothing(t *testing.T) {
+// The same for a renewal of a Fixed lease, which writes anew when its row is to be deleted.
+func TestDeletion_WrongDateOfARenewalDeletesNothing(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
@@ -92,7 +91,7 @@ func TestWrongDateOfARenewalDeletesNothing(t *testing.T) {
 		w.engine.Inject(skewed(-3 * time.Hour))
 		require.NoError(t, l.Renew(ctx)) // has the wrong date
 		time.Sleep(time.Minute)
-		require.NoError(t, l.Renew(ctx)) // goes by it
+		require.NoError(t, l.Renew(ctx)) // uses it
 		require.Greater(t, time.Until(w.deleted(ctx, l.Key())), 20*time.Hour, "the retention is for that")
 		w.engine.ClearFaults()
 		require.NoError(t, l.Renew(ctx))
@@ -102,9 +101,8 @@ func TestWrongDateOfARenewalDeletesNothing(t *testing.T) {
 	})
 }
 
-// The first request of a process does not know that its clock is slow, and a lease of its own is
-// not looked after.
-func TestSlowClockDoesNotDeleteALeaseOfItsOwn(t *testing.T) {
+// The first request of a process does not know that its clock is slow, and nothing looks after a Fixed lease later.
+func TestDeletion_SlowClockKeepsAFixedLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		first, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -118,9 +116,9 @@ func TestSlowClockDoesNotDeleteALeaseOfItsOwn(t *testing.T) {
 	})
 }
 
-// What put a row off can come in late once more, and bring it back to what was written before
-// that: a date that was ahead meanwhile does not have the client believe otherwise.
-func TestLateDuplicateDoesNotDeleteAHeldRow(t *testing.T) {
+// A request that put off the deletion can arrive again later, and set an older time. The client learns that, although a date
+// was ahead meanwhile.
+func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -138,17 +136,17 @@ func TestLateDuplicateDoesNotDeleteAHeldRow(t *testing.T) {
 	})
 }
 
-// An heir goes by what its row says, also where the request that handed it over was an earlier one.
-func TestHandOverThatIsRecognisedIsNotDeleted(t *testing.T) {
+// The target of a pass goes by the time in its row, also where an earlier request passed the lock to it.
+func TestDeletion_RecognisedPassIsKept(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		heir := make(chan *lock.Lease, 1)
+		waiter := make(chan *lock.Lease, 1)
 		go func() {
 			l, err := c.Acquire(ctx, lock.Name("report"))
 			assert.NoError(t, err)
-			heir <- l
+			waiter <- l
 		}()
 		time.Sleep(30 * time.Second)
 		w.engine.Inject(
@@ -161,45 +159,16 @@ func TestHandOverThatIsRecognisedIsNotDeleted(t *testing.T) {
 		time.AfterFunc(1900*time.Millisecond, func() { _, _ = c.Inspect(ctx, lock.Name("report")) })
 		require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
 		require.NoError(t, l.Release(ctx))
-		next := <-heir
+		next := <-waiter
 		w.engine.ClearFaults()
 		require.Equal(t, l.Fence()+1, next.Fence())
 		w.spared(ctx, next, 2*day)
 	})
 }
 
-// A row that was released under wrong dates is not deleted before they are past: a new one would
-// begin with a fence that was given out.
-func TestWrongDatesDoNotTakeFencesBack(t *testing.T) {
-	for _, by := range []time.Duration{-12 * time.Hour, -59 * time.Minute, -time.Hour, -61 * time.Minute, -100 * time.Minute} {
-		t.Run(by.String(), func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(lock.Config{Retention: day})
-				time.Sleep(time.Minute)
-				l, err := c.Acquire(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				w.engine.Inject(skewed(by))
-				_, err = c.Inspect(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				require.NoError(t, l.Release(ctx))
-				last := l.Fence()
-				for range 4 * 60 {
-					time.Sleep(24 * time.Minute)
-					w.engine.Sweep()
-					next, err := c.Acquire(ctx, lock.Name("report"))
-					require.NoError(t, err)
-					require.Greater(t, next.Fence(), last)
-					last = next.Fence()
-					require.NoError(t, next.Release(ctx))
-				}
-			})
-		})
-	}
-}
-
-// The first request of a process does not know that its clock is years ahead: its session's row is
-// not to stay that long, should it crash.
-func TestFastClockDoesNotKeepASession(t *testing.T) {
+// The first request of a process does not know that its clock is years ahead. Should the process crash, its session's row
+// does not stay for so long.
+func TestDeletion_FastClockDoesNotKeepASession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.cold(lock.Config{Retention: day, HomeRegion: tabletest.Region}, at(10*365*24*time.Hour))
 		_, err := c.Acquire(ctx, lock.Name("report"))
@@ -210,9 +179,9 @@ func TestFastClockDoesNotKeepASession(t *testing.T) {
 	})
 }
 
-// With a margin of half the lease a renewal leaves little more than half of it: what is done between
-// renewals goes by what the holders count on.
-func TestHeldRowIsPutOffWhateverTheMargin(t *testing.T) {
+// With a margin of half the lease, a renewal leaves little more than half of it. What is done between renewals uses the end
+// that the holders use.
+func TestDeletion_IsPutOffWithAnyMargin(t *testing.T) {
 	for _, margin := range []time.Duration{9 * time.Second, 10 * time.Second} {
 		t.Run(margin.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -226,7 +195,7 @@ func TestHeldRowIsPutOffWhateverTheMargin(t *testing.T) {
 	}
 }
 
-func TestOrphanIsFreedWhateverTheMargin(t *testing.T) {
+func TestSession_RepeatsAFailedReleaseWithAnyMargin(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{Margin: 10 * time.Second}), w.client(lock.Config{})
 		latency := tabletest.Fault{Kind: tabletest.Delay, For: 5 * time.Millisecond}
@@ -246,67 +215,9 @@ func TestOrphanIsFreedWhateverTheMargin(t *testing.T) {
 	})
 }
 
-// The row of intervals that are longer than the retention tells of them until the end of the next one.
-func TestIntervalsLongerThanTheRetention(t *testing.T) {
-	const month = 30 * 24 * time.Hour
-	for name, f := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
-		"returns": func(context.Context, *world, *lock.Lease) error { return nil },
-		"commits": func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				runs := map[time.Time]int{}
-				for range 12 { // instances, eight days apart
-					c := w.client(lock.Config{Retention: day})
-					bounded, cancel := context.WithTimeout(ctx, time.Minute)
-					err := c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, at time.Time) error {
-						runs[at]++
-						return f(ctx, w, l)
-					})
-					cancel()
-					require.ErrorIs(t, err, context.DeadlineExceeded)
-					time.Sleep(8 * 24 * time.Hour)
-					w.engine.Sweep()
-				}
-				assert.Len(t, runs, 4, "96 days have parts of four months: %v", runs)
-				for at, n := range runs {
-					assert.Equal(t, 1, n, at)
-				}
-			})
-		})
-	}
-}
-
-// A run that is broken off is begun again until the end of the next interval, however long that is.
-func TestBrokenOffRunOfALongIntervalIsBegunAgain(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		var began []time.Time
-		once := func(f func(ctx context.Context) error) {
-			bounded, cancel := context.WithTimeout(ctx, time.Hour)
-			defer cancel()
-			_ = w.client(lock.Config{Retention: day}).Every(bounded, lock.Name("report"), 30*24*time.Hour, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
-				began = append(began, at)
-				return f(ctx)
-			})
-		}
-		once(func(ctx context.Context) error {
-			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest}) // cut off for good: the run is left as it is
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		w.engine.ClearFaults()
-		time.Sleep(31 * 24 * time.Hour)
-		w.engine.Sweep()
-		once(func(context.Context) error { return nil })
-		require.Len(t, began, 3)
-		assert.Equal(t, began[0], began[1], "the one that was broken off")
-		assert.Equal(t, began[0].Add(30*24*time.Hour), began[2])
-	})
-}
-
-// What the dates or a clock say that are behind for as long as the lock is held is put off before it
-// has come: by up to three quarters of the retention.
-func TestRowsOutlastWhatIsBehindForGood(t *testing.T) {
+// The dates, or a clock, are behind for as long as the lock is held, by up to three quarters of the retention. The deletion
+// is put off in time.
+func TestDeletion_IsPutOffUnderAClockThatStaysBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		dates, clock time.Duration
 		config       lock.Config
@@ -330,68 +241,8 @@ func TestRowsOutlastWhatIsBehindForGood(t *testing.T) {
 	}
 }
 
-// A row is kept until a new one would begin above it, by whatever time of less than the retention it began ahead.
-func TestFencesThatBeganAheadAreNotTakenBack(t *testing.T) {
-	for name, c := range map[string]struct {
-		config        lock.Config
-		first, second time.Duration     // clocks
-		created, then []tabletest.Fault // what there is when the row is created, and from then on
-	}{
-		"dates, by half a day":  {config: lock.Config{Retention: day}, created: []tabletest.Fault{skewed(day / 2)}},
-		"dates, which are late": {config: lock.Config{Retention: day}, then: []tabletest.Fault{skewed(-100 * time.Minute)}},
-		"a clock":               {config: lock.Config{Retention: day}, first: time.Hour, second: -1900 * time.Millisecond},
-		"a clock that is slow":  {config: lock.Config{Retention: day, Skew: time.Hour}, second: -40 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				first, second := w.client(c.config, at(c.first)), w.client(c.config, at(c.second))
-				told := func(faults ...tabletest.Fault) {
-					w.engine.ClearFaults()
-					w.engine.Inject(faults...)
-					for _, c := range []*lock.Client{first, second} {
-						_, err := c.Inspect(ctx, lock.Name("other"))
-						require.ErrorIs(t, err, table.ErrNotFound)
-					}
-				}
-				told(c.created...)
-				l, err := first.Acquire(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				outlasting := func(l *lock.Lease) {
-					t.Helper()
-					assert.True(t, w.deleted(ctx, l.Key()).After(time.UnixMilli(l.Fence())))
-				}
-				told(c.then...)
-				heir := make(chan *lock.Lease)
-				go func() {
-					l, err := first.Acquire(ctx, lock.Name("report"))
-					assert.NoError(t, err)
-					heir <- l
-				}()
-				time.Sleep(time.Second)
-				require.NoError(t, l.Release(ctx))
-				l = <-heir
-				outlasting(l)
-				require.NoError(t, l.Release(ctx))
-				outlasting(l)
-				for range 5 {
-					next, err := second.Acquire(ctx, lock.Name("report"))
-					require.NoError(t, err)
-					require.Greater(t, next.Fence(), l.Fence())
-					time.Sleep(10 * time.Second)
-					outlasting(next)
-					require.NoError(t, next.Release(ctx))
-					outlasting(next)
-					l = next
-					time.Sleep(time.Until(w.deleted(ctx, l.Key())) + 2*time.Second)
-					require.Positive(t, w.engine.Sweep())
-				}
-			})
-		})
-	}
-}
-
-// What is known of the time does not get lost while there is nothing to compare the clock with.
-func TestClockThatIsSetDoesNotBringDeletionForward(t *testing.T) {
+// What is known of the time is kept while there is nothing to compare the clock with.
+func TestDeletion_ClockThatIsSetDoesNotBringItForward(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(lock.Config{Retention: day}, table.WithClock(wall.now))
@@ -411,8 +262,8 @@ func TestClockThatIsSetDoesNotBringDeletionForward(t *testing.T) {
 	})
 }
 
-// Nor where no answer tells the time.
-func TestClockThatIsSetBackWithoutDates(t *testing.T) {
+// The same if no answer tells the time.
+func TestDeletion_ClockThatIsSetBackWithoutDates(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c, err := lock.New(w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"}, table.WithClock(wall.now)),
@@ -438,8 +289,8 @@ func (u undated) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Rows whose writes hang, each time, do not keep the others from being put off.
-func TestRowsThatHangKeepNoOther(t *testing.T) {
+// Rows whose writes hang, each time, do not keep the deletion of the others from being put off.
+func TestDeletion_RowsThatHangDelayNoOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		var last *lock.Lease
@@ -455,60 +306,9 @@ func TestRowsThatHangKeepNoOther(t *testing.T) {
 	})
 }
 
-// Somebody else's release keeps what the holder has had the row tell.
-func TestForcedReleaseKeepsARunInMind(t *testing.T) {
-	const month = 30 * 24 * time.Hour
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(quiet)
-		bounded, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		err := c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
-			w.force(ctx, c, lock.Name("report"))
-			<-l.Context().Done()
-			cancel()
-			return l.Context().Err()
-		})
-		require.ErrorIs(t, err, context.Canceled)
-		assert.Greater(t, time.Until(w.deleted(ctx, keys.NewKey("LOCK#report", "LOCK#report"))), 59*24*time.Hour)
-	})
-}
-
-// A fence that is no time of day is not waited for: nothing could put such a row off for long enough.
-func TestFencesThatAreNoTimeOfDay(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, l.Release(ctx))
-		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("fence").Set(int64(1_790_000_000_000_000))))) // adopted: of microseconds
-		l, err = c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		w.engine.ResetRequests()
-		time.Sleep(time.Hour)
-		require.Empty(t, w.requestsTo(l.Key().PK))
-		require.NoError(t, l.Release(ctx))
-		assert.WithinDuration(t, time.Now().Add(7*24*time.Hour), w.deleted(ctx, l.Key()), 2*time.Second)
-	})
-}
-
-// A fence that lies a little ahead costs nothing: the retention is for that.
-func TestFencesALittleAheadCostNothing(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		l, err := w.client(lock.Config{}, at(5*time.Minute)).Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		require.NoError(t, l.Release(ctx))
-		c := w.client(lock.Config{})
-		assert.Equal(t, []string{"UpdateItem", "UpdateItem"}, w.requests(func() {
-			l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
-			require.NoError(t, err)
-			require.NoError(t, l.Release(ctx))
-		}))
-	})
-}
-
-// What is freed in somebody's place is kept as what its holder frees, whatever whoever acquired it has
-// had it say: by a clock that was not known to be slow, or before it died long ago.
-func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
+// A row that is released on a holder's behalf is kept like one that the holder releases. It does not matter which time that
+// holder had written: by a clock that was not known to be slow, or long ago, before it died.
+func TestDeletion_RowsReleasedForAHolderAreKept(t *testing.T) {
 	const week = 7 * day
 	key := keys.NewKey("LOCK#report", "LOCK#report")
 	abandoned := func(ctx context.Context, w *world, c *lock.Client, f tabletest.Fault, limit time.Duration) {
@@ -542,7 +342,7 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 		},
 		"taken back with others": func(ctx context.Context, w *world) {
 			both := []lock.Target{lock.Name("report"), lock.Name("another")}
-			b, err := w.client(lock.Config{}).AcquireAll(ctx, both) // which makes the other one's row
+			b, err := w.client(lock.Config{}).AcquireAll(ctx, both) // creates the row of the other lock
 			require.NoError(w, err)
 			require.NoError(w, b.Release(ctx))
 			c := w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*day))
@@ -580,13 +380,35 @@ func TestRowsFreedInSomebodysPlaceAreKept(t *testing.T) {
 	}
 }
 
-// A holder that prolongs the life of a deleted row learns that it has lost the lock.
-func TestDeletion_TheHolderOfADeletedRowIsTold(t *testing.T) {
+// A holder that puts off the deletion of a row that was deleted already learns that the lock is lost.
+func TestDeletion_HolderOfADeletedRowIsTold(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{Retention: aDay, Logger: quiet.Logger}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		require.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
 		time.Sleep(8 * time.Hour)
 		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+	})
+}
+
+// A held row is kept for longer than any retention, since renewals put its deletion off.
+func TestDeletion_NeverOfAHeldRow(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Retention: day, Lease: time.Hour})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		for range 72 {
+			time.Sleep(time.Hour)
+			w.engine.Sweep()
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.True(t, r.Held())
+		}
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(day + 3*time.Second)
+		w.engine.Sweep()
+		_, err = c.Inspect(ctx, lock.Name("report"))
+		require.ErrorIs(t, err, table.ErrNotFound)
 	})
 }

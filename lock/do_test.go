@@ -61,7 +61,7 @@ func TestTryDo_TellsWhoHoldsTheLock(t *testing.T) {
 	})
 }
 
-// held is about the target alone: f's errors are the caller's, whatever they match.
+// held is about the target alone. Errors of the function are the caller's, whatever they match.
 func TestTryDo_ReturnsTheErrorOfTheFunction(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
@@ -100,30 +100,7 @@ func TestTryDo_ReturnsTheErrorOfTheFunction(t *testing.T) {
 	})
 }
 
-func TestBundleRemaining_IsThatOfTheFirstToEnd(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		b, err := c.AcquireAll(ctx, names(3), lock.Fixed(20*time.Second))
-		require.NoError(t, err)
-		time.Sleep(5 * time.Second)
-		require.NoError(t, b.Leases()[0].Renew(ctx))
-		require.NoError(t, b.Leases()[2].Renew(ctx))
-		assert.Equal(t, b.Leases()[1].Remaining(), b.Remaining())
-		assert.Less(t, b.Remaining(), b.Leases()[0].Remaining())
-		assert.InDelta(t, 15, b.Remaining().Seconds(), 0.5)
-		require.NoError(t, b.Leases()[2].Release(ctx))
-		assert.Zero(t, b.Remaining())
-	})
-	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
-		b, err := p.client.AcquireAll(ctx, names(3), lock.Fixed(time.Hour))
-		require.NoError(p, err)
-		assert.Greater(p, b.Remaining(), 50*time.Minute)
-		require.NoError(p, b.Release(ctx))
-		assert.Zero(p, b.Remaining())
-	})
-}
-
-func TestDo(t *testing.T) {
+func TestDo_ReleasesAndReportsLosses(t *testing.T) {
 	mine := errors.New("mine")
 	run := func(name string, f func(ctx context.Context, w *world, c *lock.Client)) {
 		t.Run(name, func(t *testing.T) {
@@ -217,4 +194,49 @@ func TestDo(t *testing.T) {
 		defer cancel()
 		require.NoError(w, c.Do(ending, lock.Name("report"), func(context.Context, *lock.Lease) error { return nil }))
 	})
+}
+
+// What the function has committed was done under the lock. A function that merely returned has lost the lock.
+func TestDo_ReportsThatTheLockWasHeldForTooLong(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{MaxHold: time.Second})
+		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		})
+		require.ErrorIs(t, err, lock.ErrMaxHold)
+		require.NoError(t, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+			return l.Commit(ctx, w.put("x"))
+		}))
+		time.Sleep(time.Minute) // the timer of a lease that is over does nothing
+	})
+}
+
+// The context of a lease that was revoked has its cause already. A later end of the lease counts all the same: Do does not
+// return nil.
+func TestDo_ReportsALossAfterARevocation(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			wire := &line{to: w.engine.HTTPClient()}
+			lost := make(chan error, 1)
+			config := quiet
+			config.OnLost = func(_ *lock.Lease, cause error) { lost <- cause }
+			c := w.clientOver(wire, config)
+			var renewed error
+			err := c.Do(ctx, lock.Name("report"), func(_ context.Context, l *lock.Lease) error {
+				if asks {
+					assert.NoError(t, c.Revoke(ctx, lock.Name("report")))
+				}
+				wire.cut(refused)
+				time.Sleep(time.Minute)
+				wire.cut(open)
+				renewed = l.Renew(ctx)
+				return nil
+			})
+			require.ErrorIs(t, <-lost, lock.ErrExpired)
+			require.ErrorIs(t, err, lock.ErrExpired, "asks: %t", asks)
+			require.ErrorIs(t, renewed, lock.ErrExpired, "asks: %t", asks)
+		})
+	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestLeadReturnsWhatTheLeaderReturns(t *testing.T) {
+func TestLead_ReturnsTheErrorOfTheFunction(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target := lock.Name("leader")
 		released := func() {
@@ -67,8 +67,8 @@ func TestLeadReturnsWhatTheLeaderReturns(t *testing.T) {
 	})
 }
 
-// A leader that is cut off is told, waits for f, and leads again once it can.
-func TestLeaderCampaignsAgainAfterALoss(t *testing.T) {
+// A leader that is cut off is told, waits for its function, and leads again once it can.
+func TestLead_CampaignsAgainAfterALoss(t *testing.T) {
 	for _, opts := range [][]lock.Option{nil, {lock.Fixed(20 * time.Second)}} {
 		virtual(t, func(ctx context.Context, w *world) {
 			ctx, stop := context.WithCancel(ctx)
@@ -100,7 +100,7 @@ func TestLeaderCampaignsAgainAfterALoss(t *testing.T) {
 	}
 }
 
-func TestLeadEndsWithItsContextOrClient(t *testing.T) {
+func TestLead_EndsWithItsContextOrClient(t *testing.T) {
 	for name, end := range map[string]struct {
 		how  func(c *lock.Client, cancel func())
 		want error
@@ -146,8 +146,8 @@ func TestLeadEndsWithItsContextOrClient(t *testing.T) {
 	}
 }
 
-// Asked back, a leader gives way: the other gets the first turn.
-func TestRevokedLeaderGivesWay(t *testing.T) {
+// A leader that is asked to release gives way: the other gets the next turn.
+func TestLead_GivesWayWhenRevoked(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		ctx, stop := context.WithCancel(ctx)
 		a, b := w.client(quiet), w.client(quiet)
@@ -175,9 +175,8 @@ func TestRevokedLeaderGivesWay(t *testing.T) {
 	})
 }
 
-// Leaders that are cut off for a while, at random: their guarded writes never interleave,
-// and somebody leads most of the time.
-func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
+// Leaders are cut off for a while, at random. Their guarded writes never interleave, and somebody leads most of the time.
+func TestLead_TwoLeadersNeverBothCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		ctx, stop := context.WithTimeout(ctx, time.Hour)
 		defer stop()
@@ -203,7 +202,7 @@ func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
 						}
 						time.Sleep(pause)
 						way.cut(open)
-						// The context is not looked at: the guard has to do.
+						// The context is not looked at: the guard alone has to protect.
 						bounded, cancel := context.WithTimeout(context.WithoutCancel(inside), 30*time.Second)
 						err := l.Write(bounded, w.count("n"), table.Put(w.fenced(l.Fence())))
 						cancel()
@@ -233,9 +232,8 @@ func TestNeverTwoLeadersWhoseWritesBothCommit(t *testing.T) {
 	})
 }
 
-// A leader whose commit has succeeded is done, also where it was asked back before; one that only gave
-// way campaigns again.
-func TestLeaderThatHasCommittedIsDone(t *testing.T) {
+// A leader whose commit succeeded is done, also if it was revoked before. One that only gave way campaigns again.
+func TestLead_EndsWithACommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end   func(ctx context.Context, w *world, l *lock.Lease) error
 		terms int
@@ -260,7 +258,7 @@ func TestLeaderThatHasCommittedIsDone(t *testing.T) {
 	}
 }
 
-// fenced is a row that says who has written it.
+// fenced is a row that names its writer.
 func (w *world) fenced(fence int64) table.Item {
 	item := w.table.KeyItem(w.row("fenced"))
 	av, err := table.Encode(fence)
@@ -269,8 +267,8 @@ func (w *world) fenced(fence int64) table.Item {
 	return item
 }
 
-// After it was asked back a leader lets others have the first turn, however long it pauses between looks.
-func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
+// A leader that was revoked lets others have the next turn, however long it pauses between looks.
+func TestLead_GivesWayHoweverRarelyItLooks(t *testing.T) {
 	for _, poll := range []time.Duration{time.Hour, math.MaxInt64} {
 		virtual(t, func(ctx context.Context, w *world) {
 			config := quiet
@@ -307,13 +305,13 @@ func TestRevokedLeaderThatHardlyLooks(t *testing.T) {
 	}
 }
 
-// foreign is a context of somebody else's making, to which others listen in goroutines of their own.
+// foreign is a context of another type: package context waits for it in a goroutine.
 type foreign struct{ context.Context }
 
 func (foreign) Value(any) any { return nil }
 
-// Lead says that its context has ended, whatever that is made of and however soon it looks.
-func TestLeadEndsWithAForeignContext(t *testing.T) {
+// Lead returns its context's error, whatever type the context has and however soon it ends.
+func TestLead_EndsWithAContextOfAnyType(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		for range 100 {
@@ -328,7 +326,7 @@ func TestLeadEndsWithAForeignContext(t *testing.T) {
 	})
 }
 
-// Who may not take a lock does not campaign for it.
+// A client without permission to take a lock does not campaign for it.
 func TestLead_EndsWithoutPermission(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.coldClientOver(&line{to: &forbidding{to: w.engine.HTTPClient(), operation: "UpdateItem"}}, quiet)
@@ -340,7 +338,7 @@ func TestLead_EndsWithoutPermission(t *testing.T) {
 	})
 }
 
-// After an outage that is long over, a leader that loses the lock campaigns again at once.
+// A leader loses the lock long after an outage. It campaigns again at once.
 func TestLead_ForgetsAnOldOutage(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
@@ -371,8 +369,8 @@ func TestLead_ForgetsAnOldOutage(t *testing.T) {
 	})
 }
 
-// What campaigning again cannot help against ends a campaign.
-func TestLead_EndsACampaignInVain(t *testing.T) {
+// A campaign ends with an error that another attempt cannot mend.
+func TestLead_EndsWithAnErrorThatLasts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		bounded, cancel := context.WithTimeout(ctx, time.Hour)
 		defer cancel()
@@ -394,9 +392,8 @@ func TestLead_EndsACampaignInVain(t *testing.T) {
 	})
 }
 
-// A leader that was asked back, and has left guarded writes behind, campaigns anew and does not wait for
-// itself.
-func TestLead_BehindWritesThatHang(t *testing.T) {
+// A leader that was revoked, and whose guarded writes hang, campaigns again and does not wait for itself.
+func TestLead_CampaignsAgainBehindWritesThatHang(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4900 * time.Millisecond, Operation: "TransactWriteItems", Times: 2})

@@ -16,8 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// nosy is a Logger's handler that asks the client about itself: called with one of the
-// client's mutexes held it would never return.
+// nosy is a log handler that calls the client. If a mutex of the client were held, it would never return.
 type nosy struct {
 	slog.Handler
 	mu     sync.Mutex
@@ -37,7 +36,7 @@ func (n *nosy) Handle(ctx context.Context, r slog.Record) error {
 	if c != nil {
 		_ = c.Healthy(ctx)
 		c.Remaining()
-		// Through the queues, the session and a lease.
+		// These calls use the queues, the session and a lease.
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		_, _ = c.Acquire(ended, lock.Name("report"))
@@ -48,23 +47,22 @@ func (n *nosy) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// count is how often an event has come.
+// count is how often an event was logged.
 func (n *nosy) count(event string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(n.events), func(e string) bool { return e != event }))
 }
 
-// know tells the handler whom to ask.
+// know sets the client and the lease that the handler calls.
 func (n *nosy) know(c *lock.Client, l *lock.Lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.client, n.lease = c, l
 }
 
-// Every documented event comes, as often as what it tells of has happened, and with no
-// mutex of the client held.
-func TestEvents(t *testing.T) {
+// Every documented event is logged as often as it happens, and with no mutex of the client held.
+func TestEvents_EachComesAsDocumented(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		n := &nosy{Handler: slog.DiscardHandler}
 		config := lock.Config{Logger: slog.New(n)}
@@ -83,7 +81,7 @@ func TestEvents(t *testing.T) {
 		}
 		w.askBack(ctx, c, l)
 		<-l.Context().Done()
-		synctest.Wait() // what is measured and logged comes after
+		synctest.Wait() // measurements and log records come after
 		time.Sleep(time.Millisecond)
 		assert.Equal(t, 1, n.count("INFO lock: asked back"))
 		require.NoError(t, l.Release(ctx))
@@ -120,7 +118,7 @@ func TestEvents(t *testing.T) {
 }
 
 // B4, of every event above debug level that a client logs.
-func TestCanaryStaysOutOfEvents(t *testing.T) {
+func TestEvents_HaveNoNamesKeysOrPayloads(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		log := &journal{}
 		logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
@@ -132,13 +130,13 @@ func TestCanaryStaysOutOfEvents(t *testing.T) {
 		require.NoError(t, err)
 		w.askBack(ctx, c, l)
 		<-l.Context().Done()
-		synctest.Wait() // what is measured and logged comes after
+		synctest.Wait() // measurements and log records come after
 		require.NoError(t, l.Release(ctx))
 		l, err = c.Acquire(ctx, target)
 		require.NoError(t, err)
 		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr("dead").Set(1))))
 		<-l.Context().Done()
-		synctest.Wait() // what is measured and logged comes after
+		synctest.Wait() // measurements and log records come after
 		_, err = w.coldClient(lock.Config{Logger: logger}, at(time.Hour)).Acquire(ctx, target)
 		require.NoError(t, err)
 		stuck := lock.Name("stuck " + canary)

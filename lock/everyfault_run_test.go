@@ -15,39 +15,37 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// ordeal is one scenario under mishaps, and what the package has promised of it. Whatever does
-// not hold is a violation, which whoever runs the ordeal judges: a broken client has to have
-// some.
-type ordeal struct {
+// faultCase is one scenario with its faults, and the checks of the package's promises. A promise that does not hold is a
+// violation. Tests judge the violations, since a broken client has to have some.
+type faultCase struct {
 	*world
-	through func(aws.HTTPClient) aws.HTTPClient // what breaks the clients; nil for nothing
+	through func(aws.HTTPClient) aws.HTTPClient // breaks the clients; nil if they are not broken
 	strikes []strike
-	calls   int      // that the scenario makes without any; 0 while that is not known
+	calls   int      // of the scenario without faults; 0 if not known yet
 	made    []string // operations of the calls of the scenario
 
 	processes []*process
-	other     *process       // who comes in where a process stands still; nil where nobody does
-	stalls    sync.WaitGroup // processes that stand still
-	came      atomic.Int64   // locks that the other has had meanwhile
-	targets   []lock.Target  // that anybody has asked for
+	other     *process       // acquires while a process is halted; nil if none does
+	stalls    sync.WaitGroup // processes that are halted
+	came      atomic.Int64   // how often the other has acquired meanwhile
+	targets   []lock.Target  // that any process has tried to acquire
 
 	mu         sync.Mutex
 	counting   bool
-	struck     []int // how many calls were, by strike
+	struck     []int // how many calls each strike has hit
 	holdings   []*holding
 	effects    []*effect
 	violations []string
 }
 
-// strike is a mishap, and the call of the scenario that it strikes first.
+// strike is a fault, and the first call of the scenario that it hits.
 type strike struct {
-	mishap
+	faultKind
 
 	call int
 }
@@ -56,11 +54,11 @@ type strike struct {
 type holding struct {
 	*lock.Lease
 	of       *process
-	givenUp  bool // the holder has tried to give it up, or somebody has taken it by force
-	released bool // and was told that it is
+	givenUp  bool // the holder has tried to release it, or it was taken by force
+	released bool // and the holder was told that it is
 }
 
-// effect is a write of its own attribute, under a lock.
+// effect is a write under a lock, to an attribute that no other effect writes.
 type effect struct {
 	name      string
 	applied   bool // acknowledged
@@ -68,134 +66,133 @@ type effect struct {
 }
 
 const (
-	ordealLease  = 20 * time.Second
-	ordealPeriod = 5500 * time.Millisecond // with jitter
-	// From when its holder is gone, or does not hold it any more, until somebody else has a
-	// lock: the lease, a period, the skew bound, and the longest poll.
-	ordealBound = ordealLease + ordealPeriod + 2*time.Second + 1125*time.Millisecond
-	// Whoever acquires in the end holds it for as long as anything can come in late.
+	caseLease  = 20 * time.Second
+	casePeriod = 5500 * time.Millisecond // with jitter
+	// From the moment at which a holder is gone, or has lost the lock, until another has it: the lease, a period, the skew
+	// bound, and the longest pause between looks.
+	caseBound = caseLease + casePeriod + 2*time.Second + 1125*time.Millisecond
+	// The process that acquires in the end holds the lock for as long as any request can arrive late.
 	probeLease = 10 * time.Minute
-	// No operation of a scenario takes longer than that.
+	// No operation of a scenario takes longer.
 	patience = 2 * time.Hour
 )
 
-func (o *ordeal) violated(format string, args ...any) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.violations = append(o.violations, fmt.Sprintf(format, args...))
+func (c *faultCase) violated(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
 
-// due counts a call, and says what happens to it.
-func (o *ordeal) due(operation string) (m *mishap, hit bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.counting {
+// due counts a call, and returns the fault that hits it.
+func (c *faultCase) due(operation string) (m *faultKind, hit bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.counting {
 		return nil, false
 	}
-	o.made = append(o.made, operation)
-	n, last := len(o.made), 0
-	for i := range o.strikes {
-		k := &o.strikes[i]
+	c.made = append(c.made, operation)
+	n, last := len(c.made), 0
+	for i := range c.strikes {
+		k := &c.strikes[i]
 		if n >= k.call && n < k.call+max(k.times, 1) && k.concerns(operation) {
-			o.struck[i]++
-			return &k.mishap, true
+			c.struck[i]++
+			return &k.faultKind, true
 		}
 		last = max(last, k.call)
 	}
-	if n >= o.calls && n < last {
-		return &mishap{fault: tabletest.Fault{Kind: tabletest.DropReply}}, true // the call that is meant is a repetition
+	if n >= c.calls && n < last {
+		return &faultKind{fault: tabletest.Fault{Kind: tabletest.DropReply}}, true // the strike is meant for a repetition
 	}
 	return nil, false
 }
 
-// begin is where the calls of the scenario begin to count.
-func (o *ordeal) begin() {
-	if slices.ContainsFunc(o.strikes, func(k strike) bool { return k.others }) {
-		o.other = o.process()
-		o.other.apart = true
-		o.other.warm()
+// begin begins to count the calls of the scenario.
+func (c *faultCase) begin() {
+	if slices.ContainsFunc(c.strikes, func(k strike) bool { return k.others }) {
+		c.other = c.process()
+		c.other.apart = true
+		c.other.warm()
 	}
-	o.engine.ResetRequests()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.counting, o.struck = true, make([]int, len(o.strikes))
+	c.engine.ResetRequests()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counting, c.struck = true, make([]int, len(c.strikes))
 }
 
-// end ends what goes wrong, and says how often each strike has hit. Who stands still goes on
-// in their own time.
-func (o *ordeal) end() (struck []int) {
-	o.mu.Lock()
-	o.counting = false
-	struck = o.struck
-	o.mu.Unlock()
-	o.engine.ClearFaults()
-	synctest.Wait() // for whoever is about to stand still
-	o.stalls.Wait()
+// end ends the faults, and returns how often each strike has hit. Processes that are halted go on when their halt is over.
+func (c *faultCase) end() (struck []int) {
+	c.mu.Lock()
+	c.counting = false
+	struck = c.struck
+	c.mu.Unlock()
+	c.engine.ClearFaults()
+	synctest.Wait() // until each process that is about to halt has halted
+	c.stalls.Wait()
 	return struck
 }
 
-// mild says that operations have to succeed.
-func (o *ordeal) mild() bool {
-	return !slices.ContainsFunc(o.strikes, func(k strike) bool { return k.severe })
+// mild reports whether operations have to succeed.
+func (c *faultCase) mild() bool {
+	return !slices.ContainsFunc(c.strikes, func(k strike) bool { return k.severe })
 }
 
-// late is when what comes in late has come in; left says that locks are left alone until then.
-func (o *ordeal) late() (after time.Duration, left bool) {
-	for _, k := range o.strikes {
-		after, left = max(after, k.mishap.late), left || k.left
+// late is when late requests have arrived; left reports whether nobody acquires until then.
+func (c *faultCase) late() (after time.Duration, left bool) {
+	for _, k := range c.strikes {
+		after, left = max(after, k.faultKind.late), left || k.left
 	}
 	return after, left
 }
 
-// process begins another process, which has sent nothing yet.
-func (o *ordeal) process() *process {
-	p := &process{ordeal: o, to: o.engine.HTTPClient(), clock: &wallClock{}}
-	if o.through != nil {
-		p.to = o.through(p.to)
+// process starts another process, which has sent nothing yet.
+func (c *faultCase) process() *process {
+	p := &process{c: c, to: c.engine.HTTPClient(), clock: &wallClock{}}
+	if c.through != nil {
+		p.to = c.through(p.to)
 	}
 	p.line = &line{to: p}
-	p.ctx, p.cancel = context.WithTimeout(o.Context(), patience)
+	p.ctx, p.cancel = context.WithTimeout(c.Context(), patience)
 	config := quiet
-	config.HomeRegion = tabletest.Region // spares the question for replicas
-	tbl, err := table.Open(onMachine{o.sdk(p.line), &p.machine}, table.Schema{Name: "app"}, table.WithClock(p.clock.now))
-	require.NoError(o, err)
-	c, err := lock.New(tbl, config)
-	require.NoError(o, err)
-	p.Client = c
-	o.processes = append(o.processes, p)
+	config.HomeRegion = tabletest.Region // no request for replicas
+	tbl, err := table.Open(onMachine{c.sdk(p.line), &p.machine}, table.Schema{Name: "app"}, table.WithClock(p.clock.now))
+	require.NoError(c, err)
+	client, err := lock.New(tbl, config)
+	require.NoError(c, err)
+	p.Client = client
+	c.processes = append(c.processes, p)
 	return p
 }
 
-// warm has the process hold a lock: its session is open then.
+// warm lets the process hold a lock once, so that its session is open.
 func (p *process) warm() *process {
 	l, err := p.TryAcquire(p.ctx, lock.Name("warm up"))
-	require.NoError(p.ordeal, err)
-	require.NoError(p.ordeal, l.Release(p.ctx))
+	require.NoError(p.c, err)
+	require.NoError(p.c, l.Release(p.ctx))
 	return p
 }
 
-// answered judges an error that an operation has ended with.
+// answered checks the error of an operation.
 func (p *process) answered(operation string, err error) {
-	o := p.ordeal
+	c := p.c
 	switch {
 	case err == nil:
 	case errors.Is(p.ctx.Err(), context.DeadlineExceeded):
-		o.violated("liveness: %s has not ended: %v", operation, err)
+		c.violated("liveness: %s has not ended: %v", operation, err)
 	case p.crashed.Load():
-	case o.mild():
-		o.violated("answer: %s failed of what the client can get over: %v", operation, err)
+	case c.mild():
+		c.violated("answer: %s failed of what the client can get over: %v", operation, err)
 	case !slices.ContainsFunc([]error{
 		context.Canceled, lock.ErrLost, lock.ErrReleased, table.ErrCredentials, table.ErrThrottled, table.ErrUnreachable,
 	}, func(kind error) bool { return errors.Is(err, kind) }):
-		o.violated("answer: %s failed with something else: %v", operation, err)
+		c.violated("answer: %s failed with something else: %v", operation, err)
 	}
 }
 
-// before lists what was granted of a lock up to now.
-func (o *ordeal) before(target lock.Target) (list []*holding) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, h := range o.holdings {
+// before lists the leases of a lock that were granted up to now.
+func (c *faultCase) before(target lock.Target) (list []*holding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.holdings {
 		if h.Target() == target {
 			list = append(list, h)
 		}
@@ -203,45 +200,44 @@ func (o *ordeal) before(target lock.Target) (list []*holding) {
 	return list
 }
 
-// asks notes that somebody is about to acquire a lock, and lists what was granted of it
-// before that.
-func (o *ordeal) asks(target lock.Target) []*holding {
-	o.mu.Lock()
-	if !slices.Contains(o.targets, target) {
-		o.targets = append(o.targets, target)
+// asks records that a process is about to acquire a lock, and lists the leases that were granted before.
+func (c *faultCase) asks(target lock.Target) []*holding {
+	c.mu.Lock()
+	if !slices.Contains(c.targets, target) {
+		c.targets = append(c.targets, target)
 	}
-	o.mu.Unlock()
-	return o.before(target)
+	c.mu.Unlock()
+	return c.before(target)
 }
 
-// granted takes in that a lock was granted by a call that began after the leases before.
+// granted records a lease, by a call that began after the leases before were granted.
 func (p *process) granted(l *lock.Lease, before []*holding) *holding {
-	o := p.ordeal
-	untold := 0 // holders that were not told that they hold no more
-	for _, h := range o.before(l.Target()) {
-		o.mu.Lock()
+	c := p.c
+	untold := 0 // former holders that were not told
+	for _, h := range c.before(l.Target()) {
+		c.mu.Lock()
 		givenUp := h.givenUp
-		o.mu.Unlock()
+		c.mu.Unlock()
 		switch {
 		case h.Fence() == l.Fence() && reads(h.Lease) && reads(l):
 		case h.Fence() == l.Fence(), h.Fence() > l.Fence() && slices.Contains(before, h):
-			o.violated("fence: %d was granted after %d", l.Fence(), h.Fence())
+			c.violated("fence: %d was granted after %d", l.Fence(), h.Fence())
 		case h.Fence() < l.Fence() && !givenUp && h.Context().Err() == nil && !h.of.machine.stands(): // see told
 			if untold++; untold == permitsOf(l.Target()) {
-				o.violated("exclusion: a lock was granted before its holder was told")
+				c.violated("exclusion: a lock was granted before its holder was told")
 			}
 		}
 	}
 	h := &holding{Lease: l, of: p}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.holdings = append(o.holdings, h)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holdings = append(c.holdings, h)
 	return h
 }
 
-// acquire acquires; nil where that failed, as it may.
+// acquire returns nil if that failed, as it may.
 func (p *process) acquire(target lock.Target, opts ...lock.Option) *holding {
-	before := p.ordeal.asks(target)
+	before := p.c.asks(target)
 	l, err := p.Acquire(p.ctx, target, opts...)
 	p.answered("acquire", err)
 	if err != nil {
@@ -250,7 +246,7 @@ func (p *process) acquire(target lock.Target, opts ...lock.Option) *holding {
 	return p.granted(l, before)
 }
 
-// acquireLater is acquire in a goroutine of its own, which waits by the time that it returns.
+// acquireLater is acquire in a goroutine, which waits by the time that acquireLater returns.
 func (p *process) acquireLater(target lock.Target, opts ...lock.Option) <-chan *holding {
 	got := make(chan *holding, 1)
 	go func() { got <- p.acquire(target, opts...) }()
@@ -258,11 +254,11 @@ func (p *process) acquireLater(target lock.Target, opts ...lock.Option) <-chan *
 	return got
 }
 
-// acquireAll acquires several at once.
+// acquireAll acquires several locks together.
 func (p *process) acquireAll(targets []lock.Target, opts ...lock.Option) (b *lock.Bundle, list []*holding) {
 	before := make([][]*holding, len(targets))
 	for i, target := range targets {
-		before[i] = p.ordeal.asks(target)
+		before[i] = p.c.asks(target)
 	}
 	b, err := p.AcquireAll(p.ctx, targets, opts...)
 	p.answered("acquire all", err)
@@ -275,52 +271,52 @@ func (p *process) acquireAll(targets []lock.Target, opts ...lock.Option) (b *loc
 	return b, list
 }
 
-// effect has a write of its own applied under the leases of holdings, and notes what apply
-// says of it. The row tells the order of the writes under each lock.
-func (o *ordeal) effect(under []*holding, apply func(op table.Op) error) error {
-	o.mu.Lock()
-	e := &effect{name: fmt.Sprint("effect", len(o.effects)), uncertain: true}
-	o.effects = append(o.effects, e)
+// effect makes a write under several leases, by apply, and records its outcome. The row has the order of the writes under
+// each lock.
+func (c *faultCase) effect(under []*holding, apply func(op table.Op) error) error {
+	c.mu.Lock()
+	e := &effect{name: fmt.Sprint("effect", len(c.effects)), uncertain: true}
+	c.effects = append(c.effects, e)
 	n := table.Attr(e.name)
 	changes := []table.Change{n.Set(n.OrElse(0).Plus(1))}
 	for _, h := range under {
-		order := table.Attr(o.orderOf(h.Target()))
+		order := table.Attr(c.orderOf(h.Target()))
 		changes = append(changes, order.Set(order.OrElse([]int64{}).Append([]int64{h.Fence()})))
 	}
-	o.mu.Unlock()
-	err := apply(table.Update(o.row("effects"), changes...))
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	c.mu.Unlock()
+	err := apply(table.Update(c.row("effects"), changes...))
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	e.applied = err == nil
-	// A context that ended with the lease says nothing of what was sent before.
+	// The context ended with the lease. That proves nothing about requests that were sent before.
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	refused := (errors.Is(err, lock.ErrLost) || errors.Is(err, lock.ErrReleased)) && !ended || len(table.Conditions(err)) > 0
 	e.uncertain = err != nil && !refused
 	return err
 }
 
-// orderOf names the attribute that tells the order of the writes under a lock.
-func (o *ordeal) orderOf(target lock.Target) string {
-	return fmt.Sprint("order", slices.Index(o.targets, target))
+// orderOf is the name of the attribute with the order of the writes under a lock.
+func (c *faultCase) orderOf(target lock.Target) string {
+	return fmt.Sprint("order", slices.Index(c.targets, target))
 }
 
-// write writes something under the lock.
+// write makes an effect under the lock.
 func (h *holding) write() error {
-	err := h.of.ordeal.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
+	err := h.of.c.effect([]*holding{h}, func(op table.Op) error { return h.Write(h.of.ctx, op) })
 	h.judge("write", err)
 	return err
 }
 
-// commit writes something and gives the lock up.
+// commit makes an effect and releases the lock.
 func (h *holding) commit() error {
 	h.parts()
-	err := h.of.ordeal.effect([]*holding{h}, func(op table.Op) error { return h.Commit(h.of.ctx, op) })
+	err := h.of.c.effect([]*holding{h}, func(op table.Op) error { return h.Commit(h.of.ctx, op) })
 	h.judge("commit", err)
 	h.gone("commit", err)
 	return err
 }
 
-// release gives the lock up.
+// release releases the lock.
 func (h *holding) release() {
 	h.parts()
 	err := h.Release(h.of.ctx)
@@ -332,269 +328,66 @@ func (h *holding) release() {
 func (h *holding) renew() {
 	err := h.Renew(h.of.ctx)
 	h.judge("renew", err)
-	if err == nil && h.Context().Err() != nil && !h.of.crashed.Load() && h.of.ordeal.mild() {
-		h.of.ordeal.violated("answer: a lease was renewed that is over: %v", context.Cause(h.Context()))
+	if err == nil && h.Context().Err() != nil && !h.of.crashed.Load() && h.of.c.mild() {
+		h.of.c.violated("answer: a lease was renewed that is over: %v", context.Cause(h.Context()))
 	}
 }
 
-// parts notes that the holder tries to give the lock up: from now on it may be granted to
-// others before an answer comes.
+// parts records that the holder tries to release the lock: from now on others may be granted it before there is an
+// answer.
 func (h *holding) parts() {
-	h.of.ordeal.mu.Lock()
-	defer h.of.ordeal.mu.Unlock()
+	h.of.c.mu.Lock()
+	defer h.of.c.mu.Unlock()
 	h.givenUp = true
 }
 
-// gone checks what a call has said that gives the lock up.
+// gone checks the answer of a call that releases the lock.
 func (h *holding) gone(operation string, err error) {
-	o := h.of.ordeal
+	c := h.of.c
 	if err != nil && !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrReleased) {
 		return
 	}
-	if o.names(h) {
-		o.violated("answer: the row still names a lease after %s: %v", operation, err)
+	if c.names(h) {
+		c.violated("answer: the row still names a lease after %s: %v", operation, err)
 	}
 	cause := context.Cause(h.Context()) // the first counts
-	if err == nil && o.mild() && !errors.Is(cause, lock.ErrReleased) && !errors.Is(cause, lock.ErrRevoked) {
-		o.violated("answer: a lease ended with %v after %s", cause, operation)
+	if err == nil && c.mild() && !errors.Is(cause, lock.ErrReleased) && !errors.Is(cause, lock.ErrRevoked) {
+		c.violated("answer: a lease ended with %v after %s", cause, operation)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	h.released = true
 }
 
-// judge checks what an operation under a lease has said.
+// judge checks the answer of an operation under a lease.
 func (h *holding) judge(operation string, err error) {
 	h.of.answered(operation, err)
-	if errors.Is(err, lock.ErrStolen) && h.of.ordeal.names(h) {
-		h.of.ordeal.violated("answer: %s says that the lock was lost, and the row still names the lease: %v", operation, err)
+	if errors.Is(err, lock.ErrStolen) && h.of.c.names(h) {
+		h.of.c.violated("answer: %s says that the lock was lost, and the row still names the lease: %v", operation, err)
 	}
 }
 
-// names says whether the lock's row names a lease.
-func (o *ordeal) names(h *holding) bool {
-	item, err := o.table.Get(context.WithoutCancel(o.Context()), h.Key(), true)
+// names reports whether the lock's row names a lease.
+func (c *faultCase) names(h *holding) bool {
+	item, err := c.table.Get(context.WithoutCancel(c.Context()), h.Key(), true)
 	if !errors.Is(err, table.ErrNotFound) {
-		require.NoError(o, err)
+		require.NoError(c, err)
 	}
 	if reads(h.Lease) || permitsOf(h.Target()) > 1 {
 		return h.holds(item)
 	}
 	line, _ := item["line"].(*types.AttributeValueMemberL)
-	if line == nil || len(line.Value) == 0 || number(o.T, item["fence"]) != h.Fence() {
+	if line == nil || len(line.Value) == 0 || number(c.T, item["fence"]) != h.Fence() {
 		return false
 	}
 	first, ok := line.Value[0].(*types.AttributeValueMemberS)
 	return ok && strings.HasPrefix(first.Value, h.Ticket()+"@")
 }
 
-// settle has everybody who is left give up what they hold, and somebody else take it. Then
-// what is over must be over, whoever comes in late.
-func (o *ordeal) settle() {
-	ctx := context.WithoutCancel(o.Context())
-	o.releaseAll(ctx)
-	late, left := o.late()
-	if left { // whoever acquires then may have to wait for what has come in late
-		time.Sleep(late + time.Second)
-	}
-	next := o.probe()
-	for _, p := range o.processes {
-		if p.paused {
-			p.resume()
-		}
-	}
-	time.Sleep(late + time.Second)
-	o.haunt(ctx, next)
-	for _, h := range next {
-		if err := o.effect([]*holding{h}, func(op table.Op) error { return h.Write(ctx, op) }); err != nil || h.Context().Err() != nil {
-			o.violated("exclusion: somebody else's lock was lost: %v, %v", err, context.Cause(h.Context()))
-		}
-		if err := h.Release(ctx); err != nil {
-			o.violated("exclusion: somebody else's lock was lost: %v", err)
-		}
-	}
-	o.closeAll(ctx)
-	o.account()
-	o.last(ctx)
-}
-
-// last has another process acquire each lock after everybody is gone, whatever tickets they have left.
-func (o *ordeal) last(ctx context.Context) {
-	if !o.haunted() {
-		return // account has found the lines empty
-	}
-	p := o.process()
-	p.to = o.engine.HTTPClient()
-	for _, target := range o.targets {
-		begin := time.Now()
-		bounded, cancel := context.WithTimeout(ctx, 5*time.Minute)
-		l, err := p.takes(bounded, target, lock.Fixed(ordealLease))
-		cancel()
-		if took := time.Since(begin); err != nil || took > ordealBound*time.Duration(len(o.strikes)) {
-			o.violated("liveness: acquired after %v when everybody was gone: %v", took, err)
-		}
-		if err == nil {
-			p.granted(l, o.before(target)).parts()
-			if err := l.Release(ctx); err != nil {
-				o.violated("answer: the last release: %v", err)
-			}
-		}
-	}
-	if err := p.Close(ctx); err != nil {
-		o.violated("answer: close: %v", err)
-	}
-}
-
-// releaseAll gives up what its holders have not been told to be over.
-func (o *ordeal) releaseAll(ctx context.Context) {
-	for _, h := range o.all() {
-		o.mu.Lock()
-		released := h.released
-		o.mu.Unlock()
-		if h.of.crashed.Load() || h.of.paused || released {
-			continue
-		}
-		h.parts()
-		if err := h.Release(ctx); err != nil && !errors.Is(err, lock.ErrLost) {
-			o.violated("answer: release failed although nothing goes wrong: %v", err)
-		}
-	}
-}
-
-func (o *ordeal) all() []*holding {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.holdings)
-}
-
-// probe has another process acquire each lock that anybody has held or may hold, in time.
-func (o *ordeal) probe() (list []*holding) {
-	p := o.process()
-	p.to = o.engine.HTTPClient() // whatever breaks the others
-	end := time.Now()
-	var wanted []lock.Target
-	for _, target := range o.targets {
-		wanted = append(wanted, slices.Repeat([]lock.Target{target}, permitsOf(target))...)
-	}
-	for _, target := range wanted {
-		before := o.before(target)
-		bounded, cancel := context.WithTimeout(p.ctx, 5*time.Minute)
-		l, err := p.takes(bounded, target, lock.Fixed(probeLease))
-		cancel()
-		if took := time.Since(end); err != nil || took > ordealBound*time.Duration(max(len(o.strikes), o.dead(), 1)) {
-			o.violated("liveness: acquired after %v: %v", took, err)
-		}
-		if err == nil {
-			list = append(list, p.granted(l, before))
-		}
-	}
-	return list
-}
-
-// dead is how many processes are: each delays those behind it once, also where it only waited.
-func (o *ordeal) dead() (n int) {
-	for _, p := range o.processes {
-		if p.crashed.Load() || p.paused {
-			n++
-		}
-	}
-	return n
-}
-
-// haunt has everybody who held a lock before go on as if they still did.
-func (o *ordeal) haunt(ctx context.Context, next []*holding) {
-	for _, h := range o.all() {
-		if slices.Contains(next, h) {
-			continue
-		}
-		// By hand, since a lease may know without a request that it is over.
-		err := o.effect([]*holding{h}, func(op table.Op) error { return o.table.Write(ctx, op, h.Guard()) })
-		if !errors.Is(err, lock.ErrLost) && !errors.Is(err, lock.ErrReleased) {
-			o.violated("exclusion: a write under a lease that is over ended with %v", err)
-		}
-		if !h.of.crashed.Load() {
-			if err := h.Release(ctx); err != nil && !errors.Is(err, lock.ErrLost) {
-				o.violated("answer: the release of a lease that is over ended with %v", err)
-			}
-		}
-		select { // one that has crashed as it gave up hears of it when its lease ends
-		case <-h.Context().Done():
-		case <-time.After(ordealLease):
-			o.violated("exclusion: a holder was never told")
-		}
-	}
-}
-
-// closeAll closes all clients.
-func (o *ordeal) closeAll(ctx context.Context) {
-	for _, p := range o.processes {
-		p.cancel()
-		if err := p.Close(ctx); err != nil && !p.crashed.Load() {
-			o.violated("answer: close: %v", err)
-		}
-	}
-	// A client that could not release says so at once, and ends the rest of its work in its
-	// own time. Goroutines that are left after that are a panic: time ends with this one.
-	time.Sleep(time.Minute)
-}
-
-// account looks at what is left: nothing is held, every effect is there as often as was said,
-// and none under a lease was applied after one of the next holder's.
-func (o *ordeal) account() {
-	list := []keys.Key{o.row("effects")}
-	for _, h := range o.all() {
-		if !slices.Contains(list, h.Key()) {
-			list = append(list, h.Key())
-		}
-	}
-	items, err := o.table.BatchGet(context.WithoutCancel(o.Context()), list, true)
-	require.NoError(o, err)
-	for _, item := range items[1:] {
-		if line, ok := item["line"].(*types.AttributeValueMemberL); ok && len(line.Value) > 0 && !o.haunted() {
-			o.violated("liveness: a lock is held although everybody is gone: %v", line.Value)
-		}
-	}
-	o.mu.Lock()
-	effects := slices.Clone(o.effects)
-	o.mu.Unlock()
-	for _, e := range effects {
-		n := int64(0)
-		if av := items[0][e.name]; av != nil {
-			n = number(o.T, av)
-		}
-		if n > 1 || e.applied && n == 0 || !e.applied && !e.uncertain && n > 0 {
-			o.violated("effect: applied %d times; acknowledged %v, uncertain %v", n, e.applied, e.uncertain)
-		}
-	}
-	for _, target := range o.asked() {
-		list, _ := items[0][o.orderOf(target)].(*types.AttributeValueMemberL)
-		if list == nil || permitsOf(target) > 1 { // holders that hold at once are in no order
-			continue
-		}
-		last := int64(0)
-		for _, av := range list.Value {
-			fence := number(o.T, av)
-			if fence < last {
-				o.violated("exclusion: a write under fence %d was applied after one under %d", fence, last)
-			}
-			last = fence
-		}
-	}
-}
-
-// haunted says that a request may have come in after its ticket had left the line: then a ticket
-// stands there that nobody uses.
-func (o *ordeal) haunted() bool {
-	return slices.ContainsFunc(o.strikes, func(k strike) bool {
-		f := k.fault
-		return f.Kind == tabletest.DuplicateLate || f.Kind == tabletest.DropRequest && (f.For > 0 || f.AfterCalls > 0)
-	})
-}
-
-// run goes through a scenario, and says which calls it has made, and how many went wrong.
-func (o *ordeal) run(scenario func(*ordeal)) (made []string, struck []int) {
-	scenario(o)
-	struck = o.end()
-	o.settle()
-	return o.made, struck
+// play runs a scenario, and returns its calls, and how many of them each strike has hit.
+func (c *faultCase) play(scenario func(*faultCase)) (made []string, struck []int) {
+	scenario(c)
+	struck = c.end()
+	c.settle()
+	return c.made, struck
 }

@@ -20,10 +20,10 @@ import (
 
 var seed = flag.Uint64("everyfault.seed", 1, "which pairs of faults TestTwoFaults tries")
 
-// pairs is how many pairs of faults of each scenario both have to hit.
+// pairs is how many pairs of faults have to hit in each scenario.
 const pairs = 100
 
-// retries is how many calls beyond those of a scenario are struck: repetitions.
+// retries is how many repetitions are hit, beyond the calls of a scenario.
 const retries = 3
 
 // share is the part of the cases that is tried: one in share. The race detector makes each take seven times as long.
@@ -37,20 +37,19 @@ func share() int {
 	return 1
 }
 
-// arena is the state that every case begins with: an empty table.
-func arena(t *testing.T) *tabletest.Snapshot {
+// emptyTable is the state in which every case begins.
+func emptyTable(t *testing.T) *tabletest.Snapshot {
 	t.Helper()
 	w := newWorld(t)
 	require.NoError(t, w.table.Ensure(t.Context()))
 	return w.engine.Snapshot()
 }
 
-// endure runs one case in a bubble of its own. A goroutine that is left behind is a panic,
-// which names the case.
-func endure(t *testing.T, arena *tabletest.Snapshot, s *scenario, o *ordeal) (made []string, struck []int) {
+// runCase runs one case in its own bubble. A goroutine that is left is a panic, which names the case.
+func runCase(t *testing.T, emptyTable *tabletest.Snapshot, s *scenario, c *faultCase) (made []string, struck []int) {
 	t.Helper()
 	name := s.name
-	for _, k := range o.strikes {
+	for _, k := range c.strikes {
 		name += fmt.Sprintf(", %s at call %d", k.name, k.call)
 	}
 	defer func() {
@@ -60,15 +59,15 @@ func endure(t *testing.T, arena *tabletest.Snapshot, s *scenario, o *ordeal) (ma
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.engine.Restore(arena)
-		if len(o.strikes) == 0 { // what goes wrong later makes the same requests
+		w.engine.Restore(emptyTable)
+		if len(c.strikes) == 0 { // the cases with faults make the same requests
 			w.guardian = newGuardian(t, "app", w.table.Scheme())
 		}
-		o.world = w
-		made, struck = o.run(s.run)
+		c.world = w
+		made, struck = c.play(s.run)
 	})
-	for i, v := range o.violations {
-		o.violations[i] = name + ": " + v
+	for i, v := range c.violations {
+		c.violations[i] = name + ": " + v
 	}
 	return made, struck
 }
@@ -80,22 +79,21 @@ type tries struct {
 	all   int
 }
 
-func (c *tries) add(name string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cases[name] += n
-	c.all += n
+func (t *tries) add(name string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cases[name] += n
+	t.all += n
 }
 
-// F5: whatever goes wrong at whatever call of whatever operation, an answer means what it
-// says, no write under a lock is applied twice or after somebody else has the lock, fences
-// increase, holders are told before others are granted what they hold, and the lock is had
-// by somebody else soon after. One kind at one operation:
+// F5: for every fault at every request of every operation, an answer means what it says, no write under a lock is applied
+// twice or after another holder was granted the lock, fences increase, holders are told before others are granted what they
+// hold, and another client can acquire the lock soon after. One kind at one operation:
 // -run 'TestEveryFault/all/commit$/dropped_reply$'.
 func TestEveryFault(t *testing.T) {
-	// Each case leaves a few hundred kilobytes behind, and nothing lives for longer.
+	// Each case leaves a few hundred kilobytes of garbage.
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
-	empty := arena(t)
+	empty := emptyTable(t)
 	repetition := testkit.Repetition(t)
 	kinds := tries{cases: map[string]int{}}
 	var goal, met, broken, came, ran atomic.Int64
@@ -105,14 +103,14 @@ func TestEveryFault(t *testing.T) {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
 				ran.Add(1)
-				o := &ordeal{}
-				made, _ := endure(t, empty, &s, o)
-				for _, v := range o.violations {
+				c := &faultCase{}
+				made, _ := runCase(t, empty, &s, c)
+				for _, v := range c.violations {
 					t.Error(v)
 				}
-				struck, least, violations, number := 0, 0, len(o.violations), 0
+				struck, least, violations, number := 0, 0, len(c.violations), 0
 				var missed []string
-				for i, m := range mishaps() {
+				for i, m := range faultKinds() {
 					t.Run(m.name, func(t *testing.T) {
 						for call := 1; call <= len(made)+retries; call++ {
 							if (i+call)%share() != 0 || call <= len(made) && !m.concerns(made[call-1]) {
@@ -122,15 +120,15 @@ func TestEveryFault(t *testing.T) {
 								continue
 							}
 							if call <= len(made) {
-								least++ // up to there nothing is different: it has to strike
+								least++ // the calls up to here are the same: the fault has to hit
 							}
-							o := &ordeal{strikes: []strike{{m, call}}, calls: len(made)}
-							_, hits := endure(t, empty, &s, o)
-							for _, v := range o.violations {
+							c := &faultCase{strikes: []strike{{m, call}}, calls: len(made)}
+							_, hits := runCase(t, empty, &s, c)
+							for _, v := range c.violations {
 								t.Error(v)
 							}
-							violations += len(o.violations)
-							came.Add(o.came.Load())
+							violations += len(c.violations)
+							came.Add(c.came.Load())
 							if hits[0] > 0 {
 								kinds.add(m.name, 1)
 								if call <= len(made) {
@@ -146,7 +144,7 @@ func TestEveryFault(t *testing.T) {
 					t.Logf("not struck: %s", strings.Join(missed, ", "))
 				}
 				want := least
-				if s.byChance() { // here, and when the calls were counted that are struck
+				if s.byChance() { // by chance, here and when the calls were counted
 					want /= 2
 				}
 				testkit.Check(t, "F5, "+s.name, testkit.AtLeast(struck, "faults at its calls", want), testkit.Exactly(violations, "violations", 0))
@@ -156,8 +154,8 @@ func TestEveryFault(t *testing.T) {
 			})
 		}
 	})
-	once := repetition.All == 1 && int(ran.Load()) == len(list) // nothing is left out, or to others
-	for _, m := range mishaps() {
+	once := repetition.All == 1 && int(ran.Load()) == len(list) // no case is left out, or left to other repetitions
+	for _, m := range faultKinds() {
 		if n := kinds.cases[m.name]; n > 0 || once {
 			testkit.Check(t, "F5, "+m.name, testkit.AtLeast(n, "times", 1))
 		}
@@ -169,22 +167,21 @@ func TestEveryFault(t *testing.T) {
 	testkit.Check(t, "F5, total", testkit.AtLeast(int(met.Load()), "faults at calls of the scenarios", int(goal.Load())*9/10), testkit.Exactly(int(broken.Load()), "violations", 0))
 }
 
-// F5, two at a time, by chance: what the answer to the first has made of the client, the
-// second finds. Only pairs count of which both have hit: after a crash, or where the client
-// gives up, there is no second.
+// F5, with two faults at a time, by chance: the second one meets the client in the state that the first one has left. Only
+// pairs count of which both have hit. After a crash, or if the client gives up, there is no second.
 func TestTwoFaults(t *testing.T) {
-	empty := arena(t)
+	empty := emptyTable(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(1000))
-	kinds := mishaps()
+	kinds := faultKinds()
 	repetition := testkit.Repetition(t)
 	goal := (pairs/share() + repetition.All - 1) / repetition.All
 	tried, hit, found, wanted := 0, 0, 0, 0
 	for i, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(i)+uint64(repetition.Number)<<32, *seed))
-			made, _ := endure(t, empty, &s, &ordeal{})
-			// what can happen to a call, as far as is known which it is
-			drawn := func(call int) mishap {
+			made, _ := runCase(t, empty, &s, &faultCase{})
+			// a fault that can hit a call, as far as its operation is known
+			drawn := func(call int) faultKind {
 				for {
 					if m := kinds[rnd.IntN(len(kinds))]; call > len(made) || m.concerns(made[call-1]) {
 						return m
@@ -195,12 +192,12 @@ func TestTwoFaults(t *testing.T) {
 			for n := 0; both < goal && n < 100+4*goal; n++ {
 				first := 1 + rnd.IntN(len(made))
 				second := min(first+1+rnd.IntN(len(made)), len(made)+retries)
-				o := &ordeal{calls: len(made), strikes: []strike{{drawn(first), first}, {drawn(second), second}}}
-				_, struck := endure(t, empty, &s, o)
-				for _, v := range o.violations {
+				c := &faultCase{calls: len(made), strikes: []strike{{drawn(first), first}, {drawn(second), second}}}
+				_, struck := runCase(t, empty, &s, c)
+				for _, v := range c.violations {
 					t.Error(v)
 				}
-				tried, found = tried+1, found+len(o.violations)
+				tried, found = tried+1, found+len(c.violations)
 				if !slices.Contains(struck, 0) {
 					both++
 				}
@@ -212,23 +209,22 @@ func TestTwoFaults(t *testing.T) {
 	testkit.Check(t, "F5, two at a time", testkit.AtLeast(hit, "pairs that both hit", wanted), testkit.Exactly(found, "violations", 0))
 }
 
-// A broken client, of whichever kind, has violations in the same enumeration: what passes
-// above is looked at.
+// A client that is broken on purpose has violations in the same enumeration. This shows that the checks above are made.
 func TestEveryFaultFindsBrokenClients(t *testing.T) {
-	empty := arena(t)
+	empty := emptyTable(t)
 	list := scenarios()
 	for _, b := range breakages() {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			s := list[slices.IndexFunc(list, func(s scenario) bool { return s.name == b.scenario })]
-			o := &ordeal{through: b.through}
-			made, _ := endure(t, empty, &s, o)
-			cases, found := 1, o.violations
-			for _, m := range mishaps() {
+			c := &faultCase{through: b.through}
+			made, _ := runCase(t, empty, &s, c)
+			cases, found := 1, c.violations
+			for _, m := range faultKinds() {
 				for call := 1; call <= len(made) && !b.seen(found); call++ {
-					o := &ordeal{through: b.through, strikes: []strike{{m, call}}, calls: len(made)}
-					endure(t, empty, &s, o)
-					cases, found = cases+1, append(found, o.violations...)
+					c := &faultCase{through: b.through, strikes: []strike{{m, call}}, calls: len(made)}
+					runCase(t, empty, &s, c)
+					cases, found = cases+1, append(found, c.violations...)
 				}
 			}
 			require.True(t, b.seen(found), "want a violation of %q, found: %q", b.violates, found)

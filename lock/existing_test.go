@@ -13,8 +13,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// A lock whose row is not there is not made.
-func TestExistingMakesNoRow(t *testing.T) {
+// A lock whose row does not exist is not created.
+func TestExisting_CreatesNoRow(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -41,8 +41,8 @@ func TestExistingMakesNoRow(t *testing.T) {
 	}
 }
 
-// Where the row is there the option changes nothing.
-func TestExistingTakesARowThatIsThere(t *testing.T) {
+// If the row exists, the option changes nothing.
+func TestExisting_TakesARowThatExists(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -70,8 +70,8 @@ func TestExistingTakesARowThatIsThere(t *testing.T) {
 	}
 }
 
-// Whoever waits for a row that is deleted meanwhile is told, and does not make it anew.
-func TestExistingTellsThatARowWasDeleted(t *testing.T) {
+// A waiter for a row that is deleted meanwhile is told, and does not create the row again.
+func TestExisting_ReportsThatTheRowWasDeleted(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)

@@ -20,18 +20,18 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// What those who contend for locks do with them, and how long a grant may take beyond that.
+// How long contenders keep a lock, and how long a turn may take with the grant.
 const (
 	keepFor = 50 * time.Millisecond
 	perTurn = keepFor + 10*time.Millisecond
 )
 
-// always is what takes the same lock each time.
+// always takes the same lock each time.
 func always(name string) func() lock.Target {
 	return func() lock.Target { return lock.Name(name) }
 }
 
-// P13: processes that ask for one lock again and again, without pause, get it in turn.
+// P13: processes that acquire one lock again and again, without pause, get it in turn.
 func TestFairAcrossProcesses(t *testing.T) {
 	const during, handoffs = 60 * time.Second, 16
 	for _, tc := range []struct {
@@ -69,7 +69,7 @@ func TestFairAcrossProcesses(t *testing.T) {
 	}
 }
 
-// P14: what a grant costs does not grow with the number of processes that want the lock at once.
+// P14: the cost of a grant does not grow with the number of processes that want the lock at once.
 func TestManyProcesses(t *testing.T) {
 	for _, tc := range []struct {
 		processes int
@@ -108,8 +108,8 @@ func TestManyProcesses(t *testing.T) {
 	}
 }
 
-// P16: those who want several locks together are served, whoever takes single ones of them meanwhile, and
-// nobody waits for somebody who waits for him.
+// P16: callers that want several locks together are served, also while others take single ones of these locks. No two wait
+// for each other.
 func TestAcquireAllIsServed(t *testing.T) {
 	const gatherers, singles, during, patience = 3, 8, 60 * time.Second, 5 * time.Second
 	for name, processes := range map[string]int{"gatherers of one process": 1, "gatherers of three": gatherers} {
@@ -156,7 +156,7 @@ func TestAcquireAllIsServed(t *testing.T) {
 	}
 }
 
-// P15: requests are small: most of what they cost beyond the round trip is their size.
+// P15: requests are small. Apart from the round trip, their size is most of what they cost.
 func TestRequestSize(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var mu sync.Mutex
@@ -189,11 +189,11 @@ func TestRequestSize(t *testing.T) {
 			}
 			does("enter behind others")
 			l := acquire()
-			heir := acquireAsync(ctx, c, lock.Name("report"), opts...)
+			waiter := acquireAsync(ctx, c, lock.Name("report"), opts...)
 			theirs := acquireAsync(ctx, other, lock.Name("report"))
 			does("pass on")
 			require.NoError(t, l.Release(ctx))
-			l = <-heir
+			l = <-waiter
 			require.NotNil(t, l)
 			does("release to another process")
 			require.NoError(t, l.Release(ctx))
@@ -212,44 +212,40 @@ func TestRequestSize(t *testing.T) {
 	})
 }
 
-// After 16 hand-overs in a row another process gets its turn.
-func TestFair_OtherProcessesGetTheirTurn(t *testing.T) {
+// P4: waiters of one process are served one after the other, with one write each.
+func TestHerd(t *testing.T) {
+	const processes, waiters, hold = 10, 20, 50 * time.Millisecond
 	virtual(t, func(ctx context.Context, w *world) {
-		c, other := w.client(lock.Config{}), w.client(lock.Config{Backoff: every(20 * time.Millisecond)})
-		first, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
+		clients := make([]*lock.Client, processes)
+		for i := range clients {
+			clients[i] = w.client(lock.Config{})
+		}
+		w.latency(2 * time.Millisecond)
+		w.engine.ResetRequests()
+		start := time.Now()
 		var wait sync.WaitGroup
 		var mu sync.Mutex
-		served, before := 0, -1
-		for range 100 {
-			wait.Go(func() {
-				l, err := c.Acquire(ctx, lock.Name("report"))
-				if !assert.NoError(t, err) {
-					return
-				}
-				time.Sleep(50 * time.Millisecond)
-				mu.Lock()
-				served++
-				mu.Unlock()
-				assert.NoError(t, l.Release(ctx))
-			})
-		}
-		time.Sleep(time.Second)
-		wait.Go(func() {
-			l, err := other.Acquire(ctx, lock.Name("report"))
-			if !assert.NoError(t, err) {
-				return
+		fences := map[int64]bool{}
+		for _, c := range clients {
+			for range waiters {
+				wait.Go(func() {
+					l, err := c.Acquire(ctx, lock.Name("herd"))
+					if !assert.NoError(t, err) {
+						return
+					}
+					time.Sleep(hold)
+					mu.Lock()
+					assert.False(t, fences[l.Fence()], "fence given twice")
+					fences[l.Fence()] = true
+					mu.Unlock()
+					assert.NoError(t, l.Release(ctx))
+				})
 			}
-			mu.Lock()
-			before = served
-			mu.Unlock()
-			assert.NoError(t, l.Release(ctx))
-		})
-		time.Sleep(time.Second)
-		require.NoError(t, first.Release(ctx))
+		}
 		wait.Wait()
-		t.Logf("another process got its turn after %d hand-overs (goal 16)", before)
-		assert.Equal(t, 16, before)
-		assert.Equal(t, 100, served)
+		took, requests := time.Since(start), len(w.engine.Requests())
+		const grants = processes * waiters
+		testkit.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), testkit.AtMost(took, "", 14*time.Second),
+			testkit.AtMost(float64(requests)/grants, "requests per grant", 3), testkit.Exactly(len(fences), "different fences", grants))
 	})
 }

@@ -12,56 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/machine"
-	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// F12: whoever acquires next, with whatever clock, after the row was deleted.
-func TestFencesIncreaseAcrossDeletionAndClocks(t *testing.T) {
-	offsets := []time.Duration{0, time.Hour, -time.Hour, -30 * 24 * time.Hour, 10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour}
-	larger := 0
-	for _, cold := range []bool{false, true} {
-		for _, first := range offsets {
-			for _, second := range offsets {
-				virtual(t, func(ctx context.Context, w *world) {
-					start := w.client
-					if cold {
-						start = w.cold
-					}
-					acquire := func(by time.Duration) *lock.Lease {
-						l, err := start(lock.Config{}, at(by)).Acquire(ctx, lock.Name("report"))
-						require.NoError(t, err)
-						return l
-					}
-					l := acquire(first)
-					require.NoError(t, l.Release(ctx))
-					last := l.Fence()
-					time.Sleep(6 * 24 * time.Hour)
-					assert.Zero(t, w.engine.Sweep(), "within the retention, clock off by %v", first)
-					time.Sleep(2*24*time.Hour + 2*time.Hour)
-					w.engine.Sweep()
-					_, err := w.table.Get(ctx, l.Key(), true)
-					require.ErrorIs(t, err, table.ErrNotFound, "after the retention, clock off by %v", first)
-					l = acquire(second)
-					require.Greater(t, l.Fence(), last, "cold %v, clocks off by %v and %v", cold, first, second)
-					r, err := w.client(lock.Config{}).Inspect(ctx, lock.Name("report"))
-					require.NoError(t, err)
-					require.Equal(t, l.Fence(), r.Fence)
-					require.NoError(t, l.Release(ctx))
-					larger++
-				})
-				if t.Failed() {
-					return
-				}
-			}
-		}
-	}
-	testkit.Check(t, "F12, rows deleted under wrong clocks", testkit.Exactly(larger, "fences larger than the one before", 2*len(offsets)*len(offsets)))
-}
-
-// timeless stands for something between that takes the date off the first refusal.
+// timeless is a proxy that removes the date from the first refusal.
 type timeless struct {
 	to   aws.HTTPClient
 	done atomic.Bool
@@ -75,10 +31,10 @@ func (h *timeless) Do(r *http.Request) (*http.Response, error) {
 	return ans, err
 }
 
-// The correction of a fence that was begun by a wrong clock is repeated, and recognised. It is
-// needed where the acquisition is the very first request, which asks for no replicas of the table
-// before and opens no session, and where its refusal, since there is no row, does not tell the time.
-func TestFenceIsCorrectedThroughFaults(t *testing.T) {
+// The correction of a fence that began by a wrong clock is repeated, and recognised. It is needed if the acquire is the very
+// first request: no request before it asks for the table's replicas or opens a session, and its refusal, for lack of a row,
+// does not tell the time.
+func TestFence_IsCorrectedThroughFaults(t *testing.T) {
 	single := func(ctx context.Context, c *lock.Client, opts ...lock.Option) (*lock.Lease, error) {
 		return c.Acquire(ctx, lock.Name("report"), opts...)
 	}
@@ -115,30 +71,8 @@ func TestFenceIsCorrectedThroughFaults(t *testing.T) {
 	}
 }
 
-// A held row outlives any retention, since renewals extend it.
-func TestHeldRowIsNeverSwept(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: time.Hour})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		for range 72 {
-			time.Sleep(time.Hour)
-			w.engine.Sweep()
-			r, err := c.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.True(t, r.Held())
-		}
-		require.NoError(t, context.Cause(l.Context()))
-		require.NoError(t, l.Release(ctx))
-		time.Sleep(day + 3*time.Second)
-		w.engine.Sweep()
-		_, err = c.Inspect(ctx, lock.Name("report"))
-		require.ErrorIs(t, err, table.ErrNotFound)
-	})
-}
-
-// What a resource outside the table does with the fence.
-func TestCheapTierRefusesOlderHolders(t *testing.T) {
+// A resource outside of the table compares the fence.
+func TestFence_ResourceOutsideRefusesOlderHolders(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		row := w.row("report")
 		fenced := func(l *lock.Lease) table.Op {
@@ -158,9 +92,9 @@ func TestCheapTierRefusesOlderHolders(t *testing.T) {
 	})
 }
 
-// A client that does not know DynamoDB's time makes no row, whose fence might have to be corrected: it
-// would stay as it is should the correction fail.
-func TestFenceOfANewRowIsRightAtOnce(t *testing.T) {
+// A client that does not know DynamoDB's time creates no row: its fence would have to be corrected, and would stay wrong
+// should the correction fail.
+func TestFence_OfANewRowIsRightAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -170,7 +104,7 @@ func TestFenceOfANewRowIsRightAtOnce(t *testing.T) {
 		_, err = w.table.Get(ctx, l.Key(), true)
 		require.ErrorIs(t, err, table.ErrNotFound)
 
-		slow := func() *lock.Client { // by ten years, which it does not know before the first answer
+		slow := func() *lock.Client { // by ten years. It does not know before the first answer
 			return w.cold(lock.Config{HomeRegion: tabletest.Region}, at(-10*365*24*time.Hour))
 		}
 		short, cancel := context.WithTimeout(ctx, time.Second)
@@ -195,7 +129,7 @@ func TestFenceOfANewRowIsRightAtOnce(t *testing.T) {
 	})
 }
 
-// frozen is a machine that was suspended: its clock of durations stood still meanwhile.
+// frozen is a machine that was suspended: its monotonic clock stood still meanwhile.
 type frozen struct {
 	machine.Real
 
@@ -212,9 +146,8 @@ type frozenClient struct {
 
 func (c frozenClient) Machine() machine.Machine { return c.machine }
 
-// What a machine knew of DynamoDB's time before it was suspended, for longer than rows are kept, it does
-// not go by.
-func TestFenceAfterASuspension(t *testing.T) {
+// A machine was suspended for longer than rows are kept. It does not use what it knew of DynamoDB's time before.
+func TestFence_AfterASuspension(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		m := &frozen{}
 		tbl, err := table.Open(frozenClient{w.sdk(w.engine.HTTPClient()), m}, table.Schema{Name: "app"})

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -17,8 +18,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// The local clock decides nothing about a lease of its own: others count it from DynamoDB's time.
-func TestFixedLeaseOfAHolderWhoseClockIsOff(t *testing.T) {
+// The local clock decides nothing about a Fixed lease: others count it from DynamoDB's time.
+func TestFixed_ClockOfTheHolderIsOff(t *testing.T) {
 	for name, by := range map[string]time.Duration{"an hour behind": -time.Hour, "an hour ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -44,8 +45,8 @@ func TestFixedLeaseOfAHolderWhoseClockIsOff(t *testing.T) {
 	}
 }
 
-// A holder whose clock is set back, as are the dates of answers, renews all the same: others see each renewal.
-func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
+// A holder whose clock is set back, together with the dates of answers, still renews: others see each renewal.
+func TestFixed_IsRenewedUnderAClockThatIsSetBack(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var by atomic.Int64
 		clock := table.WithClock(func() time.Time { return time.Now().Add(time.Duration(by.Load())) })
@@ -68,8 +69,8 @@ func TestFixedLeaseIsRenewedWhereTheClockIsSetBack(t *testing.T) {
 }
 
 // A look that takes longer than a lease does not show that the lease has lasted for so long.
-func TestFixedLeaseThatASlowLookFinds(t *testing.T) {
-	const length, slow = 2 * time.Second, 2500 * time.Millisecond // which is not too long for a request
+func TestFixed_SlowLookIsNoEvidence(t *testing.T) {
+	const length, slow = 2 * time.Second, 2500 * time.Millisecond // not too long for a request
 	virtual(t, func(ctx context.Context, w *world) {
 		waiting, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -97,8 +98,8 @@ func TestFixedLeaseThatASlowLookFinds(t *testing.T) {
 	})
 }
 
-// A waiter that loses its turn before it has its lease does not get one under the fence of the holder after it.
-func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
+// A waiter that loses its turn before it has its lease does not get one under the fence of the next holder.
+func TestFixed_WaiterThatLosesItsTurnGetsNoLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		target, op := lock.Name("report"), w.client(quiet)
 		held, err := w.client(quiet).Acquire(ctx, target)
@@ -108,7 +109,7 @@ func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
 			answer, err := send()
 			if strings.Contains(body, `"renewed"`) && !renewed.Swap(true) {
 				w.force(ctx, op, target)
-				time.Sleep(2 * time.Second) // in which the row is looked at
+				time.Sleep(2 * time.Second) // the row is looked at meanwhile
 			}
 			return answer, err
 		}), quiet)
@@ -126,8 +127,8 @@ func TestFixedLeaseThatIsTakenBeforeItBegins(t *testing.T) {
 	})
 }
 
-// A lease that is shorter than the time between two looks of its waiter keeps its turn until that waiter has noticed it.
-func TestShortFixedLeaseKeepsItsPlace(t *testing.T) {
+// A lease that is shorter than the time between two looks of its waiter keeps its turn until the waiter has noticed it.
+func TestFixed_ShortLeaseKeepsItsTurn(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		target, first, next := lock.Name("report"), w.client(quiet), w.client(quiet)
 		often := quiet
@@ -148,7 +149,7 @@ func TestShortFixedLeaseKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// A lease of its own counts from its request, however long the answer takes.
+// A Fixed lease counts from its request, however long the answer takes.
 func TestFixed_CountsFromTheRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Margin: time.Millisecond})
@@ -158,5 +159,197 @@ func TestFixed_CountsFromTheRequest(t *testing.T) {
 		require.NoError(t, err)
 		assert.LessOrEqual(t, l.Remaining(), 20*time.Second-time.Since(start))
 		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A waiter for a Fixed lease, which has no session, does not wait for its own ticket that arrived late.
+func TestFixed_WaiterRecognisesItsLateRequest(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: 10 * time.Second})
+		start := time.Now()
+		got := make(chan time.Duration, 1)
+		go func() {
+			waiting, cancel := context.WithTimeout(ctx, 3*time.Hour)
+			defer cancel()
+			next, err := c.Acquire(waiting, lock.Name("report"), lock.Fixed(time.Hour))
+			assert.NoError(t, err)
+			got <- time.Since(start)
+			if err == nil {
+				_ = next.Release(ctx)
+			}
+		}()
+		time.Sleep(9 * time.Second)
+		// The next look sees the late request after it was seen here.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 1100 * time.Millisecond, Operation: "BatchGetItem", Times: 1})
+		time.Sleep(time.Until(start.Add(9*time.Second + 990*time.Millisecond)))
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(20 * time.Millisecond)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the attempt has come in")
+		took := <-got
+		require.Less(t, took, time.Minute)
+	})
+}
+
+// The same for the target of a pass.
+func TestFixed_TargetOfAPassRecognisesItself(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		start := time.Now()
+		got := make(chan time.Duration, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+			assert.NoError(t, err)
+			got <- time.Since(start)
+			if err == nil {
+				_ = next.Release(ctx)
+			}
+		}()
+		time.Sleep(500 * time.Millisecond)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, l.Commit(short, w.put("x")))
+		w.engine.ClearFaults()
+		require.Less(t, <-got, time.Minute)
+	})
+}
+
+// The lease of a pass begins with the commit that passed the lock, and not with the release that finds it passed.
+func TestFixed_LeaseOfAPassBeginsWithTheCommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := make(chan *lock.Lease, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+			assert.NoError(t, err)
+			got <- next
+		}()
+		time.Sleep(500 * time.Millisecond)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, l.Commit(short, w.put("x")))
+		w.engine.ClearFaults()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Operation: "BatchGetItem"}) // its target does not see the pass
+		time.Sleep(15 * time.Second)
+		require.NoError(t, l.Release(ctx))
+		w.engine.ClearFaults()
+		next := <-got
+		o, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Error(t, context.Cause(next.Context()), "somebody else has it, under fence %d after %d", o.Fence(), next.Fence())
+	})
+}
+
+// A condition of the caller's own refuses a commit. An earlier attempt of it arrives late, when the condition holds, and
+// passes the lock. The lease counts from the commit.
+func TestFixed_LeaseOfARefusedCommitBeginsWithTheCommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, w.put("x")))
+		got := make(chan *lock.Lease, 1)
+		go func() {
+			next, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+			assert.NoError(t, err)
+			got <- next
+		}()
+		time.Sleep(500 * time.Millisecond)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 15 * time.Second})
+		err = l.Commit(ctx, table.Put(w.table.KeyItem(w.row("x"))).If(table.Attr("pk").NotExists()))
+		var failed *table.ConditionError
+		require.ErrorAs(t, err, &failed)
+		require.NotErrorIs(t, err, lock.ErrLost)
+		require.NoError(t, w.table.Write(ctx, table.Delete(w.row("x"))))
+		next := <-got
+		require.NotNil(t, next)
+		o, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Error(t, context.Cause(next.Context()), "somebody else has it, under fence %d after %d", o.Fence(), next.Fence())
+	})
+}
+
+// A waiter is granted a Fixed lease that is over before it can begin. It has held nothing, and goes on waiting. This happens
+// if a release takes longer than the lease to pass the lock, or if a request of the waiter's own, or of a pass, arrives
+// again when nobody holds the lock.
+func TestFixed_LeaseThatCameTooLateIsWaitedForAgain(t *testing.T) {
+	const length = time.Second
+	type grant func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease
+	slow := func(operation string, part func(ctx context.Context, w *world, l *lock.Lease) error) grant {
+		return func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease {
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			waiter := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: row, Operation: operation, Times: 11})
+			start := time.Now()
+			require.NoError(t, part(ctx, w, l))
+			require.Greater(t, time.Since(start), length)
+			return waiter
+		}
+	}
+	for name, grant := range map[string]grant{
+		"a slow release": slow("UpdateItem", func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) }),
+		"a slow commit":  slow("TransactWriteItems", func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) }),
+		"a duplicate": func(ctx context.Context, w *world, c *lock.Client, row table.Item) <-chan *lock.Lease {
+			l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			const late = 15 * time.Second
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: row, Times: 1, For: late})
+			start := time.Now()
+			waiter := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(length))
+			time.Sleep(time.Until(start.Add(late - 10*time.Millisecond)))
+			// The waiter does not look until the row names it.
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Second, Operation: "BatchGetItem", Times: 1})
+			require.NoError(t, l.Release(ctx))
+			time.Sleep(20 * time.Millisecond)
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.Equal(t, l.Fence()+1, r.Fence, "the duplicate was granted")
+			return waiter
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				waiting, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				other := w.client(lock.Config{})
+				l, err := other.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+				waiter := grant(waiting, w, w.client(lock.Config{Expiry: lock.ObservedOnly}), w.table.KeyItem(l.Key()))
+				mine := <-waiter
+				require.NotNil(t, mine)
+				assert.Positive(t, mine.Remaining())
+				require.NoError(t, mine.Write(ctx, w.count("m")))
+				require.NoError(t, mine.Release(ctx))
+				next, err := other.Acquire(waiting, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Greater(t, next.Fence(), mine.Fence())
+			})
+		})
+	}
+}
+
+// Fixed leases that end by themselves leave nothing in the client.
+func TestFixed_EndedLeasesAreForgotten(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.coldClient(lock.Config{}) // without a session
+		for i := range 100 {
+			_, err := c.Acquire(ctx, lock.Name(fmt.Sprint(i)), lock.Fixed(time.Second))
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Minute)
+		assert.Empty(t, w.requests(func() { require.NoError(t, c.Close(ctx)) }))
 	})
 }

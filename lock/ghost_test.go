@@ -2,6 +2,8 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,15 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// A holder that was asked about its ticket once is asked again when that ticket comes back, late, under a greater
-// fence.
-func TestGhostOfAHolderThatWasAskedBefore(t *testing.T) {
+// A holder that was asked about its ticket once is asked again when that ticket returns, late, under a greater fence.
+func TestGhost_HolderIsAskedAgainUnderAGreaterFence(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b, c := w.client(quiet), w.client(quiet), w.client(quiet)
 		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
@@ -52,9 +54,9 @@ func TestGhostOfAHolderThatWasAskedBefore(t *testing.T) {
 	})
 }
 
-// A holder that is asked while it still knows the lease under whose ticket the ghost came looks at the row:
-// nobody would ask again once the lease is forgotten.
-func TestGhostOfALeaseThatIsKnownYet(t *testing.T) {
+// A ghost has the ticket of a lease that its holder still knows. A holder that is asked then reads the row: nobody would
+// ask again once the lease is forgotten.
+func TestGhost_OfALeaseThatIsStillKnownIsLookedAt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b, c := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
 		_, err := a.Acquire(ctx, lock.Name("other")) // the session goes on
@@ -89,9 +91,9 @@ func TestGhostOfALeaseThatIsKnownYet(t *testing.T) {
 	})
 }
 
-// A question that is asked once more while the renewal is under way that takes the answered one back is
-// answered, too; where that answer fails there is another.
-func TestQuestionIsNotTakenBackUnanswered(t *testing.T) {
+// A question is asked again while a renewal removes the one that was answered. It is answered, too, and if that answer
+// fails, it is answered again.
+func TestRevoke_QuestionIsNotRemovedUnanswered(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}
@@ -145,9 +147,8 @@ func TestQuestionIsNotTakenBackUnanswered(t *testing.T) {
 	}
 }
 
-// A ghost of an old lease's acquisition does not have the old lease renewed, after others have held the
-// lock.
-func TestGhostDoesNotRenewAnOldLease(t *testing.T) {
+// A ghost of an old lease's acquire does not cause the old lease to be renewed after others have held the lock.
+func TestGhost_DoesNotRenewAnOldLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, op := w.client(lock.Config{}), w.client(lock.Config{})
 		w.engine.ResetRequests()
@@ -164,9 +165,8 @@ func TestGhostDoesNotRenewAnOldLease(t *testing.T) {
 	})
 }
 
-// A waiter for a lease of its own frees a ghost of its process's session, too: nobody else would, and
-// nobody's death is waited for.
-func TestFixedWaiterFreesAGhost(t *testing.T) {
+// A waiter for a Fixed lease removes a ghost of its own process's session. Nobody else would: the session is alive.
+func TestGhost_IsRemovedByAFixedWaiterOfItsProcess(t *testing.T) {
 	fixed := lock.Fixed(20 * time.Second)
 	for name, acquire := range map[string]func(ctx context.Context, c *lock.Client) error{
 		"one": func(ctx context.Context, c *lock.Client) error {
@@ -207,8 +207,8 @@ func TestFixedWaiterFreesAGhost(t *testing.T) {
 	}
 }
 
-// F19, while others of the same process wait already: a ghost of the own session is found.
-func TestGhost_OfTheOwnSessionUnderAWaiter(t *testing.T) {
+// F19, while others of the same process wait: a ghost of the own session is found.
+func TestGhost_OfTheOwnSessionIsFoundByAWaiter(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		w.engine.ResetRequests()
@@ -243,4 +243,119 @@ func TestGhost_OfTheOwnSessionUnderAWaiter(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(start), 25*time.Second)
 		require.NoError(t, keep.Release(ctx))
 	})
+}
+
+// F19. Also where the session goes on because other locks depend on it.
+func TestGhostAcquire(t *testing.T) {
+	for _, late := range []time.Duration{5 * time.Second, time.Minute} {
+		for _, holders := range []int{0, 1, 3} {
+			for _, busy := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v late, %d holders in between, session goes on %v", late, holders, busy), func(t *testing.T) {
+					virtual(t, func(ctx context.Context, w *world) {
+						w.ghost(ctx, late, holders, busy)
+					})
+				})
+			}
+		}
+	}
+}
+
+// F19: a request that is applied again after its ticket has left the line leaves a ticket that nobody uses. However many
+// of them one process has, each is gone within a lease and a period.
+func TestGhost_IsGoneWithinALeaseAndAPeriod(t *testing.T) {
+	const lease, period, late = 20 * time.Second, 5 * time.Second, 30 * time.Second
+	for _, n := range []int{1, 1000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(quiet), w.client(quiet)
+				keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
+				require.NoError(t, err)
+				w.latency(2 * time.Millisecond)
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", When: ofLocks, For: late})
+				targets := names(n)
+				list := make([]*lock.Lease, n)
+				for i := range list {
+					list[i], err = c.Acquire(ctx, targets[i])
+					require.NoError(t, err)
+				}
+				w.engine.ClearFaults()
+				w.latency(2 * time.Millisecond)
+				for _, l := range list {
+					require.NoError(t, l.Release(ctx))
+				}
+				time.Sleep(late + time.Second)
+				ghosts := 0
+				for _, target := range targets {
+					r, err := other.Inspect(ctx, target)
+					require.NoError(t, err)
+					if r.Held() {
+						ghosts++
+					}
+				}
+				require.Positive(t, ghosts, "they are there")
+				t.Logf("%d of %d locks are held by a ghost", ghosts, n)
+
+				start := time.Now()
+				waiting, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				var all sync.WaitGroup
+				var mu sync.Mutex
+				var took time.Duration
+				for i, target := range targets {
+					all.Go(func() {
+						l, err := other.Acquire(waiting, target)
+						if !assert.NoError(t, err) {
+							return
+						}
+						assert.Greater(t, l.Fence(), list[i].Fence())
+						mu.Lock()
+						defer mu.Unlock()
+						took = max(took, time.Since(start))
+					})
+				}
+				all.Wait()
+				testkit.Check(t, fmt.Sprintf("F19, %d ghosts", n), testkit.AtMost(took, " until all are gone", lease+period+period/10+time.Second))
+				require.NoError(t, context.Cause(keeps.Context()), "their process has lost nothing else")
+				require.ErrorIs(t, list[0].Write(ctx, w.put("x")), lock.ErrReleased)
+			})
+		})
+	}
+}
+
+// A request of a former holder arrives again after others have held the lock, and puts its ticket into the line again. The
+// old lease gets nothing back by that.
+func TestGhost_GivesAnOldLeaseNothingBack(t *testing.T) {
+	for _, does := range []string{"write", "guard", "set data", "commit", "release"} {
+		ghostGivesNothingBack(t, does, false)
+		ghostGivesNothingBack(t, does, true) // the ghost was freed, for somebody who has waited for it
+	}
+}
+
+// Nor can the old lease, whose holder has not been told, pass the lock to a waiter that has not looked since.
+func TestGhost_PassesNoLock(t *testing.T) {
+	for _, commits := range []bool{false, true} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c, op := w.client(lock.Config{}), w.client(lock.Config{})
+			w.engine.ResetRequests()
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: 5 * time.Second})
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			got := acquireAsync(ctx, c, lock.Name("report"))
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "BatchGetItem"})
+			r := w.ghosted(ctx, op, l, 6*time.Second)
+			require.Empty(t, got)
+			if commits {
+				require.ErrorIs(t, l.Commit(ctx, w.put("x")), lock.ErrLost)
+				_, err := w.table.Get(ctx, w.row("x"), true)
+				require.ErrorIs(t, err, table.ErrNotFound, "others have held the lock since")
+			} else {
+				require.ErrorIs(t, l.Release(ctx), lock.ErrLost)
+			}
+			w.engine.ClearFaults()
+			next := <-got
+			require.NotNil(t, next)
+			require.Greater(t, next.Fence(), r.Fence)
+			require.NoError(t, next.Release(ctx))
+		})
+	}
 }

@@ -2,19 +2,20 @@ package lock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// A commit without an answer that was applied is released, however often and by whom the lock was held
-// since: it is not lost.
+// A commit was applied without an answer: the lock was released, and not lost, however many others have held it since.
 func TestCommit_WithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 	for _, how := range []string{"commit", "release"} {
 		virtual(t, func(ctx context.Context, w *world) {
@@ -52,9 +53,9 @@ func TestCommit_WithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {
 	}
 }
 
-// A commit that was refused since a condition of its own was in the way, and of which an attempt comes
-// in when it is not any more, is applied like one without an answer.
-func TestCommit_RefusedOneThatComesInLaterIsNoLoss(t *testing.T) {
+// A condition of the caller's own refused a commit, and an attempt of it is applied later, when the condition holds. It
+// counts like a commit without an answer.
+func TestCommit_RefusedOneThatIsAppliedLaterIsNoLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := make(chan error, 1)
 		c, other := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { lost <- cause }}), w.client(lock.Config{})
@@ -83,8 +84,7 @@ func TestCommit_RefusedOneThatComesInLaterIsNoLoss(t *testing.T) {
 	})
 }
 
-// Where the lock was taken by force meanwhile nobody can tell whether the commit was applied, and it is
-// not reported as released.
+// If the lock was taken by force meanwhile, nobody can tell whether the commit was applied. It is not reported as released.
 func TestCommit_WithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
@@ -108,8 +108,8 @@ func TestCommit_WithoutAnAnswerBeforeAForcedRelease(t *testing.T) {
 	})
 }
 
-// A commit that was refused is one that was not applied, and stays so.
-func TestCommit_RefusedOneIsNotInDoubt(t *testing.T) {
+// A commit that the guard refused was not applied. Its repetition reports the loss again.
+func TestCommit_RefusedByTheGuardIsNotInDoubt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -127,8 +127,8 @@ func TestCommit_RefusedOneIsNotInDoubt(t *testing.T) {
 	})
 }
 
-// Where a commit was applied without an answer, and others have come and gone since, whoever hears of it
-// first says so: the lock was not lost.
+// A commit was applied without an answer, and others have held the lock since. The first call that finds out does not report
+// a loss.
 func TestCommit_WithoutAnAnswerIsNoLossForAnyCall(t *testing.T) {
 	for name, hear := range map[string]func(ctx context.Context, l *lock.Lease) error{
 		"renew":    func(ctx context.Context, l *lock.Lease) error { return l.Renew(ctx) },
@@ -155,5 +155,185 @@ func TestCommit_WithoutAnAnswerIsNoLossForAnyCall(t *testing.T) {
 				require.EqualValues(t, 1, w.counted("n"))
 			})
 		})
+	}
+}
+
+func TestGuard_RefusesAFormerHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		orders := w.orders()
+		o, err := orders.Create(ctx, order{Tenant: "acme", ID: "42", Status: "open"})
+		require.NoError(t, err)
+		a, b := w.client(lock.Config{}), w.client(lock.Config{})
+		target := lock.Beside(orders.Key(o))
+		stale, err := a.Acquire(ctx, target, lock.Fixed(time.Second))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, context.Cause(stale.Context()), lock.ErrExpired)
+		// Expired, but nobody took it: still exclusive.
+		require.NoError(t, stale.Write(ctx, orders.UpdateOp(o, entity.Set("status", "checked"))))
+		fresh, err := b.Acquire(ctx, target)
+		require.NoError(t, err)
+		err = stale.Write(ctx, orders.AnyVersion().UpdateOp(order{Tenant: "acme", ID: "42"}, entity.Set("status", "stale")))
+		require.ErrorIs(t, err, lock.ErrLost)
+		err = stale.Commit(ctx, orders.AnyVersion().UpdateOp(order{Tenant: "acme", ID: "42"}, entity.Set("status", "stale")))
+		require.ErrorIs(t, err, lock.ErrLost)
+		require.ErrorIs(t, stale.Release(ctx), lock.ErrLost)
+		require.NoError(t, fresh.Commit(ctx, orders.AnyVersion().UpdateOp(order{Tenant: "acme", ID: "42"}, entity.Set("status", "settled"))))
+		o, err = orders.Get(ctx, o, entity.Consistent())
+		require.NoError(t, err)
+		assert.Equal(t, "settled", o.Status)
+		r, err := b.Inspect(ctx, target)
+		require.NoError(t, err)
+		assert.False(t, r.Held())
+	})
+}
+
+// A guard belongs to the table of its lock. Another table has no such row, which does not mean that the lock is lost.
+func TestGuard_OfAnotherTableIsRefused(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		other, err := table.Open(w.sdk(w.engine.HTTPClient()), table.Schema{Name: "other"})
+		require.NoError(t, err)
+		require.NoError(t, other.Ensure(ownHand(ctx)))
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		b, err := c.AcquireAll(ctx, names(2))
+		require.NoError(t, err)
+		for _, guards := range [][]table.Op{{l.Guard()}, b.Guards()} {
+			ops := w.requests(func() {
+				err = other.Write(ctx, append(guards, table.Put(other.KeyItem(w.row("x"))))...)
+			})
+			require.ErrorIs(t, err, lock.ErrInvalid)
+			require.NotErrorIs(t, err, lock.ErrLost)
+			assert.Empty(t, ops, "nothing was sent")
+			require.NoError(t, w.open().Write(ctx, append(guards, w.put("x"))...), "the same table, opened once more")
+		}
+		require.NoError(t, context.Cause(l.Context()))
+		require.NoError(t, l.Write(ctx, w.put("x")))
+	})
+}
+
+// The guarded writes of a lease are applied in their order: a write that timed out does not overwrite a later one that was
+// acknowledged.
+func TestWrite_LateOneIsRefusedAfterALaterOne(t *testing.T) {
+	for name, later := range map[string]func(*lock.Lease, context.Context, ...table.Op) error{
+		"Write": (*lock.Lease).Write, "Commit": (*lock.Lease).Commit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				const late = 10 * time.Second
+				is := func(v string) table.Op { return table.Update(w.row("x"), table.Attr("is").Set(v)) }
+				l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				w.engine.Inject(
+					tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: late},
+					tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems"},
+				)
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				err = l.Write(short, is("first"))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, lock.ErrLost)
+				w.engine.ClearFaults()
+				require.NoError(t, later(l, ctx, is("second")))
+				time.Sleep(late + time.Second)
+				item, err := w.table.Get(ctx, w.row("x"), true)
+				require.NoError(t, err)
+				assert.Equal(t, text("second"), item["is"])
+				came := false
+				for _, r := range w.engine.Requests() {
+					came = came || r.Late
+				}
+				assert.True(t, came, "the first write came in")
+			})
+		})
+	}
+}
+
+// The writes of each holder are numbered on from those of the holder before, in whatever way it got the lock. None of them
+// is taken for a write of the other.
+func TestWrite_OfEachHolderIsApplied(t *testing.T) {
+	target := lock.Name("report")
+	release := func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error { return l.Release(ctx) }
+	commit := func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
+		return l.Commit(ctx, w.count("n"))
+	}
+	force := func(ctx context.Context, w *world, op *lock.Client, _ *lock.Lease) error {
+		w.force(ctx, op, target)
+		return nil
+	}
+	for name, c := range map[string]struct {
+		end   func(context.Context, *world, *lock.Client, *lock.Lease) error
+		other bool // the next holder is another process
+	}{
+		"passed": {release, false}, "passed by a commit": {commit, false},
+		"released": {release, true}, "committed": {commit, true}, "by force": {force, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				first := w.client(quiet)
+				next := first
+				if c.other {
+					next = w.client(quiet)
+				}
+				l, err := first.Acquire(ctx, target)
+				require.NoError(t, err)
+				want := int64(0)
+				for n := range 3 {
+					for range n + 1 {
+						require.NoError(t, l.Write(ctx, w.count("n")))
+						require.NoError(t, l.SetData(ctx, name))
+						want++
+					}
+					got := acquireAsync(ctx, next, target)
+					require.NoError(t, c.end(ctx, w, next, l))
+					l = <-got
+					require.NotNil(t, l)
+				}
+				require.NoError(t, l.Write(ctx, w.count("n")))
+				require.NoError(t, l.SetData(ctx, "the last"))
+				r, err := next.Inspect(ctx, target)
+				require.NoError(t, err)
+				assert.Equal(t, "the last", decoded(t, r.Data))
+				if strings.Contains(name, "commit") {
+					want += 3
+				}
+				assert.Equal(t, want+1, w.counted("n"))
+			})
+		})
+	}
+}
+
+// A commit has no answer, and then the client is closed. Only the commit's token can tell whether it was applied. A caller
+// that repeats it is told neither that it was applied nor that it was not (section 4 of the design).
+func TestCommit_RepeatedAfterCloseStaysInDoubt(t *testing.T) {
+	for name, release := range map[string]tabletest.FaultKind{"told": 0, "answer lost": tabletest.DropReply} {
+		for _, kind := range []tabletest.FaultKind{tabletest.DropRequest, tabletest.DropReply} {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				b, err := c.AcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("other")})
+				require.NoError(t, err)
+				l := b.Leases()[0]
+				w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "TransactWriteItems"})
+				if release != 0 {
+					w.engine.Inject(tabletest.Fault{Kind: release, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+				}
+				short, cancel := context.WithTimeout(ctx, 2*time.Second)
+				defer cancel()
+				require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+				bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
+				defer cancel()
+				_ = c.Close(bounded)
+				w.engine.ClearFaults()
+				err = l.Commit(ctx, w.count("n"))
+				require.ErrorIs(t, err, table.ErrUnreachable, "%s, %v", name, kind)
+				require.NotErrorIs(t, err, lock.ErrReleased, name)
+				require.ErrorIs(t, b.Commit(ctx, w.count("n")), table.ErrUnreachable, name)
+				assert.LessOrEqual(t, w.counted("n"), int64(1), name)
+				if release == 0 {
+					require.NoError(t, l.Release(ctx), "%s, %v", name, kind)
+				}
+			})
+		}
 	}
 }

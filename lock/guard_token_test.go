@@ -19,8 +19,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Another process writes with the guard of a lease, from its text, while the lease holds the lock and not after.
-func TestGuardToken_IsGoodWhileTheLeaseHolds(t *testing.T) {
+// Another process writes with the guard of a lease, from its text, while the lease holds the lock, and not after.
+func TestGuardToken_IsValidWhileTheLeaseHolds(t *testing.T) {
 	for name, scheme := range map[string]keys.Scheme{"default": {}, "own": {PK: "PartitionKey", SK: "SortKey", Type: "_t", TTL: "expires", Delimiter: '|', Prefix: "shop/"}} {
 		t.Run(name, func(t *testing.T) {
 			contractWith(t, table.Schema{Keys: scheme}, lock.Config{Owner: "test", AttributePrefix: "lock_"}, func(ctx context.Context, p *place) {
@@ -61,8 +61,8 @@ func TestGuardToken_IsGoodWhileTheLeaseHolds(t *testing.T) {
 	}
 }
 
-// A lease that has ended without anybody else acquiring is exclusive still.
-func TestGuardToken_LooksAtNoTime(t *testing.T) {
+// A lease that has ended, without anybody else having acquired, is still exclusive.
+func TestGuardToken_DoesNotLookAtTheTime(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		held, err := w.client(quiet).Acquire(ctx, lock.Name("a"), lock.Fixed(time.Second))
 		require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestGuardToken_IsRefusedElsewhere(t *testing.T) {
 	require.NoError(t, tbl.Write(t.Context(), token.Guard(tbl)))
 }
 
-func TestParseGuardToken_RefusesWhatStringHasNotWritten(t *testing.T) {
+func TestParseGuardToken_RefusesOtherTexts(t *testing.T) {
 	good := lock.GuardToken{Table: "app", Scheme: keys.Scheme{}.WithDefaults(), Key: keys.NewKey("p", "s"), Ticket: "T/1", Fence: 7}
 	text := good.String()
 	got, err := lock.ParseGuardToken(text)

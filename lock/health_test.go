@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestHealthyFollowsTheSession(t *testing.T) {
+func TestHealthy_FollowsTheSession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.coldClientOver(way, lock.Config{})
@@ -66,8 +66,8 @@ func TestHealthyFollowsTheSession(t *testing.T) {
 	})
 }
 
-// A renewal that hangs is as bad as one that fails, and so is one that a process which stood still has not begun.
-func TestHealthyKnowsOverdueRenewals(t *testing.T) {
+// A renewal that hangs counts like one that fails, and so does one that a stopped process has not begun.
+func TestHealthy_KnowsOverdueRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way, wall := &line{to: w.engine.HTTPClient()}, &wallClock{}
 		c := w.coldClientOver(way, lock.Config{Lease: lock.MinLease}, table.WithClock(wall.now))
@@ -91,8 +91,8 @@ func TestHealthyKnowsOverdueRenewals(t *testing.T) {
 	})
 }
 
-// Nothing remains of a session that has ended by a clock, also before anybody is told.
-func TestRemaining_IsNothingOfAnOverdueSession(t *testing.T) {
+// Once a session has ended by a clock, nothing remains of its leases, also before a holder is told.
+func TestRemaining_IsZeroForAnOverdueSession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c := w.client(quiet, table.WithClock(wall.now))

@@ -28,7 +28,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// choices are bytes that decide how a row looks. Without any left everything is in order.
+// choices are bytes that decide how a row looks. If none are left, the rest of the row is in order.
 type choices struct{ left []byte }
 
 func (c *choices) next(n int) int {
@@ -40,7 +40,7 @@ func (c *choices) next(n int) int {
 	return b % n
 }
 
-// value is what an attribute has: the right one, none, or one of those that nobody expects.
+// value is an attribute's value: the right one, none, or one that nobody expects.
 func (c *choices) value(right types.AttributeValue) types.AttributeValue {
 	odd := []types.AttributeValue{
 		text("mortise.Lock"), text(""), text("mortise.LockSession"), text("x"), text(strings.Repeat("y", 5000)),
@@ -61,14 +61,14 @@ func (c *choices) value(right types.AttributeValue) types.AttributeValue {
 	return odd[c.next(len(odd))]
 }
 
-// set puts an attribute into a row, unless it is to be missing.
+// set sets an attribute of a row, unless it is to be missing.
 func (c *choices) set(row table.Item, name string, right types.AttributeValue) {
 	if v := c.value(right); v != nil {
 		row[name] = v
 	}
 }
 
-// hostile is a lock row and perhaps the row of its holder's session.
+// hostile is a lock row, and perhaps the row of its holder's session.
 type hostile struct {
 	lock    table.Item
 	session table.Item // nil for none
@@ -134,7 +134,7 @@ func (w *world) hostile(c *choices, name string) (h hostile) {
 	return h
 }
 
-// integer is a number that is one.
+// integer is the value of a number that is an integer.
 func integer(v types.AttributeValue) (int64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
@@ -144,7 +144,7 @@ func integer(v types.AttributeValue) (int64, bool) {
 	return i, err == nil
 }
 
-// String is for people who look for what was wrong.
+// String shows the rows, for messages.
 func (h hostile) String() string {
 	var b strings.Builder
 	for _, row := range []table.Item{h.lock, h.session} {
@@ -169,8 +169,7 @@ var (
 	ofItself  = regexp.MustCompile(`^[^/@ ]+@([0-9]{13,15})\+([0-9]+) .{0,64}$`)
 )
 
-// mayBeTaken says whether the documentation lets anybody acquire it without waiting, independently of how
-// the package finds out.
+// mayBeTaken reports whether the documentation allows an acquire without waiting. It does not use the package's own code.
 func (h hostile) mayBeTaken(now time.Time) bool {
 	const skew = 2 * time.Second
 	row := h.lock
@@ -224,7 +223,7 @@ func lastPart(item table.Item) string {
 	return name
 }
 
-// try has a client meet a hostile row, and says whether it was granted the lock.
+// try lets a client meet a hostile row, and reports whether it was granted the lock.
 func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted bool) {
 	w.Helper()
 	require.NoError(w, w.table.Write(ctx, table.Put(h.lock)))
@@ -256,8 +255,7 @@ func (w *world) try(ctx context.Context, c *lock.Client, h hostile) (granted boo
 	return false
 }
 
-// unchanged checks that a row grants what it has granted before: whoever was refused may have put its
-// deletion off, and has not stayed in its line.
+// unchanged checks that a row is as it was. A client that was refused may have put off its deletion, and has left its line.
 func (w *world) unchanged(ctx context.Context, h hostile, key keys.Key) {
 	w.Helper()
 	got, err := w.table.Get(ctx, key, true)
@@ -273,7 +271,7 @@ func (w *world) unchanged(ctx context.Context, h hostile, key keys.Key) {
 	assert.True(w, attrvalue.SameItem(was, got), "changed: %v to %v", h, hostile{lock: got})
 }
 
-// operate does to a hostile row, which is not free, what people do to locks.
+// operate makes the calls of an operator on a hostile row that is not free.
 func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys.Key) {
 	w.Helper()
 	for r, err := range c.List(ctx, lock.In(key.PK)) {
@@ -285,7 +283,7 @@ func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys
 	}
 	target := lock.Name(lastPart(h.lock))
 	r, seen := c.Inspect(ctx, target)
-	_ = c.Revoke(ctx, target) // which may not be written where the session's row is not in order
+	_ = c.Revoke(ctx, target) // cannot be written if the session's row is malformed
 	if seen != nil || !r.Held() {
 		require.Error(w, c.ForceRelease(ctx, target, "NOBODY"), "%v", h)
 		w.unchanged(ctx, h, key)
@@ -303,7 +301,7 @@ func (w *world) operate(ctx context.Context, c *lock.Client, h hostile, key keys
 }
 
 // B3.
-func TestHostileRows(t *testing.T) {
+func TestHostileRow_GrantsNothing(t *testing.T) {
 	const rows = 2000
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
@@ -340,8 +338,8 @@ func FuzzHostileRow(f *testing.F) {
 	})
 }
 
-// B3: what strangers write into a client's own session row.
-func TestHostileQuestions(t *testing.T) {
+// B3: strangers write into a client's own session row.
+func TestHostileQuestion_ChangesNothing(t *testing.T) {
 	const rounds = 300
 	ended := 0
 	random := rand.New(rand.NewPCG(3, 3))
@@ -369,7 +367,7 @@ func TestHostileQuestions(t *testing.T) {
 				asked = (&choices{[]byte{99, byte(random.IntN(256))}}).value(nil)
 			}
 			name := "ask"
-			if round > rounds/2 { // with these out of order nothing that is asked is read any more
+			if round > rounds/2 { // if these are malformed, no question is read any more
 				name = []string{"ask", "lease", "owner", "expires"}[random.IntN(4)]
 			}
 			require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(c), table.Attr(name).Set(asked))))

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// policy is an IAM policy, as far as policy.json uses the language: what it does not know
-// is refused, so that a change of the file cannot pass unread.
+// policy is an IAM policy, as far as policy.json uses the language. Other elements are refused, so that none is ignored.
 type policy struct {
 	Version   string
 	Statement []statement
@@ -68,7 +67,7 @@ func readPolicy(file string) (*policy, error) {
 	return &p, nil
 }
 
-// fill puts real values in place of the file's placeholders.
+// fill replaces the file's placeholders by real values.
 func (p *policy) fill(values map[string][]string) *policy {
 	replace := func(list words) (filled words) {
 		for _, text := range list {
@@ -106,14 +105,14 @@ func (p *policy) fill(values map[string][]string) *policy {
 	return filled
 }
 
-// access is one thing that IAM is asked about a request.
+// access is one decision of IAM about a request.
 type access struct {
 	action   string
 	resource string
 	leading  []string // partition keys
 }
 
-// allows says whether one statement covers all of it: IAM does not add up several.
+// allows reports whether one statement covers the whole access: IAM does not combine several.
 func (p *policy) allows(a access) bool {
 	return slices.ContainsFunc(p.Statement, func(s statement) bool {
 		return slices.Contains(s.Action, a.action) && like(s.Resource, a.resource) && s.covers(a.leading)
@@ -164,7 +163,7 @@ func (a attributes) text(name string) string {
 	return s
 }
 
-// wireRequest is what matters here of the requests of all operations.
+// wireRequest has the fields of all operations that matter here.
 type wireRequest struct {
 	TableName                 string
 	IndexName                 string
@@ -183,8 +182,8 @@ type wireRequest struct {
 
 var partitionIs = regexp.MustCompile(`([#\w.-]+) = (:\w+)`)
 
-// accesses lists what IAM is asked about a request: a transaction's operations one by one,
-// as actions of their own (Developer Guide, Using IAM with DynamoDB transactions).
+// accesses lists the decisions of IAM about a request. The operations of a transaction are separate
+// actions (Developer Guide, Using IAM with DynamoDB transactions).
 func accesses(operation string, body []byte, pk, arn string) ([]access, error) {
 	var r wireRequest
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -237,5 +236,5 @@ func accesses(operation string, body []byte, pk, arn string) ([]access, error) {
 		}
 		return list, nil
 	}
-	return []access{one(operation, r.TableName)}, nil // which no statement covers unless it names the action
+	return []access{one(operation, r.TableName)}, nil // covered only by a statement that names the action
 }

@@ -23,7 +23,7 @@ import (
 
 var errJob = errors.New("broken")
 
-// diary is what instances have run.
+// diary records the runs of all instances.
 type diary struct {
 	mu     sync.Mutex
 	starts []time.Time
@@ -46,7 +46,7 @@ func (j *diary) onFailed(at time.Time, err error) {
 	j.failed = append(j.failed, at)
 }
 
-// every runs a job on some instances for some time, whose clocks are off by hours.
+// every runs a job for some time, on some instances whose clocks are off by hours.
 func (w *world) every(ctx context.Context, instances int, during, interval time.Duration, f job, opts ...lock.Option) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(ctx, during)
@@ -61,7 +61,7 @@ func (w *world) every(ctx context.Context, instances int, during, interval time.
 	all.Wait()
 }
 
-func TestARunThatFailsDoesNotEndEvery(t *testing.T) {
+func TestEvery_FailedRunDoesNotEndIt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
 		begin := time.Now()
@@ -81,8 +81,8 @@ func TestARunThatFailsDoesNotEndEvery(t *testing.T) {
 	})
 }
 
-// Whoever waits for the lock, or comes later, takes an interval that has failed for settled.
-func TestAnIntervalThatHasFailedIsRunByNobodyElse(t *testing.T) {
+// An interval that has failed is settled, also for those that wait for the lock or come later.
+func TestEvery_FailedIntervalIsRunByNobodyElse(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
 		w.every(ctx, 4, time.Hour-time.Second, time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
@@ -99,7 +99,8 @@ func TestAnIntervalThatHasFailedIsRunByNobodyElse(t *testing.T) {
 	})
 }
 
-func TestAFailureIsLoggedUnlessSomebodyIsTold(t *testing.T) {
+// A failure is logged unless OnFailed is set.
+func TestOnFailed_ReplacesTheLogRecord(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var text bytes.Buffer
 		c := w.client(lock.Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
@@ -120,8 +121,8 @@ func TestAFailureIsLoggedUnlessSomebodyIsTold(t *testing.T) {
 	})
 }
 
-// The error that a run meets the end of everything with is Every's.
-func TestTheLastFailureIsReturned(t *testing.T) {
+// If Every ends during a run, it returns that run's error.
+func TestEvery_ReturnsTheErrorOfTheLastRun(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		bounded, cancel := context.WithTimeout(ctx, time.Minute)
@@ -140,7 +141,7 @@ func TestTheLastFailureIsReturned(t *testing.T) {
 	})
 }
 
-func TestAPanicOfOnFailedLeavesNoLockHeld(t *testing.T) {
+func TestOnFailed_PanicLeavesNoLockHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		assert.PanicsWithValue(t, "on failed", func() {
@@ -153,7 +154,7 @@ func TestAPanicOfOnFailedLeavesNoLockHeld(t *testing.T) {
 	})
 }
 
-func TestAFailedRunIsRepeatedWhileItsIntervalLasts(t *testing.T) {
+func TestRetryFailed_RepeatsWhileTheIntervalLasts(t *testing.T) {
 	constantly := func(d time.Duration, most uint64) lock.Option {
 		return lock.RetryFailed(func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(d), most) })
 	}
@@ -198,8 +199,8 @@ func TestAFailedRunIsRepeatedWhileItsIntervalLasts(t *testing.T) {
 	}
 }
 
-// Each interval has waits of its own, and the next is run in its time whatever became of the last.
-func TestRetriesBeginAnewWithEachInterval(t *testing.T) {
+// Each interval has its own backoff, and the next one is run in its time, however the last one ended.
+func TestRetryFailed_BeginsAgainWithEachInterval(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		var j diary
 		w.every(ctx, 2, 3*time.Hour-time.Second, time.Hour, func(_ context.Context, _ *lock.Lease, at time.Time) error {
@@ -220,8 +221,8 @@ func TestRetriesBeginAnewWithEachInterval(t *testing.T) {
 	})
 }
 
-// What cannot get better by itself ends Every: here a row that is not in order.
-func TestWhatCannotHealEndsEvery(t *testing.T) {
+// An error that another attempt cannot mend ends Every: here a row that is not in order.
+func TestEvery_EndsWithAnErrorThatLasts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -241,7 +242,7 @@ func TestWhatCannotHealEndsEvery(t *testing.T) {
 	})
 }
 
-func TestOptionsOfEveryAreRefusedElsewhere(t *testing.T) {
+func TestEvery_ItsOptionsAreRefusedElsewhere(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		ops := w.requests(func() {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What is done about the first ticket follows from what is known of it.
-func TestJudge(t *testing.T) {
+// What is known of the first ticket decides what is done about it.
+func TestJudge_FollowsFromTheEvidence(t *testing.T) {
 	const lease = 20 * time.Second
 	session := suspect{session: "S", lease: lease, wait: lease}
 	own := suspect{lease: lease, wait: lease}

@@ -2,20 +2,23 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Small promises of the documentation, each of which somebody broke on purpose who had found no test
-// that would notice.
-
-// What works under a lock has the caller's values, as for traces.
-func TestLeaseContext_HasTheCallersValues(t *testing.T) {
+// The context of a lease has the values of the caller's context, such as traces.
+func TestLease_ContextHasTheCallersValues(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		type key struct{}
 		ctx = context.WithValue(ctx, key{}, "trace")
@@ -26,7 +29,7 @@ func TestLeaseContext_HasTheCallersValues(t *testing.T) {
 	})
 }
 
-// The margin takes no more than half of a lease, however short.
+// The margin is at most half of a lease, however short the lease is.
 func TestLease_IsLongerThanItsMargin(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Margin: 2 * time.Second})
@@ -34,5 +37,122 @@ func TestLease_IsLongerThanItsMargin(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 500*time.Millisecond, l.Remaining())
 		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A lost lease that the application does not refer to any more is not kept by the client, also if Release was never called.
+func TestLease_LostOneIsNotKept(t *testing.T) {
+	const n = 100
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		acquire := func() (list []weak.Pointer[lock.Lease]) {
+			for _, target := range names(n) {
+				l, err := c.Acquire(ctx, target)
+				require.NoError(t, err)
+				list = append(list, weak.Make(l))
+			}
+			return list
+		}
+		list := acquire()
+		kept := func() (n int) {
+			heap()
+			for _, p := range list {
+				if p.Value() != nil {
+					n++
+				}
+			}
+			return n
+		}
+		require.Positive(t, kept(), "they are held")
+		way.cut(refused)
+		time.Sleep(time.Minute)
+		way.cut(open)
+		time.Sleep(time.Minute)
+		l, err := c.Acquire(ctx, lock.Name("another")) // it goes on under another session
+		require.NoError(t, err)
+		assert.LessOrEqual(t, kept(), 1) // the last one may still be in a register
+		require.NoError(t, l.Release(ctx))
+		runtime.KeepAlive(c)
+	})
+}
+
+// The cause of the end of a lease, by how it ended.
+func TestLease_LossIsToldAtTheNextRenewal(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		told := make(chan error, 1)
+		c := w.client(lock.Config{OnLost: func(_ *lock.Lease, cause error) { told <- cause }})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		start := time.Now()
+		gone := sessionKey(c)
+		require.NoError(t, w.table.Write(ctx, table.Delete(gone)))
+		<-l.Context().Done()
+		assert.LessOrEqual(t, time.Since(start), 6*time.Second)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+		require.ErrorIs(t, <-told, lock.ErrLost)
+		_, err = w.table.Get(ctx, gone, true)
+		require.ErrorIs(t, err, table.ErrNotFound, "a renewal must not make a row")
+
+		// If a row is deleted under a live session, the next call that uses it finds out. A Fixed lease finds out with its
+		// renewal.
+		under, err := c.Acquire(ctx, lock.Name("under"))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Delete(under.Key())))
+		require.ErrorIs(t, under.Write(ctx, w.put("x")), lock.ErrLost)
+		require.ErrorIs(t, context.Cause(under.Context()), lock.ErrStolen)
+		require.ErrorIs(t, <-told, lock.ErrLost)
+		fixed, err := c.Acquire(ctx, lock.Name("fixed"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Delete(fixed.Key())))
+		require.ErrorIs(t, fixed.Renew(ctx), lock.ErrStolen)
+		require.ErrorIs(t, context.Cause(fixed.Context()), lock.ErrStolen)
+		require.ErrorIs(t, <-told, lock.ErrLost)
+		_, err = c.Inspect(ctx, lock.Name("fixed"))
+		require.ErrorIs(t, err, table.ErrNotFound, "a renewal must not make a row")
+	})
+}
+
+// Write, Renew, Commit, Release and Close run concurrently under faults. Each write that was acknowledged counts once.
+func TestLease_EveryCallAtOnce(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		for round := range 30 {
+			c := w.client(lock.Config{})
+			w.engine.ClearFaults()
+			w.engine.Inject(
+				tabletest.Fault{Kind: tabletest.Delay, For: 3 * time.Millisecond, Probability: 0.5, Seed: uint64(round)},
+				tabletest.Fault{Kind: tabletest.DropReply, Probability: 0.1, Seed: uint64(round)},
+				tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.2, Seed: uint64(round)},
+			)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			name := fmt.Sprint("n", round)
+			var group sync.WaitGroup
+			var mu sync.Mutex
+			applied := 0
+			count := func(err error) {
+				if err == nil {
+					mu.Lock()
+					applied++
+					mu.Unlock()
+					return
+				}
+				assert.ErrorIs(t, err, lock.ErrReleased)
+			}
+			for i := range 5 {
+				group.Go(func() { count(l.Write(ctx, w.count(name))) })
+				group.Go(func() { _ = l.Renew(ctx) })
+				group.Go(func() { time.Sleep(time.Duration(i*7) * time.Millisecond); count(l.Commit(ctx, w.count(name))) })
+				group.Go(func() { time.Sleep(time.Duration(i*11) * time.Millisecond); assert.NoError(t, l.Release(ctx)) })
+				group.Go(func() { time.Sleep(time.Duration(i*13) * time.Millisecond); assert.NoError(t, c.Close(ctx)) })
+			}
+			group.Wait()
+			w.engine.ClearFaults()
+			assert.EqualValues(t, applied, w.counted(name))
+			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.False(t, r.Held())
+		}
 	})
 }

@@ -1,184 +1,182 @@
 package lock_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"errors"
-	"io"
-	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
-	"github.com/mortise-go/mortise/table"
-	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// line is one process's way to the engine. Unlike a fault it can be cut for that one alone.
-type line struct {
-	to   aws.HTTPClient
-	mode atomic.Int32
-}
-
-type cut int32
-
-const (
-	open       cut = iota
-	refused        // fails at once
-	hung           // never answers
-	unanswered     // arrives, but the answer does not
-)
-
-func (l *line) cut(how cut) { l.mode.Store(int32(how)) }
-
-func (l *line) Do(r *http.Request) (*http.Response, error) {
-	switch cut(l.mode.Load()) {
-	case refused:
-		return nil, errors.New("connection refused")
-	case hung:
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	case unanswered:
-		if resp, err := l.to.Do(r); err == nil {
-			err = resp.Body.Close()
-			return nil, errors.Join(errors.New("connection reset"), err)
-		}
+// ownersOf are the owners of the tickets in a line, in order.
+func ownersOf(line []lock.Place) (owners []string) {
+	for _, p := range line {
+		owners = append(owners, p.Owner)
 	}
-	return l.to.Do(r)
+	return owners
 }
 
-// clientOver is a client of a process that reaches the engine by a line of its own. It has
-// held a lock before: its session is open.
-func (w *world) clientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
+// named is a client whose owner tells it from others.
+func (w *world) named(owner string) *lock.Client {
 	w.Helper()
-	c := w.coldClientOver(l, config, opts...)
-	warm, err := c.Acquire(w.Context(), lock.Name("warm up "+rand.Text()))
-	require.NoError(w, err)
-	require.NoError(w, warm.Release(w.Context()))
-	return c
+	config := quiet
+	config.Owner = owner
+	return w.client(config)
 }
 
-func (w *world) coldClientOver(l *line, config lock.Config, opts ...table.Option) *lock.Client {
-	w.Helper()
-	c := w.unclosed(l, config, opts...)
-	w.Cleanup(func() {
-		l.cut(open)
-		assert.NoError(w, c.Close(context.Background()))
-	})
-	return c
-}
+// A refusal, and Inspect, show who holds a lock, who waits for it, in which order, and since when.
+func TestLine_IsVisible(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target := lock.Name("report")
+		a, b, c, d := w.named("a"), w.named("b"), w.named("c"), w.named("d")
+		start := time.Now()
+		holder, err := a.Acquire(ctx, target)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		second := acquireAsync(ctx, b, target)
+		again := acquireAsync(ctx, b, target) // one place per process
+		time.Sleep(time.Minute)
+		waiting, leave := context.WithCancel(ctx)
+		defer leave()
+		third := acquireAsync(waiting, c, target, lock.Fixed(time.Minute))
 
-// unclosed is a client that nothing but the test refers to, or closes.
-func (w *world) unclosed(l *line, config lock.Config, opts ...table.Option) *lock.Client {
-	w.Helper()
-	tbl := w.openOver(l, table.Schema{Name: "app"}, opts...)
-	_, err := tbl.Plan(ownHand(w.Context()))
-	require.NoError(w, err)
-	c, err := lock.New(tbl, config)
-	require.NoError(w, err)
-	return c
-}
-
-// peek reads the body of a request, and leaves it to be read again.
-func peek(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return body, nil
-}
-
-// repeating delivers every request twice and answers with what the second has met, as proxies do
-// that repeat what they had no answer to.
-type repeating struct{ to aws.HTTPClient }
-
-func (t repeating) Do(r *http.Request) (*http.Response, error) {
-	first := r.Clone(r.Context())
-	if r.Body != nil {
-		body, err := peek(r)
-		if err != nil {
-			return nil, err
-		}
-		first.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	resp, err := t.to.Do(first)
-	if err != nil {
-		return nil, err
-	}
-	if err := resp.Body.Close(); err != nil {
-		return nil, err
-	}
-	return t.to.Do(r)
-}
-
-// Every write of a lock's life knows its own effect.
-func TestNetworkThatDeliversEverythingTwice(t *testing.T) {
-	for kind, opts := range leases() {
-		t.Run(kind, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.clientOver(&line{to: repeating{w.engine.HTTPClient()}}, lock.Config{})
-				for range 3 {
-					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
-					require.NoError(t, err)
-					for range 12 {
-						time.Sleep(5 * time.Second)
-						require.NoError(t, l.Renew(ctx))
-					}
-					require.NoError(t, l.Write(ctx, w.count("n")))
-					require.NoError(t, l.SetData(ctx, "x"))
-					require.NoError(t, context.Cause(l.Context()))
-					require.NoError(t, l.Release(ctx))
-				}
-				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+		// shown checks that a refusal and Inspect show the same.
+		shown := func(fence int64, owners ...string) []lock.Place {
+			t.Helper()
+			_, err := d.TryAcquire(ctx, target)
+			var held *lock.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, owners, ownersOf(held.Line))
+			assert.Equal(t, owners[0], held.Owner)
+			assert.Equal(t, held.Line[0].Ticket, held.Ticket)
+			assert.Equal(t, fence, held.Fence)
+			r, err := d.Inspect(ctx, target)
+			require.NoError(t, err)
+			assert.True(t, r.Held())
+			assert.Equal(t, held.Line, r.Line)
+			assert.Equal(t, fence, r.Fence)
+			listed := 0
+			for r, err := range d.List(ctx, lock.In(holder.Key().PK)) {
 				require.NoError(t, err)
-				require.NoError(t, l.Commit(ctx, w.count("n")))
-				assert.EqualValues(t, 4, w.counted("n"))
+				assert.Equal(t, held.Line, r.Line)
+				listed++
+			}
+			assert.Equal(t, 1, listed)
+			tickets := map[string]bool{}
+			for _, p := range held.Line {
+				assert.NotEmpty(t, p.Ticket)
+				tickets[p.Ticket] = true
+			}
+			assert.Len(t, tickets, len(owners))
+			return held.Line
+		}
+
+		line := shown(holder.Fence(), "a", "b", "c")
+		assert.Equal(t, []string{lock.SessionID(a), lock.SessionID(b), ""}, []string{line[0].Session, line[1].Session, line[2].Session})
+		for i, p := range line {
+			assert.WithinDuration(t, start.Add(time.Duration(i)*time.Minute), p.Since, 2*time.Second, "place %d", i)
+		}
+		_, err = d.TryAcquire(ctx, target)
+		assert.Regexp(t, `\b2\b.*wait|wait.*\b2\b`, err.Error(), "it says how many wait")
+		assert.NotContains(t, err.Error(), "report")
+
+		require.NoError(t, holder.Release(ctx))
+		next := <-second
+		require.NotNil(t, next)
+		assert.Equal(t, holder.Fence()+1, next.Fence())
+		shown(next.Fence(), "b", "c")
+
+		leave()
+		require.Nil(t, <-third)
+		time.Sleep(time.Second)
+		shown(next.Fence(), "b")
+		require.NoError(t, next.Release(ctx))
+		last := <-again
+		require.NotNil(t, last)
+		shown(last.Fence(), "b")
+		require.NoError(t, last.Release(ctx))
+
+		r, err := d.Inspect(ctx, target)
+		require.NoError(t, err)
+		assert.False(t, r.Held())
+		assert.Empty(t, r.Line)
+	})
+}
+
+// A waiter that gives up learns who held the lock, and who stood before it.
+func TestLine_IsShownToAWaiterThatGivesUp(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		target := lock.Name("report")
+		l, err := w.named("a").Acquire(ctx, target)
+		require.NoError(t, err)
+		before := acquireAsync(ctx, w.named("b"), target)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = w.named("c").Acquire(short, target)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var held *lock.HeldError
+		require.ErrorAs(t, err, &held)
+		require.GreaterOrEqual(t, len(held.Line), 2)
+		assert.Equal(t, []string{"a", "b"}, ownersOf(held.Line)[:2])
+		require.NoError(t, l.Release(ctx))
+		next := <-before
+		require.NotNil(t, next)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// However a wait is cut short, its error has the cause, and who held the lock.
+func TestLine_WaitThatIsCutShortNamesTheHolder(t *testing.T) {
+	for how, why := range map[string]error{"cancelled": context.Canceled, "closed": lock.ErrClosed} {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				_, err := w.named("a").Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				c := w.named("b")
+				waiting, cancel := context.WithCancel(ctx)
+				defer cancel()
+				ended := outcome(waiting, c, lock.Name("report"))
+				time.Sleep(time.Minute)
+				if how == "cancelled" {
+					cancel()
+				} else {
+					require.NoError(t, c.Close(ctx))
+				}
+				err = <-ended
+				require.ErrorIs(t, err, why)
+				var held *lock.HeldError
+				require.ErrorAs(t, err, &held)
+				assert.Equal(t, "a", held.Owner)
 			})
 		})
 	}
 }
 
-// A goroutine that finds itself first by a pass whose answer was lost goes on counting: after Config.Handoffs in
-// a row the lock is released, so that others get their turn.
-func TestHandOversAreCountedThroughLostAnswers(t *testing.T) {
-	const handoffs = 2
-	virtual(t, func(ctx context.Context, w *world) {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-		defer cancel()
-		c, other := w.client(lock.Config{Handoffs: handoffs}), w.client(lock.Config{})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		theirs := acquireAsync(ctx, other, lock.Name("report"))
-		heirs := make([]<-chan *lock.Lease, handoffs+1)
-		for i := range heirs {
-			heirs[i] = acquireAsync(ctx, c, lock.Name("report"))
-		}
-		for i, heir := range heirs {
-			if i < handoffs {
-				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Key: w.table.KeyItem(l.Key()), Operation: "UpdateItem"})
-				require.Error(t, l.Release(ctx))
-				w.engine.ClearFaults()
-			} else {
-				require.NoError(t, l.Release(ctx))
-			}
-			r, err := c.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.Equal(t, i < handoffs, r.Holder().Session == lock.SessionID(c), "release %d", i+1)
-			if i == handoffs {
-				o := <-theirs
-				require.NotNil(t, o)
-				require.NoError(t, o.Release(ctx))
-			}
-			l = <-heir
-			require.NotNil(t, l)
-		}
-		require.NoError(t, l.Release(ctx))
-	})
+// When a wait returns, its ticket has left the line. A caller that tries again at once would otherwise meet itself.
+func TestLine_IsLeftBeforeAWaitReturns(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.named("c"), w.named("other")
+				b, err := other.AcquireAll(ctx, names(2))
+				require.NoError(t, err)
+				for how, take := range takers(c, opts...) {
+					short, cancel := context.WithTimeout(ctx, time.Minute)
+					_, err = take(short)
+					cancel()
+					require.ErrorIs(t, err, lock.ErrHeld, how)
+					for _, target := range names(2) {
+						r, err := other.Inspect(ctx, target)
+						require.NoError(t, err)
+						assert.Equal(t, []string{"other"}, ownersOf(r.Line), how)
+					}
+					time.Sleep(time.Minute)
+				}
+				require.NoError(t, b.Release(ctx))
+			})
+		})
+	}
 }

@@ -25,12 +25,12 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// P17: waiting costs little, however many locks a process waits for, as long as nothing changes.
+// P17: as long as nothing changes, waiting costs little, however many locks a process waits for.
 func TestManyWaiters(t *testing.T) {
 	const inFull, settle, during = 4000, time.Minute, 2 * time.Minute
 	waiters := testkit.Fewer(inFull)
 	virtual(t, func(ctx context.Context, w *world) {
-		w.guardian = nil // it would be most of what is measured
+		w.guardian = nil // it would take most of the measured time
 		holder, c := w.client(quiet), w.client(quiet)
 		targets := make([]lock.Target, waiters)
 		for i := range targets {
@@ -48,7 +48,7 @@ func TestManyWaiters(t *testing.T) {
 			})
 		}
 		time.Sleep(settle)
-		// The engine's work is part of it: it does the same in this process.
+		// The engine runs in this process: its work is included.
 		w.engine.ResetRequests()
 		before, began := cpu(t), time.Now()
 		time.Sleep(during)

@@ -28,9 +28,8 @@ func twice() table.Option {
 	}})
 }
 
-// Every instrument that is registered is driven, with exact values, and the table in REFERENCE.md
-// lists it as it is.
-func TestInstruments(t *testing.T) {
+// Every registered instrument is driven, with exact values, and the table in REFERENCE.md lists it.
+func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 	r := newRecorder()
 	config := lock.Config{MeterProvider: r}
 	report := lock.Name("report")
@@ -60,7 +59,7 @@ func TestInstruments(t *testing.T) {
 			assert.Equal(t, map[string][]float64{"wait.duration closed": {0}}, r.take(ctx))
 		})
 	})
-	// measured leaves out what is observed at any time.
+	// measured leaves out observed values.
 	measured := func(ctx context.Context) map[string][]float64 {
 		m := r.take(ctx)
 		for _, name := range []string{"held", "session.remaining", "clock.skew", "requests", "retries", "consumed_capacity read", "consumed_capacity write"} {
@@ -89,7 +88,7 @@ func TestInstruments(t *testing.T) {
 			require.NoError(t, w.table.Write(ctx, table.Put(w.table.KeyItem(l.Key()))))
 			_, err = c.TryAcquire(ctx, report)
 			require.ErrorIs(t, err, lock.ErrNotLock)
-			time.Sleep(time.Millisecond) // the place of the one that waited is given up in the background
+			time.Sleep(time.Millisecond) // the waiter's place is given up in the background
 			before := r.take(ctx)
 			retries := before["retries"][0]
 			way.cut(refused)
@@ -119,7 +118,7 @@ func TestInstruments(t *testing.T) {
 			assert.Equal(t, map[string][]float64{"wait.duration invalid": {0}}, measured(ctx))
 			_, err = other.AcquireAll(ctx, names(3))
 			require.NoError(t, err)
-			for n := 1; n <= 3; n += 2 { // one takes the way of Acquire, and counts once as well
+			for n := 1; n <= 3; n += 2 { // one is sent like an Acquire, and counts once as well
 				bounded, cancel := context.WithTimeout(ctx, time.Second)
 				_, err = c.AcquireAll(bounded, names(n))
 				cancel()
@@ -165,7 +164,7 @@ func TestInstruments(t *testing.T) {
 			assert.Equal(t, []float64{1}, measured(ctx)["acquisitions taken_over"])
 			_ = crashed
 
-			// One that releases while it is waited for has not died.
+			// A holder that releases while others wait has not died.
 			live, err := holder.Acquire(ctx, lock.Name("live"))
 			require.NoError(t, err)
 			time.AfterFunc(time.Second, func() { _ = live.Release(ctx) })
@@ -197,7 +196,7 @@ func TestInstruments(t *testing.T) {
 			overdue, err := c.Acquire(ctx, report, lock.Fixed(time.Minute), lock.MaxHold(time.Second))
 			require.NoError(t, err)
 			<-overdue.Context().Done()
-			synctest.Wait() // what is measured and logged comes after
+			synctest.Wait() // measurements and log records come after
 			time.Sleep(time.Millisecond)
 			assert.Equal(t, map[string][]float64{
 				"acquisitions free": {1}, "wait.duration": {0}, "hold.duration": {1}, "losses max_hold": {1}, "releases": {1},
@@ -206,7 +205,7 @@ func TestInstruments(t *testing.T) {
 			expired, err := c.Acquire(ctx, report, lock.Fixed(10*time.Second))
 			require.NoError(t, err)
 			<-expired.Context().Done()
-			synctest.Wait() // what is measured and logged comes after
+			synctest.Wait() // measurements and log records come after
 			assert.Equal(t, map[string][]float64{
 				"acquisitions free": {1}, "wait.duration": {0}, "hold.duration": {9.9}, "losses expired": {1},
 			}, without(measured(ctx), "renewal.remaining"))
@@ -229,7 +228,7 @@ func TestInstruments(t *testing.T) {
 			measured(ctx)
 			w.askBack(ctx, c, l)
 			<-l.Context().Done()
-			synctest.Wait() // what is measured and logged comes after
+			synctest.Wait() // measurements and log records come after
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
 			m := measured(ctx)
 			require.Len(t, m["renewal.remaining"], 1)
@@ -301,8 +300,8 @@ func documentedInstruments(t *testing.T) map[string][]string {
 	return rows
 }
 
-// An instrument that cannot be made is said at once.
-func TestBrokenMeterProviderIsRefused(t *testing.T) {
+// New reports an instrument that cannot be created.
+func TestMetrics_BrokenMeterProviderIsRefused(t *testing.T) {
 	virtual(t, func(_ context.Context, w *world) {
 		_, err := lock.New(w.open(), lock.Config{MeterProvider: brokenProvider{}})
 		require.ErrorIs(t, err, errBroken)
@@ -322,8 +321,8 @@ func (brokenMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (m
 	return nil, errBroken
 }
 
-// What was lost is not held, whether its holder ever releases it or not.
-func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
+// A lost lock is not counted as held, whether its holder ever releases it or not.
+func TestMetrics_LostLocksAreNotCountedAsHeld(t *testing.T) {
 	r := newRecorder()
 	virtual(t, func(ctx context.Context, w *world) {
 		config := quiet
@@ -341,8 +340,8 @@ func TestLostLocksAreNotCountedAsHeld(t *testing.T) {
 	})
 }
 
-// A lock that was asked back is held until it is released.
-func TestMetrics_LocksThatWereAskedBackAreCountedAsHeld(t *testing.T) {
+// A lock that was revoked is held until it is released.
+func TestMetrics_RevokedLocksAreCountedAsHeld(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		r := newRecorder()
 		c := w.client(lock.Config{MeterProvider: r})
@@ -357,7 +356,7 @@ func TestMetrics_LocksThatWereAskedBackAreCountedAsHeld(t *testing.T) {
 	})
 }
 
-// Metrics tell throttling from other failures, and errors the end of the caller's patience from both.
+// Metrics tell throttling from other failures, and errors tell the end of the caller's context from both.
 func TestMetrics_TellFailuresApart(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		r := newRecorder()

@@ -26,14 +26,13 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// holderEnv makes this binary a process that holds a lock and gets paused. Its value says
-// which, as JSON.
+// holderEnv makes this binary a process that holds a lock and is paused. Its value is a holderConfig, as JSON.
 const holderEnv = "MORTISE_TEST_HOLDER"
 
-// holderLease is short, so that pauses can be.
+// holderLease is short, so that pauses can be short.
 const holderLease = lock.MinLease
 
-// holderConfig is what such a process is told at its start.
+// holderConfig is the configuration of such a process.
 type holderConfig struct {
 	Endpoint string `json:"endpoint"` // empty for the service itself
 	Table    string `json:"table"`
@@ -52,8 +51,8 @@ type holderEvent struct {
 	Refused int       `json:"refused,omitempty"` // guarded writes that were ErrLost
 }
 
-// holderMain is the whole of such a process: for each line that it reads it acquires its
-// lock and writes under it until the lock is lost. It ends with its input.
+// holderMain is the main function of such a process. For each line that it reads, it acquires its lock and writes under it
+// until the lock is lost. It ends with its input.
 func holderMain(text string) int {
 	h, err := newHolder(text)
 	if err != nil {
@@ -101,11 +100,11 @@ func newHolder(text string) (*holder, error) {
 
 func (h *holder) report(e holderEvent) {
 	if err := json.NewEncoder(h.out).Encode(e); err != nil {
-		os.Exit(1) // whoever reads is gone
+		os.Exit(1) // the reader is gone
 	}
 }
 
-// watch finds out when the process goes on after it was stopped.
+// watch notes when the process goes on after it was stopped.
 func (h *holder) watch(ctx context.Context) {
 	const tick = 2 * time.Millisecond
 	ticks := time.NewTicker(tick)
@@ -151,7 +150,7 @@ func (h *holder) cycle(ctx context.Context) error {
 	if err := l.Commit(ctx, appendTo(guardedHistory(h.Lock), l.Fence())); !errors.Is(err, lock.ErrLost) {
 		return fmt.Errorf("commit of a stale holder: %w", err)
 	}
-	// The same without the guard: it goes through, or the histories would show nothing.
+	// The same without the guard. It is applied, or the histories would show nothing.
 	if err := h.table.Write(ctx, appendTo(openHistory(h.Lock), l.Fence())); err != nil {
 		return err
 	}
@@ -170,7 +169,7 @@ func guardedHistory(name string) keys.Key { return keys.NewKey("HISTORY#"+name, 
 
 func openHistory(name string) keys.Key { return keys.NewKey("HISTORY#"+name, "OPEN") }
 
-// appendTo adds a fence to a history, which so keeps the order in which writes committed.
+// appendTo adds a fence to a history, which keeps the order in which writes committed.
 func appendTo(history keys.Key, fence int64) table.Op {
 	fences := table.Attr("fences")
 	return table.Update(history, fences.Set(fences.OrElse([]int64{}).Append([]int64{fence})))
@@ -200,8 +199,8 @@ func stale(row table.Item) (stale, all int, err error) {
 	return stale, len(list.Value), nil
 }
 
-// The holder of an hour's lease is told within a second of its machine's resuming, too.
-func TestPause_ASuspendedHolderOfALongLeaseIsToldAtOnce(t *testing.T) {
+// The holder of a lease of an hour is told within a second after its machine resumes.
+func TestPause_SuspendedHolderOfALongLeaseIsToldAtOnce(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		config := quiet

@@ -28,8 +28,8 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// F10: real processes, stopped for longer than two leases while somebody else takes their
-// locks. The engine is one that they can reach: in-process it is served over loopback.
+// F10: real processes are stopped for longer than two leases, while others take their locks. They need an engine that they
+// can reach: the in-process one is served over loopback.
 func TestPauseProcess(t *testing.T) {
 	const processes, pause = 10, 2200 * time.Millisecond
 	cycles := testkit.IfShort(1, 5)
@@ -91,7 +91,7 @@ func TestPauseProcess(t *testing.T) {
 	})
 }
 
-// pauses is what came of pausing.
+// pauses is the outcome of pauses.
 type pauses struct {
 	cycles, refused, repeated int
 	delay                     time.Duration // the longest from the process's running again to its cancellation
@@ -154,8 +154,8 @@ func startHolder(ctx context.Context, config holderConfig) (*holderProcess, erro
 	h := &holderProcess{config: config, cmd: exec.CommandContext(ctx, program)}
 	h.cmd.Env = append(os.Environ(), holderEnv+"="+string(text))
 	h.cmd.Stderr = &h.stderr
-	// In a process group of its own, which the system continues and hangs up when this
-	// process dies: a stopped one would stay for ever.
+	// In its own process group. When this process dies, the system continues that group and hangs it up. Otherwise a
+	// stopped process would stay for ever.
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := h.cmd.StdoutPipe()
 	if err != nil {
@@ -178,7 +178,7 @@ func (h *holderProcess) end() error {
 	return nil
 }
 
-// next is the next thing that the process prints.
+// next is the next event that the process prints.
 func (h *holderProcess) next(kind string) (e holderEvent, err error) {
 	if !h.out.Scan() {
 		return e, fmt.Errorf("process with a lock: no %s: %w", kind, errors.Join(h.out.Err(), io.ErrUnexpectedEOF))
@@ -189,7 +189,7 @@ func (h *holderProcess) next(kind string) (e holderEvent, err error) {
 	return e, err
 }
 
-// pause has the process hold its lock, stops it, takes the lock, and lets it go on.
+// pause lets the process acquire its lock, stops it, takes the lock, and lets it go on.
 func (h *holderProcess) pause(ctx context.Context, rival *lock.Client, pause time.Duration) (p pauses, err error) {
 	if _, err = io.WriteString(h.in, "go\n"); err != nil {
 		return p, err
@@ -213,7 +213,7 @@ func (h *holderProcess) pause(ctx context.Context, rival *lock.Client, pause tim
 	if err != nil {
 		return p, err
 	}
-	// Once more, now that the other has done what it can.
+	// Once more, now that the other process has gone on.
 	name := h.config.Lock
 	if err = taken.Commit(ctx, appendTo(guardedHistory(name), taken.Fence())); err != nil {
 		return p, err
@@ -227,7 +227,7 @@ func (h *holderProcess) pause(ctx context.Context, rival *lock.Client, pause tim
 	since, noticed := lost.Ended.Sub(resumed), max(lost.Resumed.Sub(resumed), 0)
 	return pauses{
 		cycles: 1, refused: lost.Refused, causes: map[string]int{lost.Cause: 1},
-		// A machine with more to do than it can lets a process wait, which is nobody's delay here.
+		// A busy machine lets a process wait. That delay does not count.
 		delay: max(since-noticed, 0), since: since, noticed: noticed,
 	}, nil
 }

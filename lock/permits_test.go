@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,16 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
-	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 var exports = lock.Name("exports")
 
-// permits acquires permits of the same target, each by a client of its own.
+// permits acquires n permits of the same target, each by another client.
 func (w *world) permits(ctx context.Context, n, of int) (clients []*lock.Client, leases []*lock.Lease) {
 	w.Helper()
 	for _, c := range w.clients(n) {
@@ -32,7 +29,7 @@ func (w *world) permits(ctx context.Context, n, of int) (clients []*lock.Client,
 	return clients, leases
 }
 
-func TestPermitsHoldAtOnceAndNoMore(t *testing.T) {
+func TestPermits_HoldAtOnceAndNoMore(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		three, key := lock.Permits(3), keys.NewKey("TENANT#t", "ORDER")
 		var list []*lock.Lease
@@ -88,8 +85,8 @@ func TestPermitsHoldAtOnceAndNoMore(t *testing.T) {
 	})
 }
 
-// P-costs: what a permit costs beside a lock.
-func TestPermitsCost(t *testing.T) {
+// The cost of a permit, compared with that of a lock.
+func TestPermits_Cost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		five := lock.Permits(5)
@@ -116,7 +113,7 @@ func TestPermitsCost(t *testing.T) {
 	})
 }
 
-func TestPermitsOptionIsChecked(t *testing.T) {
+func TestPermits_OptionIsChecked(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		three := lock.Permits(3)
@@ -147,8 +144,8 @@ func TestPermitsOptionIsChecked(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// All clients name the same number, and a lock is none of permits.
-func TestPermitsOfAnotherNumberAreRefused(t *testing.T) {
+// All clients name the same number, and a plain lock is refused.
+func TestPermits_OfAnotherNumberAreRefused(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		report := lock.Name("report")
 		l, err := p.client.Acquire(ctx, exports, lock.Permits(3))
@@ -191,8 +188,8 @@ func TestPermitsOfAnotherNumberAreRefused(t *testing.T) {
 	})
 }
 
-// Up at once, down as holders leave; and a client of the number of before is told the new one.
-func TestPermitsAreChanged(t *testing.T) {
+// More permits are available at once, fewer as holders leave. A client with the former number is told the new one.
+func TestPermits_NumberIsChanged(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, list := w.permits(ctx, 2, 2)
 		c := w.client(quiet)
@@ -234,70 +231,8 @@ func TestPermitsAreChanged(t *testing.T) {
 	})
 }
 
-// The permit of a holder that died is free after its lease, wherever it stands, and the others are not touched.
-func TestPermitsOfADeadHolderAreFree(t *testing.T) {
-	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 1125 * time.Millisecond
-	for dead := range 3 {
-		t.Run(fmt.Sprint("place ", dead), func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				wire := &line{to: w.engine.HTTPClient()}
-				var list []*lock.Lease
-				for i := range 3 {
-					c := w.client(quiet)
-					if i == dead {
-						c = w.clientOver(wire, quiet)
-					}
-					l, err := c.Acquire(ctx, exports, lock.Permits(3))
-					require.NoError(t, err)
-					list = append(list, l)
-				}
-				wire.cut(refused)
-				start := time.Now()
-				bounded, cancel := context.WithTimeout(ctx, time.Minute)
-				defer cancel()
-				next, err := w.client(quiet).Acquire(bounded, exports, lock.Permits(3))
-				require.NoError(t, err)
-				testkit.Check(t, fmt.Sprint("permits, dead at place ", dead), testkit.AtMost(time.Since(start), " until another one has the permit", lease+skew+poll))
-				wire.cut(open)
-				require.ErrorIs(t, list[dead].Write(ctx, w.put("x")), lock.ErrLost)
-				require.ErrorIs(t, list[dead].Release(ctx), lock.ErrLost)
-				for i, l := range list {
-					if i != dead {
-						require.NoError(t, l.Context().Err())
-						require.NoError(t, l.Write(ctx, w.put("x")))
-						require.NoError(t, l.Release(ctx))
-					}
-				}
-				require.NoError(t, next.Commit(ctx, w.put("x")))
-			})
-		})
-	}
-}
-
-// TryAcquire takes a permit from a process that died long ago, where nobody has watched.
-func TestPermitsOfTheLongDeadAreTaken(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		wire := &line{to: w.engine.HTTPClient()}
-		living, err := w.client(quiet).Acquire(ctx, exports, lock.Permits(2))
-		require.NoError(t, err)
-		_, err = w.clientOver(wire, quiet).Acquire(ctx, exports, lock.Permits(2))
-		require.NoError(t, err)
-		wire.cut(refused)
-		time.Sleep(time.Hour)
-		c := w.client(quiet)
-		next, err := c.TryAcquire(ctx, exports, lock.Permits(2))
-		require.NoError(t, err)
-		_, err = c.TryAcquire(ctx, exports, lock.Permits(2))
-		require.ErrorIs(t, err, lock.ErrHeld)
-		require.NoError(t, living.Write(ctx, w.put("x")))
-		for _, l := range []*lock.Lease{living, next} {
-			require.NoError(t, l.Release(ctx))
-		}
-	})
-}
-
-// First come, first served, also where waiters give up.
-func TestPermitsAreGivenInOrder(t *testing.T) {
+// First come, first served, also if waiters give up.
+func TestPermits_AreGrantedInOrder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, held := w.permits(ctx, 2, 2)
 		var mu sync.Mutex
@@ -335,70 +270,8 @@ func TestPermitsAreGivenInOrder(t *testing.T) {
 	})
 }
 
-// A permit that was given back writes no more, whatever comes late: its enter, or its write.
-func TestPermitsAndLateCopies(t *testing.T) {
-	for name, op := range map[string]string{"of the enter": "UpdateItem", "of the write": "TransactWriteItems"} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				c, other := w.client(quiet), w.client(quiet)
-				keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
-				require.NoError(t, err)
-				first, err := other.Acquire(ctx, exports, lock.Permits(2)) // or else the row is made, which no copy does again
-				require.NoError(t, err)
-				w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: op, For: 30 * time.Second, Times: 1})
-				l, err := c.Acquire(ctx, exports, lock.Permits(2))
-				require.NoError(t, err)
-				require.NoError(t, l.Write(ctx, w.count("x")))
-				require.NoError(t, l.Release(ctx))
-				second, err := other.Acquire(ctx, exports, lock.Permits(2))
-				require.NoError(t, err)
-				time.Sleep(31 * time.Second)
-				require.ErrorIs(t, l.Write(ctx, w.count("x")), lock.ErrReleased)
-				require.ErrorIs(t, w.table.Write(ctx, w.count("x"), l.Guard()), table.ErrCondition)
-				assert.EqualValues(t, 1, w.counted("x"))
-				require.NoError(t, first.Release(ctx))
-				require.NoError(t, second.Release(ctx))
-
-				start := time.Now() // the ghost keeps nobody out for long
-				var all []*lock.Lease
-				for range 2 {
-					l, err := other.Acquire(ctx, exports, lock.Permits(2))
-					require.NoError(t, err)
-					all = append(all, l)
-				}
-				assert.Less(t, time.Since(start), 30*time.Second)
-				for _, l := range append(all, keeps) {
-					require.NoError(t, l.Release(ctx))
-				}
-			})
-		})
-	}
-}
-
-// Whatever answer is lost, the permit is given back once, and told as that.
-func TestPermitsAreReleasedThoughAnswersAreLost(t *testing.T) {
-	for name, release := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
-		"release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
-		"commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("x")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				_, list := w.permits(ctx, 3, 3)
-				for _, l := range list {
-					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Times: 1})
-					require.NoError(t, release(ctx, w, l))
-				}
-				w.free(ctx, []lock.Target{exports})
-				if name == "commit" {
-					assert.EqualValues(t, 3, w.counted("x"))
-				}
-			})
-		})
-	}
-}
-
-// An operator takes one permit, and asks for all of them.
-func TestPermitsAreForcedOneByOneAndRevokedTogether(t *testing.T) {
+// ForceRelease takes one permit, and Revoke asks for all of them.
+func TestPermits_AreForcedOneByOneAndRevokedTogether(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, list := w.permits(ctx, 3, 3)
 		op := w.client(quiet)
@@ -431,8 +304,8 @@ func TestPermitsAreForcedOneByOneAndRevokedTogether(t *testing.T) {
 	})
 }
 
-// MaxHold ends a permit, and Close gives all of a client's back.
-func TestPermitsEndWithMaxHoldAndClose(t *testing.T) {
+// MaxHold ends a permit, and Close releases all permits of a client.
+func TestPermits_EndWithMaxHoldAndClose(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, err := lock.New(w.open(), quiet)
 		require.NoError(t, err)
@@ -454,7 +327,7 @@ func TestPermitsEndWithMaxHoldAndClose(t *testing.T) {
 	})
 }
 
-func TestPermitsAreNoPayloadsAndNoViews(t *testing.T) {
+func TestPermits_HaveNoPayloadAndNoView(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		clients, list := w.permits(ctx, 2, 2)
 		require.ErrorIs(t, list[0].SetData(ctx, "x"), lock.ErrInvalid)
@@ -474,54 +347,8 @@ func TestPermitsAreNoPayloadsAndNoViews(t *testing.T) {
 	})
 }
 
-// Where many leave at once, each one's place has moved: nothing is lost by it.
-func TestPermitsOfWhichManyEndAtOnce(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		_, list := w.permits(ctx, 30, 30)
-		w.latency(2 * time.Millisecond)
-		var all sync.WaitGroup
-		errs := make([]error, len(list))
-		ops := w.requests(func() {
-			for i, l := range list {
-				all.Go(func() {
-					if i%3 == 0 {
-						errs[i] = l.Commit(ctx, w.put(fmt.Sprint("x", i)))
-					} else {
-						errs[i] = l.Release(ctx)
-					}
-				})
-			}
-			all.Wait()
-		})
-		require.NoError(t, errors.Join(errs...))
-		w.free(ctx, []lock.Target{exports})
-		t.Logf("%d requests for 30 that end at once", len(ops))
-		for _, l := range list {
-			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrReleased)
-		}
-	})
-}
-
-// A row of permits that is not in order grants nothing, and is mended by an operator.
-func TestPermitsOfARowThatIsNotInOrder(t *testing.T) {
-	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
-		l, err := p.client.Acquire(ctx, exports, lock.Permits(2))
-		require.NoError(p, err)
-		require.NoError(p, p.table.Write(ctx, table.Update(l.Key(), table.Attr("stays").Set([]int64{}))))
-		_, err = p.client.TryAcquire(ctx, exports, lock.Permits(2))
-		require.ErrorIs(p, err, lock.ErrMalformed)
-		require.ErrorIs(p, l.Write(ctx, table.Put(p.table.KeyItem(keys.NewKey("TENANT#t", "x")))), lock.ErrMalformed)
-		require.NoError(p, p.client.ForceRelease(ctx, exports, l.Ticket()))
-		next, err := p.client.TryAcquire(ctx, exports, lock.Permits(2))
-		require.NoError(p, err)
-		assert.Greater(p, next.Fence(), l.Fence())
-		require.ErrorIs(p, l.Release(ctx), lock.ErrLost)
-		require.NoError(p, next.Release(ctx))
-	})
-}
-
-// The index has permits while one is held, and List shows who holds.
-func TestPermitsAreListed(t *testing.T) {
+// The row is in the index while a permit is held, and List shows who holds.
+func TestPermits_AreListed(t *testing.T) {
 	contractWith(t, table.Schema{Indexes: []table.Index{byTime}}, lock.Config{Index: byTime.Name}, func(ctx context.Context, p *place) {
 		count := func() (n int) {
 			for r, err := range p.client.List(ctx, lock.Index()) {
@@ -545,8 +372,8 @@ func TestPermitsAreListed(t *testing.T) {
 	})
 }
 
-// A guard that is handed to another process is that of the permit, or of the reader.
-func TestPermitsAndSharedGuardsAsTexts(t *testing.T) {
+// A guard token of a permit, or of a reader, guards the writes of another process.
+func TestPermits_AndSharedGuardTokens(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		for target, option := range map[lock.Target]lock.Option{exports: lock.Permits(2), catalogue: lock.Shared()} {

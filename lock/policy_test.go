@@ -31,13 +31,12 @@ const (
 	arn     = "arn:aws:dynamodb:" + tabletest.Region + ":" + account + ":table/"
 )
 
-// applicationPartitions are those of the rows that this suite protects.
+// applicationPartitions are the partitions of the rows that this suite protects.
 func applicationPartitions() []string {
 	return []string{"TENANT#*", "ROW", "ROW#*", "T#*", "R#*", "a", "a#a", "A", canary}
 }
 
-// checked counts what the policy was asked in all tests of this binary, for TestMain to
-// print. A test binary is a process, and this is its state.
+// checked counts the accesses that were checked in all tests of this binary. TestMain prints it.
 var checked = &tally{counts: map[string]int{}}
 
 // tally counts actions.
@@ -64,8 +63,8 @@ func (t *tally) String() string {
 	return fmt.Sprintf("%d accesses%s", all, b.String())
 }
 
-// guardian stands between clients and the engine and fails the test for every request that
-// policy.json does not cover. The request goes through all the same.
+// guardian stands between clients and the engine, and fails the test for every request that policy.json does not cover. It
+// still sends the request.
 type guardian struct {
 	t      testing.TB
 	pk     string // name of the partition key
@@ -73,8 +72,8 @@ type guardian struct {
 	tally  *tally
 }
 
-// newGuardian is one for locks in a table with the given scheme, whose partitions are named
-// accordingly; more are partitions of the application.
+// newGuardian checks the requests for locks in a table with the given scheme. more are further partitions of the
+// application.
 func newGuardian(t testing.TB, name string, scheme keys.Scheme, more ...string) *guardian {
 	t.Helper()
 	p, err := readPolicy("policy.json")
@@ -86,7 +85,7 @@ func newGuardian(t testing.TB, name string, scheme keys.Scheme, more ...string) 
 	})}
 }
 
-// over checks what goes to a client.
+// over checks what is sent to a client.
 func (g *guardian) over(to aws.HTTPClient) aws.HTTPClient { return guarded{g, to} }
 
 type guarded struct {
@@ -120,14 +119,14 @@ func (g *guardian) check(operation string, body []byte) {
 	}
 }
 
-// ownHand marks requests as the test's own, although a client's table sends them.
+// ownHand marks requests of the test itself that a client's table sends. They are not checked.
 func ownHand(ctx context.Context) context.Context { return context.WithValue(ctx, handKey{}, true) }
 
 type handKey struct{}
 
-// B5: every call, once, and what each of them needs. The tests of all others are checked on
-// the in-process engine as they run.
-func TestPolicyCoversEveryRequest(t *testing.T) {
+// B5: each call is made once, under the permissions that it needs. The requests of all other tests are checked on the
+// in-process engine as they run.
+func TestPolicy_CoversEveryRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		schema := w.indexed(byTime).Schema()
 		c, other := w.coldClient(lock.Config{}), w.client(lock.Config{})
@@ -136,7 +135,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 			l, err := c.Acquire(ctx, target)
 			require.NoError(t, err)
 			waiter := acquireAsync(ctx, other, target)
-			time.Sleep(time.Minute) // asks, looks and renewals
+			time.Sleep(time.Minute) // questions, looks and renewals
 			require.NoError(t, l.Write(ctx, w.put("a"), w.count("b"), table.Delete(w.row("c")), table.Check(w.row("d"), table.Attr("pk").NotExists())))
 			require.NoError(t, l.Commit(ctx, w.put("a")))
 			next := <-waiter
@@ -149,7 +148,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 			require.NoError(t, fixed.Renew(ctx))
 			require.NoError(t, fixed.Release(ctx))
 		}
-		// Several, and a run of an interval.
+		// AcquireAll, and a run of an interval.
 		b, err := c.AcquireAll(ctx, []lock.Target{own, beside}, lock.WithData("x"))
 		require.NoError(t, err)
 		require.NoError(t, b.Commit(ctx, w.put("a")))
@@ -158,7 +157,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 			stop()
 			return nil
 		}), context.Canceled)
-		// What people do.
+		// Calls of operators.
 		listing, err := lock.New(w.openOver(w.engine.HTTPClient(), schema), lock.Config{Index: "gsi1"})
 		require.NoError(t, err)
 		for _, target := range []lock.Target{own, beside} {
@@ -188,7 +187,7 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Release(ctx))
 		time.Sleep(time.Minute)
-		// The first that nobody has told whether the table is replicated.
+		// The first client, which does not know whether the table has replicas.
 		l, err = w.cold(lock.Config{}).Acquire(ctx, own)
 		require.NoError(t, err)
 		require.NoError(t, l.Release(ctx))
@@ -206,8 +205,8 @@ func TestPolicyCoversEveryRequest(t *testing.T) {
 	})
 }
 
-// What the policy must not allow, and what the evaluator must not overlook.
-func TestPolicyIsMinimal(t *testing.T) {
+// Requests that the policy must refuse, and that the evaluator must not overlook.
+func TestPolicy_IsMinimal(t *testing.T) {
 	g := newGuardian(t, "app", keys.Scheme{PK: "pk", Delimiter: '#'})
 	app := arn + "app"
 	for _, a := range []access{
@@ -250,12 +249,12 @@ func TestPolicyIsMinimal(t *testing.T) {
 	require.Error(t, err)
 }
 
-// No client of the tests goes around the guardian: only a table that asks it reaches one.
-func TestEveryClientIsGuarded(t *testing.T) {
+// No client of the tests avoids the check of permissions: clients are opened only on tables that make it.
+func TestPolicy_GuardsEveryClientOfTheTests(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
 	require.Greater(t, len(files), 10)
-	// Those that show how it is used, measure, or run on an engine that is another program.
+	// Examples, benchmarks, and tests whose engine is another program.
 	apart := []string{"example_test.go", "example_operator_test.go", "readme_test.go", "bench_test.go", "pause_test.go", "pause_unix_test.go"}
 	made := 0
 	for _, file := range files {
@@ -286,7 +285,7 @@ func TestEveryClientIsGuarded(t *testing.T) {
 						}
 					}
 					s, ok := n.(*ast.SelectorExpr)
-					own := ok && s.Sel.Name == "engine" && file != "virtual_test.go"
+					own := ok && s.Sel.Name == "engine" && file != "harness_test.go"
 					assert.False(t, own, "%v: an SDK client that goes around the policy: use sdk", fset.Position(call.Pos()))
 					return true
 				})

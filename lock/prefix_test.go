@@ -19,8 +19,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// overloaded is the schema of a table of another program, whose indexes are over attributes that
-// locks have, too: DynamoDB takes nothing but strings and numbers of these types in them.
+// overloaded is the schema of a table of another program. Its indexes are over attributes that locks have, too, with other
+// types.
 var overloaded = table.Schema{Indexes: []table.Index{
 	{Name: "by-data", PK: "sk", SK: "data"},
 	{Name: "by-line", PK: "line", PKType: table.Number, SK: "fence"},
@@ -30,14 +30,14 @@ var overloaded = table.Schema{Indexes: []table.Index{
 
 const prefix = "lock_"
 
-// prefixed runs f on every engine, in such a table.
+// prefixed runs f on every engine, in an overloaded table.
 func prefixed(t *testing.T, f func(ctx context.Context, p *place)) {
 	t.Helper()
 	contractWith(t, overloaded, lock.Config{Owner: "test", AttributePrefix: prefix, Index: "held"}, f)
 }
 
-// ofOurs checks that a row of locks has nothing but attributes with the prefix, besides the
-// scheme's and the keys of its own index.
+// ofOurs checks that a lock row has only attributes with the prefix, apart from the scheme's and the keys of the index of
+// locks.
 func ofOurs(t *testing.T, item table.Item) {
 	t.Helper()
 	for name := range item {
@@ -46,14 +46,14 @@ func ofOurs(t *testing.T, item table.Item) {
 	}
 }
 
-func TestATableWithIndexesOverAttributesOfLocks(t *testing.T) {
+func TestAttributePrefix_AvoidsIndexesOfTheApplication(t *testing.T) {
 	prefixed(t, func(ctx context.Context, p *place) {
 		_, err := lock.New(p.locks(), lock.Config{})
 		require.ErrorIs(p, err, lock.ErrInvalid, "or there would be nothing to show")
 
 		other := p.open(lock.Config{Owner: "other", AttributePrefix: prefix, Index: "held"})
 		target := lock.Beside(keys.NewKey("TENANT#1", "ORDER#1"))
-		l, err := p.client.Acquire(ctx, target, lock.WithData(7)) // which no key of by-data may be
+		l, err := p.client.Acquire(ctx, target, lock.WithData(7)) // no key of index by-data may have this type
 		require.NoError(p, err)
 		row := p.raw(l)
 		ofOurs(p.T, row)
@@ -101,7 +101,7 @@ func TestATableWithIndexesOverAttributesOfLocks(t *testing.T) {
 		of, _ := p.listed(lock.Index())
 		assert.Empty(p, of)
 
-		// By another process, a lease of its own, and by force.
+		// Acquired by another process, as a Fixed lease, and taken by force.
 		l, err = other.Acquire(ctx, target, lock.Fixed(time.Minute))
 		require.NoError(p, err)
 		assert.Equal(p, r.Fence+1, l.Fence())
@@ -130,8 +130,8 @@ func TestATableWithIndexesOverAttributesOfLocks(t *testing.T) {
 	})
 }
 
-// What is in the application's attributes of these names is its own.
-func TestAttributesOfTheApplicationsInALocksRow(t *testing.T) {
+// The application's attributes without the prefix are its own.
+func TestAttributePrefix_LeavesAttributesOfTheApplication(t *testing.T) {
 	prefixed(t, func(ctx context.Context, p *place) {
 		target := lock.Beside(keys.NewKey("TENANT#1", "ORDER#1"))
 		l, err := p.client.Acquire(ctx, target)
@@ -153,8 +153,8 @@ func TestAttributesOfTheApplicationsInALocksRow(t *testing.T) {
 	})
 }
 
-// To a client with another prefix a lock is a row that is not in order: neither takes the other's.
-func TestLocksOfAnotherPrefixAreTakenByNobody(t *testing.T) {
+// To a client with another prefix, a lock's row is malformed. Neither takes the other's lock.
+func TestAttributePrefix_LocksOfAnotherAreRefused(t *testing.T) {
 	contractWith(t, table.Schema{}, lock.Config{AttributePrefix: prefix}, func(ctx context.Context, p *place) {
 		plain := p.open(lock.Config{})
 		for name, pair := range map[string][2]*lock.Client{"theirs": {p.client, plain}, "ours": {plain, p.client}} {
@@ -182,8 +182,8 @@ func TestLocksOfAnotherPrefixAreTakenByNobody(t *testing.T) {
 	})
 }
 
-// Renewals, waiting, questions and death, all of which go by rows.
-func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
+// Renewals, waiting, questions and death all depend on rows.
+func TestAttributePrefix_ProcessesWithTheSameFindEachOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		config := lock.Config{AttributePrefix: prefix, Lease: 10 * time.Second, Logger: quiet.Logger}
 		way := &line{to: w.engine.HTTPClient()}
@@ -192,7 +192,7 @@ func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
 
 		l, err := holder.Acquire(ctx, target)
 		require.NoError(t, err)
-		time.Sleep(5 * config.Lease) // renewed all the while
+		time.Sleep(5 * config.Lease) // it is renewed
 		require.NoError(t, context.Cause(l.Context()))
 		require.NoError(t, waiter.Revoke(ctx, target))
 		<-l.Context().Done()
@@ -246,8 +246,8 @@ func TestProcessesOfOnePrefixFindEachOther(t *testing.T) {
 	})
 }
 
-// Clients that name things otherwise would not see each other's locks: those of one Table are told.
-func TestClientsOfOneTableHaveToAgree(t *testing.T) {
+// Clients with other names would not see each other's locks. Those of one Table are refused.
+func TestAttributePrefix_ClientsOfATableHaveToAgree(t *testing.T) {
 	for field, config := range map[string]lock.Config{
 		"RowKey": {RowKey: "L#{of}"}, "SessionKey": {SessionKey: "S#{id}"}, "AttributePrefix": {AttributePrefix: prefix},
 	} {
@@ -275,7 +275,7 @@ func TestClientsOfOneTableHaveToAgree(t *testing.T) {
 	})
 }
 
-func TestThePrefixIsASetting(t *testing.T) {
+func TestAttributePrefix_IsASetting(t *testing.T) {
 	var c lock.Config
 	require.NoError(t, json.Unmarshal([]byte(`{"attribute_prefix":"lock_"}`), &c))
 	assert.Equal(t, prefix, c.AttributePrefix)

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Owns knows the rows of sessions, too.
+// Owns also knows the rows of sessions.
 func TestOwns_LocksAndSessions(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// recorder is a MeterProvider that remembers every measurement: exact values, where an SDK
-// would have buckets. What it does not know records nothing, which a test would notice.
+// recorder is a MeterProvider that keeps every measurement, with exact values instead of an SDK's buckets. Instruments that
+// it does not implement record nothing, which a test would notice.
 type recorder struct {
 	noop.MeterProvider
 
@@ -165,8 +165,8 @@ func (o observer) ObserveInt64(i metric.Int64Observable, v int64, opts ...metric
 	o.r.record(i.(interface{ called() string }).called(), config.Attributes(), float64(v))
 }
 
-// take returns what was measured since it was called last, and what is observed now, by the
-// name without its prefix and the values of attributes.
+// take returns the measurements since its last call, and the present observations, by name without prefix and by the values
+// of attributes.
 func (r *recorder) take(ctx context.Context) map[string][]float64 {
 	r.mu.Lock()
 	callbacks := slices.Collect(maps.Keys(r.callbacks))

@@ -1,11 +1,13 @@
 package lock_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,22 +23,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// A hand-over within a process is no take-over.
-func TestPass_IsNotToldAsATakeover(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		n := &nosy{Handler: slog.DiscardHandler}
-		c := w.client(lock.Config{Logger: slog.New(n)})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		got := acquireAsync(ctx, c, lock.Name("report"))
-		require.NoError(t, l.Release(ctx))
-		require.NoError(t, (<-got).Release(ctx))
-		assert.Zero(t, n.count("INFO lock: taken over from a holder that died"))
-	})
-}
-
-// Who has tried to give a lock up is not told of a loss when its session ends.
-func TestRelease_GivenUpIsNotLost(t *testing.T) {
+// A holder that has tried to release is not told of a loss when its session ends.
+func TestRelease_FailedOneIsNoLossWhenTheSessionEnds(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := atomic.Int64{}
 		n, r := &nosy{Handler: slog.DiscardHandler}, newRecorder()
@@ -53,33 +41,8 @@ func TestRelease_GivenUpIsNotLost(t *testing.T) {
 	})
 }
 
-// Who could not be handed the lock keeps its place.
-func TestPass_TheTargetOfAFailedOneStaysFirst(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		way := &line{to: w.engine.HTTPClient()}
-		c := w.clientOver(way, quiet)
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		first, second := acquireAsync(ctx, c, lock.Name("report")), acquireAsync(ctx, c, lock.Name("report"))
-		way.cut(refused)
-		w.releaseInVain(ctx, l)
-		way.cut(open)
-		require.NoError(t, l.Release(ctx))
-		select {
-		case next := <-first:
-			require.NotNil(t, next)
-			require.NoError(t, next.Release(ctx))
-			require.NoError(t, (<-second).Release(ctx))
-		case next := <-second:
-			require.NoError(t, next.Release(ctx))
-			require.NoError(t, (<-first).Release(ctx))
-			t.Error("the second was served first")
-		}
-	})
-}
-
-// A process that goes on for ever keeps nothing of the locks that it has held.
-func TestRelease_KeepsNothing(t *testing.T) {
+// A process that runs for ever keeps nothing of the locks that it has released.
+func TestRelease_LeavesNothingInTheClient(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		const cycles = 1000
@@ -101,8 +64,8 @@ func TestRelease_KeepsNothing(t *testing.T) {
 	})
 }
 
-// Releases that hang do not keep the session from others that failed.
-func TestRelease_ThatHangsKeepsNoOther(t *testing.T) {
+// Releases that hang do not keep the session from repeating other releases that failed.
+func TestRelease_HangingOneDelaysNoOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(way, quiet)
@@ -133,7 +96,7 @@ func TestRelease_ThatHangsKeepsNoOther(t *testing.T) {
 	})
 }
 
-// A release that failed behind a guarded write has given the lock up as well.
+// A release that failed behind a guarded write has still given up the lock.
 func TestRelease_BehindAWriteIsNoLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := atomic.Int64{}
@@ -153,8 +116,8 @@ func TestRelease_BehindAWriteIsNoLoss(t *testing.T) {
 	})
 }
 
-// Who releases after a commit without an answer has released; no client is closed for that.
-func TestRelease_AfterACommitInVain(t *testing.T) {
+// A release after a commit without an answer succeeds, and the client is not closed by that.
+func TestRelease_AfterACommitWithoutAnAnswerSucceeds(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		l, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
@@ -171,7 +134,7 @@ func TestRelease_AfterACommitInVain(t *testing.T) {
 	})
 }
 
-// releaseInVain tries to release what cannot be released within a second.
+// releaseInVain tries to release for a second, and fails.
 func (w *world) releaseInVain(ctx context.Context, l *lock.Lease) {
 	w.Helper()
 	short, cancel := context.WithTimeout(ctx, time.Second)
@@ -179,65 +142,8 @@ func (w *world) releaseInVain(ctx context.Context, l *lock.Lease) {
 	require.Error(w, l.Release(short))
 }
 
-// A lease that was handed over has the next fence, and the one before is over.
-func TestPass_TheLeaseIsWhole(t *testing.T) {
-	for _, commits := range []bool{false, true} {
-		for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Minute)}} {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(lock.Config{})
-				first, err := c.Acquire(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				got := acquireAsync(ctx, c, lock.Name("report"), opts...)
-				ops := w.requests(func() {
-					if commits {
-						require.NoError(t, first.Commit(ctx, w.count("n")))
-					} else {
-						require.NoError(t, first.Release(ctx))
-					}
-				})
-				next := <-got
-				require.NotNil(t, next)
-				assert.Len(t, ops, 1)
-				assert.Equal(t, first.Fence()+1, next.Fence())
-				require.ErrorIs(t, context.Cause(first.Context()), lock.ErrReleased)
-				require.ErrorIs(t, first.Write(ctx, w.put("x")), lock.ErrReleased)
-				require.ErrorIs(t, w.table.Write(ctx, w.put("x"), first.Guard()), lock.ErrReleased)
-				require.NoError(t, next.Write(ctx, w.put("x")))
-				r, err := c.Inspect(ctx, lock.Name("report"))
-				require.NoError(t, err)
-				assert.Equal(t, next.Fence(), r.Fence)
-				assert.Equal(t, len(opts) == 0, r.Holder().Session != "")
-				require.NoError(t, next.Release(ctx))
-			})
-		}
-	}
-}
-
-// A commit that handed over without an answer, whose caller leaves it at that: the heir
-// recognises its own lease.
-func TestPass_WithoutAnAnswerIsRecognisedByItsTarget(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		first, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		got := acquireAsync(ctx, c, lock.Name("report"))
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
-		short, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		require.Error(t, first.Commit(short, w.put("x")))
-		w.engine.ClearFaults()
-		start := time.Now()
-		next := <-got
-		require.NotNil(t, next)
-		assert.LessOrEqual(t, time.Since(start), 6*time.Second)
-		assert.Equal(t, first.Fence()+1, next.Fence())
-		require.NoError(t, next.Write(ctx, w.put("x")))
-		require.NoError(t, next.Release(ctx))
-	})
-}
-
-// The holder's context ends with its session also after a release that failed.
-func TestRelease_ToldOfTheSessionsEndWhereItCouldNotBeDone(t *testing.T) {
+// After a release that failed, the holder's context still ends with its session.
+func TestRelease_FailedOneStillEndsWithTheSession(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wire := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(wire, lock.Config{})
@@ -256,8 +162,8 @@ func TestRelease_ToldOfTheSessionsEndWhereItCouldNotBeDone(t *testing.T) {
 	})
 }
 
-// Requests that free what could not be released hang, and the renewals go on.
-func TestRelease_ThatHangsDoesNotStarveRenewals(t *testing.T) {
+// Releases that the session repeats hang, and the renewals go on.
+func TestRelease_HangingOneDoesNotStarveRenewals(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Lease: time.Second})
 		keep, err := c.Acquire(ctx, lock.Name("keep"))
@@ -283,42 +189,8 @@ func TestRelease_ThatHangsDoesNotStarveRenewals(t *testing.T) {
 	})
 }
 
-// An heir that goes back to its place, before one who tries meanwhile and then gives up, is
-// not forgotten.
-func TestPass_ATargetThatGoesBackIsServed(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		first, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		got := acquireAsync(ctx, c, lock.Name("report"))
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Key: w.table.KeyItem(first.Key())})
-		var wait sync.WaitGroup
-		wait.Go(func() {
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			assert.Error(t, first.Release(short))
-		})
-		time.Sleep(100 * time.Millisecond)
-		wait.Go(func() {
-			short, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			_, err := c.Acquire(short, lock.Name("report"))
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-		})
-		wait.Wait()
-		w.engine.ClearFaults()
-		select {
-		case next := <-got:
-			require.NotNil(t, next)
-			require.NoError(t, next.Release(ctx))
-		case <-time.After(time.Minute):
-			t.Fatal("nobody serves the heir")
-		}
-	})
-}
-
-// A holder whose only Release waited in vain for a guarded write does not hold the lock for ever.
-func TestRelease_ThatWaitedForAWriteInVain(t *testing.T) {
+// The only Release of a holder waited in vain for a guarded write. The lock is not held for ever.
+func TestRelease_ThatWaitedForAWriteInVainIsRepeated(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -338,9 +210,8 @@ func TestRelease_ThatWaitedForAWriteInVain(t *testing.T) {
 	})
 }
 
-// A release that has waited in vain for a write does not have the write cut off by those who wait in the
-// process.
-func TestRelease_InVainSparesTheWrite(t *testing.T) {
+// A release has waited in vain for a guarded write. Waiters in the same process do not cut off that write.
+func TestRelease_InVainDoesNotCutOffTheWrite(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -367,80 +238,9 @@ func TestRelease_InVainSparesTheWrite(t *testing.T) {
 	})
 }
 
-// A lock that was passed on without an answer is not kept by a ticket that nobody claims, once the lease is
-// over of which nobody asks any more. No session's renewals find out: there is none, or the lease is Fixed.
-func TestPass_WithoutAnAnswerOfALeaseThatEnds(t *testing.T) {
-	const length = 20 * time.Second
-	for name, opts := range leases() {
-		for heirs, heir := range leases() {
-			t.Run(name+" to "+heirs, func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					waiting, cancel := context.WithTimeout(ctx, time.Hour)
-					defer cancel()
-					c, other := w.client(quiet), w.client(quiet)
-					_, err := c.Acquire(ctx, lock.Name("keeps the session"))
-					require.NoError(t, err)
-					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
-					require.NoError(t, err)
-					got := acquireAsync(waiting, c, lock.Name("report"), heir...)
-					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
-					short, stop := context.WithTimeout(ctx, time.Second)
-					defer stop()
-					require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
-					w.engine.ClearFaults()
-					start := time.Now()
-					next := <-got
-					require.NotNil(t, next)
-					assert.LessOrEqual(t, time.Since(start), 2*length+6*time.Second)
-					require.NoError(t, next.Write(ctx, w.count("n")))
-					require.NoError(t, next.Release(ctx))
-					last, err := other.Acquire(waiting, lock.Name("report"))
-					require.NoError(t, err)
-					require.NoError(t, last.Release(ctx))
-				})
-			})
-		}
-	}
-}
-
-// A refusal that names a lease of this process, and whose answer comes after that was released, is
-// nothing to wait for: nobody hands over any more. A Fixed lease's acquisition asks no session.
-func TestPass_ALeaseThatIsGonePassesNothing(t *testing.T) {
-	fixed := lock.Fixed(time.Minute)
-	for name, tc := range map[string]struct {
-		operation string
-		acquire   func(c *lock.Client, ctx context.Context) error
-	}{
-		"one": {"UpdateItem", func(c *lock.Client, ctx context.Context) error {
-			_, err := c.Acquire(ctx, names(2)[1], fixed)
-			return err
-		}},
-		"several": {"TransactWriteItems", func(c *lock.Client, ctx context.Context) error {
-			_, err := c.AcquireAll(ctx, names(2), fixed)
-			return err
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(lock.Config{Lease: time.Hour})
-				l, err := c.Acquire(ctx, names(2)[1])
-				require.NoError(t, err)
-				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 100 * time.Millisecond, Operation: tc.operation, Times: 1})
-				time.AfterFunc(50*time.Millisecond, func() { assert.NoError(t, l.Release(ctx)) })
-				waiting, cancel := context.WithTimeout(ctx, time.Hour)
-				defer cancel()
-				start := time.Now()
-				require.NoError(t, tc.acquire(c, waiting))
-				assert.Less(t, time.Since(start), 2*time.Second)
-			})
-		})
-	}
-}
-
-// The answer of a release is lost, its second attempt meets a conflict, and meanwhile the process's session is
-// taken for dead by another process, which enters. The row then shows that somebody else has the lock, and
-// not whether the release was applied before: Release tells both.
-func TestRelease_WithoutAnAnswerOfASessionTakenForDead(t *testing.T) {
+// The answer of a release is lost, its second attempt meets a conflict, and meanwhile another process takes this session for
+// dead, and enters. The row shows the other holder, and not whether the release was applied before. Release reports both.
+func TestRelease_WithoutAnAnswerUnderADeadSessionIsInDoubt(t *testing.T) {
 	for name, applied := range map[string]bool{"applied": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -491,7 +291,7 @@ func TestRelease_WithoutAnAnswerOfASessionTakenForDead(t *testing.T) {
 
 func (w *world) lockKey(name string) keys.Key { return keys.NewKey("LOCK#"+name, "LOCK#"+name) }
 
-// takenForDead marks the session of a client dead, as one does that has observed it for a whole lease, and has
+// takenForDead marks the session of a client as dead, like a client that has observed it for a whole lease, and lets
 // another one acquire.
 func (w *world) takenForDead(ctx context.Context, c, other *lock.Client) {
 	w.Helper()
@@ -500,4 +300,43 @@ func (w *world) takenForDead(ctx context.Context, c, other *lock.Client) {
 	defer cancel()
 	_, err := other.Acquire(bounded, lock.Name("report"))
 	require.NoError(w, err)
+}
+
+// A session repeats releases that failed, a few at once, and always in the same order: the same run sends the same requests.
+func TestSession_RepeatsFailedReleasesInOneOrder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		var mu sync.Mutex
+		var released []lock.Target
+		const atOnce = 16
+		targets := names(3 * atOnce)
+		leases := make([]*lock.Lease, len(targets))
+		for i, target := range slices.Backward(targets) {
+			l, err := c.Acquire(ctx, target)
+			require.NoError(t, err)
+			leases[i] = l
+			context.AfterFunc(l.Context(), func() {
+				mu.Lock()
+				defer mu.Unlock()
+				released = append(released, l.Target())
+			})
+		}
+		way.cut(refused)
+		for _, l := range leases {
+			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			require.Error(t, l.Release(short))
+			cancel()
+		}
+		way.cut(open)
+		require.NoError(t, context.Cause(leases[0].Context()))
+		w.latency(10 * time.Millisecond) // so that requests are sent at different instants
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		for some := range slices.Chunk(released, atOnce) {
+			slices.SortFunc(some, func(a, b lock.Target) int { return cmp.Compare(a.Name(), b.Name()) })
+		}
+		assert.Equal(t, targets, released)
+	})
 }

@@ -1,21 +1,15 @@
 package lock_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
-	"runtime"
-	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -32,107 +26,8 @@ func (w *world) writesTo(pk string) (n int) {
 	return n
 }
 
-// P3: any number of locks costs one renewal per period, no goroutine each, and little memory.
-func TestHoldTenThousand(t *testing.T) {
-	const locks, held, period = 10_000, 10 * time.Minute, 5 * time.Second
-	virtual(t, func(ctx context.Context, w *world) {
-		w.latency(20 * time.Millisecond)
-		wire := &line{to: w.engine.HTTPClient()}
-		goroutines := runtime.NumGoroutine()
-		// Not one that the test closes: its memory shows when nothing refers to it any more.
-		c := w.unclosed(wire, lock.Config{Logger: slog.New(slog.DiscardHandler)})
-		leases := make([]*lock.Lease, locks)
-		slots := make(chan struct{}, 64)
-		var wait sync.WaitGroup
-		for i := range leases {
-			slots <- struct{}{}
-			wait.Go(func() {
-				defer func() { <-slots }()
-				l, err := c.Acquire(ctx, lock.Name(fmt.Sprintf("job-%d", i)))
-				if assert.NoError(t, err) {
-					leases[i] = l
-				}
-			})
-		}
-		wait.Wait()
-		require.False(t, t.Failed())
-		more := locks
-		for range 5 { // at rest: a request has goroutines of its own, and so has the runtime at times
-			time.Sleep(700 * time.Millisecond)
-			synctest.Wait()
-			more = min(more, runtime.NumGoroutine()-goroutines)
-		}
-		w.engine.ResetRequests()
-		time.Sleep(held)
-		renewals, lost := 0, 0
-		for _, r := range w.engine.Requests() {
-			if r.Operation != "BatchGetItem" && r.Operation != "GetItem" {
-				renewals++
-			}
-		}
-		for _, l := range leases {
-			if l.Context().Err() != nil {
-				lost++
-			}
-		}
-		// The engine holds its rows, and the client ends alone: what the heap loses is the
-		// client's, all of it.
-		wire.cut(refused)
-		w.engine.ResetRequests()
-		with := heap()
-		time.Sleep(time.Minute)
-		require.ErrorIs(t, context.Cause(leases[0].Context()), lock.ErrExpired)
-		clear(leases)
-		c = nil
-		without := heap()
-		testkit.Check(t, fmt.Sprintf("P3, %d locks for %v", locks, held),
-			testkit.Within(float64(renewals)/(held.Seconds()/period.Seconds()), "writes per period", 1, 0.15),
-			testkit.Exactly(lost, "lost", 0), testkit.AtMost(more, "goroutines in all", 2),
-			testkit.AtMost((float64(with)-float64(without))/locks, "bytes per lock", 1536))
-		require.Greater(t, with, without+100*locks, "the leases were not in what was measured")
-	})
-}
-
-// P4: waiters of one process are served one after the other, with one write each.
-func TestHerd(t *testing.T) {
-	const processes, waiters, hold = 10, 20, 50 * time.Millisecond
-	virtual(t, func(ctx context.Context, w *world) {
-		clients := make([]*lock.Client, processes)
-		for i := range clients {
-			clients[i] = w.client(lock.Config{})
-		}
-		w.latency(2 * time.Millisecond)
-		w.engine.ResetRequests()
-		start := time.Now()
-		var wait sync.WaitGroup
-		var mu sync.Mutex
-		fences := map[int64]bool{}
-		for _, c := range clients {
-			for range waiters {
-				wait.Go(func() {
-					l, err := c.Acquire(ctx, lock.Name("herd"))
-					if !assert.NoError(t, err) {
-						return
-					}
-					time.Sleep(hold)
-					mu.Lock()
-					assert.False(t, fences[l.Fence()], "fence given twice")
-					fences[l.Fence()] = true
-					mu.Unlock()
-					assert.NoError(t, l.Release(ctx))
-				})
-			}
-		}
-		wait.Wait()
-		took, requests := time.Since(start), len(w.engine.Requests())
-		const grants = processes * waiters
-		testkit.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), testkit.AtMost(took, "", 14*time.Second),
-			testkit.AtMost(float64(requests)/grants, "requests per grant", 3), testkit.Exactly(len(fences), "different fences", grants))
-	})
-}
-
-// A session that was declared dead takes its leases with it at its next renewal.
-func TestDeadSessionEndsItsLeases(t *testing.T) {
+// A session that was marked dead ends its leases at its next renewal.
+func TestSession_DeadOneEndsItsLeases(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -154,7 +49,7 @@ func TestDeadSessionEndsItsLeases(t *testing.T) {
 }
 
 // A process that holds no lock sends nothing.
-func TestIdleSessionEnds(t *testing.T) {
+func TestSession_IdleOneEnds(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		time.Sleep(time.Minute)
@@ -168,158 +63,7 @@ func TestIdleSessionEnds(t *testing.T) {
 	})
 }
 
-// F20. Repetitions share the days.
-func TestHoldThirtyDays(t *testing.T) {
-	first, end := testkit.Repetition(t).Share(30)
-	virtual(t, func(ctx context.Context, w *world) {
-		const retention = day // the shortest
-		c := w.client(lock.Config{Lease: time.Hour, Retention: retention})
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		session := sessionKey(c)
-		time.Sleep(retention) // so that all days are beyond it
-		swept, deleted, lost := 0, 0, 0
-		for day := range end - first {
-			time.Sleep(24 * time.Hour)
-			swept += w.engine.Sweep()
-			rows, err := w.table.BatchGet(ctx, []keys.Key{l.Key(), session}, true)
-			require.NoError(t, err, "day %d", day)
-			for _, row := range rows {
-				if row == nil {
-					deleted++
-				}
-			}
-			r, err := c.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err, "day %d", day)
-			if l.Context().Err() != nil || !r.Held() || r.Fence != l.Fence() {
-				lost++
-			}
-		}
-		testkit.Check(t, fmt.Sprintf("F20, %d days", end-first), testkit.Exactly(deleted, "rows in use deleted", 0), testkit.Exactly(lost, "days without the lock", 0),
-			testkit.AtLeast(swept, "rows not in use deleted", 1))
-		require.NoError(t, l.Release(ctx))
-	})
-}
-
-// Waiters of one process are served in the order in which they came.
-func TestWaitersAreServedInOrder(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		first, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		var mu sync.Mutex
-		var order []int
-		var wait sync.WaitGroup
-		for i := range 40 {
-			wait.Go(func() {
-				l, err := c.Acquire(ctx, lock.Name("report"))
-				if !assert.NoError(t, err) {
-					return
-				}
-				mu.Lock()
-				order = append(order, i)
-				mu.Unlock()
-				assert.NoError(t, l.Release(ctx))
-			})
-			time.Sleep(time.Millisecond)
-		}
-		w.engine.ResetRequests()
-		require.NoError(t, first.Release(ctx))
-		wait.Wait()
-		want := make([]int, 40)
-		for i := range want {
-			want[i] = i
-		}
-		assert.Equal(t, want, order)
-		t.Logf("40 grants in one process: %d requests", len(w.engine.Requests()))
-	})
-}
-
-// A waiter that leaves just as it is handed the lock does not keep it.
-func TestHandedOverToOneWhoLeaves(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{})
-		w.latency(10 * time.Millisecond)
-		for range 50 {
-			l, err := c.Acquire(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			bounded, cancel := context.WithTimeout(ctx, time.Second)
-			var wait sync.WaitGroup
-			wait.Go(func() {
-				if l, err := c.Acquire(bounded, lock.Name("report")); err == nil {
-					assert.NoError(t, l.Release(ctx))
-				}
-			})
-			time.Sleep(time.Second - 5*time.Millisecond)
-			require.NoError(t, l.Release(ctx))
-			wait.Wait()
-			cancel()
-			r, err := c.Inspect(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			require.False(t, r.Held())
-		}
-	})
-}
-
-// Nothing looks at anything when nobody waits.
-func TestNobodyWaitsNobodyPolls(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		a, b := w.client(lock.Config{}), w.client(lock.Config{})
-		l, err := a.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		bounded, cancel := context.WithTimeout(ctx, time.Minute)
-		_, err = b.Acquire(bounded, lock.Name("report"))
-		cancel()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		var held *lock.HeldError
-		require.ErrorAs(t, err, &held)
-		require.NoError(t, l.Release(ctx))
-		time.Sleep(time.Minute)
-		assert.Empty(t, w.requests(func() { time.Sleep(time.Hour) }))
-	})
-}
-
-// What a session could not release it tries again, a few at once, in one order whatever came first: the same run
-// sends the same.
-func TestOrphansAreReleasedInOneOrder(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		way := &line{to: w.engine.HTTPClient()}
-		c := w.clientOver(way, quiet)
-		var mu sync.Mutex
-		var released []lock.Target
-		const atOnce = 16
-		targets := names(3 * atOnce)
-		leases := make([]*lock.Lease, len(targets))
-		for i, target := range slices.Backward(targets) {
-			l, err := c.Acquire(ctx, target)
-			require.NoError(t, err)
-			leases[i] = l
-			context.AfterFunc(l.Context(), func() {
-				mu.Lock()
-				defer mu.Unlock()
-				released = append(released, l.Target())
-			})
-		}
-		way.cut(refused)
-		for _, l := range leases {
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-			require.Error(t, l.Release(short))
-			cancel()
-		}
-		way.cut(open)
-		require.NoError(t, context.Cause(leases[0].Context()))
-		w.latency(10 * time.Millisecond) // for those sent at once to have an instant of their own
-		time.Sleep(10 * time.Second)
-		mu.Lock()
-		defer mu.Unlock()
-		for some := range slices.Chunk(released, atOnce) {
-			slices.SortFunc(some, func(a, b lock.Target) int { return cmp.Compare(a.Name(), b.Name()) })
-		}
-		assert.Equal(t, targets, released)
-	})
-}
-
-// An acquisition ends with its context while another one opens the session for both.
+// An acquire ends with its context while another one opens the session for both.
 func TestSession_OpeningIsWaitedForUntilTheContextEnds(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
@@ -338,10 +82,8 @@ func TestSession_OpeningIsWaitedForUntilTheContextEnds(t *testing.T) {
 	})
 }
 
-// More of them, those of sessions and waiters first.
-
-// Once a clock is found to be off, a session's row no longer says by it when the session ends.
-func TestSession_AnEndByAWrongClockIsTakenBack(t *testing.T) {
+// Once a clock is found to be off, the end that it has recorded is removed from the session's row.
+func TestSession_EndByAWrongClockIsRemoved(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c, other := w.client(quiet, table.WithClock(wall.now)), w.client(lock.Config{})
@@ -358,7 +100,7 @@ func TestSession_AnEndByAWrongClockIsTakenBack(t *testing.T) {
 	})
 }
 
-// A session does not end as idle while something is acquired under it.
+// A session does not end as idle while a lock is being acquired under it.
 func TestSession_IsNotIdleWhileItAcquires(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
@@ -376,8 +118,8 @@ func TestSession_IsNotIdleWhileItAcquires(t *testing.T) {
 	})
 }
 
-// A release that has failed once and then succeeded leaves nothing behind, and neither does a lock that was taken by
-// force: the session ends.
+// A release that failed once and then succeeded leaves nothing behind, and neither does a lock that was taken by force: the
+// session ends.
 func TestSession_SendsNothingOnceNothingIsHeld(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, w *world, way *line, l *lock.Lease){
 		"released at the second try": func(ctx context.Context, w *world, way *line, l *lock.Lease) {
@@ -405,8 +147,8 @@ func TestSession_SendsNothingOnceNothingIsHeld(t *testing.T) {
 	}
 }
 
-// The holder's session ends under a waiter of its own process: the waiter goes on.
-func TestSession_AWaiterOutlivesIt(t *testing.T) {
+// The holder's session ends, and a goroutine of the same process waits for the lock. It goes on waiting.
+func TestSession_WaiterOutlivesIt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -424,7 +166,7 @@ func TestSession_AWaiterOutlivesIt(t *testing.T) {
 	})
 }
 
-// Many acquisitions at once share one session, and so do those that come as it ends.
+// Many acquires at once share one session, and so do those that begin as it ends.
 func TestSession_ReopensUnderConcurrency(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.coldClient(lock.Config{Lease: time.Second})
@@ -444,5 +186,128 @@ func TestSession_ReopensUnderConcurrency(t *testing.T) {
 			time.Sleep(time.Second + time.Duration(round)*10*time.Millisecond)
 		}
 		assert.EqualValues(t, 600, w.counted("n"))
+	})
+}
+
+func TestSession_IsReadByTheIDOfAPlace(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a := w.cold(lock.Config{Owner: "a", Lease: 8 * time.Second})
+		_, err := a.Acquire(ctx, lock.Name("x"))
+		require.NoError(w, err)
+		seen, err := a.Inspect(ctx, lock.Name("x"))
+		require.NoError(w, err)
+
+		list, err := a.Sessions(ctx, "of nobody", seen.Holder().Session)
+		require.NoError(w, err)
+		require.Len(w, list, 1)
+		s := list[0]
+		assert.Equal(w, lock.Session{ID: seen.Holder().Session, Owner: "a", Lease: 8 * time.Second, Expires: s.Expires}, s)
+		assert.WithinDuration(w, time.Now().Add(s.Lease), s.Expires, 2*time.Second)
+		// One question is in the mailbox until the next renewal.
+		require.NoError(w, w.cold(lock.Config{Owner: "b"}).Revoke(ctx, lock.Name("x")))
+		list, err = a.Sessions(ctx, s.ID)
+		require.NoError(w, err)
+		assert.Equal(w, 1, list[0].Asked)
+
+		// Another process marks it as dead, like a client that takes over.
+		dead := time.Now().Truncate(time.Millisecond).UTC()
+		require.NoError(w, w.table.Write(ctx, table.Update(sessionKey(a), table.Attr("dead").Set(dead.UnixMilli()))))
+		list, err = a.Sessions(ctx, s.ID)
+		require.NoError(w, err)
+		assert.Equal(w, dead, list[0].Dead)
+
+		list, err = a.Sessions(ctx)
+		require.NoError(w, err)
+		assert.Empty(w, list)
+	})
+}
+
+// A slow answer costs a session little of its lease: it counts from the attempt that was answered.
+func TestSession_OpenedLateHasItsWholeLease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.coldClient(lock.Config{Lease: time.Second}) // the grant of the session
+		w.engine.ResetRequests()
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Call: 1},
+			tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Call: 2},
+			tabletest.Fault{Kind: tabletest.Delay, After: true, For: 200 * time.Millisecond, Call: 3},
+		)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.Greater(t, l.Remaining(), 600*time.Millisecond)
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(l.Context()))
+	})
+}
+
+// A session that was found alive counts as alive only until the end that it shows, however the clock is set.
+func TestSession_SignOfLifeEndsWithItsLease(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way, fast := &line{to: w.engine.HTTPClient()}, &wallClock{by: time.Hour}
+		holder := w.clientOver(way, quiet)
+		c := w.client(quiet, table.WithClock(fast.now))
+		_, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		// A look that lags behind does not find the holder's session. A later read shows that it is alive.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem", Writes: 1000})
+		waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		w.engine.ClearFaults()
+		fast.jump(-time.Hour)
+		time.Sleep(20 * time.Second)
+		way.cut(hung)
+		time.Sleep(30 * time.Second)
+		_, err = c.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+	})
+}
+
+// The first request of a client does not know the time, and records no end of its lease. Soon after, the client records it:
+// should the process die, a client that does not wait could otherwise never find out.
+func TestSession_FirstOneRecordsItsEndSoon(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				other := w.client(lock.Config{})
+				l, err := other.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx)) // the row is there: the first request takes it
+				way := &line{to: w.engine.HTTPClient()}
+				c, err := lock.New(w.openOver(way, table.Schema{Name: "app"}), lock.Config{HomeRegion: w.table.Region(), Logger: quiet.Logger})
+				require.NoError(t, err)
+				defer func() { _ = c.Close(ctx) }()
+				_, err = c.TryAcquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				time.Sleep(100 * time.Millisecond)
+				way.cut(hung)
+				time.Sleep(time.Minute + 3*time.Second)
+				_, err = other.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// The ends of several Fixed leases are recorded at once, and not one after the other.
+func TestSession_FirstEndsAreRecordedTogether(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const n = 100
+		targets := names(n)
+		b, err := w.client(lock.Config{}).AcquireAll(ctx, targets)
+		require.NoError(t, err)
+		require.NoError(t, b.Release(ctx)) // the rows are there
+		w.latency(10 * time.Millisecond)
+		c := w.cold(lock.Config{HomeRegion: w.table.Region()})
+		start := time.Now()
+		_, err = c.AcquireAll(ctx, targets, lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), 200*time.Millisecond)
+		for _, target := range targets {
+			r, err := c.Inspect(ctx, target)
+			require.NoError(t, err)
+			assert.False(t, r.Until().IsZero())
+		}
 	})
 }

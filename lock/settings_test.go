@@ -18,11 +18,11 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// noSettings are the fields of Config that cannot be written down.
+// noSettings are the fields of Config that are no settings.
 var noSettings = []string{"Backoff", "OnAtRisk", "OnLost", "Logger", "MeterProvider"}
 
-// A new field has to be a setting, with a row in the table of settings and in the reference, or be named here.
-func TestEveryFieldIsASettingOrNot(t *testing.T) {
+// A new field has to be a setting, with a row in the table of settings and in the reference, or to be named here.
+func TestSettings_HaveEveryFieldOfConfig(t *testing.T) {
 	reference, err := os.ReadFile("REFERENCE.md")
 	require.NoError(t, err)
 	names, fields := lock.Settings()
@@ -45,7 +45,7 @@ func full() lock.Config {
 	}
 }
 
-func TestConfigIsTheSameFromEverywhere(t *testing.T) {
+func TestSettings_AreTheSameFromEverySource(t *testing.T) {
 	const text = `{"lease":"10.5s","owner":"settler \"1\" ü","retention":"48h0m0s","skew":"3s","expiry":"observed-only","margin":"200ms",` +
 		`"at_risk":0.25,"max_hold":"5m0s","home_region":"eu-west-1","standalone_key":"MUTEX#{name}","row_key":"~LOCK#{of}","session_key":"PROCESS#{id}","attribute_prefix":"lock_","index":"gsi1","handoffs":-1}`
 	var read lock.Config
@@ -67,8 +67,8 @@ func TestConfigIsTheSameFromEverywhere(t *testing.T) {
 	require.NoError(t, full().Validate())
 }
 
-// A configuration from outside is that of a client.
-func TestClientOfSettings(t *testing.T) {
+// A configuration from outside is accepted by New.
+func TestSettings_MakeAClient(t *testing.T) {
 	tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app", Indexes: []table.Index{byTime}})
 	require.NoError(t, err)
 	config := full()
@@ -77,7 +77,7 @@ func TestClientOfSettings(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestConfigFromJSON(t *testing.T) {
+func TestSettings_FromJSON(t *testing.T) {
 	written, err := json.Marshal(lock.Config{})
 	require.NoError(t, err)
 	assert.Equal(t, "{}", string(written))
@@ -125,7 +125,7 @@ func TestConfigFromJSON(t *testing.T) {
 	require.ErrorIs(t, err, lock.ErrInvalid)
 }
 
-func TestConfigFromEnvironment(t *testing.T) {
+func TestSettings_FromTheEnvironment(t *testing.T) {
 	t.Setenv("MORTISE_TEST_LOCK_LEASE", "30s")
 	t.Setenv("MORTISE_TEST_LOCK_OWNER", "")
 	t.Setenv("MORTISE_TEST_LOCK_SKEW", "") // as good as not set
@@ -142,7 +142,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	require.ErrorIs(t, err, lock.ErrInvalid)
 }
 
-func TestValidateNeedsNoTable(t *testing.T) {
+func TestValidate_NeedsNoTable(t *testing.T) {
 	require.NoError(t, lock.Config{}.Validate())
 	err := lock.Config{Lease: time.Millisecond, RowKey: "{no}", MaxHold: 1}.Validate()
 	require.ErrorIs(t, err, lock.ErrInvalid)
@@ -151,7 +151,7 @@ func TestValidateNeedsNoTable(t *testing.T) {
 	}
 }
 
-// What is read is valid, and comes back as it was when written and read again.
+// A configuration that was read is valid, and is the same when it is written and read again.
 func FuzzConfigJSON(f *testing.F) {
 	whole, err := json.Marshal(full())
 	require.NoError(f, err)

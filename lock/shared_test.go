@@ -11,16 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
-	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 var catalogue = lock.Name("catalogue")
 
-// readers acquire the same target, each by a client of its own.
+// readers acquire the same target, each by another client.
 func (w *world) readers(ctx context.Context, n int) (list []*lock.Lease) {
 	w.Helper()
 	for _, c := range w.clients(n) {
@@ -31,7 +29,7 @@ func (w *world) readers(ctx context.Context, n int) (list []*lock.Lease) {
 	return list
 }
 
-func TestSharedReadersTogetherAWriterAlone(t *testing.T) {
+func TestShared_ReadersHoldTogetherAWriterAlone(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		key := keys.NewKey("TENANT#t", "ORDER")
 		order := table.Update(key, table.Attr("n").Add(1))
@@ -77,8 +75,8 @@ func TestSharedReadersTogetherAWriterAlone(t *testing.T) {
 	})
 }
 
-// The line decides: a writer that waits stops the readers behind it, and readers that stand together hold together.
-func TestSharedInTheOrderOfTheLine(t *testing.T) {
+// A writer that waits stops the readers behind it, and readers that stand together hold together.
+func TestShared_FollowsTheOrderOfTheLine(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		readers := w.readers(ctx, 2)
 		var mu sync.Mutex
@@ -124,107 +122,7 @@ func TestSharedInTheOrderOfTheLine(t *testing.T) {
 	})
 }
 
-// A reader's guarded write is applied only if no writer has held since the lease was granted.
-func TestSharedReaderThatWasEvictedWritesNoMore(t *testing.T) {
-	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 1125 * time.Millisecond
-	for dead := range 3 {
-		t.Run(fmt.Sprint("place ", dead), func(t *testing.T) {
-			virtual(t, func(ctx context.Context, w *world) {
-				wire := &line{to: w.engine.HTTPClient()}
-				var list []*lock.Lease
-				for i := range 3 {
-					c := w.client(quiet)
-					if i == dead {
-						c = w.clientOver(wire, quiet)
-					}
-					l, err := c.Acquire(ctx, catalogue, lock.Shared())
-					require.NoError(t, err)
-					list = append(list, l)
-				}
-				wire.cut(refused)
-				writer := acquireAsync(ctx, w.client(quiet), catalogue)
-				for i, l := range list {
-					if i != dead {
-						require.NoError(t, l.Write(ctx, w.put("x")))
-						require.NoError(t, l.Release(ctx), "a writer that waits changes nothing")
-					}
-				}
-				start := time.Now()
-				l := <-writer
-				require.NotNil(t, l)
-				testkit.Check(t, fmt.Sprint("shared, dead at place ", dead), testkit.AtMost(time.Since(start), " until the writer holds", lease+skew+poll))
-				wire.cut(open)
-				require.ErrorIs(t, list[dead].Write(ctx, w.put("x")), lock.ErrLost)
-				require.ErrorIs(t, list[dead].Release(ctx), lock.ErrLost)
-				require.NoError(t, l.Commit(ctx, w.put("x")))
-			})
-		})
-	}
-}
-
-// A reader that was evicted while others read on, with no writer since: what it has read is as it was, and its late ghost is
-// not its lease.
-func TestSharedReaderEvictedWhileOthersReadOn(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		wire := &line{to: w.engine.HTTPClient()}
-		a, b := w.clientOver(wire, quiet), w.client(quiet)
-		reads, err := b.Acquire(ctx, catalogue, lock.Shared())
-		require.NoError(t, err)
-		gone, err := a.Acquire(ctx, catalogue, lock.Shared())
-		require.NoError(t, err)
-		wire.cut(refused)
-		short, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		_, err = w.client(quiet).Acquire(short, catalogue) // evicts, and gives up
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		wire.cut(open)
-		require.ErrorIs(t, gone.Write(ctx, w.put("x")), lock.ErrLost)
-		r, err := b.Inspect(ctx, catalogue)
-		require.NoError(t, err)
-		assert.EqualValues(t, 1, r.Ousted)
-		assert.Len(t, r.Line, 1)
-		ops := w.requests(func() { require.NoError(t, reads.Release(ctx)) })
-		assert.Equal(t, []string{"UpdateItem", "GetItem"}, ops, "it makes sure that its own ticket was not the one")
-		ops = w.requests(func() {
-			l, err := b.Acquire(ctx, catalogue, lock.Shared())
-			require.NoError(t, err)
-			require.NoError(t, l.Release(ctx))
-		})
-		assert.Equal(t, []string{"UpdateItem", "UpdateItem"}, ops, "the next one has seen what the row says")
-	})
-}
-
-// A late copy of a reader's enter stands in the line as a ghost: it is nobody's lease, and keeps a writer waiting for no longer
-// than one.
-func TestSharedAndLateCopies(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c, other := w.client(quiet), w.client(quiet)
-		keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
-		require.NoError(t, err)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 30 * time.Second, Times: 1})
-		l, err := c.Acquire(ctx, catalogue, lock.Shared())
-		require.NoError(t, err)
-		require.NoError(t, l.Release(ctx))
-		writer, err := other.Acquire(ctx, catalogue)
-		require.NoError(t, err)
-		time.Sleep(31 * time.Second)
-		require.ErrorIs(t, w.table.Write(ctx, w.count("x"), l.Guard()), table.ErrCondition)
-		require.NoError(t, writer.Release(ctx))
-		r, err := other.Inspect(ctx, catalogue)
-		require.NoError(t, err)
-		require.True(t, r.Held(), "the ghost is there")
-		require.ErrorIs(t, w.table.Write(ctx, w.count("x"), l.Guard()), table.ErrCondition, "under another fence")
-		start := time.Now()
-		writer, err = other.Acquire(ctx, catalogue)
-		require.NoError(t, err)
-		assert.Less(t, time.Since(start), 30*time.Second)
-		for _, l := range []*lock.Lease{writer, keeps} {
-			require.NoError(t, l.Release(ctx))
-		}
-	})
-}
-
-func TestSharedOptionIsChecked(t *testing.T) {
+func TestShared_OptionIsChecked(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		work := func(context.Context, *lock.Lease) error { return nil }
@@ -249,8 +147,8 @@ func TestSharedOptionIsChecked(t *testing.T) {
 	})
 }
 
-// What a reader costs beside a lock.
-func TestSharedCost(t *testing.T) {
+// The cost of a reader, compared with that of a lock.
+func TestShared_Cost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		a, b := w.client(quiet), w.client(quiet)
 		var l, m *lock.Lease
@@ -273,36 +171,8 @@ func TestSharedCost(t *testing.T) {
 	})
 }
 
-// Whatever answer is lost, a reader is released once, and told so.
-func TestSharedIsReleasedThoughAnswersAreLost(t *testing.T) {
-	for name, release := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
-		"release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
-		"commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("x")) },
-	} {
-		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
-			t.Run(fmt.Sprint(name, order), func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					list := w.readers(ctx, 3)
-					for _, i := range order {
-						w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Times: 1})
-						require.NoError(t, release(ctx, w, list[i]))
-					}
-					w.free(ctx, []lock.Target{catalogue})
-					if name == "commit" {
-						assert.EqualValues(t, 3, w.counted("x"))
-					}
-					l, err := w.client(quiet).TryAcquire(ctx, catalogue)
-					require.NoError(t, err)
-					assert.Equal(t, list[0].Fence()+1, l.Fence(), "the fence is raised once, by the last one")
-					require.NoError(t, l.Release(ctx))
-				})
-			})
-		}
-	}
-}
-
-// One reader is forced out, and the others read on; all of them are asked to give way.
-func TestSharedIsForcedOneByOneAndRevokedTogether(t *testing.T) {
+// ForceRelease takes one reader's lease, and the others read on. Revoke asks all of them.
+func TestShared_IsForcedOneByOneAndRevokedTogether(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := w.readers(ctx, 3)
 		op := w.client(quiet)
@@ -325,35 +195,8 @@ func TestSharedIsForcedOneByOneAndRevokedTogether(t *testing.T) {
 	})
 }
 
-// Many readers that end at once, with a writer behind them that takes the lock from none.
-func TestSharedReadersThatEndAtOnce(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		list := w.readers(ctx, 30)
-		w.latency(2 * time.Millisecond)
-		writer := acquireAsync(ctx, w.client(quiet), catalogue)
-		var all sync.WaitGroup
-		ops := w.requests(func() {
-			for i, l := range list {
-				all.Go(func() {
-					if i%3 == 0 {
-						assert.NoError(t, l.Commit(ctx, w.put(fmt.Sprint("x", i))))
-					} else {
-						assert.NoError(t, l.Release(ctx))
-					}
-				})
-			}
-			all.Wait()
-		})
-		t.Logf("%d requests for 30 that end at once", len(ops))
-		l := <-writer
-		require.NotNil(t, l)
-		assert.Equal(t, list[0].Fence()+1, l.Fence())
-		require.NoError(t, l.Release(ctx))
-	})
-}
-
-// A view is not refused where nobody but readers hold: they see what the last writer has left, and so does it.
-func TestViewBesideReaders(t *testing.T) {
+// View is not refused while only readers hold. It sees what the last writer has left, as the readers do.
+func TestView_BesideReaders(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := w.readers(ctx, 2)
 		c := w.client(quiet)
@@ -375,8 +218,8 @@ func TestViewBesideReaders(t *testing.T) {
 	})
 }
 
-// Readers and writers of a client pass nothing to each other but from a writer to a writer.
-func TestSharedWithinAProcess(t *testing.T) {
+// Within a client, the lock is passed only from a writer to a writer.
+func TestShared_WithinAProcess(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		held, err := c.Acquire(ctx, catalogue)

@@ -14,13 +14,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// Each try of a lock that somebody alive has held for long costs one request, but for one in a lease, which asks
-// whether it lives.
+// Each try of a lock that a living holder has held for long costs one request. One try in a lease costs one more, which
+// asks whether the holder is alive.
 func TestTryAcquire_OfALivingHolderCostsOneRequest(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
@@ -39,9 +41,8 @@ func TestTryAcquire_OfALivingHolderCostsOneRequest(t *testing.T) {
 	})
 }
 
-// However rarely a waiter looks, it finds a holder dead when its session has ended, also one that was found
-// alive before.
-func TestTakeover_ADeathAfterAProofOfLifeIsFoundInTime(t *testing.T) {
+// However rarely a waiter looks, it finds a holder dead when its session has ended, also one that it found alive before.
+func TestTakeover_DeathAfterASignOfLifeIsFoundInTime(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		_, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
@@ -56,7 +57,7 @@ func TestTakeover_ADeathAfterAProofOfLifeIsFoundInTime(t *testing.T) {
 	})
 }
 
-// unasked is the way of a process whose questions to a session do not arrive for now.
+// unasked is a connection on which questions to a session fail for now.
 type unasked struct {
 	to      aws.HTTPClient
 	session string
@@ -76,7 +77,7 @@ func (u *unasked) Do(r *http.Request) (*http.Response, error) {
 	return u.to.Do(r)
 }
 
-// A question that could not be put is put later.
+// A question that could not be asked is asked later.
 func TestTakeover_QuestionsThatDoNotArriveAreAskedAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
@@ -110,63 +111,8 @@ func TestTakeover_QuestionsThatDoNotArriveAreAskedAgain(t *testing.T) {
 	})
 }
 
-// Of those in a process who wait for several locks one tries to take them from a dead holder, not all at once.
-func TestAcquireAll_OneOfManyTakesFromTheDead(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		way := &line{to: w.engine.HTTPClient()}
-		both := names(2)
-		_, err := w.clientOver(way, quiet).Acquire(ctx, both[0])
-		require.NoError(t, err)
-		c := w.client(quiet)
-		const waiters = 5
-		got := make(chan *lock.Bundle, waiters)
-		for range waiters {
-			go func() {
-				b, err := c.AcquireAll(ctx, both)
-				assert.NoError(t, err)
-				got <- b
-			}()
-		}
-		time.Sleep(5 * time.Second)
-		way.cut(refused)
-		var first *lock.Bundle
-		tries := times("TransactWriteItems", w.requests(func() {
-			first = <-got
-			time.Sleep(300 * time.Millisecond)
-		}))
-		assert.LessOrEqual(t, tries, 2, "one, and perhaps the next one's, a poll later")
-		require.NoError(t, first.Release(ctx))
-		for range waiters - 1 {
-			require.NoError(t, (<-got).Release(ctx))
-		}
-	})
-}
-
-// Who waits for several locks finds a holder's death in time, too, however rarely it looks.
-func TestAcquireAll_FindsADeathInTime(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		way := &line{to: w.engine.HTTPClient()}
-		both := names(2)
-		_, err := w.clientOver(way, quiet).Acquire(ctx, both[0])
-		require.NoError(t, err)
-		waiter := w.client(lock.Config{Logger: quiet.Logger, Backoff: func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }})
-		got := make(chan *lock.Bundle, 1)
-		go func() {
-			b, err := waiter.AcquireAll(ctx, both)
-			assert.NoError(t, err)
-			got <- b
-		}()
-		time.Sleep(2 * time.Minute)
-		way.cut(refused)
-		start := time.Now()
-		b := <-got
-		assert.LessOrEqual(t, time.Since(start), 2*20*time.Second+5*time.Second)
-		require.NoError(t, b.Release(ctx))
-	})
-}
-
-// A row that records the death of a missing session has a time to live.
-func TestTakeover_TheRowOfAMissingSessionIsDeletedSomeDay(t *testing.T) {
+// The row that records the death of a missing session has a time to live.
+func TestTakeover_RowOfAMissingSessionHasATimeToLive(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		way := &line{to: w.engine.HTTPClient()}
 		dead := w.clientOver(way, quiet)
@@ -184,8 +130,8 @@ func TestTakeover_TheRowOfAMissingSessionIsDeletedSomeDay(t *testing.T) {
 	})
 }
 
-// A try costs one request where the holder is the client itself, or has held for less than its lease.
-func TestTryAcquire_NeedNotAskWhetherAHolderLives(t *testing.T) {
+// A try costs one request if the holder is the client itself, or has held the lock for less than its lease.
+func TestTryAcquire_DoesNotAskWhetherAHolderIsAlive(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(quiet), w.client(quiet)
 		_, err := c.Acquire(ctx, lock.Name("report"))
@@ -203,12 +149,125 @@ func TestTryAcquire_NeedNotAskWhetherAHolderLives(t *testing.T) {
 	})
 }
 
-// A session of which many locks are waited for has a few to ask it in one request, and those that do
-// not fit are not asked in vain, which would keep it from renewing.
+// Many locks of one session are waited for. A few questions are sent in one request. Those that do not fit are not sent in
+// vain, which would keep the session from renewing.
 func TestTakeover_ManyQuestionsToOneHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		_, questions := w.waitForAll(ctx, 200, 0, 80*time.Second)
 		t.Logf("%d requests to ask about 200 locks", questions)
 		assert.LessOrEqual(t, questions, 40)
+	})
+}
+
+// P5: nobody has watched since the holder died.
+func TestTakeoverLongDead(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				_, err := w.clientOver(wire, lock.Config{}).Acquire(ctx, lock.Name("report"), opts...)
+				require.NoError(t, err)
+				wire.cut(refused)
+				time.Sleep(time.Hour)
+				for how, acquire := range map[string]func(*lock.Client, context.Context, lock.Target, ...lock.Option) (*lock.Lease, error){
+					"Acquire": (*lock.Client).Acquire, "TryAcquire": (*lock.Client).TryAcquire,
+				} {
+					c, again := w.client(lock.Config{}), w.engine.Snapshot()
+					start := time.Now()
+					ops := w.requests(func() { _, err = acquire(c, ctx, lock.Name("report")) })
+					require.NoError(t, err)
+					testkit.Check(t, "P5, "+kind+", "+how, testkit.AtMost(len(ops), "requests", 3), testkit.Exactly(time.Since(start), " waited", 0))
+					w.engine.Restore(again)
+				}
+			})
+		})
+	}
+}
+
+// P6: a waiter is there when the holder dies, right after a renewal.
+func TestTakeoverFreshCrash(t *testing.T) {
+	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 1125 * time.Millisecond // the longest poll, jitter included
+	for kind, opts := range leases() {
+		for how, expiry := range map[string]lock.Expiry{"recorded or observed": lock.RecordedOrObserved, "observed": lock.ObservedOnly} {
+			t.Run(kind+"/"+how, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					wire := &line{to: w.engine.HTTPClient()}
+					c := w.client(lock.Config{Expiry: expiry})
+					dead := w.clientOver(wire, lock.Config{})
+					l, err := dead.Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					if opts == nil { // until a renewal has just gone through
+						before := l.Remaining()
+						for l.Remaining() <= before {
+							before = l.Remaining()
+							time.Sleep(10 * time.Millisecond)
+						}
+					}
+					wire.cut(refused)
+					start := time.Now()
+					next, err := c.Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					took := time.Since(start)
+					testkit.Check(t, "P6, "+kind+", "+how, testkit.AtMost(took, "", lease+skew+poll), testkit.AtLeast(took, "", lease-10*time.Millisecond))
+					require.ErrorIs(t, context.Cause(l.Context()), lock.ErrExpired)
+					wire.cut(open)
+					require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+					require.NoError(t, next.Write(ctx, w.put("x")))
+				})
+			})
+		}
+	}
+}
+
+// If the row at the key of a holder's session is malformed, or of another type, the waiter is told. The row is not read
+// again and again.
+func TestTakeover_MalformedSessionIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil []table.Change
+		want  error
+	}{
+		"foreign":         {[]table.Change{table.Attr("type").Set("Order")}, lock.ErrMalformed},
+		"without a lease": {[]table.Change{table.Attr("lease").Remove()}, lock.ErrMalformed},
+		"beat is text":    {[]table.Change{table.Attr("beat").Set("x")}, lock.ErrMalformed},
+		"without a beat":  {[]table.Change{table.Attr("beat").Remove(), table.Attr("expires").Remove()}, lock.ErrMalformed},
+		"without a type":  {[]table.Change{table.Attr("type").Remove()}, lock.ErrMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				holder, waiter := w.clientOver(wire, lock.Config{}), w.client(lock.Config{})
+				_, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				wire.cut(refused)
+				require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(holder), c.spoil...)))
+				before, err := w.table.Get(ctx, sessionKey(holder), true)
+				require.NoError(t, err)
+				bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+				ops := w.requests(func() { _, err = waiter.Acquire(bounded, lock.Name("report")) })
+				require.ErrorIs(t, err, c.want)
+				assert.LessOrEqual(t, len(ops), 5)
+				after, err := w.table.Get(ctx, sessionKey(holder), true)
+				require.NoError(t, err)
+				assert.True(t, attrvalue.SameItem(before, after), "it was changed")
+			})
+		})
+	}
+}
+
+// A session is dead however long ago its death was recorded: its holder cannot renew it any more.
+func TestTakeover_SessionThatDiedAtZero(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		holder, waiter := w.clientOver(way, lock.Config{}), w.client(lock.Config{})
+		_, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(refused)
+		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(holder), table.Attr("dead").Set(0))))
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		l, err := waiter.Acquire(bounded, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
 	})
 }

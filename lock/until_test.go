@@ -10,9 +10,8 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Whoever sees the end of a lease sees that of the function's context as well: it may look at the one
-// and return the error of the other.
-func TestContextOfAFunctionEndsWithTheLease(t *testing.T) {
+// The lease and the function's context end together: the function may look at one and return the error of the other.
+func TestDo_ContextEndsWithTheLease(t *testing.T) {
 	for how, end := range map[string]func(*lock.Client, context.Context, *lock.Lease) error{
 		"released": func(_ *lock.Client, ctx context.Context, l *lock.Lease) error { return l.Release(ctx) },
 		"revoked":  func(c *lock.Client, ctx context.Context, l *lock.Lease) error { return c.Revoke(ctx, l.Target()) },
@@ -36,8 +35,8 @@ func TestContextOfAFunctionEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// The same for what is made of it.
-func TestContextMadeOfAFunctionsEndsWithTheLease(t *testing.T) {
+// The same for contexts that are derived from it.
+func TestDo_DerivedContextEndsWithTheLease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
 		require.NoError(t, c.Do(ctx, lock.Name("report"), func(inside context.Context, l *lock.Lease) error {
@@ -51,20 +50,5 @@ func TestContextMadeOfAFunctionsEndsWithTheLease(t *testing.T) {
 			assert.ErrorIs(t, context.Cause(before), lock.ErrReleased)
 			return nil
 		}))
-	})
-}
-
-func TestContextOfABundleEndsWithTheFirst(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(quiet)
-		for range 100 {
-			b, err := c.AcquireAll(ctx, []lock.Target{lock.Name("a"), lock.Name("b")})
-			require.NoError(t, err)
-			require.NoError(t, b.Context().Err())
-			require.NoError(t, b.Leases()[1].Release(ctx))
-			require.ErrorIs(t, context.Cause(b.Context()), lock.ErrReleased)
-			require.ErrorIs(t, b.Context().Err(), context.Canceled)
-			require.NoError(t, b.Release(ctx))
-		}
 	})
 }

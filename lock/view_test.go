@@ -28,7 +28,7 @@ func rowKeys(n int) []keys.Key {
 	return list
 }
 
-func TestViewShowsRowsInTheOrderOfTheirKeys(t *testing.T) {
+func TestView_ShowsRowsInTheOrderOfTheirKeys(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		orders := defineOrders(p.T, p.table)
 		o, err := orders.Create(ctx, order{Tenant: "t", ID: "1", Status: "open"})
@@ -66,7 +66,7 @@ func TestViewShowsRowsInTheOrderOfTheirKeys(t *testing.T) {
 	})
 }
 
-func TestViewTellsWhoHoldsTheLock(t *testing.T) {
+func TestView_NamesTheHolder(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		row := rowKeys(1)
 		l, err := p.client.Acquire(ctx, lock.Name("report"), lock.WithData("half-way"))
@@ -103,8 +103,8 @@ func TestViewTellsWhoHoldsTheLock(t *testing.T) {
 	})
 }
 
-// Who has viewed and acquires afterwards need not read again where the fence is the same.
-func TestViewsFenceShowsThatNobodyHasHeldTheLockSince(t *testing.T) {
+// A caller that has viewed the rows, and acquires afterwards, need not read them again if the fence is the same.
+func TestView_FenceShowsThatNobodyHasHeldTheLockSince(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		target, writer := lock.Name("report"), p.open(lock.Config{})
 		holds := func(c *lock.Client) int64 {
@@ -136,8 +136,8 @@ func TestViewsFenceShowsThatNobodyHasHeldTheLockSince(t *testing.T) {
 	})
 }
 
-// One request, which reads and nothing else: it opens no session and leaves nothing.
-func TestViewCost(t *testing.T) {
+// One request that only reads: it opens no session and leaves nothing.
+func TestView_Cost(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		big := p.table.KeyItem(keys.NewKey("ROW", "big"))
 		big["text"] = text(strings.Repeat("x", 5000))
@@ -155,7 +155,7 @@ func TestViewCost(t *testing.T) {
 	})
 }
 
-func TestViewHasAtMost99RowsBesidesTheLocks(t *testing.T) {
+func TestView_HasAtMost99RowsBesidesTheLocks(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("report"))
 		require.NoError(p, err)
@@ -171,7 +171,7 @@ func TestViewHasAtMost99RowsBesidesTheLocks(t *testing.T) {
 	})
 }
 
-func TestViewRefusesBadInputBeforeAnythingIsSent(t *testing.T) {
+func TestView_RefusesBadInputBeforeAnythingIsSent(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
@@ -200,7 +200,7 @@ func TestViewRefusesBadInputBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-func TestViewRefusesARowThatIsNotALock(t *testing.T) {
+func TestView_RefusesARowThatIsNotALock(t *testing.T) {
 	contract(t, keys.Scheme{}, func(ctx context.Context, p *place) {
 		l, err := p.client.Acquire(ctx, lock.Name("report"))
 		require.NoError(p, err)
@@ -220,8 +220,8 @@ func TestViewRefusesARowThatIsNotALock(t *testing.T) {
 	})
 }
 
-// A transaction under way keeps a view waiting, and is then seen as a whole.
-func TestViewGoesThroughConflicts(t *testing.T) {
+// A view waits while a transaction is under way, and then shows all of it.
+func TestView_GoesThroughConflicts(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		writer, reader := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := writer.Acquire(ctx, lock.Name("report"))
@@ -245,7 +245,7 @@ func TestViewGoesThroughConflicts(t *testing.T) {
 	})
 }
 
-func TestViewEndsWithItsPolicyItsContextAndItsClient(t *testing.T) {
+func TestView_EndsWithItsPolicyItsContextAndItsClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault tabletest.FaultKind
 		end   func(cancel context.CancelFunc, c *lock.Client)
@@ -288,7 +288,7 @@ func TestViewEndsWithItsPolicyItsContextAndItsClient(t *testing.T) {
 	}
 }
 
-func TestViewOfMoreThanATransactionReads(t *testing.T) {
+func TestView_OfMoreThanATransactionReadsIsRefused(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		list := rowKeys(11)
 		for _, key := range list {
@@ -304,8 +304,8 @@ func TestViewOfMoreThanATransactionReads(t *testing.T) {
 	})
 }
 
-// In another region a transaction may have arrived in part.
-func TestViewRefusesATableOfSeveralRegions(t *testing.T) {
+// In another region, only a part of a transaction may have arrived.
+func TestView_RefusesATableOfSeveralRegions(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		tbl, err := table.Open(&replicated{Client: w.sdk(w.engine.HTTPClient())}, table.Schema{Name: "app"})
 		require.NoError(t, err)

@@ -17,9 +17,9 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// P18: of those who wait behind a holder that has died, the first takes the lock from it, and nobody else tries to:
-// however many wait, however long the holder had the lock, and however slow the network is.
-func TestADeadHolderCostsTwoWrites(t *testing.T) {
+// P18: of those that wait behind a dead holder, the first takes the lock, and nobody else tries to: however many wait,
+// however long the holder had the lock, and however slow the network is.
+func TestTakeover_CostsTwoWrites(t *testing.T) {
 	const processes, goroutines, lease, slow = 20, 50, 20 * time.Second, 500 * time.Millisecond
 	for kind, opts := range leases() {
 		for _, held := range []time.Duration{lease / 2, 2 * lease, 50 * lease} {
@@ -48,13 +48,13 @@ func TestADeadHolderCostsTwoWrites(t *testing.T) {
 					require.NoError(t, err)
 					waiting, cancel := context.WithTimeout(ctx, 2*time.Hour)
 					defer cancel()
-					heirs := make(chan *lock.Lease, processes*goroutines)
+					waiters := make(chan *lock.Lease, processes*goroutines)
 					var all sync.WaitGroup
 					for _, c := range clients {
 						for range goroutines {
 							all.Go(func() {
 								if l, err := c.Acquire(waiting, target); err == nil {
-									heirs <- l
+									waiters <- l
 								}
 							})
 						}
@@ -67,25 +67,25 @@ func TestADeadHolderCostsTwoWrites(t *testing.T) {
 					way.cut(refused)
 					died.Store(true)
 					start := time.Now()
-					heir := <-heirs
+					waiter := <-waiters
 					took := time.Since(start)
-					time.Sleep(2 * time.Second) // for others on their way
-					assert.Equal(t, l.Fence()+1, heir.Fence())
+					time.Sleep(2 * time.Second) // until other requests have arrived
+					assert.Equal(t, l.Fence()+1, waiter.Fence())
 					t.Logf("%d writes mark it dead, %d take the lock", marks.Load(), evictions.Load())
 					testkit.Check(t, fmt.Sprintf("P18, %s, %d waiters, held for %v", kind, processes*goroutines, held),
 						testkit.AtMost(took, " until one holds", lease+5*time.Second),
 						testkit.AtMost(int(marks.Load()+evictions.Load()), "writes", 2))
 					cancel()
 					all.Wait()
-					require.NoError(t, heir.Release(ctx))
+					require.NoError(t, waiter.Release(ctx))
 				})
 			})
 		}
 	}
 }
 
-// A line that is full of tickets of processes that have died is emptied by those who find it full.
-func TestALineFullOfTheDead(t *testing.T) {
+// A line that is full of tickets of dead processes is emptied by those that find it full.
+func TestTakeover_OfALineFullOfTheDead(t *testing.T) {
 	const places, lease = 100, 20 * time.Second
 	for name, tc := range map[string]struct {
 		processes int
@@ -129,8 +129,8 @@ func TestALineFullOfTheDead(t *testing.T) {
 	}
 }
 
-// Each of those who have died in the line delays the others by two leases at most, however many they are.
-func TestTheDeadInALineDelayByTheirNumber(t *testing.T) {
+// Each dead process in the line delays the others by at most two leases, however many there are.
+func TestTakeover_EachDeadWaiterDelaysByTwoLeases(t *testing.T) {
 	const dead, lease, bound = 11, 20 * time.Second, 3 * time.Second // of the recorded end, and a look
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {

@@ -15,20 +15,19 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// standstill is how long a process that is paused stands still: for longer than two leases.
-const standstill = 2*ordealLease + ordealPeriod
+// standstill is how long a process is halted: for longer than two leases.
+const standstill = 2*caseLease + casePeriod
 
-// halting is the machine of a process that can be paused: then its clocks go on, and what its
-// timers have to do waits until it goes on, as what it has to send and what it is sent does.
-// Timeouts of requests end them meanwhile, but nothing that follows from that can be sent.
+// halting is the machine of a process that can be halted. While it is halted, its clocks go on, but its timers, its requests
+// and its answers wait. Requests can time out meanwhile, but nothing that follows from that is sent.
 type halting struct {
 	machine.Real
 
 	mu    sync.Mutex
-	until chan struct{} // closed when it goes on; nil while it runs
+	until chan struct{} // closed when the machine goes on; nil while it runs
 }
 
-// halt has it stand still; false where it does.
+// halt halts the machine, and reports false if it was halted already.
 func (m *halting) halt() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +38,7 @@ func (m *halting) halt() bool {
 	return true
 }
 
-// goOn ends that.
+// goOn ends the halt.
 func (m *halting) goOn() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,14 +46,14 @@ func (m *halting) goOn() {
 	m.until = nil
 }
 
-// runs is closed when the machine does not stand still, or does not any more.
+// runs returns a channel that is closed when the machine goes on, or nil if it is not halted.
 func (m *halting) runs() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.until
 }
 
-// stands says whether it stands still.
+// stands reports whether the machine is halted.
 func (m *halting) stands() bool { return m.runs() != nil }
 
 // stand returns while the machine runs.
@@ -64,22 +63,22 @@ func (m *halting) stand() {
 	}
 }
 
-// NewTimer is for package machine.
+// NewTimer implements machine.Machine.
 func (m *halting) NewTimer(d time.Duration) machine.Timer {
-	b := &bell{machine: m, c: make(chan time.Time, 1)}
+	b := &haltingTimer{machine: m, c: make(chan time.Time, 1)}
 	b.Reset(d)
 	return b
 }
 
-// AfterFunc is for package machine.
+// AfterFunc implements machine.Machine.
 func (m *halting) AfterFunc(d time.Duration, f func()) machine.Timer {
-	b := &bell{machine: m, f: f}
+	b := &haltingTimer{machine: m, f: f}
 	b.Reset(d)
 	return b
 }
 
-// bell is a timer of a halting machine.
-type bell struct {
+// haltingTimer is a timer of a halting machine.
+type haltingTimer struct {
 	machine *halting
 	c       chan time.Time
 	f       func()
@@ -90,17 +89,17 @@ type bell struct {
 	live  bool
 }
 
-// C is for package machine.
-func (b *bell) C() <-chan time.Time { return b.c }
+// C implements machine.Timer.
+func (b *haltingTimer) C() <-chan time.Time { return b.c }
 
-// Stop is for package machine.
-func (b *bell) Stop() bool {
+// Stop implements machine.Timer.
+func (b *haltingTimer) Stop() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stop()
 }
 
-func (b *bell) stop() bool {
+func (b *haltingTimer) stop() bool {
 	was := b.live
 	b.live = false
 	b.set++
@@ -114,19 +113,19 @@ func (b *bell) stop() bool {
 	return was
 }
 
-// Reset is for package machine.
-func (b *bell) Reset(d time.Duration) bool {
+// Reset implements machine.Timer.
+func (b *haltingTimer) Reset(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was := b.stop()
 	b.live = true
 	set := b.set
-	b.timer = time.AfterFunc(d, func() { b.ring(set) })
+	b.timer = time.AfterFunc(d, func() { b.fire(set) })
 	return was
 }
 
-// ring goes off, unless the bell was set anew or stopped since.
-func (b *bell) ring(set int) {
+// fire makes the timer go off, unless it was reset or stopped since.
+func (b *haltingTimer) fire(set int) {
 	b.machine.stand()
 	b.mu.Lock()
 	due := b.set == set
@@ -142,54 +141,54 @@ func (b *bell) ring(set int) {
 	}
 }
 
-// onMachine is an SDK client that brings its machine along.
+// onMachine is an SDK client with its own machine.
 type onMachine struct {
 	*dynamodb.Client
 
 	machine machine.Machine
 }
 
-// Machine is for package machine.
+// Machine tells package machine which one to use.
 func (c onMachine) Machine() machine.Machine { return c.machine }
 
-// stall has the process stand still here. Where others come in, somebody else acquires what
-// the scenario has asked for as soon as it can, and holds it beyond the standstill.
+// stall halts the process here. With others, another process acquires the locks of the scenario as soon as it can, and holds
+// them for longer than the halt.
 func (p *process) stall(others bool) {
-	o := p.ordeal
+	c := p.c
 	if p.machine.halt() {
-		o.stalls.Go(func() {
+		c.stalls.Go(func() {
 			var all sync.WaitGroup
 			if others {
-				for _, target := range o.asked() {
-					all.Go(func() { o.comesIn(target) })
+				for _, target := range c.asked() {
+					all.Go(func() { c.comesIn(target) })
 				}
 			}
 			time.Sleep(standstill)
 			p.machine.goOn()
 			time.Sleep(100 * time.Millisecond) // F10's
-			o.told(p)
+			c.told(p)
 			all.Wait()
 		})
 	}
 	p.machine.stand()
 }
 
-// comesIn has somebody else acquire a lock while its holder stands still, write under it, and
-// hold it until the holder has gone on for a while.
-func (o *ordeal) comesIn(target lock.Target) {
+// comesIn lets another process acquire a lock while its holder is halted, write under it, and hold it until the holder has
+// gone on for a while.
+func (c *faultCase) comesIn(target lock.Target) {
 	begin := time.Now()
-	bounded, cancel := context.WithTimeout(o.other.ctx, standstill-time.Second)
+	bounded, cancel := context.WithTimeout(c.other.ctx, standstill-time.Second)
 	defer cancel()
-	before := o.asks(target)
-	l, err := o.other.takes(bounded, target)
-	if err != nil { // as others hold it who go on
-		if !errors.Is(err, context.DeadlineExceeded) && o.alone() {
-			o.violated("answer: somebody else could not acquire: %v", err)
+	before := c.asks(target)
+	l, err := c.other.takes(bounded, target)
+	if err != nil { // others hold it, and they go on
+		if !errors.Is(err, context.DeadlineExceeded) && c.alone() {
+			c.violated("answer: somebody else could not acquire: %v", err)
 		}
 		return
 	}
-	o.came.Add(1)
-	h := o.other.granted(l, before)
+	c.came.Add(1)
+	h := c.other.granted(l, before)
 	h.keeps(h.write())
 	time.Sleep(standstill + 5*time.Second - time.Since(begin))
 	h.keeps(context.Cause(h.Context()))
@@ -197,47 +196,46 @@ func (o *ordeal) comesIn(target lock.Target) {
 	h.keeps(h.Release(h.of.ctx))
 }
 
-// alone says that nothing else goes wrong, which could have met somebody else.
-func (o *ordeal) alone() bool { return len(o.strikes) == 1 }
+// alone reports whether there is one fault only, so that none can hit the other process.
+func (c *faultCase) alone() bool { return len(c.strikes) == 1 }
 
-// keeps judges what somebody else meets who has come in, to whom nothing may happen.
+// keeps checks the calls of the other process: none of them may fail.
 func (h *holding) keeps(err error) {
-	if err != nil && (errors.Is(err, lock.ErrLost) || h.of.ordeal.alone()) {
-		h.of.ordeal.violated("exclusion: somebody else's lock was lost: %v", err)
+	if err != nil && (errors.Is(err, lock.ErrLost) || h.of.c.alone()) {
+		h.of.c.violated("exclusion: somebody else's lock was lost: %v", err)
 	}
 }
 
-// told checks that a process which has stood still knows what it has lost meanwhile, unless
-// it stands still again: then it is asked after that.
-func (o *ordeal) told(p *process) {
+// told checks that a process that was halted knows which locks it has lost meanwhile. If it is halted again, this is checked
+// later.
+func (c *faultCase) told(p *process) {
 	if p.machine.stands() {
 		return
 	}
-	for _, h := range o.all() {
-		o.mu.Lock()
+	for _, h := range c.all() {
+		c.mu.Lock()
 		givenUp := h.givenUp
-		o.mu.Unlock()
+		c.mu.Unlock()
 		if h.of != p || givenUp || h.Context().Err() != nil {
 			continue
 		}
-		for _, later := range o.before(h.Target()) {
+		for _, later := range c.before(h.Target()) {
 			if later.Fence() > h.Fence() {
-				o.violated("exclusion: a holder that went on was not told that somebody else has the lock")
+				c.violated("exclusion: a holder that went on was not told that somebody else has the lock")
 			}
 		}
 	}
 }
 
-// asked lists the locks that the scenario has asked for.
-func (o *ordeal) asked() []lock.Target {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]lock.Target(nil), o.targets...)
+// asked lists the locks that the scenario has tried to acquire.
+func (c *faultCase) asked() []lock.Target {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]lock.Target(nil), c.targets...)
 }
 
-// Timers of a machine that stands still go off when it goes on, and not where they are stopped
-// or set anew then.
-func TestHaltingMachine(t *testing.T) {
+// Timers of a halted machine go off when it goes on, unless they are stopped or reset then.
+func TestHaltedMachine_TimersWaitUntilItGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, begin := &halting{}, time.Now()
 		var went []time.Duration

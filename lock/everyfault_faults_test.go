@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// mishap is something that goes wrong at one call, or at several in a row.
-type mishap struct {
+// faultKind is a fault that hits one call, or several in a row.
+type faultKind struct {
 	name string
 
 	// fault is what happens to the request, or strike what happens to the process that
@@ -24,33 +24,31 @@ type mishap struct {
 	strike func(p *process)
 	after  bool
 
-	// anyway says that a request is sent although it was ended before it was: its process had
-	// seen to that already.
+	// anyway: the request is sent although its context ended before. The process had decided to send it.
 	anyway bool
 
-	others bool // somebody else comes in meanwhile
+	others bool // another process acquires meanwhile
 
-	times int // how many calls in a row are hit; 0 for one
+	times int // how many calls in a row it hits; 0 for one
 
-	// severe says that the operation may fail of it. Anything else is for the client to
-	// get over.
+	// severe: the operation may fail. The client has to get over all other faults.
 	severe bool
 
-	late time.Duration // when what comes in late has come in
-	left bool          // locks are left alone until then: what comes in late finds them free
+	late time.Duration // when the late request has arrived
+	left bool          // nobody acquires until then: the late request finds the locks free
 }
 
-// How many calls in a row are hit where it is several: few enough for the policy, which gives
-// up after 10 s, and more than that.
+// How many calls in a row are hit by faults that hit several: fewer than the retry policy repeats, which gives up after
+// 10 s, and more than that.
 const (
 	row  = 3
 	many = 40
 )
 
-// mishaps is every kind of thing that goes wrong.
-func mishaps() []mishap {
+// faultKinds are all kinds of faults.
+func faultKinds() []faultKind {
 	const soon, long, beyond = 5 * time.Second, 45 * time.Second, time.Hour // within a lease, beyond it, beyond every timeout
-	list := []mishap{
+	list := []faultKind{
 		{name: "dropped request", fault: tabletest.Fault{Kind: tabletest.DropRequest}},
 		{name: "dropped request that comes in a call later", fault: tabletest.Fault{Kind: tabletest.DropRequest, AfterCalls: 1}},
 		{name: "dropped reply", fault: tabletest.Fault{Kind: tabletest.DropReply}, after: true},
@@ -84,11 +82,11 @@ func mishaps() []mishap {
 		}
 		for _, late := range []time.Duration{soon, long} {
 			list = append(list,
-				mishap{
+				faultKind{
 					name: "dropped request that comes in " + late.String() + " later" + text, left: left, late: late,
 					fault: tabletest.Fault{Kind: tabletest.DropRequest, For: late},
 				},
-				mishap{
+				faultKind{
 					name: "duplicate " + late.String() + " later" + text, left: left, late: late, after: true,
 					fault: tabletest.Fault{Kind: tabletest.DuplicateLate, For: late},
 				})
@@ -97,8 +95,8 @@ func mishaps() []mishap {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		jump, text := func(p *process) { p.clock.jump(by) }, "clock set by "+by.String()
 		list = append(list,
-			mishap{name: text, strike: jump, severe: true},
-			mishap{name: text + " after applying", strike: jump, after: true, severe: true})
+			faultKind{name: text, strike: jump, severe: true},
+			faultKind{name: text + " after applying", strike: jump, after: true, severe: true})
 	}
 	for _, others := range []bool{false, true} {
 		text, stall := "", func(p *process) { p.stall(others) }
@@ -106,45 +104,44 @@ func mishaps() []mishap {
 			text = " while somebody else comes in"
 		}
 		list = append(list,
-			mishap{name: "paused before sending" + text, strike: stall, anyway: true, others: others, severe: true},
-			mishap{name: "paused after applying" + text, strike: stall, after: true, others: others, severe: true})
+			faultKind{name: "paused before sending" + text, strike: stall, anyway: true, others: others, severe: true},
+			faultKind{name: "paused after applying" + text, strike: stall, after: true, others: others, severe: true})
 	}
 	return list
 }
 
-// concerns says whether the mishap can happen to a call of that operation.
-func (m *mishap) concerns(operation string) bool {
+// concerns reports whether the fault can hit a call of that operation.
+func (m *faultKind) concerns(operation string) bool {
 	switch m.fault.Kind {
 	case tabletest.TransactionConflict:
 		return operation != "GetItem" && operation != "BatchGetItem"
 	case tabletest.TransactionInProgress:
 		return operation == "TransactWriteItems"
 	case tabletest.StaleRead, tabletest.Unprocessed:
-		return operation == "BatchGetItem" // the only one that reads several rows, or consistently not
+		return operation == "BatchGetItem" // the only one that reads several rows, or eventually consistently
 	}
 	return !m.fault.Hold || operation == "TransactWriteItems"
 }
 
-// process is a client as in a process of its own, with a clock and a way to the engine, and
-// the one context of all that its caller asks of it.
+// process is a client in its own process, with a clock, a connection to the engine, and one context for all its calls.
 type process struct {
 	*lock.Client
-	ordeal  *ordeal
+	c       *faultCase
 	to      aws.HTTPClient // the engine
 	line    *line
 	clock   *wallClock
 	ctx     context.Context
 	cancel  context.CancelFunc
-	crashed atomic.Bool // and is never heard of again
-	paused  bool        // goes on once others have had its locks
+	crashed atomic.Bool // for good
+	paused  bool        // until others have held its locks
 	machine halting
-	apart   bool // from the scenario: nothing happens to its calls
+	apart   bool // not part of the scenario: no fault hits its calls
 }
 
-// giveUp has the caller lose patience.
+// giveUp cancels the call.
 func (p *process) giveUp() { p.cancel() }
 
-// crash cuts the process off for good. What it would do yet reaches nobody.
+// crash cuts the process off for good.
 func (p *process) crash() {
 	p.crashed.Store(true)
 	p.line.cut(refused)
@@ -162,8 +159,7 @@ func (p *process) resume() {
 	p.line.cut(open)
 }
 
-// Do sends a request of the process's to the engine, unless the process stands still: then
-// requests wait, and answers do.
+// Do sends a request of the process to the engine. While the process is halted, requests and answers wait.
 func (p *process) Do(r *http.Request) (*http.Response, error) {
 	if p.apart {
 		return p.to.Do(r)
@@ -177,18 +173,18 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// send is the place where calls are counted, and what is due to one of them strikes.
+// send counts the calls, and applies the fault that is due.
 func (p *process) send(r *http.Request) (*http.Response, error) {
-	o := p.ordeal
+	c := p.c
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	m, hit := o.due(operation)
+	m, hit := c.due(operation)
 	if !hit {
 		return p.to.Do(r)
 	}
 	if m.strike == nil {
 		fault := m.fault
 		fault.Times, fault.Operation = 1, operation
-		o.engine.Inject(fault)
+		c.engine.Inject(fault)
 		return p.to.Do(r)
 	}
 	if !m.after {

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
+func TestMaxHold_EndsALeaseThatIsRenewed(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{
 		"session": {lock.MaxHold(time.Minute)},
 		"fixed":   {lock.MaxHold(time.Minute), lock.Fixed(time.Hour)},
@@ -43,7 +43,7 @@ func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 	}
 }
 
-func TestMaxHoldWaitsForAGuardedWrite(t *testing.T) {
+func TestMaxHold_WaitsForAGuardedWrite(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{MaxHold: time.Second})
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4 * time.Second, Operation: "TransactWriteItems", Times: 1})
@@ -61,30 +61,13 @@ func TestMaxHoldWaitsForAGuardedWrite(t *testing.T) {
 	})
 }
 
-// What f committed under the lock was done under the lock; what it merely ended was not.
-func TestDoTellsThatALockWasHeldForTooLong(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{MaxHold: time.Second})
-		err := c.Do(ctx, lock.Name("report"), func(ctx context.Context, _ *lock.Lease) error {
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			return nil
-		})
-		require.ErrorIs(t, err, lock.ErrMaxHold)
-		require.NoError(t, c.Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
-			return l.Commit(ctx, w.put("x"))
-		}))
-		time.Sleep(time.Minute) // the timer of a lease that is over does nothing
-	})
-}
-
-func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
+func TestMaxHold_SessionRepeatsAFailedRelease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Second))
 		require.NoError(t, err)
 		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
-		time.Sleep(15 * time.Second) // until giving back was given up
+		time.Sleep(15 * time.Second) // until it stops trying to release
 		w.engine.ClearFaults()
 		time.Sleep(5500 * time.Millisecond) // a period
 		next, err := w.client(lock.Config{}).TryAcquire(ctx, lock.Name("report"))
@@ -94,8 +77,8 @@ func TestMaxHoldIsReleasedBySessionWhereItCouldNot(t *testing.T) {
 	})
 }
 
-// A holder that was asked to release, and hangs, does not keep others out for longer than it may.
-func TestRevokedHolderIsStillLimited(t *testing.T) {
+// A holder that was asked to release, and hangs, does not hold the lock for longer than MaxHold.
+func TestMaxHold_LimitsARevokedHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Minute))
@@ -111,8 +94,8 @@ func TestRevokedHolderIsStillLimited(t *testing.T) {
 	})
 }
 
-// The client is closed while the release of what was held for too long waits for a guarded write.
-func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
+// The client is closed while the release of a lock that was held for too long waits for a guarded write.
+func TestMaxHold_CloseReleasesWhatWasHeldForTooLong(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{
 		"session": {lock.MaxHold(time.Second)},
 		"fixed":   {lock.MaxHold(time.Second), lock.Fixed(time.Hour)},
@@ -137,8 +120,8 @@ func TestCloseReleasesWhatWasHeldForTooLong(t *testing.T) {
 	}
 }
 
-// The release of what was held for too long fails for some seconds, and no session tries again.
-func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
+// The release of a lock that was held for too long fails for some seconds, and there is no session that repeats it.
+func TestMaxHold_FailedReleaseIsRepeated(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		virtual(t, func(ctx context.Context, w *world) {
 			c, other := w.client(quiet), w.client(lock.Config{})
@@ -158,8 +141,8 @@ func TestReleaseOfWhatWasHeldForTooLongIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A release in the holder's place that has failed is none, once the holder has committed.
-func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
+// A release on the holder's behalf failed, and then the holder committed: that is no loss.
+func TestMaxHold_CommitAfterAFailedReleaseIsNoLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		config := quiet
 		config.MaxHold = time.Second
@@ -177,9 +160,9 @@ func TestCommitAfterAReleaseInItsPlaceThatFailed(t *testing.T) {
 	})
 }
 
-// A commit without an answer was not applied, a release in the holder's place was, and its answer is
-// lost as well: who repeats the commit is not told that the first one was applied.
-func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
+// A commit without an answer was not applied. A release on the holder's behalf was, and its answer is lost, too. A caller
+// that repeats the commit is not told that the first one was applied.
+func TestMaxHold_RepeatedCommitStaysInDoubtAfterItsRelease(t *testing.T) {
 	for again, use := range map[string]func(*lock.Lease, context.Context, ...table.Op) error{
 		"Commit": (*lock.Lease).Commit, "Write": (*lock.Lease).Write,
 		"Release": func(l *lock.Lease, ctx context.Context, _ ...table.Op) error { return l.Release(ctx) },
@@ -211,7 +194,7 @@ func TestCommitThatAReleaseInItsPlaceHasForestalled(t *testing.T) {
 	}
 }
 
-// MaxHold counts from the request, since when others are kept out.
+// MaxHold counts from the request, since it keeps others out from then on.
 func TestMaxHold_CountsFromTheRequest(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {

@@ -13,25 +13,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// breakage makes clients of another protocol of ours, one that lacks something: it changes
-// their requests on the way.
+// breakage breaks the protocol of clients: it changes their requests on the way to the engine.
 type breakage struct {
 	name     string
-	scenario string // in which that must show
-	violates string // which promise
+	scenario string // in which a violation has to show
+	violates string // the promise, by the beginning of its violation
 
-	// rewrite changes a request; false keeps it from the engine, with an answer as if it had
-	// been applied.
+	// rewrite changes a request. If it returns false, the request is not sent, and is answered
+	// as if it had been applied.
 	rewrite func(operation string, request object) bool
 }
 
 // object is an object of JSON.
 type object = map[string]any
 
-// breakages is what has to be noticed.
+// breakages are the broken clients that have to be noticed.
 func breakages() []breakage {
 	unguarded := unconditional("writes", "")
-	unreleased := unconditional("hold", "") // of all that change the first place, only its holder writes how long it held
+	unreleased := unconditional("hold", "") // of all updates that change the first place, only a release writes how long it was held
 	return []breakage{
 		{"writes without a guard", "take over from a dead session", "exclusion: a holder went on", unguarded},
 		{"writes without a guard after it stood still", "guarded write", "exclusion: a write under fence", unguarded},
@@ -70,12 +69,12 @@ func breakages() []breakage {
 	}
 }
 
-// seen says whether the violation that has to show is among those found.
+// seen reports whether the expected violation is among those found.
 func (b *breakage) seen(found []string) bool {
 	return slices.ContainsFunc(found, func(v string) bool { return strings.Contains(v, b.violates) })
 }
 
-// through puts the breakage on the way to the engine.
+// through is a connection to the engine with the breakage on it.
 func (b *breakage) through(to aws.HTTPClient) aws.HTTPClient { return rewriting{to, b.rewrite} }
 
 type rewriting struct {
@@ -163,7 +162,7 @@ func placeholder(request object, attribute string) string {
 	return ""
 }
 
-// sets says whether an update sets an attribute.
+// sets reports whether an update sets an attribute.
 func sets(request object, attribute string) bool {
 	expression, _ := request["UpdateExpression"].(string)
 	name := placeholder(request, attribute)

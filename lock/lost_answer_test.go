@@ -17,7 +17,7 @@ import (
 )
 
 // F6.
-func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
+func TestAcquire_LostAnswerCostsOneRequest(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.InternalErrorAfter} {
 		t.Run(kind.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -35,9 +35,8 @@ func TestLostReplyOfAcquireCostsOneRequest(t *testing.T) {
 	}
 }
 
-// A hung request is not waited for until the end of the lease, and the lock that it took
-// is recognised.
-func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
+// A hung request is repeated before the lease would end, and the lock that it acquired is recognised.
+func TestAcquire_HungRequestIsRepeatedAndRecognised(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -58,13 +57,13 @@ func TestHungAcquireIsRepeatedAndRecognised(t *testing.T) {
 }
 
 // F7.
-func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
+func TestRenew_LostAnswersLoseNoLock(t *testing.T) {
 	replies := testkit.Fewer(10_000)
 	for name, opts := range map[string][]lock.Option{"session": nil, "Fixed": {lock.Fixed(20 * time.Second)}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				c := w.client(lock.Config{})
-				time.Sleep(time.Minute) // the session is idle and ends: only what is tested is renewed
+				time.Sleep(time.Minute) // the session is idle and ends: only renewals under test are sent
 				l, err := c.Acquire(ctx, lock.Name("report"), opts...)
 				require.NoError(t, err)
 				// Each renewal's first attempt is applied without an answer.
@@ -99,7 +98,7 @@ func TestLostRepliesOfRenewalsLoseNoLock(t *testing.T) {
 }
 
 // F8.
-func TestReleaseGoesThroughThrottles(t *testing.T) {
+func TestRelease_GoesThroughThrottling(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{
 		tabletest.Throttle, tabletest.TransactionConflict, tabletest.DropRequest, tabletest.DropReply,
 		tabletest.InternalError, tabletest.InternalErrorAfter,
@@ -128,7 +127,7 @@ func TestReleaseGoesThroughThrottles(t *testing.T) {
 	}
 }
 
-func TestReleaseCanBeRepeatedAfterItFailed(t *testing.T) {
+func TestRelease_CanBeRepeatedAfterItFailed(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -141,9 +140,9 @@ func TestReleaseCanBeRepeatedAfterItFailed(t *testing.T) {
 	})
 }
 
-// A release without an answer whose row names somebody else may have been applied before that.
-// Not that of a holder that has been told that it has lost the lock.
-func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
+// The row names another holder after a release without an answer. The release may have been applied before that, but not if
+// the holder has been told already that the lock is lost.
+func TestRelease_WithoutAnAnswerAfterALossReportsTheLoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -157,8 +156,8 @@ func TestReleaseWithoutAnAnswerAfterALossIsNone(t *testing.T) {
 	})
 }
 
-// A failed release must not leave the lock renewed forever by a caller who left it at that.
-func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
+// After a failed release that the caller does not repeat, the lock is not renewed for ever.
+func TestRelease_FailedOneHoldsForOneLeaseAtMost(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		lost := 0
 		c := w.client(lock.Config{OnLost: func(*lock.Lease, error) { lost++ }})
@@ -177,9 +176,9 @@ func TestFailedReleaseHoldsForOneLeaseAtMost(t *testing.T) {
 	})
 }
 
-// A caller who leaves it at a failed release does not hold the lock for as long as its
-// process lives: the session goes on trying.
-func TestSessionFreesWhatReleaseCouldNot(t *testing.T) {
+// After a failed release that the caller does not repeat, the session repeats it. So the lock is not held for as long as the
+// process lives.
+func TestSession_RepeatsAFailedRelease(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		line := &line{to: w.engine.HTTPClient()}
 		c := w.clientOver(line, lock.Config{})
@@ -197,7 +196,7 @@ func TestSessionFreesWhatReleaseCouldNot(t *testing.T) {
 	})
 }
 
-func TestReleaseWithEndedContextReleases(t *testing.T) {
+func TestRelease_WithEndedContextReleases(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -210,23 +209,8 @@ func TestReleaseWithEndedContextReleases(t *testing.T) {
 	})
 }
 
-// F19: also where the session goes on, since other locks hang on it.
-func TestGhostAcquire(t *testing.T) {
-	for _, late := range []time.Duration{5 * time.Second, time.Minute} {
-		for _, holders := range []int{0, 1, 3} {
-			for _, busy := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%v late, %d holders in between, session goes on %v", late, holders, busy), func(t *testing.T) {
-					virtual(t, func(ctx context.Context, w *world) {
-						w.ghost(ctx, late, holders, busy)
-					})
-				})
-			}
-		}
-	}
-}
-
-// ghost has the first attempt of an acquisition arrive after the second has acquired and
-// released, and others have held the lock.
+// ghost lets the first attempt of an acquire arrive after the second has acquired and released, and others have held the
+// lock.
 func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy bool) {
 	t := w.T
 	c := w.client(lock.Config{})
@@ -262,7 +246,7 @@ func (w *world) ghost(ctx context.Context, late time.Duration, holders int, busy
 		testkit.AtMost(time.Since(arrived), " until free again", 26500*time.Millisecond), testkit.AtLeast(next.Fence()-fence, "more than the last fence", 1))
 }
 
-func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
+func TestRelease_LateDuplicateDoesNotReleaseTheNextHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -277,7 +261,7 @@ func TestLateDuplicateOfAReleaseDoesNotFreeTheNextHolder(t *testing.T) {
 	})
 }
 
-func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
+func TestRelease_AfterACommitWithoutAnAnswer(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{})
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -297,8 +281,9 @@ func TestCommitWithoutAnAnswerThenRelease(t *testing.T) {
 	})
 }
 
-// A condition of the caller's own that refuses a commit says nothing of an earlier attempt of it, which may come yet.
-func TestRefusedCommitOfWhichAnAttemptComesLate(t *testing.T) {
+// A condition of the caller's own refuses a commit. That proves nothing about an earlier attempt of the same commit, which
+// may still arrive.
+func TestCommit_RefusedOneMayStillBeAppliedByAnEarlierAttempt(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		const late = 10 * time.Second
 		c := w.client(quiet)
@@ -323,7 +308,7 @@ func TestRefusedCommitOfWhichAnAttemptComesLate(t *testing.T) {
 	})
 }
 
-func TestCommitWithALostReplyIsAppliedOnce(t *testing.T) {
+func TestCommit_WithALostAnswerIsAppliedOnce(t *testing.T) {
 	for _, kind := range []tabletest.FaultKind{tabletest.DropReply, tabletest.InternalErrorAfter, tabletest.DuplicateLate} {
 		t.Run(kind.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -361,9 +346,9 @@ func TestConflictStormLosesAndRepeatsNothing(t *testing.T) {
 	})
 }
 
-// A release whose answer is lost is a release, also where others have had the lock before it
-// is sent again, and the row shows no trace of it any more.
-func TestLostAnswerOfAReleaseThatOthersFollow(t *testing.T) {
+// A release whose answer is lost counts as a release, even if others have held the lock before it is sent again and the row
+// shows no trace of it.
+func TestRelease_LostAnswerIsRecognisedAfterOtherHolders(t *testing.T) {
 	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -388,7 +373,7 @@ func TestLostAnswerOfAReleaseThatOthersFollow(t *testing.T) {
 }
 
 // Without such an attempt it is a loss.
-func TestReleaseOfALockThatOthersHaveTaken(t *testing.T) {
+func TestRelease_OfALockThatOthersHaveTakenIsALoss(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)

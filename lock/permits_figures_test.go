@@ -15,9 +15,9 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Permits that many processes want again and again, without pause, are in use nearly all of the time, for few requests, and are
-// had in turn.
-func TestPermitsAreUsedAndShared(t *testing.T) {
+// Many processes acquire permits again and again, without pause. The permits are in use nearly all of the time, cost few
+// requests, and are granted in turn.
+func TestPermits_AreUsedAndShared(t *testing.T) {
 	const during = 10 * time.Second
 	for _, tc := range []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}} {
 		name := fmt.Sprintf("%d processes, %d permits", tc.processes, tc.permits)
@@ -80,7 +80,7 @@ func TestPermitsAreUsedAndShared(t *testing.T) {
 }
 
 // A writer waits for the readers before it, and for none that comes later.
-func TestSharedWriterWaitsForTheReadersBeforeIt(t *testing.T) {
+func TestShared_WriterWaitsOnlyForTheReadersBeforeIt(t *testing.T) {
 	const readers, during = 50, 6 * time.Second
 	virtual(t, func(ctx context.Context, w *world) {
 		clients := w.clients(readers + 1)

@@ -2,20 +2,22 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// A waiter that looks once and then not again for a lease knows of no renewal since. What it
-// writes then re-checks what it saw, and what it meets counts anew.
-func TestRareLooksTakeNothingFromTheLiving(t *testing.T) {
+// A waiter that looks once, and then not again for a lease, knows of no renewal since. Its write checks again what it saw,
+// and what it finds then begins a new observation.
+func TestTakeover_RareLooksTakeNothingFromTheLiving(t *testing.T) {
 	for kind, opts := range leases() {
 		for how, expiry := range map[string]lock.Expiry{"recorded or observed": lock.RecordedOrObserved, "observed": lock.ObservedOnly} {
 			t.Run(kind+"/"+how, func(t *testing.T) {
@@ -46,9 +48,8 @@ func TestRareLooksTakeNothingFromTheLiving(t *testing.T) {
 	}
 }
 
-// However long the waits between two looks are, none is slept through beyond the moment at
-// which the lock can be taken.
-func TestRareLooksDoNotDelayATakeover(t *testing.T) {
+// However long the pauses between looks are, none lasts beyond the moment at which the lock can be taken.
+func TestTakeover_RareLooksDoNotDelayIt(t *testing.T) {
 	const lease, skew = 20 * time.Second, 2 * time.Second
 	for kind, opts := range leases() {
 		for expiry, bound := range map[lock.Expiry]time.Duration{lock.RecordedOrObserved: lease + skew, lock.ObservedOnly: lease} {
@@ -71,9 +72,9 @@ func TestRareLooksDoNotDelayATakeover(t *testing.T) {
 	}
 }
 
-// The waiter that is next looks seldom also in the last second before a dead holder's recorded end lies back far
-// enough: dates of answers are in whole seconds, so looks within that second tell nothing new.
-func TestWaitingForADeadHolderTakesFewLooks(t *testing.T) {
+// The next in line looks seldom also in the last second before a dead holder's recorded end is far enough in the past. Dates
+// of answers are in whole seconds, so looks within that second show nothing new.
+func TestTakeover_TakesFewLooks(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -92,9 +93,9 @@ func TestWaitingForADeadHolderTakesFewLooks(t *testing.T) {
 	}
 }
 
-// More than the skew bound has to have passed since a recorded end: not a millisecond less. It
-// can be up to a second more, to which DynamoDB's time resolves.
-func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {
+// More than Config.Skew has to have passed since a recorded end, to the millisecond. It can be up to a second more, since
+// DynamoDB's time is in whole seconds.
+func TestTakeover_RecordedEndIsPastByMoreThanTheSkew(t *testing.T) {
 	const skew = 2 * time.Second
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
@@ -124,9 +125,8 @@ func TestRecordedEndHasToLieBackByMoreThanTheBound(t *testing.T) {
 	}
 }
 
-// A read that lags so far behind that it does not know the holder's session says nothing of
-// whether that lives.
-func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
+// A read lags so far behind that it does not show the holder's session. That does not mean that the session is dead.
+func TestTakeover_SessionMissingInALaggingReadIsNotDead(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := holder.Acquire(ctx, lock.Name("report"))
@@ -141,8 +141,8 @@ func TestSessionThatAReadDoesNotKnowIsNotDead(t *testing.T) {
 	})
 }
 
-// A look that lags behind, and does not show the own ticket yet, costs nobody their place.
-func TestLookThatLagsBehindCostsNoPlace(t *testing.T) {
+// A look that lags behind, and does not show the own ticket yet, costs no waiter its place.
+func TestLooks_LaggingOneCostsNoPlace(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
 		l, err := holder.Acquire(ctx, lock.Name("report"))
@@ -170,9 +170,8 @@ func TestLookThatLagsBehindCostsNoPlace(t *testing.T) {
 	})
 }
 
-// Between the moment at which a holder was found dead and the write that takes its lock,
-// somebody else can have taken it.
-func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
+// Between the moment at which a holder was found dead and the write that takes its lock, another client can have taken it.
+func TestTakeover_IsFromTheHolderThatWasSeen(t *testing.T) {
 	t.Run("session", func(t *testing.T) {
 		virtual(t, func(ctx context.Context, w *world) {
 			wire := &line{to: w.engine.HTTPClient()}
@@ -183,7 +182,7 @@ func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
 			late, fast := w.client(lock.Config{}), w.client(lock.Config{Owner: "fast"})
 			w.engine.Inject(tabletest.Fault{
 				Kind: tabletest.Delay, After: true, For: 2 * time.Second, Times: 1, Key: w.table.KeyItem(sessionKey(dead)),
-				When: func(tabletest.Request) bool { return time.Now().Minute() > 0 }, // not one of its own renewals
+				When: func(tabletest.Request) bool { return time.Now().Minute() > 0 }, // not one of its renewals
 			})
 			time.Sleep(time.Hour + time.Minute)
 			refusal := make(chan error, 1)
@@ -217,9 +216,8 @@ func TestTakeoverIsFromTheHolderThatWasSeen(t *testing.T) {
 	})
 }
 
-// Who is told to go by observation alone does not look at what a holder recorded, however
-// long it is dead.
-func TestObservedOnlyWaitsForALease(t *testing.T) {
+// A client with ObservedOnly does not use a holder's recorded end, however long ago that is.
+func TestObservedOnly_WaitsForALease(t *testing.T) {
 	for kind, opts := range leases() {
 		t.Run(kind, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -239,4 +237,70 @@ func TestObservedOnlyWaitsForALease(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However far apart two clocks are that both count as right, a recorded end never counts as past while its holder may still
+// work.
+func TestTakeover_RecordedEndIsNotJudgedEarly(t *testing.T) {
+	repetition, number := testkit.Repetition(t), 0
+	for _, skew := range []time.Duration{time.Second, 2 * time.Second, 10 * time.Second} {
+		for _, slow := range []time.Duration{0, 500 * time.Millisecond, skew / 2, skew, skew + 600*time.Millisecond, skew + time.Second, 20 * time.Second} {
+			for _, fast := range []time.Duration{0, 500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 20 * time.Second} {
+				number++
+				if !repetition.Turn(number) {
+					continue
+				}
+				virtual(t, func(ctx context.Context, w *world) {
+					time.Sleep(700 * time.Millisecond) // server times are in whole seconds
+					holder := w.client(lock.Config{Skew: skew}, at(-slow))
+					waiter := w.client(lock.Config{Skew: skew}, at(fast))
+					l, err := holder.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+					require.NoError(t, err)
+					ended := time.Now().Add(l.Remaining())
+					time.Sleep(l.Remaining() - 5*time.Second)
+					for time.Now().Before(ended) {
+						_, err = waiter.TryAcquire(ctx, lock.Name("report"))
+						require.ErrorIs(t, err, lock.ErrHeld, "bound %v: holder slow by %v, waiter fast by %v, %v early", skew, slow, fast, time.Until(ended))
+						time.Sleep(130 * time.Millisecond)
+					}
+				})
+				if t.Failed() {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A recorded end that is further ahead than a duration can express is not past.
+func TestTakeover_RecordedEndInADistantFuture(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		const distant = 999_999_999_999_999
+		require.NoError(t, w.table.Write(ctx, table.Put(w.lineRow("report", text(fmt.Sprintf("ANOTHER@%d+60000 another", distant))))))
+		var err error
+		ops := w.requests(func() { _, err = c.TryAcquire(ctx, lock.Name("report"), lock.Fixed(time.Minute)) })
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.Len(t, ops, 1)
+	})
+}
+
+// An observation counts from the first answer that showed the row, and not from when the row was written or the read was
+// sent.
+func TestTakeover_ObservationCountsFromTheFirstAnswer(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		time.Sleep(15 * time.Second)
+		c := w.client(lock.Config{Expiry: lock.ObservedOnly})
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: 2 * time.Second, Call: 1})
+		// A renewal just before it would be taken counts anew.
+		time.AfterFunc(4*time.Second, func() { assert.NoError(t, l.Renew(ctx)) })
+		start := time.Now()
+		_, err = c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(start), 24*time.Second)
+		assert.LessOrEqual(t, time.Since(start), 26*time.Second)
+	})
 }

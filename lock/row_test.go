@@ -2,9 +2,9 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +19,7 @@ import (
 
 const fenceBefore = 7
 
-// lineRow is a lock's row in order, in whose line some tickets stand.
+// lineRow is a lock row in order, with some tickets in its line.
 func (w *world) lineRow(name string, tickets ...types.AttributeValue) table.Item {
 	item := w.table.KeyItem(keys.NewKey("LOCK#"+name, "LOCK#"+name))
 	item["type"], item["fence"], item["line"] = text("mortise.Lock"), numeral(fenceBefore), listOf(tickets...)
@@ -31,7 +31,7 @@ func listOf(elements ...types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: append([]types.AttributeValue{}, elements...)}
 }
 
-// ticket is the n-th one of a session that nobody renews.
+// ticket is the n-th ticket of a session that nobody renews.
 func ticket(n int) types.AttributeValue {
 	return text(fmt.Sprintf("STRANGER/%d@%013d another", n, time.Now().UnixMilli()))
 }
@@ -43,7 +43,7 @@ func tickets(n int) (list []types.AttributeValue) {
 	return list
 }
 
-// numberText is a number as it stands in a row, also one that no int64 is.
+// numberText is a number as it stands in a row, also one beyond int64.
 func numberText(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
 // lineIn are the elements of a row's line.
@@ -54,7 +54,7 @@ func lineIn(item table.Item) []types.AttributeValue {
 	return nil
 }
 
-func TestRowInOrderIsTaken(t *testing.T) {
+func TestRow_InOrderIsTaken(t *testing.T) {
 	for name, n := range map[string]int{"free": 0, "left by the dead": 3} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -69,9 +69,9 @@ func TestRowInOrderIsTaken(t *testing.T) {
 	}
 }
 
-// A row that no client of this package has written grants nothing, whichever way it is asked, and stays
-// as it is until an operator resets it.
-func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
+// A row that no client of this package has written grants nothing to any call, and stays unchanged until an operator resets
+// it.
+func TestRow_NotInOrderGrantsNothing(t *testing.T) {
 	for name, change := range map[string]func(table.Item){
 		"free, the fence is no integer": func(r table.Item) { r["fence"] = numberText("1.5") },
 		"free, the fence is huge":       func(r table.Item) { r["fence"] = numberText("1e100") },
@@ -158,8 +158,8 @@ func TestRowThatIsNotInOrderGrantsNothing(t *testing.T) {
 	}
 }
 
-// A fence that none can follow is not in order, also before it would be counted up.
-func TestGreatestFenceGrantsNothing(t *testing.T) {
+// The greatest possible fence is not in order: none can follow it.
+func TestRow_GreatestFenceGrantsNothing(t *testing.T) {
 	for name, line := range map[string][]types.AttributeValue{"free": nil, "held": {text("STRANGER/1@1764000000123 another")}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -180,8 +180,9 @@ func TestGreatestFenceGrantsNothing(t *testing.T) {
 	}
 }
 
-// Forcing a row that is not in order is no way round the ticket of one that is.
-func TestForceReleaseWithoutATicketTakesNothingFromAHolder(t *testing.T) {
+// ForceRelease without a ticket mends a row that is not in order. It does not remove the ticket of a holder whose row is in
+// order.
+func TestForceRelease_WithoutATicketTakesNothingFromAHolder(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, op := w.client(quiet), w.client(quiet)
 		l, err := c.Acquire(ctx, lock.Name("report"))
@@ -197,7 +198,7 @@ func TestForceReleaseWithoutATicketTakesNothingFromAHolder(t *testing.T) {
 }
 
 // Two editions of the protocol in one table would not see each other's holders.
-func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
+func TestRow_OfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		row := w.lineRow("report")
 		delete(row, "line")
@@ -232,7 +233,7 @@ func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 		require.NoError(t, err, "an operator has forced it")
 		require.NoError(t, l.Release(ctx))
 
-		// A row of a type that only looks like it is the application's.
+		// A row whose type only looks similar is the application's.
 		row["type"] = text("Lock")
 		require.NoError(t, w.table.Write(ctx, table.Put(row)))
 		ops := w.requests(func() {
@@ -244,84 +245,68 @@ func TestRowOfTheFirstEditionIsRefusedWithItsReason(t *testing.T) {
 	})
 }
 
-// Delimiters in a name are escaped, two bytes for one: a name that fits into a key is taken, and one that
-// does not is refused before anything is sent.
-func TestNamesThatGrowByEscaping(t *testing.T) {
+func TestRow_OfTheApplicationIsNotTouched(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(quiet)
-		for _, name := range []string{strings.Repeat("é", lock.MaxName/2), strings.Repeat("#", 509), strings.Repeat("a", lock.MaxName-1) + "#"} {
-			l, err := c.Acquire(ctx, lock.Name(name))
-			require.NoError(t, err, "%d bytes", len(name))
-			require.NoError(t, l.Release(ctx))
-		}
-		for _, name := range []string{strings.Repeat("#", lock.MaxName), strings.Repeat("$#", lock.MaxName/2)} {
-			for how, call := range map[string]func() error{
-				"Acquire":      func() error { _, err := c.Acquire(ctx, lock.Name(name)); return err },
-				"TryAcquire":   func() error { _, err := c.TryAcquire(ctx, lock.Name(name)); return err },
-				"Inspect":      func() error { _, err := c.Inspect(ctx, lock.Name(name)); return err },
-				"ForceRelease": func() error { return c.ForceRelease(ctx, lock.Name(name), "STRANGER/1@1764000000123 another") },
-			} {
-				ops := w.requests(func() {
-					err := call()
-					require.ErrorIs(t, err, lock.ErrInvalid, how)
-					assert.NotContains(t, err.Error(), name[:20], how)
-				})
-				assert.Empty(t, ops, how)
-			}
-		}
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		key := l.Key()
+		require.NoError(t, l.Release(ctx))
+		item := w.table.KeyItem(key)
+		require.NoError(t, w.table.Write(ctx, table.Put(item)))
+		ops := w.requests(func() { _, err = c.Acquire(ctx, lock.Name("report")) })
+		require.ErrorIs(t, err, lock.ErrNotLock)
+		assert.Len(t, ops, 1)
+		got, err := w.table.Get(ctx, key, true)
+		require.NoError(t, err)
+		assert.Equal(t, item, got)
 	})
 }
 
-// A template of row keys that adds nothing would make the lock of a row that very row.
-func TestLockIsNotTheRowThatItStandsBeside(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		require.NoError(t, w.table.Write(ctx, w.put("x")))
-		c, err := lock.New(w.open(), lock.Config{RowKey: "{of}"})
-		if err != nil { // refused at once is as good
-			require.ErrorIs(t, err, lock.ErrInvalid)
-			return
-		}
-		w.Cleanup(func() { assert.NoError(w, c.Close(context.Background())) })
-		target := lock.Beside(w.row("x"))
-		ctx, cancel := context.WithTimeout(ctx, time.Minute) // for whoever waits for that row
-		defer cancel()
-		for how, call := range map[string]func() error{
-			"Acquire":      func() error { _, err := c.Acquire(ctx, target); return err },
-			"TryAcquire":   func() error { _, err := c.TryAcquire(ctx, target); return err },
-			"AcquireAll":   func() error { _, err := c.AcquireAll(ctx, []lock.Target{lock.Name("report"), target}); return err },
-			"Inspect":      func() error { _, err := c.Inspect(ctx, target); return err },
-			"ForceRelease": func() error { return c.ForceRelease(ctx, target, "STRANGER/1@1764000000123 another") },
-		} {
-			ops := w.requests(func() { assert.ErrorIs(t, call(), lock.ErrInvalid, how) })
-			assert.Empty(t, ops, how)
-		}
-	})
-}
-
-// A row of the application at a lock's key ends what would take several, as it ends what would take one.
-func TestSeveralWithAnApplicationsRowAreRefused(t *testing.T) {
-	for kind, opts := range leases() {
-		t.Run(kind, func(t *testing.T) {
+func TestRow_ThatChangesUnderAWaiter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(table.Item)
+		want   error
+	}{
+		"malformed": {func(i table.Item) { i["since"] = &types.AttributeValueMemberS{Value: "x"} }, lock.ErrMalformed},
+		"foreign":   {func(i table.Item) { i["type"] = &types.AttributeValueMemberS{Value: "Order"} }, lock.ErrNotLock},
+		"deleted":   {nil, nil},
+		"restored":  {func(i table.Item) { i["fence"] = &types.AttributeValueMemberN{Value: "5"} }, lock.ErrHeld},
+	} {
+		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(quiet)
-				item := w.table.KeyItem(keys.NewKey("LOCK#n01", "LOCK#n01"))
-				require.NoError(t, w.table.Write(ctx, table.Put(item)))
-				for how, take := range takers(c, opts...) {
-					waiting, cancel := context.WithTimeout(ctx, time.Hour)
-					start := time.Now()
-					ops := w.requests(func() {
-						_, err := take(waiting)
-						assert.ErrorIs(t, err, lock.ErrNotLock, how)
-					})
-					cancel()
-					assert.Less(t, time.Since(start), 5*time.Second, how)
-					assert.LessOrEqual(t, len(ops), 4, how)
-					time.Sleep(10 * time.Second)
-					w.free(ctx, names(1))
-					got, err := w.table.Get(ctx, keys.NewKey("LOCK#n01", "LOCK#n01"), true)
+				l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+				require.NoError(t, err)
+				item, err := w.table.Get(ctx, l.Key(), true)
+				require.NoError(t, err)
+				time.AfterFunc(time.Minute, func() {
+					if tc.change == nil {
+						assert.NoError(t, w.table.Write(ctx, table.Delete(l.Key())))
+						return
+					}
+					tc.change(item)
+					assert.NoError(t, w.table.Write(ctx, table.Put(item)))
+				})
+				waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+				defer cancel()
+				start := time.Now()
+				c := w.client(lock.Config{})
+				ops := w.requests(func() { _, err = c.Acquire(waiting, lock.Name("report")) })
+				assert.Less(t, len(ops), 1500)
+				if tc.want == nil {
 					require.NoError(t, err)
-					assert.Equal(t, item, got, how)
+					return
 				}
+				require.ErrorIs(t, err, tc.want)
+				if errors.Is(tc.want, lock.ErrHeld) {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					return
+				}
+				require.NotErrorIs(t, err, lock.ErrHeld)
+				assert.InDelta(t, 60, time.Since(start).Seconds(), 2)
+				got, err := w.table.Get(ctx, l.Key(), true)
+				require.NoError(t, err)
+				assert.Equal(t, item, got)
 			})
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -22,16 +21,11 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// busy is a table with one row on a partition that is too busy to be read: batches hand its key back.
+// busy is a table with one row that cannot be read, since its partition is throttled: batches return its key unprocessed.
 type busy struct {
 	to   aws.HTTPClient
 	pk   string
-	over atomic.Bool // it is busy no more
-}
-
-type batchOf struct {
-	Keys           []map[string]map[string]string
-	ConsistentRead bool
+	over atomic.Bool // it can be read again
 }
 
 func (b *busy) Do(r *http.Request) (*http.Response, error) {
@@ -85,9 +79,14 @@ func (b *busy) Do(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// A row that cannot be read for now keeps nobody waiting who waits for other locks. Waiting for that lock
-// goes on for as long as its caller wants.
-func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
+type batchOf struct {
+	Keys           []map[string]map[string]string
+	ConsistentRead bool
+}
+
+// A row that cannot be read for now delays nobody who waits for other locks. Waiting for its own lock goes on for as long as
+// the caller wants.
+func TestThrottledRow_DelaysNoOtherLock(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts time.Duration
 		want  error
@@ -158,9 +157,9 @@ func TestBusyRowHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// A session that cannot be read for now is looked for with the polls, and not again at once: what would
-// tell when its lock could be taken is missing until then.
-func TestBusySessionIsLookedForWithThePolls(t *testing.T) {
+// A session that cannot be read for now is read with the next look, and not again at once: until it is read, nothing tells
+// when its lock can be taken.
+func TestThrottledRow_OfASessionIsReadWithTheNextLook(t *testing.T) {
 	const latency = 5 * time.Millisecond
 	for name, rows := range map[string]string{"of all rows": "", "of the session": "session"} {
 		t.Run(name, func(t *testing.T) {
@@ -194,8 +193,8 @@ func TestBusySessionIsLookedForWithThePolls(t *testing.T) {
 	}
 }
 
-// A row that cannot be read for now does not fail the acquisition of several locks that has taken it.
-func TestBusyRowOfSeveralIsReadAgain(t *testing.T) {
+// A row that cannot be read for now does not fail the AcquireAll that has acquired its lock.
+func TestThrottledRow_OfAcquireAllIsReadAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		to := &busy{to: w.engine.HTTPClient(), pk: "LOCK#n01"}
 		c, err := lock.New(w.openOver(to, table.Schema{Name: "app"}), lock.Config{})
@@ -205,52 +204,5 @@ func TestBusyRowOfSeveralIsReadAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.Release(ctx))
 		require.NoError(t, c.Close(ctx))
-	})
-}
-
-// forbidding is the way of a process to the table that must not do one operation.
-type forbidding struct {
-	to        aws.HTTPClient
-	operation string
-	times     atomic.Int64
-}
-
-func (f *forbidding) Do(r *http.Request) (*http.Response, error) {
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+f.operation) {
-		return f.to.Do(r)
-	}
-	f.times.Add(1)
-	text := `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"no identity-based policy allows it"}`
-	return &http.Response{
-		StatusCode: http.StatusBadRequest, Header: http.Header{"X-Amzn-Requestid": {"forbidden"}},
-		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), Request: r,
-	}, nil
-}
-
-// A process that is not allowed to read its rows answers all the same: questions that stay would fill its
-// session's row, and keep out those of others.
-func TestProcessThatMayNotReadAnswers(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		way := &forbidding{to: w.engine.HTTPClient(), operation: "GetItem"}
-		holder, op := w.clientOver(&line{to: way}, quiet), w.client(quiet)
-		keeps, err := holder.Acquire(ctx, lock.Name("keeps the session"))
-		require.NoError(t, err)
-		l, err := holder.TryAcquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		w.force(ctx, op, lock.Name("report"))
-		// A ghost of its session, which somebody waits behind.
-		stranger := text(fmt.Sprintf("%s/1000@%013d test", lock.SessionID(holder), time.Now().UnixMilli()))
-		require.NoError(t, w.table.Write(ctx, table.Put(w.lineRow("ghost", stranger))))
-		waiting, cancel := context.WithTimeout(ctx, 2*time.Minute)
-		defer cancel()
-		<-acquireAsync(waiting, op, lock.Name("ghost"))
-		time.Sleep(10 * time.Second)
-		assert.Greater(t, way.times.Load(), int64(1), "it was asked, and has tried to read")
-		row, err := w.table.Get(ctx, sessionKey(holder), true)
-		require.NoError(t, err)
-		assert.NotContains(t, row, "ask")
-		require.NoError(t, context.Cause(keeps.Context()))
-		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
-		require.NoError(t, keeps.Release(ctx))
 	})
 }

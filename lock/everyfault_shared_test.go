@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// permitsOf is how many may hold a target of the scenarios at once.
+// permitsOf is how many processes can hold a target of the scenarios at once.
 func permitsOf(target lock.Target) int {
 	if target == exports {
 		return 2
@@ -21,7 +21,7 @@ func permitsOf(target lock.Target) int {
 	return 1
 }
 
-// takes acquires what anybody else has acquired before: permits by the number that there are.
+// takes acquires a lock that another process has acquired before. It names the number of permits that the row has.
 func (p *process) takes(ctx context.Context, target lock.Target, opts ...lock.Option) (l *lock.Lease, err error) {
 	if n := permitsOf(target); n > 1 {
 		l, err = p.Acquire(ctx, target, lock.Permits(n))
@@ -36,14 +36,14 @@ func (p *process) takes(ctx context.Context, target lock.Target, opts ...lock.Op
 // reads reports whether a lease is that of a reader.
 func reads(l *lock.Lease) bool { return strings.HasPrefix(l.Ticket(), "@") }
 
-// holds says whether a row names a lease that does not hold alone.
+// holds reports whether a row names a lease of a permit, or of a reader.
 func (h *holding) holds(item table.Item) bool {
 	if permitsOf(h.Target()) > 1 {
 		stays, _ := item["stays"].(*types.AttributeValueMemberL)
-		return stays != nil && slices.ContainsFunc(stays.Value, func(av types.AttributeValue) bool { return number(h.of.ordeal.T, av) == h.Fence() })
+		return stays != nil && slices.ContainsFunc(stays.Value, func(av types.AttributeValue) bool { return number(h.of.c.T, av) == h.Fence() })
 	}
 	line, _ := item["line"].(*types.AttributeValueMemberL)
-	return line != nil && number(h.of.ordeal.T, item["fence"]) == h.Fence() && slices.ContainsFunc(line.Value, func(av types.AttributeValue) bool {
+	return line != nil && number(h.of.c.T, item["fence"]) == h.Fence() && slices.ContainsFunc(line.Value, func(av types.AttributeValue) bool {
 		s, ok := av.(*types.AttributeValueMemberS)
 		return ok && strings.HasPrefix(s.Value, h.Ticket()+"@")
 	})
@@ -52,148 +52,148 @@ func (h *holding) holds(item table.Item) bool {
 // together are the scenarios of permits and of readers.
 func together() []scenario {
 	two, shared := lock.Permits(2), lock.Shared()
-	permit := func(o *ordeal) *holding { return o.process().acquire(exports, two) }
-	reader := func(o *ordeal) *holding { return o.process().acquire(catalogue, shared) }
+	permit := func(c *faultCase) *holding { return c.process().acquire(exports, two) }
+	reader := func(c *faultCase) *holding { return c.process().acquire(catalogue, shared) }
 	ends := func(h *holding) {
 		if h != nil && h.commit() != nil && !h.released {
 			h.release()
 		}
 	}
 	return []scenario{
-		{"permits, make the row", func(o *ordeal) {
-			p := o.process().warm()
-			o.begin()
+		{"permits, make the row", func(c *faultCase) {
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(exports, two); h != nil {
 				_ = h.write()
 				h.release()
 			}
 		}},
-		{"permits, acquire and release beside another", func(o *ordeal) {
-			permit(o)
-			p := o.process().warm()
-			o.begin()
+		{"permits, acquire and release beside another", func(c *faultCase) {
+			permit(c)
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(exports, two); h != nil {
 				_ = h.write()
 				h.release()
 			}
 		}},
-		{"permits, wait for another process", func(o *ordeal) {
-			permit(o)
-			h, p := permit(o), o.process().warm()
+		{"permits, wait for another process", func(c *faultCase) {
+			permit(c)
+			h, p := permit(c), c.process().warm()
 			time.AfterFunc(time.Second, h.release)
-			o.begin()
+			c.begin()
 			ends(p.acquire(exports, two))
 			time.Sleep(2 * time.Second)
 		}},
-		{"permits, release from a place that has moved", func(o *ordeal) {
-			first, second := permit(o), permit(o)
+		{"permits, release from a place that has moved", func(c *faultCase) {
+			first, second := permit(c), permit(c)
 			first.release()
-			o.begin()
+			c.begin()
 			second.release()
 		}},
-		{"permits, commit from a place that has moved", func(o *ordeal) {
-			first, second := permit(o), permit(o)
+		{"permits, commit from a place that has moved", func(c *faultCase) {
+			first, second := permit(c), permit(c)
 			first.release()
-			o.begin()
+			c.begin()
 			_ = second.write()
 			_ = second.commit()
 		}},
-		{"permits, take over from a dead session", func(o *ordeal) {
-			dead := o.process().warm()
-			time.Sleep(ordealPeriod)
+		{"permits, take over from a dead session", func(c *faultCase) {
+			dead := c.process().warm()
+			time.Sleep(casePeriod)
 			old := dead.acquire(exports, two)
 			dead.acquire(exports, two)
 			dead.pause()
 			time.Sleep(17 * time.Second)
-			p := o.process().warm()
-			o.begin()
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(exports, two); h != nil {
 				dead.resume()
-				o.goesOn(old)
+				c.goesOn(old)
 				_ = h.write()
 			}
 		}},
-		{"permits, change their number", func(o *ordeal) {
-			permit(o)
-			op := o.process().warm()
-			o.begin()
+		{"permits, change their number", func(c *faultCase) {
+			permit(c)
+			op := c.process().warm()
+			c.begin()
 			for _, n := range []int{3, 2} {
 				op.answered("set permits", op.SetPermits(op.ctx, exports, n))
 			}
 		}},
-		{"permits, force release", func(o *ordeal) {
-			h, other, op := permit(o), permit(o), o.process().warm()
-			o.forcedOut(op, exports, h, other)
+		{"permits, force release", func(c *faultCase) {
+			h, other, op := permit(c), permit(c), c.process().warm()
+			c.forcedOut(op, exports, h, other)
 		}},
-		{"shared, acquire and release", func(o *ordeal) {
-			p := o.process().warm()
-			o.begin()
+		{"shared, acquire and release", func(c *faultCase) {
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(catalogue, shared); h != nil {
 				_ = h.write()
 				h.release()
 			}
 		}},
-		{"shared, release before another reader", func(o *ordeal) {
-			first := reader(o)
-			reader(o)
-			o.begin()
+		{"shared, release before another reader", func(c *faultCase) {
+			first := reader(c)
+			reader(c)
+			c.begin()
 			first.release()
 		}},
-		{"shared, hand over to a writer", func(o *ordeal) {
-			first, last := reader(o), reader(o)
-			next := o.process().warm().acquireLater(catalogue)
+		{"shared, hand over to a writer", func(c *faultCase) {
+			first, last := reader(c), reader(c)
+			next := c.process().warm().acquireLater(catalogue)
 			first.release()
-			o.begin()
+			c.begin()
 			_ = last.write()
 			last.release()
 			ends(<-next)
 		}},
-		{"shared, commit of the last reader", func(o *ordeal) {
-			first, last := reader(o), reader(o)
+		{"shared, commit of the last reader", func(c *faultCase) {
+			first, last := reader(c), reader(c)
 			first.release()
-			o.begin()
+			c.begin()
 			_ = last.commit()
 		}},
-		{"shared, wait behind a writer", func(o *ordeal) {
-			h := o.process().acquire(catalogue)
-			p, q := o.process().warm(), o.process().warm()
+		{"shared, wait behind a writer", func(c *faultCase) {
+			h := c.process().acquire(catalogue)
+			p, q := c.process().warm(), c.process().warm()
 			time.AfterFunc(time.Second, h.release)
-			o.begin()
+			c.begin()
 			second := q.acquireLater(catalogue, shared)
 			ends(p.acquire(catalogue, shared))
 			ends(<-second)
 			time.Sleep(2 * time.Second)
 		}},
-		{"shared, take over from a dead reader", func(o *ordeal) {
-			dead := o.process().warm()
-			time.Sleep(ordealPeriod)
+		{"shared, take over from a dead reader", func(c *faultCase) {
+			dead := c.process().warm()
+			time.Sleep(casePeriod)
 			old := dead.acquire(catalogue, shared)
 			dead.pause()
 			time.Sleep(17 * time.Second)
-			p := o.process().warm()
-			o.begin()
+			p := c.process().warm()
+			c.begin()
 			if h := p.acquire(catalogue); h != nil {
 				dead.resume()
-				o.goesOn(old)
+				c.goesOn(old)
 				_ = h.write()
 			}
 		}},
-		{"shared, force release", func(o *ordeal) {
-			h, other, op := reader(o), reader(o), o.process().warm()
-			o.forcedOut(op, catalogue, h, other)
+		{"shared, force release", func(c *faultCase) {
+			h, other, op := reader(c), reader(c), c.process().warm()
+			c.forcedOut(op, catalogue, h, other)
 			// What one reader's force makes of the release of another is careful, and not exact.
 			other.parts()
-			if err := other.Release(o.Context()); err != nil && !errors.Is(err, lock.ErrLost) {
+			if err := other.Release(c.Context()); err != nil && !errors.Is(err, lock.ErrLost) {
 				other.judge("release", err)
 			}
 		}},
 	}
 }
 
-// forcedOut takes what one of two holders has by force. The other one goes on.
-func (o *ordeal) forcedOut(op *process, target lock.Target, h, other *holding) {
+// forcedOut takes the lease of one of two holders by force. The other holder goes on.
+func (c *faultCase) forcedOut(op *process, target lock.Target, h, other *holding) {
 	h.parts()
-	o.begin()
+	c.begin()
 	err := op.ForceRelease(op.ctx, target, h.Ticket())
 	if !h.goneBefore(err, lock.ErrHeld, lock.ErrNotHeld) {
 		op.answered("force release", err)
@@ -201,8 +201,8 @@ func (o *ordeal) forcedOut(op *process, target lock.Target, h, other *holding) {
 	if err == nil {
 		h.gone("force release", lock.ErrStolen)
 		_ = h.effectOfTheForced()
-		if err := other.write(); err != nil && o.mild() {
-			o.violated("answer: the other holder has lost what it had: %v", err)
+		if err := other.write(); err != nil && c.mild() {
+			c.violated("answer: the other holder has lost what it had: %v", err)
 		}
 	}
 }

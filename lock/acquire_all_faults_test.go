@@ -1,0 +1,251 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// A transaction has no answer, and its caller has given up. Nothing stays held.
+func TestAcquireAll_AbandonedOneIsWithdrawn(t *testing.T) {
+	for _, opts := range [][]lock.Option{nil, {lock.Fixed(time.Hour)}} {
+		for _, operation := range []string{"TransactWriteItems", "BatchGetItem"} {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{})
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: operation})
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				_, err := c.AcquireAll(short, names(100), opts...)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				w.engine.ClearFaults()
+				time.Sleep(5 * time.Second)
+				w.free(ctx, names(100))
+			})
+		}
+	}
+}
+
+// Two transactions that conflict are repeated. A conflict is never taken for a holder.
+func TestAcquireAll_GoesThroughConflicts(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.TransactionConflict, Probability: 0.5, Seed: 7})
+		for range 200 {
+			b, err := c.TryAcquireAll(ctx, names(3))
+			require.NoError(t, err)
+			require.NoError(t, b.Commit(ctx, w.count("n")))
+		}
+		assert.EqualValues(t, 200, w.counted("n"))
+	})
+}
+
+// Locks that nobody waits for any more are given up in the background: the call returns soon after its context has ended,
+// whatever hangs.
+func TestAcquireAll_EndsWhileFencesAreRead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		targets, other := names(100), w.client(lock.Config{})
+		b, err := other.AcquireAll(ctx, targets)
+		require.NoError(t, err)
+		require.NoError(t, b.Release(ctx))
+		c := w.cold(lock.Config{HomeRegion: w.table.Region()})
+		for _, operation := range []string{"BatchGetItem", "GetItem", "UpdateItem"} {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 24 * time.Hour, Operation: operation, When: ofLocks})
+		}
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err = c.AcquireAll(short, targets, lock.Fixed(time.Minute))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Less(t, time.Since(start), 7*time.Second)
+		w.engine.ClearFaults()
+		time.Sleep(5 * time.Second)
+		b, err = other.TryAcquireAll(ctx, targets)
+		require.NoError(t, err, "they were taken back")
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// A lock is taken away between the transaction that took it and the read of its fence. This process does not hold it, and
+// the others are released.
+func TestAcquireAll_LockThatIsLostBeforeItsFenceIsRead(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{}), w.client(lock.Config{Owner: "operator"})
+		targets := names(3)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem", Times: 1})
+		time.AfterFunc(time.Second, func() {
+			r, err := operator.Inspect(ctx, targets[1])
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, operator.ForceRelease(ctx, targets[1], r.Holder().Ticket))
+			_, err = operator.TryAcquire(ctx, targets[1])
+			assert.NoError(t, err)
+		})
+		_, err := c.TryAcquireAll(ctx, targets)
+		var held *lock.HeldAllError
+		require.ErrorAs(t, err, &held)
+		require.Len(t, held.Held, 1)
+		assert.Equal(t, "operator", held.Held[0].Owner)
+		time.Sleep(5 * time.Second) // until all is withdrawn
+		w.free(ctx, []lock.Target{targets[0], targets[2]})
+	})
+}
+
+// A transaction is repeated under another token once it is old. It then meets the effect of the earlier one, and recognises
+// it.
+func TestAcquireAll_RecognisesAnOldTransaction(t *testing.T) {
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(lock.Config{}, table.WithRetry(table.Retry{Backoff: func() backoff.BackOff {
+					return backoff.NewConstantBackOff(10 * time.Millisecond)
+				}}))
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Hour, Operation: "TransactWriteItems", Times: 3})
+				start := time.Now()
+				b, err := c.TryAcquireAll(ctx, names(3), opts...)
+				require.NoError(t, err)
+				waited := time.Since(start)
+				require.Greater(t, waited, 10*time.Second, "half of a lease")
+				if opts != nil {
+					assert.LessOrEqual(t, b.Leases()[2].Remaining(), 20*time.Second-waited)
+				}
+				require.NoError(t, b.Commit(ctx, w.count("n")))
+				assert.EqualValues(t, 1, w.counted("n"))
+			})
+		})
+	}
+}
+
+// A waiter recognises its own transaction when it arrives late, and is granted the locks that it has taken.
+func TestAcquireAll_LateTransactionIsRecognised(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		targets := names(3)
+		l, err := w.client(lock.Config{}).Acquire(ctx, targets[1])
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 10 * time.Second})
+		waiter := make(chan *lock.Bundle, 1)
+		go func() {
+			waiting, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			b, err := c.AcquireAll(waiting, targets)
+			assert.NoError(t, err)
+			waiter <- b
+		}()
+		// The waiter does not get to look between the release and the late transaction.
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem"})
+		time.Sleep(9990 * time.Millisecond)
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(20 * time.Millisecond)
+		_, err = c.TryAcquire(ctx, targets[0])
+		require.ErrorIs(t, err, lock.ErrHeld, "by the waiter, which is about to hear of it")
+		b := <-waiter
+		if b == nil {
+			return // reported already
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, context.Cause(b.Context()))
+		require.NoError(t, b.Commit(ctx, w.put("x")))
+		w.engine.ClearFaults()
+		w.free(ctx, targets)
+	})
+}
+
+// A lease begins with the transaction that took it, and not with one whose answer was lost long before.
+func TestAcquireAll_LeasesBeginWithTheTransactionThatTookThem(t *testing.T) {
+	targets := []lock.Target{lock.Name("a"), lock.Name("b")}
+	for name, opts := range map[string][]lock.Option{"fixed": {lock.Fixed(20 * time.Second)}, "max hold": {lock.MaxHold(30 * time.Second)}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+				l, err := holder.Acquire(ctx, lock.Name("a"))
+				require.NoError(t, err)
+				time.AfterFunc(time.Minute, func() { assert.NoError(t, l.Release(ctx)) })
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 240 * time.Hour})
+				b, err := c.AcquireAll(ctx, targets, opts...)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				require.NoError(t, context.Cause(b.Context()))
+				require.NoError(t, b.Release(ctx))
+			})
+		})
+	}
+}
+
+// Tickets of its own that are left from an earlier attempt are removed before the next: TryAcquireAll does not report itself
+// as the holder.
+func TestTryAcquireAll_DoesNotReportItself(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, operator := w.client(lock.Config{Owner: "me"}), w.client(lock.Config{Owner: "operator"})
+		targets := names(3)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem", Times: 1})
+		time.AfterFunc(time.Second, func() {
+			r, err := operator.Inspect(ctx, targets[1])
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, operator.ForceRelease(ctx, targets[1], r.Holder().Ticket))
+			_, err = operator.TryAcquire(ctx, targets[1])
+			assert.NoError(t, err)
+		})
+		_, err := c.TryAcquireAll(ctx, targets, lock.Fixed(20*time.Second))
+		t.Log(err)
+		var held *lock.HeldAllError
+		require.ErrorAs(t, err, &held)
+		for _, h := range held.Held {
+			assert.Equal(t, "operator", h.Owner)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// A transaction arrives late, and one of its locks is taken away by force. The other locks are not kept for as long as
+// AcquireAll waits for that one.
+func TestAcquireAll_KeepsNoLockOfALateTransaction(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, h, x := w.client(lock.Config{}), w.client(lock.Config{}), w.client(lock.Config{})
+		targets := []lock.Target{lock.Name("a"), lock.Name("b")}
+		l, err := h.Acquire(ctx, targets[1])
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 10 * time.Second})
+		done := make(chan error, 1)
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		go func() {
+			b, err := c.AcquireAll(waiting, targets)
+			if err == nil {
+				err = b.Release(ctx)
+			}
+			done <- err
+		}()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 2 * time.Second, Operation: "BatchGetItem"})
+		time.Sleep(9990 * time.Millisecond)
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(20 * time.Millisecond)
+		r, err := x.Inspect(ctx, targets[1])
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the transaction has come in")
+		require.NoError(t, x.ForceRelease(ctx, targets[1], r.Holder().Ticket))
+		b, err := x.TryAcquire(ctx, targets[1])
+		require.NoError(t, err)
+		w.engine.ClearFaults()
+		start := time.Now()
+		bounded, stop := context.WithTimeout(ctx, 10*time.Minute)
+		defer stop()
+		a, err := x.Acquire(bounded, targets[0])
+		assert.Less(t, time.Since(start), time.Minute)
+		if err == nil {
+			assert.NoError(t, a.Release(ctx))
+		}
+		require.NoError(t, b.Release(ctx))
+		require.NoError(t, <-done)
+	})
+}

@@ -1,0 +1,231 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+func TestLooks_DoNotSpin(t *testing.T) {
+	for name, config := range map[string]lock.Config{
+		"default": {}, "observed": {Expiry: lock.ObservedOnly}, "every second": {Backoff: every(time.Second)}, "no pause": {Backoff: every(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				_, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				c := w.client(config)
+				seconds, perSecond := 600, 2
+				if name == "no pause" {
+					seconds, perSecond = 60, 100
+				}
+				waiting, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+				defer cancel()
+				counts := map[string]int{}
+				for _, op := range w.requests(func() { _, err = c.Acquire(waiting, lock.Name("report")) }) {
+					counts[op]++
+				}
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, lock.ErrHeld)
+				assert.LessOrEqual(t, counts["BatchGetItem"], seconds*perSecond+1)
+				assert.Greater(t, counts["BatchGetItem"], seconds*2/3)
+				assert.LessOrEqual(t, w.writesTo("LOCK#report"), 2, "enter and leave")
+				// Both renew every 5 s; the waiter asks once whether the holder knows its ticket.
+				assert.LessOrEqual(t, counts["UpdateItem"], 2*(seconds*2/9+1)+2+1)
+			})
+		})
+	}
+}
+
+// A stale read shows a free or an old row. The waiter tries once, and then not again at once.
+func TestLooks_StaleOnesDoNotSpin(t *testing.T) {
+	for _, writes := range []int{1, 2, 5, 100} {
+		virtual(t, func(ctx context.Context, w *world) {
+			holder := w.client(lock.Config{})
+			for range 3 {
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+			}
+			l, err := holder.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: writes})
+			c := w.client(lock.Config{})
+			time.AfterFunc(5*time.Minute, func() { _ = l.Release(ctx) })
+			start := time.Now()
+			var next *lock.Lease
+			ops := w.requests(func() { next, err = c.Acquire(ctx, lock.Name("report")) })
+			require.NoError(t, err)
+			assert.Less(t, len(ops), 1500, "reads that miss %d writes", writes)
+			assert.Greater(t, next.Fence(), l.Fence())
+			assert.GreaterOrEqual(t, time.Since(start), 5*time.Minute)
+			require.NoError(t, next.Release(ctx))
+		})
+	}
+}
+
+// A read that shows the row as it was before the holder acquired is no reason to try.
+func TestLooks_OfThePastAreNotTried(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder := w.client(lock.Config{})
+		for range 2 {
+			l, err := holder.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, l.Release(ctx))
+		}
+		_, err := holder.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1})
+		c := w.client(lock.Config{})
+		waiting, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		w.requests(func() { _, err = c.Acquire(waiting, lock.Name("report")) })
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.LessOrEqual(t, w.writesTo("LOCK#report"), 2, "enter and leave")
+	})
+}
+
+// If no read shows a release yet, a write finds it at last.
+func TestLooks_StaleOnesDoNotDelayForLong(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second))
+		require.NoError(t, err)
+		require.NoError(t, l.Renew(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Writes: 1000})
+		start := time.Now()
+		_, err = w.client(lock.Config{Expiry: lock.ObservedOnly}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(start), 20*time.Second)
+		assert.LessOrEqual(t, time.Since(start), 23*time.Second)
+	})
+}
+
+// A read that never gets an answer does not keep a waiter from a lock that is free.
+func TestLooks_HungOnesDoNotDelay(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 1000 * time.Hour, Operation: "BatchGetItem", Times: 1})
+		time.AfterFunc(2*time.Second, func() { assert.NoError(t, l.Release(ctx)) })
+		start := time.Now()
+		_, err = w.client(lock.Config{}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(start), 5*time.Second)
+	})
+}
+
+// A read that lags behind shows a former holder, whose lease has long ended. A waiter that knows a later holder does not try
+// to take the lock.
+func TestLooks_OfAFormerHolderAreNotTried(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		first, second, c := w.cold(lock.Config{}), w.cold(lock.Config{}), w.cold(lock.Config{})
+		_, err := first.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Second))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		_, err = second.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.StaleRead, Operation: "BatchGetItem"})
+		w.engine.ResetRequests()
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = c.Acquire(waiting, lock.Name("report"), lock.Fixed(time.Second))
+		require.ErrorIs(t, err, lock.ErrHeld)
+		assert.LessOrEqual(t, w.writesTo("LOCK#report"), 2, "enter and leave")
+	})
+}
+
+// A waiter that learns that a look has failed leaves, and nobody looks for it again meanwhile.
+func TestLooks_EndForAWaiterThatLeaves(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		holder, c := w.client(lock.Config{}), w.client(lock.Config{})
+		_, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "BatchGetItem"})
+		const calls = 200
+		looks := times("BatchGetItem", w.requests(func() {
+			for range calls {
+				_, err := c.Acquire(ctx, lock.Name("report"))
+				assert.Error(t, err)
+				_, err = c.AcquireAll(ctx, []lock.Target{lock.Name("report"), lock.Name("other")})
+				assert.Error(t, err)
+			}
+		}))
+		assert.Equal(t, 2*calls, looks)
+	})
+}
+
+// However many locks are waited for, one request looks at all of them.
+func TestLooks_AtManyLocksAreShared(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const seconds = 50
+		looks, _ := w.waitForAll(ctx, 60, 30*time.Second, (30+seconds)*time.Second)
+		t.Logf("%d looks at 60 locks in %d s", looks, seconds)
+		assert.LessOrEqual(t, looks, 3*seconds)
+		assert.GreaterOrEqual(t, looks, seconds)
+	})
+}
+
+// A look that had to be sent twice counts.
+func TestLooks_RepeatedOneCounts(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		c, other := w.client(lock.Config{}), w.client(lock.Config{})
+		l, err := other.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(waiting, c, lock.Name("report"))
+		require.NoError(t, l.Release(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "BatchGetItem", Times: 1})
+		looks := 0
+		for _, operation := range w.requests(func() { require.NotNil(t, <-got) }) {
+			if operation == "BatchGetItem" {
+				looks++
+			}
+		}
+		assert.Equal(t, 2, looks)
+	})
+}
+
+// Nobody looks any more once the last waiter has got its lock, whether it entered or got it by a pass.
+func TestLooks_EndWithTheLastWaiter(t *testing.T) {
+	for name, own := range map[string]bool{"another process's": false, "its own": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, holder := w.client(lock.Config{}), w.client(lock.Config{})
+				other := holder
+				if own {
+					holder = c
+				}
+				w.latency(20 * time.Millisecond)
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				next := acquireAsync(ctx, c, lock.Name("report"))
+				looks := func() int {
+					return times("BatchGetItem", w.requests(func() { time.Sleep(time.Minute) }))
+				}
+				if own {
+					require.Zero(t, looks(), "it is passed on")
+					behind := acquireAsync(ctx, other, lock.Name("report"))
+					require.Positive(t, looks())
+					defer func() { require.NotNil(t, <-behind) }()
+				} else {
+					require.Positive(t, looks())
+				}
+				require.NoError(t, l.Release(ctx))
+				l = <-next
+				require.NotNil(t, l)
+				if own {
+					require.NoError(t, l.Release(ctx))
+				}
+				time.Sleep(time.Second)
+				assert.Zero(t, looks())
+			})
+		})
+	}
+}

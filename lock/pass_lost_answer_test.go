@@ -1,0 +1,254 @@
+package lock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// After 16 passes in a row another process gets its turn.
+func TestHandoffs_OtherProcessesGetTheirTurn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(lock.Config{}), w.client(lock.Config{Backoff: every(20 * time.Millisecond)})
+		first, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		served, before := 0, -1
+		for range 100 {
+			wait.Go(func() {
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				if !assert.NoError(t, err) {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+				mu.Lock()
+				served++
+				mu.Unlock()
+				assert.NoError(t, l.Release(ctx))
+			})
+		}
+		time.Sleep(time.Second)
+		wait.Go(func() {
+			l, err := other.Acquire(ctx, lock.Name("report"))
+			if !assert.NoError(t, err) {
+				return
+			}
+			mu.Lock()
+			before = served
+			mu.Unlock()
+			assert.NoError(t, l.Release(ctx))
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, first.Release(ctx))
+		wait.Wait()
+		t.Logf("another process got its turn after %d hand-overs (goal 16)", before)
+		assert.Equal(t, 16, before)
+		assert.Equal(t, 100, served)
+	})
+}
+
+// A goroutine that finds itself first by a pass whose answer was lost goes on counting: after Config.Handoffs in a row the
+// lock is released, so that others get their turn.
+func TestHandoffs_AreCountedThroughLostAnswers(t *testing.T) {
+	const handoffs = 2
+	virtual(t, func(ctx context.Context, w *world) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		c, other := w.client(lock.Config{Handoffs: handoffs}), w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		theirs := acquireAsync(ctx, other, lock.Name("report"))
+		waiters := make([]<-chan *lock.Lease, handoffs+1)
+		for i := range waiters {
+			waiters[i] = acquireAsync(ctx, c, lock.Name("report"))
+		}
+		for i, waiter := range waiters {
+			if i < handoffs {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Key: w.table.KeyItem(l.Key()), Operation: "UpdateItem"})
+				require.Error(t, l.Release(ctx))
+				w.engine.ClearFaults()
+			} else {
+				require.NoError(t, l.Release(ctx))
+			}
+			r, err := c.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.Equal(t, i < handoffs, r.Holder().Session == lock.SessionID(c), "release %d", i+1)
+			if i == handoffs {
+				o := <-theirs
+				require.NotNil(t, o)
+				require.NoError(t, o.Release(ctx))
+			}
+			l = <-waiter
+			require.NotNil(t, l)
+		}
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// A pass failed in the network, and is delivered again later. It leaves a ticket that nobody claims. The intended target
+// gets the lock once that ticket's lease has ended, and others after it.
+func TestPass_LateDuplicateOfAFailedPassDelaysByALease(t *testing.T) {
+	const late, length = 2 * time.Second, 20 * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		c, other := w.client(quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		first, leave := context.WithCancel(ctx)
+		acquireAsync(first, c, lock.Name("report"))
+		waiter := acquireAsync(waiting, c, lock.Name("report"), lock.Fixed(length))
+		leave()
+		time.Sleep(time.Second)
+		row := w.table.KeyItem(l.Key())
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", Key: row, Times: 1, For: late},
+			tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "UpdateItem", Key: row, Times: 1},
+		)
+		start := time.Now()
+		require.Error(t, l.Release(ctx))
+		mine := <-waiter
+		require.NotNil(t, mine)
+		assert.Less(t, time.Since(start), late+length+8*time.Second)
+		assert.Greater(t, mine.Fence(), l.Fence())
+		require.NoError(t, mine.Write(ctx, w.put("x")))
+		next, err := other.Acquire(waiting, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Greater(t, next.Fence(), mine.Fence())
+		assert.ErrorIs(t, context.Cause(mine.Context()), lock.ErrExpired, "told before somebody else was let in")
+	})
+}
+
+// A lock was passed without an answer, and no goroutine claims the ticket. The ticket is removed once the lease is over that
+// passed it. No renewal of a session finds out here: there is no session, or the lease is Fixed.
+func TestPass_WithoutAnAnswerIsRemovedWhenTheLeaseEnds(t *testing.T) {
+	const length = 20 * time.Second
+	for name, opts := range leases() {
+		for to, toOpts := range leases() {
+			t.Run(name+" to "+to, func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					waiting, cancel := context.WithTimeout(ctx, time.Hour)
+					defer cancel()
+					c, other := w.client(quiet), w.client(quiet)
+					_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+					require.NoError(t, err)
+					l, err := c.Acquire(ctx, lock.Name("report"), opts...)
+					require.NoError(t, err)
+					got := acquireAsync(waiting, c, lock.Name("report"), toOpts...)
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+					short, stop := context.WithTimeout(ctx, time.Second)
+					defer stop()
+					require.ErrorIs(t, l.Commit(short, w.count("n")), context.DeadlineExceeded)
+					w.engine.ClearFaults()
+					start := time.Now()
+					next := <-got
+					require.NotNil(t, next)
+					assert.LessOrEqual(t, time.Since(start), 2*length+6*time.Second)
+					require.NoError(t, next.Write(ctx, w.count("n")))
+					require.NoError(t, next.Release(ctx))
+					last, err := other.Acquire(waiting, lock.Name("report"))
+					require.NoError(t, err)
+					require.NoError(t, last.Release(ctx))
+				})
+			})
+		}
+	}
+}
+
+// A commit that passed the lock has no answer, and its caller does not repeat it. The target of the pass recognises its own
+// lease.
+func TestPass_WithoutAnAnswerIsRecognisedByItsTarget(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		first, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, first.Commit(short, w.put("x")))
+		w.engine.ClearFaults()
+		start := time.Now()
+		next := <-got
+		require.NotNil(t, next)
+		assert.LessOrEqual(t, time.Since(start), 6*time.Second)
+		assert.Equal(t, first.Fence()+1, next.Fence())
+		require.NoError(t, next.Write(ctx, w.put("x")))
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// A commit may have passed the lock although its answer was lost. If the target has stopped waiting meanwhile, the holder's
+// release frees the lock.
+func TestPass_ToATargetThatHasLeftIsReleasedByTheHolder(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiting, leave := context.WithTimeout(ctx, 2*time.Second)
+		defer leave()
+		left := outcome(waiting, c, lock.Name("report"))
+		time.Sleep(time.Second)
+		require.Equal(t, 1, lock.Queued(c, l.Key()))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+		require.ErrorIs(t, <-left, context.DeadlineExceeded)
+		w.engine.ClearFaults()
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(time.Second)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.False(t, r.Held())
+	})
+}
+
+// A pass had no answer, and its target finds its own ticket in the row. Nobody else in its process takes that ticket for a
+// ghost meanwhile and removes it: the lease would go on while others acquire.
+func TestPass_TargetThatRecognisesItselfIsNotTakenForAGhost(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		slow := &slowRelease{to: w.engine.HTTPClient(), by: 300 * time.Millisecond}
+		c := w.clientOver(&line{to: slow}, lock.Config{})
+		w.latency(10 * time.Millisecond)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiter := make(chan *lock.Lease, 1)
+		go func() {
+			waiting, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			next, err := c.Acquire(waiting, lock.Name("report"))
+			assert.NoError(t, err)
+			waiter <- next
+		}()
+		time.Sleep(500 * time.Millisecond)
+		require.Equal(t, 1, lock.Queued(c, l.Key()))
+		w.engine.ClearFaults()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		w.latency(10 * time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		slow.armed.Store(true)
+		time.AfterFunc(995*time.Millisecond, func() {
+			_, err := c.TryAcquire(ctx, lock.Name("report"))
+			assert.ErrorIs(t, err, lock.ErrHeld)
+		})
+		require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+		next := <-waiter
+		if next == nil {
+			return // reported already
+		}
+		w.engine.ClearFaults()
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, context.Cause(next.Context()))
+		require.NoError(t, next.Write(ctx, w.put("y")))
+	})
+}

@@ -1,0 +1,71 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// The row of intervals that are longer than the retention is kept until the end of the next interval.
+func TestEvery_IntervalsLongerThanTheRetention(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, f := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"returns": func(context.Context, *world, *lock.Lease) error { return nil },
+		"commits": func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				runs := map[time.Time]int{}
+				for range 12 { // instances, eight days apart
+					c := w.client(lock.Config{Retention: day})
+					bounded, cancel := context.WithTimeout(ctx, time.Minute)
+					err := c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+						runs[at]++
+						return f(ctx, w, l)
+					})
+					cancel()
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					time.Sleep(8 * 24 * time.Hour)
+					w.engine.Sweep()
+				}
+				assert.Len(t, runs, 4, "96 days have parts of four months: %v", runs)
+				for at, n := range runs {
+					assert.Equal(t, 1, n, at)
+				}
+			})
+		})
+	}
+}
+
+// An unfinished run is begun again until the end of the next interval, however long that is.
+func TestEvery_UnfinishedRunOfALongIntervalIsRunAgain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var began []time.Time
+		once := func(f func(ctx context.Context) error) {
+			bounded, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			_ = w.client(lock.Config{Retention: day}).Every(bounded, lock.Name("report"), 30*24*time.Hour, func(ctx context.Context, _ *lock.Lease, at time.Time) error {
+				began = append(began, at)
+				return f(ctx)
+			})
+		}
+		once(func(ctx context.Context) error {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest}) // cut off for good: the run is left as it is
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		w.engine.ClearFaults()
+		time.Sleep(31 * 24 * time.Hour)
+		w.engine.Sweep()
+		once(func(context.Context) error { return nil })
+		require.Len(t, began, 3)
+		assert.Equal(t, began[0], began[1], "the one that was broken off")
+		assert.Equal(t, began[0].Add(30*24*time.Hour), began[2])
+	})
+}

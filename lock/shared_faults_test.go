@@ -1,0 +1,172 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/testkit"
+	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
+)
+
+// A reader's guarded write is applied only if no writer has held the lock since the lease was granted.
+func TestShared_EvictedReaderWritesNoMore(t *testing.T) {
+	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 1125 * time.Millisecond
+	for dead := range 3 {
+		t.Run(fmt.Sprint("place ", dead), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				var list []*lock.Lease
+				for i := range 3 {
+					c := w.client(quiet)
+					if i == dead {
+						c = w.clientOver(wire, quiet)
+					}
+					l, err := c.Acquire(ctx, catalogue, lock.Shared())
+					require.NoError(t, err)
+					list = append(list, l)
+				}
+				wire.cut(refused)
+				writer := acquireAsync(ctx, w.client(quiet), catalogue)
+				for i, l := range list {
+					if i != dead {
+						require.NoError(t, l.Write(ctx, w.put("x")))
+						require.NoError(t, l.Release(ctx), "a writer that waits changes nothing")
+					}
+				}
+				start := time.Now()
+				l := <-writer
+				require.NotNil(t, l)
+				testkit.Check(t, fmt.Sprint("shared, dead at place ", dead), testkit.AtMost(time.Since(start), " until the writer holds", lease+skew+poll))
+				wire.cut(open)
+				require.ErrorIs(t, list[dead].Write(ctx, w.put("x")), lock.ErrLost)
+				require.ErrorIs(t, list[dead].Release(ctx), lock.ErrLost)
+				require.NoError(t, l.Commit(ctx, w.put("x")))
+			})
+		})
+	}
+}
+
+// A reader was evicted while others read on, and no writer has held the lock since. What it has read is unchanged, and its
+// late ghost is not its lease.
+func TestShared_ReaderEvictedWhileOthersReadOn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		a, b := w.clientOver(wire, quiet), w.client(quiet)
+		reads, err := b.Acquire(ctx, catalogue, lock.Shared())
+		require.NoError(t, err)
+		gone, err := a.Acquire(ctx, catalogue, lock.Shared())
+		require.NoError(t, err)
+		wire.cut(refused)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = w.client(quiet).Acquire(short, catalogue) // evicts, and gives up
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		wire.cut(open)
+		require.ErrorIs(t, gone.Write(ctx, w.put("x")), lock.ErrLost)
+		r, err := b.Inspect(ctx, catalogue)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, r.Ousted)
+		assert.Len(t, r.Line, 1)
+		ops := w.requests(func() { require.NoError(t, reads.Release(ctx)) })
+		assert.Equal(t, []string{"UpdateItem", "GetItem"}, ops, "it makes sure that its own ticket was not the one")
+		ops = w.requests(func() {
+			l, err := b.Acquire(ctx, catalogue, lock.Shared())
+			require.NoError(t, err)
+			require.NoError(t, l.Release(ctx))
+		})
+		assert.Equal(t, []string{"UpdateItem", "UpdateItem"}, ops, "the next one has seen what the row says")
+	})
+}
+
+// A late duplicate of a reader's enter leaves a ghost in the line. It is nobody's lease, and delays a writer by at most one
+// lease.
+func TestShared_LateDuplicateGrantsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: 30 * time.Second, Times: 1})
+		l, err := c.Acquire(ctx, catalogue, lock.Shared())
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		writer, err := other.Acquire(ctx, catalogue)
+		require.NoError(t, err)
+		time.Sleep(31 * time.Second)
+		require.ErrorIs(t, w.table.Write(ctx, w.count("x"), l.Guard()), table.ErrCondition)
+		require.NoError(t, writer.Release(ctx))
+		r, err := other.Inspect(ctx, catalogue)
+		require.NoError(t, err)
+		require.True(t, r.Held(), "the ghost is there")
+		require.ErrorIs(t, w.table.Write(ctx, w.count("x"), l.Guard()), table.ErrCondition, "under another fence")
+		start := time.Now()
+		writer, err = other.Acquire(ctx, catalogue)
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), 30*time.Second)
+		for _, l := range []*lock.Lease{writer, keeps} {
+			require.NoError(t, l.Release(ctx))
+		}
+	})
+}
+
+// Whichever answer is lost, a reader is released once, and told so.
+func TestShared_IsReleasedThroughLostAnswers(t *testing.T) {
+	for name, release := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
+		"commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("x")) },
+	} {
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+			t.Run(fmt.Sprint(name, order), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					list := w.readers(ctx, 3)
+					for _, i := range order {
+						w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Times: 1})
+						require.NoError(t, release(ctx, w, list[i]))
+					}
+					w.free(ctx, []lock.Target{catalogue})
+					if name == "commit" {
+						assert.EqualValues(t, 3, w.counted("x"))
+					}
+					l, err := w.client(quiet).TryAcquire(ctx, catalogue)
+					require.NoError(t, err)
+					assert.Equal(t, list[0].Fence()+1, l.Fence(), "the fence is raised once, by the last one")
+					require.NoError(t, l.Release(ctx))
+				})
+			})
+		}
+	}
+}
+
+// Many readers end at once, and a writer behind them takes the lock from none of them.
+func TestShared_ReadersEndAtOnce(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		list := w.readers(ctx, 30)
+		w.latency(2 * time.Millisecond)
+		writer := acquireAsync(ctx, w.client(quiet), catalogue)
+		var all sync.WaitGroup
+		ops := w.requests(func() {
+			for i, l := range list {
+				all.Go(func() {
+					if i%3 == 0 {
+						assert.NoError(t, l.Commit(ctx, w.put(fmt.Sprint("x", i))))
+					} else {
+						assert.NoError(t, l.Release(ctx))
+					}
+				})
+			}
+			all.Wait()
+		})
+		t.Logf("%d requests for 30 that end at once", len(ops))
+		l := <-writer
+		require.NotNil(t, l)
+		assert.Equal(t, list[0].Fence()+1, l.Fence())
+		require.NoError(t, l.Release(ctx))
+	})
+}
