@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 )
 
@@ -181,5 +182,5 @@ func TestOverlap_NeverDeniesACommonKey(t *testing.T) {
 			}
 		}
 	})
-	require.Positive(t, common) // it is some hundred
+	testkit.Met(t, common, "a key of both") // it is some hundred
 }

@@ -183,7 +183,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
 	to, answers := l.next(), table.ReturnNone
 	if to != nil || l.holding.Kind == lockrow.Shared {
-		answers = table.ReturnNew // the row that the heir goes on with, or that tells whether others have taken readers out
+		answers = table.ReturnNew // the row that the next goes on with, or that tells whether others have taken readers out
 	}
 	var h attempt.History
 	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
@@ -239,20 +239,20 @@ func (l *Lease) passed(to *target) {
 	w := to.waiter.Request
 	row := *l.turn.row
 	row.Fence, row.Writes, row.Edits = l.holding.Fence+1, l.turn.writes, l.turn.edits
-	heir := l.client.newLease(&w.request, l.target, l.key, lockrow.Holding{ID: to.ticket.ID, Fence: row.Fence}, to.session, to.start, &row)
-	heir.path, heir.begun = pathHandedOver, w.run == nil
-	heir.turn.since, heir.turn.began = l.turn.since, l.turn.began
+	next := l.client.newLease(&w.request, l.target, l.key, lockrow.Holding{ID: to.ticket.ID, Fence: row.Fence}, to.session, to.start, &row)
+	next.path, next.begun = pathHandedOver, w.run == nil
+	next.turn.since, next.turn.began = l.turn.since, l.turn.began
 	l.status.mu.Lock()
 	p := l.status.place
-	l.status.place = nil // it goes on with the heir
+	l.status.place = nil // it goes on with the next
 	l.status.mu.Unlock()
 	if p != nil {
 		p.Handoffs.Passed(l.othersWait())
 	}
 	l.on(lease.GivenUp, nil)
-	if p == nil || !p.Hand(to.waiter, heir) { // its goroutine has left meanwhile
-		heir.keepPlace(p)
-		heir.giveBack()
+	if p == nil || !p.Hand(to.waiter, next) { // its goroutine has left meanwhile
+		next.keepPlace(p)
+		next.giveBack()
 	}
 }
 

@@ -1,6 +1,10 @@
 package testkit
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
 
 // Fewer returns the number of repetitions: n, or a tenth under the race detector. The race detector checks the order
 // of accesses, and does not need many repetitions.
@@ -17,4 +21,12 @@ func IfShort(short, all int) int {
 		return short
 	}
 	return all
+}
+
+// Met fails a test whose random draws have not met a case. With -short there are too few draws to expect each case.
+func Met(t testing.TB, times int, what string) {
+	t.Helper()
+	if !testing.Short() {
+		assert.Positive(t, times, "not met: %s", what)
+	}
 }
