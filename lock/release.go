@@ -183,7 +183,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
 	to, answers := l.next(), table.ReturnNone
 	if to != nil || l.holding.Kind == lockrow.Shared {
-		answers = table.ReturnNew // the row that the next goes on with, or that tells whether others have taken readers out
+		answers = table.ReturnNew // the row that the next lease continues with, or that tells whether others have taken readers out
 	}
 	var h attempt.History
 	err := c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
@@ -244,7 +244,7 @@ func (l *Lease) passed(to *target) {
 	next.turn.since, next.turn.began = l.turn.since, l.turn.began
 	l.status.mu.Lock()
 	p := l.status.place
-	l.status.place = nil // it goes on with the next
+	l.status.place = nil // the next lease has it
 	l.status.mu.Unlock()
 	if p != nil {
 		p.Handoffs.Passed(l.othersWait())
