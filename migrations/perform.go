@@ -121,7 +121,7 @@ func (r *Run) done() Record {
 	return record
 }
 
-// concludedError reports that the record no longer shows a running migration.
+// concludedError reports that the record shows a result of this run whose answer was lost.
 type concludedError struct{ record Record }
 
 func (*concludedError) Error() string { return "it is recorded as finished already" }
@@ -134,25 +134,40 @@ func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) erro
 	op := records.PutOp(record).If(
 		records.Field("state").Equal(string(Running)), records.Field("fence").Equal(record.Fence), records.Field("attempts").Equal(record.Attempts),
 	).Explain(func(item table.Item) error {
-		if have, err := records.Decode(item); err == nil && have.Fence == record.Fence && have.Attempts == record.Attempts {
+		if have, err := records.Decode(item); err == nil && r.wrote(have) {
 			return &concludedError{have}
 		}
 		return nil
 	})
 	err := r.lease.Write(ctx, append(slices.Clip(ops), op)...)
-	failed := table.Conditions(err)
-	for _, f := range failed {
-		var earlier *concludedError
-		if f.Index == len(ops) && r.unclear && errors.As(f.Err, &earlier) {
-			record, err = earlier.record, nil
+	var earlier *concludedError
+	switch {
+	case errors.As(err, &earlier):
+		record = earlier.record
+	case err != nil:
+		if record.State != Failed && mayBeApplied(err) {
+			r.unclear = append(r.unclear, record)
 		}
-	}
-	if err != nil {
-		r.unclear = r.unclear || len(failed) == 0 && !errors.Is(err, ErrInvalid) && !errors.Is(err, lock.ErrLost)
 		return err
 	}
 	*r.record, r.recorded = record, true
 	return nil
+}
+
+// mayBeApplied reports whether a guarded write that failed may have been applied, or may yet be.
+func mayBeApplied(err error) bool {
+	if failed := table.Conditions(err); len(failed) > 0 {
+		return slices.ContainsFunc(failed, func(f *table.ConditionError) bool { return f.Pending })
+	}
+	return !errors.Is(err, ErrInvalid) && !errors.Is(err, lock.ErrLost)
+}
+
+// wrote reports whether a record is a result of this run whose answer was lost. The time tells it from one that Repair
+// has settled.
+func (r *Run) wrote(have Record) bool {
+	return slices.ContainsFunc(r.unclear, func(u Record) bool {
+		return have.State == u.State && have.Fence == u.Fence && have.Attempts == u.Attempts && have.Finished.Equal(u.Finished)
+	})
 }
 
 // finish records that the migration is finished, even if ctx has ended.
@@ -166,13 +181,17 @@ func (r *Run) finish(ctx context.Context) error {
 }
 
 // failed records why a migration failed. If the lock was lost it records nothing, and the next holder finds an
-// interrupted migration. It returns nil if a request whose answer was lost has recorded the migration as finished.
+// interrupted migration. It returns nil if the record shows that a request whose answer was lost has finished the
+// migration.
 func (r *Run) failed(ctx context.Context, err error) error {
 	if r.recorded {
 		return fmt.Errorf("after it was recorded as finished: %w", err)
 	}
 	//nolint:contextcheck // the lease's own context tells why it ended
 	if cause := context.Cause(r.lease.Context()); errors.Is(cause, lock.ErrLost) {
+		if len(r.unclear) > 0 && r.finished(ctx) {
+			return nil
+		}
 		if errors.Is(err, lock.ErrLost) {
 			return err
 		}
@@ -191,6 +210,18 @@ func (r *Run) failed(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+// finished reports whether the record shows a result of this run whose answer was lost.
+func (r *Run) finished(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookkeeping)
+	defer cancel()
+	have, err := r.migrator.rows.records.Get(ctx, *r.record, entityConsistent)
+	if err != nil || !r.wrote(have) {
+		return false
+	}
+	*r.record, r.recorded = have, true
+	return true
 }
 
 // detach returns a context that ends some time after ctx, so that the result of a migration is recorded even if ctx

@@ -24,7 +24,7 @@ type Run struct {
 	step      string                           // the step that runs, or that failed
 	failure   error                            // error of the step that failed
 	recorded  bool                             // the result is recorded
-	unclear   bool                             // it is unknown whether the result is recorded
+	unclear   []Record                         // results that may be recorded, whose answers were lost
 }
 
 // Table returns the table that is migrated.

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/keys"
+	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -111,6 +113,92 @@ func TestAtomic_WithoutAnAnswer(t *testing.T) {
 				assert.EqualValues(w, 1, w.count("1_a"))
 			})
 		}
+	}
+}
+
+// The request of Atomic is under way while its repetition is refused by a condition of the author's own. Up reports what
+// the record shows. A request that arrives after the failure was recorded is not applied.
+func TestAtomic_RefusedWhileTheRequestIsUnderWay(t *testing.T) {
+	flag := keys.NewKey("FLAG", "FLAG")
+	for name, c := range map[string]struct {
+		late  int // further requests before the first attempt arrives: repetition, flag, record; 0 for none under way
+		flag  bool
+		state migrations.State
+	}{
+		"arrives before the record": {3, true, migrations.Applied},
+		"arrives after the record":  {4, true, migrations.Failed},
+		"arrives, and is refused":   {3, false, migrations.Failed},
+		"was refused itself":        {0, true, migrations.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				var refused *table.ConditionError
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					if c.late > 0 {
+						w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, AfterCalls: c.late})
+					}
+					err := run.Atomic(ctx, once("1_a"), table.Check(flag, table.Attr("pk").Exists()))
+					require.ErrorAs(w, err, &refused)
+					other := itemKey(1)
+					if c.flag {
+						other = flag
+					}
+					require.NoError(w, w.table.Write(ctx, table.Put(w.table.KeyItem(other))))
+					return err
+				}}})
+				report, err := m.Up(ctx)
+				assert.Equal(w, c.late > 0, refused.Pending)
+				applied := c.state == migrations.Applied
+				assert.Equal(w, applied, err == nil, "%v", err)
+				assert.Equal(w, applied, len(report.Done) == 1)
+				for range 5 { // until the late request has arrived
+					w.count("1_a")
+				}
+				assert.Equal(w, applied, w.count("1_a") == 1)
+				st, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, c.state, st[0].State)
+			})
+		})
+	}
+}
+
+// The last answer is lost, and then the lock. Up reads the record, and succeeds only if the record shows its own result.
+func TestUp_TheLockIsLostAfterTheLastAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind    tabletest.FaultKind
+		settles bool
+		want    error
+	}{
+		"applied":                {tabletest.DropReply, false, nil},
+		"not applied":            {tabletest.DropRequest, false, lock.ErrLost},
+		"settled by an operator": {tabletest.DropRequest, true, lock.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				var p *process
+				list := []migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					w.engine.Inject(tabletest.Fault{Kind: c.kind, Operation: "TransactWriteItems"})
+					err := run.Atomic(ctx, once("1_a"))
+					require.ErrorIs(w, err, table.ErrUnreachable)
+					w.engine.ClearFaults()
+					p.line.dead.Store(true) // the network is gone
+					<-ctx.Done()
+					if c.settles {
+						fixes, err := w.migrator([]migrations.Migration{simple("1_a")}).Repair(w.Context(), func(f migrations.Fix) bool { return f.Kind == migrations.Settle })
+						require.NoError(w, err)
+						require.Len(w, fixes, 1)
+					}
+					p.line.dead.Store(false)
+					return err
+				}}}
+				p = w.start(lock.Config{}, list)
+				report, err := p.m.Up(ctx)
+				require.ErrorIs(w, err, c.want)
+				assert.Equal(w, c.want == nil, len(report.Done) == 1)
+				assert.Equal(w, c.want == nil, w.count("1_a") == 1)
+			})
+		})
 	}
 }
 

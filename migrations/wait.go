@@ -25,16 +25,22 @@ func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, 
 	defer end(nil)
 	stop := m.watch(waiting, left, end)
 	defer stop()
+	done := false
 	err := m.locks.Do(waiting, m.target, func(ctx context.Context, lease *lock.Lease) error {
 		stop()
 		if waiting.Err() != nil {
 			return context.Cause(waiting)
 		}
-		return f(ctx, lease)
+		err := f(ctx, lease)
+		done = err == nil
+		return err
 	})
 	var over *overError
-	if errors.As(err, &over) {
+	switch {
+	case errors.As(err, &over):
 		return over.err
+	case done && errors.Is(err, lock.ErrLost): // all of f is recorded, so the lock is not needed any more
+		return nil
 	}
 	return err
 }
