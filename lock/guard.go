@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -120,7 +119,7 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 
 // commit applies operations under leases, and gives their locks up.
 func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
-	return inTurns(ctx, leases, ops, (*Lease).overOrCommitted, func() error {
+	err := inTurns(ctx, leases, ops, (*Lease).overOrCommitted, func() error {
 		for {
 			again, err := commitOnce(ctx, leases, ops)
 			if !again {
@@ -128,6 +127,10 @@ func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 			}
 		}
 	})
+	if slices.ContainsFunc(leases, func(l *Lease) bool { return l.commits.Load() }) {
+		return unknown(err) // an earlier call may have been applied
+	}
+	return err
 }
 
 // commitOnce sends the transaction of a commit. again asks for another one: others have come to the line, or left it, on whom
@@ -244,7 +247,10 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 // send writes operations with the guards of leases.
 func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	err := leases[0].client.table.Write(ctx, append(slices.Clip(ops), guards...)...)
-	return attempt.WithCause(ctx, err)
+	if mayBeApplied(err) {
+		return unknown(err)
+	}
+	return err
 }
 
 // guardRefusals are the rows that have refused guards, by the index of the lease; nil where none has. The
@@ -272,3 +278,24 @@ func mayBeApplied(err error) bool {
 	}
 	return !errors.Is(err, ErrInvalid)
 }
+
+// unknownError is the error of a write that may have been applied. It does not match [ErrLost], which means that nothing
+// was written. Without it, the error would match if ctx is the lease's own: the loss of the lock is the cause of its end.
+type unknownError struct{ err error }
+
+func unknown(err error) error {
+	if errors.Is(err, ErrLost) {
+		return &unknownError{err}
+	}
+	return err
+}
+
+func (e *unknownError) Error() string { return e.err.Error() }
+
+// Is matches what the error matches, except for ErrLost and its kinds.
+func (e *unknownError) Is(target error) bool {
+	return !errors.Is(target, ErrLost) && errors.Is(e.err, target)
+}
+
+// As finds what the error contains.
+func (e *unknownError) As(target any) bool { return errors.As(e.err, target) }

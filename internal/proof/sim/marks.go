@@ -21,13 +21,11 @@ const (
 )
 
 // stateOf returns what the error of a guarded write tells. If the write's context ended, the write may have been
-// applied, also if the context ended because the lock was lost.
+// applied, unless the error matches ErrLost.
 func stateOf(err error) state {
 	switch {
 	case err == nil:
 		return acknowledged
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return unknown
 	case errors.Is(err, lock.ErrLost):
 		return refused
 	}

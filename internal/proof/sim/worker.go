@@ -124,8 +124,7 @@ func (x *Worker) ended(name string, l *lock.Lease) {
 	}
 }
 
-// Writes reports how a guarded write ended. With ErrLost it was refused, unless its context had ended. With any other
-// error nobody knows.
+// Writes reports how a guarded write ended. With ErrLost it was refused. With any other error nobody knows.
 func (x *Worker) Writes(err error, format string, args ...any) {
 	x.wrote(stateOf(err), err, format, args...)
 }
