@@ -129,8 +129,12 @@ func (c Clock) UntilPast(end int64) (time.Duration, bool) {
 	return then.Add(resolution - 1).Truncate(resolution).Sub(now), ok
 }
 
+// first is the earliest time that rows can tell: no number in them is negative, and no fence is 0.
+var first = time.UnixMilli(1)
+
 // Stamp is the time of day for rows: that of the local wall clock, unless DynamoDB's answers show it to be wrong. Where
-// they do not tell any more, it is the later of what both say: a row must not be deleted too early by days.
+// they do not tell any more, it is the later of what both say: a row must not be deleted too early by days. A clock
+// before 1970 counts as one that has just reached it.
 func (c Clock) Stamp() time.Time {
 	earliest, latest, ok := c.Server()
 	wall := c.wall()
@@ -139,6 +143,9 @@ func (c Clock) Stamp() time.Time {
 	}
 	if told, known := c.Told(); known && !ok && told.After(wall) {
 		return told
+	}
+	if wall.Before(first) {
+		return first
 	}
 	return wall
 }

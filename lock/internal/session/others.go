@@ -145,7 +145,7 @@ func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error)
 	n, c := o.config.Names, o.repeater.Clock
 	look := o.Suspect(id)
 	var h attempt.History
-	err = o.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, start clock.Instant) error {
+	err = o.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
 		var evidence []table.Cond
 		if look.silent {
 			evidence = append(evidence, table.Attr(n.Beat).Equal(look.beat))
@@ -159,7 +159,7 @@ func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error)
 		}
 		return o.repeater.Table.Write(ctx, table.Update(o.Key(id),
 			table.Attr(n.Type).Set(Type),
-			table.Attr(n.Dead).Set(start.Wall.UnixMilli()),
+			table.Attr(n.Dead).Set(c.Stamp().UnixMilli()),
 			table.Attr(n.TTL).Set(c.Stamp().Add(o.config.Retention).Unix()+1),
 			table.Attr(n.Ask).Remove(), // it may fill the row
 		).If(cond))

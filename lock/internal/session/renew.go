@@ -103,7 +103,7 @@ func (s *Session) write(ctx context.Context) (asked []string, err error) {
 	_, told := c.Told()
 	guess := s.fresh && !told
 	if guess { // the local clock stands in for DynamoDB's, unless the answer shows that it is slow
-		latest = c.Instant().Wall.Add(time.Second)
+		latest = c.Stamp().Add(time.Second)
 	}
 	expires := table.Attr(n.Expires).Remove()
 	if known || guess {
