@@ -34,6 +34,13 @@ func waiting() []Mutant {
 			New:    `return between(m, 0*d, 0*d, most)`,
 		},
 		{
+			Name: "look-counts-from-its-request", Part: Waiting, File: "lock/internal/waitqueue/poller.go",
+			Breaks: "counts from the request of a look for how long a holder has been seen, and not from its answer",
+			Old:    "\titems, err := p.config.Read(ctx, list)\n\tat := p.config.Machine.Now()\n",
+			New:    "\tat := p.config.Machine.Now()\n\titems, err := p.config.Read(ctx, list)\n",
+			Seen:   []World{{"brief", 1}, {"brief", 2}},
+		},
+		{
 			Name: "looks-do-not-become-fewer", Part: Waiting, File: "lock/internal/waitqueue/estimate.go",
 			Breaks: "looks as often at a holder that stays as at one that has just come",
 			Old:    `float64(max(present, e.Unchanged))`,

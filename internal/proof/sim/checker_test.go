@@ -61,6 +61,35 @@ func TestWritesAreSettled(t *testing.T) {
 	}
 }
 
+// A fence belongs to one holder, or to readers alone. Only a restored table may give it out again.
+func TestGrantsDoNotShareAFence(t *testing.T) {
+	type grant struct {
+		lock   string
+		fence  int64
+		reader bool
+	}
+	again := []string{"a was granted twice under fence 7"}
+	for name, c := range map[string]struct {
+		grants   []grant
+		restored bool
+		want     []string
+	}{
+		"of several locks":      {grants: []grant{{"a", 7, false}, {"b", 7, false}, {"a", 8, false}}},
+		"readers":               {grants: []grant{{"a", 7, true}, {"a", 7, true}}},
+		"two holders":           {grants: []grant{{"a", 7, false}, {"a", 8, false}, {"a", 7, false}}, want: again},
+		"a writer after reader": {grants: []grant{{"a", 7, true}, {"a", 7, false}}, want: again},
+		"a reader after writer": {grants: []grant{{"a", 7, false}, {"a", 7, true}}, want: again},
+		"after a restore":       {grants: []grant{{"a", 7, false}, {"a", 7, false}}, restored: true},
+	} {
+		assert.Equal(t, c.want, found(t, func(w *World) {
+			w.restored = c.restored
+			for _, g := range c.grants {
+				w.granted(g.lock, g.fence, g.reader)
+			}
+		}), name)
+	}
+}
+
 // Fences continue from those of a restored backup, and from those of earlier holders.
 func TestFencesAreChecked(t *testing.T) {
 	begin := time.Now()

@@ -274,6 +274,9 @@ func (d *deletion) restore() {
 	d.mu.Lock()
 	d.floors = append(d.floors, d.backups[i].fences)
 	d.mu.Unlock()
+	w.mu.Lock()
+	w.restored = true
+	w.mu.Unlock()
 	w.met("table restored")
 	w.tell(Event{Kind: Noted}, "backup %d is restored", i+1)
 }

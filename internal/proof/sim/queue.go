@@ -21,6 +21,7 @@ type Queue struct {
 	Waiters   int           // of each process
 	Rounds    int           // of each waiter
 	Lease     time.Duration // defaults to 5 s
+	Fixed     time.Duration // of leases without a session, which are used for as long as that; 0 for none
 	Apart     bool          // a negative twin: each process has a lock of its own
 	Greedy    bool          // another one: processes pass the lock only to their own goroutines
 	Unordered bool          // another one: each waiter has a client of its own, so goroutines of a process do not queue
@@ -114,7 +115,11 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	bounded, cancel := x.Within(ctx, x.Between(10*time.Second, 10*time.Minute))
 	defer cancel()
 	x.Waits("queue")
-	l, err := locks.Acquire(bounded, target)
+	stay, opts := 20*time.Millisecond, []lock.Option(nil)
+	if q.Fixed > 0 {
+		stay, opts = q.Fixed, []lock.Option{lock.Fixed(q.Fixed)}
+	}
+	l, err := locks.Acquire(bounded, target, opts...)
 	if err != nil {
 		x.GivesUp("queue", err)
 		return
@@ -123,7 +128,7 @@ func (q *queue) visit(ctx context.Context, x *Worker, locks *lock.Client) {
 	q.entered(v, l.Fence())
 	told := context.AfterFunc(l.Context(), func() { q.leave(v) })
 	defer told()
-	x.Sleep(x.Between(time.Millisecond, 20*time.Millisecond))
+	x.Sleep(x.Between(time.Millisecond, stay))
 	q.leave(v)
 	left, start, wall := l.Remaining(), time.Now(), x.Process.machine.Wall()
 	err = l.Release(ctx)

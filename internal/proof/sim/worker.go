@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/keys"
@@ -105,6 +106,7 @@ func (x *Worker) GivesUp(name string, err error) {
 
 // Holds reports that the worker holds a lock, and later, by itself, that it is lost.
 func (x *Worker) Holds(name string, l *lock.Lease) {
+	x.Process.world.granted(name, l.Fence(), strings.HasPrefix(l.Ticket(), "@"))
 	x.tell(Event{Kind: Holding, Lock: name, Fence: l.Fence()}, "holds %s, fence %d", name, l.Fence())
 	held := l.Context()
 	if held.Err() != nil {

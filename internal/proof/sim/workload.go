@@ -180,6 +180,18 @@ func Workloads() []Workload {
 			},
 		},
 		{
+			Name: "brief", About: "many goroutines of a few processes wait for one lock with leases that are shorter than some reads",
+			Unit:    "visits",
+			Profile: func(uint64) Profile { return Profile{Slow: .1, SlowBy: Range{time.Second, 2500 * time.Millisecond}} },
+			Run:     func(w *World) Tally { return theQueue(w, Queue{Lease: 20 * time.Second, Fixed: time.Second}) },
+			Twins: []Twin{{
+				Name: "apart", About: "each process has a lock of its own", Shows: []string{"was given out after fence", "was let in while"},
+				Run: func(w *World) Tally {
+					return theQueue(w, Queue{Lease: 20 * time.Second, Fixed: time.Second, Apart: true})
+				},
+			}},
+		},
+		{
 			Name: "fair", About: "goroutines of a few processes want one lock again and again: who came first, and who waits for whom",
 			Unit:    "turns",
 			Profile: FairProfile,

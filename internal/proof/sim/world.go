@@ -65,6 +65,8 @@ type World struct {
 	mu         sync.Mutex
 	processes  []*Process
 	violations []string
+	fences     map[fenced]bool  // of locks that were granted, and whether to a reader
+	restored   bool             // from a backup: fences come again
 	running    map[*Process]int // workers
 	booting    int              // processes that are about to boot
 }
@@ -129,7 +131,7 @@ func newWorld(t *testing.T, o Options) *World {
 	}
 	w := &World{
 		Seed: o.Seed, Profile: o.Profile.withDefaults(), begin: time.Now(), rounds: o.Rounds, engine: tabletest.New(t), logger: slog.New(slog.DiscardHandler), over: make(chan struct{}), broken: make(chan struct{}),
-		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, revived: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{},
+		chance: rand.New(rand.NewPCG(mix(o.Seed, "world"), 0)), faults: map[string]int{}, stragglers: map[string]int{}, revived: map[string]int{}, history: newHistory(o.History), running: map[*Process]int{}, fences: map[fenced]bool{},
 	}
 	var err error
 	w.table, err = table.Open(w.engine.Client(), o.Schema)
@@ -167,6 +169,25 @@ func (w *World) Violation(format string, args ...any) {
 	w.violations = append(w.violations, text)
 	w.mu.Unlock()
 	w.tell(Event{Kind: Violation}, "VIOLATION: %s", text)
+}
+
+// fenced is a fence of a lock.
+type fenced struct {
+	lock  string
+	fence int64
+}
+
+// granted checks that no lock is granted twice under one fence, except to readers.
+func (w *World) granted(name string, fence int64, reader bool) {
+	w.mu.Lock()
+	f := fenced{name, fence}
+	before, again := w.fences[f]
+	w.fences[f] = reader
+	bad := again && !(before && reader) && !w.restored
+	w.mu.Unlock()
+	if bad {
+		w.Violation("%s was granted twice under fence %d", name, fence)
+	}
 }
 
 // Calm ends all faults, so that what is under way can come to its end.

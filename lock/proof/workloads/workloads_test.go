@@ -54,6 +54,14 @@ func TestQueueIsServedInOrder(t *testing.T) {
 	testkit.Check(t, "queue, no line", twin.Found(.8))
 }
 
+// A lease that is shorter than some reads is taken from nobody who is inside.
+func TestBriefLeasesAreTakenFromNobody(t *testing.T) {
+	o := simtest.Play(t, "brief", 12)
+	testkit.Check(t, "brief", o.Each(o.Acknowledged, "served of 216", 200), o.Each(o.Audits, "alone inside", 200), o.None())
+	twin := simtest.Twinned(t, "brief", "apart", 12)
+	testkit.Check(t, "brief, each process has its own lock", twin.Says("was given out after fence", .8), twin.Says("was let in while", .8))
+}
+
 // Clients are served in the order in which they came, in whichever process. A process passes the lock to its own
 // goroutines only so many times in a row. A dead process delays the others by one lease, once.
 func TestLineIsFair(t *testing.T) {
