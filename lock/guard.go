@@ -13,7 +13,8 @@ import (
 
 // Guard returns the condition that this lease holds the lock, as an operation for a transaction of the caller's own in
 // the same table. Use it to check several locks, or if [Lease.Write] does not fit. If the lock was lost, the
-// transaction fails with a [*table.ConditionError] that matches [ErrLost].
+// transaction fails with a [*table.ConditionError] that matches [ErrLost]. Any other error can leave open whether the
+// transaction was applied, even if it matches ErrLost because its context was that of the lease.
 //
 // The condition does not depend on clocks: while nobody else has acquired the lock it holds, also if the lease has
 // ended.
@@ -37,8 +38,8 @@ func (l *Lease) Guard() table.Op {
 // applied after a later one.
 //
 // In three cases the caller cannot know whether the operations were applied: the error matches [table.ErrUnreachable],
-// ctx has ended, or the *table.ConditionError has Pending set. An operation on the lock's own row is refused before
-// anything is sent.
+// ctx has ended and the error does not match ErrLost, or the *table.ConditionError has Pending set. An operation on the
+// lock's own row is refused before anything is sent.
 //
 // Cost: twice the write units of the operations, and two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
