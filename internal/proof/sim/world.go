@@ -183,7 +183,7 @@ func (w *World) granted(name string, fence int64, reader bool) {
 	f := fenced{name, fence}
 	before, again := w.fences[f]
 	w.fences[f] = reader
-	bad := again && !(before && reader) && !w.restored
+	bad := again && (!before || !reader) && !w.restored
 	w.mu.Unlock()
 	if bad {
 		w.Violation("%s was granted twice under fence %d", name, fence)
