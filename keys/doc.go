@@ -75,7 +75,7 @@
 //
 // # Errors
 //
-// All errors are of type *[Error] and wrap one of the Err values, for errors.Is. They occur before any request is made. Only
+// All errors are of type *[Error] and wrap one of the Err values, for [errors.Is]. They occur before any request is made. Only
 // [MustTemplate] panics.
 //
 // # Cost
