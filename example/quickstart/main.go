@@ -39,7 +39,7 @@ func main() {
 	check(err)
 	fmt.Println("created:", account.Balance, "at", accounts.Key(account).PK)
 
-	// A lock: its row stands beside the account's. Commit writes and releases, in one transaction.
+	// A lock: its row is beside the account's. Commit writes and releases, in one transaction.
 	locks, err := lock.New(tbl, lock.Config{})
 	check(err)
 	beside := lock.Beside(accounts.Key(account))
