@@ -162,8 +162,10 @@ func (c *Client) checkRegion(ctx context.Context) error {
 	}
 	replicated, err := c.table.Replicated(ctx)
 	switch {
+	case errors.Is(err, table.ErrDenied):
+		return fmt.Errorf("%w (the first request finds out whether the table has replicas, unless Config.HomeRegion is set)", err)
 	case err != nil:
-		return fmt.Errorf("%w (the first acquisition, or View, asks whether the table has replicas; with Config.HomeRegion it does not)", err)
+		return err
 	case replicated:
 		return ErrMultiRegion
 	}
