@@ -162,10 +162,8 @@ func (c *Client) checkRegion(ctx context.Context) error {
 	}
 	replicated, err := c.table.Replicated(ctx)
 	switch {
-	case errors.Is(err, table.ErrDenied):
-		return fmt.Errorf("%w (the first request finds out whether the table has replicas, unless Config.HomeRegion is set)", err)
 	case err != nil:
-		return err
+		return fmt.Errorf("%w (the first request finds out whether the table has replicas, unless Config.HomeRegion is set)", err)
 	case replicated:
 		return ErrMultiRegion
 	}
