@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// ErrInvalid reports a Config that is not in order.
+// ErrInvalid reports a [Config] that is not acceptable.
 var ErrInvalid = table.ErrInvalid
 
 // Entity is a type of rows of the application: *[entity.Entity] is one. Items are listed by entity.
@@ -27,13 +27,13 @@ type Entity interface {
 	Facet() table.Facet
 }
 
-// Config sets a Console up.
+// Config has the settings of a [Console].
 type Config struct {
 	// Table is the table to look at. Required.
 	Table *table.Table
 
 	// Locks reads the locks of the same table. It need not be the client that acquires them, but its Config has to agree
-	// with theirs. With [lock.Config].Index, locks are found by 16 queries, else by reading the whole table. Required.
+	// with theirs. With [lock.Config].Index, locks are found by 16 queries, otherwise by reading the whole table. Required.
 	Locks *lock.Client
 
 	// Migrations are the application's. Defaults to nil: the page is left out.
@@ -46,9 +46,9 @@ type Config struct {
 	// Defaults to false: their values are not part of any answer.
 	ShowData bool
 
-	// Hosts are the names under which browsers reach the console, without a port. Requests to other names are refused,
-	// since a web page of anybody can give its own name to this machine's address (DNS rebinding). "*" allows every name:
-	// only behind authentication. Defaults to those of the loopback interface: localhost, 127.0.0.0/8 and ::1.
+	// Hosts are the names under which browsers reach the console, without a port. Requests to other names are refused:
+	// the owner of any web page can let a name point to this machine's address, and read the console through it (DNS
+	// rebinding). "*" allows every name; use it only behind authentication. Defaults to those of the loopback interface: localhost, 127.0.0.0/8 and ::1.
 	Hosts []string
 }
 

@@ -1,5 +1,5 @@
 // Package console is a read-only page over a table: who holds its locks, who waits for them, and what else is in it. It is an
-// [http.Handler] to mount into one's own server.
+// [http.Handler] to mount into your own server.
 //
 //	c, err := console.New(console.Config{
 //		Table: tbl, Locks: locks, Migrations: migrator, Entities: []console.Entity{customers, orders},
@@ -19,18 +19,18 @@
 //	migrations   the state of each migration, and the progress of backfills
 //
 // The first three and the last one go live: the server sends the page's content again when it has changed (server-sent
-// events). Without JavaScript they show what was known when they were loaded. All pages are readable on a phone, and light or
-// dark as the reader's system is.
+// events). Without JavaScript they show what was known when they were loaded. All pages are readable on a phone. They
+// are light or dark, as the reader's system is set.
 //
 // # Mounting, and who may look
 //
 // Only the last part of the path counts, and all links are relative. So the handler works below any prefix that ends with a
 // slash, with [http.StripPrefix] or without.
 //
-// There is no authentication in this package: wrap the handler in your own, a func(http.Handler) http.Handler. Until you have
-// one, listen on the loopback interface only. By default the console answers no other Host than that of the loopback
-// interface, so a page of another site cannot read it through a name that points there (DNS rebinding). [Config].Hosts lists
-// the names of a server that others reach.
+// There is no authentication in this package: wrap the handler in your own middleware. Until you have
+// one, listen on the loopback interface only. By default the console answers only requests whose Host is the
+// loopback interface. So a page of another site cannot read it through a name that points to that interface (DNS rebinding).
+// For a server that others can reach, list its names in [Config].Hosts.
 //
 // When a server shuts down, it waits for open event streams, which do not end by themselves. Close the console first:
 //
@@ -45,10 +45,10 @@
 //   - What comes from the table is text, never markup. A strict Content-Security-Policy allows no script and no style but the
 //     console's own files.
 //   - Each kind of page reads at most twice a second, and at most 25 read units a second on average, however many locks there
-//     are and however many readers have it open: they share what is read. Each lock that is looked at alone is a kind of its
-//     own. A list that needs more reads is refreshed more slowly, and says so.
-//   - Nothing is read while nobody looks, but for 15 s after the last reader has left. A browser tab in the background counts
-//     as left.
+//     are and however many readers have it open: they share what is read. The page of each single lock counts
+//     as a kind of its own. A list that needs more reads is refreshed more slowly, and the page shows that.
+//   - Nothing is read while nobody looks. Reading stops 15 s after the last reader has left. A browser tab in the background
+//     counts as left.
 //   - Close ends every event stream and every goroutine.
 //
 // # Not guaranteed

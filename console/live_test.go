@@ -139,7 +139,7 @@ func TestLocks_WhatIsNotInOrderIsCounted(t *testing.T) {
 		page := w.open("locks")
 		time.Sleep(3 * time.Second)
 		assert.Equal(w, []string{"holds p1"}, drawn(page.last()))
-		assert.Contains(w, page.last(), "1 rows not in order")
+		assert.Contains(w, page.last(), "malformed rows: 1")
 		assert.Contains(w, page.last(), "1 that nobody holds")
 	})
 }

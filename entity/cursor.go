@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Cursor is the position in a query at which the next page begins. It is text that can stand in a URL unescaped. The
+// Cursor is the position in a query at which the next page begins. It is text that needs no escaping in a URL. The
 // empty cursor is the beginning. [Entity.Page] returns cursors, and [After] takes them.
 //
 // A cursor is valid for its query only: the table, entity, index, partition key, range of sort keys, direction, and the

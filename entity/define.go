@@ -241,7 +241,7 @@ func (c *compiler) key(where, attr, text string, compile func(string) (*keys.Tem
 		f := resolve(c.fields, tf.Name)
 		switch {
 		case f == nil:
-			c.problem("%s: template names %q, which is no field (or not an unambiguous one)", where, tf.Name)
+			c.problem("%s: template names %q, but no field has that name, or several have it", where, tf.Name)
 			f = &field{goName: tf.Name, typ: reflect.TypeFor[string]()}
 		case !tf.Accepts(keyType(f.typ)):
 			c.problem("%s: codec %s does not take field %q, which is %s", where, tf.Codec, f.goName, f.typ)

@@ -79,7 +79,7 @@
 //     AnyVersion and programs that do not count versions.
 //   - No two rows that have not expired share a unique value ([UniqueError]).
 //   - [Entity.Modify] writes the changes of its function and nothing else, and only to the row that the function saw.
-//   - A row that was read in order to be written back must decode to the key at which it stands ([DecodeError]).
+//   - A row that was read in order to be written back must decode to the key that it has ([DecodeError]).
 //   - A row of a newer schema is not overwritten, changed or deleted, unless it has expired ([ErrNewer]).
 //   - Expired rows are invisible, also to Create and Update, before DynamoDB deletes them. [WithExpired], [Raw] and [Sort]
 //     show them.

@@ -47,7 +47,7 @@ func (e *SpecError) Error() string {
 	return fmt.Sprintf("entity: define %q: %s", e.Type, strings.Join(texts, "; "))
 }
 
-// Is matches ErrInvalid.
+// Is reports whether target is [ErrInvalid].
 func (e *SpecError) Is(target error) bool { return target == ErrInvalid }
 
 // Unwrap returns the problems.
@@ -85,7 +85,7 @@ func (e *UnknownTypeError) Error() string {
 	return fmt.Sprintf("entity: no sink for a row of type %q", e.Type)
 }
 
-// Is matches ErrType.
+// Is reports whether target is [ErrType].
 func (e *UnknownTypeError) Is(target error) bool { return target == ErrType }
 
 // ForeignTypeError reports a row whose key fits the entity and for which [Spec.Match] holds, but whose type attribute
@@ -108,7 +108,7 @@ func (e *ForeignTypeError) Error() string {
 		"if the attribute means something else, give keys.Scheme.Type another name; otherwise exclude such rows with Spec.Match", ErrType, e.Type, e.Attribute)
 }
 
-// Is matches ErrType.
+// Is reports whether target is [ErrType].
 func (e *ForeignTypeError) Is(target error) bool { return target == ErrType }
 
 func (e *Entity[T]) fail(operation string, err error) error {

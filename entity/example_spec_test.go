@@ -29,7 +29,7 @@ func ExampleSpecError() {
 	fmt.Println(errors.Is(err, entity.ErrInvalid))
 	// Output:
 	// Type: empty
-	// PK: template names "number", which is no field (or not an unambiguous one)
+	// PK: template names "number", but no field has that name, or several have it
 	// SK: codec uint4 does not take field "Weight", which is float64
 	// Version: no field "rev"
 	// true

@@ -19,7 +19,7 @@ import (
 //
 // f is called again, with the row read anew, whenever another program has changed the row in between, as long as the
 // table's retry policy allows. So f should have no side effects. An error of f ends Modify with nothing written;
-// errors.Is and errors.As find it. If f changes a field of the key, or one that the entity maintains, Modify returns
+// [errors.Is] and [errors.As] find it. If f changes a field of the key, or one that the entity maintains, Modify returns
 // [ErrInvalid].
 //
 // The write requires that the row is the one that f saw. Its version and, if T has one, its time of creation identify

@@ -58,7 +58,7 @@ func (e *UniqueError) Error() string {
 	return fmt.Sprintf("%v: constraint %q of %s", ErrUnique, e.Constraint, e.Type)
 }
 
-// Is matches ErrUnique.
+// Is reports whether target is [ErrUnique].
 func (e *UniqueError) Is(target error) bool { return target == ErrUnique }
 
 const (

@@ -14,7 +14,7 @@ import (
 // Update applies changes to the row of o and returns the row as written. A missing row is [ErrNotFound].
 //
 // If T has a version, a row of another version than o's is [ErrStale]. If o has version 0, the row must have no
-// version, and the attributes of o; otherwise the error is ErrStale too. Apart from that, only the key fields of o
+// version, and the attributes of o; otherwise the error is [ErrStale] too. Apart from that, only the key fields of o
 // count. If T has no version, and with [Entity.AnyVersion], only the key fields count, and the row is changed as it is.
 //
 // Index keys and unique values that depend on the changes are computed from the row. If T has a version, Update first

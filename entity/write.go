@@ -29,7 +29,7 @@ func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
 // Put writes a whole row, replaces the one at the key with all of its attributes, and returns it as written.
 //
 // If T has a version, a row of another version than o's is [ErrStale]. Version 0 is for a row that does not exist. If a row
-// without a version exists, Put returns ErrStale, since it cannot check whether o was read from it; [Entity.Modify] and
+// without a version exists, Put returns [ErrStale], since it cannot check whether o was read from it; [Entity.Modify] and
 // [Entity.Update] give such a row a version. With [Entity.AnyVersion], Put replaces any row of this type.
 //
 // Cost: one put. A consistent read before it with unique values, and with AnyVersion. A transaction if a unique value

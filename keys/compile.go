@@ -186,7 +186,7 @@ func (t *Template) link(names []string) error {
 			return fail(name, fmt.Errorf("%w: it takes the rest of the key, so nothing can stand after it", ErrAmbiguous))
 		}
 		if following == "" || following[0] != t.esc.delim {
-			return fail(name, fmt.Errorf("%w: its width varies, so the delimiter %q has to stand between it and %s",
+			return fail(name, fmt.Errorf("%w: its width varies, so the delimiter %q has to be between it and %s",
 				ErrAmbiguous, t.esc.delim, neighbor))
 		}
 	}

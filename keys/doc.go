@@ -45,7 +45,7 @@
 // id. [Template.Shards] lists the keys or prefixes that a reader has to query to see all shards. A template has at most one
 // shard.
 //
-// If id also stands elsewhere in the template, Parse checks the number. If it does not, Format needs its value but Parse
+// If id also occurs elsewhere in the template, Parse checks the number. If it does not, Format needs its value but Parse
 // cannot return it ([Field.Computed]).
 //
 // # Guarantees
@@ -58,7 +58,7 @@
 //   - Ordered. Values of one codec sort in the key as they sort by value; with desc, in reverse. Strings sort as bytes.
 //   - Exact. A number or time that does not fit its codec is an error. Nothing is widened, rounded or cut off.
 //   - A prefix ends at a delimiter, so the prefix for order 1 does not match order 10.
-//   - A value that contains neither delimiter nor escape byte stands in the key unchanged.
+//   - A value that contains neither delimiter nor escape byte is unchanged in the key.
 //   - Private. Errors name the template, the field and the Go type, but contain no value and no key. A [Key] or [Range]
 //     prints as its lengths only, with every verb of fmt and in log/slog.
 //
@@ -75,7 +75,7 @@
 //
 // # Errors
 //
-// All errors are of type *[Error] and wrap one of the Err values, for errors.Is. They occur before any request is made. Only
+// All errors are of type *[Error] and wrap one of the Err values, for [errors.Is]. They occur before any request is made. Only
 // [MustTemplate] panics.
 //
 // # Cost

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Causes of an [Error], for errors.Is.
+// Causes of an [Error], for [errors.Is].
 var (
 	// ErrSyntax reports template text, a codec name or scheme JSON that cannot be read.
 	ErrSyntax = errors.New("syntax error")

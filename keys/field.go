@@ -14,7 +14,7 @@ type Field struct {
 	// before escaping.
 	Width int
 
-	// Computed reports that the field stands only in a shard: [Template.Format] needs its value, but [Template.Parse]
+	// Computed reports that the field occurs only in a shard: [Template.Format] needs its value, but [Template.Parse]
 	// does not return it.
 	Computed bool
 }

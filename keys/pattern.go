@@ -10,7 +10,7 @@ import "slices"
 // boundaries are therefore [ErrSyntax]. To match a literal, use [regexp.QuoteMeta]. The text is that in the key: its
 // delimiters are escaped, and numbers have their full width.
 //
-// An unknown field is [ErrUnknownField]. So is a field that stands only in a shard, because the key does not contain
+// An unknown field is [ErrUnknownField]. So is a field that occurs only in a shard, because the key does not contain
 // its text. A pattern that needs more than 1,000 states is [ErrRange].
 func (t *Template) Only(field, pattern string) (*Template, error) {
 	return t.restrict("only", field, pattern, true)

@@ -10,7 +10,7 @@ import (
 //
 //   - Without values: the text before the first field.
 //   - With some values: the text through the last delimiter before the next field. Returns [ErrNoPrefix] if no
-//     delimiter stands there, as after a fixed-width field (use [Template.Between]), or if a shard of a later field
+//     delimiter is there, as after a fixed-width field (use [Template.Between]), or if a shard of a later field
 //     comes first (use [Template.Shards]).
 //   - With all values: the key and a delimiter. This is the prefix of keys below it in a hierarchy. The key itself does
 //     not begin with it; use [Template.Range] to include the key.

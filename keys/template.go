@@ -41,7 +41,7 @@ func (t *Template) String() string {
 }
 
 // Fields returns the fields in the order in which [Template.Format] takes their values. This is the order in which the
-// values stand in the text. A field that stands in a shard too has the place of its value.
+// values occur in the text. If a field also occurs in a shard, the place of its value counts.
 func (t *Template) Fields() []Field {
 	if t == nil {
 		return nil

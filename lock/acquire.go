@@ -96,7 +96,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 			return nil, err
 		}
 		if j := slices.IndexFunc(a.wanted[:i], func(w wanted) bool { return w.key == key }); j >= 0 {
-			return nil, invalid("targets %d and %d mean one lock", j, i)
+			return nil, invalid("targets %d and %d are the same lock", j, i)
 		}
 		a.wanted[i] = wanted{target: t, key: key}
 	}

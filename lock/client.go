@@ -163,7 +163,7 @@ func (c *Client) checkRegion(ctx context.Context) error {
 	replicated, err := c.table.Replicated(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w (the first acquisition, or View, asks whether the table has replicas; with Config.HomeRegion it does not)", err)
+		return fmt.Errorf("%w (the first request finds out whether the table has replicas, unless Config.HomeRegion is set)", err)
 	case replicated:
 		return ErrMultiRegion
 	}

@@ -18,7 +18,7 @@
 //	several rows as of one moment             Client.View                a transaction of reads; nothing is acquired
 //	a value that no two rows have             entity.Spec.Unique         one more row in the transaction that writes
 //	that nobody has changed the row since     entity.Spec.Version        none: a condition of the write
-//	several locks, or none                    Client.AcquireAll          2 writes for each, in one transaction, and 1 to release
+//	several locks, all or none                Client.AcquireAll          2 writes for each, in one transaction, and 1 to release
 //
 // A lock is for work that takes time, or that writes several rows in several steps. What fits into one transaction needs a
 // version or a unique value, and no lock.
@@ -44,7 +44,7 @@
 //   - Writes through one lease are applied in their order. A write whose answer was lost is never applied after a later one.
 //   - Fences strictly increase per lock: across releases, expiry, force, restarts, and deletion of the row by time to live.
 //   - First come, first served. Across processes, the order is that in which DynamoDB applied the requests; within a
-//     process, that of the calls. The only exception are the passes described above.
+//     process, that of the calls. The only exceptions are the passes described above.
 //   - [Lease.Context] ends no later than the lease, by the wall clock or the monotonic clock, whichever is earlier, even if
 //     no request gets an answer. [context.Cause] tells why.
 //   - If a holder dies, the lock is taken soon after the end of its lease. If a process dies that waits, those behind it
@@ -60,7 +60,7 @@
 //   - At most n hold permits at once ([Permits]), by guarded writes. The permit of a process that died is free after its lease.
 //   - Readers hold together, and a writer alone ([Shared]). A guarded write of a reader is applied only if no writer has held
 //     since the reader's lease was granted. A writer that waits stops the readers behind it.
-//   - [Client.View] shows rows, and who holds their lock, at one moment, without acquiring the lock.
+//   - [Client.View] shows rows, and who holds their lock, as of one moment, without acquiring the lock.
 //   - A row that is not a lock is never changed. A malformed lock row grants nothing.
 //
 // # Not guaranteed
@@ -69,10 +69,10 @@
 //     request, and let the resource refuse a number that is smaller than one it has seen. Without that, check
 //     [Lease.Context] directly before the effect, which leaves a gap.
 //   - Exclusion of writes to the table that are not guarded.
-//   - An order among the writes of those who hold at once, readers or permits. Such a write that was given up without an
-//     answer can be applied after a later one of the same lease, while that holds.
+//   - An order among the writes of leases that are held at the same time ([Permits], [Shared]). Under such a lease, a write
+//     whose answer was lost can also be applied after a later write, as long as the lease is held.
 //   - Reentrance. A holder that acquires its own lock again waits for itself. Pass the [*Lease] as an argument instead.
-//   - Order before the line. A line has 100 places. If it is full, processes try again to enter, in no order.
+//   - Order beyond 100 processes. A line has 100 places. If it is full, processes try again to enter it, in no order.
 //   - Progress of others behind AcquireAll. It holds the locks for which it is first while it waits for the rest.
 //   - Tables with replicas in other regions: two regions can both grant a lock. Such a table is refused ([ErrMultiRegion])
 //     unless [Config.HomeRegion] names the one region that acquires.

@@ -31,7 +31,7 @@ import (
 //     missing permission.
 //
 // In all other cases Lead tries again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]), the error of f is
-// ignored; after ErrRevoked others get the first turn. If a request fails, Lead logs that and waits up to half of
+// ignored; after [ErrRevoked] others get the first turn. If a request fails, Lead logs that and waits up to half of
 // [Config.Lease] before the next attempt. A panic in f releases the lock and continues.
 //
 // Cost: that of [Client.Acquire], with its wait, and of [Lease.Release].

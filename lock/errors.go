@@ -35,7 +35,7 @@ var (
 
 	// ErrRevoked is the cause if somebody asked for the lock with [Client.Revoke]. The lock is still held: guarded
 	// writes go through until it is released. It does not match [ErrLost].
-	ErrRevoked = errors.New("lock asked back")
+	ErrRevoked = errors.New("asked to release the lock")
 
 	// ErrReleased is the cause after Release, Commit or Close. It is also the error of a write under a lease that was
 	// released. It does not match [ErrLost].
@@ -69,7 +69,7 @@ var (
 // name or key, since errors are logged.
 type HeldError struct {
 	Target Target
-	Owner  string    // Config.Owner of the holder
+	Owner  string    // [Config.Owner] of the holder
 	Ticket string    // of the holder, for [Client.ForceRelease]
 	Fence  int64     // of the holder
 	Since  time.Time // since when the holder's process has held the lock, also if its goroutines have passed it on

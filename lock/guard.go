@@ -38,7 +38,7 @@ func (l *Lease) Guard() table.Op {
 // applied after a later one.
 //
 // In three cases the caller cannot know whether the operations were applied: the error matches [table.ErrUnreachable],
-// ctx has ended and the error does not match ErrLost, or the *table.ConditionError has Pending set. An operation on the
+// ctx has ended and the error does not match ErrLost, or the [*table.ConditionError] has Pending set. An operation on the
 // lock's own row is refused before anything is sent.
 //
 // Cost: twice the write units of the operations, and two for the guard.

@@ -11,25 +11,25 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// GuardToken is the guard of a lease as data, for another process that is to write while this lease holds its lock: a child
-// process, or a worker that gets it with a job. [GuardToken.String] makes a text of it, [ParseGuardToken] reads that.
+// GuardToken is the guard of a lease as data. It lets another process, such as a child process or a worker that gets it with
+// a job, write under this lease. [GuardToken.String] encodes it as text, and [ParseGuardToken] decodes the text.
 //
 // A write with the guard commits only while the lease holds the lock, as with [Lease.Guard]: DynamoDB compares ticket and
-// fence, which no other lease ever has. A token outlives its lease, and is of no use then. It keeps nothing alive: the process
-// that has the lease renews it.
+// fence, and no two leases have the same. The process that has acquired the lease goes on to renew it; a token does not. When
+// the lease is over, writes with the token are refused.
 //
-// Writes with it are in no order, neither among each other nor with those of [Lease.Write]: one whose answer was lost may be
-// applied after a later one. Where that matters, let them depend on a version of what they change.
+// Writes with tokens have no order, neither among each other nor with those of [Lease.Write]. A write whose answer was lost may
+// be applied after a later one. If that matters, let the writes depend on a version of the row that they change.
 //
-// A token is no secret and grants nothing: who can write to the table needs none. It contains the key of the lock's row. It is
-// not signed: with a forged one, a write is refused, or is one that its author could have made without a guard.
+// A token is no secret and grants no permission: the process needs its own permission to write to the table. A token contains the
+// key of the lock's row. It is not signed: a forged token cannot do more than a write without a guard.
 type GuardToken struct {
 	Table           string // name of the table
-	Region          string // in which the lock was acquired; empty where the client does not tell
+	Region          string // in which the lock was acquired; empty if the client does not tell
 	Scheme          keys.Scheme
-	AttributePrefix string   // Config.AttributePrefix
+	AttributePrefix string   // [Config.AttributePrefix]
 	Key             keys.Key // of the lock's row
-	Ticket          string   // Lease.Ticket
+	Ticket          string   // [Lease.Ticket]
 	Fence           int64
 	Permit          bool   // the lease is a permit ([Permits])
 	Reader          string // of a reader ([Shared]): the ticket as the line has it
@@ -49,7 +49,7 @@ type tokenText struct {
 	Reader string      `json:"reader,omitempty"`
 }
 
-// GuardToken returns the guard of this lease for another process. See [GuardToken] for what a write with it is worth.
+// GuardToken returns the guard of this lease for another process. See [GuardToken] for what it guarantees.
 func (l *Lease) GuardToken() GuardToken {
 	t := l.client.table
 	return GuardToken{
@@ -58,7 +58,7 @@ func (l *Lease) GuardToken() GuardToken {
 	}
 }
 
-// String is the token as a text of letters, digits, '-' and '_', for an environment, a flag or a message.
+// String encodes the token as text: letters, digits, '-' and '_'. It fits into an environment variable, a flag or a message.
 func (g GuardToken) String() string {
 	text, err := json.Marshal(tokenText{g.Table, g.Region, g.Scheme, g.AttributePrefix, g.Key.PK, g.Key.SK, g.Ticket, g.Fence, g.Permit, g.Reader})
 	if err != nil {
@@ -67,7 +67,7 @@ func (g GuardToken) String() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// ParseGuardToken reads what [GuardToken.String] has written. Anything else is [ErrInvalid].
+// ParseGuardToken decodes the result of [GuardToken.String]. Any other text is [ErrInvalid].
 func ParseGuardToken(text string) (GuardToken, error) {
 	g, err := parseGuardToken(text)
 	return g, wrap("parse guard token", err)
@@ -91,9 +91,9 @@ func parseGuardToken(text string) (GuardToken, error) {
 	return g, nil
 }
 
-// Guard is the condition that the token's lease holds the lock, as an operation to put into a transaction on that table, which
-// has to be in the region in which the lock was acquired. Where the lease does not hold it, the failure is a
-// *table.ConditionError that matches [ErrLost].
+// Guard returns the condition that the token's lease holds the lock, as an operation for a transaction in the lock's table. The
+// table's client has to be in the region in which the lock was acquired. If the lock was lost, the transaction fails with a
+// [*table.ConditionError] that matches [ErrLost].
 //
 // Cost: two write units in the transaction.
 func (g GuardToken) Guard(t *table.Table) table.Op {

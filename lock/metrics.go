@@ -68,7 +68,7 @@ func newMetrics(c *Client) (*metrics, error) {
 		failedReleases: {"release.failures", "{release}", "Attempts to give up a lock that failed"},
 		failedRenewals: {"renewal.failures", "{request}", "Renewals that failed"},
 		losses:         {"losses", "{lock}", "Locks lost by their holder"},
-		revocations:    {"revocations", "{lock}", "Locks asked back"},
+		revocations:    {"revocations", "{lock}", "Requests of others to release a lock (Revoke)"},
 	} {
 		m.counters[which], err = meter.Int64Counter(prefix+x.name, metric.WithUnit(x.unit), metric.WithDescription(x.means))
 		failed = cmp.Or(failed, err)

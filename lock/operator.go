@@ -25,10 +25,10 @@ import (
 // [Client.Revoke].
 //
 // seenTicket is the holder's ticket, as [Client.Inspect], [Client.List] or a *[HeldError] has shown it. ForceRelease
-// changes nothing if another one holds the lock by now (the error is a *HeldError) or nobody does ([ErrNotHeld]). Others that
+// changes nothing if another one holds the lock by now (the error is a *[HeldError]) or nobody does ([ErrNotHeld]). Others that
 // hold at the same time ([Permits], [Shared]) keep what they hold.
 //
-// The reason is for people. It is stored in the row until the next change (Record.Forced). It is valid UTF-8 of at most
+// The reason is for people. It is stored in the row until the next change ([Record].Forced). It is valid UTF-8 of at most
 // 256 bytes. Defaults to "forced by " and [Config.Owner].
 //
 // If a run of [Client.Every] is under way under the lock, it counts as interrupted: another instance begins it again.
@@ -36,7 +36,7 @@ import (
 // A malformed row ([ErrMalformed]) is reset: its line becomes empty, and its fence greater than every earlier one. For
 // such a row the ticket is the text of the first element of its line, or empty.
 //
-// If an answer was lost ([table.ErrUnreachable], or ctx has ended), call it again. Then ErrNotHeld, or a *HeldError
+// If an answer was lost ([table.ErrUnreachable], or ctx has ended), call it again. Then [ErrNotHeld], or a *[HeldError]
 // with a greater fence, means that the holder has lost the lock.
 //
 // Cost: one consistent read and one conditional write. To tell a holder in another process: one conditional write, and
@@ -198,7 +198,7 @@ func (c *Client) Revoke(ctx context.Context, target Target) error {
 
 func (c *Client) revoke(ctx context.Context, key keys.Key, holder lockrow.Ticket) error {
 	if holder.Length > 0 {
-		return fmt.Errorf("%w: its lease is one of its own (Fixed)", ErrNoSession)
+		return fmt.Errorf("%w: it has a Fixed lease", ErrNoSession)
 	}
 	if l, ok := c.tickets.find(holder.ID).(*Lease); ok {
 		l.on(lease.Ask, nil)
@@ -206,7 +206,7 @@ func (c *Client) revoke(ctx context.Context, key keys.Key, holder lockrow.Ticket
 	}
 	err := c.others.Ask(ctx, holder.Session(), session.Question{Kind: session.Revoke, Ticket: holder.ID, Key: key})
 	if errors.Is(err, session.ErrNobody) {
-		return fmt.Errorf("%w: it has ended", ErrNoSession)
+		return fmt.Errorf("%w: its session has ended", ErrNoSession)
 	}
 	return err
 }

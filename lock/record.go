@@ -158,7 +158,7 @@ func (c *Client) Inspect(ctx context.Context, target Target) (Record, error) {
 // AttributePrefix returns [Config.AttributePrefix], for packages that keep rows of their own beside locks.
 func (c *Client) AttributePrefix() string { return c.config.AttributePrefix }
 
-// Records returns the entity of lock rows: to read them together with the rows that they belong to (entity.Collect),
+// Records returns the entity of lock rows: to read them together with the rows that they belong to ([entity.Collect]),
 // and to decode them from streams. It refuses to write.
 func (c *Client) Records() *entity.Entity[Record] { return c.layout.records }
 

@@ -214,7 +214,7 @@ func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over b
 	switch {
 	case released && !committed && !ended && (held || revoked && err == nil):
 		// Should that have failed, it may have been applied all the same.
-		byF := fmt.Errorf("%w by f: the run is not recorded", ErrReleased)
+		byF := fmt.Errorf("%w by the function of Every: the run is not recorded", ErrReleased)
 		return true, join(byF, err, s.release(ctx, l))
 	case err == nil:
 		r.ending.Store(finished)

@@ -46,7 +46,7 @@ func (c *Client) key(t Target) (keys.Key, error) {
 	var err error
 	switch {
 	case t.name == "" && t.beside.IsZero():
-		return keys.Key{}, invalid("empty target")
+		return keys.Key{}, invalid("the target is empty: want a name (Name), or the key of a row (Beside)")
 	case t.name == "":
 		err = t.beside.Validate()
 	case len(t.name) > MaxName || !utf8.ValidString(t.name):

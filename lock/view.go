@@ -11,13 +11,13 @@ import (
 // MaxViewed is how many rows a [Client.View] can read, besides the lock's row.
 const MaxViewed = table.MaxOps - 1
 
-// View is a picture of some rows and of their lock at one moment. [Client.View] makes it.
+// View is a snapshot of some rows and of their lock. [Client.View] returns one.
 type View struct {
 	Rows []table.Item // in the order of the keys of the call; nil for a key without a row
 
-	// Fence is the fence of the lock; 0 if the lock has no row, and of [Permits]. If a View was taken while the lock was free, and a
-	// lease has the same fence, then nobody has held the lock between the two: the rows have not changed, except by
-	// writes that are not guarded.
+	// Fence is the fence of the lock; 0 if the lock has no row, and for [Permits]. If the lock was free, and a later lease has the
+	// same fence, then nobody has held the lock in between: the rows have not changed, except by writes that are not
+	// guarded.
 	Fence int64
 
 	Held *HeldError // who held the lock at that moment: readers ([Shared]), or anybody with [EvenIfHeld]; nil for nobody

@@ -66,7 +66,7 @@ func (e *DriftError) Error() string {
 	return fmt.Sprintf("%v: %s", ErrDrift, strings.Join(texts, ", "))
 }
 
-// Is matches ErrDrift.
+// Is reports whether target is [ErrDrift].
 func (e *DriftError) Is(target error) bool { return target == ErrDrift }
 
 // OrderError lists pending migrations that come before the last applied one. It matches [ErrOutOfOrder].
@@ -79,7 +79,7 @@ func (e *OrderError) Error() string {
 	return fmt.Sprintf("%v: %s before %s", ErrOutOfOrder, strings.Join(e.Pending, ", "), e.Applied)
 }
 
-// Is matches ErrOutOfOrder.
+// Is reports whether target is [ErrOutOfOrder].
 func (e *OrderError) Is(target error) bool { return target == ErrOutOfOrder }
 
 // UnknownError lists records of migrations that this program does not have. It matches [ErrUnknown].
@@ -89,7 +89,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%v: %s", ErrUnknown, strings.Join(e.IDs, ", "))
 }
 
-// Is matches ErrUnknown.
+// Is reports whether target is [ErrUnknown].
 func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
 // UnfinishedError names the migration that needs a decision: [Migrator.Repair] or, if it was being taken back,
@@ -107,7 +107,7 @@ func (e *UnfinishedError) Error() string {
 	return fmt.Sprintf("%v: %s %s: %s", ErrUnfinished, e.Record.ID, how, next)
 }
 
-// Is matches ErrUnfinished.
+// Is reports whether target is [ErrUnfinished].
 func (e *UnfinishedError) Is(target error) bool { return target == ErrUnfinished }
 
 // PartialError reports how far a call has come. Migrations in Done are finished and recorded.
@@ -159,7 +159,7 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Is matches ErrPanic.
+// Is reports whether target is [ErrPanic].
 func (e *PanicError) Is(target error) bool { return target == ErrPanic }
 
 // safely runs an author's function and turns a panic into an error.

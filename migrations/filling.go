@@ -67,7 +67,7 @@ func (f *filling) fill(ctx context.Context) error {
 	parts := r.steps[f.spec.Name]
 	for _, c := range parts {
 		if c.Segments != f.spec.Segments {
-			return fmt.Errorf("%w: from %d to %d: finish it with the former, or give the step another name, which begins anew", ErrSegments, c.Segments, f.spec.Segments)
+			return fmt.Errorf("%w: from %d to %d: finish it with the old number, or give the step another name, which starts from the beginning", ErrSegments, c.Segments, f.spec.Segments)
 		}
 		f.seen.Add(c.Seen)
 		f.changed.Add(c.Changed)

@@ -167,7 +167,7 @@ func (s *segment) after(ctx context.Context, item, now table.Item) (table.Item, 
 	case !s.spec.Filter.IsZero():
 		return nil, nil // the Filter no longer matches
 	}
-	err := fmt.Errorf("it is as it was read, and yet: %w", table.ErrCondition)
+	err := fmt.Errorf("the item has not changed since it was read, but the write was refused: %w", table.ErrCondition)
 	return nil, s.itemError(ctx, item, err)
 }
 

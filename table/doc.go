@@ -35,12 +35,13 @@
 //     Repeated is set if that item may be the operation's own effect.
 //   - Equal operations give equal bytes. An expression depends only on the order of conditions and changes.
 //   - Ranges of sort keys are half open. A limit counts the items that are returned, not those examined.
-//   - [Table.TransactGet] shows one moment: of a transaction of the same region all or nothing.
+//   - [Table.TransactGet] shows all items as they are at one moment. Of a transaction that was made in the same region it
+//     shows everything or nothing.
 //   - A batch never drops an item. What DynamoDB left undone is in an *[UnprocessedError].
 //   - [Table.Ensure] never destroys anything. If a difference cannot be resolved without that, it changes nothing. Several
 //     instances can run it at the same time.
 //   - Equal schemas give equal exports ([Schema.CloudFormation], [Schema.Workbench]).
-//   - The text of an error contains no keys and no values of the application. Its causes may; errors.As finds them.
+//   - The text of an error contains no keys and no values of the application. Its causes may; [errors.As] finds them.
 //
 // # Not guaranteed
 //
@@ -70,7 +71,7 @@
 //
 // # Errors
 //
-// Each error matches one of these values with errors.Is, and wraps the SDK's error for errors.As:
+// Each error matches one of these values with [errors.Is], and wraps the SDK's error for [errors.As]:
 //
 //	ErrNotFound         the item does not exist
 //	ErrCondition        a result rather than a failure: see ConditionError; nothing was written

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/internal/errs"
 )
 
-// Kinds of errors, for errors.Is. The cause, with the SDK's own types, is wrapped for errors.As.
+// Kinds of errors, for [errors.Is]. The cause, with the SDK's own types, is wrapped for [errors.As].
 var (
 	// ErrNotFound reports that the item does not exist.
 	ErrNotFound = errors.New("item not found")
@@ -124,7 +124,7 @@ func (e *ConditionError) Unwrap() []error {
 }
 
 // ConditionErrors reports that the conditions of several operations of one transaction did not hold, in the order of
-// the operations. errors.As finds the first.
+// the operations. [errors.As] finds the first.
 type ConditionErrors []*ConditionError
 
 func (e ConditionErrors) Error() string {

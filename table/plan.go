@@ -87,7 +87,7 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("table: %s %v: %s", e.Table, ErrSchema, strings.Join(e.Differences, "; "))
 }
 
-// Is matches ErrSchema.
+// Is reports whether target is [ErrSchema].
 func (e *SchemaError) Is(target error) bool { return target == ErrSchema }
 
 // live is DynamoDB's description of a table.

@@ -41,15 +41,14 @@ func (t *Table) Get(ctx context.Context, key keys.Key, consistent bool) (Item, e
 	return item, err
 }
 
-// TransactGet reads up to [MaxOps] items as they stand at one moment, in one TransactGetItems, and returns
-// them in the order of their keys: nil where there is none. Of a transaction that writes several of them it
-// shows all or nothing, and every write that was acknowledged before it. A key may occur more than once; it is
-// read once, and counts once. DynamoDB refuses items of more than 4 MB together with ErrInvalid.
+// TransactGet reads up to [MaxOps] items as they are at one moment, and returns them in the order of their keys: nil for
+// a key without an item. It sees every write that was acknowledged before it. Of a transaction that writes several of the
+// items it shows everything or nothing. A key may occur more than once; it is read once, and counts once.
 //
-// A read that meets a write of one of the items is refused, and repeated by the table's retry policy; ErrConflict
-// means that they kept meeting.
+// DynamoDB refuses to read more than 4 MB at once ([ErrInvalid]). It also refuses a read while one of the items is written.
+// The table's retry policy repeats such a read; at its end the error matches [ErrConflict].
 //
-// Cost: two read units per 4 KB of each item, at least two; those of a refused request are consumed, too.
+// Cost: two read units per 4 KB of each item, at least two. A refused request costs the same.
 func (t *Table) TransactGet(ctx context.Context, list []keys.Key) ([]Item, error) {
 	unique, at, err := distinct(list)
 	if err == nil && len(unique) > MaxOps {

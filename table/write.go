@@ -65,8 +65,9 @@ func (t *Table) Write(ctx context.Context, ops ...Op) error {
 //
 // The same token with other operations is refused with [ErrInvalid].
 //
-// A token may not be limited to one table: transactions span tables, and DynamoDB Local recognises a token in all of
-// them. If two applications share an account and a region, include the application's name in the token.
+// Do not use one token for two tables. A transaction can span tables, so DynamoDB may compare tokens across all tables
+// of an account and region (DynamoDB Local does). If two applications share them, put the application's name into the
+// token.
 func (t *Table) WriteOnce(ctx context.Context, token string, ops ...Op) error {
 	list, err := t.prepare(ops)
 	if err != nil {

@@ -62,7 +62,7 @@ func (s *store) cells(item table.Item) []string {
 		d := s.document(r, err)
 		switch {
 		case err != nil:
-			cells[4] = "not in order: " + err.Error()
+			cells[4] = "malformed: " + err.Error()
 		case d.Held:
 			cells[4] = fmt.Sprintf("held by %s for %s, %d waiting, fence %d", d.holder(), s.ago(d.Since), d.waiting(), d.Fence)
 		default:

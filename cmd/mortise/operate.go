@@ -149,7 +149,7 @@ func forceCommand() command {
 		text: "take a lock away from its holder",
 		more: "Shows the holder and asks first; without a terminal, --yes has to say so. Only the holder that was shown loses the lock. The\n" +
 			"next one in the line holds it then. No guarded write of the old holder goes through from that moment on; what it does\n" +
-			"outside the table goes on until it hears of it, with its next renewal. A row that is not in order is reset.",
+			"outside the table goes on until it hears of it, with its next renewal. A malformed row is reset.",
 		flags: func(f *flag.FlagSet, c *call) {
 			f.BoolVar(&c.yes, "yes", false, "do not ask")
 			f.StringVar(&c.ticket, "ticket", "", "`TICKET` of the holder that loses it, as show has it; needed where several hold")

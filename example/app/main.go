@@ -1,5 +1,5 @@
-// Command app is a small order-settlement service on one DynamoDB table, and the example of Mortise. Workers take the lock that
-// stands beside an order, add up the order's lines, and settle it in one transaction that commits only while the lock is held.
+// Command app is a small order-settlement service on one DynamoDB table, and the example of Mortise. Workers take the lock beside an
+// order, add up the order's lines, and settle it in one transaction that commits only while the lock is held.
 //
 //	go run ./example/app
 //	go run ./example/app -processes 4 -stall 2 -json

@@ -235,7 +235,7 @@ func TestLateWriteIsExplainedInThreeLines(t *testing.T) {
 		assert.Regexp(t, `(?m)
 ^Worker w1-frozen locked order "o#\d" \(fence (\d+)\), worked out its total, and froze for longer than its lease of 2s\.
 When the lease had ended, worker w\d got the lock \(fence \d+\) and settled the order: \d\.
-Then w1-frozen woke up and wrote its result\. DynamoDB refused it, because the lock had moved on: nothing was booked twice\.\n$`, out.stderr)
+Then w1-frozen woke up and tried to write its result\. DynamoDB refused: w1-frozen did not hold the lock any more\. Nothing was booked twice\.\n$`, out.stderr)
 
 		stderr.Reset()
 		require.Zero(t, run(t.Context(), strings.Fields("-stall 0 -orders "+file), nil, &stdout, &stderr))

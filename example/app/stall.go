@@ -11,19 +11,19 @@ import (
 	"github.com/mortise-go/mortise/lock"
 )
 
-// freeze has some workers take the locks of orders, before any other worker begins, and stop right before they write. As in a
-// process that was suspended nothing renews their leases: a Fixed lease ends after its length. Where there are fewer pending
-// orders, fewer workers freeze.
+// freeze lets some workers acquire the locks of orders, before any other worker begins, and stop right before they write. As in
+// a suspended process, nothing renews their leases: a Fixed lease ends after its length.
 func (a *app) freeze(ctx context.Context) error {
+	locks, invalid := newLocks(a.store, "frozen", leaseTime) // a client of its own, like another process
 	pending, err := all(a.orders.Query(ctx, keys.Values{"batch": a.batch.ID}, entity.On(pendingIndex), entity.Limit(100+a.stall)))
-	if err != nil {
+	if err = errors.Join(invalid, err); err != nil {
 		return err
 	}
 	rand.Shuffle(len(pending), func(i, j int) { pending[i], pending[j] = pending[j], pending[i] })
 	for i := 0; i < len(pending) && len(a.frozen) < a.stall; i++ {
-		lease, err := a.locks.TryAcquire(ctx, lock.Beside(a.orders.Key(pending[i])), lock.Fixed(leaseTime))
+		lease, err := locks.TryAcquire(ctx, lock.Beside(a.orders.Key(pending[i])), lock.Fixed(leaseTime))
 		if errors.Is(err, lock.ErrHeld) || errors.Is(err, lock.ErrLost) {
-			continue // another program settles this batch, too
+			continue // another program settles this batch too
 		}
 		if err != nil {
 			return err
@@ -38,8 +38,8 @@ func (a *app) freeze(ctx context.Context) error {
 	return nil
 }
 
-// thaw lets the frozen workers go on after others have settled their orders. They do not know that and write what they had
-// prepared: the guard in the transaction refuses it. If it did not, the audit would find two entries in the ledger.
+// thaw lets the frozen workers go on after others have settled their orders. They do not know that, and try to write what they
+// had prepared. The guard in the transaction refuses it. If it did not, the report would find two entries in the ledger.
 func (a *app) thaw(ctx context.Context) error {
 	for i, f := range a.frozen {
 		if err := a.commit(ctx, f); err == nil {
@@ -56,7 +56,7 @@ func (a *app) thaw(ctx context.Context) error {
 		a.note("Worker %s locked order %q (fence %d), worked out its total, and froze for longer than its lease of %s.", e.By, e.Order, e.Fence, leaseTime)
 		a.note("When the lease had ended, worker %s got the lock (fence %d) and settled the order: %s.",
 			entries[0].By, entries[0].Fence, entries[0].Amount)
-		a.note("Then %s woke up and wrote its result. DynamoDB refused it, because the lock had moved on: nothing was booked twice.", e.By)
+		a.note("Then %[1]s woke up and tried to write its result. DynamoDB refused: %[1]s did not hold the lock any more. Nothing was booked twice.", e.By)
 	}
 	return nil
 }

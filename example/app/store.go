@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// Indexes, and what an order's status is.
+// Names of the indexes, and the states of an order.
 const (
 	pendingIndex  = "gsi1" // sparse: holds the orders that are not settled
 	customerIndex = "gsi2" // a customer's orders, by date

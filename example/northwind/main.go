@@ -271,7 +271,7 @@ func (s *shop) ship(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// … print the label, call the shipper: what must not be done twice …
+		// … print the label, call the shipper: work for one process at a time …
 		shipped := time.Date(1996, 7, 22, 0, 0, 0, 0, time.UTC).Format("2006-01-02 15:04:05.000")
 		err = lease.Commit(ctx, s.orders.UpdateOp(order, entity.Set("shippedDate", shipped)))
 		if err == nil {

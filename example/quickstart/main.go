@@ -39,7 +39,7 @@ func main() {
 	check(err)
 	fmt.Println("created:", account.Balance, "at", accounts.Key(account).PK)
 
-	// A lock: its row stands beside the account's. Commit writes and releases, in one transaction.
+	// A lock: its row is beside the account's. Commit writes and releases, in one transaction.
 	locks, err := lock.New(tbl, lock.Config{})
 	check(err)
 	beside := lock.Beside(accounts.Key(account))
@@ -56,6 +56,7 @@ func main() {
 	check(locks.Do(ctx, beside, func(ctx context.Context, lease *lock.Lease) error { // waits until the lease has ended
 		return lease.Commit(ctx, accounts.UpdateOp(account, entity.Add("balance", -500)))
 	}))
+	// AnyVersion compares no version, so that only the lock can refuse this write.
 	err = slow.Commit(ctx, accounts.AnyVersion().UpdateOp(account, entity.Set("balance", 0)))
 	fmt.Println("the late write was refused:", errors.Is(err, lock.ErrLost))
 	account, err = accounts.Get(ctx, account, entity.Consistent())

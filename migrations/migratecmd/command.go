@@ -23,7 +23,7 @@ var (
 	ErrNotApproved = errors.New("fixes wait for approval: run repair on a terminal, or with -yes")
 
 	// ErrChanged reports that an approved fix was not made, because it had changed since it was shown.
-	ErrChanged = errors.New("what was to be mended has changed meanwhile: run repair again")
+	ErrChanged = errors.New("the fix has changed since it was shown, and was not made: run repair again")
 )
 
 // Command is the command. The zero value is ready to use. It has no state, and is safe for concurrent use if its

@@ -35,7 +35,7 @@
 //	validate            fail unless the table's records and the program agree
 //	help [SUBCOMMAND]   explain
 //
-// All subcommands take -json. Flags have one hyphen or two, and stand before or after operands.
+// All subcommands take -json. Flags have one hyphen or two, before or after the operands.
 //
 // # Output
 //

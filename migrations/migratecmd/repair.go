@@ -38,7 +38,7 @@ func repair(ctx context.Context, c *call) error {
 			switch {
 			case row.Made:
 				mark = "made"
-			case mended(made, row.ID):
+			case fixed(made, row.ID):
 				continue // fixed in another way
 			}
 			tty.Say(w, "%s: %s: %s\n", mark, row.Kind, tty.Clean(row.Text))
@@ -50,8 +50,8 @@ func contains(list []migrations.Fix, f migrations.Fix) bool {
 	return slices.ContainsFunc(list, func(g migrations.Fix) bool { return g.ID == f.ID && g.Kind == f.Kind && g.Text == f.Text })
 }
 
-// mended reports whether one of the fixes belongs to a migration.
-func mended(fixes []migrations.Fix, id string) bool {
+// fixed reports whether one of the fixes belongs to a migration.
+func fixed(fixes []migrations.Fix, id string) bool {
 	return slices.ContainsFunc(fixes, func(f migrations.Fix) bool { return f.ID == id })
 }
 
@@ -59,7 +59,7 @@ func mended(fixes []migrations.Fix, id string) bool {
 func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migrations.Fix, err error) {
 	if c.yes {
 		for _, f := range fixes {
-			if !mended(agreed, f.ID) {
+			if !fixed(agreed, f.ID) {
 				agreed = append(agreed, f)
 			}
 		}
@@ -76,7 +76,7 @@ func (c *call) agree(ctx context.Context, fixes []migrations.Fix) (agreed []migr
 	defer cancel(nil)
 	answers := tty.Lines(ctx, c.Stdin)
 	for _, f := range fixes {
-		if mended(agreed, f.ID) {
+		if fixed(agreed, f.ID) {
 			continue
 		}
 		tty.Say(c.Stderr, "%s\nDo that? [y/N] ", tty.Clean(f.Text))

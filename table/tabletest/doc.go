@@ -23,9 +23,9 @@
 // # Scope
 //
 // The engine implements tables, items, queries, scans, batches, transactions, time to live, tags and the settings of
-// backups; REFERENCE.md, in this package's directory, lists the operations. All expressions are complete, and so are the
-// parameters that preceded them. Other operations, such as those of PartiQL and of DynamoDB Streams, return
-// UnknownOperationException.
+// backups; REFERENCE.md, in this package's directory, lists the operations. It implements all expressions,
+// and the older parameters that expressions have replaced. Other operations, such as those of PartiQL and of DynamoDB
+// Streams, return UnknownOperationException.
 //
 // # Faults
 //

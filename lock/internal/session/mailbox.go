@@ -48,7 +48,7 @@ const MaxAsked = 100
 const answeredAtOnce = 16
 
 // ErrBusy is the error of a question to a session whose mailbox is full.
-var ErrBusy = fmt.Errorf("%w: the holder has as many questions to answer as it can be asked", table.ErrThrottled)
+var ErrBusy = fmt.Errorf("%w: too many requests wait for the holder's next renewal", table.ErrThrottled)
 
 // ErrNobody is the error of a question to a session that is dead or gone, or whose recorded end is past.
 var ErrNobody = errors.New("the session has ended")
