@@ -83,7 +83,7 @@ func TestEvents_EachComesAsDocumented(t *testing.T) {
 		<-l.Context().Done()
 		synctest.Wait() // measurements and log records come after
 		time.Sleep(time.Millisecond)
-		assert.Equal(t, 1, n.count("INFO lock: asked back"))
+		assert.Equal(t, 1, n.count("INFO lock: asked to release"))
 		require.NoError(t, l.Release(ctx))
 		assert.Zero(t, n.count("DEBUG lock: session ended"))
 		time.Sleep(time.Minute)
@@ -147,7 +147,7 @@ func TestEvents_HaveNoNamesKeysOrPayloads(t *testing.T) {
 		require.NoError(t, c.ForceRelease(ctx, stuck, held.Holder().Ticket, canary))
 		require.NoError(t, c.Close(ctx))
 		time.Sleep(time.Minute)
-		for _, event := range []string{"taken by force", "taken over", "asked back", "lock: lost", "session lost", "the clock is off"} {
+		for _, event := range []string{"taken by force", "taken over", "asked to release", "lock: lost", "session lost", "the clock is off"} {
 			assert.Contains(t, log.String(), event)
 		}
 		assert.NotContains(t, log.String(), canary)

@@ -220,7 +220,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			}, without(measured(ctx), "renewal.remaining"))
 		})
 	})
-	t.Run("asked back", func(t *testing.T) {
+	t.Run("asked to release", func(t *testing.T) {
 		virtual(t, func(ctx context.Context, w *world) {
 			c := w.client(config)
 			l, err := c.Acquire(ctx, report)

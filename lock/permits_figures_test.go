@@ -19,7 +19,8 @@ import (
 // requests, and are granted in turn.
 func TestPermits_AreUsedAndShared(t *testing.T) {
 	const during = 10 * time.Second
-	for _, tc := range []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}} {
+	cases := []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}}
+	for _, tc := range cases[:testkit.IfShort(3, 4)] {
 		name := fmt.Sprintf("%d processes, %d permits", tc.processes, tc.permits)
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {

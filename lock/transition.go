@@ -78,7 +78,7 @@ func (l *Lease) giveBack() {
 }
 
 // cause is why the lease was lost, or else why its context has ended; nil while it goes on. A context that
-// told first that the lock was asked back does not tell of a loss after that.
+// told first that others ask for the lock does not tell of a loss after that.
 func (l *Lease) cause() error {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
@@ -162,7 +162,7 @@ func (l *Lease) tell(event lease.Event, cause error) {
 	switch event {
 	case lease.Ask:
 		c.metrics.count(l.ctx, revocations)
-		c.config.Logger.Info("lock: asked back", "fence", l.holding.Fence)
+		c.config.Logger.Info("lock: asked to release", "fence", l.holding.Fence)
 	case lease.GivenUp:
 		c.metrics.count(l.ctx, releases)
 	default:

@@ -54,6 +54,9 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 
 // The commands of the pages that can run here do, and print what the pages show.
 func TestCommandsRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles what the pages run: make docs-check and make race run it")
+	}
 	r := open(t)
 	// The quickstart needs the modules of this one, whose sums are in go.sum: usually no network.
 	t.Setenv("GOFLAGS", "-mod=mod")

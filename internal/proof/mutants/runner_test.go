@@ -76,6 +76,9 @@ func write(t *testing.T, files map[string]string) string {
 }
 
 func TestRunJudgesMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles each mutant: make race runs it")
+	}
 	mutant := func(name, from, to string) Mutant {
 		return Mutant{Name: name, File: "sum/sum.go", Old: from, New: to, Part: Around, Breaks: "some promise"}
 	}
