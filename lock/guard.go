@@ -38,8 +38,8 @@ func (l *Lease) Guard() table.Op {
 // applied after a later one.
 //
 // In three cases the caller cannot know whether the operations were applied: the error matches [table.ErrUnreachable],
-// ctx has ended and the error does not match ErrLost, or the [*table.ConditionError] has Pending set. An operation on the
-// lock's own row is refused before anything is sent.
+// ctx has ended and the error does not match ErrLost, or the [*table.ConditionError] has Pending set: of an error that does
+// not match ErrLost, [table.MayBeApplied] tells. An operation on the lock's own row is refused before anything is sent.
 //
 // Cost: twice the write units of the operations, and two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
@@ -157,7 +157,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		}
 		return false, nil
 	}
-	doubt := mayBeApplied(err)
+	doubt := table.MayBeApplied(err)
 	if to != nil {
 		if leases[0].turn.target = to; !doubt {
 			leases[0].dropTarget()
@@ -248,7 +248,7 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 // send writes operations with the guards of leases.
 func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	err := leases[0].client.table.Write(ctx, append(slices.Clip(ops), guards...)...)
-	if mayBeApplied(err) {
+	if table.MayBeApplied(err) {
 		return unknown(err)
 	}
 	return err
@@ -270,14 +270,6 @@ func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error
 		rows[i] = &row
 	}
 	return rows, nil
-}
-
-// mayBeApplied reports whether a transaction that failed may have been applied, or may yet be.
-func mayBeApplied(err error) bool {
-	if failed := table.Conditions(err); len(failed) > 0 {
-		return slices.ContainsFunc(failed, func(f *table.ConditionError) bool { return f.Pending })
-	}
-	return !errors.Is(err, ErrInvalid)
 }
 
 // unknownError is the error of a write that may have been applied. It does not match [ErrLost], which means that nothing

@@ -145,21 +145,13 @@ func (r *Run) conclude(ctx context.Context, record Record, ops ...table.Op) erro
 	case errors.As(err, &earlier):
 		record = earlier.record
 	case err != nil:
-		if record.State != Failed && mayBeApplied(err) {
+		if record.State != Failed && table.MayBeApplied(err) && !errors.Is(err, lock.ErrLost) {
 			r.unclear = append(r.unclear, record)
 		}
 		return err
 	}
 	*r.record, r.recorded = record, true
 	return nil
-}
-
-// mayBeApplied reports whether a guarded write that failed may have been applied, or may yet be.
-func mayBeApplied(err error) bool {
-	if failed := table.Conditions(err); len(failed) > 0 {
-		return slices.ContainsFunc(failed, func(f *table.ConditionError) bool { return f.Pending })
-	}
-	return !errors.Is(err, ErrInvalid) && !errors.Is(err, lock.ErrLost)
 }
 
 // wrote reports whether a record is a result of this run whose answer was lost. The time tells it from one that Repair

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -151,6 +152,16 @@ func Conditions(err error) []*ConditionError {
 		return []*ConditionError{one}
 	}
 	return nil
+}
+
+// MayBeApplied reports whether a write that failed with err may have been applied, or may yet be. A refused condition is
+// a clear answer, unless it has [ConditionError.Pending] set, and so is [ErrInvalid]. After a write under a lock, check
+// lock.ErrLost first: it means that nothing was written.
+func MayBeApplied(err error) bool {
+	if failed := Conditions(err); len(failed) > 0 {
+		return slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Pending })
+	}
+	return err != nil && !errors.Is(err, ErrInvalid)
 }
 
 // wrap adds the kind and the operation to err.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -354,5 +355,24 @@ func TestError_ReasonsOfACancelledTransactionHaveTheSameKinds(t *testing.T) {
 		for _, other := range []error{table.ErrSchema, table.ErrInvalid} {
 			assert.Equal(t, errors.Is(kind, other), errors.Is(err, other), message)
 		}
+	}
+}
+
+func TestMayBeApplied_TellsClearAnswersFromLostOnes(t *testing.T) {
+	refused, pending := &table.ConditionError{Index: 0}, &table.ConditionError{Index: 1, Pending: true}
+	for _, tc := range []struct {
+		err error
+		may bool
+	}{
+		{nil, false},
+		{refused, false},
+		{pending, true},
+		{table.ConditionErrors{refused, pending}, true},
+		{fmt.Errorf("wrapped: %w", table.ConditionErrors{refused}), false},
+		{&table.Error{Kind: table.ErrInvalid, Err: errors.New("cause")}, false},
+		{&table.Error{Kind: table.ErrUnreachable, Err: errors.New("cause")}, true},
+		{context.DeadlineExceeded, true},
+	} {
+		assert.Equal(t, tc.may, table.MayBeApplied(tc.err), "%v", tc.err)
 	}
 }

@@ -53,10 +53,10 @@ func guarding() []Mutant {
 			New:    "\t\tif false {\n\t\t\treturn over(l)\n",
 		},
 		{
-			Name: "pending-refusal-is-final", Part: Guarding, File: "lock/guard.go",
+			Name: "pending-refusal-is-final", Part: Guarding, File: "table/errors.go",
 			Breaks: "takes a refusal for final although an earlier attempt may have been applied",
-			Old:    `return slices.ContainsFunc(failed, func(f *table.ConditionError) bool { return f.Pending })`,
-			New:    `return false`,
+			Old:    `return slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Pending })`,
+			New:    `return slices.ContainsFunc(failed, func(*ConditionError) bool { return false })`,
 		},
 		{
 			Name: "overtaken-is-open", Part: Guarding, File: "lock/internal/lockrow/classify.go",
