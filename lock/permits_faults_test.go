@@ -18,6 +18,20 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
+// threeHold has three processes hold a lock at once. The one at the given place, from 0, sends over a line of its own.
+func (w *world) threeHold(ctx context.Context, wire *line, place int, target lock.Target, opts ...lock.Option) (list []*lock.Lease) {
+	for i := range 3 {
+		c := w.client(quiet)
+		if i == place {
+			c = w.clientOver(wire, quiet)
+		}
+		l, err := c.Acquire(ctx, target, opts...)
+		require.NoError(w, err)
+		list = append(list, l)
+	}
+	return list
+}
+
 // The permit of a dead holder is free after its lease, wherever it stands, and the others are not touched.
 func TestPermits_OfADeadHolderAreFree(t *testing.T) {
 	const lease, skew, poll = 20 * time.Second, 2 * time.Second, 1125 * time.Millisecond
@@ -25,16 +39,7 @@ func TestPermits_OfADeadHolderAreFree(t *testing.T) {
 		t.Run(fmt.Sprint("place ", dead), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				wire := &line{to: w.engine.HTTPClient()}
-				var list []*lock.Lease
-				for i := range 3 {
-					c := w.client(quiet)
-					if i == dead {
-						c = w.clientOver(wire, quiet)
-					}
-					l, err := c.Acquire(ctx, exports, lock.Permits(3))
-					require.NoError(t, err)
-					list = append(list, l)
-				}
+				list := w.threeHold(ctx, wire, dead, exports, lock.Permits(3))
 				wire.cut(refused)
 				start := time.Now()
 				bounded, cancel := context.WithTimeout(ctx, time.Minute)

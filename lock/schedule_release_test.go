@@ -43,22 +43,29 @@ func TestEvery_KnowsOfAReleaseWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// failsReleased requires that Every runs a job that has released its lock once, and returns ErrReleased.
+func failsReleased(ctx context.Context, t *testing.T, c *lock.Client, job func(context.Context, *lock.Lease) error) {
+	t.Helper()
+	bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	runs := 0
+	require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
+		if runs++; runs > 3 {
+			cancel()
+		}
+		return job(ctx, l)
+	}), lock.ErrReleased)
+	assert.Equal(t, 1, runs)
+}
+
 // A commit that was refused has recorded nothing. If the job then releases the lock, Every returns an error, and the job is
 // not run again and again.
 func TestEvery_KnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(quiet)
-		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
-		defer cancel()
-		runs := 0
-		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
-			if runs++; runs > 3 {
-				cancel()
-			}
+		failsReleased(ctx, t, w.client(quiet), func(ctx context.Context, l *lock.Lease) error {
 			assert.ErrorIs(t, l.Commit(ctx, w.count("n").If(table.Attr("n").Exists())), table.ErrCondition)
 			return l.Release(ctx)
-		}), lock.ErrReleased)
-		assert.Equal(t, 1, runs)
+		})
 	})
 }
 
@@ -66,18 +73,11 @@ func TestEvery_KnowsOfAReleaseAfterARefusedCommit(t *testing.T) {
 func TestEvery_KnowsOfAReleaseAfterARevocation(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(quiet)
-		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
-		defer cancel()
-		runs := 0
-		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(inside context.Context, l *lock.Lease, _ time.Time) error {
-			if runs++; runs > 3 {
-				cancel()
-			}
+		failsReleased(ctx, t, c, func(inside context.Context, l *lock.Lease) error {
 			assert.NoError(t, c.Revoke(ctx, l.Target()))
 			<-inside.Done()
 			return l.Release(ctx)
-		}), lock.ErrReleased)
-		assert.Equal(t, 1, runs)
+		})
 	})
 }
 
@@ -86,13 +86,7 @@ func TestEvery_KnowsOfAReleaseAfterARevocation(t *testing.T) {
 func TestEvery_KnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c, other := w.client(quiet), w.client(quiet)
-		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
-		defer cancel()
-		runs := 0
-		require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(_ context.Context, l *lock.Lease, _ time.Time) error {
-			if runs++; runs > 3 {
-				cancel()
-			}
+		failsReleased(ctx, t, c, func(_ context.Context, l *lock.Lease) error {
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
 			short, stop := context.WithTimeout(ctx, 2*time.Second)
 			defer stop()
@@ -104,8 +98,7 @@ func TestEvery_KnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
 			}
 			assert.ErrorIs(t, l.Commit(ctx, w.count("n")), lock.ErrReleased)
 			return nil
-		}), lock.ErrReleased)
-		assert.Equal(t, 1, runs)
+		})
 		assert.EqualValues(t, 0, w.counted("n"))
 	})
 }
@@ -113,17 +106,10 @@ func TestEvery_KnowsOfAReleaseBeforeARefusedCommit(t *testing.T) {
 // A commit that was never sent was not applied. A release after it counts.
 func TestEvery_KnowsOfAReleaseAfterAnInvalidCommit(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
-		defer cancel()
-		runs := 0
-		require.ErrorIs(t, w.client(quiet).Every(bounded, lock.Name("report"), time.Minute, func(ctx context.Context, l *lock.Lease, _ time.Time) error {
-			if runs++; runs > 3 {
-				cancel()
-			}
+		failsReleased(ctx, t, w.client(quiet), func(ctx context.Context, l *lock.Lease) error {
 			assert.ErrorIs(t, l.Commit(ctx, table.Update(keys.NewKey("", ""), table.Attr("n").Set(1))), table.ErrInvalid)
 			return l.Release(ctx)
-		}), lock.ErrReleased)
-		assert.Equal(t, 1, runs)
+		})
 	})
 }
 

@@ -23,16 +23,7 @@ func TestShared_EvictedReaderWritesNoMore(t *testing.T) {
 		t.Run(fmt.Sprint("place ", dead), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				wire := &line{to: w.engine.HTTPClient()}
-				var list []*lock.Lease
-				for i := range 3 {
-					c := w.client(quiet)
-					if i == dead {
-						c = w.clientOver(wire, quiet)
-					}
-					l, err := c.Acquire(ctx, catalogue, lock.Shared())
-					require.NoError(t, err)
-					list = append(list, l)
-				}
+				list := w.threeHold(ctx, wire, dead, catalogue, lock.Shared())
 				wire.cut(refused)
 				writer := acquireAsync(ctx, w.client(quiet), catalogue)
 				for i, l := range list {
