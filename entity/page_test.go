@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-go/mortise/entity"
 	"github.com/mortise-go/mortise/internal/engines"
+	"github.com/mortise-go/mortise/internal/testkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -178,7 +179,7 @@ func TestPage_AllTogetherAreTheQuery(t *testing.T) {
 			}
 			require.Equal(rt, all, paged)
 		})
-		assert.Greater(t, seen, 100, "the property was tested on next to nothing")
+		testkit.Met(t, seen, "a query that finds something")
 	})
 }
 
