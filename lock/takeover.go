@@ -353,10 +353,13 @@ func (s *sessions) ask(id string, q question) {
 	}
 	c := s.client
 	c.work.group.Go(func() {
-		for c.clk().Sleep(c.closing, askTogether) == nil {
+		for wait := askTogether; c.clk().Sleep(c.closing, wait) == nil; {
 			list := s.next(id)
 			if list == nil {
 				return
+			}
+			if wait = askTogether; len(list) == session.MaxAsked { // there may be more, which have waited
+				wait = 0
 			}
 			texts := make([]session.Question, len(list))
 			for i, q := range list {
