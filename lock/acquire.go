@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -259,6 +260,11 @@ func (a *acquisition) take(ctx context.Context) error {
 	if err := c.learnTime(ctx, a.wanted[0].key); err != nil {
 		return err
 	}
+	if a.waited { // it comes back: perhaps all do, whose session has ended in an outage
+		if err := c.clk().Sleep(ctx, c.again.turn(c.clk().Now())); err != nil {
+			return err
+		}
+	}
 	a.start = c.clk().Instant()
 	a.entries, a.wake = make([]*entry, len(a.wanted)), make(chan struct{}, 1)
 	for i, w := range a.wanted {
@@ -270,6 +276,28 @@ func (a *acquisition) take(ctx context.Context) error {
 		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID
 	}
 	return nil
+}
+
+// betweenReturns is how long waiters that enter again wait for each other: a table that has just come back gets at most
+// 500 of them a second from one process.
+const betweenReturns = 2 * time.Millisecond
+
+// returns lets waiters enter again one after the other.
+type returns struct {
+	mu   sync.Mutex
+	next time.Time // monotonic
+}
+
+// turn is how long to wait before entering.
+func (r *returns) turn(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next.Before(now) {
+		r.next = now
+	}
+	wait := r.next.Sub(now)
+	r.next = r.next.Add(betweenReturns)
+	return wait
 }
 
 func (c *Client) newTicket(r *request, s *session.Session) lockrow.Ticket {

@@ -35,6 +35,7 @@ type Client struct {
 	poller   *waitqueue.Poller // reads the rows that somebody waits for
 	sessions *sessions         // that somebody waits behind
 	tickets  *tickets          // that this process answers for
+	again    returns           // of waiters that have lost their places
 
 	atRisk atomic.Bool // OnAtRisk was told so last
 	warned atomic.Bool // that the clock is off
@@ -174,8 +175,8 @@ func (c *Client) checkRegion(ctx context.Context) error {
 const atOnce = 16
 
 // Close releases all locks of the client and ends its session. Calls that wait for a lock end with [ErrClosed]. The
-// session is renewed until the last lock is released. An error in one release does not stop the others. After an error,
-// Close can be called again: it releases the locks that are left.
+// session is renewed until the last lock is released. An error in one release does not stop the others, unless DynamoDB
+// answers none of them. After an error, Close can be called again: it releases the locks that are left.
 //
 // Close takes no longer than ctx allows; if ctx has ended already, no longer than 5 s. It also does not try to release
 // a lock whose lease has ended: such a lock becomes free without it. It does not wait for the function OnLost of
@@ -193,15 +194,19 @@ func (c *Client) Close(ctx context.Context) error {
 		c.close(ErrClosed)
 		c.atClose = c.tickets.leases()
 	})
+	var all releasing
 	err := eachLease(c.atClose, func(l *Lease) error {
-		if first {
-			return l.releaseWhileHeld(ctx)
-		}
-		if err := l.release(ctx); !errors.Is(err, ErrLost) {
-			return err
-		}
-		return nil
+		return all.try(func() error {
+			if first {
+				return l.releaseWhileHeld(ctx)
+			}
+			if err := l.release(ctx); !errors.Is(err, ErrLost) {
+				return err
+			}
+			return nil
+		})
 	})
+	err = join(err, all.left())
 	done := make(chan struct{})
 	go func() {
 		c.work.group.Wait()
@@ -215,6 +220,37 @@ func (c *Client) Close(ctx context.Context) error {
 	err = join(err, c.keeper.Close(ctx))
 	c.poller.Close()
 	return wrap("close", err)
+}
+
+// releasing is the releases of a Close. In an outage each is tried for as long as the first: once one was tried in vain,
+// and none was answered meanwhile, no further one is tried.
+type releasing struct {
+	answered, untried atomic.Int64
+	outage            atomic.Bool
+}
+
+func (r *releasing) try(release func() error) error {
+	if r.outage.Load() {
+		r.untried.Add(1)
+		return nil
+	}
+	before := r.answered.Load()
+	err := release()
+	switch {
+	case !errors.Is(err, table.ErrUnreachable):
+		r.answered.Add(1)
+	case r.answered.Load() == before:
+		r.outage.Store(true)
+	}
+	return err
+}
+
+// left is the error of those that were not tried.
+func (r *releasing) left() error {
+	if n := r.untried.Load(); n > 0 {
+		return fmt.Errorf("%w: the releases of %d more locks were not tried", table.ErrUnreachable, n)
+	}
+	return nil
 }
 
 // eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it may hang.

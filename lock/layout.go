@@ -3,9 +3,8 @@ package lock
 import (
 	"fmt"
 
-	"github.com/mortise-go/mortise/internal/inside"
-
 	"github.com/mortise-go/mortise/entity"
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"

@@ -179,6 +179,72 @@ func TestOutage_WaitersWaitUntilTheirContextEnds(t *testing.T) {
 }
 
 // However long an outage lasts, campaigns and renewals send few requests.
+// Leases that go on for long do not make Close long: in an outage it gives up once, not once per lock.
+func TestOutage_CloseGivesUpOnce(t *testing.T) {
+	for name, how := range map[string]cut{"refused": refused, "hung": hung} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				c := w.unclosed(way, quiet)
+				const n = 320
+				for _, target := range names(n) {
+					_, err := c.Acquire(ctx, target, lock.Fixed(time.Hour))
+					require.NoError(t, err)
+				}
+				way.cut(how)
+				start := time.Now()
+				err := c.Close(ctx)
+				require.ErrorIs(t, err, table.ErrUnreachable)
+				require.ErrorContains(t, err, "the releases of 304 more locks were not tried")
+				testkit.Check(t, fmt.Sprintf("Close in an outage, %s, %d Fixed locks", name, n), testkit.AtMost(time.Since(start), " until it is over", 25*time.Second))
+				way.cut(open)
+				require.NoError(t, c.Close(ctx), "releases what is left")
+				for _, target := range names(n) {
+					r, err := w.client(quiet).Inspect(ctx, target)
+					require.NoError(t, err)
+					require.False(t, r.Held())
+				}
+			})
+		})
+	}
+}
+
+// Waiters whose session has ended in an outage enter their lines again one after the other: DynamoDB, which has just come
+// back, does not get all of them at once.
+func TestOutage_WaitersComeBackInTurn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const n = 1000
+		way := &line{to: w.engine.HTTPClient()}
+		holder, c := w.client(quiet), w.clientOver(way, quiet)
+		ctx, cancel := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		for _, target := range names(n) {
+			_, err := holder.Acquire(ctx, target)
+			require.NoError(t, err)
+			all.Go(func() {
+				_, err := c.Acquire(ctx, target)
+				assert.ErrorIs(t, err, lock.ErrHeld)
+			})
+		}
+		w.latency(2 * time.Millisecond)
+		time.Sleep(10 * time.Second)
+		way.cut(refused)
+		time.Sleep(time.Minute)
+		way.cut(open)
+		most, sent := 0, 0
+		for range 600 {
+			r := len(w.requests(func() { time.Sleep(100 * time.Millisecond) }))
+			most, sent = max(most, r), sent+r
+		}
+		testkit.Check(t, fmt.Sprintf("%d waiters after an outage", n), testkit.AtMost(most, "requests in 0.1 s", 100), testkit.AtLeast(sent, "requests in a minute", n))
+		r, err := holder.Inspect(ctx, names(n)[n-1])
+		require.NoError(t, err)
+		require.Equal(t, 2, r.Waiting(), "the ticket of the session that has ended, and the new one")
+		cancel()
+		all.Wait()
+	})
+}
+
 func TestOutage_RequestsAreFew(t *testing.T) {
 	for name, begin := range map[string]func(ctx context.Context, w *world, c *lock.Client){
 		"Lead": func(ctx context.Context, _ *world, c *lock.Client) {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/inside"
-
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/table"
 )

@@ -5,10 +5,9 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/mortise-go/mortise/internal/inside"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
@@ -31,9 +30,6 @@ type Index struct {
 func NewRows(n Names, index *Index, t *table.Table) *Rows {
 	return &Rows{names: n, index: index, prepare: t.Inside(inside.Key{}).Prepare}
 }
-
-// Names are the names of the rows' attributes.
-func (r *Rows) Names() Names { return r.names }
 
 // shape tells operations apart that are written differently. Fields that an operation does not know
 // are zero.
