@@ -117,8 +117,7 @@ func TestDeletion_SlowClockKeepsAFixedLease(t *testing.T) {
 	})
 }
 
-// A request that put off the deletion can arrive again later, and set an older time. The client learns that, although a date
-// was ahead meanwhile.
+// A request that put off the deletion can arrive again later. The row of the held lock stays.
 func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{Retention: day, Lease: time.Minute})

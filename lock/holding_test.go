@@ -110,3 +110,42 @@ func TestHoldThirtyDays(t *testing.T) {
 		require.NoError(t, l.Release(ctx))
 	})
 }
+
+// Clients of one lock may have different retentions. What one with the shortest has written last does not have the row
+// deleted while another one holds the lock, though that one would keep it for longer.
+func TestHold_IsNotEndedByTheRetentionOfOthers(t *testing.T) {
+	for name, passes := range map[string]bool{"waited behind it": false, "passed it on": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				brief := w.client(lock.Config{Lease: time.Hour, Retention: day})
+				holder := w.client(lock.Config{Lease: time.Hour})
+				var l *lock.Lease
+				if passes {
+					first, err := brief.Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					got := acquireAsync(ctx, holder, lock.Name("report"))
+					time.Sleep(time.Second)
+					require.NoError(t, first.Release(ctx))
+					l = <-got
+					require.NotNil(t, l)
+				} else {
+					var err error
+					l, err = holder.Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					waiting, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					_, err = brief.Acquire(waiting, lock.Name("report"))
+					require.ErrorIs(t, err, lock.ErrHeld)
+				}
+				for hour := range 5 * 24 {
+					time.Sleep(time.Hour)
+					w.engine.Sweep()
+					_, err := w.table.Get(ctx, l.Key(), true)
+					require.NoError(t, err, "after %d hours", hour+1)
+				}
+				require.NoError(t, l.Write(ctx, w.put("x")))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}

@@ -153,6 +153,43 @@ func TestOutage_WaitersSurviveIt(t *testing.T) {
 	}
 }
 
+// So does a caller that waits for several locks, one of which it has already: it keeps no lock of its old session, and
+// gets all of them.
+func TestOutage_WaitersForSeveralLocksSurviveIt(t *testing.T) {
+	for name, how := range outages() {
+		for _, lasts := range []time.Duration{15 * time.Second, time.Minute} {
+			t.Run(fmt.Sprintf("%s for %v", name, lasts), func(t *testing.T) {
+				virtual(t, func(ctx context.Context, w *world) {
+					waiting, cancel := context.WithTimeout(ctx, time.Hour)
+					defer cancel()
+					way, targets := &line{to: w.engine.HTTPClient()}, names(3)
+					c := w.clientOver(way, quiet)
+					l, err := w.client(quiet).Acquire(ctx, targets[1])
+					require.NoError(t, err)
+					got := make(chan *lock.Bundle, 1)
+					go func() {
+						b, err := c.AcquireAll(waiting, targets)
+						assert.NoError(t, err)
+						got <- b
+					}()
+					time.Sleep(time.Second)
+					way.cut(how)
+					time.Sleep(lasts)
+					way.cut(open)
+					time.Sleep(5 * time.Second)
+					require.NoError(t, l.Release(ctx))
+					start := time.Now()
+					b := <-got
+					require.NotNil(t, b)
+					require.NoError(t, b.Write(ctx, w.put("x")))
+					require.NoError(t, b.Release(ctx))
+					assert.Less(t, time.Since(start), 26*time.Second, "a lease and a period")
+				})
+			})
+		}
+	}
+}
+
 // In an outage that does not end, a waiter waits until its context ends, and its error contains both.
 func TestOutage_WaitersWaitUntilTheirContextEnds(t *testing.T) {
 	const patience = 5 * time.Minute

@@ -78,13 +78,17 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 	return row, err
 }
 
+// prolongEvery is how often the deletion of a held row is put off. Those who enter, or have held the lock before, write
+// when it may be deleted by their own retentions, which may be the shortest.
+const prolongEvery = minRetention / 4
+
 // due reports whether there is something to maintain.
 func (l *Lease) due() bool {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
 	c := l.client
 	return l.session != nil && !l.turn.taken() &&
-		(l.status.state == lease.Releasing || l.commits.Load() || c.clk().Ago(l.status.kept) >= c.config.Retention/4)
+		(l.status.state == lease.Releasing || l.commits.Load() || c.clk().Ago(l.status.kept) >= prolongEvery)
 }
 
 // maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts

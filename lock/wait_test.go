@@ -254,3 +254,36 @@ func TestWait_NothingIsPolledWithoutAWaiter(t *testing.T) {
 		assert.Empty(t, w.requests(func() { time.Sleep(time.Hour) }))
 	})
 }
+
+// Config.Backoff is asked once per look, also if the waiter has something to do then: here it evicts the dead.
+func TestWait_BackoffIsAskedOncePerLook(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		const dead = 10
+		for range dead {
+			acquireAsync(waiting, w.clientOver(way, lock.Config{}), lock.Name("report"), lock.Fixed(2*time.Second))
+		}
+		way.cut(refused)
+		asked := &counting{BackOff: backoff.NewConstantBackOff(time.Second)}
+		start := time.Now()
+		l, err := w.client(lock.Config{Backoff: func() backoff.BackOff { return asked }}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Greater(t, time.Since(start), dead*2*time.Second)
+		assert.InDelta(t, time.Since(start).Seconds(), float64(asked.times), 2)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// counting counts how often a backoff is asked.
+type counting struct {
+	backoff.BackOff
+
+	times int
+}
+
+func (c *counting) NextBackOff() time.Duration {
+	c.times++
+	return c.BackOff.NextBackOff()
+}
