@@ -53,7 +53,7 @@ ALL  := ./lock ./...
 TOLD := $(GO) run ./internal/engines/cmd/contractcount $(LOG)
 
 .PHONY: unit
-unit: engine ## all tests on both engines, without -race, and with a twentieth of the seeds
+unit: engine ## all tests on both engines, without -race, and with a fortieth of the seeds
 	$(BOTH) -short -vet=off $(ALL)
 	@$(TOLD)
 

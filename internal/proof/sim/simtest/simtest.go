@@ -16,18 +16,26 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, and a twentieth of them with -short and under -race")
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, a fortieth of them with -short, and a twentieth under -race")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them: a twentieth, but at least five, with -short
-// and under the race detector, which makes each take ten times as long.
+// Seeds returns how many seeds a test plays that is made for n of them: a fortieth, but at least three, with -short; a
+// twentieth, but at least five, under the race detector, which makes each take ten times as long.
 func Seeds(n int) int {
+	if testing.Short() {
+		return seeds(n, 40, 3)
+	}
+	return seeds(n, 20, 5)
+}
+
+// seeds returns n, or a part of it where there is little time.
+func seeds(n, part, least int) int {
 	switch {
 	case *simSeeds > 0:
 		return *simSeeds
 	case testing.Short(), testkit.RaceEnabled:
-		return min(n, max(n/20, 5))
+		return min(n, max(n/part, least))
 	}
 	return n
 }
@@ -53,12 +61,13 @@ func Play(t *testing.T, name string, n int) Sum {
 	return Simulate(t, Seeds(n), Workload(t, name))
 }
 
-// Twinned runs a negative twin of a workload for a test that is made for n seeds.
+// Twinned runs a negative twin of a workload for a test that is made for n seeds. With -short it is a twentieth, since
+// with three seeds a twin may show little.
 func Twinned(t *testing.T, name, twin string, n int) Sum {
 	t.Helper()
 	load, with, err := Workload(t, name).Twin(twin)
 	require.NoError(t, err)
-	return Simulate(t, Seeds(n), load, with.Shows...)
+	return Simulate(t, seeds(n, 20, 5), load, with.Shows...)
 }
 
 // Simulate runs a workload once for each seed, a few at a time. It reports each violation with the command that shows
