@@ -179,7 +179,7 @@ func TestPage_AllTogetherAreTheQuery(t *testing.T) {
 			}
 			require.Equal(rt, all, paged)
 		})
-		testkit.Met(t, seen, "a query that finds something")
+		assert.Greater(t, seen, testkit.IfShort(0, 100), "the property was tested on next to nothing")
 	})
 }
 

@@ -123,6 +123,41 @@ func TestOutage_CloseEndsWithTheSession(t *testing.T) {
 
 // A waiter survives an outage that lasts longer than any request is repeated, and longer than its session.
 func TestOutage_WaitersSurviveIt(t *testing.T) {
+	waitThroughOutages(t, func(waiting context.Context, w *world, c *lock.Client) func() {
+		waiters := []<-chan *lock.Lease{acquireAsync(waiting, c, lock.Name("report")), acquireAsync(waiting, c, lock.Name("report"))}
+		return func() {
+			for _, waiter := range waiters {
+				next := <-waiter
+				require.NotNil(w, next)
+				require.NoError(w, next.Write(waiting, w.put("x")))
+				require.NoError(w, next.Release(waiting))
+			}
+		}
+	})
+}
+
+// So does a caller that waits for several locks, one of which is held.
+func TestOutage_WaitersForSeveralLocksSurviveIt(t *testing.T) {
+	waitThroughOutages(t, func(waiting context.Context, w *world, c *lock.Client) func() {
+		got := make(chan *lock.Bundle, 1)
+		go func() {
+			b, err := c.AcquireAll(waiting, append(names(2), lock.Name("report")))
+			assert.NoError(w, err)
+			got <- b
+		}()
+		time.Sleep(time.Second)
+		return func() {
+			b := <-got
+			require.NotNil(w, b)
+			require.NoError(w, b.Write(waiting, w.put("x")))
+			require.NoError(w, b.Release(waiting))
+		}
+	})
+}
+
+// waitThroughOutages has wait begin to wait for the lock "report", which is held until an outage is over. What wait returns
+// gets the lock and uses it.
+func waitThroughOutages(t *testing.T, wait func(waiting context.Context, w *world, c *lock.Client) (use func())) {
 	for name, how := range outages() {
 		for _, lasts := range []time.Duration{15 * time.Second, time.Minute} {
 			t.Run(fmt.Sprintf("%s for %v", name, lasts), func(t *testing.T) {
@@ -133,56 +168,14 @@ func TestOutage_WaitersSurviveIt(t *testing.T) {
 					c := w.clientOver(way, quiet)
 					l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
 					require.NoError(t, err)
-					waiters := []<-chan *lock.Lease{acquireAsync(waiting, c, lock.Name("report")), acquireAsync(waiting, c, lock.Name("report"))}
+					use := wait(waiting, w, c)
 					way.cut(how)
 					time.Sleep(lasts)
 					way.cut(open)
 					time.Sleep(5 * time.Second)
 					require.NoError(t, l.Release(ctx))
 					start := time.Now()
-					for _, waiter := range waiters {
-						next := <-waiter
-						require.NotNil(t, next)
-						require.NoError(t, next.Write(ctx, w.put("x")))
-						require.NoError(t, next.Release(ctx))
-					}
-					assert.Less(t, time.Since(start), 26*time.Second, "a lease and a period")
-				})
-			})
-		}
-	}
-}
-
-// So does a caller that waits for several locks, one of which it has already: it keeps no lock of its old session, and
-// gets all of them.
-func TestOutage_WaitersForSeveralLocksSurviveIt(t *testing.T) {
-	for name, how := range outages() {
-		for _, lasts := range []time.Duration{15 * time.Second, time.Minute} {
-			t.Run(fmt.Sprintf("%s for %v", name, lasts), func(t *testing.T) {
-				virtual(t, func(ctx context.Context, w *world) {
-					waiting, cancel := context.WithTimeout(ctx, time.Hour)
-					defer cancel()
-					way, targets := &line{to: w.engine.HTTPClient()}, names(3)
-					c := w.clientOver(way, quiet)
-					l, err := w.client(quiet).Acquire(ctx, targets[1])
-					require.NoError(t, err)
-					got := make(chan *lock.Bundle, 1)
-					go func() {
-						b, err := c.AcquireAll(waiting, targets)
-						assert.NoError(t, err)
-						got <- b
-					}()
-					time.Sleep(time.Second)
-					way.cut(how)
-					time.Sleep(lasts)
-					way.cut(open)
-					time.Sleep(5 * time.Second)
-					require.NoError(t, l.Release(ctx))
-					start := time.Now()
-					b := <-got
-					require.NotNil(t, b)
-					require.NoError(t, b.Write(ctx, w.put("x")))
-					require.NoError(t, b.Release(ctx))
+					use()
 					assert.Less(t, time.Since(start), 26*time.Second, "a lease and a period")
 				})
 			})
@@ -215,7 +208,6 @@ func TestOutage_WaitersWaitUntilTheirContextEnds(t *testing.T) {
 	}
 }
 
-// However long an outage lasts, campaigns and renewals send few requests.
 // Leases that go on for long do not make Close long: in an outage it gives up once, not once per lock.
 func TestOutage_CloseGivesUpOnce(t *testing.T) {
 	for name, how := range map[string]cut{"refused": refused, "hung": hung} {
@@ -282,6 +274,7 @@ func TestOutage_WaitersComeBackInTurn(t *testing.T) {
 	})
 }
 
+// However long an outage lasts, campaigns and renewals send few requests.
 func TestOutage_RequestsAreFew(t *testing.T) {
 	for name, begin := range map[string]func(ctx context.Context, w *world, c *lock.Client){
 		"Lead": func(ctx context.Context, _ *world, c *lock.Client) {
