@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -69,6 +68,7 @@ type acquisition struct {
 	client *Client
 	request
 	wanted []wanted
+	began  time.Time // monotonic
 
 	// Of the present tickets, which are used by one goroutine, the caller's.
 	entries []*entry
@@ -87,7 +87,7 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 	if len(targets) == 0 || len(targets) > MaxTargets {
 		return nil, invalid("%d targets: want 1 to %d", len(targets), MaxTargets)
 	}
-	a := &acquisition{client: c, request: r, wanted: make([]wanted, len(targets))}
+	a := &acquisition{client: c, request: r, wanted: make([]wanted, len(targets)), began: c.clk().Now()}
 	for i, t := range targets {
 		key, err := c.key(t)
 		if err != nil && len(targets) > 1 {
@@ -261,7 +261,7 @@ func (a *acquisition) take(ctx context.Context) error {
 		return err
 	}
 	if a.waited { // it comes back: perhaps all do, whose session has ended in an outage
-		if err := c.clk().Sleep(ctx, c.again.turn(c.clk().Now())); err != nil {
+		if err := c.awaitTurn(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -276,28 +276,6 @@ func (a *acquisition) take(ctx context.Context) error {
 		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID
 	}
 	return nil
-}
-
-// betweenReturns is how long waiters that enter again wait for each other: a table that has just come back gets at most
-// 500 of them a second from one process.
-const betweenReturns = 2 * time.Millisecond
-
-// returns lets waiters enter again one after the other.
-type returns struct {
-	mu   sync.Mutex
-	next time.Time // monotonic
-}
-
-// turn is how long to wait before entering.
-func (r *returns) turn(now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.next.Before(now) {
-		r.next = now
-	}
-	wait := r.next.Sub(now)
-	r.next = r.next.Add(betweenReturns)
-	return wait
 }
 
 func (c *Client) newTicket(r *request, s *session.Session) lockrow.Ticket {

@@ -35,7 +35,7 @@ type Client struct {
 	poller   *waitqueue.Poller // reads the rows that somebody waits for
 	sessions *sessions         // that somebody waits behind
 	tickets  *tickets          // that this process answers for
-	again    returns           // of waiters that have lost their places
+	returns  returns           // of waiters that have lost their places
 
 	atRisk atomic.Bool // OnAtRisk was told so last
 	warned atomic.Bool // that the clock is off
