@@ -16,7 +16,7 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: tools format-check vet lint unit ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
+test: tools lint unit ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
 
 .PHONY: tools
 tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)
@@ -35,16 +35,8 @@ $(ENGINES)/node_modules/.package-lock.json: $(ENGINES)/package-lock.json
 format: $(LINT) ## format all code
 	$(LINT) fmt
 
-.PHONY: format-check
-format-check: $(LINT)
-	$(LINT) fmt --diff
-
-.PHONY: vet
-vet:
-	$(GO) vet ./...
-
 .PHONY: lint
-lint: $(LINT) ## run the linters
+lint: $(LINT) ## check the format, and run go vet's checks and the other linters
 	$(LINT) run
 
 BOTH := mkdir -p $(BIN) && rm -f $(LOG) && MORTISE_ENGINE=inprocess,dynamodb-local MORTISE_CONTRACT_LOG=$(LOG) $(GO) test -count=1 -timeout $(TIMEOUT)
@@ -53,7 +45,7 @@ ALL  := ./lock ./...
 TOLD := $(GO) run ./internal/engines/cmd/contractcount $(LOG)
 
 .PHONY: unit
-unit: engine ## all tests on both engines, without -race, and with a fortieth of the seeds
+unit: engine ## all tests on both engines, without -race, and with a hundredth of the seeds
 	$(BOTH) -short -vet=off $(ALL)
 	@$(TOLD)
 
@@ -65,7 +57,8 @@ race: engine ## all tests on both engines with -race
 .PHONY: proof
 proof: ## faults and simulations of locks with all their seeds, without -race, under which few of them are tried
 	$(GO) test ./internal/proof/sim -count=1 -timeout $(TIMEOUT) -run Meet
-	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks'
+	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks|LostAnswersLoseNo|ManyWaiters'
+	$(GO) test ./lock/internal/waitqueue -count=1 -timeout $(TIMEOUT)
 	$(GO) test $(addprefix ./lock/proof/,linearizability updates workloads) -count=1 -timeout $(TIMEOUT) -sim.seeds 20
 	MORTISE_ENGINE=inprocess $(GO) test ./entity -count=1 -timeout $(TIMEOUT) -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
 	$(GO) test ./lock/proof/replay -count=1 -timeout $(TIMEOUT) -run 'SeedsThat'

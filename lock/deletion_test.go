@@ -28,6 +28,9 @@ func (w *world) deleted(ctx context.Context, key keys.Key) time.Time {
 
 const day = 24 * time.Hour // the shortest retention
 
+// longLease is a lease for locks that are held for days. With -short it is longer, so that fewer renewals are sent.
+func longLease() time.Duration { return time.Duration(testkit.IfShort(4, 1)) * time.Minute }
+
 // spared holds a lease for a while, and lets time to live delete all rows that it may.
 func (w *world) spared(ctx context.Context, l *lock.Lease, during time.Duration) {
 	w.Helper()
@@ -62,7 +65,7 @@ func TestDeletion_WrongDatesKeepHeldRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
-				locks := w.client(lock.Config{Retention: day, Lease: time.Minute}, at(c.clock))
+				locks := w.client(lock.Config{Retention: day, Lease: longLease()}, at(c.clock))
 				time.AfterFunc(time.Minute+c.from, func() {
 					w.engine.Inject(skewed(c.by))
 					_, _ = locks.Inspect(ctx, lock.Name("report"))
@@ -120,7 +123,7 @@ func TestDeletion_SlowClockKeepsAFixedLease(t *testing.T) {
 // A request that put off the deletion can arrive again later. The row of the held lock stays.
 func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
+		c := w.client(lock.Config{Retention: day, Lease: longLease()})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		time.Sleep(6*time.Hour - time.Minute)
@@ -139,7 +142,7 @@ func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 // The target of a pass goes by the time in its row, also where an earlier request passed the lock to it.
 func TestDeletion_RecognisedPassIsKept(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
+		c := w.client(lock.Config{Retention: day, Lease: longLease()})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		waiter := make(chan *lock.Lease, 1)
@@ -222,9 +225,9 @@ func TestDeletion_IsPutOffUnderAClockThatStaysBehind(t *testing.T) {
 		dates, clock time.Duration
 		config       lock.Config
 	}{
-		"dates":                         {dates: -100 * time.Minute, config: lock.Config{Retention: day, Lease: time.Minute}},
-		"dates and clock":               {dates: -40 * time.Minute, clock: -40 * time.Minute, config: lock.Config{Retention: day, Lease: time.Minute}},
-		"a clock that is trusted to be": {clock: -40 * time.Minute, config: lock.Config{Retention: day, Lease: time.Minute, Skew: time.Hour}},
+		"dates":                         {dates: -100 * time.Minute, config: lock.Config{Retention: day, Lease: longLease()}},
+		"dates and clock":               {dates: -40 * time.Minute, clock: -40 * time.Minute, config: lock.Config{Retention: day, Lease: longLease()}},
+		"a clock that is trusted to be": {clock: -40 * time.Minute, config: lock.Config{Retention: day, Lease: longLease(), Skew: time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -267,7 +270,7 @@ func TestDeletion_ClockThatIsSetBackWithoutDates(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		wall := &wallClock{}
 		c, err := lock.New(w.openOver(undated{w.engine.HTTPClient()}, table.Schema{Name: "app"}, table.WithClock(wall.now)),
-			lock.Config{Retention: day, Lease: time.Minute, HomeRegion: tabletest.Region})
+			lock.Config{Retention: day, Lease: longLease(), HomeRegion: tabletest.Region})
 		require.NoError(t, err)
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
@@ -292,7 +295,7 @@ func (u undated) Do(r *http.Request) (*http.Response, error) {
 // Rows whose writes hang, each time, do not keep the deletion of the others from being put off.
 func TestDeletion_RowsThatHangDelayNoOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
+		c := w.client(lock.Config{Retention: day, Lease: longLease()})
 		var last *lock.Lease
 		for i := range 5 {
 			l, err := c.Acquire(ctx, lock.Name(fmt.Sprint("report-", i)))

@@ -82,7 +82,8 @@ func TestPermits_AreUsedAndShared(t *testing.T) {
 
 // A writer waits for the readers before it, and for none that comes later.
 func TestShared_WriterWaitsOnlyForTheReadersBeforeIt(t *testing.T) {
-	const readers, during = 50, 6 * time.Second
+	const readers = 50
+	during := time.Duration(testkit.IfShort(2, 6)) * time.Second
 	virtual(t, func(ctx context.Context, w *world) {
 		clients := w.clients(readers + 1)
 		w.latency(2 * time.Millisecond)

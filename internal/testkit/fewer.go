@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Fewer returns the number of repetitions: n, or a tenth under the race detector. The race detector checks the order
-// of accesses, and does not need many repetitions.
+// Fewer returns the number of repetitions: n, or a tenth with -short and under the race detector. The race detector
+// checks the order of accesses, and does not need many repetitions. `make proof` makes all of them.
 func Fewer(n int) int {
-	if RaceEnabled {
+	if RaceEnabled || testing.Short() {
 		return n / 10
 	}
 	return n

@@ -17,6 +17,9 @@ import (
 // Worlds that last seconds have repeated events, too: over 20 seeds, each kind occurs about as often as there are
 // worlds.
 func TestShortWorldsMeetTheirWeather(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make proof plays them")
+	}
 	for name, goal := range map[string]int{"versions": 15, "unique": 10, "queue": 8, "register": 5} {
 		load, err := sim.WorkloadNamed(name)
 		require.NoError(t, err)
@@ -34,6 +37,9 @@ func TestShortWorldsMeetTheirWeather(t *testing.T) {
 
 // Every fault really occurs: over 30 seeds all of them do.
 func TestSwarmMeetsEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make proof plays them")
+	}
 	load, err := sim.WorkloadNamed("lockset")
 	require.NoError(t, err)
 	met := map[string]int{}

@@ -16,15 +16,15 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, a fortieth of them with -short, and a twentieth under -race")
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, a hundredth of them with -short, and a twentieth under -race")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them: a fortieth, but at least three, with -short; a
+// Seeds returns how many seeds a test plays that is made for n of them: a hundredth, but at least three, with -short; a
 // twentieth, but at least five, under the race detector, which makes each take ten times as long.
 func Seeds(n int) int {
 	if testing.Short() {
-		return seeds(n, 40, 3)
+		return seeds(n, 100, 3)
 	}
 	return seeds(n, 20, 5)
 }
@@ -62,7 +62,8 @@ func Play(t *testing.T, name string, n int) Sum {
 }
 
 // Twinned runs a negative twin of a workload for a test that is made for n seeds. With -short it is a twentieth, since
-// with three seeds a twin may show little.
+// with three seeds a twin may show little. Where there are too few seeds for a share, it ends once the twin has shown all
+// that it is there to show.
 func Twinned(t *testing.T, name, twin string, n int) Sum {
 	t.Helper()
 	load, with, err := Workload(t, name).Twin(twin)
@@ -83,6 +84,11 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 	before := s.Runs
 	s.Wanted += end - first
 	var mu sync.Mutex
+	shown := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return shows != nil && n < testkit.Enough && s.rarest() > 0
+	}
 	const parts = 4
 	late := func() bool { return false }
 	if end, limited := t.Deadline(); limited {
@@ -93,7 +99,7 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 		for part := range parts {
 			t.Run(strconv.Itoa(part), func(t *testing.T) {
 				t.Parallel()
-				for i := first + part; i < end && !late(); i += parts {
+				for i := first + part; i < end && !late() && !shown(); i += parts {
 					r := load.Play(t, sim.Options{Seed: *simFrom + uint64(i)})
 					mu.Lock()
 					s.add(r, shows)
@@ -105,7 +111,7 @@ func Simulate(t *testing.T, n int, load sim.Workload, shows ...string) Sum {
 			})
 		}
 	})
-	if played := s.Runs - before; played < end-first {
+	if played := s.Runs - before; played < end-first && !shown() {
 		t.Errorf("cut short after %d of %d seeds, for which there is not enough time: give go test more with -timeout, or say with -sim.seeds how many are to be played", played, end-first)
 		if s.Runs == 0 { // no run, so no figures
 			t.FailNow()

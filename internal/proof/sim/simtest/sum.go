@@ -80,7 +80,14 @@ func (s *Sum) None() testkit.Measure {
 // Found requires that the violations for which a twin is there were found in a share of the runs. If there are
 // several, the rarest one counts.
 func (s *Sum) Found(goal float64) testkit.Measure {
-	return s.share(slices.Min(slices.Collect(maps.Values(s.shown))), goal)
+	return s.share(s.rarest(), goal)
+}
+
+func (s *Sum) rarest() (runs int) {
+	if len(s.shown) > 0 {
+		runs = slices.Min(slices.Collect(maps.Values(s.shown)))
+	}
+	return runs
 }
 
 // Says requires that violations with this text were found in a share of the runs.
