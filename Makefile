@@ -16,7 +16,12 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: tools lint unit ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
+test: tools compiled ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
+	@$(MAKE) --no-print-directory -j2 lint unit
+
+.PHONY: compiled
+compiled: # lint and unit run side by side, and would each compile everything
+	$(GO) list -export -test -deps ./... > /dev/null
 
 .PHONY: tools
 tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)

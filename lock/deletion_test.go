@@ -123,7 +123,7 @@ func TestDeletion_SlowClockKeepsAFixedLease(t *testing.T) {
 // A request that put off the deletion can arrive again later. The row of the held lock stays.
 func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: longLease()})
+		c := w.client(lock.Config{Retention: day, Lease: time.Minute})
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
 		time.Sleep(6*time.Hour - time.Minute)

@@ -30,7 +30,7 @@ const retries = 3
 func share() int {
 	switch {
 	case testing.Short():
-		return 10
+		return 20
 	case testkit.RaceEnabled:
 		return 3
 	}
