@@ -77,6 +77,8 @@ type acquisition struct {
 	inDoubt bool             // they may be in their lines, or may yet come
 	wake    chan struct{}    // of capacity 1: a look has found something to do
 	waited  bool             // the call was in a line, or found it full
+	back    bool             // it enters again, since it has lost its places
+	turn    chan struct{}    // closed when it may; guarded by the mu of returns
 }
 
 func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Option) (*acquisition, error) {
@@ -260,8 +262,8 @@ func (a *acquisition) take(ctx context.Context) error {
 	if err := c.learnTime(ctx, a.wanted[0].key); err != nil {
 		return err
 	}
-	if a.waited { // it comes back: perhaps all do, whose session has ended in an outage
-		if err := c.awaitTurn(ctx, a); err != nil {
+	if a.back { // perhaps all are, whose session has ended in an outage
+		if err := c.returns.turn(ctx, a); err != nil {
 			return err
 		}
 	}

@@ -178,6 +178,32 @@ func TestAcquire_NestedOneNamesThisClient(t *testing.T) {
 	}
 }
 
+// A client that is one of several holders is told so, also where it is not the first.
+func TestAcquire_NestedOneNamesThisClientAmongHolders(t *testing.T) {
+	for name, tc := range map[string]struct{ first, nested []lock.Option }{
+		"permits":                      {[]lock.Option{lock.Permits(2)}, []lock.Option{lock.Permits(2)}},
+		"a reader that wants to write": {[]lock.Option{lock.Shared()}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				for _, holder := range []*lock.Client{w.client(quiet), c} {
+					_, err := holder.Acquire(ctx, exports, tc.first...)
+					require.NoError(t, err)
+				}
+				short, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				_, err := c.Acquire(short, exports, tc.nested...)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.ErrorContains(t, err, " and 1 more, this client itself among them, since ")
+				_, err = w.client(quiet).TryAcquire(ctx, exports, tc.nested...)
+				require.ErrorIs(t, err, lock.ErrHeld)
+				assert.NotContains(t, err.Error(), "this client")
+			})
+		})
+	}
+}
+
 // Two clients in one process, on one table, behave like two processes.
 func TestAcquire_TwoClientsInOneProcess(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -196,7 +196,10 @@ func (c *Client) Close(ctx context.Context) error {
 	})
 	var all releasing
 	err := eachLease(c.atClose, func(l *Lease) error {
-		return all.try(func() error {
+		if l.is().Over() || first && l.termCause() != nil {
+			return nil
+		}
+		return all.try(l, func() error {
 			if first {
 				return l.releaseWhileHeld(ctx)
 			}
@@ -229,7 +232,7 @@ type releasing struct {
 	outage            atomic.Bool
 }
 
-func (r *releasing) try(release func() error) error {
+func (r *releasing) try(l *Lease, release func() error) error {
 	if r.outage.Load() {
 		r.untried.Add(1)
 		return nil
@@ -237,10 +240,10 @@ func (r *releasing) try(release func() error) error {
 	before := r.answered.Load()
 	err := release()
 	switch {
-	case !errors.Is(err, table.ErrUnreachable):
+	case errors.Is(err, table.ErrUnreachable):
+		r.outage.Store(r.answered.Load() == before)
+	case err != nil || l.is().Over(): // or else its lease has ended
 		r.answered.Add(1)
-	case r.answered.Load() == before:
-		r.outage.Store(true)
 	}
 	return err
 }

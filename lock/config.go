@@ -50,9 +50,9 @@ type Config struct {
 	// bytes. It is never compared. Defaults to the host's name and the process ID.
 	Owner string
 
-	// Retention is how long the row of a free lock is kept, for its fence: one day to 100 years. Then DynamoDB's time
-	// to live may delete the row. (No request is applied more than some minutes after it was signed. So after a day no
-	// late copy of an old request can create the row again, with an old fence.) Rows of [Client.Every] are kept longer,
+	// Retention is how long the row of a free lock is kept after its last change: one day to 100 years. Then DynamoDB's
+	// time to live may delete the row. (The row holds the fence, so it has to outlive late copies of old requests. No
+	// request is applied more than some minutes after it was signed.) Rows of [Client.Every] are kept longer,
 	// by two of its intervals; if other calls acquire the same lock, set Retention to at least two intervals. Defaults
 	// to 7 days.
 	Retention time.Duration
@@ -79,8 +79,8 @@ type Config struct {
 	// to nil.
 	OnAtRisk func(atRisk bool)
 
-	// Backoff sets the times between a waiter's looks at the lock's row, within 10 ms and a quarter of Lease. Its Stop
-	// ends the wait with a [*HeldError]. A waiter also looks when the holder can be taken for dead. Defaults to nil:
+	// Backoff sets the times between a waiter's looks at the lock's row, which are limited to between 10 ms and a quarter
+	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]. A waiter also looks when the holder can be taken for dead. Defaults to nil:
 	// the place in the line sets these times.
 	Backoff func() backoff.BackOff
 

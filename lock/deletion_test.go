@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -136,6 +138,60 @@ func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, before, w.deleted(ctx, l.Key()), "the duplicate")
 		w.spared(ctx, l, 2*day)
+	})
+}
+
+// The row of a lock stays while its caller waits for the others of AcquireAll.
+func TestDeletion_NotWhileOtherLocksAreWaitedFor(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		seldom := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }
+		brief := lock.Config{Retention: day, Lease: 4 * time.Minute, Backoff: seldom}
+		holder, c := w.client(brief), w.client(brief)
+		list := names(2)
+		first, err := holder.Acquire(ctx, list[1])
+		require.NoError(t, err)
+		got := make(chan *lock.Bundle, 1)
+		go func() {
+			b, err := c.AcquireAll(ctx, list)
+			assert.NoError(t, err)
+			got <- b
+		}()
+		time.Sleep(time.Minute)
+		r, err := holder.Inspect(ctx, list[0])
+		require.NoError(t, err)
+		require.True(t, r.Held())
+		w.spared(ctx, first, 2*day)
+		now, err := holder.Inspect(ctx, list[0])
+		require.NoError(t, err)
+		require.Equal(t, r.Fence, now.Fence, "it has been held ever since")
+		require.NoError(t, first.Release(ctx))
+		b := <-got
+		require.NoError(t, b.Write(ctx, w.put("x")))
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
+// The row of a lock stays, also if writes under it never end.
+func TestDeletion_NotWhileWritesNeverEnd(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(lock.Config{Retention: day, Lease: time.Hour})
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4900 * time.Millisecond, Operation: "TransactWriteItems"})
+		writing, stop := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				for writing.Err() == nil {
+					_ = l.Write(writing, w.put("x"))
+				}
+			})
+		}
+		w.spared(ctx, l, 30*time.Hour)
+		stop()
+		all.Wait()
+		w.engine.ClearFaults()
+		require.NoError(t, l.Release(ctx))
 	})
 }
 

@@ -47,8 +47,8 @@
 //     process, that of the calls. The only exceptions are the passes described above.
 //   - [Lease.Context] ends no later than the lease, by the wall clock or the monotonic clock, whichever is earlier, even if
 //     no request gets an answer. [context.Cause] tells why.
-//   - If a holder dies, the lock is taken soon after the end of its lease. If a process dies that waits, those behind it
-//     wait no more than a lease longer, once per dead process. If it waits for a [Fixed] lease, it is two leases.
+//   - If a holder dies, the lock is taken soon after the end of its lease. Each process that dies while it waits delays
+//     those behind it once, by up to a lease, or two if it waited for a [Fixed] lease.
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves a lock or a place that it has
 //     reported as given up. A request that arrives late can leave a ticket that nobody uses. Such a ticket is first for at
 //     most a lease and a quarter, while its process lives and somebody waits.

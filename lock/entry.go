@@ -212,7 +212,7 @@ func (e *entry) await() {
 	e.news = false
 }
 
-// next is when to look again: not later than the moment at which a holder can be taken for dead. It is also the sessions that
+// next is when to look again: not later than the moment at which a holder can be taken for dead, or asked. It is also the sessions that
 // are to be looked at, and whether there is anything to do about a holder.
 func (e *entry) next() (d time.Duration, watched []string, acts bool) {
 	d = e.pause()
@@ -220,8 +220,10 @@ func (e *entry) next() (d time.Duration, watched []string, acts bool) {
 	defer e.mu.Unlock()
 	for place := range e.at.row.Holders() {
 		s := e.suspect(&e.at.row, place)
-		if s.wait > 0 {
-			d = min(d, s.wait)
+		for _, then := range []time.Duration{s.wait, s.untilAsked()} {
+			if then > 0 {
+				d = min(d, then)
+			}
 		}
 		if s.watched() && !slices.Contains(watched, s.session) {
 			watched = append(watched, s.session)

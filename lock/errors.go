@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,10 +77,10 @@ type HeldError struct {
 	Until  time.Time // when a [Fixed] lease ends unless it is renewed; zero for any other
 	Line   []Place   // in order: the first holds the lock, the others wait
 	Data   Data      // payload of the lock
-	Own    bool      // the holder is this client itself: locks are not reentrant
+	Own    bool      // this client holds the lock itself, or is one of those who do: locks are not reentrant
 
 	Permits int // how many can hold at once ([Permits]); 0 for a lock
-	Holding int // how many of Line hold: 1, or more with [Permits] or [Shared]. The other fields describe the first one
+	Holding int // how many of Line hold: 1, or more with [Permits] or [Shared]. Other fields describe the first one, but for Own
 }
 
 func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
@@ -91,9 +92,9 @@ func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {
 		e.Line = append(e.Line, placeOf(t))
 	}
 	if first, held := r.First(); held {
-		e.Owner, e.Ticket, e.Own = first.Owner, first.ID, c.tickets.find(first.ID) != nil
-		e.Fence = r.Holding(0).Fence
+		e.Owner, e.Ticket, e.Fence = first.Owner, first.ID, r.Holding(0).Fence
 	}
+	e.Own = slices.ContainsFunc(r.Line[:r.Holders()], func(t lockrow.Ticket) bool { return c.tickets.find(t.ID) != nil })
 	return e
 }
 
@@ -103,11 +104,15 @@ func (e *HeldError) Waiting() int { return max(len(e.Line)-max(e.Holding, 1), 0)
 func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v by %q", ErrHeld, e.Owner)
-	if e.Own {
-		b.WriteString(", which is this client itself,")
-	}
-	if more := e.Holding - 1; more > 0 {
+	more := max(e.Holding-1, 0)
+	if more > 0 {
 		fmt.Fprintf(&b, " and %d more", more)
+	}
+	switch {
+	case e.Own && more > 0:
+		b.WriteString(", this client itself among them,")
+	case e.Own:
+		b.WriteString(", which is this client itself,")
 	}
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.UTC().Format(time.RFC3339))

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
 )
@@ -20,7 +21,7 @@ import (
 // work is what a leader does. It ends when ctx ends: with the process, or when the lock is lost.
 type work func(ctx context.Context, lease *lock.Lease) error
 
-// service runs until ctx ends, which is that of signal.NotifyContext with SIGTERM.
+// service runs until ctx ends. Pass it a context from signal.NotifyContext, with SIGTERM.
 func service(ctx context.Context, tbl *table.Table, mux *http.ServeMux, dispatch work) (err error) {
 	locks, err := lock.New(tbl, lock.Config{
 		OnAtRisk: func(atRisk bool) { fmt.Println("renewals fail:", atRisk) }, // for an alarm
@@ -56,6 +57,17 @@ func Example_onAWS() {
 	check(service(ctx, tbl, http.DefaultServeMux, func(context.Context, *lock.Lease) error {
 		return nil // … after the leader's work …
 	}))
+}
+
+// A client of AWS in place of the in-process engine. It is compiled, and not run.
+func Example_clientOfAWS() {
+	ctx := context.Background()
+	cfg, err := config.LoadDefaultConfig(ctx) // region and credentials, as for each program on AWS
+	check(err)
+	client := dynamodb.NewFromConfig(cfg)
+	tbl, err := table.Open(client, table.Schema{Name: "app", Keys: keys.Scheme{PK: "pk", SK: "sk"}})
+	check(err)
+	check(tbl.Ensure(ctx))
 }
 
 // A long-running service that leads, answers health checks, and ends without leaving a lock behind.

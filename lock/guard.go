@@ -37,9 +37,9 @@ func (l *Lease) Guard() table.Op {
 // Writes of one lease take turns and are applied in the order of the calls. A write whose answer was lost is never
 // applied after a later one.
 //
-// In three cases the caller cannot know whether the operations were applied: the error matches [table.ErrUnreachable],
-// ctx has ended and the error does not match ErrLost, or the [*table.ConditionError] has Pending set: of an error that does
-// not match ErrLost, [table.MayBeApplied] tells. An operation on the lock's own row is refused before anything is sent.
+// An error that matches [ErrLost] means that nothing was written. For any other error, [table.MayBeApplied] reports
+// whether the operations may have been applied: no answer came, or ctx ended meanwhile. An operation on the lock's own
+// row is refused before anything is sent.
 //
 // Cost: twice the write units of the operations, and two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {

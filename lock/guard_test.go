@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,31 @@ import (
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
+
+// A write of a bundle that was late is refused after a later one of any of its leases.
+func TestWrite_LateOneOfABundleIsRefused(t *testing.T) {
+	for i := range 2 { // under which lock the later write is made
+		virtual(t, func(ctx context.Context, w *world) {
+			is := func(v string) table.Op { return table.Update(w.row("x"), table.Attr("is").Set(v)) }
+			b, err := w.client(quiet).AcquireAll(ctx, names(2))
+			require.NoError(t, err)
+			lost := tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems"}
+			late := lost
+			late.Times, late.For = 1, 10*time.Second
+			w.engine.Inject(late, lost)
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			require.ErrorIs(t, b.Write(short, is("first")), context.DeadlineExceeded)
+			w.engine.ClearFaults()
+			require.NoError(t, b.Leases()[i].Write(ctx, is("second")))
+			time.Sleep(11 * time.Second)
+			item, err := w.table.Get(ctx, w.row("x"), true)
+			require.NoError(t, err)
+			assert.Equal(t, text("second"), item["is"])
+			assert.True(t, slices.ContainsFunc(w.engine.Requests(), func(r tabletest.Request) bool { return r.Late }))
+		})
+	}
+}
 
 // A commit was applied without an answer: the lock was released, and not lost, however many others have held it since.
 func TestCommit_WithoutAnAnswerIsNoLossAfterOthers(t *testing.T) {

@@ -150,8 +150,8 @@ func (l *Lease) Key() keys.Key { return l.key }
 // Ticket returns the ID of the lease's ticket in the lock's line. No other lease ever has the same.
 func (l *Lease) Ticket() string { return l.holding.ID }
 
-// Data returns the payload that the lock's row had when this lease began: the value of [WithData], or what the holder
-// before has left. [Lease.SetData] does not change it.
+// Data returns the payload that the lock's row had when this lease began: the value of [WithData], or that of an earlier
+// holder. [Lease.SetData] does not change it.
 func (l *Lease) Data() Data { return Data{l.row.Data} }
 
 // Remaining returns how long the lease lasts without another renewal, by the wall clock or the monotonic clock,

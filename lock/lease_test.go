@@ -43,38 +43,56 @@ func TestLease_IsLongerThanItsMargin(t *testing.T) {
 // A lost lease that the application does not refer to any more is not kept by the client, also if Release was never called.
 func TestLease_LostOneIsNotKept(t *testing.T) {
 	const n = 100
-	virtual(t, func(ctx context.Context, w *world) {
-		way := &line{to: w.engine.HTTPClient()}
-		c := w.clientOver(way, quiet)
-		acquire := func() (list []weak.Pointer[lock.Lease]) {
-			for _, target := range names(n) {
-				l, err := c.Acquire(ctx, target)
-				require.NoError(t, err)
-				list = append(list, weak.Make(l))
-			}
-			return list
-		}
-		list := acquire()
-		kept := func() (n int) {
-			heap()
-			for _, p := range list {
-				if p.Value() != nil {
-					n++
+	for name, tc := range map[string]struct {
+		opts []lock.Option
+		lose func(ctx context.Context, w *world, l *lock.Lease)
+	}{
+		"in an outage": {},
+		"Fixed":        {opts: []lock.Option{lock.Fixed(time.Second)}},
+		"taken by force": {lose: func(ctx context.Context, w *world, l *lock.Lease) {
+			w.force(ctx, w.client(quiet), lock.Name(l.Key().PK[len("LOCK#"):]))
+			require.ErrorIs(w, l.Write(ctx, w.put("x")), lock.ErrLost)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				c := w.clientOver(way, quiet)
+				acquire := func() (list []weak.Pointer[lock.Lease]) {
+					for _, target := range names(n) {
+						l, err := c.Acquire(ctx, target, tc.opts...)
+						require.NoError(t, err)
+						if list = append(list, weak.Make(l)); tc.lose != nil {
+							tc.lose(ctx, w, l)
+						}
+					}
+					return list
 				}
-			}
-			return n
-		}
-		require.Positive(t, kept(), "they are held")
-		way.cut(refused)
-		time.Sleep(time.Minute)
-		way.cut(open)
-		time.Sleep(time.Minute)
-		l, err := c.Acquire(ctx, lock.Name("another")) // it goes on under another session
-		require.NoError(t, err)
-		assert.LessOrEqual(t, kept(), 1) // the last one may still be in a register
-		require.NoError(t, l.Release(ctx))
-		runtime.KeepAlive(c)
-	})
+				list := acquire()
+				kept := func() (n int) {
+					heap()
+					for _, p := range list {
+						if p.Value() != nil {
+							n++
+						}
+					}
+					return n
+				}
+				if tc.lose == nil {
+					require.Positive(t, kept(), "they are held")
+				}
+				way.cut(refused)
+				time.Sleep(time.Minute)
+				way.cut(open)
+				time.Sleep(time.Minute)
+				l, err := c.Acquire(ctx, lock.Name("another")) // it goes on under another session
+				require.NoError(t, err)
+				assert.LessOrEqual(t, kept(), 1) // the last one may still be in a register
+				require.NoError(t, l.Release(ctx))
+				runtime.KeepAlive(c)
+			})
+		})
+	}
 }
 
 // The cause of the end of a lease, by how it ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -33,8 +34,9 @@ import (
 //
 // If a run of [Client.Every] is under way under the lock, it counts as interrupted: another instance begins it again.
 //
-// A malformed row ([ErrMalformed]) is reset: its line becomes empty, and its fence greater than every earlier one. For
-// such a row the ticket is the text of the first element of its line, or empty.
+// A malformed row ([ErrMalformed]) is reset: its line becomes empty, and its fence greater than every earlier one. If
+// there is hardly a greater number (above 2^63 - 4096), fences begin again with the time of day. For such a row the
+// ticket is the text of the first element of its line, or empty.
 //
 // If an answer was lost ([table.ErrUnreachable], or ctx has ended), call it again. Then [ErrNotHeld], or a *[HeldError]
 // with a greater fence, means that the holder has lost the lock.
@@ -142,8 +144,9 @@ func (c *Client) resetFence(item table.Item) int64 {
 	}
 	for _, av := range all {
 		if number, ok := av.(*types.AttributeValueMemberN); ok {
-			if was, err := strconv.ParseFloat(number.Value, 64); err == nil && was < lockrow.MaxFence/2 {
-				fence = max(fence, int64(was)+2)
+			was, err := strconv.ParseFloat(number.Value, 64) // which may round it down
+			if above := math.Nextafter(was, math.MaxInt64); err == nil && above < 1<<63-1<<12 {
+				fence = max(fence, int64(above)+2)
 			}
 		}
 	}

@@ -238,6 +238,84 @@ func TestOutage_CloseGivesUpOnce(t *testing.T) {
 	}
 }
 
+// The same where some of the leases end meanwhile: what is not released for that reason is no answer.
+func TestOutage_CloseGivesUpOnceAmongLeasesThatEnd(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.unclosed(way, quiet)
+		for i, target := range names(1600) {
+			_, err := c.Acquire(ctx, target, [][]lock.Option{nil, {lock.Fixed(time.Hour)}}[i%2]...)
+			require.NoError(t, err)
+		}
+		way.cut(refused)
+		time.Sleep(14 * time.Second)
+		start := time.Now()
+		require.ErrorIs(t, c.Close(ctx), table.ErrUnreachable)
+		assert.Less(t, time.Since(start), 25*time.Second)
+		way.cut(open)
+		require.NoError(t, c.Close(ctx), "releases what is left")
+	})
+}
+
+// Waiters that have given up do not delay one that comes back after them.
+func TestOutage_WaitersThatGaveUpTakeNoTurns(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const n = 1000
+		way := &line{to: w.engine.HTTPClient()}
+		holder, c := w.client(quiet), w.clientOver(way, quiet)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		impatient, giveUp := context.WithCancel(ctx)
+		defer giveUp()
+		var all sync.WaitGroup
+		list := names(n)
+		for i, target := range list {
+			_, err := holder.Acquire(ctx, target)
+			require.NoError(t, err)
+			waits := impatient
+			if i == n-1 {
+				waits = ctx
+			}
+			all.Go(func() {
+				_, err := c.Acquire(waits, target)
+				assert.ErrorIs(t, err, lock.ErrHeld)
+			})
+			time.Sleep(time.Millisecond)
+		}
+		way.cut(refused)
+		time.Sleep(time.Minute)
+		way.cut(open)
+		time.Sleep(1150 * time.Millisecond) // all of them are about to enter again, and half of them have
+		giveUp()
+		time.Sleep(50 * time.Millisecond)
+		r, err := holder.Inspect(ctx, list[n-1])
+		require.NoError(t, err)
+		assert.Equal(t, 2, r.Waiting(), "the ticket of the session that has ended, and the new one")
+		cancel()
+		all.Wait()
+	})
+}
+
+// Only those who have lost their places wait for turns.
+func TestOutage_NewcomersTakeNoTurns(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		c := w.client(quiet)
+		_, err = c.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+		start := time.Now()
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		sent := w.requests(func() {
+			_, err = c.Acquire(short, lock.Name("report"), lock.WithData("x")) // refused first, and then in the line
+			require.ErrorIs(t, err, lock.ErrHeld)
+		})
+		assert.GreaterOrEqual(t, len(sent), 3, "it has entered, and left")
+		assert.Less(t, time.Since(start), 2*time.Millisecond)
+	})
+}
+
 // Waiters whose session has ended in an outage enter their lines again one after the other: DynamoDB, which has just come
 // back, does not get all of them at once.
 func TestOutage_WaitersComeBackInTurn(t *testing.T) {

@@ -30,12 +30,12 @@ const (
 // changes the number for all. A target is either a lock or has permits: a call of the other kind gets the same error.
 //
 // Guarded writes ([Lease.Write], [Lease.Commit], [Lease.Guard]) are applied only while the permit is held. Holders hold
-// at the same time, so their writes have no order among each other. Writes of one lease are applied in the order of the
+// at the same time, so their writes can be applied in any order. Writes of one lease are applied in the order of the
 // calls, with one exception: a write whose answer was lost may be applied after a later one. All who enter, leave and
 // write touch the same row. DynamoDB refuses requests that meet there, and they are repeated.
 //
-// The goroutines of a client enter the line one by one, and do not pass a permit on. Permits does not go with [Shared],
-// [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
+// The goroutines of a client enter the line one by one, and do not pass a permit on. Permits cannot be combined with
+// [Shared], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
 func Permits(n int) Option {
 	return func(r *request) error {
 		switch {

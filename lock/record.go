@@ -25,7 +25,7 @@ type Record struct {
 	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence of the next place, as the one element of a list
 
 	Renewed int64 `dynamo:"renewed,omitempty"` // when a Fixed lease was renewed last, by this holder or an earlier one, in epoch milliseconds
-	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write; each holder counts on
+	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write; each holder continues the count
 	Changed int64 `dynamo:"since,omitempty"`   // when the lock came to this process, or became free, in epoch milliseconds
 	Hold    int64 `dynamo:"hold,omitempty"`    // how long a process holds the lock, smoothed, in milliseconds
 
@@ -34,7 +34,7 @@ type Record struct {
 	Failed  int64 `dynamo:"failed,omitempty"`  // Every: start of the last interval whose run has failed
 
 	Data  Data  `dynamo:"data,omitempty"`  // payload that was set last
-	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData; each holder counts on
+	Edits int64 `dynamo:"edits,omitempty"` // number of the last SetData; each holder continues the count
 
 	Forced      string `dynamo:"forced,omitempty"`       // reason of ForceRelease, if that was the last change
 	ForcedFence int64  `dynamo:"forced_fence,omitempty"` // fence of the last holder that lost the lock by force; of permits, the next fence then

@@ -21,8 +21,8 @@ import (
 // writes that are under way. The request is sent even if ctx has ended; it then takes at most 5 s. A second call after
 // success does nothing.
 //
-// An error that matches [ErrLost] means that the lock was lost before. It also means that if an answer was lost and the
-// session has ended since, so that nobody can tell. After any other error the lock may still be held. The client
+// An error that matches [ErrLost] means that the lock was lost before. Release also returns it if its answer was lost and
+// the session ended then: the lock may have been released as usual. After any other error the lock may still be held. The client
 // repeats the release with its renewals, and Release can be called again.
 //
 // Cost: one conditional write.
@@ -121,7 +121,7 @@ func (l *Lease) next() *target {
 	l.status.mu.Lock()
 	p := l.status.place
 	l.status.mu.Unlock()
-	if l.turn.target != nil || l.turn.inDoubt ||
+	if l.turn.target != nil || l.turn.inDoubt || l.holding.Fence >= lockrow.MaxFence ||
 		p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.Handoffs.May(c.config.Handoffs, l.othersWait()) {
 		return nil
 	}

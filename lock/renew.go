@@ -82,13 +82,27 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 // when it may be deleted by their own retentions, which may be the shortest.
 const prolongEvery = minRetention / 4
 
-// due reports whether there is something to maintain.
+// prolong puts off the deletion of a held row. The error is ErrStolen, beside the row, where another one holds the lock.
+//
+// Cost: one conditional write.
+func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, keep time.Duration) (lockrow.Row, error) {
+	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(key, h, c.ttl(keep)), table.ReturnNone)
+	row, refused, bad := c.rowOf(item, err)
+	if refused && bad == nil && !row.Holds(h) {
+		return row, ErrStolen
+	}
+	return row, err
+}
+
+// due reports whether there is something to maintain. It waits for the end of writes, unless they never end.
 func (l *Lease) due() bool {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
-	c := l.client
-	return l.session != nil && !l.turn.taken() &&
-		(l.status.state == lease.Releasing || l.commits.Load() || c.clk().Ago(l.status.kept) >= prolongEvery)
+	kept := l.client.clk().Ago(l.status.kept)
+	if l.session == nil || l.turn.taken() && kept < 2*prolongEvery {
+		return false
+	}
+	return l.status.state == lease.Releasing || l.commits.Load() || kept >= prolongEvery
 }
 
 // maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts
@@ -106,12 +120,11 @@ func (l *Lease) maintain(ctx context.Context) {
 	if l.is().Over() {
 		return
 	}
-	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(l.key, l.holding, c.ttl(l.request.keep())), table.ReturnNone)
-	if row, refused, bad := c.rowOf(item, err); refused {
-		if bad == nil && !row.Holds(l.holding) {
-			_ = l.gone(ctx, &row)
-		}
-	} else if err == nil {
+	row, err := c.prolong(ctx, l.key, l.holding, l.request.keep())
+	switch {
+	case errors.Is(err, ErrStolen):
+		_ = l.gone(ctx, &row)
+	case err == nil:
 		l.status.mu.Lock()
 		l.status.kept = c.clk().Now()
 		l.status.mu.Unlock()

@@ -15,48 +15,61 @@ const betweenReturns = 2 * time.Millisecond
 // returns are the waiters that are about to enter again. Those come first that have waited for longest: they all wake at
 // once when their session ends, in any order, and the same run is to send the same requests.
 type returns struct {
-	mu   sync.Mutex
-	list []returning
+	mu      sync.Mutex
+	list    []*acquisition
+	running bool // a goroutine gives them their turns
 }
 
-type returning struct {
-	of   *acquisition
-	turn chan struct{}
-}
-
-func (r returning) compare(other returning) int {
-	return cmp.Or(r.of.began.Compare(other.of.began), slices.CompareFunc(r.of.wanted, other.of.wanted, func(v, w wanted) int {
-		return cmp.Or(cmp.Compare(v.key.PK, w.key.PK), cmp.Compare(v.key.SK, w.key.SK))
-	}))
-}
-
-// awaitTurn waits until a waiter may enter again.
-func (c *Client) awaitTurn(ctx context.Context, a *acquisition) error {
-	r, own := &c.returns, returning{of: a, turn: make(chan struct{})}
+// turn waits until a waiter may enter again.
+func (r *returns) turn(ctx context.Context, a *acquisition) error {
+	c, turn := a.client, make(chan struct{})
 	r.mu.Lock()
-	at, _ := slices.BinarySearchFunc(r.list, own, returning.compare)
-	r.list = slices.Insert(r.list, at, own)
-	first := len(r.list) == 1
-	r.mu.Unlock()
-	if first {
+	a.turn = turn
+	at, _ := slices.BinarySearchFunc(r.list, a, (*acquisition).compare)
+	r.list = slices.Insert(r.list, at, a)
+	if !r.running {
+		r.running = true
 		c.work.group.Go(func() {
 			for c.clk().Sleep(c.closing, betweenReturns) == nil && r.next() {
 			}
 		})
 	}
+	r.mu.Unlock()
 	select {
-	case <-own.turn:
-		return nil
+	case <-turn:
 	case <-ctx.Done():
-		return causeOf(ctx)
+		r.leave(a)
 	}
+	return causeOf(ctx)
 }
 
-// next gives the first one its turn, and reports whether others wait for theirs.
+// next gives the first one its turn. It returns false where nobody waits for one.
 func (r *returns) next() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	close(r.list[0].turn)
-	r.list = slices.Delete(r.list, 0, 1)
-	return len(r.list) > 0
+	r.running = len(r.list) > 0
+	if r.running {
+		close(r.list[0].turn)
+		r.list = slices.Delete(r.list, 0, 1)
+	}
+	return r.running
+}
+
+// leave takes out a waiter that has given up.
+func (r *returns) leave(a *acquisition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.list, a); i >= 0 {
+		r.list = slices.Delete(r.list, i, i+1)
+	}
+}
+
+// compare has the one first that has begun first.
+func (a *acquisition) compare(other *acquisition) int {
+	if c := a.began.Compare(other.began); c != 0 {
+		return c
+	}
+	return slices.CompareFunc(a.wanted, other.wanted, func(v, w wanted) int {
+		return cmp.Or(cmp.Compare(v.key.PK, w.key.PK), cmp.Compare(v.key.SK, w.key.SK))
+	})
 }

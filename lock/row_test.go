@@ -180,6 +180,53 @@ func TestRow_GreatestFenceGrantsNothing(t *testing.T) {
 	}
 }
 
+// The lock is not passed on under a fence that no other one can follow.
+func TestPass_AtTheGreatestFenceGrantsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		row := w.lineRow("report")
+		row["fence"] = numeral(math.MaxInt64 - 1)
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.EqualValues(t, math.MaxInt64-1, l.Fence())
+		ended := outcome(ctx, c, lock.Name("report"))
+		time.Sleep(time.Second)
+		require.NoError(t, l.Write(ctx, w.put("x")))
+		require.NoError(t, l.Release(ctx))
+		require.ErrorIs(t, <-ended, lock.ErrMalformed)
+		item, err := w.table.Get(ctx, l.Key(), true)
+		require.NoError(t, err)
+		assert.Equal(t, numeral(math.MaxInt64), item["fence"])
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
+		_, err = c.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err, "an operator has mended it")
+	})
+}
+
+// A row that is mended gets a fence above every one that it has had, also above one that is ahead of all clocks.
+func TestForceRelease_OfAMalformedRowRaisesTheFence(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		for _, fence := range []int64{time.Now().Add(day).UnixMilli(), 1<<53 + 1, 1<<60 + 100, math.MaxInt64/2 + 1, math.MaxInt64 - 9000} {
+			for _, attribute := range []string{"fence", "stays"} {
+				row := w.lineRow("report")
+				row["line"] = text("no list")
+				row["fence"] = numeral(1)
+				if row[attribute] = numeral(fence); attribute == "stays" {
+					row[attribute] = listOf(numeral(fence), numeral(1))
+				}
+				require.NoError(t, w.table.Write(ctx, table.Put(row)))
+				require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), ""))
+				l, err := c.TryAcquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Greater(t, l.Fence(), fence)
+				require.NoError(t, l.Release(ctx))
+			}
+		}
+	})
+}
+
 // ForceRelease without a ticket mends a row that is not in order. It does not remove the ticket of a holder whose row is in
 // order.
 func TestForceRelease_WithoutATicketTakesNothingFromAHolder(t *testing.T) {

@@ -34,8 +34,7 @@ const maxJitter = time.Second
 //
 // A run is recorded in the lock's row when it has finished: by the write that releases the lock after f has returned
 // nil, or by f's own [Lease.Commit]. So what f commits is applied once per interval. What else f does happens at least
-// once. No minimum time to hold the lock is needed, unlike in schedulers that compare clocks: a recorded interval is
-// done, however short its run was.
+// once. f may be short: a recorded interval is not run again.
 //
 // What happens to an interval in other cases:
 //
@@ -44,8 +43,8 @@ const maxJitter = time.Second
 //     continues with the next interval.
 //   - The instance crashes or loses the lock: the run was interrupted, which is no error of f. Another instance begins
 //     it again, until the end of the next interval.
-//   - The run takes longer than the interval: instances that wait for it then run the interval in which they began to
-//     wait, if nobody else has. The other intervals of that time are left out.
+//   - The run takes longer than the interval: an instance that waited for it then runs one interval, the one in which it
+//     began to wait, if nobody else has. The other intervals of that time are left out.
 //   - No instance is alive: the interval is left out, and not made up for.
 //
 // f has to return when its context ends, which happens when ctx ends or when the lease ends. It has to return an error
@@ -60,8 +59,8 @@ const maxJitter = time.Second
 //     has finished. Let f return, or use Commit.
 //   - Another attempt cannot help: see [Client.Lead].
 //
-// Everything else is repeated until ctx ends. If the length of the interval is changed, an interval that begins no
-// later than the last recorded one counts as run.
+// Everything else is repeated until ctx ends. After a change of the interval's length, only intervals that begin after
+// the last recorded one are run.
 //
 // Cost per interval: each instance sends one read of one unit (two if the time in DynamoDB's answer differs from
 // earlier ones by more than an interval). The instance that runs f sends one write to acquire and one to release, and

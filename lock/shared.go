@@ -9,13 +9,13 @@ package lock
 // line.
 //
 // Guarded writes of a reader ([Lease.Write], [Lease.Commit], [Lease.Guard]) are applied only if no writer has held the
-// lock since the reader's lease was granted: what the reader has read under the lease has not changed since. They have
-// no order among those of other readers. A write whose answer was lost may be applied after a later one, while no
+// lock since the reader's lease was granted: what the reader has read under the lease has not changed since. Writes
+// of several readers can be applied in any order. A write whose answer was lost may be applied after a later one, while no
 // writer holds. [Lease.Fence] orders readers and writers that follow each other, but not readers who hold together.
 //
 // Each reader has a place of its own in the line, and does not pass it on. After [Client.ForceRelease] of one reader,
-// the releases of the readers that hold with it return [ErrLost], although they have lost nothing. Shared does not go
-// with [Permits], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
+// the releases of the readers that hold with it return [ErrLost], although they have lost nothing. Shared cannot be
+// combined with [Permits], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].
 //
 // Cost: that of a lock. Release costs one more consistent read if others have removed a dead reader meanwhile.
 // TryAcquire costs one more write if other readers hold already.

@@ -43,19 +43,29 @@ type suspect struct {
 	ahead   int           // tickets that wait before the own one, which act first
 }
 
-// judge is what is to be done. Those ahead act first: the next one after a lease, all others before two leases are over, or
-// the time for which the dead delay those behind them would grow with the square of their number.
+// turn is for how long a ticket holds before this one acts, after those ahead: the next one after a lease, all others before
+// two are over, or the dead would delay those behind them by a time that grows with the square of their number.
+func (s suspect) turn() time.Duration { return 2*s.lease - s.lease/time.Duration(s.ahead+1) }
+
+// untilAsked is how long it takes until the ticket's process may be asked about it; 0 or less where it may be, or is not to be.
+func (s suspect) untilAsked() time.Duration {
+	if s.session == "" || s.own || s.asked {
+		return 0
+	}
+	return s.turn() - s.since
+}
+
+// judge is what is to be done.
 func (s suspect) judge() action {
-	turn := 2*s.lease - s.lease/time.Duration(s.ahead+1)
 	switch {
 	case s.own && !s.claimed:
 		return ghost
-	case s.own, s.lease == 0, s.wait <= 0 && s.ahead > 0 && s.silent < turn:
+	case s.own, s.lease == 0, s.wait <= 0 && s.ahead > 0 && s.silent < s.turn():
 	case s.dead, s.session == "" && s.wait <= 0:
 		return evict
 	case s.wait <= 0:
 		return silent
-	case s.session != "" && s.since >= turn && !s.asked:
+	case s.session != "" && s.since >= s.turn() && !s.asked:
 		return ask
 	}
 	return fine
@@ -355,7 +365,7 @@ func (s *sessions) ask(id string, q question) {
 	c.work.group.Go(func() {
 		for wait := askTogether; c.clk().Sleep(c.closing, wait) == nil; {
 			list := s.next(id)
-			if list == nil {
+			if len(list) == 0 {
 				return
 			}
 			if wait = askTogether; len(list) == session.MaxAsked { // there may be more, which have waited
@@ -376,16 +386,14 @@ func (s *sessions) ask(id string, q question) {
 	})
 }
 
-// next takes the questions that are put together; nil for none.
+// next takes the questions that are put together.
 func (s *sessions) next(id string) []question {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.questions[id]
-	if len(all) == 0 {
-		delete(s.questions, id)
-		return nil
-	}
 	n := min(len(all), session.MaxAsked)
-	s.questions[id] = all[n:]
+	if s.questions[id] = all[n:]; n == 0 {
+		delete(s.questions, id)
+	}
 	return all[:n:n]
 }

@@ -40,8 +40,8 @@ func EvenIfHeld() ViewOption { return func(v *viewing) { v.evenIfHeld = true } }
 // [EvenIfHeld] is given. A holder that died counts as a holder until another client has taken over. Without an error,
 // and without that option, a View shows what the last holder has left.
 //
-// Readers ([Shared]) are no reason to refuse, also if a writer waits behind them: a reader is not expected to write what the
-// lock protects. If it does, each of its transactions is seen as a whole.
+// View also succeeds while readers ([Shared]) hold the lock: a reader is not expected to write what the lock protects. If
+// it does, each of its transactions is seen as a whole.
 //
 // Use Decode of an entity to make values of the rows. A row that has expired and is not deleted yet is included. Keys
 // that occur twice are read once. The lock's own row may be among them. For the lock alone, [Client.Inspect] costs half

@@ -59,6 +59,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 		default:
 			return nil, err
 		}
+		a.back = true
 	}
 }
 
@@ -174,26 +175,37 @@ func (a *acquisition) stand(ctx context.Context) error {
 	}
 }
 
-// third goes off when leases of their own have to be renewed while some tickets are first, and the others
-// are waited for.
+// third goes off when something has to be renewed while some tickets are first, and the others are waited for: leases of
+// their own, or else when the rows may be deleted.
 func (a *acquisition) third(first int) (<-chan time.Time, func()) {
-	if a.fixed == 0 || first == 0 {
+	if first == 0 {
 		return nil, func() {}
 	}
-	t := a.client.clk().NewTimer(max(a.fixed/3-a.client.clk().Ago(a.start.Mono), 0))
+	every := prolongEvery
+	if a.fixed > 0 {
+		every = a.fixed / 3
+	}
+	t := a.client.clk().NewTimer(max(every-a.client.clk().Ago(a.start.Mono), 0))
 	return t.C(), func() { t.Stop() }
 }
 
 // renewFirst renews the tickets that are first after a wait, where they have leases of their own. Those count
-// from there, and so does MaxHold.
-func (a *acquisition) renewFirst(ctx context.Context) error {
-	start := a.client.clk().Instant()
+// from there, and so does MaxHold. For others it puts off the deletion of their rows, after a long wait.
+func (a *acquisition) renewFirst(ctx context.Context) (err error) {
+	c := a.client
+	start, long := c.clk().Instant(), c.clk().Ago(a.start.Mono) >= prolongEvery
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if a.fixed == 0 || row.Entered(e.ticket.ID) != lockrow.Granted {
+		h := row.Holding(max(row.Place(e.ticket.ID), 0))
+		switch {
+		case row.Entered(e.ticket.ID) != lockrow.Granted:
 			continue
+		case a.fixed > 0:
+			_, err = c.renewOwn(ctx, e.key, h, row, a.fixed, nil)
+		case long:
+			_, err = c.prolong(ctx, e.key, h, a.keep())
+			err = e.patient(ctx, err) // it is tried again before the row can be deleted
 		}
-		_, err := a.client.renewOwn(ctx, e.key, lockrow.Holding{ID: e.ticket.ID, Fence: row.Fence}, row, a.fixed, nil)
 		if errors.Is(err, ErrLost) {
 			return errAnew
 		}

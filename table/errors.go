@@ -203,9 +203,10 @@ func kindOf(err error) error {
 	return nil
 }
 
-// MayHaveApplied reports whether a single request that failed with err may have been applied: the request was sent, and
-// the answer, if any, was not a refusal.
-func MayHaveApplied(err error) bool {
+// RequestMayBeApplied reports whether a single request that failed with err may have been applied: it was sent, and the
+// answer, if any, was not a refusal. A write of a [Table] may be several requests, of which err is the last one's: see
+// [MayBeApplied].
+func RequestMayBeApplied(err error) bool {
 	if err == nil || unsent(err) {
 		return false
 	}

@@ -63,7 +63,7 @@ func TestErrUnreachable_OfAnEndpointThatIsNotThere(t *testing.T) {
 		require.ErrorIs(t, err, table.ErrUnreachable, name)
 		var op *net.OpError
 		assert.ErrorAs(t, err, &op, name)
-		assert.False(t, table.MayHaveApplied(err), "%s: a refused connection carries nothing", name)
+		assert.False(t, table.RequestMayBeApplied(err), "%s: a refused connection carries nothing", name)
 		assert.Equal(t, int64(3), usage.Totals().Requests-before.Requests, name)
 		assert.Equal(t, int64(2), usage.Totals().Retries-before.Retries, name)
 		assert.NotContains(t, err.Error(), "\n", name)
@@ -96,7 +96,7 @@ func TestErrCredentials_SendsNothing(t *testing.T) {
 				err := call(t.Context())
 				require.ErrorIs(t, err, table.ErrCredentials, name)
 				assert.NotErrorIs(t, err, table.ErrThrottled, name)
-				assert.False(t, table.MayHaveApplied(err), name)
+				assert.False(t, table.RequestMayBeApplied(err), name)
 			}
 			assert.Zero(t, usage.Totals(), "nothing was sent, nothing repeated")
 		})
@@ -134,17 +134,17 @@ func TestError_RefusalsHaveTheirKind(t *testing.T) {
 				var api smithy.APIError
 				require.ErrorAs(t, err, &api)
 				assert.Equal(t, code, api.ErrorCode())
-				assert.False(t, table.MayHaveApplied(err), "%s of %s", code, name)
+				assert.False(t, table.RequestMayBeApplied(err), "%s of %s", code, name)
 				assert.Len(t, f.faults.Sent(), 1, name)
 			}
 		}
 		f.faults.Script(faulty.Refuse(500, "InternalServerError"))
-		assert.True(t, table.MayHaveApplied(f.Write(t.Context(), table.Put(f.item("p", "s")))))
+		assert.True(t, table.RequestMayBeApplied(f.Write(t.Context(), table.Put(f.item("p", "s")))))
 		f.faults.Script(faulty.DropReply)
 		err := f.Write(t.Context(), table.Put(f.item("p", "s")))
-		assert.True(t, table.MayHaveApplied(err))
+		assert.True(t, table.RequestMayBeApplied(err))
 		assert.ErrorIs(t, err, table.ErrUnreachable)
-		assert.False(t, table.MayHaveApplied(nil))
+		assert.False(t, table.RequestMayBeApplied(nil))
 	})
 }
 
@@ -166,7 +166,7 @@ func TestErrUnreachable_OfAnAnswerThatDoesNotComeInTime(t *testing.T) {
 		err = tbl.Write(ctx, table.Delete(key("p", "s")))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorIs(t, err, table.ErrUnreachable)
-		assert.True(t, table.MayHaveApplied(err))
+		assert.True(t, table.RequestMayBeApplied(err))
 		assert.Equal(t, int64(1), usage.Totals().Requests)
 
 		ctx, stop := context.WithCancel(t.Context())
@@ -174,7 +174,7 @@ func TestErrUnreachable_OfAnAnswerThatDoesNotComeInTime(t *testing.T) {
 		err = tbl.Write(ctx, table.Delete(key("p", "s")))
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.NotErrorIs(t, err, table.ErrUnreachable)
-		assert.True(t, table.MayHaveApplied(err))
+		assert.True(t, table.RequestMayBeApplied(err))
 	})
 }
 

@@ -149,7 +149,7 @@ func ExampleWithRetry() {
 func ExampleWithoutRetry() {
 	ctx, tbl := exampleTable()
 	err := tbl.Write(table.WithoutRetry(ctx), table.Delete(keys.NewKey("p", "s"))) // sent once, whatever happens
-	fmt.Println(err, table.MayHaveApplied(err))
+	fmt.Println(err, table.RequestMayBeApplied(err))
 	// Output: <nil> false
 }
 

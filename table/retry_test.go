@@ -47,7 +47,7 @@ func TestTimeout_AHungRequestIsNotTheCallersContext(t *testing.T) {
 		err := tbl.Write(t.Context(), table.Update(key("p", "1"), table.Attr("n").Set(1)))
 		require.ErrorIs(t, err, table.ErrUnreachable)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded)
-		assert.True(t, table.MayHaveApplied(err))
+		assert.True(t, table.RequestMayBeApplied(err))
 	})
 }
 

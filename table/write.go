@@ -181,7 +181,7 @@ func (t *Table) single(ctx context.Context, a action, returned Returned) (Item, 
 	unclear := false // whether a failed attempt may have been applied
 	err = t.send(ctx, operation, true, func(ctx context.Context) (answer, error) {
 		ans, err := request(ctx)
-		unclear = unclear || MayHaveApplied(err)
+		unclear = unclear || RequestMayBeApplied(err)
 		return ans, err
 	})
 	var failed *types.ConditionalCheckFailedException
@@ -225,7 +225,7 @@ func (t *Table) transact(ctx context.Context, token string, list []action) error
 		}
 		out, err := t.client.TransactWriteItems(ctx, in, once)
 		if err != nil {
-			last, pending = err, pending || MayHaveApplied(err)
+			last, pending = err, pending || RequestMayBeApplied(err)
 			return answer{}, err
 		}
 		return answer{out.ResultMetadata, out.ConsumedCapacity}, nil

@@ -193,7 +193,7 @@ func TestFault_RefusalsThatAreNoAnswer(t *testing.T) {
 			var response *smithyhttp.ResponseError
 			require.ErrorAs(t, err, &response)
 			assert.Equal(t, 400, response.HTTPStatusCode())
-			assert.False(t, table.MayHaveApplied(err))
+			assert.False(t, table.RequestMayBeApplied(err))
 			assert.Equal(t, kind == tabletest.TransactionInProgress, table.Retryable(err), "credentials that have expired stay so")
 			assert.Equal(t, "absent", count(t, c, "a", true))
 			require.NoError(t, put())

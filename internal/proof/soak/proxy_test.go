@@ -78,7 +78,7 @@ func TestProxyServerErrors(t *testing.T) {
 	for f, arrived := range map[fault]int{errorBefore: 0, errorAfter: 1} {
 		p := newProxied(t, decision{fault: f})
 		err := p.table.Write(table.WithoutRetry(t.Context()), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1)))
-		assert.True(t, table.Retryable(err) && table.MayHaveApplied(err), "%v", err)
+		assert.True(t, table.Retryable(err) && table.RequestMayBeApplied(err), "%v", err)
 		p.close()
 		assert.Len(t, p.engine.Requests(), arrived)
 		assert.EqualValues(t, 1, p.proxy.met[f].Load())

@@ -85,7 +85,7 @@ func (r *Repeater) Do(ctx context.Context, timeout time.Duration, h *History, f 
 // f has found out by an answer is none.
 func unanswered(err error) bool {
 	var request *table.Error
-	return errors.As(err, &request) && table.MayHaveApplied(err)
+	return errors.As(err, &request) && table.RequestMayBeApplied(err)
 }
 
 // WithCause adds to the error of a request why its context ended, if it did.

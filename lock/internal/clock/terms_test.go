@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
@@ -72,6 +74,47 @@ func (w *world) told() []string {
 
 func (w *world) term(terms *clock.Terms, length time.Duration) *clock.Term {
 	return terms.Begin(w.clock.Instant(), length, clock.Watch{End: func(cause error) { w.tell("ended: " + cause.Error()) }})
+}
+
+// counting counts how often a timer is set.
+type counting struct {
+	machine.Real
+
+	set atomic.Int64
+}
+
+type counted struct {
+	machine.Timer
+
+	by *counting
+}
+
+func (c *counting) AfterFunc(d time.Duration, f func()) machine.Timer {
+	c.set.Add(1)
+	return counted{c.Real.AfterFunc(d, f), c}
+}
+
+func (t counted) Reset(d time.Duration) bool {
+	t.by.set.Add(1)
+	return t.Timer.Reset(d)
+}
+
+// However many leases there are, one timer goes off once a second.
+func TestTerms_TickTogether(t *testing.T) {
+	virtual(t, func(w *world) {
+		m := &counting{}
+		w.clock.Machine = m
+		terms := clock.NewTerms(w.clock)
+		list := make([]*clock.Term, 50_000)
+		for i := range list {
+			list[i] = terms.Begin(w.clock.Instant(), time.Hour, clock.Watch{End: func(error) {}})
+		}
+		time.Sleep(time.Minute)
+		assert.LessOrEqual(t, m.set.Load(), int64(62))
+		for _, term := range list {
+			term.End(errors.New("released"))
+		}
+	})
 }
 
 func TestTerm_EndsOnTimeAndOnce(t *testing.T) {

@@ -68,6 +68,8 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 		}
 		texts[i] = string(text)
 	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts) // several who wait for one lock ask the same
 	n := o.config.Names
 	ask := table.Attr(n.Ask)
 	op := table.Update(o.Key(id), ask.Add(stringSet(texts))).If(

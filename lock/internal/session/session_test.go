@@ -629,6 +629,7 @@ func TestMailbox_IsReadWithTheNextRenewal(t *testing.T) {
 		claim := session.Question{Kind: session.Claim, Ticket: s.ID() + "/2", Key: keys.NewKey("LOCK#b", "LOCK#b")}
 		require.NoError(t, q.others.Ask(w.Context(), s.ID(), revoke, claim))
 		require.NoError(t, q.others.Ask(w.Context(), s.ID(), revoke), "asked twice is asked once")
+		require.NoError(t, q.others.Ask(w.Context(), s.ID(), claim, revoke, claim), "also by one request")
 		require.NoError(t, q.table.Write(w.Context(), table.Update(s.Key(), table.Attr("ask").Add(&types.AttributeValueMemberSS{Value: []string{"no question"}}))))
 		time.Sleep(period + period/10)
 		assert.ElementsMatch(t, []session.Question{revoke, claim}, p.questions())
