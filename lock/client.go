@@ -196,9 +196,6 @@ func (c *Client) Close(ctx context.Context) error {
 	})
 	var all releasing
 	err := eachLease(c.atClose, func(l *Lease) error {
-		if l.is().Over() || first && l.termCause() != nil {
-			return nil
-		}
 		return all.try(l, func() error {
 			if first {
 				return l.releaseWhileHeld(ctx)
@@ -234,7 +231,9 @@ type releasing struct {
 
 func (r *releasing) try(l *Lease, release func() error) error {
 	if r.outage.Load() {
-		r.untried.Add(1)
+		if !l.is().Over() && l.termCause() == nil {
+			r.untried.Add(1)
+		}
 		return nil
 	}
 	before := r.answered.Load()

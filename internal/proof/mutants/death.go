@@ -84,14 +84,14 @@ func death() []Mutant {
 		{
 			Name: "who-is-behind-acts-first", Part: Death, File: "lock/takeover.go",
 			Breaks: "has all who wait act at once where the holder is dead",
-			Old:    `s.ahead > 0 && s.silent < turn:`,
-			New:    `s.ahead < 0 && s.silent < turn:`,
+			Old:    `s.ahead > 0 && s.silent < s.turn():`,
+			New:    `s.ahead < 0 && s.silent < s.turn():`,
 		},
 		{
 			Name: "who-is-behind-counts-from-the-grant", Part: Death, File: "lock/takeover.go",
 			Breaks: "has all who wait act at once where a holder has died that held the lock for long",
-			Old:    `s.ahead > 0 && s.silent < turn:`,
-			New:    `s.ahead > 0 && s.since < turn:`,
+			Old:    `s.ahead > 0 && s.silent < s.turn():`,
+			New:    `s.ahead > 0 && s.since < s.turn():`,
 		},
 		{
 			Name: "seen-long-ago-is-silent", Part: Death, File: "lock/internal/session/others.go",

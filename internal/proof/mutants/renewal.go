@@ -78,8 +78,8 @@ func renewal() []Mutant {
 		{
 			Name: "held-row-is-deleted", Part: Renewal, File: "lock/renew.go",
 			Breaks: "does not put off the deletion of a row that is held for long",
-			Old:    `c.layout.rows.Prolong(l.key, l.holding, c.ttl(l.request.keep()))`,
-			New:    `c.layout.rows.Prolong(l.key, l.holding, c.ttl(-c.config.Retention))`,
+			Old:    `c.layout.rows.Prolong(key, h, c.ttl(keep))`,
+			New:    `c.layout.rows.Prolong(key, h, c.ttl(-c.config.Retention))`,
 		},
 		{
 			Name: "retention-by-the-local-clock", Part: Renewal, File: "lock/internal/clock/clock.go",
