@@ -230,8 +230,11 @@ type releasing struct {
 }
 
 func (r *releasing) try(l *Lease, release func() error) error {
-	if r.outage.Load() {
-		if !l.is().Over() && l.termCause() == nil {
+	switch {
+	case l.is().Over():
+		return nil // released by an earlier Close
+	case r.outage.Load():
+		if l.termCause() == nil {
 			r.untried.Add(1)
 		}
 		return nil
@@ -239,10 +242,11 @@ func (r *releasing) try(l *Lease, release func() error) error {
 	before := r.answered.Load()
 	err := release()
 	switch {
-	case errors.Is(err, table.ErrUnreachable):
-		r.outage.Store(r.answered.Load() == before)
-	case err != nil || l.is().Over(): // or else its lease has ended
+	case err == nil && !l.is().Over(): // its lease has ended
+	case !errors.Is(err, table.ErrUnreachable):
 		r.answered.Add(1)
+	case r.answered.Load() == before:
+		r.outage.Store(true)
 	}
 	return err
 }

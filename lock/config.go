@@ -80,7 +80,7 @@ type Config struct {
 	OnAtRisk func(atRisk bool)
 
 	// Backoff sets the times between a waiter's looks at the lock's row, which are limited to between 10 ms and a quarter
-	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]. A waiter also looks when the holder can be taken for dead. Defaults to nil:
+	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]. A waiter also looks when it can take the holder for dead, or ask it. Defaults to nil:
 	// the place in the line sets these times.
 	Backoff func() backoff.BackOff
 

@@ -20,8 +20,8 @@ const MaxTargets = table.MaxOps
 // the locks for which it is first. Callers that need only one of these wait for it.
 //
 // Cost for n locks: one transaction of 2n write units, and one request of n read units for the fences, which a
-// transaction does not return. While it waits, half a read unit per look at each lock that it waits for. For a single
-// lock, that of [Client.Acquire].
+// transaction does not return. While it waits, half a read unit per look at each lock that it waits for, and one write
+// per 6 h for each lock that it has. For a single lock, that of [Client.Acquire].
 func (c *Client) AcquireAll(ctx context.Context, targets []Target, opts ...Option) (*Bundle, error) {
 	b, err := c.bundle(ctx, targets, opts, (*acquisition).wait)
 	return b, wrap("acquire all", err)

@@ -145,8 +145,8 @@ func (c *Client) resetFence(item table.Item) int64 {
 	for _, av := range all {
 		if number, ok := av.(*types.AttributeValueMemberN); ok {
 			was, err := strconv.ParseFloat(number.Value, 64) // which may round it down
-			if above := math.Nextafter(was, math.MaxInt64); err == nil && above < 1<<63-1<<12 {
-				fence = max(fence, int64(above)+2)
+			if err == nil && was < 1<<63-1<<12 {
+				fence = max(fence, int64(math.Nextafter(was, math.MaxInt64))+2)
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 // when it may be deleted by their own retentions, which may be the shortest.
 const prolongEvery = minRetention / 4
 
-// prolong puts off the deletion of a held row. The error is ErrStolen, beside the row, where another one holds the lock.
+// prolong puts off the deletion of a held row. The error is ErrStolen, beside the row, where the holder has lost the lock.
 //
 // Cost: one conditional write.
 func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, keep time.Duration) (lockrow.Row, error) {

@@ -193,6 +193,33 @@ func TestThrottledRow_OfASessionIsReadWithTheNextLook(t *testing.T) {
 	}
 }
 
+// AcquireAll has lost its place in the line of a row that cannot be read for now.
+func TestThrottledRow_OfALockThatWasTakenAway(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		list := names(2)
+		holder, err := w.client(quiet).Acquire(ctx, list[1])
+		require.NoError(t, err)
+		c := w.client(quiet)
+		got := make(chan *lock.Bundle, 1)
+		go func() {
+			b, err := c.AcquireAll(ctx, list, lock.Fixed(30*time.Second))
+			assert.NoError(t, err)
+			got <- b
+		}()
+		time.Sleep(time.Second)
+		row, err := w.table.Get(ctx, holder.Key(), true)
+		require.NoError(t, err)
+		row["line"], row["fence"] = listOf(), numeral(holder.Fence()+2)
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "GetItem", Key: w.table.KeyItem(holder.Key())})
+		time.Sleep(25 * time.Second) // the other one, which it has, is renewed meanwhile
+		w.engine.ClearFaults()
+		b := <-got
+		require.NoError(t, b.Write(ctx, w.put("x")))
+		require.NoError(t, b.Release(ctx))
+	})
+}
+
 // A row that cannot be read for now does not fail the AcquireAll that has acquired its lock.
 func TestThrottledRow_OfAcquireAllIsReadAgain(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -176,7 +176,7 @@ func (a *acquisition) stand(ctx context.Context) error {
 }
 
 // third goes off when something has to be renewed while some tickets are first, and the others are waited for: leases of
-// their own, or else when the rows may be deleted.
+// their own, or else the deletion of their rows is to be put off.
 func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 	if first == 0 {
 		return nil, func() {}
@@ -193,13 +193,14 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 // from there, and so does MaxHold. For others it puts off the deletion of their rows, after a long wait.
 func (a *acquisition) renewFirst(ctx context.Context) (err error) {
 	c := a.client
-	start, long := c.clk().Instant(), c.clk().Ago(a.start.Mono) >= prolongEvery
+	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
 	for _, e := range a.entries {
 		row := e.lastRow()
-		h := row.Holding(max(row.Place(e.ticket.ID), 0))
-		switch {
-		case row.Entered(e.ticket.ID) != lockrow.Granted:
+		if row.Entered(e.ticket.ID) != lockrow.Granted { // a look may have shown meanwhile that nobody holds
 			continue
+		}
+		h := row.Holding(row.Place(e.ticket.ID))
+		switch {
 		case a.fixed > 0:
 			_, err = c.renewOwn(ctx, e.key, h, row, a.fixed, nil)
 		case long:

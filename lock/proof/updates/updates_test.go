@@ -19,7 +19,11 @@ func TestLockSetGuarded(t *testing.T) {
 // F2: the same without the guard loses updates, so there was something to lose.
 func TestLockSetUnguarded(t *testing.T) {
 	s := simtest.Twinned(t, "overslept", "unguarded", 100)
-	testkit.Check(t, "F2, not guarded", testkit.AtLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20.1))
+	lost := testkit.AtLeast(100*float64(s.Lost)/float64(s.Acknowledged), "% of acknowledged updates lost", 20.1)
+	if s.Runs < testkit.Enough { // too few for a share
+		lost = testkit.AtLeast(s.Lost, "acknowledged updates lost", 1)
+	}
+	testkit.Check(t, "F2, not guarded", lost)
 }
 
 // The same as F1, under all other faults.
