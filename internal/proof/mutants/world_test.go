@@ -18,6 +18,9 @@ const few = 6
 // Mistakes show in the worlds in which they were seen once. Without a mistake, nothing is wrong there. After a change
 // of the source, a seed is another world: then this test fails if the mistake does not show any more.
 func TestMistakesShowInTheirWorlds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the library once for each mistake: make race does")
+	}
 	without, err := NewPlayer(t.Context(), root, t.TempDir(), nil)
 	require.NoError(t, err)
 	var group errgroup.Group
