@@ -171,6 +171,25 @@ func TestDeletion_NotWhileOtherLocksAreWaitedFor(t *testing.T) {
 	})
 }
 
+// A row that is not in order by then is told as such.
+func TestDeletion_MalformedRowOfALockThatIsKept(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		list := names(2)
+		first, err := w.client(quiet).Acquire(ctx, list[1])
+		require.NoError(t, err)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := w.client(quiet).AcquireAll(ctx, list)
+			failed <- err
+		}()
+		time.Sleep(time.Minute)
+		key := keys.NewKey("LOCK#n00", "LOCK#n00")
+		require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("line").Set("no list"))))
+		require.ErrorIs(t, <-failed, lock.ErrMalformed)
+		require.NoError(t, first.Release(ctx))
+	})
+}
+
 // The row of a lock stays, also if writes under it never end.
 func TestDeletion_NotWhileWritesNeverEnd(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

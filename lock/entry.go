@@ -212,8 +212,8 @@ func (e *entry) await() {
 	e.news = false
 }
 
-// next is when to look again: not later than the moment at which a holder can be taken for dead, or asked. It is also the sessions that
-// are to be looked at, and whether there is anything to do about a holder.
+// next is when to look again: not later than the moment at which a holder can be taken for dead, or asked. It is also the
+// sessions that are to be looked at, and whether there is anything to do about a holder.
 func (e *entry) next() (d time.Duration, watched []string, acts bool) {
 	d = e.pause()
 	e.mu.Lock()

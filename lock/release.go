@@ -22,8 +22,8 @@ import (
 // success does nothing.
 //
 // An error that matches [ErrLost] means that the lock was lost before. Release also returns it if its answer was lost and
-// the session ended then: the lock may have been released as usual. After any other error the lock may still be held. The client
-// repeats the release with its renewals, and Release can be called again.
+// the session ended then: the lock may have been released as usual. After any other error the lock may still be held. The
+// client repeats the release with its renewals, and Release can be called again.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {

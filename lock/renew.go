@@ -88,10 +88,13 @@ const prolongEvery = minRetention / 4
 func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, keep time.Duration) (lockrow.Row, error) {
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(key, h, c.ttl(keep)), table.ReturnNone)
 	row, refused, bad := c.rowOf(item, err)
-	if refused && bad == nil && !row.Holds(h) {
+	switch {
+	case !refused:
+		return row, err
+	case bad == nil && !row.Holds(h):
 		return row, ErrStolen
 	}
-	return row, err
+	return row, bad
 }
 
 // due reports whether there is something to maintain. It waits for the end of writes, unless they never end.
