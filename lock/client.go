@@ -348,14 +348,14 @@ func (c *Client) learnTime(ctx context.Context, key keys.Key) error {
 	if _, _, known := c.clk().Server(); known {
 		return nil
 	}
-	var h attempt.History
-	return c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), &h, func(ctx context.Context, _ clock.Instant) error {
+	_, err := c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), func(ctx context.Context) error {
 		_, err := c.table.Get(ctx, key, false)
 		if errors.Is(err, table.ErrNotFound) {
 			return nil
 		}
 		return err
 	})
+	return err
 }
 
 // past reports whether a recorded end lies back far enough for its holder to be taken for dead.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -49,9 +48,8 @@ func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
 
 func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
 	c, e := a.client, a.entries[0]
-	var h attempt.History
 	entered := false // into a row that is not in order
-	err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), &h, func(ctx context.Context, _ clock.Instant) error {
+	h, err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op(e), table.ReturnNew)
 		var failed *table.ConditionError
 		refused := errors.As(err, &failed)
@@ -93,7 +91,7 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	case e.isNew: // somebody else has made the row
 		e.isNew = false
 		return attempt.ErrAgain
-	case ifFree && row.Settled(a.run.start()):
+	case ifFree && a.run.recorded(row):
 		return errSettled
 	case ifFree:
 		return heldBy(a.client.heldError(e.target, row))

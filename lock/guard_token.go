@@ -24,29 +24,15 @@ import (
 // A token is no secret and grants no permission: the process needs its own permission to write to the table. A token contains the
 // key of the lock's row. It is not signed: a forged token cannot do more than a write without a guard.
 type GuardToken struct {
-	Table           string // name of the table
-	Region          string // in which the lock was acquired; empty if the client does not tell
-	Scheme          keys.Scheme
-	AttributePrefix string   // [Config.AttributePrefix]
-	Key             keys.Key // of the lock's row
-	Ticket          string   // [Lease.Ticket]
-	Fence           int64
-	Permit          bool   // the lease is a permit ([Permits])
-	Reader          string // of a reader ([Shared]): the ticket as the line has it
-}
-
-// tokenText is the JSON within the text of a token.
-type tokenText struct {
-	Table  string      `json:"table"`
-	Region string      `json:"region,omitempty"`
-	Keys   keys.Scheme `json:"keys"`
-	Prefix string      `json:"attribute_prefix,omitempty"`
-	PK     string      `json:"pk"`
-	SK     string      `json:"sk"`
-	Ticket string      `json:"ticket"`
-	Fence  int64       `json:"fence"`
-	Permit bool        `json:"permit,omitempty"`
-	Reader string      `json:"reader,omitempty"`
+	Table           string      `json:"table"`            // name of the table
+	Region          string      `json:"region,omitempty"` // in which the lock was acquired; empty if the client does not tell
+	Scheme          keys.Scheme `json:"scheme"`
+	AttributePrefix string      `json:"attribute_prefix,omitempty"` // [Config.AttributePrefix]
+	Key             keys.Key    `json:"key"`                        // of the lock's row
+	Ticket          string      `json:"ticket"`                     // [Lease.Ticket]
+	Fence           int64       `json:"fence"`
+	Permit          bool        `json:"permit,omitempty"` // the lease is a permit ([Permits])
+	Reader          string      `json:"reader,omitempty"` // of a reader ([Shared]): the ticket as the line has it
 }
 
 // GuardToken returns the guard of this lease for another process. See [GuardToken] for what it guarantees.
@@ -60,7 +46,7 @@ func (l *Lease) GuardToken() GuardToken {
 
 // String encodes the token as text: letters, digits, '-' and '_'. It fits into an environment variable, a flag or a message.
 func (g GuardToken) String() string {
-	text, err := json.Marshal(tokenText{g.Table, g.Region, g.Scheme, g.AttributePrefix, g.Key.PK, g.Key.SK, g.Ticket, g.Fence, g.Permit, g.Reader})
+	text, err := json.Marshal(g)
 	if err != nil {
 		return "" // of a scheme that no table has
 	}
@@ -78,13 +64,12 @@ func parseGuardToken(text string) (GuardToken, error) {
 	if err != nil {
 		return GuardToken{}, invalid("not a guard token")
 	}
-	var x tokenText
+	var g GuardToken
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&x); err != nil || dec.More() {
+	if err := dec.Decode(&g); err != nil || dec.More() {
 		return GuardToken{}, invalid("not a guard token, or one of another version of this package")
 	}
-	g := GuardToken{x.Table, x.Region, x.Keys, x.Prefix, keys.NewKey(x.PK, x.SK), x.Ticket, x.Fence, x.Permit, x.Reader}
 	if err := g.Key.Validate(); err != nil || g.Table == "" || g.Ticket == "" || g.Fence < 1 || g.String() != text {
 		return GuardToken{}, invalid("an incomplete guard token")
 	}

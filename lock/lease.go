@@ -223,8 +223,7 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 // Cost: one conditional write.
 func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDoubt bool, err error) {
 	c := l.client
-	var h attempt.History
-	err = c.repeater.Do(ctx, attempt.Timeout(l.length()), &h, func(ctx context.Context, _ clock.Instant) error {
+	h, err := c.repeater.Do(ctx, attempt.Timeout(l.length()), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op, table.ReturnNone)
 		now, refused, bad := c.rowOf(item, err)
 		if refused && bad != nil {

@@ -3,11 +3,10 @@ package lock
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
@@ -70,11 +69,10 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 					yield(Record{}, wrap("list", err))
 					return
 				}
-				if typ, ok := item[c.layout.names.Type].(*types.AttributeValueMemberS); !ok || typ.Value != lockrow.Type {
-					continue
-				}
 				r, err := c.recordOf(item)
 				switch {
+				case errors.Is(err, ErrNotLock):
+					continue
 				case err != nil:
 					r = c.where(item)
 				case from.kind == inIndex && !r.Held():

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
@@ -86,8 +85,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 	var taken *lockrow.Holding // as it was seen
 	var ticket lockrow.Ticket
 	reset := false // the row was not in order
-	var h attempt.History
-	err := c.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
+	_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		item, err := c.table.Get(ctx, key, true)
 		if errors.Is(err, table.ErrNotFound) {
 			return ErrNotHeld

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -83,8 +82,7 @@ func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 		if err := c.checkRegion(ctx); err != nil {
 			return err
 		}
-		var h attempt.History
-		return c.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
+		_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 			row, err := c.read(ctx, key)
 			switch {
 			case err != nil:
@@ -100,5 +98,6 @@ func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 			}
 			return err
 		})
+		return err
 	}))
 }

@@ -47,9 +47,8 @@ func (l *Lease) renew(ctx context.Context) error {
 // Cost: one conditional write.
 func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, seen lockrow.Row, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
 	row = seen // it may have been renewed by a holder whose clock was ahead
-	var history attempt.History
-	err = c.repeater.Do(ctx, attempt.Timeout(length), &history, func(bounded context.Context, start clock.Instant) error {
-		at := max(c.now(), row.Renewed+1)
+	_, err = c.repeater.Do(ctx, attempt.Timeout(length), func(bounded context.Context) error {
+		start, at := c.clk().Instant(), max(c.now(), row.Renewed+1)
 		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
 		now, refused, bad := c.rowOf(item, err)
 		if refused {

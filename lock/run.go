@@ -20,16 +20,8 @@ type run struct {
 	clock     clock.Clock
 	behind    bool // others were in the line when the row was read
 
-	ending atomic.Int32 // what a release records of it
+	ending atomic.Uint32 // the lockrow.RunChange that a release records. With none, another instance takes the interval up
 }
-
-// Endings of a run.
-const (
-	brokenOff = iota // the interval is for another instance to take up
-	finished         // it is recorded
-	failed           // so is that it has failed
-	repeated         // it has failed, and is run again while the interval lasts
-)
 
 // errSettled means that an interval is not to be run any more, or another one before it.
 var errSettled = errors.New("the interval is settled")
@@ -76,13 +68,8 @@ func (r *run) end(c *lockrow.Change, commit bool) {
 	if r == nil {
 		return
 	}
-	switch ending := r.ending.Load(); {
-	case commit, ending == finished:
-		c.Ran = r.at
-	case ending == failed:
-		c.Ran, c.Failed = r.at, true
-	case ending == repeated:
-		c.Broke = true
+	if c.Run, c.Ran = lockrow.RunChange(r.ending.Load()), r.at; commit {
+		c.Run = lockrow.FinishRun
 	}
 }
 

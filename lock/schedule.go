@@ -11,7 +11,6 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/table"
 )
@@ -158,8 +157,7 @@ func (s *schedule) look() (row lockrow.Row, now time.Time, err error) {
 	told, known := clk.Told()
 	began := clk.Now()
 	for {
-		var h attempt.History
-		err = c.repeater.Do(s.open, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) (err error) {
+		_, err = c.repeater.Do(s.open, attempt.MaxTimeout, func(ctx context.Context) (err error) {
 			row, err = c.read(ctx, s.key)
 			return err
 		})
@@ -216,12 +214,13 @@ func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over b
 		byF := fmt.Errorf("%w by the function of Every: the run is not recorded", ErrReleased)
 		return true, join(byF, err, s.release(ctx, l))
 	case err == nil:
-		r.ending.Store(finished)
+		r.ending.Store(uint32(lockrow.FinishRun))
 	case held && !ended:
-		r.ending.Store(failed)
+		ending := lockrow.FailRun
 		if wait = s.retry(r.at); wait != backoff.Stop {
-			r.ending.Store(repeated)
+			ending = lockrow.DropRun
 		}
+		r.ending.Store(uint32(ending))
 	}
 	freed := s.release(ctx, l)
 	switch {

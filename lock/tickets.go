@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/table"
@@ -106,8 +105,7 @@ func (c *Client) asked(ctx context.Context, q session.Question) bool {
 //
 // Cost: one conditional write, and one consistent read without a row.
 func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockrow.Row, item table.Item) error {
-	var h attempt.History
-	return c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), &h, func(ctx context.Context, _ clock.Instant) (err error) {
+	_, err := c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), func(ctx context.Context) (err error) {
 		if row == nil && item == nil {
 			item, err = c.table.Get(ctx, key, true)
 			if errors.Is(err, table.ErrNotFound) {
@@ -131,6 +129,7 @@ func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockr
 		}
 		return attempt.ErrAgain // the line has moved
 	})
+	return err
 }
 
 // removal is the operation that takes a ticket out of a row, which was seen as row or as item; false where it

@@ -59,10 +59,10 @@ func guarding() []Mutant {
 			New:    `return slices.ContainsFunc(failed, func(*ConditionError) bool { return false })`,
 		},
 		{
-			Name: "overtaken-is-open", Part: Guarding, File: "lock/internal/lockrow/classify.go",
-			Breaks: "does not recognise that a later write was applied",
-			Old:    "\tcase count > number:\n\t\treturn Overtaken\n",
-			New:    ``,
+			Name: "later-write-is-this-one", Part: Guarding, File: "lock/internal/lockrow/classify.go",
+			Breaks: "takes a later write for the one that was refused",
+			Old:    `count == number`,
+			New:    `count >= number`,
 		},
 	}
 }

@@ -37,45 +37,44 @@ type Repeater struct {
 
 // History is what is known of the attempts of one call.
 type History struct {
-	Sent    int  // attempts so far
+	Sent    int  // attempts
 	InDoubt bool // one of them may have been applied, or may yet be, without an answer that says so
 }
 
 // Do calls f until it succeeds, fails for good, or ctx or the table's retry policy ends. Each call
-// has a context with the given timeout, and the instant before its request. The history counts the
-// attempt under way, and says of those before whether they may have been applied.
-func (r *Repeater) Do(ctx context.Context, timeout time.Duration, h *History, f func(ctx context.Context, start clock.Instant) error) error {
+// has a context with the given timeout.
+func (r *Repeater) Do(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) (h History, err error) {
 	if ctx.Err() != nil {
-		return clock.Cause(ctx)
+		return h, clock.Cause(ctx)
 	}
 	var wait backoff.BackOff // made when it is first needed, which is rarely
 	for {
 		h.Sent++
 		bounded, cancel := r.Clock.WithTimeout(ctx, timeout)
-		err := f(table.WithoutRetry(bounded), r.Clock.Instant())
+		err = f(table.WithoutRetry(bounded))
 		timedOut := bounded.Err() != nil && errors.Is(err, context.DeadlineExceeded)
 		cancel()
 		if err == nil {
-			return nil
+			return h, nil
 		}
 		h.InDoubt = h.InDoubt || unanswered(err)
 		switch {
 		case ctx.Err() != nil:
-			return WithCause(ctx, err)
+			return h, WithCause(ctx, err)
 		case errors.Is(err, ErrAgain):
 			continue
 		case !timedOut && !r.Table.Retryable(err):
-			return err
+			return h, err
 		}
 		if wait == nil {
 			wait = r.Table.Backoff()
 		}
 		d := wait.NextBackOff()
 		if d == backoff.Stop {
-			return err
+			return h, err
 		}
 		if r.Clock.Sleep(ctx, d) != nil {
-			return WithCause(ctx, err)
+			return h, WithCause(ctx, err)
 		}
 		r.Repeated.Add(1)
 	}

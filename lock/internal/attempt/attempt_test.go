@@ -30,8 +30,8 @@ func world(t *testing.T, f func(t *testing.T, e *tabletest.Engine, r *attempt.Re
 }
 
 // put writes one row, only if there is none.
-func put(r *attempt.Repeater) func(context.Context, clock.Instant) error {
-	return func(ctx context.Context, _ clock.Instant) error {
+func put(r *attempt.Repeater) func(context.Context) error {
+	return func(ctx context.Context) error {
 		key := keys.NewKey("A", "B")
 		return r.Table.Write(ctx, table.Update(key, table.Attr("n").Set(1)).If(table.Attr("pk").NotExists()))
 	}
@@ -54,8 +54,7 @@ func TestDo_KnowsWhatAnUnansweredRequestMayHaveDone(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater) {
 				e.Inject(tt.faults...)
-				var h attempt.History
-				err := r.Do(t.Context(), time.Second, &h, put(r))
+				h, err := r.Do(t.Context(), time.Second, put(r))
 				require.ErrorIs(t, err, tt.err)
 				assert.Equal(t, tt.sent, h.Sent)
 				assert.Equal(t, tt.inDoubt, h.InDoubt)
@@ -68,9 +67,8 @@ func TestDo_KnowsWhatAnUnansweredRequestMayHaveDone(t *testing.T) {
 func TestDo_ARequestThatHangsIsRepeated(t *testing.T) {
 	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater) {
 		e.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Times: 1})
-		var h attempt.History
 		began := time.Now()
-		_ = r.Do(t.Context(), time.Second, &h, put(r))
+		h, _ := r.Do(t.Context(), time.Second, put(r))
 		assert.Equal(t, 2, h.Sent)
 		assert.True(t, h.InDoubt)
 		assert.Less(t, time.Since(began), 2*time.Second)
@@ -80,9 +78,9 @@ func TestDo_ARequestThatHangsIsRepeated(t *testing.T) {
 func TestDo_WhatTheCallerFoundOutIsNoDoubt(t *testing.T) {
 	world(t, func(t *testing.T, _ *tabletest.Engine, r *attempt.Repeater) {
 		found := errors.New("somebody else has it")
-		var h attempt.History
-		err := r.Do(t.Context(), time.Second, &h, func(context.Context, clock.Instant) error {
-			if h.Sent == 1 {
+		sent := 0
+		h, err := r.Do(t.Context(), time.Second, func(context.Context) error {
+			if sent++; sent == 1 {
 				return attempt.ErrAgain
 			}
 			return found
@@ -97,20 +95,19 @@ func TestDo_WhatTheCallerFoundOutIsNoDoubt(t *testing.T) {
 func TestDo_EndsWithThePolicyOrTheContext(t *testing.T) {
 	world(t, func(t *testing.T, e *tabletest.Engine, r *attempt.Repeater) {
 		e.Inject(tabletest.Fault{Kind: tabletest.Throttle})
-		var h attempt.History
-		err := r.Do(t.Context(), time.Second, &h, put(r))
+		_, err := r.Do(t.Context(), time.Second, put(r))
 		require.ErrorIs(t, err, table.ErrThrottled)
 
 		cause := errors.New("the caller's reason")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(3*time.Second, func() { cancel(cause) })
-		err = r.Do(ctx, time.Second, &attempt.History{}, put(r))
+		_, err = r.Do(ctx, time.Second, put(r))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, cause)
 		require.ErrorIs(t, err, table.ErrThrottled, "what the last attempt met is told, too")
 
-		h = attempt.History{}
-		require.ErrorIs(t, r.Do(ctx, time.Second, &h, put(r)), cause)
+		h, err := r.Do(ctx, time.Second, put(r))
+		require.ErrorIs(t, err, cause)
 		assert.Zero(t, h.Sent, "nothing is sent under a context that has ended")
 	})
 }

@@ -29,9 +29,6 @@ func (r *Row) Entered(id string) Entered {
 	return Waits
 }
 
-// Settled reports whether the run of an interval, or of a later one, was recorded.
-func (r *Row) Settled(interval int64) bool { return interval > 0 && r.Ran >= interval }
-
 // Released is what became of a request to give a holding up that was refused.
 type Released uint8
 
@@ -93,9 +90,7 @@ const (
 	Gone Wrote = iota
 	// Written means that this very write was applied.
 	Written
-	// Overtaken means that a later write was applied: this one was not, and will not be.
-	Overtaken
-	// Open means that the guard holds.
+	// Open means that the guard holds: it was refused for another reason, or a later write was applied.
 	Open
 )
 
@@ -109,12 +104,8 @@ func (r *Row) counted(h Holding, count, number int64) Wrote {
 	switch {
 	case !r.Holds(h):
 		return Gone
-	case h.Kind != Exclusive: // it has no number
-		return Open
-	case count == number:
+	case h.Kind == Exclusive && count == number: // others have no number
 		return Written
-	case count > number:
-		return Overtaken
 	}
 	return Open
 }

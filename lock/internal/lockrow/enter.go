@@ -32,7 +32,7 @@ type Entry struct {
 func (r *Rows) Enter(key keys.Key, e Entry) table.Op {
 	s := shape{op: "enter", free: e.IfFree, exists: e.Exists, data: e.Data.change(), new: e.New}
 	if e.Run != 0 {
-		s.run = beginRun
+		s.run = BeginRun
 	}
 	ticket := &types.AttributeValueMemberS{Value: e.Ticket.String()}
 	args := make([]any, arguments)
@@ -59,7 +59,7 @@ func (r *Rows) entering(s shape) table.Op {
 	} else {
 		cond = table.And(cond, n.room())
 	}
-	if s.run == beginRun {
+	if s.run == BeginRun {
 		cond = table.And(cond, notRun(n))
 	}
 	if !s.exists {

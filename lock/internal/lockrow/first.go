@@ -1,31 +1,22 @@
 package lockrow
 
 import (
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
 )
 
 // Change is what is written with every change of the first place.
 type Change struct {
-	Since  int64 // when, in epoch milliseconds
-	Hold   int64 // advice of how long a process holds, in milliseconds; 0 leaves it as it is
-	TTL    int64 // epoch seconds
-	Ran    int64 // start of the interval whose run has finished; 0 for none
-	Failed bool  // that run has failed
-	Broke  bool  // the run that has begun is given up
+	Since int64 // when, in epoch milliseconds
+	Hold  int64 // advice of how long a process holds, in milliseconds; 0 leaves it as it is
+	TTL   int64 // epoch seconds
+	Run   RunChange
+	Ran   int64 // start of the interval that has run
 }
 
 func shapeOf(op string, c Change, d Data) shape {
-	s := shape{op: op, hold: c.Hold != 0, data: d.change()}
-	switch {
-	case c.Ran != 0 && c.Failed:
-		s.run = failRun
-	case c.Ran != 0:
-		s.run = finishRun
-	case c.Broke:
-		s.run = dropRun
-	}
-	return s
+	return shape{op: op, hold: c.Hold != 0, data: d.change(), run: c.Run}
 }
 
 func (c Change) args(h Holding, d Data) []any {
@@ -101,9 +92,8 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 		table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
 		table.Attr(n.Forced).Set(reason),
 	}
-	var permits int64
 	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted, nonce}
-	if integer(seen[n.Permits], &permits) == nil && permits >= MinPermits && permits <= Cap {
+	if permits, ok := attrvalue.Natural(seen[n.Permits]); ok && permits >= MinPermits && permits <= Cap {
 		changes = append(changes, table.Attr(n.Line).Set(list()), table.Attr(n.Stays).Set(list()), table.Attr(n.Next).Set(list(num(fence))), table.Attr(n.ForcedFence).Set(fence))
 		none = append(none, n.Fence, n.Data)
 	} else {

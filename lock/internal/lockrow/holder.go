@@ -60,7 +60,7 @@ func (r *Rows) Prolong(key keys.Key, h Holding, ttl int64) table.Op {
 
 // BeginRun records that the run for an interval has begun, unless one for it was recorded.
 func (r *Rows) BeginRun(key keys.Key, h Holding, interval int64) table.Op {
-	s := shape{op: "run", run: beginRun}
+	s := shape{op: "run", run: BeginRun}
 	args := h.args()
 	args[argRun] = interval
 	return r.op(s, key, args, func() table.Op {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -116,7 +117,7 @@ func numbers(av types.AttributeValue) ([]int64, bool) {
 	}
 	list := make([]int64, len(l.Value))
 	for i, e := range l.Value {
-		if e == nil || integer(e, &list[i]) != nil {
+		if list[i], ok = attrvalue.Natural(e); !ok {
 			return nil, false
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -138,8 +138,8 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		{n.Permits, &r.Permits},
 		{n.TTL, &r.TTL},
 	} {
-		if err := integer(item[a.name], a.to); err != nil {
-			return r, fmt.Errorf("%w: %s %w", ErrMalformed, a.name, err)
+		if *a.to, ok = attrvalue.Natural(item[a.name]); !ok && item[a.name] != nil {
+			return r, fmt.Errorf("%w: %s is not an integer, or is negative", ErrMalformed, a.name)
 		}
 	}
 	if item[n.Permits] != nil {
@@ -208,30 +208,6 @@ func (n Names) Find(item table.Item, id string) (place int, text string) {
 		}
 	}
 	return -1, ""
-}
-
-var (
-	errNotInteger = errors.New("is not an integer")
-	errNegative   = errors.New("is negative")
-)
-
-func integer(av types.AttributeValue, to *int64) error {
-	if av == nil {
-		return nil
-	}
-	num, ok := av.(*types.AttributeValueMemberN)
-	if !ok {
-		return errNotInteger
-	}
-	v, err := strconv.ParseInt(num.Value, 10, 64)
-	switch {
-	case err != nil:
-		return errNotInteger
-	case v < 0:
-		return errNegative
-	}
-	*to = v
-	return nil
 }
 
 // First is the ticket that holds the lock; of permits and readers, the first of those that do. False where it is free.

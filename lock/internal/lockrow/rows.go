@@ -46,7 +46,7 @@ type shape struct {
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
 	data    dataChange
-	run     runChange
+	run     RunChange
 }
 
 type dataChange uint8
@@ -56,13 +56,15 @@ const (
 	dropData
 )
 
-type runChange uint8
+// RunChange is what an update records of the run of an interval.
+type RunChange uint8
 
 const (
-	beginRun runChange = iota + 1
-	finishRun
-	failRun
-	dropRun
+	NoRun     RunChange = iota // nothing
+	BeginRun                   // it has begun
+	FinishRun                  // it has finished
+	FailRun                    // it has failed for good
+	DropRun                    // it has failed, and is begun again
 )
 
 // Arguments of the operations. Each has a number of its own, so that no two are confused.
@@ -138,14 +140,14 @@ func (s shape) dataChanges(n Names) []table.Change {
 func (s shape) runChanges(n Names) []table.Change {
 	running := table.Attr(n.Running)
 	switch s.run {
-	case beginRun:
+	case BeginRun:
 		return []table.Change{running.Set(param(argRun))}
-	case finishRun:
+	case FinishRun:
 		return []table.Change{table.Attr(n.Ran).Set(param(argRun)), running.Remove()}
-	case failRun:
+	case FailRun:
 		ran := param(argRun)
 		return []table.Change{table.Attr(n.Ran).Set(ran), table.Attr(n.Failed).Set(ran), running.Remove()}
-	case dropRun:
+	case DropRun:
 		return []table.Change{running.Remove()}
 	}
 	return nil

@@ -298,7 +298,7 @@ func TestGuardedWrite_IsAppliedInItsOrder(t *testing.T) {
 		assert.Equal(t, lockrow.Open, row.Wrote(h, 2))
 		b.apply(b.rows.GuardedWrite(b.key, h, 3))
 		row = b.refused(b.rows.GuardedWrite(b.key, h, 2))
-		assert.Equal(t, lockrow.Overtaken, row.Wrote(h, 2))
+		assert.Equal(t, lockrow.Open, row.Wrote(h, 2), "a later one was applied")
 		row = b.refused(b.rows.GuardedWrite(b.key, h, 3))
 		assert.Equal(t, lockrow.Written, row.Wrote(h, 3))
 		row = b.apply(b.rows.Pass(b.key, h, ticket(2), change, lockrow.Data{}))
@@ -317,7 +317,7 @@ func TestSetData_IsAppliedInItsOrder(t *testing.T) {
 		b.apply(b.rows.SetData(b.key, h, 2, lockrow.Data{Given: true, Value: s("second")}))
 		row := b.refused(b.rows.SetData(b.key, h, 1, lockrow.Data{Given: true, Value: s("first")}))
 		assert.Equal(t, s("second"), row.Data)
-		assert.Equal(t, lockrow.Overtaken, row.Edited(h, 1))
+		assert.Equal(t, lockrow.Open, row.Edited(h, 1), "a later one was applied")
 		row = b.apply(b.rows.SetData(b.key, h, 3, lockrow.Data{Given: true}))
 		assert.Nil(t, row.Data)
 		row = b.apply(b.rows.Release(b.key, h, lockrow.Exit{}, change))
@@ -400,21 +400,19 @@ func TestRun_IsRecordedOncePerInterval(t *testing.T) {
 		row := b.apply(b.rows.Enter(b.key, begin(1, 60_000)))
 		assert.Equal(t, int64(60_000), row.Running)
 		done := change
-		done.Ran = 60_000
+		done.Run, done.Ran = lockrow.FinishRun, 60_000
 		row = b.apply(b.rows.Release(b.key, holding(1, 1000), lockrow.Exit{}, done))
 		assert.Equal(t, int64(60_000), row.Ran)
 		assert.Zero(t, row.Running)
 		row = b.refused(b.rows.Enter(b.key, begin(2, 60_000)))
-		assert.True(t, row.Settled(60_000))
-		assert.False(t, row.Settled(120_000))
-		assert.True(t, row.Settled(30_000), "a later one has run")
+		assert.Equal(t, int64(60_000), row.Ran)
 		b.enter(3)
 		b.refused(b.rows.BeginRun(b.key, holding(3, 1001), 60_000))
 		b.refused(b.rows.BeginRun(b.key, holding(3, 1000), 120_000))
 		row = b.apply(b.rows.BeginRun(b.key, holding(3, 1001), 120_000))
 		assert.Equal(t, int64(120_000), row.Running)
 		broke := change
-		broke.Broke = true
+		broke.Run = lockrow.DropRun
 		row = b.apply(b.rows.Release(b.key, holding(3, 1001), lockrow.Exit{}, broke))
 		assert.Zero(t, row.Running)
 		assert.Equal(t, int64(60_000), row.Ran)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // MaxOwner is how much of an owner's name a ticket keeps, in bytes.
@@ -57,16 +56,7 @@ func (t Ticket) AsReader() Ticket {
 func (t Ticket) Shared() bool { return strings.HasPrefix(t.ID, mark) }
 
 // cut shortens an owner's name to MaxOwner bytes, at the end of a character.
-func cut(owner string) string {
-	if len(owner) <= MaxOwner {
-		return owner
-	}
-	end := MaxOwner
-	for end > 0 && !utf8.RuneStart(owner[end]) {
-		end--
-	}
-	return owner[:end]
-}
+func cut(owner string) string { return strings.ToValidUTF8(owner[:min(len(owner), MaxOwner)], "") }
 
 // String is the ticket as the row keeps it.
 func (t Ticket) String() string {

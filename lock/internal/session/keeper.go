@@ -164,9 +164,8 @@ func (k *Keeper) open(ctx context.Context, o *opening) {
 		s.fresh, s.beat = true, -1
 	}
 	var start clock.Instant
-	var h attempt.History
-	err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, before clock.Instant) error {
-		start = before
+	h, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) error {
+		start = k.repeater.Clock.Instant()
 		_, err := s.write(ctx)
 		return err
 	})

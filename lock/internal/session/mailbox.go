@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
-	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -76,8 +75,7 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 		table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(),
 		table.Or(ask.NotExists(), ask.Size().AtMost(maxQuestions-len(texts))))
 	var item table.Item
-	var h attempt.History
-	err := o.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) (err error) {
+	_, err := o.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) (err error) {
 		item, err = o.repeater.Table.Apply(ctx, op, table.ReturnNew)
 		return err
 	})

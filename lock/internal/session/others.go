@@ -144,8 +144,7 @@ func (o *Others) MarkDead(ctx context.Context, id string) (dead bool, err error)
 func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error) {
 	n, c := o.config.Names, o.repeater.Clock
 	look := o.Suspect(id)
-	var h attempt.History
-	err = o.repeater.Do(ctx, attempt.MaxTimeout, &h, func(ctx context.Context, _ clock.Instant) error {
+	_, err = o.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		var evidence []table.Cond
 		if look.silent {
 			evidence = append(evidence, table.Attr(n.Beat).Equal(look.beat))

@@ -3,10 +3,10 @@ package session
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/mortise-go/mortise/internal/attrvalue"
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -59,21 +59,11 @@ func (n Names) Parse(item table.Item) (r Row, err error) {
 		return r, nil
 	}
 	var lease, beat, expires bool
-	r.Lease, lease = number(item[n.Lease])
-	r.Beat, beat = number(item[n.Beat])
-	r.Expires, expires = number(item[n.Expires])
+	r.Lease, lease = attrvalue.Natural(item[n.Lease])
+	r.Beat, beat = attrvalue.Natural(item[n.Beat])
+	r.Expires, expires = attrvalue.Natural(item[n.Expires])
 	if !lease || !beat || !expires && item[n.Expires] != nil || r.Lease < 1 || r.Lease > maxLease {
 		return r, fmt.Errorf("%w: %s, %s or %s is not a number, or out of range", ErrMalformed, n.Lease, n.Beat, n.Expires)
 	}
 	return r, nil
-}
-
-// number reads a number that is not negative.
-func number(av types.AttributeValue) (int64, bool) {
-	n, ok := av.(*types.AttributeValueMemberN)
-	if !ok {
-		return 0, false
-	}
-	v, err := strconv.ParseInt(n.Value, 10, 64)
-	return v, err == nil && v >= 0
 }

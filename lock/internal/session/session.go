@@ -95,8 +95,7 @@ func (s *Session) Confirm(ctx context.Context) (alive bool, err error) {
 	if s.Remaining() == 0 {
 		return false, nil
 	}
-	var h attempt.History
-	err = k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), &h, func(ctx context.Context, _ clock.Instant) error {
+	_, err = k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) error {
 		item, err := k.repeater.Table.Get(ctx, s.key, true)
 		row, bad := k.config.Names.Parse(item)
 		if alive = bad == nil && !row.Dead; errors.Is(err, table.ErrNotFound) {
