@@ -80,8 +80,8 @@ type Config struct {
 	OnAtRisk func(atRisk bool)
 
 	// Backoff sets the times between a waiter's looks at the lock's row, which are limited to between 10 ms and a quarter
-	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]. A waiter also looks when it can take the
-	// holder for dead, or ask it. Defaults to nil: the place in the line sets these times.
+	// of Lease. If it returns [backoff.Stop], the wait ends with a [*HeldError]. A waiter also looks when it may conclude
+	// that the holder is dead, or may ask the holder. Defaults to nil: the place in the line sets these times.
 	Backoff func() backoff.BackOff
 
 	// MaxHold is the option [MaxHold] for all locks that are acquired without it: at least 100 ms. Defaults to 0: no

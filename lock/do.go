@@ -9,10 +9,11 @@ import (
 // options. The context that f gets ends when ctx ends or when the lease ends; [context.Cause] tells why.
 //
 // f can end the lease itself, with [Lease.Commit]: then there is nothing left to release. A panic in f releases the
-// lock and continues.
+// lock. It is not recovered.
 //
 // The error is that of f, joined with that of the release. If the lock was lost while f ran, the error matches
-// [ErrLost], also if f returned nil. The release is sent even if ctx has ended; it then takes at most 5 s.
+// [ErrLost], also if f returned nil. So ErrLost from Do does not mean that f wrote nothing. Only ErrLost from [Lease.Write]
+// or [Lease.Commit] does. The release is sent even if ctx has ended; it then takes at most 5 s.
 //
 // Cost: that of [Client.Acquire] and of [Lease.Release], which is nothing after a commit.
 func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {

@@ -14,11 +14,11 @@
 //	wanted                                    use                        cost
 //	one at a time                             a lock: Acquire            2 writes: acquire and release
 //	n at a time                               Permits                    the same; more where many come and go at once
-//	many who read, or one who writes          Shared                     the same as Permits
-//	several rows as of one moment             Client.View                a transaction of reads; nothing is acquired
-//	a value that no two rows have             entity.Spec.Unique         one more row in the transaction that writes
-//	that nobody has changed the row since     entity.Spec.Version        none: a condition of the write
-//	several locks, all or none                Client.AcquireAll          2 writes for each, in one transaction, and 1 to release
+//	many readers, or one writer alone         Shared                     the same as Permits
+//	a snapshot of several rows                Client.View                a transaction of reads; nothing is acquired
+//	a value that is unique                    entity.Spec.Unique         one more row in the transaction that writes
+//	no lost update of one row                 entity.Spec.Version        none: a condition of the write
+//	several locks, all or none                Client.AcquireAll          2 writes and 1 read for each, and 1 write each to release
 //
 // A lock is for work that takes time, or that writes several rows in several steps. What fits into one transaction needs a
 // version or a unique value, and no lock.
@@ -49,15 +49,15 @@
 //     no request gets an answer. [context.Cause] tells why.
 //   - If a holder dies, the lock is taken soon after the end of its lease. Each process that dies while it waits delays
 //     those behind it once, by up to a lease, or two if it waited for a [Fixed] lease.
-//   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves a lock or a place that it has
-//     reported as given up. A request that arrives late can leave a ticket that nobody uses. Such a ticket is first for at
-//     most a lease and a quarter, while its process lives and somebody waits.
+//   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it has
+//     reported as given up. A request that arrives late can leave a ticket that nobody uses. While the process of that
+//     ticket lives and somebody waits, the ticket stays first for at most 1.25 leases.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through.
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.
 //   - One renewal every quarter of the lease is enough for any number of locks and places. A lock that is held needs no
 //     goroutine.
-//   - At most n hold permits at once ([Permits]), by guarded writes. The permit of a process that died is free after its lease.
+//   - Guarded writes of at most n permit holders go through at any time ([Permits]). The permit of a process that died is free after its lease.
 //   - Readers hold together, and a writer alone ([Shared]). A guarded write of a reader is applied only if no writer has held
 //     since the reader's lease was granted. A writer that waits stops the readers behind it.
 //   - [Client.View] shows rows, and who holds their lock, as of one moment, without acquiring the lock.
@@ -78,7 +78,7 @@
 //     unless [Config.HomeRegion] names the one region that acquires.
 //   - Fences after the table was restored from a backup: they continue from the numbers in the backup.
 //   - A signal if the lock's row was deleted or changed by hand. The next guarded write, commit or release notices that.
-//   - A signal before the first instruction after a pause. The context ends within milliseconds after a stopped process
+//   - An immediate signal after a pause: some instructions can run first. The context ends within milliseconds after a stopped process
 //     continues, and within a twentieth of the lease (50 ms to 1 s) after a suspended machine resumes.
 //
 // # When a holder counts as dead
@@ -101,7 +101,7 @@
 //   - [ErrLost]: the lock is not held any more. [ErrExpired], [ErrStolen] and [ErrMaxHold] match it.
 //   - [ErrRevoked], as the cause of a lease's context: somebody asked for the lock ([Client.Revoke]). It is still held.
 //   - [ErrReleased]: the lock was given up by Release, Commit or Close.
-//   - [*PermitsError]: the row has another number of permits than the call names, or one of the two is a lock.
+//   - [*PermitsError]: the call and the row have different numbers of permits. A lock without permits has the number 0.
 //   - [ErrNotHeld], [ErrNoSession]: there is no holder to take the lock from, or none that can be asked.
 //   - [ErrNotLock], [ErrMalformed]: the row at the key is not a lock, or is a malformed one. Perhaps an older version of
 //     this package wrote it, or a client with another [Config.AttributePrefix].
@@ -110,11 +110,12 @@
 //   - [table.ErrUnreachable] and other errors of package table: the request failed. A guarded write may have been applied.
 //     Release can be called again.
 //
-// Requests are repeated by the table's retry policy ([table.Retry]). Each has a timeout of a third of the lease, at most 3 s.
+// Requests are repeated by the table's retry policy ([table.Retry]). Each request of the lock itself has a timeout
+// of a third of the lease, at most 3 s. A guarded write has the timeout of the policy, 5 s by default.
 // Renewals are repeated until the lease ends. A transaction conflict is repeated; it never means that the lock was lost.
 // A wait goes on through an outage. It ends with ctx, with [Client.Close], and when [Config.Backoff] stops.
 //
-// A panic in a function that was passed to [Client.Do], [Client.TryDo], [Client.Lead] or [Client.Every] releases the lock and continues.
+// A panic in a function that was passed to [Client.Do], [Client.TryDo], [Client.Lead] or [Client.Every] releases the lock. It is not recovered.
 // No error, and no log record above debug level, contains a lock's name, a key or a payload.
 //
 // # Cost
@@ -125,9 +126,9 @@
 //	TryAcquire of a held lock          1                         1 write
 //	Acquire of a held lock             1, and some 4 to 6 looks  1 write, and 0.5 read per look
 //	Release, also to the next in line  1                         1 write
-//	... of a permit, or a reader       1, and 1 if it has moved  1 write each
+//	... of a permit, or a reader       1, or 2 if it has moved   1 write each
 //	Write, Commit (and release)        1 transaction             2 writes, and twice the operations'
-//	View of n rows, without the lock   1 transaction             2 reads for each, and 2
+//	View of n rows                     1 transaction             2 reads for each row, and 2 for the lock
 //	renewal of all locks               1 per quarter of a lease  1 write
 //
 // A row with fewer than 12 tickets and no payload is smaller than 1 KB. Beyond that, each write to it costs one unit per KB.

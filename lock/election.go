@@ -32,7 +32,7 @@ import (
 //
 // In all other cases Lead tries again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]), the error of f is
 // ignored; after [ErrRevoked] others get the first turn. If a request fails, Lead logs that and waits up to half of
-// [Config.Lease] before the next attempt. A panic in f releases the lock and continues.
+// [Config.Lease] before the next attempt. A panic in f releases the lock. It is not recovered.
 //
 // Cost: that of [Client.Acquire], with its wait, and of [Lease.Release].
 func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {

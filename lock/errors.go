@@ -62,7 +62,7 @@ var (
 	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("lock client closed")
 
-	// ErrInvalid means that an argument or a setting is not acceptable. No request was sent.
+	// ErrInvalid means that an argument or a setting is not acceptable. Nothing was written.
 	ErrInvalid = table.ErrInvalid
 )
 
@@ -77,10 +77,10 @@ type HeldError struct {
 	Until  time.Time // when a [Fixed] lease ends unless it is renewed; zero for any other
 	Line   []Place   // in order: the first holds the lock, the others wait
 	Data   Data      // payload of the lock
-	Own    bool      // this client holds the lock itself, or is one of those who do: locks are not reentrant
+	Own    bool      // this client is the holder, or one of the holders: locks are not reentrant
 
 	Permits int // how many can hold at once ([Permits]); 0 for a lock
-	Holding int // how many of Line hold: 1, or more with [Permits] or [Shared]. Other fields describe the first one, but for Own
+	Holding int // how many of Line hold: 1, or more with [Permits] or [Shared]. The other fields, except Own, describe the first holder
 }
 
 func (c *Client) heldError(t Target, r *lockrow.Row) *HeldError {

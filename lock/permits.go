@@ -31,7 +31,7 @@ const (
 // Guarded writes ([Lease.Write], [Lease.Commit], [Lease.Guard]) are applied only while the permit is held. Holders hold
 // at the same time, so their writes can be applied in any order. Writes of one lease are applied in the order of the
 // calls, with one exception: a write whose answer was lost may be applied after a later one. All who enter, leave and
-// write touch the same row. DynamoDB refuses requests that meet there, and they are repeated.
+// write touch the same row. DynamoDB refuses requests that conflict there, and they are repeated.
 //
 // The goroutines of a client enter the line one by one, and do not pass a permit on. Permits cannot be combined with
 // [Shared], [Fixed] and [WithData], nor with [Client.AcquireAll], [Client.Lead] and [Client.Every].

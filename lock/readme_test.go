@@ -43,7 +43,7 @@ func Example_readme() {
 		return lease.Commit(ctx, accounts.UpdateOp(account, entity.Add("balance", -30)))
 	})
 	if errors.Is(err, lock.ErrLost) {
-		fmt.Println("somebody else has the lock by now: nothing was written")
+		fmt.Println("the lock was lost: read again before you repeat the work")
 	}
 
 	account, err = accounts.Get(ctx, account, entity.Consistent())

@@ -109,7 +109,7 @@ func (r Record) Since() time.Time {
 	return fromMillis(max(r.Line[0].Since.UnixMilli(), r.Changed))
 }
 
-// Until returns when a [Fixed] lease ends; zero for any other holder, whose session row tells.
+// Until returns when a [Fixed] lease ends; zero for any other holder, whose session row has its end ([Session.Expires]).
 func (r Record) Until() time.Time {
 	h := r.Holder()
 	if h.Lease == 0 {

@@ -32,8 +32,8 @@ const maxJitter = time.Second
 // or in UTC.
 //
 // A run is recorded in the lock's row when it has finished: by the write that releases the lock after f has returned
-// nil, or by f's own [Lease.Commit]. So what f commits is applied once per interval. What else f does happens at least
-// once. f may be short: a recorded interval is not run again.
+// nil, or by f's own [Lease.Commit]. So what f commits is applied once per interval. Everything else that f does can happen more than
+// once. f may end before its interval does: a recorded interval is not run again.
 //
 // What happens to an interval in other cases:
 //
@@ -44,11 +44,11 @@ const maxJitter = time.Second
 //     it again, until the end of the next interval.
 //   - The run takes longer than the interval: an instance that waited for it then runs one interval, the one in which it
 //     began to wait, if nobody else has. The other intervals of that time are left out.
-//   - No instance is alive: the interval is left out, and not made up for.
+//   - No instance is alive: the interval is left out. It is not run later.
 //
 // f has to return when its context ends, which happens when ctx ends or when the lease ends. It has to return an error
-// then: nil means that the run has finished. A panic in f, or in a function of an option, releases the lock and
-// continues.
+// then: nil means that the run has finished. A panic in f, or in a function of an option, releases the lock. It
+// is not recovered.
 //
 // Every returns in these cases:
 //

@@ -1,5 +1,5 @@
 // Package migrations changes the schema and data of a table in versioned steps. Each migration runs once across all
-// deployments, under a lock of package lock, and leaves a record in the same table.
+// instances of the program, under a lock of package [lock], and leaves a record in the same table.
 //
 //	m, err := migrations.New(tbl, locks, []migrations.Migration{
 //		{ID: "1_index", Idempotent: true, Up: func(ctx context.Context, run *migrations.Run) error {

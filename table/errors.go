@@ -155,8 +155,9 @@ func Conditions(err error) []*ConditionError {
 }
 
 // MayBeApplied reports whether a write that failed with err may have been applied, or may yet be. A refused condition is
-// a clear answer, unless it has [ConditionError.Pending] set, and so is [ErrInvalid]. After a write under a lock, check
-// lock.ErrLost first: it means that nothing was written.
+// a clear answer, unless it has [ConditionError.Pending] set, and so is [ErrInvalid]. For the error of lock.Lease.Write
+// or lock.Lease.Commit, check lock.ErrLost first: it means that nothing was written. An error of lock.Client.Do can match
+// lock.ErrLost although f has written.
 func MayBeApplied(err error) bool {
 	if failed := Conditions(err); len(failed) > 0 {
 		return slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Pending })
