@@ -12,8 +12,8 @@ import (
 // lock. It is not recovered.
 //
 // The error is that of f, joined with that of the release. If the lock was lost while f ran, the error matches
-// [ErrLost], also if f returned nil. So ErrLost from Do does not mean that f wrote nothing. Only ErrLost from [Lease.Write]
-// or [Lease.Commit] does. The release is sent even if ctx has ended; it then takes at most 5 s.
+// [ErrLost], also if f returned nil: f may have written before. If it is not known whether a [Lease.Commit] was applied, the
+// error matches [table.ErrUnreachable] instead. The release is sent even if ctx has ended; it then takes at most 5 s.
 //
 // Cost: that of [Client.Acquire] and of [Lease.Release], which is nothing after a commit.
 func (c *Client) Do(ctx context.Context, target Target, f func(ctx context.Context, lease *Lease) error, opts ...Option) error {
@@ -75,5 +75,8 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
 		return err // it tells already
 	}
-	return join(err, released)
+	if err = join(err, released); l.commits.Load() {
+		return unknown(err)
+	}
+	return err
 }

@@ -197,6 +197,25 @@ func TestDo_ReleasesAndReportsLosses(t *testing.T) {
 }
 
 // What the function has committed was done under the lock. A function that merely returned has lost the lock.
+// A commit whose answer is lost until the lease has ended may have been applied, and the loss of the lock does not say otherwise.
+func TestDo_CommitWithoutAnAnswerIsNoLoss(t *testing.T) {
+	for name, opts := range leases() {
+		virtual(t, func(ctx context.Context, w *world) {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+			err := w.client(lock.Config{Lease: 5 * time.Second}).Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+				err := l.Commit(ctx, w.count("n"))
+				<-l.Context().Done()
+				w.engine.ClearFaults()
+				return err
+			}, opts...)
+			require.NotErrorIs(t, err, lock.ErrLost, name)
+			require.ErrorIs(t, err, table.ErrUnreachable, name)
+			assert.True(t, table.MayBeApplied(err), name)
+			assert.Equal(t, int64(1), w.counted("n"), name)
+		})
+	}
+}
+
 func TestDo_ReportsThatTheLockWasHeldForTooLong(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
 		c := w.client(lock.Config{MaxHold: time.Second})

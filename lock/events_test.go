@@ -75,7 +75,7 @@ func TestEvents_EachComesAsDocumented(t *testing.T) {
 		require.NoError(t, err)
 		n.know(c, l)
 		for event, want := range map[string]int{
-			"DEBUG lock: session opened": 1, "INFO lock: taken over from a holder that died": 1, "DEBUG lock: acquired": 1, "WARN lock: lost": 0,
+			"DEBUG lock: session opened": 1, "INFO lock: taken over after the holder's lease ended": 1, "DEBUG lock: acquired": 1, "WARN lock: lost": 0,
 		} {
 			assert.Equal(t, want, n.count(event), event)
 		}

@@ -189,7 +189,7 @@ func (l *Lease) begin(ctx context.Context) error {
 	c.metrics.count(l.ctx, acquisitions, keyPath.String(l.path))
 	c.checkClock()
 	if l.path == pathTakenOver {
-		c.config.Logger.Info("lock: taken over from a holder that died", "fence", l.holding.Fence)
+		c.config.Logger.Info("lock: taken over after the holder's lease ended", "fence", l.holding.Fence)
 	}
 	if log := c.config.Logger; log.Enabled(l.ctx, slog.LevelDebug) { // its arguments cost, and this is every acquisition
 		log.Debug("lock: acquired", "key", l.key, "fence", l.holding.Fence, "path", l.path)

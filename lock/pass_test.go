@@ -30,7 +30,7 @@ func TestPass_IsNotReportedAsATakeover(t *testing.T) {
 		got := acquireAsync(ctx, c, lock.Name("report"))
 		require.NoError(t, l.Release(ctx))
 		require.NoError(t, (<-got).Release(ctx))
-		assert.Zero(t, n.count("INFO lock: taken over from a holder that died"))
+		assert.Zero(t, n.count("INFO lock: taken over after the holder's lease ended"))
 	})
 }
 
