@@ -86,7 +86,7 @@ func (r *request) keep() time.Duration { return r.fixed + r.run.kept() }
 // writes reports whether a holder writes more than its ticket when it comes to hold the lock.
 func (r *request) writes() bool { return r.data.Given || r.run != nil }
 
-// Fixed gives the lease a fixed length: 100 ms to 24 h, cut off to whole milliseconds. The lease is not renewed in the
+// Fixed gives the lease a fixed length: 100 ms to 24 h, rounded down to whole milliseconds. The lease is not renewed in the
 // background and needs no session. It is made for short-lived processes, such as serverless functions. [Lease.Renew]
 // extends it.
 //

@@ -233,9 +233,9 @@ func TestLateWriteIsExplainedInThreeLines(t *testing.T) {
 		requireSound(t, out, 3, total)
 		assert.EqualValues(t, 1, out.result.StaleWritesRefused)
 		assert.Regexp(t, `(?m)
-^Worker w1-frozen locked order "o#\d" \(fence (\d+)\), worked out its total, and froze for longer than its lease of 2s\.
+^Worker frozen-1 locked order "o#\d" \(fence (\d+)\), worked out its total, and froze for longer than its lease of 2s\.
 When the lease had ended, worker w\d got the lock \(fence \d+\) and settled the order: \d\.
-Then w1-frozen woke up and tried to write its result\. DynamoDB refused: w1-frozen did not hold the lock any more\. Nothing was booked twice\.\n$`, out.stderr)
+Then frozen-1 woke up and tried to write its result\. DynamoDB refused the write, since the lock's row no longer named frozen-1\. The order was settled once\.\n$`, out.stderr)
 
 		stderr.Reset()
 		require.Zero(t, run(t.Context(), strings.Fields("-stall 0 -orders "+file), nil, &stdout, &stderr))

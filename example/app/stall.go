@@ -28,7 +28,7 @@ func (a *app) freeze(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		x, err := a.prepare(ctx, lease, pending[i], fmt.Sprintf("w%d-frozen", len(a.frozen)+1))
+		x, err := a.prepare(ctx, lease, pending[i], fmt.Sprintf("frozen-%d", len(a.frozen)+1))
 		if x != nil {
 			a.frozen = append(a.frozen, x)
 		} else if err = errors.Join(err, lease.Release(ctx)); err != nil && !errors.Is(err, lock.ErrLost) {
@@ -56,7 +56,7 @@ func (a *app) thaw(ctx context.Context) error {
 		a.note("Worker %s locked order %q (fence %d), worked out its total, and froze for longer than its lease of %s.", e.By, e.Order, e.Fence, leaseTime)
 		a.note("When the lease had ended, worker %s got the lock (fence %d) and settled the order: %s.",
 			entries[0].By, entries[0].Fence, entries[0].Amount)
-		a.note("Then %[1]s woke up and tried to write its result. DynamoDB refused: %[1]s did not hold the lock any more. Nothing was booked twice.", e.By)
+		a.note("Then %[1]s woke up and tried to write its result. DynamoDB refused the write, since the lock's row no longer named %[1]s. The order was settled once.", e.By)
 	}
 	return nil
 }
