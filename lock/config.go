@@ -41,8 +41,8 @@ const (
 // MeterProvider can also come from JSON ([Config.UnmarshalJSON]) and from the environment ([ConfigFromEnv]), with the
 // same names and the same rules.
 type Config struct {
-	// Lease is how long a lock stays held without a renewal: 1 s to 1 h, rounded down to whole milliseconds. It is renewed every
-	// quarter of that time. With a shorter lease, others get the lock of a crashed process sooner. With a longer one, a
+	// Lease is how long a lock stays held without a renewal: 1 s to 1 h, rounded down to whole milliseconds. It is renewed
+	// every quarter of that time. With a shorter lease, others get the lock of a crashed process sooner. With a longer one, a
 	// process survives longer outages and pauses. Defaults to 20 s.
 	Lease time.Duration
 

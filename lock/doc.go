@@ -40,7 +40,8 @@
 // # Guarantees
 //
 //   - Guarded writes are exclusive, whatever happens to clocks, processes and networks. A write through [Lease.Write] or
-//     [Lease.Commit], or with [Lease.Guard] or [GuardToken.Guard] in its transaction, never commits after another holder has acquired.
+//     [Lease.Commit], or with [Lease.Guard] or [GuardToken.Guard] in its transaction, never commits after another holder has
+//     acquired.
 //   - Writes through one lease are applied in their order. A write whose answer was lost is never applied after a later one.
 //   - Fences strictly increase per lock: across releases, expiry, force, restarts, and deletion of the row by time to live.
 //   - First come, first served. Across processes, the order is that in which DynamoDB applied the requests; within a
@@ -49,15 +50,16 @@
 //     no request gets an answer. [context.Cause] tells why.
 //   - If a holder dies, the lock is taken soon after the end of its lease. Each process that dies while it waits delays
 //     those behind it once, by up to a lease, or two if it waited for a [Fixed] lease.
-//   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it has
-//     reported as given up. A request that arrives late can leave a ticket that nobody uses. While the process of that
+//   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
+//     has reported as given up. A request that arrives late can leave a ticket that nobody uses. While the process of that
 //     ticket lives and somebody waits, the ticket stays first for at most 1.25 leases.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through.
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.
 //   - One renewal every quarter of the lease is enough for any number of locks and places. A lock that is held needs no
 //     goroutine.
-//   - Guarded writes of at most n permit holders go through at any time ([Permits]). The permit of a process that died is free after its lease.
+//   - Guarded writes of at most n permit holders go through at any time ([Permits]). The permit of a process that died is
+//     free after its lease.
 //   - Readers hold together, and a writer alone ([Shared]). A guarded write of a reader is applied only if no writer has held
 //     since the reader's lease was granted. A writer that waits stops the readers behind it.
 //   - [Client.View] shows rows, and who holds their lock, as of one moment, without acquiring the lock.
@@ -78,8 +80,8 @@
 //     unless [Config.HomeRegion] names the one region that acquires.
 //   - Fences after the table was restored from a backup: they continue from the numbers in the backup.
 //   - A signal if the lock's row was deleted or changed by hand. The next guarded write, commit or release notices that.
-//   - An immediate signal after a pause: some instructions can run first. The context ends within milliseconds after a stopped process
-//     continues, and within a twentieth of the lease (50 ms to 1 s) after a suspended machine resumes.
+//   - An immediate signal after a pause: some instructions can run first. The context ends within milliseconds after a
+//     stopped process continues, and within a twentieth of the lease (50 ms to 1 s) after a suspended machine resumes.
 //
 // # When a holder counts as dead
 //
@@ -115,8 +117,8 @@
 // Renewals are repeated until the lease ends. A transaction conflict is repeated; it never means that the lock was lost.
 // A wait goes on through an outage. It ends with ctx, with [Client.Close], and when [Config.Backoff] stops.
 //
-// A panic in a function that was passed to [Client.Do], [Client.TryDo], [Client.Lead] or [Client.Every] releases the lock. It is not recovered.
-// No error, and no log record above debug level, contains a lock's name, a key or a payload.
+// A panic in a function that was passed to [Client.Do], [Client.TryDo], [Client.Lead] or [Client.Every] releases the lock.
+// It is not recovered. No error, and no log record above debug level, contains a lock's name, a key or a payload.
 //
 // # Cost
 //

@@ -31,9 +31,9 @@ const maxJitter = time.Second
 // midnight UTC, one of a week on Thursday, unless At moves it. at is the start of the interval, in the location of At
 // or in UTC.
 //
-// A run is recorded in the lock's row when it has finished: by the write that releases the lock after f has returned
-// nil, or by f's own [Lease.Commit]. So what f commits is applied once per interval. Everything else that f does can happen more than
-// once. f may end before its interval does: a recorded interval is not run again.
+// A run is recorded in the lock's row when it has finished: by the write that releases the lock after f has returned nil, or
+// by f's own [Lease.Commit]. So what f commits is applied once per interval. Everything else that f does can happen more
+// than once. f may end before its interval does: a recorded interval is not run again.
 //
 // What happens to an interval in other cases:
 //

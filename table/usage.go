@@ -84,8 +84,8 @@ func (t *Table) count(ctx context.Context, cost Totals) {
 	}
 }
 
-// Metered returns a view of the table. u also counts the requests that are made through the view. Use it in a program, or a part of it, that counts its
-// own requests under any context.
+// Metered returns a view of the table. u also counts the requests that are made through the view. Use it in a program, or a
+// part of it, that counts its own requests under any context.
 func (t *Table) Metered(u *Usage) *Table {
 	view := *t
 	view.meters = append(slices.Clone(t.meters), u)
