@@ -31,7 +31,7 @@ func (w *world) deleted(ctx context.Context, key keys.Key) time.Time {
 const day = 24 * time.Hour // the shortest retention
 
 // longLease is a lease for locks that are held for days. With -short it is longer, so that fewer renewals are sent.
-func longLease() time.Duration { return time.Duration(testkit.IfShort(4, 1)) * time.Minute }
+func longLease() time.Duration { return time.Duration(testkit.IfSmall(4, 1)) * time.Minute }
 
 // spared holds a lease for a while, and lets time to live delete all rows that it may.
 func (w *world) spared(ctx context.Context, l *lock.Lease, during time.Duration) {
@@ -260,7 +260,7 @@ func TestDeletion_FastClockDoesNotKeepASession(t *testing.T) {
 // With a margin of half the lease, a renewal leaves little more than half of it. What is done between renewals uses the end
 // that the holders use.
 func TestDeletion_IsPutOffWithAnyMargin(t *testing.T) {
-	for _, margin := range []time.Duration{10 * time.Second, 9 * time.Second}[:testkit.IfShort(1, 2)] {
+	for _, margin := range []time.Duration{10 * time.Second, 9 * time.Second}[:testkit.IfSmall(1, 2)] {
 		t.Run(margin.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				c := w.client(lock.Config{Retention: day, Margin: margin})

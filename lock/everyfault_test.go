@@ -26,15 +26,9 @@ const pairs = 100
 // retries is how many repetitions are hit, beyond the calls of a scenario.
 const retries = 3
 
-// share is the part of the cases that is tried: one in share. The race detector makes each take seven times as long.
+// share is the part of the cases that is tried: one in share. `make proof` tries all.
 func share() int {
-	switch {
-	case testing.Short():
-		return 20
-	case testkit.RaceEnabled:
-		return 3
-	}
-	return 1
+	return testkit.IfSmall(20, 1)
 }
 
 // emptyTable is the state in which every case begins.
@@ -213,7 +207,7 @@ func TestTwoFaults(t *testing.T) {
 func TestEveryFaultFindsBrokenClients(t *testing.T) {
 	empty := emptyTable(t)
 	list := scenarios()
-	for _, b := range breakages()[testkit.IfShort(2, 0):] {
+	for _, b := range breakages()[testkit.IfSmall(2, 0):] {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			s := list[slices.IndexFunc(list, func(s scenario) bool { return s.name == b.scenario })]

@@ -20,7 +20,7 @@ import (
 func TestPermits_AreUsedAndShared(t *testing.T) {
 	const during = 10 * time.Second
 	cases := []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}}
-	for _, tc := range cases[:testkit.IfShort(3, 4)] {
+	for _, tc := range cases[:testkit.IfRace(1, testkit.IfShort(3, 4))] {
 		name := fmt.Sprintf("%d processes, %d permits", tc.processes, tc.permits)
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
@@ -83,7 +83,7 @@ func TestPermits_AreUsedAndShared(t *testing.T) {
 // A writer waits for the readers before it, and for none that comes later.
 func TestShared_WriterWaitsOnlyForTheReadersBeforeIt(t *testing.T) {
 	const readers = 50
-	during := time.Duration(testkit.IfShort(2, 6)) * time.Second
+	during := time.Duration(testkit.IfSmall(2, 6)) * time.Second
 	virtual(t, func(ctx context.Context, w *world) {
 		clients := w.clients(readers + 1)
 		w.latency(2 * time.Millisecond)

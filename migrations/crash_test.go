@@ -92,7 +92,7 @@ func TestCrashEverywhere(t *testing.T) {
 		}
 		t.Run("killed at some calls", func(t *testing.T) {
 			var group sync.WaitGroup
-			runs := testkit.IfShort(4, 12)
+			runs := testkit.IfSmall(4, 12)
 			for i := range runs {
 				group.Go(func() {
 					w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
@@ -114,7 +114,7 @@ func TestCrashEverywhere(t *testing.T) {
 }
 
 func killedAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
-	runs, checkpoints, step := 0, 0, testkit.IfShort(31, 1)
+	runs, checkpoints, step := 0, 0, testkit.IfSmall(31, 1)
 	for _, after := range []bool{false, true} {
 		for at := int64(1); ; at += int64(step) {
 			ended := false
@@ -148,7 +148,7 @@ func killedAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 }
 
 func cancelledAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
-	runs, step := 0, testkit.IfShort(31, 1)
+	runs, step := 0, testkit.IfSmall(31, 1)
 	for at := int64(1); ; at += int64(step) {
 		ended := false
 		virtual(t, func(ctx context.Context, w *world) {
@@ -196,7 +196,7 @@ func faultsAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 		{Kind: tabletest.Delay, For: time.Minute}, // beyond the lease
 		{Kind: tabletest.Delay, For: time.Minute, After: true},
 	}
-	runs, again, step := 0, 0, testkit.IfShort(31, 1)
+	runs, again, step := 0, 0, testkit.IfSmall(31, 1)
 	for i, fault := range faults {
 		for at := 1 + i%step; ; at += step {
 			ended := false
@@ -290,7 +290,7 @@ func TestCrashEverywhereByKilling(t *testing.T) {
 		var kills, rounds int
 		random := rand.New(rand.NewPCG(1, 2))
 		w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
-		items := testkit.IfShort(150, 1500)
+		items := testkit.IfSmall(150, 1500)
 		w.fill(items)
 		for done := false; !done; rounds++ {
 			require.Less(t, rounds, 100)

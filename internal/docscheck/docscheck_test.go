@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 func open(t *testing.T) *Repository {
@@ -54,8 +56,8 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 
 // The commands of the pages that can run here do, and print what the pages show.
 func TestCommandsRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles what the pages run: make docs-check and make race run it")
+	if testkit.Small() {
+		t.Skip("compiles what the pages run: make docs-check runs it")
 	}
 	r := open(t)
 	// The quickstart needs the modules of this one, whose sums are in go.sum: usually no network.

@@ -6,14 +6,20 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Fewer returns the number of repetitions: n, or a tenth with -short and under the race detector. The race detector
-// checks the order of accesses, and does not need many repetitions. `make proof` makes all of them.
-func Fewer(n int) int {
-	if RaceEnabled || testing.Short() {
-		return n / 10
+// Small reports whether tests that are repeated, or last for long, are to be small: with -short, and under the race
+// detector, which checks the order of accesses and does not need many repetitions. `make proof` runs them in full.
+func Small() bool { return RaceEnabled || testing.Short() }
+
+// IfSmall returns small if tests are to be small, otherwise full.
+func IfSmall(small, full int) int {
+	if Small() {
+		return small
 	}
-	return n
+	return full
 }
+
+// Fewer returns the number of repetitions: n, or a tenth if tests are to be small.
+func Fewer(n int) int { return IfSmall(n/10, n) }
 
 // IfShort returns short if tests run with -short, otherwise all.
 func IfShort(short, all int) int {
@@ -21,6 +27,14 @@ func IfShort(short, all int) int {
 		return short
 	}
 	return all
+}
+
+// IfRace returns less under the race detector, otherwise full. It is for figures, which `make test` measures in full.
+func IfRace(less, full int) int {
+	if RaceEnabled {
+		return less
+	}
+	return full
 }
 
 // Met fails a test whose random draws have not met a case. With -short there are too few draws to expect each case.

@@ -32,7 +32,7 @@ func TestDifferential(t *testing.T) {
 		engines.Only(t, engines.DynamoDBLocal, "it is what the in-process engine is compared with")
 		once := func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 		report := differential.NewReport()
-		ops := testkit.IfShort(*differentialOps/10, *differentialOps)
+		ops := testkit.IfSmall(*differentialOps/10, *differentialOps)
 		work, ctx := errgroup.WithContext(t.Context())
 		for stream := range uint64(streams) {
 			work.Go(func() error {

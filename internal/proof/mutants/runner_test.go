@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // files are the files of a module with two packages. The second one tests the first one, too.
@@ -76,8 +78,8 @@ func write(t *testing.T, files map[string]string) string {
 }
 
 func TestRunJudgesMutants(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles each mutant: make race runs it")
+	if testkit.Small() {
+		t.Skip("compiles each mutant: make proof runs it")
 	}
 	mutant := func(name, from, to string) Mutant {
 		return Mutant{Name: name, File: "sum/sum.go", Old: from, New: to, Part: Around, Breaks: "some promise"}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mortise-go/mortise/internal/testkit"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -18,8 +20,8 @@ const few = 6
 // Mistakes show in the worlds in which they were seen once. Without a mistake, nothing is wrong there. After a change
 // of the source, a seed is another world: then this test fails if the mistake does not show any more.
 func TestMistakesShowInTheirWorlds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the library once for each mistake: make race does")
+	if testkit.Small() {
+		t.Skip("compiles the library once for each mistake: make proof does")
 	}
 	without, err := NewPlayer(t.Context(), root, t.TempDir(), nil)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 	for _, load := range sim.Workloads() {
 		t.Run(load.Name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(testkit.IfShort(1, 5)) {
+			for seed := range uint64(testkit.IfSmall(1, 5)) {
 				run := func() string {
 					r := load.Play(t, sim.Options{Seed: seed, Rounds: .25, History: true})
 					assert.Empty(t, r.Violations, "seed %d", seed)
@@ -92,7 +92,7 @@ func TestRoundsAndSeeds(t *testing.T) {
 func TestTwins(t *testing.T) {
 	histories, played := map[string]string{}, 0
 	for i, load := range sim.Workloads() {
-		if i%testkit.IfShort(3, 1) != 0 {
+		if i%testkit.IfSmall(3, 1) != 0 {
 			continue
 		}
 		o := sim.Options{Seed: 1, Rounds: .4, History: true}

@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/internal/proof/sim"
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // Worlds that last seconds have repeated events, too: over 20 seeds, each kind occurs about as often as there are
 // worlds.
 func TestShortWorldsMeetTheirWeather(t *testing.T) {
-	if testing.Short() {
+	if testkit.Small() {
 		t.Skip("make proof plays them")
 	}
 	for name, goal := range map[string]int{"versions": 15, "unique": 10, "queue": 8, "register": 5} {
@@ -37,7 +38,7 @@ func TestShortWorldsMeetTheirWeather(t *testing.T) {
 
 // Every fault really occurs: over 30 seeds all of them do.
 func TestSwarmMeetsEverything(t *testing.T) {
-	if testing.Short() {
+	if testkit.Small() {
 		t.Skip("make proof plays them")
 	}
 	load, err := sim.WorkloadNamed("lockset")
