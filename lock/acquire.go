@@ -40,7 +40,8 @@ func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*L
 // *[HeldError].
 //
 // Cost: one conditional write, whether it succeeds or not. One more write if the client has no session yet (none with
-// [Fixed]). Two more to take the lock from a holder that died long ago.
+// [Fixed]). Two more to take the lock from a holder that died long ago; from several ([Shared], [Permits]), one per
+// session, and one per 25 of them.
 func (c *Client) TryAcquire(ctx context.Context, target Target, opts ...Option) (*Lease, error) {
 	l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).try))
 	return l, wrap("try acquire", err)
@@ -76,6 +77,7 @@ type acquisition struct {
 	start   clock.Instant    // before the tickets were taken, or renewed: MaxHold and leases of their own count from it
 	inDoubt bool             // they may be in their lines, or may yet come
 	wake    chan struct{}    // of capacity 1: a look has found something to do
+	behind  bool             // it has waited behind another goroutine of this process
 	waited  bool             // the call was in a line, or found it full
 	back    bool             // it enters again, since it has lost its places
 	turn    chan struct{}    // closed when it may; guarded by the mu of returns
@@ -144,6 +146,7 @@ func (a *acquisition) wait(ctx context.Context) ([]*Lease, error) {
 		return a.line(ctx)
 	}
 	w := a.client.queues.Join(a.wanted[0].key, a)
+	a.behind = len(w.Turn()) == 0
 	select {
 	case t := <-w.Turn():
 		return a.inTurn(ctx, t, (*acquisition).line)
@@ -360,8 +363,10 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	a.entries, a.session = nil, nil
 	begun := false
 	defer func() {
-		for i := 0; i < len(list) && !begun; i++ {
-			list[i].giveBack()
+		if !begun {
+			ctx, cancel := a.client.clk().Detached(ctx)
+			defer cancel()
+			_ = eachLease(list, func(l *Lease) error { return l.release(ctx) })
 		}
 	}()
 	for _, l := range list {

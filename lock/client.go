@@ -127,13 +127,14 @@ func (w *work) enter() bool {
 	return !w.closed
 }
 
-// tryRun starts a goroutine, unless the client is closed.
-func (w *work) tryRun(f func()) {
+// tryRun starts a goroutine; false when the client is closed.
+func (w *work) tryRun(f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
 		w.group.Go(f)
 	}
+	return !w.closed
 }
 
 // end has nothing begin any more.
@@ -200,10 +201,7 @@ func (c *Client) Close(ctx context.Context) error {
 			if first {
 				return l.releaseWhileHeld(ctx)
 			}
-			if err := l.release(ctx); !errors.Is(err, ErrLost) {
-				return err
-			}
-			return nil
+			return l.release(ctx)
 		})
 	})
 	err = join(err, all.left())
@@ -247,6 +245,9 @@ func (r *releasing) try(l *Lease, release func() error) error {
 		r.answered.Add(1)
 	case r.answered.Load() == before:
 		r.outage.Store(true)
+	}
+	if errors.Is(err, ErrLost) {
+		return nil
 	}
 	return err
 }

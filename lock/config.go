@@ -124,7 +124,8 @@ type Config struct {
 
 	// Handoffs is how often in a row one goroutine of this client may pass a lock to the next, with one write each,
 	// while other processes wait in line: at most 1000. A negative number means never. While no other process waits
-	// there is no limit. Defaults to 16.
+	// there is no limit. (A [Lease.Commit] does not learn whether others wait. So the limit also counts commits.) Defaults
+	// to 16.
 	Handoffs int
 
 	// OnLost is called when a lease is lost, with the cause. It runs in a goroutine of its own and may call Close. It

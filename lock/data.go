@@ -126,6 +126,7 @@ func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 	case !errors.Is(err, table.ErrCondition):
 		if inDoubt {
 			t.data = lockrow.Data{} // not known
+			return unknown(err)
 		}
 		return err
 	}

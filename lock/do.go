@@ -75,7 +75,7 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
 		return err // it tells already
 	}
-	if err = join(err, released); l.commits.Load() {
+	if err = join(err, released); l.inDoubt() {
 		return unknown(err)
 	}
 	return err

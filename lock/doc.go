@@ -54,7 +54,7 @@
 //     has reported as given up. A request that arrives late can leave a ticket that nobody uses. While the process of that
 //     ticket lives and somebody waits, the ticket stays first for at most 1.25 leases.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
-//   - After [Client.ForceRelease] no guarded write of the old holder goes through.
+//   - After [Client.ForceRelease] no guarded write of the old holder goes through. ([Shared] describes an exception for readers.)
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.
 //   - One renewal every quarter of the lease is enough for any number of locks and places. A lock that is held needs no
 //     goroutine.

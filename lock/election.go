@@ -27,8 +27,8 @@ import (
 //     f, or nil. The lock is released.
 //   - ctx ends or the client is closed. The error matches ctx.Err() or [ErrClosed], joined with that of f. f has
 //     returned, and the lock is released.
-//   - Another attempt cannot help: [ErrInvalid], [ErrNotLock], [ErrMalformed], [ErrMultiRegion], a missing table, a
-//     missing permission.
+//   - Another attempt cannot help: [ErrInvalid], [ErrNotLock], [ErrMalformed], [ErrMultiRegion], a [*PermitsError], a
+//     missing table, a missing permission.
 //
 // In all other cases Lead tries again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]), the error of f is
 // ignored; after [ErrRevoked] others get the first turn. If a request fails, Lead logs that and waits up to half of
@@ -70,20 +70,15 @@ type campaign struct {
 	waits  backoff.BackOff
 }
 
-const (
-	// afterRevoke is how long a campaign pauses whose lock was asked back.
-	afterRevoke = 1500 * time.Millisecond
-
-	// minWait is the first wait after a campaign that has failed.
-	minWait = 100 * time.Millisecond
-)
+// afterRevoke is how long a campaign pauses whose lock was asked back.
+const afterRevoke = 1500 * time.Millisecond
 
 func (c *Client) campaign(ctx context.Context) *campaign {
 	p := &campaign{client: c}
 	p.open, p.stop = until(ctx, c.closing)
 	p.waits = machine.Backoff(c.clk(),
-		backoff.WithInitialInterval(minWait),
-		backoff.WithMaxInterval(max(c.config.Lease/2, minWait)),
+		backoff.WithInitialInterval(100*time.Millisecond),
+		backoff.WithMaxInterval(c.config.Lease/3), // waits are spread by half
 		backoff.WithMaxElapsedTime(0),
 	)
 	return p
@@ -109,6 +104,7 @@ func (p *campaign) again(err error) error {
 	c := p.client
 	switch {
 	case err == nil:
+		p.waits.Reset()
 		return nil
 	case p.open.Err() != nil:
 		return attempt.WithCause(p.open, err)
@@ -121,7 +117,7 @@ func (p *campaign) again(err error) error {
 		ErrInvalid, ErrNotLock, ErrMalformed, ErrClosed, ErrMultiRegion, errNoTime,
 		table.ErrNoTable, table.ErrDenied, table.ErrSchema,
 	} {
-		if errors.Is(err, final) {
+		if errors.Is(err, final) || errors.As(err, new(*PermitsError)) {
 			return err
 		}
 	}
@@ -130,23 +126,28 @@ func (p *campaign) again(err error) error {
 }
 
 // hold runs f under a lease. Where f panics the lock is released.
-func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) error {
+func (p *campaign) hold(ctx context.Context, l *Lease, f func(context.Context, *Lease) error) (err error) {
 	clk := p.client.clk()
 	began := clk.Now()
 	inside, stop := until(ctx, l.ctx)
 	defer stop()
-	returned := false
-	defer func() {
-		if !returned { // a panic, or runtime.Goexit
-			l.giveBack()
-		}
-	}()
-	err := f(inside, l)
-	returned = true
+	l.orGiveBack(func() { err = f(inside, l) })
 	if clk.Ago(began) > p.client.config.Lease {
 		p.waits.Reset()
 	}
 	return err
+}
+
+// orGiveBack runs f, and releases the lock where f panics or ends its goroutine.
+func (l *Lease) orGiveBack(f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			l.giveBack()
+		}
+	}()
+	f()
+	returned = true
 }
 
 // ended is why the campaign has ended, with the error of f, and that of the release unless the lock was lost.

@@ -121,14 +121,17 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 // commit applies operations under leases, and gives their locks up.
 func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 	err := inTurns(ctx, leases, ops, (*Lease).overOrCommitted, func() error {
-		for {
+		for pending := false; ; {
 			again, err := commitOnce(ctx, leases, ops)
-			if !again {
+			if pending = pending || table.MayBeApplied(err); !again {
+				for _, failed := range table.Conditions(err) {
+					failed.Pending = pending
+				}
 				return err
 			}
 		}
 	})
-	if slices.ContainsFunc(leases, func(l *Lease) bool { return l.commits.Load() }) {
+	if slices.ContainsFunc(leases, (*Lease).inDoubt) {
 		return unknown(err) // an earlier call may have been applied
 	}
 	return err
@@ -138,8 +141,8 @@ func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 // it depends how the lock is given up.
 func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again bool, err error) {
 	var to *target
-	if len(leases) == 1 {
-		to = leases[0].next()
+	if l := leases[0]; len(leases) == 1 && l.turn.data.Given { // or else nobody knows what the next one finds
+		to = l.next()
 	}
 	gives := make([]table.Op, len(leases))
 	for i, l := range leases {
@@ -151,17 +154,15 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 			l.committed.Store(true)
 			if to != nil {
 				row := passedRow(l, to)
-				l.turn.row = &row
+				l.turn.row, l.turn.blind = &row, true
 			}
 			l.given(to)
 		}
 		return false, nil
 	}
 	doubt := table.MayBeApplied(err)
-	if to != nil {
-		if leases[0].turn.target = to; !doubt {
-			leases[0].dropTarget()
-		}
+	if to != nil && !doubt {
+		leases[0].dropTarget()
 	}
 	rows, bad := guardRefusals(leases, err, len(ops))
 	if bad != nil {
@@ -176,14 +177,15 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		}
 		refused++
 		switch {
-		case !row.Holds(l.holding) && l.commits.Load():
+		case !row.Holds(l.holding) && l.inDoubt():
 			gone = cmp.Or(gone, l.afterCommit(ctx, row))
 		case !row.Holds(l.holding): // the transaction's token judges: it was not applied, and never will be
 			gone = cmp.Or(gone, l.gone(ctx, row))
 		case row.Exit(l.holding, 0) != l.turn.exit:
-			l.turn.row, again = row, true
+			l.turn.saw(row)
+			again = true
 			if l.holding.Kind == lockrow.Shared { // a copy of the request is applied once the row is as it has seen it
-				l.commits.Store(true)
+				l.doubtCommit()
 			}
 		}
 	}
@@ -191,22 +193,19 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		return false, gone
 	}
 	again = again && refused == len(table.Conditions(err))
-	if again && leases[0].holding.Kind != lockrow.Exclusive {
-		return true, err // its ticket is still there: no attempt was applied, whatever has no answer
-	}
-	if doubt {
+	if doubt && !(again && leases[0].holding.Kind == lockrow.Permit) { // its stay is still there: no attempt was applied
 		for _, l := range leases {
 			l.turn.inDoubt = true
-			l.commits.Store(true)
+			l.doubtCommit()
 		}
 	}
-	return again && !doubt, err
+	return again, err
 }
 
 // afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
 // answers for that one: it may have been applied.
 func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
-	l.turn.row = row
+	l.turn.saw(row)
 	if err := l.refused(ctx, true); err != nil && !l.is().Over() {
 		return err
 	}
@@ -216,7 +215,7 @@ func (l *Lease) afterCommit(ctx context.Context, row *lockrow.Row) error {
 // overOrCommitted is over for a commit, where an earlier one may have been applied. Nothing but its token tells: no
 // release answers for it.
 func (l *Lease) overOrCommitted() error {
-	if l.commits.Load() && !l.committed.Load() {
+	if l.inDoubt() && !l.committed.Load() {
 		return fmt.Errorf("%w: the lock is not held any more, and an earlier commit may have been applied", table.ErrUnreachable)
 	}
 	return l.over()
@@ -225,11 +224,11 @@ func (l *Lease) overOrCommitted() error {
 // gone is the error of a write that was refused since the lock is not held any more: it was lost, or given up by
 // a release, or a commit, whose answer was lost.
 func (l *Lease) gone(ctx context.Context, row *lockrow.Row) error {
-	l.turn.row = row
+	l.turn.saw(row)
 	if err := l.refused(ctx, l.turn.inDoubt); err != nil {
 		return err
 	}
-	return l.cause()
+	return l.over()
 }
 
 // passedRow is the row of a lock after a transaction, which returns none, has passed it on.

@@ -82,6 +82,9 @@ func parseGuardToken(text string) (GuardToken, error) {
 //
 // Cost: two write units in the transaction.
 func (g GuardToken) Guard(t *table.Table) table.Op {
+	if t == nil {
+		return table.Invalid(invalid("nil table"))
+	}
 	switch here := t.Region(); {
 	case t.Name() != g.Table || t.Scheme() != g.Scheme:
 		return table.Invalid(invalid("the guard is one of table %s, or of another scheme", g.Table))

@@ -45,8 +45,8 @@ func At(offset time.Duration, location *time.Location) Option {
 }
 
 // OnFailed sets a function that is called when a run of [Client.Every] has failed and Every goes on. It gets the start
-// of the interval and the error. It is called after the lock was released, and before the next run. Defaults to a
-// warning in [Config.Logger], with the error.
+// of the interval and the error. It is called after the lock was released, and before the next run; also if the release
+// finds that the lock was lost. Defaults to a warning in [Config.Logger], with the error.
 func OnFailed(f func(at time.Time, err error)) Option {
 	return ofEvery("OnFailed", func(j *job) error {
 		if f == nil {

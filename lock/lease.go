@@ -1,7 +1,9 @@
 package lock
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -35,14 +37,13 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool         // what the holder writes beside its ticket is written
-	start   time.Time    // monotonic: not later than the ticket came to be first
-	row     *lockrow.Row // when the lease began, not changed; guarded by status.mu until the caller has the lease
+	begun   bool          // what the holder writes beside its ticket is written
+	start   clock.Instant // not later than the ticket came to be first
+	row     *lockrow.Row  // when the lease began, not changed; guarded by status.mu until the caller has the lease
 
 	turn      turn
 	status    status
 	committed atomic.Bool // a commit is known to have been applied
-	commits   atomic.Bool // a commit may have been applied
 }
 
 // turn is held while a write or the release is under way: two transactions on one row conflict. What
@@ -56,6 +57,7 @@ type turn struct {
 	began   int64        // the same for others, in epoch milliseconds
 	writes  int64        // number of the last guarded write, at first that of the holders before
 	edits   int64        // the same for SetData
+	blind   bool         // others may have come to the line since: the transaction that passed the lock on returned no row
 	inDoubt bool         // a release may have been applied, or a commit
 	exit    lockrow.Exit // that the last release, or commit, went by
 	target  *target      // a pass that may have been applied; nil for none
@@ -76,6 +78,9 @@ func (t *turn) take(ctx context.Context) error {
 
 func (t *turn) end() { <-t.slot }
 
+// saw records the row, as an answer or a refusal has shown it.
+func (t *turn) saw(row *lockrow.Row) { t.row, t.blind = row, false }
+
 // taken reports whether a write is under way.
 func (t *turn) taken() bool { return len(t.slot) > 0 }
 
@@ -85,7 +90,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 	now := c.clk().Now()
 	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
-		client: c, request: &own, target: t, key: key, holding: h, session: s, start: start.Mono, row: row,
+		client: c, request: &own, target: t, key: key, holding: h, session: s, start: start, row: row,
 		turn: turn{
 			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
 			writes: row.Writes, edits: row.Edits,
@@ -181,9 +186,17 @@ func (l *Lease) begin(ctx context.Context) error {
 	}
 	c := l.client
 	l.status.mu.Lock()
+	if l.status.state.Ended() { // since termCause, or by force
+		defer l.status.mu.Unlock()
+		return cmp.Or(l.status.loss, ErrReleased)
+	}
 	l.status.got = c.clk().Now()
 	if d := l.request.maxHold; d > 0 {
-		l.status.limit = c.clk().AfterFunc(d-c.clk().Ago(l.start), func() { l.on(lease.Overstay, ErrMaxHold) })
+		l.status.limit = c.terms.Begin(l.start, d, clock.Watch{End: func(cause error) {
+			if errors.Is(cause, clock.ErrEnded) {
+				l.on(lease.Overstay, ErrMaxHold)
+			}
+		}})
 	}
 	l.status.mu.Unlock()
 	c.metrics.count(l.ctx, acquisitions, keyPath.String(l.path))
@@ -199,6 +212,10 @@ func (l *Lease) begin(ctx context.Context) error {
 
 // writeFirst writes what the holder writes beside its ticket, where that could not be written with it.
 func (l *Lease) writeFirst(ctx context.Context) error {
+	if err := l.turn.take(ctx); err != nil {
+		return err
+	}
+	defer l.turn.end()
 	r := l.request
 	if r.run != nil {
 		if err := l.beginRun(ctx, r.run); err != nil {

@@ -84,7 +84,7 @@ func (c *Client) operate(ctx context.Context, target Target, f func(ctx context.
 func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, why string) error {
 	var taken *lockrow.Holding // as it was seen
 	var ticket lockrow.Ticket
-	reset := false // the row was not in order
+	reset, inDoubt := false, false // the row was not in order; an attempt may have been applied
 	_, err := c.repeater.Do(ctx, attempt.MaxTimeout, func(ctx context.Context) error {
 		item, err := c.table.Get(ctx, key, true)
 		if errors.Is(err, table.ErrNotFound) {
@@ -105,8 +105,8 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			op = c.layout.rows.Reset(key, item, c.resetFence(item), lockrow.Change{Since: c.now(), TTL: c.ttl(0)}, why)
 		case bad != nil:
 			return bad
-		case reset, taken != nil && !row.Holds(*taken) && row.ForcedSince(*taken):
-			return nil // by an attempt whose answer was lost, or by somebody else
+		case reset, inDoubt && !row.Holds(*taken) && row.ForcedSince(*taken):
+			return nil // by an attempt whose answer was lost
 		case len(row.Line) == 0:
 			return ErrNotHeld
 		case seen == "":
@@ -122,11 +122,12 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 		if errors.Is(err, table.ErrCondition) {
 			return attempt.ErrAgain // the row has changed
 		}
+		inDoubt = inDoubt || table.RequestMayBeApplied(err)
 		return err
 	})
 	if err == nil && !reset {
 		c.config.Logger.Warn("lock: taken by force", "session", ticket.Session(), "fence", taken.Fence)
-		c.tellForced(ctx, key, ticket)
+		c.tellForced(ctx, key, ticket, taken.Fence)
 	}
 	return err
 }
@@ -152,8 +153,8 @@ func (c *Client) resetFence(item table.Item) int64 {
 }
 
 // tellForced has the holder's context end. It is a courtesy: no write of the holder's goes through whether it arrives or not.
-func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Ticket) {
-	q := session.Question{Kind: session.Forced, Ticket: first.ID, Key: key}
+func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Ticket, fence int64) {
+	q := session.Question{Kind: session.Forced, Ticket: first.ID, Fence: fence, Key: key}
 	ctx, cancel := c.clk().Detached(ctx)
 	defer cancel()
 	by := c.tickets.find(first.ID)

@@ -23,6 +23,7 @@ type Record struct {
 	Permits int     `dynamo:"permits,omitempty"` // how many can hold at once; 0 for a lock
 	Stays   []int64 `dynamo:"stays,omitempty"`   // of permits: the fence of each place
 	Next    []int64 `dynamo:"next,omitempty"`    // of permits: the fence of the next place, as the one element of a list
+	Kept    int64   `dynamo:"kept,omitempty"`    // of permits: the fence of the last place that held when SetPermits made them fewer
 
 	Renewed int64 `dynamo:"renewed,omitempty"` // when a Fixed lease was renewed last, by this holder or an earlier one, in epoch milliseconds
 	Writes  int64 `dynamo:"writes,omitempty"`  // number of the last guarded write; each holder continues the count
@@ -87,7 +88,7 @@ func (r Record) Holder() (first Place) {
 
 // Holders returns all places that hold: the first one, or as many as there are permits, or all readers before the first writer.
 func (r Record) Holders() []Place {
-	row := lockrow.Row{Permits: int64(r.Permits), Line: make([]lockrow.Ticket, len(r.Line))}
+	row := lockrow.Row{Permits: int64(r.Permits), Stays: r.Stays, Kept: r.Kept, Line: make([]lockrow.Ticket, len(r.Line))}
 	for i, p := range r.Line {
 		row.Line[i].ID = p.Ticket
 	}

@@ -23,7 +23,7 @@ import (
 //
 // An error that matches [ErrLost] means that the lock was lost before. Release also returns it if its answer was lost and
 // the session ended then: the lock may have been released as usual. After any other error the lock may still be held. The
-// client repeats the release with its renewals, and Release can be called again.
+// client repeats the release with its renewals, except for a [Fixed] lease. Release can be called again.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
@@ -64,12 +64,10 @@ func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 	for l.termCause() == nil {
 		bounded, cancel := l.client.clk().WithTimeout(ctx, l.term.Remaining())
 		err := l.release(bounded)
-		late := bounded.Err() != nil && ctx.Err() == nil // unless the lease was renewed meanwhile
+		var sent *table.Error
+		late := bounded.Err() != nil && ctx.Err() == nil && !errors.As(err, &sent) // it waited for a write under way
 		cancel()
-		switch {
-		case errors.Is(err, ErrLost):
-			return nil
-		case !late:
+		if !late {
 			return err
 		}
 	}
@@ -83,6 +81,10 @@ func (l *Lease) change(commit bool) lockrow.Change {
 	if l.had() { // or else it says nothing of how long holders take
 		hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
 		change.Hold = max(hold.Milliseconds(), 1)
+	}
+	if commit && l.holding.Kind == lockrow.Exclusive {
+		l.turn.writes++
+		change.Commit = l.turn.writes
 	}
 	l.request.run.end(&change, commit)
 	return change
@@ -99,7 +101,7 @@ func (l *Lease) passing(to *target, commit bool) lockrow.Change {
 }
 
 // othersWait reports whether anybody else stood in the line when it was seen last.
-func (l *Lease) othersWait() bool { return len(l.turn.row.Line) > 1 }
+func (l *Lease) othersWait() bool { return l.turn.blind || len(l.turn.row.Line) > 1 }
 
 // target is a ticket that the lock is passed to: of the next goroutine of this process.
 type target struct {
@@ -109,10 +111,8 @@ type target struct {
 	waiter  *waiter
 }
 
-// passing answers for the ticket of a pass under way.
-type passing struct{}
-
-func (passing) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
+// answer is for questions about the ticket, while it is not known whether the pass was applied.
+func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
 
 // next is the goroutine of this process that the lock is to be passed to; nil for none. The turn is taken. While a
 // pass or a release may have been applied there is no other: the lock is released then.
@@ -121,7 +121,7 @@ func (l *Lease) next() *target {
 	l.status.mu.Lock()
 	p := l.status.place
 	l.status.mu.Unlock()
-	if l.turn.target != nil || l.turn.inDoubt || l.holding.Fence >= lockrow.MaxFence ||
+	if l.turn.target != nil || l.turn.inDoubt || l.holding.Fence >= lockrow.MaxFence || c.closing.Err() != nil ||
 		p == nil || c.config.Handoffs < 0 || l.termCause() != nil || !p.Handoffs.May(c.config.Handoffs, l.othersWait()) {
 		return nil
 	}
@@ -139,7 +139,8 @@ func (l *Lease) next() *target {
 	if to.ticket = c.newTicket(&to.waiter.Request.request, to.session); to.session != nil {
 		to.ticket.At = l.turn.began
 	}
-	c.tickets.set(to.ticket.ID, passing{})
+	c.tickets.set(to.ticket.ID, to)
+	l.turn.target = to
 	return to
 }
 
@@ -195,12 +196,12 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 			row = lockrow.Row{}
 		case err == nil:
 		case refused && row.Holds(l.holding) && row.Exit(l.holding, 0) != l.turn.exit:
-			l.turn.row = &row // others have come, or gone
+			l.turn.saw(&row) // others have come, or gone
 			return attempt.ErrAgain
 		case !refused:
 			return err
 		}
-		l.turn.row = &row
+		l.turn.saw(&row)
 		return err
 	})
 	if err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.rowAtBegin().Ousted {
@@ -209,9 +210,6 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	if err == nil {
 		l.given(to)
 		return nil
-	}
-	if to != nil {
-		l.turn.target = to
 	}
 	l.turn.inDoubt = l.turn.inDoubt || h.InDoubt
 	switch {
@@ -235,12 +233,13 @@ func (l *Lease) given(to *target) {
 
 // passed hands the lock over to the goroutine whose ticket is first now.
 func (l *Lease) passed(to *target) {
+	l.turn.target = nil
 	w := to.waiter.Request
 	row := *l.turn.row
 	row.Fence, row.Writes, row.Edits = l.holding.Fence+1, l.turn.writes, l.turn.edits
 	next := l.client.newLease(&w.request, l.target, l.key, lockrow.Holding{ID: to.ticket.ID, Fence: row.Fence}, to.session, to.start, &row)
 	next.path, next.begun = pathHandedOver, w.run == nil
-	next.turn.since, next.turn.began = l.turn.since, l.turn.began
+	next.turn.since, next.turn.began, next.turn.blind = l.turn.since, l.turn.began, l.turn.blind
 	l.status.mu.Lock()
 	p := l.status.place
 	l.status.place = nil // the next lease has it
@@ -251,7 +250,9 @@ func (l *Lease) passed(to *target) {
 	l.on(lease.GivenUp, nil)
 	if p == nil || !p.Hand(to.waiter, next) { // its goroutine has left meanwhile
 		next.keepPlace(p)
-		next.giveBack()
+		if !l.client.work.tryRun(next.giveBack) {
+			next.giveBack()
+		}
 	}
 }
 
@@ -266,7 +267,6 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	case lockrow.Held:
 		return table.ErrConflict
 	case lockrow.Passed:
-		l.turn.target = nil
 		l.passed(to)
 		return nil
 	case lockrow.Perhaps:

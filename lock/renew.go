@@ -34,7 +34,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	case l.session != nil:
 		return nil
 	}
-	row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.turn.row, l.request.fixed, l.term)
+	row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.turn.row, l.request, l.term)
 	if errors.Is(err, ErrStolen) {
 		return l.gone(ctx, &row)
 	}
@@ -45,15 +45,17 @@ func (l *Lease) renew(ctx context.Context) error {
 // row that is returned with ErrStolen is the one that has refused the renewal.
 //
 // Cost: one conditional write.
-func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, seen lockrow.Row, length time.Duration, own *clock.Term) (row lockrow.Row, err error) {
+func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, seen lockrow.Row, r *request, own *clock.Term) (row lockrow.Row, err error) {
 	row = seen // it may have been renewed by a holder whose clock was ahead
-	_, err = c.repeater.Do(ctx, attempt.Timeout(length), func(bounded context.Context) error {
+	_, err = c.repeater.Do(ctx, attempt.Timeout(r.fixed), func(bounded context.Context) error {
 		start, at := c.clk().Instant(), max(c.now(), row.Renewed+1)
-		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(length)), table.ReturnNone)
+		item, err := c.table.Apply(bounded, c.layout.rows.Renew(key, h, at, c.ttl(r.keep())), table.ReturnNone)
 		now, refused, bad := c.rowOf(item, err)
 		if refused {
 			switch row = now; {
-			case bad != nil || !row.Holds(h):
+			case bad != nil:
+				return bad
+			case !row.Holds(h):
 				return ErrStolen
 			case row.Renewed > at:
 				return attempt.ErrAgain // by a clock that was set back since: observers have to see this one, too
@@ -96,6 +98,9 @@ func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, k
 	return row, bad
 }
 
+// latest is when a request can be applied at the latest: its token, or its signature, has died by then.
+const latest = 15 * time.Minute
+
 // due reports whether there is something to maintain. It waits for the end of writes, unless they never end.
 func (l *Lease) due() bool {
 	l.status.mu.Lock()
@@ -104,7 +109,8 @@ func (l *Lease) due() bool {
 	if l.session == nil || l.turn.taken() && kept < 2*prolongEvery {
 		return false
 	}
-	return l.status.state == lease.Releasing || l.commits.Load() || kept >= prolongEvery
+	late := !l.status.doubt.IsZero() && l.client.clk().Ago(l.status.doubt) < latest
+	return l.status.state == lease.Releasing || late || kept >= prolongEvery
 }
 
 // maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts

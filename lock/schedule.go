@@ -184,9 +184,9 @@ func (s *schedule) sleep() error {
 		return nil
 	}
 	clk := s.client.clk()
-	begin := time.UnixMilli(s.intervals.next(s.done)).Add(clk.N(min(s.intervals.length()/20, maxJitter)))
+	begin := s.begin(s.done).Add(clk.N(min(s.intervals.length()/20, maxJitter)))
 	for {
-		left := begin.Sub(s.told.Add(clk.Ago(s.toldAt)))
+		left := s.until(begin)
 		if left <= 0 {
 			return nil
 		}
@@ -200,24 +200,34 @@ func (s *schedule) sleep() error {
 	}
 }
 
+// begin is when the interval after the one that begins at start can be seen to begin: DynamoDB dates its answers in whole seconds.
+func (s *schedule) begin(start int64) time.Time {
+	return time.UnixMilli(s.intervals.next(start)).Add(time.Second - 1).Truncate(time.Second)
+}
+
+// until is how long it takes until a time of DynamoDB's, as the last look told it.
+func (s *schedule) until(then time.Time) time.Duration {
+	return then.Sub(s.told.Add(s.client.clk().Ago(s.toldAt)))
+}
+
 // end releases the lock after a run that returned err. over means that Every ends with the error. Otherwise it goes on: at
 // once where the error is nil.
 func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over bool, _ error) {
 	released, committed := l.givenUp() // before anybody else than f may have caused it
 	cause, ended := l.cause(), s.open.Err() != nil
 	held := cause == nil || errors.Is(cause, ErrReleased)
-	revoked := errors.Is(cause, ErrRevoked) && !errors.Is(cause, ErrLost)
 	wait := backoff.Stop // until the run is repeated
 	switch {
-	case released && !committed && !ended && (held || revoked && err == nil):
+	case released && !committed && !ended && (held || err == nil):
 		// Should that have failed, it may have been applied all the same.
 		byF := fmt.Errorf("%w by the function of Every: the run is not recorded", ErrReleased)
 		return true, join(byF, err, s.release(ctx, l))
 	case err == nil:
 		r.ending.Store(uint32(lockrow.FinishRun))
 	case held && !ended:
+		l.orGiveBack(func() { wait = s.retry(r.at) })
 		ending := lockrow.FailRun
-		if wait = s.retry(r.at); wait != backoff.Stop {
+		if wait != backoff.Stop {
 			ending = lockrow.DropRun
 		}
 		r.ending.Store(uint32(ending))
@@ -237,7 +247,7 @@ func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over b
 	case l.committed.Load(), wait == backoff.Stop && !released: // or else the row tells
 		s.done = r.at
 	case wait != backoff.Stop:
-		return false, s.client.clk().Sleep(s.open, wait)
+		return false, s.client.clk().Sleep(s.open, min(wait, s.until(s.begin(r.at)))) // the next interval is run in its time
 	}
 	return false, nil
 }

@@ -204,22 +204,24 @@ func (c *Client) rowOf(item table.Item, err error) (row lockrow.Row, refused boo
 func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
-		row := e.lastRow()
-		n := len(row.Line)
-		if n > row.Holders() { // somebody waits
-			return held
-		}
-		dead := a.longDead(ctx, &row)
-		switch {
-		case n == 0, n == 1 && row.Permits == 0 && dead != nil: // to be replaced
-		case dead == nil, row.Permits == 0 && len(dead) < n:
-			return held
-		default:
+		for row := e.lastRow(); len(row.Line) > 0; { // each row is judged anew: others may have come
+			if len(row.Line) > row.Holders() { // somebody waits
+				return held
+			}
+			dead := a.longDead(ctx, &row)
+			if dead == nil {
+				return held
+			}
+			if len(row.Line) == 1 && row.Permits == 0 { // to be replaced
+				break
+			}
 			item, err := c.table.Apply(ctx, c.layout.rows.Evict(e.key, &row, dead, c.change(&row)), table.ReturnNew)
 			if row, _, err = c.rowOf(item, err); err != nil {
 				return err
 			}
-			e.saw(&row)
+			if e.saw(&row); row.Permits > 0 {
+				break
+			}
 		}
 	}
 	return a.send(ctx, true, func(e *entry) table.Op {
@@ -237,8 +239,11 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 // longDead is the places of holders that are dead, and that nobody has watched. It marks their sessions so.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
 	for place := range row.Holders() {
-		if a.isLongDead(ctx, row, place) {
+		switch {
+		case a.isLongDead(ctx, row, place):
 			places = append(places, place)
+		case row.Permits == 0, ctx.Err() != nil: // of readers all have to be
+			return nil
 		}
 	}
 	return places

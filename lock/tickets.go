@@ -140,8 +140,7 @@ func (c *Client) removal(key keys.Key, id string, row *lockrow.Row, item table.I
 		now, err := names.Parse(item)
 		switch {
 		case errors.Is(err, ErrMalformed):
-			place, text := names.Find(item, id)
-			return rows.Retract(key, place, text), place >= 0
+			return rows.Retract(key, item, id)
 		case err != nil:
 			return op, false
 		}

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/machine"
+	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
 	"github.com/mortise-go/mortise/table"
 )
@@ -18,12 +19,28 @@ import (
 type status struct {
 	mu    sync.Mutex // guards the following; never held across I/O
 	state lease.State
-	place *place        // of the process in the line; nil where it has another one there
-	loss  error         // why it has ended by time, or has been found lost; nil while neither
-	got   time.Time     // monotonic: when the caller got it; zero before
-	limit machine.Timer // of MaxHold; nil for none
-	kept  time.Time     // monotonic: when the row's deletion was put off last
-	over  bool          // nothing depends on the session any more
+	place *place      // of the process in the line; nil where it has another one there
+	loss  error       // why it has ended by time, or has been found lost; nil while neither
+	got   time.Time   // monotonic: when the caller got it; zero before
+	limit *clock.Term // of MaxHold; nil for none
+	kept  time.Time   // monotonic: when the row's deletion was put off last
+	over  bool        // nothing depends on the session any more
+	gave  bool        // a release has begun while it was held
+	doubt time.Time   // monotonic: when a commit may have been applied last without an answer; zero for never
+}
+
+// doubtCommit records that a commit may have been applied, or may yet be.
+func (l *Lease) doubtCommit() {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	l.status.doubt = l.client.clk().Now()
+}
+
+// inDoubt reports whether a commit may have been applied.
+func (l *Lease) inDoubt() bool {
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return !l.status.doubt.IsZero()
 }
 
 // termCause is why the lease has ended by time; nil while it goes on.
@@ -37,13 +54,18 @@ func (l *Lease) termCause() error {
 
 // termEnded is called when the session, or the lease's own term, has ended.
 func (l *Lease) termEnded(cause error) {
-	doubt := l.commits.Load() || l.is() == lease.Releasing
-	if l.on(lease.End, l.endOf(cause)); !doubt {
-		return
+	state := l.is()
+	doubt := l.inDoubt() || l.turn.taken() || state == lease.Releasing || state == lease.Expired
+	if l.on(lease.End, l.endOf(cause)); doubt {
+		l.letGo()
 	}
+}
+
+// letGo drops a pass that may have been applied, after a write under way: or nobody would take its ticket for a ghost.
+func (l *Lease) letGo() {
 	l.client.work.tryRun(func() {
 		if l.turn.take(l.client.closing) == nil {
-			l.dropTarget() // or nobody would take its ticket for a ghost
+			l.dropTarget()
 			l.turn.end()
 		}
 	})
@@ -66,8 +88,9 @@ func (l *Lease) endOf(cause error) error {
 // givenUp reports whether the holder has released the lock, or tried to, and whether it has committed, or may
 // have.
 func (l *Lease) givenUp() (released, committed bool) {
-	state := l.is()
-	return state == lease.Releasing || state == lease.Released, l.committed.Load() || l.commits.Load()
+	l.status.mu.Lock()
+	defer l.status.mu.Unlock()
+	return l.status.gave, l.committed.Load() || !l.status.doubt.IsZero()
 }
 
 // giveBack releases a lease that its caller never saw.
@@ -87,11 +110,14 @@ func (l *Lease) cause() error {
 
 // over is why a lease that is over does not hold the lock any more; nil while it may.
 func (l *Lease) over() error {
-	state, cause := l.is(), l.cause()
+	cause := l.cause()
+	l.status.mu.Lock()
+	state, loss := l.status.state, l.status.loss
+	l.status.mu.Unlock()
 	switch {
 	case !state.Over():
 		return nil
-	case state == lease.Released && (l.committed.Load() || !errors.Is(cause, ErrMaxHold)):
+	case state == lease.Released && (l.committed.Load() || !errors.Is(loss, ErrMaxHold)):
 		return ErrReleased
 	case errors.Is(cause, ErrLost):
 		return cause
@@ -128,6 +154,7 @@ func (l *Lease) on(event lease.Event, cause error) {
 	next, effects := s.state.On(event)
 	ended := next.Ended() && !s.state.Ended()
 	s.state = next
+	s.gave = s.gave || next == lease.Releasing
 	if ended && next != lease.Released {
 		s.loss = cause
 	}
@@ -138,7 +165,7 @@ func (l *Lease) on(event lease.Event, cause error) {
 	}
 	if effects.Has(lease.Forget) {
 		if limit != nil {
-			limit.Stop()
+			limit.End(ErrReleased)
 		}
 		l.forget()
 	}
@@ -233,8 +260,10 @@ func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 		return err == nil
 	case session.Forced:
 		row, err := l.client.read(ctx, l.key)
-		if err == nil && !row.Holds(l.holding) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
+		back := l.holding.Kind == lockrow.Shared && q.Fence == l.holding.Fence // by a late copy of its entry
+		if err == nil && (back || !row.Holds(l.holding)) || errors.Is(err, table.ErrNotFound) || errors.Is(err, ErrNotLock) {
 			l.on(lease.Taken, nil)
+			l.letGo()
 		}
 		return err == nil || l.is().Over() || !l.client.table.Retryable(err)
 	}

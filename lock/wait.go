@@ -51,7 +51,7 @@ func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 			return nil, cmp.Or(a.heldBy(), ErrHeld)
 		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
 		case errors.Is(err, ErrExpired) && a.fixed == 0:
-		case a.waited && a.client.passes(err):
+		case (a.waited || a.behind) && a.client.passes(err):
 			// An outage: waiting goes on for as long as the caller wants.
 			if a.client.clk().Sleep(ctx, a.client.clk().Jitter(time.Second)) != nil {
 				return nil, a.gaveUp(ctx)
@@ -202,7 +202,7 @@ func (a *acquisition) renewFirst(ctx context.Context) (err error) {
 		h := row.Holding(row.Place(e.ticket.ID))
 		switch {
 		case a.fixed > 0:
-			_, err = c.renewOwn(ctx, e.key, h, row, a.fixed, nil)
+			_, err = c.renewOwn(ctx, e.key, h, row, &a.request, nil)
 		case long:
 			_, err = c.prolong(ctx, e.key, h, a.keep())
 			err = e.patient(ctx, err) // it is tried again before the row can be deleted

@@ -129,9 +129,11 @@ func (r *Run) Backfill(ctx context.Context, b Backfill) (Progress, error) {
 	b = b.withDefaults()
 	f := newFilling(r, b)
 	f.recall(r.steps[b.Name][0])
-	if err := b.check(); err != nil {
-		return f.progress(), err
-	}
-	err := r.once(b.Name, func() error { return f.fill(ctx) })
+	err := r.once(b.Name, func() error {
+		if err := b.check(); err != nil {
+			return err
+		}
+		return f.fill(ctx)
+	})
 	return f.progress(), err
 }

@@ -30,7 +30,7 @@ func (m *Migrator) Down(ctx context.Context) (Report, error) {
 // Cost: as [Migrator.Up].
 func (m *Migrator) DownTo(ctx context.Context, id string) (Report, error) {
 	if id != "" {
-		if _, err := m.find(id); err != nil {
+		if _, err := m.once(id); err != nil {
 			return Report{}, wrap("down to", err)
 		}
 	}

@@ -183,6 +183,15 @@ func (m *Migrator) find(id string) (*Migration, error) {
 	return nil, fmt.Errorf("%w: no migration %q", ErrInvalid, id)
 }
 
+// once returns the migration with an ID, which is not to be a repeatable one.
+func (m *Migrator) once(id string) (*Migration, error) {
+	migration, err := m.find(id)
+	if err == nil && migration.Repeatable {
+		err = fmt.Errorf("%w: %q is repeatable", ErrInvalid, id)
+	}
+	return migration, err
+}
+
 // snapshot is the state of the migrations in the table.
 type snapshot struct{ records map[string]Record }
 

@@ -34,7 +34,7 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	record.Attempts++
 	run := &Run{migrator: m, lease: lease, migration: migration, record: &record, steps: map[string]map[uint32]checkpoint{}, used: map[string]bool{}}
 	fail := func(err error) error { return partial(*report, migration.ID, run.step, err) }
-	if err := run.begin(ctx, before.ID != ""); err != nil {
+	if err := run.begin(ctx, before); err != nil {
 		return fail(err)
 	}
 	err := run.call(ctx, down)
@@ -55,10 +55,10 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 
 // begin records that the migration runs, and reads which steps are finished. If it is begun anew, the steps of an
 // earlier run stop counting with that record.
-func (r *Run) begin(ctx context.Context, again bool) error {
+func (r *Run) begin(ctx context.Context, before Record) error {
 	m := r.migrator
 	var old []checkpoint
-	if again {
+	if before.ID != "" {
 		for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": r.migration.ID}, entityConsistent) {
 			if err == nil {
 				err = c.check()
@@ -76,6 +76,15 @@ func (r *Run) begin(ctx context.Context, again bool) error {
 		}
 	}
 	if err := r.lease.Write(ctx, m.rows.records.PutOp(*r.record)); err != nil {
+		if table.MayBeApplied(err) && !errors.Is(err, lock.ErrLost) { // nothing has run: the record is to be as it was
+			ctx, cancel := detach(ctx)
+			defer cancel()
+			undo := m.rows.records.DeleteOp(*r.record)
+			if before.ID != "" {
+				undo = m.rows.records.PutOp(before)
+			}
+			_ = r.lease.Write(ctx, undo)
+		}
 		return err
 	}
 	return m.forget(ctx, r.lease, old)
@@ -196,6 +205,8 @@ func (r *Run) failed(ctx context.Context, err error) error {
 	record.State, record.Finished, record.Took = Failed, now, now.Sub(record.Started)
 	record.Step, record.Error = r.step, short(err)
 	switch problem := r.conclude(ctx, record); {
+	case errors.Is(problem, lock.ErrLost) && len(r.unclear) > 0 && r.finished(ctx):
+		return nil
 	case problem != nil:
 		return fmt.Errorf("%w (and it could not be recorded: %w)", err, problem)
 	case r.record.State != Failed:

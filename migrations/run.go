@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,15 +52,18 @@ func (r *Run) Write(ctx context.Context, ops ...table.Op) error {
 //
 // Cost: one guarded write besides those of f.
 func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context) error) error {
-	switch {
-	case ctx == nil:
-		return fmt.Errorf("step %q: %w: nil context", name, ErrInvalid)
-	case f == nil:
-		return fmt.Errorf("step %q: %w: nil function", name, ErrInvalid)
-	}
 	return r.once(name, func() error {
+		switch {
+		case ctx == nil:
+			return fmt.Errorf("step %q: %w: nil context", name, ErrInvalid)
+		case f == nil:
+			return fmt.Errorf("step %q: %w: nil function", name, ErrInvalid)
+		}
 		if err := f(ctx); err != nil {
 			return err
+		}
+		if r.failure != errNoReturn { // a call inside of f was refused
+			return r.failure
 		}
 		return r.lease.Write(ctx, r.checkpointOp(checkpoint{Step: name, Done: true, Seq: 1}))
 	})
@@ -86,30 +90,29 @@ func (r *Run) AtomicStep(ctx context.Context, name string, ops ...table.Op) erro
 //
 // Cost: twice the operations' write units, and four.
 func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
-	switch {
-	case r.recorded:
+	if r.recorded {
 		return ErrRecorded
-	case r.step != "":
-		return fmt.Errorf("atomic: %w: inside of step %q, or after it failed", ErrInvalid, r.step)
-	case len(ops) == 0:
-		return fmt.Errorf("atomic: %w: no operations", ErrInvalid)
 	}
 	// Until another call succeeds, the migration counts as failed, even if its function ignores the error.
-	r.failure = r.conclude(ctx, r.done(), ops...)
+	switch {
+	case r.step != "":
+		r.failure = fmt.Errorf("atomic: %w: inside of step %q, or after it failed", ErrInvalid, r.step)
+	case len(ops) == 0:
+		r.failure = fmt.Errorf("atomic: %w: no operations", ErrInvalid)
+	default:
+		r.failure = r.conclude(ctx, r.done(), ops...)
+	}
 	return r.failure
 }
 
-// once runs f as the step with a name, unless the step is finished.
+// once runs f as the step with a name, unless the step is finished. A step that is refused has failed.
 func (r *Run) once(name string, f func() error) error {
-	switch {
-	case r.recorded:
+	if r.recorded {
 		return ErrRecorded
-	case name == "" || len(name) > MaxStep || !utf8.ValidString(name):
-		return fmt.Errorf("%w: a step's name has 1 to %d bytes of UTF-8", ErrInvalid, MaxStep)
-	case r.used[name]:
-		return fmt.Errorf("%w: two steps are called %q", ErrInvalid, name)
-	case r.step != "":
-		return fmt.Errorf("%w: step %q inside of step %q, or after it failed", ErrInvalid, name, r.step)
+	}
+	if err := r.refuses(name); err != nil {
+		r.step, r.failure = cmp.Or(r.step, name), err
+		return err
 	}
 	r.used[name] = true
 	if r.steps[name][0].Done {
@@ -121,6 +124,21 @@ func (r *Run) once(name string, f func() error) error {
 		return err // keep the step's name for the record
 	}
 	r.step, r.failure = "", nil
+	return nil
+}
+
+// refuses returns why no step with a name can run.
+func (r *Run) refuses(name string) error {
+	switch {
+	case name == "" || len(name) > MaxStep || !utf8.ValidString(name):
+		return fmt.Errorf("%w: a step's name has 1 to %d bytes of UTF-8", ErrInvalid, MaxStep)
+	case r.used[name]:
+		return fmt.Errorf("%w: two steps are called %q", ErrInvalid, name)
+	case r.step != "":
+		return fmt.Errorf("%w: step %q inside of step %q, or after it failed", ErrInvalid, name, r.step)
+	case r.failure != nil:
+		return fmt.Errorf("%w: step %q after a failure: %w", ErrInvalid, name, r.failure)
+	}
 	return nil
 }
 

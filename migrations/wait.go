@@ -78,6 +78,9 @@ func (m *Migrator) watch(ctx context.Context, left func(*snapshot) (bool, error)
 				said = true
 				m.logger.Info("migrations: waiting for the lock, which another instance holds", m.runs(s)...)
 			}
+			if left == nil {
+				return
+			}
 		}
 	})
 	return func() {

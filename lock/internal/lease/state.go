@@ -96,7 +96,7 @@ var table = [Releasing + 1][events]step{
 	Releasing: {
 		Ask:      {Releasing, 0},
 		End:      {Expired, Cancel | Forget},
-		Overstay: {Releasing, Cancel},
+		Overstay: {Releasing, Cancel | GiveUp},
 		Release:  {Releasing, 0},
 		GivenUp:  {Released, Cancel | Tell | Forget},
 		Taken:    {Lost, Cancel | Forget},

@@ -117,9 +117,15 @@ func (r *Rows) listing() []table.Change {
 	return []table.Change{table.Attr(r.index.PK).Set(param(argShard)), listed.Set(listed.OrElse(param(argListed)))}
 }
 
-// Retract takes a ticket out of a row that turned out not to be in order when Enter had entered it. text is
-// the element of the line. Nothing was granted by it, so nothing but the line changes.
-func (r *Rows) Retract(key keys.Key, place int, text string) table.Op {
-	at := table.Attr(r.names.Line).At(place)
-	return table.Update(key, at.Remove()).If(at.Equal(text))
+// Retract takes a ticket out of a row that turned out not to be in order when Enter had entered it: out of the line, and out
+// of the index if it is alone. seen is the row. It returns false where the ticket is not there.
+func (r *Rows) Retract(key keys.Key, seen table.Item, id string) (op table.Op, there bool) {
+	line := table.Attr(r.names.Line)
+	place, text := r.names.Find(seen, id)
+	at := line.At(max(place, 0))
+	op = table.Update(key, at.Remove()).If(at.Equal(text))
+	if l, ok := seen[r.names.Line].(*types.AttributeValueMemberL); ok && len(l.Value) == 1 && r.index != nil {
+		op = op.Changing(table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()).If(line.At(1).NotExists())
+	}
+	return op, place >= 0
 }

@@ -13,15 +13,18 @@ type Change struct {
 	TTL   int64 // epoch seconds
 	Run   RunChange
 	Ran   int64 // start of the interval that has run
+
+	// Commit is the number of a commit among the guarded writes: it is refused after a later one. 0 for a release.
+	Commit int64
 }
 
 func shapeOf(op string, c Change, d Data) shape {
-	return shape{op: op, hold: c.Hold != 0, data: d.change(), run: c.Run}
+	return shape{op: op, hold: c.Hold != 0, commit: c.Commit != 0, data: d.change(), run: c.Run}
 }
 
 func (c Change) args(h Holding, d Data) []any {
 	args := h.args()
-	args[argSince], args[argHold], args[argTTL], args[argRun], args[argData] = num(c.Since), c.Hold, num(c.TTL), c.Ran, d.Value
+	args[argSince], args[argHold], args[argTTL], args[argRun], args[argCount], args[argData] = num(c.Since), c.Hold, num(c.TTL), c.Ran, c.Commit, d.Value
 	return args
 }
 
@@ -40,8 +43,6 @@ func (r *Rows) changed(s shape) []table.Change {
 	return changes
 }
 
-func (r *Rows) first() table.Operand { return table.Attr(r.names.Line).At(0) }
-
 // Pass puts another ticket into the first place: that of the next one in the holder's process.
 func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.Op {
 	s := shapeOf("pass", c, d)
@@ -49,7 +50,7 @@ func (r *Rows) Pass(key keys.Key, h Holding, to Ticket, c Change, d Data) table.
 	args[argTicket] = to.String()
 	return r.op(s, key, args, func() table.Op {
 		return table.Update(keys.Key{}, append(r.changed(s),
-			table.Attr(r.names.Fence).Set(param(argNext)), r.first().Set(param(argTicket)))...).If(isFirst(r.names))
+			table.Attr(r.names.Fence).Set(param(argNext)), table.Attr(r.names.Line).At(0).Set(param(argTicket)))...).If(isFirst(r.names), s.inOrder(r.names))
 	})
 }
 
@@ -80,8 +81,22 @@ func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
 	if seen.Edits > 0 {
 		unchanged = edits.Equal(seen.Edits)
 	}
-	return table.Update(key, permits.Set(to), edits.Set(seen.Edits+1), table.Attr(r.names.TTL).Set(ttl)).
+	op := table.Update(key, permits.Set(to), edits.Set(seen.Edits+1), table.Attr(r.names.TTL).Set(ttl)).
 		If(table.Attr(r.names.Type).Equal(Type), permits.Equal(seen.Permits), unchanged)
+	stays, n := table.Attr(r.names.Stays), seen.Holders()
+	if to >= seen.Permits {
+		return op
+	}
+	if n > 0 {
+		op = op.If(stays.At(n - 1).Equal(seen.Stays[n-1]))
+	}
+	if n == len(seen.Stays) {
+		op = op.If(stays.At(n).NotExists())
+	}
+	if int64(n) > to {
+		op = op.Changing(table.Attr(r.names.Kept).Set(seen.Stays[n-1]))
+	}
+	return op
 }
 
 // Reset empties the line of a row that is not in order, if that is as it was seen. fence has to be greater than every fence
@@ -92,7 +107,7 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 		table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
 		table.Attr(n.Forced).Set(reason),
 	}
-	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted, nonce}
+	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted, n.Kept, nonce}
 	if permits, ok := attrvalue.Natural(seen[n.Permits]); ok && permits >= MinPermits && permits <= Cap {
 		changes = append(changes, table.Attr(n.Line).Set(list()), table.Attr(n.Stays).Set(list()), table.Attr(n.Next).Set(list(num(fence))), table.Attr(n.ForcedFence).Set(fence))
 		none = append(none, n.Fence, n.Data)

@@ -31,9 +31,8 @@ func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, 
 	args := h.args()
 	args[argCount], args[argData] = number, d.Value
 	return r.op(s, key, args, func() table.Op {
-		count := table.Attr(attr)
-		return table.Update(keys.Key{}, append(s.dataChanges(r.names), count.Set(param(argCount)))...).
-			If(isFirst(r.names), table.Or(count.NotExists(), count.Less(param(argCount))))
+		return table.Update(keys.Key{}, append(s.dataChanges(r.names), table.Attr(attr).Set(param(argCount)))...).
+			If(isFirst(r.names), smaller(attr))
 	})
 }
 

@@ -39,7 +39,8 @@ type Holding struct {
 func (r *Row) Holders() int {
 	n := 1
 	if r.Permits > 0 {
-		n = int(r.Permits)
+		for n = int(r.Permits); n < len(r.Stays) && r.Stays[n] <= r.Kept; n++ { // they keep theirs
+		}
 	} else if readers := slices.IndexFunc(r.Line, func(t Ticket) bool { return !t.Shared() }); readers > 0 {
 		n = readers
 	} else if readers < 0 {

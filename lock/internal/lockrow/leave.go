@@ -108,7 +108,7 @@ func (r *Rows) leaving(s shape) table.Op {
 	case s.exit.Reader:
 		conds = append(conds, under, line.At(s.next).HasPrefix(mark))
 	default:
-		conds = append(conds, under)
+		conds = append(conds, under, s.inOrder(n))
 		if s.kind == Shared {
 			conds = append(conds, table.Not(line.At(s.next).HasPrefix(mark)))
 		}

@@ -51,7 +51,7 @@ type Names struct {
 	Line, Fence, Renewed, Writes, Since, Hold string
 	Data, Edits, Ran, Running, Failed         string
 	Forced, ForcedFence, Ousted               string
-	Permits, Stays, Next                      string
+	Permits, Stays, Next, Kept                string
 }
 
 // NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
@@ -62,7 +62,7 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 		Line: prefix + "line", Fence: prefix + "fence", Renewed: prefix + "renewed", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
 		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running", Failed: prefix + "failed",
 		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence", Ousted: prefix + "ousted",
-		Permits: prefix + "permits", Stays: prefix + "stays", Next: prefix + "next",
+		Permits: prefix + "permits", Stays: prefix + "stays", Next: prefix + "next", Kept: prefix + "kept",
 	}
 }
 
@@ -82,7 +82,7 @@ func (n Names) Check() error {
 
 // Own are the names that the scheme does not give.
 func (n Names) Own() []string {
-	return []string{n.Line, n.Fence, n.Renewed, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence, n.Ousted, n.Permits, n.Stays, n.Next}
+	return []string{n.Line, n.Fence, n.Renewed, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence, n.Ousted, n.Permits, n.Stays, n.Next, n.Kept}
 }
 
 // Row is a lock's row as it was read. Times are epoch milliseconds.
@@ -91,6 +91,7 @@ type Row struct {
 	Fence       int64                // of permits: the number of the next stay
 	Permits     int64                // how many of the first tickets hold at once; 0 where it is a lock
 	Stays       []int64              // of permits: the number of each ticket's stay in the line
+	Kept        int64                // of permits: number of the last stay that held when they were made fewer; 0 for never
 	Renewed     int64                // when a first ticket renewed a lease of its own last, this one or one before it; 0 for never
 	Writes      int64                // number of the last guarded write, of any holder; 0 for none
 	Since       int64                // last change of the first place; 0 where there was none
@@ -136,13 +137,14 @@ func (n Names) Parse(item table.Item) (Row, error) {
 		{n.ForcedFence, &r.ForcedFence},
 		{n.Ousted, &r.Ousted},
 		{n.Permits, &r.Permits},
+		{n.Kept, &r.Kept},
 		{n.TTL, &r.TTL},
 	} {
 		if *a.to, ok = attrvalue.Natural(item[a.name]); !ok && item[a.name] != nil {
 			return r, fmt.Errorf("%w: %s is not an integer, or is negative", ErrMalformed, a.name)
 		}
 	}
-	if item[n.Permits] != nil {
+	if item[n.Permits] != nil || item[n.Stays] != nil || item[n.Next] != nil {
 		if err := n.parseStays(item, &r); err != nil {
 			return r, err
 		}

@@ -45,6 +45,7 @@ type shape struct {
 	waiting bool // it leaves a place at which it does not hold, or others hold as well
 	ousts   bool // others remove a reader
 	hold    bool // Change.Hold is written
+	commit  bool // Change.Commit is a number
 	data    dataChange
 	run     RunChange
 }
@@ -78,7 +79,7 @@ const (
 	argHold
 	argTTL
 	argData
-	argCount // of writes or edits
+	argCount // number of a write, of a commit or of an edit
 	argRun   // start of an interval
 	argSeed
 	argShard
@@ -157,6 +158,20 @@ func (s shape) runChanges(n Names) []table.Change {
 func notRun(n Names) table.Cond {
 	ran := table.Attr(n.Ran)
 	return table.Or(ran.NotExists(), ran.Less(param(argRun)))
+}
+
+// smaller holds while a number of the row is smaller than that of the operation, which then comes after it.
+func smaller(attr string) table.Cond {
+	count := table.Attr(attr)
+	return table.Or(count.NotExists(), count.Less(param(argCount)))
+}
+
+// inOrder holds unless a write was applied that comes after the commit.
+func (s shape) inOrder(n Names) (cond table.Cond) {
+	if s.commit {
+		cond = smaller(n.Writes)
+	}
+	return cond
 }
 
 // args begins the arguments of an operation under a holding.
