@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -45,6 +46,11 @@ func (k Key) Err() error {
 		return nil
 	}
 	return k.err.err
+}
+
+// Compare returns -1, 0 or 1: it orders keys by their partition keys, and those with the same one by their sort keys.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.PK, other.PK), cmp.Compare(k.SK, other.SK))
 }
 
 // IsZero reports whether k is the zero Key: no values and no error.

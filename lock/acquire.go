@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/nilctx"
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
@@ -61,6 +62,8 @@ type wanted struct {
 	ticket string      // of the call, the present one or the last
 	row    lockrow.Row // that kept the call waiting last
 	at     look        // what was known of the lock when its line was full
+
+	patience backoff.BackOff // Config.Backoff; nil where looks are timed by the place
 }
 
 // acquisition is one call that acquires: one lock, or several together. It enters their lines with one
@@ -103,13 +106,13 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 		if j := slices.IndexFunc(a.wanted[:i], func(w wanted) bool { return w.key == key }); j >= 0 {
 			return nil, invalid("targets %d and %d are the same lock", j, i)
 		}
-		a.wanted[i] = wanted{target: t, key: key}
+		a.wanted[i] = wanted{target: t, key: key, patience: c.patience()}
 	}
 	return a, nil
 }
 
 func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, how func(*acquisition, context.Context) ([]*Lease, error)) (list []*Lease, err error) {
-	ctx = nilctx.Checked(ctx, ErrInvalid)
+	ctx = checked(ctx)
 	began := c.clk().Now()
 	defer func() { c.metrics.record(ctx, waitDuration, c.clk().Ago(began), failureOf(ctx, err)...) }()
 	a, err := c.acquisition(ctx, targets, opts)
@@ -127,6 +130,7 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 	if open.Err() != nil {
 		return nil, causeOf(open)
 	}
+	defer func() { a.leave(open) }() // also where a function of Config has panicked
 	return how(a, open)
 }
 
@@ -213,7 +217,7 @@ func (a *acquisition) tryLine(ctx context.Context) ([]*Lease, error) {
 		err = a.replaceDead(ctx, err)
 	}
 	if err != nil {
-		a.leave(ctx)
+		a.leave(ctx) // before the next one of the process enters
 		if ctx.Err() != nil {
 			err = attempt.WithCause(ctx, err)
 		}
@@ -241,8 +245,8 @@ func (a *acquisition) heldBy() error {
 		case len(w.row.Line) > 0:
 			held = append(held, a.client.heldError(w.target, &w.row))
 		default:
-			if l := a.client.tickets.ofKey(w.key); l != nil {
-				held = append(held, a.client.heldError(w.target, l.rowAtBegin()))
+			if row := a.client.tickets.ofKey(w.key); row != nil {
+				held = append(held, a.client.heldError(w.target, row))
 			}
 		}
 	}
@@ -275,7 +279,7 @@ func (a *acquisition) take(ctx context.Context) error {
 	for i, w := range a.wanted {
 		e := &entry{
 			client: c, target: w.target, key: w.key, ticket: c.newTicket(&a.request, a.session),
-			patience: a.client.patience(), wake: a.wake, path: pathFree, at: w.at,
+			patience: w.patience, wake: a.wake, path: pathFree, at: w.at,
 		}
 		c.tickets.set(e.ticket.ID, e)
 		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID
@@ -311,35 +315,44 @@ const leaving = 100 * time.Millisecond
 // leave takes the tickets out of their lines: they may be there, or may yet come. It goes on in the background
 // where DynamoDB does not answer at once, and the session lasts until then.
 func (a *acquisition) leave(ctx context.Context) {
-	if !a.inDoubt {
+	if !a.inDoubt || a.entries == nil {
 		a.drop()
 		return
 	}
 	c := a.client
 	gone := &acquisition{client: c, entries: a.entries, session: a.session}
 	a.entries, a.session = nil, nil
-	for _, e := range gone.entries {
-		e.stop()
-	}
 	done := make(chan struct{})
 	c.work.group.Go(func() {
 		defer close(done)
-		ctx, cancel := c.clk().Detached(ctx)
-		defer cancel()
 		defer gone.drop()
-		for _, e := range gone.entries {
-			var row *lockrow.Row
-			if r := e.lastRow(); r.Place(e.ticket.ID) >= 0 {
-				row = &r
-			}
-			_ = c.remove(ctx, e.key, e.ticket.ID, row, e.malformed) // or else others ask for it, or its lease ends
-		}
+		_ = each(gone.entries, func(e *entry) error {
+			gone.withdraw(ctx, e)
+			return nil
+		})
 	})
 	t := c.clk().NewTimer(leaving)
 	defer t.Stop()
 	select {
 	case <-done:
 	case <-t.C():
+	}
+}
+
+// withdraw takes a ticket out of its line, and tries again while its session lasts: others, who do not wait, would not ask for it.
+func (a *acquisition) withdraw(ctx context.Context, e *entry) {
+	c := a.client
+	for {
+		var row *lockrow.Row
+		if r := e.lastRow(); r.Place(e.ticket.ID) >= 0 {
+			row = &r
+		}
+		bounded, cancel := c.clk().Detached(ctx)
+		err := c.remove(bounded, e.key, e.ticket.ID, row, e.malformed)
+		cancel()
+		if err == nil || !c.passes(err) || a.session == nil || a.session.Cause() != nil || c.clk().Sleep(c.closing, c.config.Lease/8) != nil {
+			return
+		}
 	}
 }
 

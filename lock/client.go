@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,7 @@ type Client struct {
 	tickets  *tickets          // that this process answers for
 	returns  returns           // of waiters that have lost their places
 
-	atRisk atomic.Bool // OnAtRisk was told so last
+	risks  risks
 	warned atomic.Bool // that the clock is off
 
 	closing context.Context // ends when Close begins
@@ -86,7 +85,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Names: l.session, Key: l.sessionAt, Owner: config.Owner, Lease: config.Lease, Margin: config.margin(config.Lease),
 		Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
-			Opened: c.sessionOpened, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
+			Opened: c.sessionOpened, Ending: c.sessionEnding, Ended: c.sessionEnded, Asked: c.asked, Renewed: c.renewed, Risk: c.risk,
 			Failed: func(err error) {
 				ctx := context.Background()
 				c.metrics.count(ctx, failedRenewals, failureOf(ctx, err)...)
@@ -193,7 +192,7 @@ func (c *Client) Close(ctx context.Context) error {
 		first = true
 		c.work.end()
 		c.close(ErrClosed)
-		c.atClose = c.tickets.leases()
+		c.atClose = c.tickets.leases(func(*Lease) bool { return true })
 	})
 	var all releasing
 	err := eachLease(c.atClose, func(l *Lease) error {
@@ -270,25 +269,23 @@ func eachLease(list []*Lease, f func(*Lease) error) error {
 			free = append(free, l)
 		}
 	}
+	return each(append(free, busy...), f)
+}
+
+// each calls f for the elements of a list, a few at a time.
+func each[T any](list []T, f func(T) error) error {
 	slots := make(chan struct{}, atOnce)
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
-	for i, l := range append(free, busy...) {
+	for i, e := range list {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = f(l)
+			errs[i] = f(e)
 		})
 	}
 	all.Wait()
 	return join(errs...)
-}
-
-// risk tells OnAtRisk that the session is at risk, and when it is well again: also where another session has followed it.
-func (c *Client) risk(atRisk bool) {
-	if c.atRisk.Swap(atRisk) != atRisk && c.config.OnAtRisk != nil {
-		c.config.OnAtRisk(atRisk)
-	}
 }
 
 // sessionOpened is called for a new session of this process.
@@ -305,12 +302,17 @@ func (c *Client) checkClock() {
 	}
 }
 
+// sessionEnding is called when this process's session ends: all holders are told before anything is logged, which may take
+// its time.
+func (c *Client) sessionEnding(s *session.Session, cause error) {
+	for _, l := range c.tickets.leases(func(l *Lease) bool { return l.session == s }) {
+		l.cancel(l.endOf(cause))
+	}
+}
+
 // sessionEnded is called when this process's session has ended: every lease under it has, too.
 func (c *Client) sessionEnded(s *session.Session, cause error) {
-	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return l.session != s })
-	for _, l := range list {
-		l.cancel(l.endOf(cause)) // all holders are told before anything is logged, which may take its time
-	}
+	list := c.tickets.leases(func(l *Lease) bool { return l.session == s })
 	for _, l := range list {
 		l.termEnded(cause)
 	}
@@ -325,8 +327,7 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	c.metrics.record(ctx, renewalRemaining, left)
-	list := slices.DeleteFunc(c.tickets.leases(), func(l *Lease) bool { return !l.due() })
-	_ = eachLease(list, func(l *Lease) error { // several at once: a request that hangs keeps no other
+	_ = eachLease(c.tickets.leases((*Lease).due), func(l *Lease) error { // several at once: a request that hangs keeps no other
 		l.maintain(ctx)
 		return nil
 	})

@@ -30,6 +30,9 @@ func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) tab
 		how = a.sendOne
 	}
 	err := how(ctx, ifFree, op)
+	if err == nil && ifFree {
+		err = a.allFirst()
+	}
 	for _, e := range a.entries { // the payload, and the run, were written with the tickets
 		e.begun = err == nil && ifFree && (a.run == nil || e.path == pathFree)
 	}
@@ -141,11 +144,7 @@ func (a *acquisition) sendAll(ctx context.Context, ifFree bool, op func(*entry) 
 			return err
 		}
 	}
-	err := a.readAll(ctx)
-	if err == nil && ifFree {
-		err = a.allFirst()
-	}
-	return err
+	return a.readAll(ctx)
 }
 
 // allFirst refuses several tickets of which one has left its line, by force, before the rows were read.

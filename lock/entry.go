@@ -23,7 +23,7 @@ type entry struct {
 	target   Target
 	key      keys.Key
 	wake     chan struct{}   // of the acquisition
-	patience backoff.BackOff // Config.Backoff; nil where looks are timed by the place
+	patience backoff.BackOff // that of the wanted lock
 
 	// Of the goroutine that waits.
 	ticket    lockrow.Ticket
@@ -111,6 +111,15 @@ func (l *look) take(row *lockrow.Row, at time.Time) {
 		holders[i] = s
 	}
 	l.holders, l.row = holders, *row
+}
+
+func (e *entry) lock() keys.Key { return e.key }
+
+func (e *entry) last() *lockrow.Row {
+	if row := e.lastRow(); len(row.Line) > 0 {
+		return &row
+	}
+	return nil
 }
 
 func (e *entry) lastRow() lockrow.Row {
@@ -243,6 +252,7 @@ func (e *entry) pause() time.Duration {
 			e.mu.Lock()
 			e.at.fatal = errStopped
 			e.mu.Unlock()
+			e.signal()
 		}
 		return min(max(d, minLook), e.client.config.Lease/4)
 	}

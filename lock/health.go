@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -31,7 +32,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 		return nil
 	}
 	left, failed := s.Remaining(), s.Failure()
-	if left > c.config.Lease/2 {
+	if left > (c.config.Lease-c.config.margin(c.config.Lease))/2 {
 		return nil
 	}
 	return wrap("healthy", fmt.Errorf("the session ends in %v unless renewed: %w", left.Round(time.Millisecond), cmp.Or(failed, errOverdue)))
@@ -49,4 +50,28 @@ func (c *Client) Remaining() (time.Duration, bool) {
 	}
 	left := s.Remaining()
 	return left, left > 0
+}
+
+// risks is what OnAtRisk was told.
+type risks struct {
+	mu                sync.Mutex // not held while it is told
+	is, told, telling bool
+}
+
+// risk tells OnAtRisk that the session is at risk, and when it is well again, also where another session has followed it: one
+// call at a time, and the last one is right.
+func (c *Client) risk(atRisk bool) {
+	r := &c.risks
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.is = atRisk; r.telling || c.config.OnAtRisk == nil {
+		return
+	}
+	for r.telling = true; r.told != r.is; {
+		r.told = r.is
+		r.mu.Unlock()
+		c.config.OnAtRisk(r.told)
+		r.mu.Lock()
+	}
+	r.telling = false
 }

@@ -103,7 +103,10 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 	if s != nil {
 		l.term = s.Term
 	} else {
-		l.term = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{End: l.termEnded})
+		l.term = c.terms.Begin(start, r.fixed-c.config.margin(r.fixed), clock.Watch{
+			Tell: func(error) { l.cancel(ErrExpired) }, // all holders are told before anything is logged, which may take its time
+			End:  l.termEnded,
+		})
 	}
 	c.tickets.set(l.holding.ID, l)
 	return l
@@ -121,6 +124,9 @@ func (l *Lease) keepPlace(p *place) {
 		p.Over()
 	}
 }
+
+func (l *Lease) lock() keys.Key     { return l.key }
+func (l *Lease) last() *lockrow.Row { return l.rowAtBegin() }
 
 func (l *Lease) rowAtBegin() *lockrow.Row {
 	l.status.mu.Lock()

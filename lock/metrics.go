@@ -109,7 +109,7 @@ func newMetrics(c *Client) (*metrics, error) {
 		if left, ok := c.Remaining(); ok {
 			o.ObserveFloat64(remaining, left.Seconds())
 		}
-		o.ObserveInt64(held, c.tickets.held())
+		o.ObserveInt64(held, int64(len(c.tickets.all())))
 		totals := c.usage.Totals()
 		o.ObserveFloat64(requests, float64(totals.Requests))
 		o.ObserveFloat64(retries, float64(totals.Retries+c.repeater.Repeated.Load()))

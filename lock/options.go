@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/nilctx"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 )
 
@@ -27,7 +26,7 @@ type request struct {
 }
 
 func (c *Client) request(ctx context.Context, opts []Option) (request, error) {
-	r := request{maxHold: c.config.MaxHold, values: context.WithoutCancel(nilctx.Checked(ctx, ErrInvalid))}
+	r := request{maxHold: c.config.MaxHold, values: context.WithoutCancel(checked(ctx))}
 	for _, opt := range opts {
 		if opt == nil {
 			return r, invalid("nil option")

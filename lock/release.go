@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
@@ -114,6 +115,9 @@ type target struct {
 // answer is for questions about the ticket, while it is not known whether the pass was applied.
 func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
 
+func (*target) lock() keys.Key     { return keys.Key{} }
+func (*target) last() *lockrow.Row { return nil }
+
 // next is the goroutine of this process that the lock is to be passed to; nil for none. The turn is taken. While a
 // pass or a release may have been applied there is no other: the lock is released then.
 func (l *Lease) next() *target {
@@ -131,10 +135,9 @@ func (l *Lease) next() *target {
 	}
 	fixed := to.waiter.Request.fixed
 	if fixed == 0 {
-		if to.session = c.keeper.Current(); to.session == nil || to.session.Cause() != nil {
+		if to.session = c.keeper.UseCurrent(); to.session == nil {
 			return nil // it opens one when its turn comes
 		}
-		to.session.Use()
 	}
 	if to.ticket = c.newTicket(&to.waiter.Request.request, to.session); to.session != nil {
 		to.ticket.At = l.turn.began

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -70,6 +69,6 @@ func (a *acquisition) compare(other *acquisition) int {
 		return c
 	}
 	return slices.CompareFunc(a.wanted, other.wanted, func(v, w wanted) int {
-		return cmp.Or(cmp.Compare(v.key.PK, w.key.PK), cmp.Compare(v.key.SK, w.key.SK))
+		return v.key.Compare(w.key)
 	})
 }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/session"
-	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 	"github.com/mortise-go/mortise/table"
 )
 
@@ -100,7 +100,9 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 		s.lease, s.unseen = cmp.Or(look.Lease, c.config.Lease), !look.Known || look.Age > s.since
 		if !look.Known { // it may have been renewed often
 			s.silent = 0
-			if !c.past(row.HeldSince(of) + s.lease.Milliseconds()) { // or else its record tells
+			// It is marked by its record alone where that costs one write: for each try before a full line, or for each of many
+			// holders, it is looked at before.
+			if place < 0 || row.Holders() > 1 || !c.past(row.HeldSince(of)+s.lease.Milliseconds()) {
 				s.wait = c.config.Lease / 4
 			}
 		}
@@ -159,7 +161,7 @@ func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockro
 		c.sessions.ask(s.session, question{session.Question{Kind: session.Claim, Ticket: h.ID, Fence: h.Fence, Key: e.key}, e})
 		return nil, nil
 	case silent:
-		if isDead, err := c.others.MarkDead(ctx, s.session); err != nil || !isDead {
+		if isDead, err := c.markDead(ctx, s.session); err != nil || !isDead {
 			return nil, e.patient(ctx, err)
 		}
 	}
@@ -238,15 +240,60 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 
 // longDead is the places of holders that are dead, and that nobody has watched. It marks their sessions so.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
+	a.client.lookAt(ctx, row.Line[:row.Holders()])
 	for place := range row.Holders() {
 		switch {
+		case ctx.Err() != nil:
+			return nil
 		case a.isLongDead(ctx, row, place):
 			places = append(places, place)
-		case row.Permits == 0, ctx.Err() != nil: // of readers all have to be
+		case row.Permits == 0: // of readers all have to be
 			return nil
 		}
 	}
 	return places
+}
+
+// lookAt reads the sessions of several holders together: those that live cost no write each, then.
+//
+// Cost: half a read unit each, in one request.
+func (c *Client) lookAt(ctx context.Context, holders []lockrow.Ticket) {
+	var ids []string
+	var list []keys.Key
+	for _, t := range holders {
+		if id := t.Session(); id != "" && !c.isOwn(id) && !slices.Contains(ids, id) && c.others.Key(id).Validate() == nil {
+			ids, list = append(ids, id), append(list, c.others.Key(id))
+		}
+	}
+	if len(ids) < 2 {
+		return
+	}
+	items, err := c.table.BatchGet(ctx, list, false)
+	for i := range items {
+		if err == nil {
+			c.others.Saw(ids[i], items[i], c.clk().Now())
+		}
+	}
+}
+
+// markDead marks a session dead, unless it lives. It ends with ctx. The request does not, since others may share it.
+func (c *Client) markDead(ctx context.Context, id string) (dead bool, err error) {
+	if ctx.Err() != nil {
+		return false, causeOf(ctx)
+	}
+	done := make(chan struct{})
+	var isDead bool
+	var failed error
+	c.work.group.Go(func() {
+		defer close(done)
+		isDead, failed = c.others.MarkDead(ctx, id)
+	})
+	select {
+	case <-done:
+		return isDead, failed
+	case <-ctx.Done():
+		return false, causeOf(ctx)
+	}
 }
 
 func (a *acquisition) isLongDead(ctx context.Context, row *lockrow.Row, place int) bool {
@@ -258,147 +305,9 @@ func (a *acquisition) isLongDead(ctx context.Context, row *lockrow.Row, place in
 	if c.isOwn(id) {
 		return c.tickets.find(holder.ID) == nil // a ghost of this process
 	}
-	if c.others.Suspect(id).Alive || !c.past(row.HeldSince(place)+c.config.Lease.Milliseconds()) {
+	if look := c.others.Suspect(id); look.Known && look.Wait > 0 || !c.past(row.HeldSince(place)+c.config.Lease.Milliseconds()) {
 		return false
 	}
-	dead, err := c.others.MarkDead(ctx, id)
+	dead, err := c.markDead(ctx, id)
 	return err == nil && dead
-}
-
-// sessions looks at the sessions that somebody in this process waits behind, and asks them.
-type sessions struct {
-	client *Client
-
-	mu        sync.Mutex // guards the following; never held across I/O
-	waiting   int        // entries
-	watches   map[string]*sessionWatch
-	questions map[string][]question // to be put to a session; those who put them are at work
-}
-
-type sessionWatch struct {
-	*waitqueue.Watch
-
-	wanted bool // since the last look
-}
-
-type question struct {
-	session.Question
-
-	of *entry
-}
-
-func newSessions(c *Client) *sessions {
-	return &sessions{client: c, watches: map[string]*sessionWatch{}, questions: map[string][]question{}}
-}
-
-// look has a session looked at, unless it was seen lately.
-func (s *sessions) look(id string, in time.Duration) {
-	if id == "" || s.client.isOwn(id) || s.client.others.Suspect(id).Alive {
-		return
-	}
-	s.client.poller.Watch(s.client.others.Key(id), in, func(look waitqueue.Look) time.Duration {
-		s.saw(id, look)
-		return -1
-	})
-}
-
-func (s *sessions) saw(id string, look waitqueue.Look) {
-	if look.Err == nil {
-		s.client.others.Saw(id, look.Item, look.At)
-	}
-}
-
-// watch has a session looked at every quarter of its lease, for as long as it is called between two looks. It is called
-// by the poller's goroutine.
-func (s *sessions) watch(id string, in time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v := s.watches[id]; v != nil {
-		v.wanted = true
-		return
-	}
-	if s.waiting == 0 {
-		return
-	}
-	c, v := s.client, &sessionWatch{}
-	s.watches[id] = v
-	v.Watch = c.poller.Watch(c.others.Key(id), in, func(look waitqueue.Look) time.Duration {
-		s.saw(id, look)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !v.wanted {
-			if s.watches[id] == v {
-				delete(s.watches, id)
-			}
-			return -1
-		}
-		v.wanted = false
-		return c.clk().Jitter(cmp.Or(c.others.Suspect(id).Lease, c.config.Lease) / 4)
-	})
-}
-
-// wait counts the entries that wait. The last one takes all watches along.
-func (s *sessions) wait(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiting += n; s.waiting > 0 {
-		return
-	}
-	for _, v := range s.watches {
-		v.Stop()
-	}
-	clear(s.watches)
-}
-
-// askTogether is how long a question waits for others that are put to the same session.
-const askTogether = 100 * time.Millisecond
-
-// ask puts a question to a session, in the background. Questions to one session share a request, and one request is
-// under way at a time. A ticket is not asked about again before the time has doubled that it has been first: a ghost is
-// gone after the first question, and a holder may hold for days. Where the request fails it is, with the next look.
-//
-// Cost: one conditional write, or none.
-func (s *sessions) ask(id string, q question) {
-	s.mu.Lock()
-	_, busy := s.questions[id]
-	s.questions[id] = append(s.questions[id], q)
-	s.mu.Unlock()
-	if busy {
-		return
-	}
-	c := s.client
-	c.work.group.Go(func() {
-		for wait := askTogether; c.clk().Sleep(c.closing, wait) == nil; {
-			list := s.next(id)
-			if len(list) == 0 {
-				return
-			}
-			if wait = askTogether; len(list) == session.MaxAsked { // there may be more, which have waited
-				wait = 0
-			}
-			texts := make([]session.Question, len(list))
-			for i, q := range list {
-				texts[i] = q.Question
-			}
-			err := c.others.Ask(c.closing, id, texts...)
-			if err == nil || errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
-				continue // or later; or its row tells soon
-			}
-			for _, q := range list {
-				q.of.askAgain(q.Question)
-			}
-		}
-	})
-}
-
-// next takes the questions that are put together.
-func (s *sessions) next(id string) []question {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := s.questions[id]
-	n := min(len(all), session.MaxAsked)
-	if s.questions[id] = all[n:]; n == 0 {
-		delete(s.questions, id)
-	}
-	return all[:n:n]
 }

@@ -14,33 +14,46 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// claimant answers for a ticket of this process: an entry that waits, or a lease.
+// claimant answers for a ticket of this process: a lease, an entry that waits, or the target of a pass.
 type claimant interface {
 	// answer reports whether a question is answered. One that is not comes again with the next renewal.
 	answer(ctx context.Context, q session.Question) bool
+	// lock is the key of the lock's row; the zero Key where nothing is known of the row.
+	lock() keys.Key
+	// last is the row, as far as it is known; nil where it is not.
+	last() *lockrow.Row
 }
 
 // tickets are those that this process answers for. A ticket of its session that is not among them is a
 // ghost: a request has entered it that was applied late. No ticket is used twice, so a ghost is
 // recognised whenever it is seen.
 type tickets struct {
-	mu    sync.Mutex
-	known map[string]claimant
+	mu     sync.Mutex
+	known  map[string]claimant
+	latest map[keys.Key]claimant // of each lock
 }
 
-func newTickets() *tickets { return &tickets{known: map[string]claimant{}} }
+func newTickets() *tickets {
+	return &tickets{known: map[string]claimant{}, latest: map[keys.Key]claimant{}}
+}
 
 // set records who answers for a ticket. An entry does before the request is sent that enters it.
 func (t *tickets) set(id string, by claimant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known[id] = by
+	if key := by.lock(); !key.IsZero() {
+		t.latest[key] = by
+	}
 }
 
 // drop forgets a ticket: nobody answers for it any more.
 func (t *tickets) drop(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if by := t.known[id]; by != nil && t.latest[by.lock()] == by {
+		delete(t.latest, by.lock())
+	}
 	delete(t.known, id)
 }
 
@@ -51,35 +64,38 @@ func (t *tickets) find(id string) claimant {
 	return t.known[id]
 }
 
-// leases are those that go on, in the order of their keys: maps have no order, and the same run is to
+// leases are those that go on and that which selects, in the order of their keys: maps have no order, and the same run is to
 // send the same requests.
-func (t *tickets) leases() (list []*Lease) {
+func (t *tickets) leases(which func(*Lease) bool) []*Lease {
+	list := t.all()
+	list = slices.DeleteFunc(list, func(l *Lease) bool { return !which(l) })
+	slices.SortFunc(list, func(a, b *Lease) int {
+		return cmp.Or(a.key.Compare(b.key), cmp.Compare(a.holding.Fence, b.holding.Fence), cmp.Compare(a.holding.ID, b.holding.ID))
+	})
+	return list
+}
+
+// all are the leases that go on, in no order.
+func (t *tickets) all() (list []*Lease) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, by := range t.known {
 		if l, ok := by.(*Lease); ok {
 			list = append(list, l)
 		}
 	}
-	t.mu.Unlock()
-	slices.SortFunc(list, func(a, b *Lease) int {
-		return cmp.Or(cmp.Compare(a.key.PK, b.key.PK), cmp.Compare(a.key.SK, b.key.SK), cmp.Compare(a.holding.Fence, b.holding.Fence), cmp.Compare(a.holding.ID, b.holding.ID))
-	})
 	return list
 }
 
-// held is how many leases go on.
-func (t *tickets) held() int64 { return int64(len(t.leases())) }
-
-// ofKey is a lease of this process for a lock; nil for none.
-func (t *tickets) ofKey(key keys.Key) *Lease {
+// ofKey is a lock's row as this process knows it, which holds the lock or waits for it; nil where it does neither.
+func (t *tickets) ofKey(key keys.Key) *lockrow.Row {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, by := range t.known {
-		if l, ok := by.(*Lease); ok && l.key == key {
-			return l
-		}
+	by := t.latest[key]
+	t.mu.Unlock()
+	if by == nil {
+		return nil
 	}
-	return nil
+	return by.last()
 }
 
 // isOwn reports whether a session is this process's.

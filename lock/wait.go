@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
 	"github.com/mortise-go/mortise/lock/internal/waitqueue"
 )
@@ -22,44 +24,45 @@ var (
 func (a *acquisition) line(ctx context.Context) ([]*Lease, error) {
 	for tries := 0; ; {
 		err := a.enterAnyhow(ctx)
-		if errors.Is(err, errFull) {
-			var room bool
-			if room, err = a.makeRoom(ctx); err == nil {
-				a.leave(ctx)
-				a.waited = true
-				if !room && a.lobby(ctx, tries) != nil {
-					return nil, a.gaveUp(ctx)
-				}
-				tries++
-				continue
-			}
-		}
 		if err == nil {
 			err = a.stand(ctx)
 		}
-		var list []*Lease
 		if err == nil {
+			var list []*Lease
 			if list, err = a.granted(ctx); err == nil {
 				return list, nil
 			}
 		}
+		full, room := errors.Is(err, errFull), false
+		if full {
+			room, err = a.makeRoom(ctx)
+			full = err == nil
+		}
 		a.leave(ctx)
+		var wait time.Duration
 		switch {
 		case ctx.Err() != nil:
 			return nil, a.gaveUp(ctx)
+		case full:
+			if a.waited = true; !room {
+				wait = a.lobby(tries)
+			}
+			tries++
 		case errors.Is(err, errStopped):
 			return nil, cmp.Or(a.heldBy(), ErrHeld)
-		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
-		case errors.Is(err, ErrExpired) && a.fixed == 0:
-		case (a.waited || a.behind) && a.client.passes(err):
-			// An outage: waiting goes on for as long as the caller wants.
-			if a.client.clk().Sleep(ctx, a.client.clk().Jitter(time.Second)) != nil {
-				return nil, a.gaveUp(ctx)
-			}
+		case errors.Is(err, errAnew), errors.Is(err, ErrLost) && (a.fixed == 0 || !errors.Is(err, ErrExpired)):
+			a.back = true
+		case (a.waited || a.behind) && a.client.passes(err): // an outage: waiting goes on for as long as the caller wants
+			a.back, wait = true, a.client.clk().Jitter(time.Second)
 		default:
 			return nil, err
 		}
-		a.back = true
+		if p := a.wanted[0].patience; wait > 0 && p != nil && p.NextBackOff() == backoff.Stop {
+			return nil, cmp.Or(a.heldBy(), ErrHeld)
+		}
+		if wait > 0 && a.client.clk().Sleep(ctx, wait) != nil {
+			return nil, a.gaveUp(ctx)
+		}
 	}
 }
 
@@ -82,16 +85,11 @@ func (a *acquisition) enterAnyhow(ctx context.Context) error {
 func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 	for i, e := range a.entries {
 		row := e.lastRow()
-		if len(row.Line) < lockrow.Cap {
+		if !e.news || len(row.Line) < lockrow.Cap { // it has not refused this time
 			continue
 		}
-		for of := range row.Holders() {
-			e.mu.Lock()
-			s := e.suspect(&row, of)
-			e.mu.Unlock()
-			if s.since >= s.lease/4 {
-				a.client.sessions.look(s.session, minLook)
-			}
+		for _, holder := range row.Line[:row.Holders()] {
+			a.client.sessions.look(holder.Session(), minLook)
 		}
 		after, err := e.act(ctx, &row)
 		if err != nil {
@@ -105,8 +103,8 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 	return room, nil
 }
 
-// lobby waits until the line may have room.
-func (a *acquisition) lobby(ctx context.Context, tries int) error {
+// lobby is how long to wait until the line may have room.
+func (a *acquisition) lobby(tries int) time.Duration {
 	row := &a.wanted[0].row
 	for i := range a.wanted {
 		if r := &a.wanted[i].row; len(r.Line) > len(row.Line) {
@@ -115,7 +113,7 @@ func (a *acquisition) lobby(ctx context.Context, tries int) error {
 	}
 	e := a.client.estimate(row, len(row.Line))
 	e.Longest = a.client.config.Lease
-	return a.client.clk().Sleep(ctx, e.Enter(a.client.clk(), tries))
+	return e.Enter(a.client.clk(), tries)
 }
 
 // stand waits until all entries hold.

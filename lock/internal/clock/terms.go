@@ -52,7 +52,10 @@ type Term struct {
 
 // Watch is what is called for a term. Its functions must not block.
 type Watch struct {
-	// End is called once, when the term ends, with the cause.
+	// Tell is called once, when the term ends, with the cause: before End of any term that ends at the same moment. nil for
+	// none.
+	Tell func(cause error)
+	// End is called once, when the term has ended, with the cause.
 	End func(cause error)
 	// Low is called when less than LowAt is left, and with each look as long as that is so. nil for none.
 	Low   func()
@@ -85,12 +88,13 @@ func (t *Terms) arm(wait time.Duration) {
 
 // look ends the terms that are over, and arms the timer for the others.
 func (t *Terms) look() {
-	var calls []func()
+	var calls, ends []func()
 	t.mu.Lock()
 	now, next := t.clock.Instant(), maxTick
 	t.list = slices.DeleteFunc(t.list, func(term *Term) bool {
 		if term.finish(now, nil) {
-			calls = append(calls, func() { term.watch.End(term.cause) })
+			calls = append(calls, func() { term.watch.tell(term.cause) })
+			ends = append(ends, func() { term.watch.End(term.cause) })
 		}
 		if term.cause != nil {
 			return true
@@ -105,8 +109,14 @@ func (t *Terms) look() {
 		t.arm(next)
 	}
 	t.mu.Unlock()
-	for _, call := range calls {
+	for _, call := range append(calls, ends...) {
 		call()
+	}
+}
+
+func (w *Watch) tell(cause error) {
+	if w.Tell != nil {
+		w.Tell(cause)
 	}
 }
 
@@ -163,6 +173,7 @@ func (t *Term) update(start Instant, cause error) error {
 	}
 	t.terms.mu.Unlock()
 	if ends {
+		t.watch.tell(cause)
 		t.watch.End(cause)
 	}
 	return cause

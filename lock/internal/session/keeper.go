@@ -40,8 +40,8 @@ type Config struct {
 type Hooks struct {
 	// Opened is called for each session that was opened, by the first of those who wait for it.
 	Opened func(s *Session)
-	// Ended is called once for each session, with the cause.
-	Ended func(s *Session, cause error)
+	// Ending and then Ended are called once for each session, with the cause. Ending does what must not wait for anything.
+	Ending, Ended func(s *Session, cause error)
 	// Risk is called when less than a part of the lease is left, and when the session was renewed. It may be called
 	// again without a change.
 	Risk func(atRisk bool)
@@ -132,6 +132,17 @@ func (k *Keeper) Use(ctx context.Context) (*Session, error) {
 	}
 }
 
+// UseCurrent is Use for the session that is open; nil where none is.
+func (k *Keeper) UseCurrent() *Session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.current == nil || k.current.Remaining() == 0 {
+		return nil
+	}
+	k.current.uses++
+	return k.current
+}
+
 // use counts one more that depends on the session that is open. Where none is, it returns the opening of one, which it
 // begins unless one is under way; neither after Close.
 func (k *Keeper) use(ctx context.Context) (*Session, *opening) {
@@ -164,9 +175,10 @@ func (k *Keeper) open(ctx context.Context, o *opening) {
 		s.fresh, s.beat = true, -1
 	}
 	var start clock.Instant
-	h, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) error {
+	var asked []string
+	h, err := k.repeater.Do(ctx, attempt.Timeout(k.config.Lease), func(ctx context.Context) (err error) {
 		start = k.repeater.Clock.Instant()
-		_, err := s.write(ctx)
+		asked, err = s.write(ctx)
 		return err
 	})
 	if err == nil {
@@ -177,7 +189,7 @@ func (k *Keeper) open(ctx context.Context, o *opening) {
 	switch {
 	case err == nil:
 		k.current, k.next = s, nil
-		k.work.Go(s.keep)
+		k.work.Go(func() { s.keep(asked) })
 	case errors.Is(err, ErrDead):
 		k.next = nil
 	case h.Sent > 0:
@@ -187,18 +199,19 @@ func (k *Keeper) open(ctx context.Context, o *opening) {
 	close(o.done)
 }
 
-// idle reports whether nothing depends on a session. One that nothing has depended on for half a lease ends.
+// idle reports whether nothing depends on a session. One that nothing has depended on for nearly half a lease ends.
 func (k *Keeper) idle(s *Session) bool {
-	left, next := s.Remaining(), s.successor()
+	left := s.Remaining()
 	k.mu.Lock()
 	idle := s.uses == 0
-	ends := idle && left < k.config.Lease/2
+	ends := idle && left < k.config.Lease*11/20 // before it could be taken for one whose renewal is overdue
 	if ends {
-		k.current, k.next = nil, next
+		k.current, k.next = nil, s.successor()
 	}
 	k.mu.Unlock()
 	if ends {
 		s.End(ErrIdle)
+		k.config.Hooks.Risk(false)
 	}
 	return idle
 }

@@ -15,28 +15,45 @@ import (
 // minRetry is the shortest wait between two renewals.
 const minRetry = 10 * time.Millisecond
 
-// keep renews the row every quarter of the lease until the session ends. It does not watch the end of
+// keep renews the row every quarter of the term until the session ends. It does not watch the end of
 // the term: a renewal that hangs delays nothing. While nothing depends on the session it is not renewed, and
-// whether something does is asked every fortieth of the lease once the next renewal is due.
-func (s *Session) keep() {
-	k, period := s.keeper, s.keeper.config.Lease/4
-	for {
-		since := k.config.Lease - k.config.Margin - s.Remaining() // the request of the last renewal
-		if !s.pause(max(k.repeater.Clock.Jitter(period)-since, period/10)) {
-			return
-		}
-		if k.idle(s) {
+// whether something does is asked every fortieth of the term once the next renewal is due. asked is what its opening brought.
+func (s *Session) keep(asked []string) {
+	k, clk := s.keeper, s.keeper.repeater.Clock
+	length := k.config.Lease - k.config.Margin
+	period := length / 4
+	look := min(max(length/20, minRetry), time.Second) // timers stand still while the machine is suspended
+	s.answerSoon(asked, nil)
+	for due := clk.Jitter(period); ; {
+		wait := due - (length - s.Remaining()) // since the request of the last renewal, by either clock
+		switch {
+		case wait > 0:
+			if !s.pause(min(wait, look)) {
+				return
+			}
+			continue
+		case k.idle(s):
+			if !s.pause(period / 10) {
+				return
+			}
 			continue
 		}
-		left := s.Remaining()
-		asked, ok := s.renew()
+		asked, left, ok := s.renew()
 		if !ok {
 			return
 		}
-		ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), k.config.Lease/8) // less than until the next renewal
-		s.answer(ctx, asked)
-		k.config.Hooks.Renewed(ctx, left)
-		cancel()
+		s.answerSoon(asked, func(ctx context.Context) { k.config.Hooks.Renewed(ctx, left) })
+		due = max(clk.Jitter(period), length-s.Remaining()+period/10)
+	}
+}
+
+// answerSoon answers what others ask, and then calls more, within less than the time until the next renewal.
+func (s *Session) answerSoon(asked []string, more func(ctx context.Context)) {
+	ctx, cancel := s.keeper.repeater.Clock.WithTimeout(context.Background(), s.keeper.config.Lease/8)
+	defer cancel()
+	s.answer(ctx, asked)
+	if more != nil {
+		more(ctx)
 	}
 }
 
@@ -52,8 +69,8 @@ func (s *Session) pause(d time.Duration) bool {
 }
 
 // renew sends renewals until one succeeds, which brings what others ask; false where the session ends
-// before. It does not go by the table's policy, which may end long before the lease does.
-func (s *Session) renew() (asked []string, ok bool) {
+// before. left is how long it would have lasted without that. It does not go by the table's policy, which may end long before the lease does.
+func (s *Session) renew() (asked []string, left time.Duration, ok bool) {
 	k := s.keeper
 	wait := machine.Backoff(k.repeater.Clock,
 		backoff.WithInitialInterval(max(k.config.Lease/200, minRetry)),
@@ -66,20 +83,21 @@ func (s *Session) renew() (asked []string, ok bool) {
 		ctx, cancel := k.repeater.Clock.WithTimeout(context.Background(), min(max(s.Remaining()/3, minRetry), attempt.MaxTimeout))
 		asked, err := s.write(table.WithoutRetry(ctx))
 		cancel()
+		left := s.Remaining()
 		switch {
 		case err == nil && s.Extend(start):
 			k.config.Hooks.Risk(false)
-			return asked, true
+			return asked, left, true
 		case errors.Is(err, ErrDead):
 			s.End(ErrDead)
 		}
 		if s.Cause() != nil {
-			return nil, false
+			return nil, 0, false
 		}
 		s.Failed(err)
 		k.config.Hooks.Failed(err)
 		if !s.pause(wait.NextBackOff()) {
-			return nil, false
+			return nil, 0, false
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (k *Keeper) newSession(id string) *Session {
 // successor is the session that continues the row of one that has ended idle.
 func (s *Session) successor() *Session {
 	next := s.keeper.newSession(s.id)
-	next.beat = s.beat
+	next.beat, next.answered = s.beat, s.answered
 	next.number.Store(s.number.Load())
 	return next
 }
@@ -73,10 +73,11 @@ func (s *Session) begin(start clock.Instant) {
 	k := s.keeper
 	length := k.config.Lease - k.config.Margin
 	s.Term = k.terms.Begin(start, length, clock.Watch{
-		End: func(cause error) {
+		Tell: func(cause error) {
 			close(s.ended)
-			k.config.Hooks.Ended(s, cause)
+			k.config.Hooks.Ending(s, cause)
 		},
+		End:   func(cause error) { k.config.Hooks.Ended(s, cause) },
 		LowAt: time.Duration(float64(length) * k.config.RiskPart),
 		Low: func() {
 			if s.count(0) > 0 { // or else it is not renewed, and has nothing at risk

@@ -102,6 +102,7 @@ func (p *process) over(settings clock.Clock, tbl *table.Table) *process {
 		Names: names, Key: keyOf, Owner: "host/1", Lease: lease, Margin: margin, Retention: retention,
 		Hooks: session.Hooks{
 			Opened: func(*session.Session) {}, Renewed: func(context.Context, time.Duration) {}, Failed: func(error) {}, Risk: func(bool) {},
+			Ending: func(*session.Session, error) {},
 			Ended: func(_ *session.Session, cause error) {
 				p.mu.Lock()
 				defer p.mu.Unlock()

@@ -102,7 +102,7 @@ func (p *Poller) wait(w *Watch, d, least time.Duration) {
 	w.due, w.half = now.Add(max(d, least)), now.Add(max(d/2, least))
 	i, _ := slices.BinarySearchFunc(p.due, w, func(o, w *Watch) int {
 		// Those that are due at the same time are in the order of their keys, whichever goroutine came first.
-		return cmp.Or(o.due.Compare(w.due), cmp.Compare(o.key.PK, w.key.PK), cmp.Compare(o.key.SK, w.key.SK), -1)
+		return cmp.Or(o.due.Compare(w.due), o.key.Compare(w.key), -1)
 	})
 	p.due = slices.Insert(p.due, i, w)
 	p.signal()

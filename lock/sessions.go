@@ -1,0 +1,160 @@
+package lock
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/lock/internal/session"
+	"github.com/mortise-go/mortise/lock/internal/waitqueue"
+)
+
+// sessions looks at the sessions that somebody in this process waits behind, and asks them.
+type sessions struct {
+	client *Client
+
+	mu        sync.Mutex // guards the following; never held across I/O
+	waiting   int        // entries
+	watches   map[string]*sessionWatch
+	looks     map[string]bool       // that are under way
+	questions map[string][]question // to be put to a session; those who put them are at work
+}
+
+type sessionWatch struct {
+	*waitqueue.Watch
+
+	wanted bool // since the last look
+}
+
+type question struct {
+	session.Question
+
+	of *entry
+}
+
+func newSessions(c *Client) *sessions {
+	return &sessions{client: c, watches: map[string]*sessionWatch{}, looks: map[string]bool{}, questions: map[string][]question{}}
+}
+
+// look has a session looked at, unless it was seen lately.
+func (s *sessions) look(id string, in time.Duration) {
+	key := s.client.others.Key(id)
+	if id == "" || s.client.isOwn(id) || s.client.others.Suspect(id).Alive || key.Validate() != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.looks[id] {
+		return
+	}
+	s.looks[id] = true
+	s.client.poller.Watch(key, in, func(look waitqueue.Look) time.Duration {
+		s.saw(id, look)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.looks, id)
+		return -1
+	})
+}
+
+func (s *sessions) saw(id string, look waitqueue.Look) {
+	if look.Err == nil {
+		s.client.others.Saw(id, look.Item, look.At)
+	}
+}
+
+// watch has a session looked at every quarter of its lease, for as long as it is called between two looks. It is called
+// by the poller's goroutine.
+func (s *sessions) watch(id string, in time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.watches[id]; v != nil {
+		v.wanted = true
+		return
+	}
+	if s.waiting == 0 {
+		return
+	}
+	c, v := s.client, &sessionWatch{}
+	s.watches[id] = v
+	v.Watch = c.poller.Watch(c.others.Key(id), in, func(look waitqueue.Look) time.Duration {
+		s.saw(id, look)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !v.wanted {
+			if s.watches[id] == v {
+				delete(s.watches, id)
+			}
+			return -1
+		}
+		v.wanted = false
+		return c.clk().Jitter(cmp.Or(c.others.Suspect(id).Lease, c.config.Lease) / 4)
+	})
+}
+
+// wait counts the entries that wait. The last one takes all watches along.
+func (s *sessions) wait(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting += n; s.waiting > 0 {
+		return
+	}
+	for _, v := range s.watches {
+		v.Stop()
+	}
+	clear(s.watches)
+}
+
+// askTogether is how long a question waits for others that are put to the same session.
+const askTogether = 100 * time.Millisecond
+
+// ask puts a question to a session, in the background. Questions to one session share a request, and one request is
+// under way at a time. A ticket is not asked about again before the time has doubled that it has been first: a ghost is
+// gone after the first question, and a holder may hold for days. Where the request fails it is, with the next look.
+//
+// Cost: one conditional write, or none.
+func (s *sessions) ask(id string, q question) {
+	s.mu.Lock()
+	_, busy := s.questions[id]
+	s.questions[id] = append(s.questions[id], q)
+	s.mu.Unlock()
+	if busy {
+		return
+	}
+	c := s.client
+	c.work.group.Go(func() {
+		for wait := askTogether; c.clk().Sleep(c.closing, wait) == nil; {
+			list := s.next(id)
+			if len(list) == 0 {
+				return
+			}
+			if wait = askTogether; len(list) == session.MaxAsked { // there may be more, which have waited
+				wait = 0
+			}
+			texts := make([]session.Question, len(list))
+			for i, q := range list {
+				texts[i] = q.Question
+			}
+			err := c.others.Ask(c.closing, id, texts...)
+			if err == nil || errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
+				continue // or later; or its row tells soon
+			}
+			for _, q := range list {
+				q.of.askAgain(q.Question)
+			}
+		}
+	})
+}
+
+// next takes the questions that are put together.
+func (s *sessions) next(id string) []question {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.questions[id]
+	n := min(len(all), session.MaxAsked)
+	if s.questions[id] = all[n:]; n == 0 {
+		delete(s.questions, id)
+	}
+	return all[:n:n]
+}
