@@ -73,6 +73,7 @@ type acquisition struct {
 	request
 	wanted []wanted
 	began  time.Time // monotonic
+	place  *place    // of the process in the line; nil for a call that enters beside it
 
 	// Of the present tickets, which are used by one goroutine, the caller's.
 	entries []*entry
@@ -175,6 +176,7 @@ func (a *acquisition) try(ctx context.Context) ([]*Lease, error) {
 // inTurn begins the lease that was handed over, or runs how with the process's place in the line.
 func (a *acquisition) inTurn(ctx context.Context, t turnOf, how func(*acquisition, context.Context) ([]*Lease, error)) ([]*Lease, error) {
 	p, l := t.Place, t.Grant
+	a.place = p
 	defer func() { // also where a Logger has panicked
 		switch {
 		case l != nil:
@@ -245,7 +247,7 @@ func (a *acquisition) heldBy() error {
 		case len(w.row.Line) > 0:
 			held = append(held, a.client.heldError(w.target, &w.row))
 		default:
-			if row := a.client.tickets.ofKey(w.key); row != nil {
+			if row := a.client.seen(w.key); row != nil {
 				held = append(held, a.client.heldError(w.target, row))
 			}
 		}
@@ -282,6 +284,9 @@ func (a *acquisition) take(ctx context.Context) error {
 			patience: w.patience, wake: a.wake, path: pathFree, at: w.at,
 		}
 		c.tickets.set(e.ticket.ID, e)
+		if a.place != nil {
+			a.place.Stand(e.ticket.ID)
+		}
 		a.entries[i], a.wanted[i].ticket = e, e.ticket.ID
 	}
 	return nil
@@ -309,7 +314,7 @@ func (a *acquisition) drop() {
 	a.entries, a.session = nil, nil
 }
 
-// leaving is how long a call waits for its tickets to be out of their lines before it returns.
+// leaving is how long a call waits for tickets to be out of their lines before it returns.
 const leaving = 100 * time.Millisecond
 
 // leave takes the tickets out of their lines: they may be there, or may yet come. It goes on in the background
@@ -331,6 +336,11 @@ func (a *acquisition) leave(ctx context.Context) {
 			return nil
 		})
 	})
+	c.moment(done)
+}
+
+// moment waits until done is closed, but not for long.
+func (c *Client) moment(done <-chan struct{}) {
 	t := c.clk().NewTimer(leaving)
 	defer t.Stop()
 	select {

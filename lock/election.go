@@ -31,7 +31,7 @@ import (
 //     missing table, a missing permission.
 //
 // In all other cases Lead tries again. If the lock was lost ([ErrLost]) or asked for ([ErrRevoked]), the error of f is
-// ignored; after [ErrRevoked] others get the first turn. If a request fails, Lead logs that and waits up to half of
+// ignored; after [ErrRevoked] others get the first turn. If a request fails, Lead logs that and waits up to three quarters of
 // [Config.Lease] before the next attempt. A panic in f releases the lock. It is not recovered.
 //
 // Cost: that of [Client.Acquire], with its wait, and of [Lease.Release].
@@ -78,7 +78,7 @@ func (c *Client) campaign(ctx context.Context) *campaign {
 	p.open, p.stop = until(ctx, c.closing)
 	p.waits = machine.Backoff(c.clk(),
 		backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(c.config.Lease/3), // waits are spread by half
+		backoff.WithMaxInterval(c.config.Lease/2), // which is spread by half
 		backoff.WithMaxElapsedTime(0),
 	)
 	return p

@@ -113,8 +113,6 @@ func (l *look) take(row *lockrow.Row, at time.Time) {
 	l.holders, l.row = holders, *row
 }
 
-func (e *entry) lock() keys.Key { return e.key }
-
 func (e *entry) last() *lockrow.Row {
 	if row := e.lastRow(); len(row.Line) > 0 {
 		return &row

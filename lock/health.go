@@ -13,7 +13,7 @@ import (
 var errOverdue = errors.New("the renewal is overdue")
 
 // Healthy reports whether the client can keep the locks that it holds. It is nil while the client is open and more than
-// half of its session's lease is left. Otherwise the error matches the reason: why the last renewal failed,
+// half of what a renewal gives is left: of [Config.Lease] less [Config.Margin]. Otherwise the error matches the reason: why the last renewal failed,
 // [ErrClosed], or the end of ctx.
 //
 // A client without a session is healthy: it holds nothing that needs a renewal. Healthy does not send a request. So an

@@ -8,7 +8,7 @@ import (
 
 // job is what options say of how Every runs its function.
 type job struct {
-	option   string // one that was given; empty for none
+	option   string // one that was given
 	offset   time.Duration
 	location *time.Location
 	onFailed func(at time.Time, err error)
@@ -18,8 +18,11 @@ type job struct {
 // ofEvery makes an option that other calls than Every refuse.
 func ofEvery(name string, set func(*job) error) Option {
 	return func(r *request) error {
+		if r.job == nil {
+			r.job = &job{}
+		}
 		r.job.option = name
-		return set(&r.job)
+		return set(r.job)
 	}
 }
 

@@ -37,9 +37,9 @@ type Lease struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	path    string
-	begun   bool          // what the holder writes beside its ticket is written
-	start   clock.Instant // not later than the ticket came to be first
-	row     *lockrow.Row  // when the lease began, not changed; guarded by status.mu until the caller has the lease
+	begun   bool         // what the holder writes beside its ticket is written
+	start   time.Time    // monotonic: not later than the ticket came to be first
+	row     *lockrow.Row // when the lease began, not changed; guarded by status.mu until the caller has the lease
 
 	turn      turn
 	status    status
@@ -90,7 +90,7 @@ func (c *Client) newLease(r *request, t Target, key keys.Key, h lockrow.Holding,
 	now := c.clk().Now()
 	own := *r // alone, or the whole acquisition is kept
 	l := &Lease{
-		client: c, request: &own, target: t, key: key, holding: h, session: s, start: start, row: row,
+		client: c, request: &own, target: t, key: key, holding: h, session: s, start: start.Mono, row: row,
 		turn: turn{
 			slot: make(chan struct{}, 1), row: row, data: lockrow.Data{Given: true, Value: row.Data}, since: now, began: c.now(),
 			writes: row.Writes, edits: row.Edits,
@@ -120,12 +120,15 @@ func (l *Lease) keepPlace(p *place) {
 		l.status.place = p
 	}
 	l.status.mu.Unlock()
-	if gone && p != nil {
+	switch {
+	case p == nil:
+	case gone:
 		p.Over()
+	default:
+		p.Stand(l.holding.ID)
 	}
 }
 
-func (l *Lease) lock() keys.Key     { return l.key }
 func (l *Lease) last() *lockrow.Row { return l.rowAtBegin() }
 
 func (l *Lease) rowAtBegin() *lockrow.Row {
@@ -198,7 +201,8 @@ func (l *Lease) begin(ctx context.Context) error {
 	}
 	l.status.got = c.clk().Now()
 	if d := l.request.maxHold; d > 0 {
-		l.status.limit = c.terms.Begin(l.start, d, clock.Watch{End: func(cause error) {
+		start := clock.Instant{Wall: c.clk().Instant().Wall.Add(-c.clk().Ago(l.start)), Mono: l.start}
+		l.status.limit = c.terms.Begin(start, d, clock.Watch{End: func(cause error) {
 			if errors.Is(cause, clock.ErrEnded) {
 				l.on(lease.Overstay, ErrMaxHold)
 			}

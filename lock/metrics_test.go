@@ -232,7 +232,7 @@ func TestMetrics_EachInstrumentHasExactValues(t *testing.T) {
 			require.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked)
 			m := measured(ctx)
 			require.Len(t, m["renewal.remaining"], 1)
-			assert.InDelta(t, 20-.2-5, m["renewal.remaining"][0], .5, "a quarter of the lease, less jitter")
+			assert.InDelta(t, (20-.2)*3/4, m["renewal.remaining"][0], .5, "a quarter of the lease, less jitter")
 			assert.Equal(t, map[string][]float64{"revocations": {1}}, without(m, "renewal.remaining"), "it is still held")
 			require.NoError(t, l.Release(ctx))
 			assert.Equal(t, []float64{1}, measured(ctx)["releases"])

@@ -13,15 +13,15 @@ type Option func(*request) error
 
 // request is what a call asks for. It does not change once it is made.
 type request struct {
-	fixed    time.Duration // length of a lease of its own; 0 under the session
-	maxHold  time.Duration // 0 for no limit
-	data     lockrow.Data  // payload
-	existing bool          // only if the lock has a row
-	permits  int64         // how many may hold at once; 0 for a lock
-	shared   bool          // with other readers
-	alone    string        // the call, where its locks are held alone; empty for any
-	run      *run          // of an interval (Every); nil for others
-	job      job
+	fixed    time.Duration   // length of a lease of its own; 0 under the session
+	maxHold  time.Duration   // 0 for no limit
+	data     lockrow.Data    // payload
+	existing bool            // only if the lock has a row
+	permits  int64           // how many may hold at once; 0 for a lock
+	shared   bool            // with other readers
+	alone    string          // the call, where its locks are held alone; empty for any
+	run      *run            // of an interval (Every); nil for others
+	job      *job            // of options of Every; nil for none
 	values   context.Context // whose values the lease's context carries
 }
 
@@ -35,7 +35,7 @@ func (c *Client) request(ctx context.Context, opts []Option) (request, error) {
 			return r, err
 		}
 	}
-	if r.run == nil && r.job.option != "" {
+	if r.run == nil && r.job != nil {
 		return r, invalid("%s: an option of Every", r.job.option)
 	}
 	return r, r.checkTogether()

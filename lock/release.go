@@ -8,7 +8,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
 	"github.com/mortise-go/mortise/lock/internal/lease"
@@ -115,7 +114,6 @@ type target struct {
 // answer is for questions about the ticket, while it is not known whether the pass was applied.
 func (*target) answer(_ context.Context, q session.Question) bool { return q.Kind != session.Revoke }
 
-func (*target) lock() keys.Key     { return keys.Key{} }
 func (*target) last() *lockrow.Row { return nil }
 
 // next is the goroutine of this process that the lock is to be passed to; nil for none. The turn is taken. While a
@@ -253,9 +251,15 @@ func (l *Lease) passed(to *target) {
 	l.on(lease.GivenUp, nil)
 	if p == nil || !p.Hand(to.waiter, next) { // its goroutine has left meanwhile
 		next.keepPlace(p)
-		if !l.client.work.tryRun(next.giveBack) {
+		done := make(chan struct{})
+		back := func() {
+			defer close(done)
 			next.giveBack()
 		}
+		if !l.client.work.tryRun(back) {
+			back()
+		}
+		l.client.moment(done)
 	}
 }
 

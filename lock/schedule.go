@@ -77,8 +77,11 @@ func (c *Client) Every(
 	if err != nil {
 		return wrap("every", err)
 	}
-	s := &schedule{key: a.wanted[0].key, job: a.job}
-	if s.intervals, err = newIntervals(interval, a.job.offset, a.job.location); err != nil {
+	s := &schedule{key: a.wanted[0].key}
+	if a.job != nil {
+		s.job = *a.job
+	}
+	if s.intervals, err = newIntervals(interval, s.job.offset, s.job.location); err != nil {
 		return wrap("every", err)
 	}
 	if s.job.onFailed == nil {

@@ -18,9 +18,7 @@ import (
 type claimant interface {
 	// answer reports whether a question is answered. One that is not comes again with the next renewal.
 	answer(ctx context.Context, q session.Question) bool
-	// lock is the key of the lock's row; the zero Key where nothing is known of the row.
-	lock() keys.Key
-	// last is the row, as far as it is known; nil where it is not.
+	// last is the lock's row as it was seen last; nil where it was not.
 	last() *lockrow.Row
 }
 
@@ -28,32 +26,23 @@ type claimant interface {
 // ghost: a request has entered it that was applied late. No ticket is used twice, so a ghost is
 // recognised whenever it is seen.
 type tickets struct {
-	mu     sync.Mutex
-	known  map[string]claimant
-	latest map[keys.Key]claimant // of each lock
+	mu    sync.Mutex
+	known map[string]claimant
 }
 
-func newTickets() *tickets {
-	return &tickets{known: map[string]claimant{}, latest: map[keys.Key]claimant{}}
-}
+func newTickets() *tickets { return &tickets{known: map[string]claimant{}} }
 
 // set records who answers for a ticket. An entry does before the request is sent that enters it.
 func (t *tickets) set(id string, by claimant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known[id] = by
-	if key := by.lock(); !key.IsZero() {
-		t.latest[key] = by
-	}
 }
 
 // drop forgets a ticket: nobody answers for it any more.
 func (t *tickets) drop(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if by := t.known[id]; by != nil && t.latest[by.lock()] == by {
-		delete(t.latest, by.lock())
-	}
 	delete(t.known, id)
 }
 
@@ -87,15 +76,12 @@ func (t *tickets) all() (list []*Lease) {
 	return list
 }
 
-// ofKey is a lock's row as this process knows it, which holds the lock or waits for it; nil where it does neither.
-func (t *tickets) ofKey(key keys.Key) *lockrow.Row {
-	t.mu.Lock()
-	by := t.latest[key]
-	t.mu.Unlock()
-	if by == nil {
-		return nil
+// seen is a lock's row as the goroutine of this process knows it that has the process's place; nil where nobody has it.
+func (c *Client) seen(key keys.Key) *lockrow.Row {
+	if by := c.tickets.find(c.queues.Ticket(key)); by != nil {
+		return by.last()
 	}
-	return by.last()
+	return nil
 }
 
 // isOwn reports whether a session is this process's.

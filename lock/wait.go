@@ -88,8 +88,13 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 		if !e.news || len(row.Line) < lockrow.Cap { // it has not refused this time
 			continue
 		}
-		for _, holder := range row.Line[:row.Holders()] {
-			a.client.sessions.look(holder.Session(), minLook)
+		for of := range row.Holders() {
+			e.mu.Lock()
+			s := e.suspect(&row, of)
+			e.mu.Unlock()
+			if s.since >= s.lease/4 {
+				a.client.sessions.look(s.session, minLook)
+			}
 		}
 		after, err := e.act(ctx, &row)
 		if err != nil {

@@ -28,6 +28,7 @@ type Place[R, G any] struct {
 
 	queues  *Queues[R, G]
 	key     keys.Key
+	ticket  string
 	waiters *list.List // of *Waiter; those behind the next place, too
 }
 
@@ -82,6 +83,23 @@ func (q *Queues[R, G]) Waiting(key keys.Key) int {
 		return p.waiters.Len()
 	}
 	return 0
+}
+
+// Ticket returns the ticket with which the place of a key stands in the line; "" if there is none.
+func (q *Queues[R, G]) Ticket(key keys.Key) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p := q.places[key]; p != nil {
+		return p.ticket
+	}
+	return ""
+}
+
+// Stand records the ticket with which the place stands in the line.
+func (p *Place[R, G]) Stand(ticket string) {
+	p.queues.mu.Lock()
+	defer p.queues.mu.Unlock()
+	p.ticket = ticket
 }
 
 // Turn returns a channel from which the waiter receives its turn, once. It answers for the place from then on.
