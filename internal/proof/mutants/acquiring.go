@@ -115,7 +115,7 @@ func acquiring() []Mutant {
 			Name: "retract-whatever-stands-there", Part: Acquiring, File: "lock/internal/lockrow/enter.go",
 			Breaks: "takes the place of somebody else out of a row that is not in order",
 			Old:    `If(at.Equal(text))`,
-			New:    `If(at.Exists())`,
+			New:    `If(at.NotEqual(text + text))`,
 		},
 		{
 			Name: "reset-whatever-was-seen", Part: Acquiring, File: "lock/internal/lockrow/first.go",

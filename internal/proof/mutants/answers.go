@@ -78,8 +78,8 @@ func answers() []Mutant {
 		{
 			Name: "repeated-below", Part: Answers, File: "lock/internal/attempt/attempt.go",
 			Breaks: "has the table repeat what it repeats itself",
-			Old:    `f(table.WithoutRetry(bounded), `,
-			New:    `f(bounded, `,
+			Old:    `f(table.WithoutRetry(bounded))`,
+			New:    `f(bounded)`,
 		},
 		{
 			Name: "ghost-stays", Part: Answers, File: "lock/takeover.go",

@@ -106,10 +106,10 @@ func around() []Mutant {
 			New:    ``,
 		},
 		{
-			Name: "later-interval-is-forgotten", Part: Around, File: "lock/internal/lockrow/classify.go",
+			Name: "later-interval-is-forgotten", Part: Around, File: "lock/run.go",
 			Breaks: "runs an interval although a later one has run",
-			Old:    `interval > 0 && r.Ran >= interval`,
-			New:    `interval > 0 && r.Ran == interval`,
+			Old:    `r != nil && row.Ran >= r.at`,
+			New:    `r != nil && row.Ran == r.at`,
 		},
 		{
 			Name: "run-begins-whoever-holds", Part: Around, File: "lock/internal/lockrow/holder.go",

@@ -4,7 +4,7 @@ package mutants
 func guarding() []Mutant {
 	return []Mutant{
 		{
-			Name: "late-write", Part: Guarding, File: "lock/internal/lockrow/holder.go",
+			Name: "late-write", Part: Guarding, File: "lock/internal/lockrow/rows.go",
 			Breaks: "applies a write that comes late after a later one",
 			Old:    `table.Or(count.NotExists(), count.Less(param(argCount)))`,
 			New:    `table.Or(count.NotExists(), count.Exists())`,
@@ -12,8 +12,8 @@ func guarding() []Mutant {
 		{
 			Name: "write-without-guard", Part: Guarding, File: "lock/internal/lockrow/holder.go",
 			Breaks: "applies a numbered write whoever holds the lock",
-			Old:    `If(isFirst(r.names), table.Or(count.NotExists()`,
-			New:    `If(table.Or(count.NotExists()`,
+			Old:    `If(isFirst(r.names), smaller(attr))`,
+			New:    `If(smaller(attr))`,
 			Seen:   []World{{"overslept", 5}, {"lockset", 13}},
 		},
 		{
@@ -31,7 +31,7 @@ func guarding() []Mutant {
 		{
 			Name: "written-is-refused", Part: Guarding, File: "lock/internal/lockrow/classify.go",
 			Breaks: "does not recognise the own write by its number",
-			Old:    "\tcase count == number:\n\t\treturn Written\n",
+			Old:    "\tcase h.Kind == Exclusive && count == number: // others have no number\n\t\treturn Written\n",
 			New:    ``,
 		},
 		{
@@ -57,6 +57,12 @@ func guarding() []Mutant {
 			Breaks: "takes a refusal for final although an earlier attempt may have been applied",
 			Old:    `return slices.ContainsFunc(failed, func(f *ConditionError) bool { return f.Pending })`,
 			New:    `return slices.ContainsFunc(failed, func(*ConditionError) bool { return false })`,
+		},
+		{
+			Name: "late-commit", Part: Guarding, File: "lock/release.go",
+			Breaks: "applies a commit that comes late after a later write",
+			Old:    `if commit && l.holding.Kind == lockrow.Exclusive {`,
+			New:    `if false {`,
 		},
 		{
 			Name: "later-write-is-this-one", Part: Guarding, File: "lock/internal/lockrow/classify.go",

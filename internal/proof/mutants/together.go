@@ -126,8 +126,8 @@ func together() []Mutant {
 		{
 			Name: "commit-of-a-place-that-has-moved", Part: Together, File: "lock/guard.go",
 			Breaks: "does not send a commit again whose place has moved",
-			Old:    `if again && leases[0].holding.Kind != lockrow.Exclusive {`,
-			New:    `if again && leases[0].holding.Kind > lockrow.Permit {`,
+			Old:    `again = again && refused`,
+			New:    `again = again && leases[0].holding.Kind == lockrow.Exclusive && refused`,
 		},
 		{
 			Name: "readers-hold-behind-a-writer", Part: Together, File: "lock/internal/lockrow/holders.go",

@@ -55,14 +55,20 @@ func waiting() []Mutant {
 		{
 			Name: "place-is-kept-after-giving-up", Part: Waiting, File: "lock/wait.go",
 			Breaks: "keeps the place of a caller that has given up",
-			Old:    "\t\ta.leave(ctx)\n\t\tswitch {\n",
-			New:    "\t\ta.drop()\n\t\tswitch {\n",
+			Old:    "\t\ta.leave(ctx)\n\t\tvar wait time.Duration\n",
+			New:    "\t\ta.drop()\n\t\tvar wait time.Duration\n",
+		},
+		{
+			Name: "commits-pass-without-end", Part: Waiting, File: "lock/release.go",
+			Breaks: "lets commits pass the lock on while others wait",
+			Old:    `l.turn.blind || len(l.turn.row.Line) > 1`,
+			New:    `len(l.turn.row.Line) > 1`,
 		},
 		{
 			Name: "who-held-is-not-told", Part: Waiting, File: "lock/wait.go",
 			Breaks: "ends a wait without a word of who held the lock",
-			Old:    "\t\tcase ctx.Err() != nil:\n\t\t\treturn nil, a.gaveUp(ctx)\n\t\tcase errors.Is(err, errStopped)",
-			New:    "\t\tcase errors.Is(err, errStopped)",
+			Old:    "\t\tcase ctx.Err() != nil:\n\t\t\treturn nil, a.gaveUp(ctx)\n\t\tcase full:",
+			New:    "\t\tcase full:",
 		},
 		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
