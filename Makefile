@@ -54,19 +54,31 @@ unit: engine ## all tests on both engines, without -race, and with a hundredth o
 	$(BOTH) -short -vet=off $(ALL)
 	@$(TOLD)
 
+# Tests that read the source have no goroutines worth a race detector.
+RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(GO) list ./...))
+
 .PHONY: race
-race: engine ## all tests on both engines with -race
-	$(BOTH) -race -vet=off $(ALL)
+race: engine ## all tests on both engines with -race, with few of the repetitions
+	$(BOTH) -race -vet=off $(RACED)
 	@$(TOLD)
 
 .PHONY: proof
-proof: ## faults and simulations of locks with all their seeds, without -race, under which few of them are tried
-	$(GO) test ./internal/proof/sim -count=1 -timeout $(TIMEOUT) -run Meet
-	MORTISE_ENGINE=inprocess $(GO) test ./lock -count=1 -timeout $(TIMEOUT) -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks|LostAnswersLoseNo|ManyWaiters'
-	$(GO) test ./lock/internal/waitqueue -count=1 -timeout $(TIMEOUT)
-	$(GO) test $(addprefix ./lock/proof/,linearizability updates workloads) -count=1 -timeout $(TIMEOUT) -sim.seeds 20
-	MORTISE_ENGINE=inprocess $(GO) test ./entity -count=1 -timeout $(TIMEOUT) -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
-	$(GO) test ./lock/proof/replay -count=1 -timeout $(TIMEOUT) -run 'SeedsThat'
+proof: engine ## faults and simulations in full, without -race, under which few of them are tried
+	@$(MAKE) --no-print-directory -j2 faults worlds
+
+FULL := $(GO) test -count=1 -timeout $(TIMEOUT)
+
+.PHONY: faults
+faults: # one package, whose tests run one after the other, beside all others
+	MORTISE_ENGINE=inprocess $(FULL) ./lock -run 'EveryFault|TwoFaults|ConflictStorm|IntervalOnce|Leaders|Clocks|LostAnswersLoseNo|ManyWaiters|Deletion|AreUsedAndShared|WriterWaitsOnly'
+
+.PHONY: worlds
+worlds:
+	MORTISE_ENGINE=inprocess $(FULL) ./internal/proof/sim ./internal/proof/mutants ./lock/internal/waitqueue ./migrations ./example/app
+	$(FULL) $(addprefix ./lock/proof/,linearizability updates workloads) -sim.seeds 20
+	MORTISE_ENGINE=inprocess $(FULL) ./entity -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
+	$(FULL) ./lock/proof/replay -run 'SeedsThat'
+	MORTISE_ENGINE=inprocess,dynamodb-local $(FULL) ./table/tabletest -run TestDifferential
 
 .PHONY: quick
 quick: ## as unit, on the in-process engine alone, and without what has not changed
