@@ -55,7 +55,6 @@ func one(list []*Lease, err error) (*Lease, error) {
 	return list[0], nil
 }
 
-// wanted is a lock that a call wants.
 type wanted struct {
 	target Target
 	key    keys.Key

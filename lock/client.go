@@ -46,7 +46,6 @@ type Client struct {
 	atClose []*Lease // that Close releases, and another call of it again
 }
 
-// clk is where the time comes from.
 func (c *Client) clk() clock.Clock { return c.repeater.Clock }
 
 // New returns a client for the locks of a table. It sends no request. A setting that is not acceptable is an error that
@@ -116,7 +115,6 @@ type work struct {
 	closed bool
 }
 
-// enter counts a call; false when the client is closed.
 func (w *work) enter() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +134,6 @@ func (w *work) tryRun(f func()) bool {
 	return !w.closed
 }
 
-// end has nothing begin any more.
 func (w *work) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -288,7 +285,6 @@ func each[T any](list []T, f func(T) error) error {
 	return join(errs...)
 }
 
-// sessionOpened is called for a new session of this process.
 func (c *Client) sessionOpened(s *session.Session) {
 	c.risk(false)
 	c.config.Logger.Debug("lock: session opened", "session", s.ID(), "lease", c.config.Lease)

@@ -151,7 +151,6 @@ const (
 	ObservedOnly Expiry = "observed-only"
 )
 
-// withDefaults returns the settings with defaults in place of zero values, for a table with the given delimiter.
 func (c Config) withDefaults(delimiter byte) Config {
 	d := string(rune(delimiter))
 	c.Lease = cmp.Or(c.Lease, 20*time.Second).Truncate(time.Millisecond)
@@ -174,7 +173,6 @@ func (c Config) withDefaults(delimiter byte) Config {
 	return c
 }
 
-// margin is Margin, or its default for a lease.
 func (c *Config) margin(lease time.Duration) time.Duration {
 	return min(cmp.Or(c.Margin, max(lease/100, 10*time.Millisecond)), lease/2)
 }

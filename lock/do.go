@@ -52,7 +52,6 @@ func (c *Client) TryDo(ctx context.Context, target Target, f func(ctx context.Co
 	return nil, lease.run(ctx, f)
 }
 
-// run runs f under the lease, and releases it.
 func (l *Lease) run(ctx context.Context, f func(ctx context.Context, lease *Lease) error) (err error) {
 	inside, stop := until(ctx, l.ctx)
 	defer stop()
@@ -60,7 +59,6 @@ func (l *Lease) run(ctx context.Context, f func(ctx context.Context, lease *Leas
 	return f(inside, l)
 }
 
-// finish ends a lease whose work ended with err.
 func (l *Lease) finish(ctx context.Context, err error) error {
 	lost := l.cause()
 	if l.committed.Load() || l.is().Over() && !errors.Is(lost, ErrLost) {

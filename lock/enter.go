@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// errFull is the error of a line that has no room.
 var errFull = errors.New("the line is full")
 
 // enter takes new tickets and puts them into their lines, all or none, until it is clear whether they are
@@ -23,7 +22,6 @@ func (a *acquisition) enter(ctx context.Context, ifFree bool) error {
 	return a.send(ctx, ifFree, func(e *entry) table.Op { return a.client.layout.rows.Enter(e.key, a.entry(e, ifFree)) })
 }
 
-// send sends the operations that enter the lines.
 func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) table.Op) error {
 	how := a.sendAll
 	if len(a.entries) == 1 {
@@ -39,7 +37,6 @@ func (a *acquisition) send(ctx context.Context, ifFree bool, op func(*entry) tab
 	return err
 }
 
-// entry is what an entry writes.
 func (a *acquisition) entry(e *entry, ifFree bool) lockrow.Entry {
 	entry := lockrow.Entry{Ticket: e.ticket, IfFree: ifFree, Exists: a.existing, Seed: a.client.clk().Stamp().UnixMilli(), TTL: a.client.ttl(a.keep())}
 	if entry.Permits, entry.New = a.permits, e.isNew; ifFree {

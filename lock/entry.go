@@ -316,7 +316,6 @@ func (e *entry) signal() {
 	}
 }
 
-// stop ends what await has begun.
 func (e *entry) stop() {
 	if e.watch != nil {
 		e.watch.Stop()
@@ -325,7 +324,6 @@ func (e *entry) stop() {
 	}
 }
 
-// answer is for questions about a ticket that waits.
 func (e *entry) answer(_ context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Forced:

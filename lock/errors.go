@@ -174,7 +174,6 @@ func wrap(operation string, err error) error {
 	return &failure{operation, err}
 }
 
-// failure is an operation of this package that failed.
 type failure struct {
 	operation string
 	err       error
@@ -193,7 +192,6 @@ func invalid(format string, args ...any) error {
 // join is both errors in one line.
 func join(list ...error) error { return errs.Join(list...) }
 
-// causeOf is why ctx ended. ctx.Err() stays visible to errors.Is.
 func causeOf(ctx context.Context) error { return clock.Cause(ctx) }
 
 func fromMillis(ms int64) time.Time {

@@ -82,7 +82,6 @@ func inTurns(ctx context.Context, leases []*Lease, ops []table.Op, over func(*Le
 	return f()
 }
 
-// write applies operations under leases, which all have to be held.
 func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 	return inTurns(ctx, leases, ops, (*Lease).over, func() error {
 		guards := make([]table.Op, len(leases))
@@ -118,7 +117,6 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 	})
 }
 
-// commit applies operations under leases, and gives their locks up.
 func commit(ctx context.Context, leases []*Lease, ops []table.Op) error {
 	err := inTurns(ctx, leases, ops, (*Lease).overOrCommitted, func() error {
 		for pending := false; ; {
@@ -244,7 +242,6 @@ func passedRow(l *Lease, to *target) lockrow.Row {
 	return row
 }
 
-// send writes operations with the guards of leases.
 func send(ctx context.Context, leases []*Lease, guards, ops []table.Op) error {
 	err := leases[0].client.table.Write(ctx, append(slices.Clip(ops), guards...)...)
 	if table.MayBeApplied(err) {

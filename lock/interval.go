@@ -10,7 +10,6 @@ type intervals struct {
 	location       *time.Location // whose clocks tell when they begin
 }
 
-// newIntervals are intervals of a length that begin at an offset, by the clocks of a location.
 func newIntervals(length, offset time.Duration, location *time.Location) (v intervals, err error) {
 	switch {
 	case length < MinInterval || length > MaxInterval:
@@ -60,13 +59,10 @@ func (v *intervals) number(moment int64) int64 {
 // at is when the interval that a moment is in begins.
 func (v *intervals) at(moment int64) int64 { return v.start(v.number(moment)) }
 
-// next is when the interval after that begins.
 func (v *intervals) next(moment int64) int64 { return v.start(v.number(moment) + 1) }
 
-// before is when the interval before the one that begins at start begins.
 func (v *intervals) before(start int64) int64 { return v.at(start - 1) }
 
-// time is the beginning of an interval, as clocks show it there.
 func (v *intervals) time(start int64) time.Time { return time.UnixMilli(start).In(v.location) }
 
 // longest is how long one lasts at most.

@@ -246,8 +246,6 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 
 // update writes to the lock's row, beside its first place. The row is the one that has refused it; inDoubt reports whether an
 // attempt may have been applied without an answer.
-//
-// Cost: one conditional write.
 func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDoubt bool, err error) {
 	c := l.client
 	h, err := c.repeater.Do(ctx, attempt.Timeout(l.length()), func(ctx context.Context) error {

@@ -86,7 +86,6 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 	}
 }
 
-// walks reads the rows of a source.
 func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table.Item, error], err error) {
 	switch from.kind {
 	case inPartition:
@@ -113,7 +112,6 @@ func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table
 	return nil, invalid("empty Source: want In, Index or WholeTable")
 }
 
-// where is the part of a Record that a row's key tells.
 func (c *Client) where(item table.Item) (r Record) {
 	if key, err := c.table.KeyOf(item); err == nil {
 		r.Partition = key.PK
@@ -175,7 +173,6 @@ func (x *sparse) attributes() *lockrow.Index {
 	return &lockrow.Index{PK: x.pk, SK: x.sk}
 }
 
-// shard is the partition key of a shard.
 func (x *sparse) shard(i int) string { return fmt.Sprintf("%s%02d", x.prefix, i) }
 
 // listed is where a row is to stand in the index: its shard, and a sort key that puts locks into the order

@@ -12,7 +12,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// scope is the name under which the instruments are registered.
 const scope = "github.com/mortise-go/mortise/lock"
 
 // Attributes of measurements. All have few values, none of them the application's.
@@ -24,7 +23,6 @@ const (
 	errorOther  = "_OTHER"
 )
 
-// counter is an instrument that counts what happens.
 type counter int
 
 const (
@@ -37,7 +35,6 @@ const (
 	counters // their number
 )
 
-// timing is an instrument that records durations.
 type timing int
 
 const (
@@ -120,7 +117,6 @@ func newMetrics(c *Client) (*metrics, error) {
 	return m, err
 }
 
-// stop ends the observation of a client that was closed.
 func (m *metrics) stop() {
 	if m != nil {
 		_ = m.registration.Unregister() // nobody can do anything about an error
@@ -139,7 +135,6 @@ func (m *metrics) record(ctx context.Context, which timing, d time.Duration, of 
 	}
 }
 
-// class is the name of a kind of errors.
 type class struct {
 	is   error
 	name string

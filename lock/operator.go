@@ -52,7 +52,6 @@ func (c *Client) ForceRelease(ctx context.Context, target Target, seenTicket str
 	}))
 }
 
-// reason checks the reasons that ForceRelease was given.
 func (c *Client) reason(given []string) (string, error) {
 	switch {
 	case len(given) > 1:

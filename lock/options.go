@@ -71,7 +71,6 @@ func heldAlone(call string) Option {
 	}
 }
 
-// length is that of the lease.
 func (r *request) length(c *Client) time.Duration {
 	if r.fixed > 0 {
 		return r.fixed

@@ -180,7 +180,6 @@ func (l *Lease) leftBefore() int {
 	return int(math.Round(float64(before) * min(part, 1)))
 }
 
-// releaseInTurn passes or releases, and finds out what became of that.
 func (l *Lease) releaseInTurn(ctx context.Context) error {
 	c := l.client
 	to, answers := l.next(), table.ReturnNone
@@ -222,7 +221,6 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	return err
 }
 
-// given ends a lease that has given the lock up: to a target, or to the next one in the line.
 func (l *Lease) given(to *target) {
 	if to != nil {
 		l.passed(to)
@@ -263,7 +261,6 @@ func (l *Lease) passed(to *target) {
 	}
 }
 
-// refused finds out what the row means that has refused a release or a pass.
 func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	row, to := l.turn.row, l.turn.target
 	var passed []string
@@ -293,7 +290,6 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 	return ErrStolen
 }
 
-// taken ends a lease whose lock somebody else has.
 func (l *Lease) taken() {
 	l.dropTarget()
 	l.on(lease.Taken, nil)

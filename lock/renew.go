@@ -43,8 +43,6 @@ func (l *Lease) renew(ctx context.Context) error {
 
 // renewOwn extends a lease of its own, and its term where there is one. seen is the row as it was seen last. The
 // row that is returned with ErrStolen is the one that has refused the renewal.
-//
-// Cost: one conditional write.
 func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, seen lockrow.Row, r *request, own *clock.Term) (row lockrow.Row, err error) {
 	row = seen // it may have been renewed by a holder whose clock was ahead
 	_, err = c.repeater.Do(ctx, attempt.Timeout(r.fixed), func(bounded context.Context) error {
@@ -84,8 +82,6 @@ func (c *Client) renewOwn(ctx context.Context, key keys.Key, h lockrow.Holding, 
 const prolongEvery = minRetention / 4
 
 // prolong puts off the deletion of a held row. The error is ErrStolen, beside the row, where the holder has lost the lock.
-//
-// Cost: one conditional write.
 func (c *Client) prolong(ctx context.Context, key keys.Key, h lockrow.Holding, keep time.Duration) (lockrow.Row, error) {
 	item, err := c.table.Apply(ctx, c.layout.rows.Prolong(key, h, c.ttl(keep)), table.ReturnNone)
 	row, refused, bad := c.rowOf(item, err)

@@ -19,7 +19,6 @@ type returns struct {
 	running bool // a goroutine gives them their turns
 }
 
-// turn waits until a waiter may enter again.
 func (r *returns) turn(ctx context.Context, a *acquisition) error {
 	c, turn := a.client, make(chan struct{})
 	r.mu.Lock()
@@ -54,7 +53,6 @@ func (r *returns) next() bool {
 	return r.running
 }
 
-// leave takes out a waiter that has given up.
 func (r *returns) leave(a *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +61,6 @@ func (r *returns) leave(a *acquisition) {
 	}
 }
 
-// compare has the one first that has begun first.
 func (a *acquisition) compare(other *acquisition) int {
 	if c := a.began.Compare(other.began); c != 0 {
 		return c

@@ -74,8 +74,6 @@ func (r *run) end(c *lockrow.Change, commit bool) {
 }
 
 // beginRun records that a run has begun, under a lease that waited for its lock.
-//
-// Cost: one conditional write.
 func (l *Lease) beginRun(ctx context.Context, r *run) error {
 	if r.settled(l.turn.row) {
 		return errSettled

@@ -102,7 +102,6 @@ func (c *Client) Every(
 	}))
 }
 
-// ofRun has an acquisition take the lock for a run.
 func ofRun(r *run) Option {
 	return func(req *request) error {
 		req.run = r
@@ -110,7 +109,6 @@ func ofRun(r *run) Option {
 	}
 }
 
-// schedule is one call of Every.
 type schedule struct {
 	*campaign
 	key       keys.Key
@@ -124,7 +122,6 @@ type schedule struct {
 	retries backoff.BackOff // of that interval
 }
 
-// errNoTime means that intervals cannot be told.
 var errNoTime = errors.New("DynamoDB's answers do not tell its time")
 
 // next waits until there is an interval to run.

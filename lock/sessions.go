@@ -147,7 +147,6 @@ func (s *sessions) ask(id string, q question) {
 	})
 }
 
-// next takes the questions that are put together.
 func (s *sessions) next(id string) []question {
 	s.mu.Lock()
 	defer s.mu.Unlock()

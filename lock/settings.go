@@ -69,7 +69,6 @@ func oneField(text *string, field string) func() string {
 	}
 }
 
-// allSettings reads, checks and writes them.
 func allSettings() settings.Set[Config] {
 	return settings.Set[Config]{Invalid: ErrInvalid, Settings: (*Config).settings, Defaults: func(c Config) Config {
 		return c.withDefaults(keys.Scheme{}.WithDefaults().Delimiter)

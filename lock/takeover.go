@@ -55,7 +55,6 @@ func (s suspect) untilAsked() time.Duration {
 	return s.turn() - s.since
 }
 
-// judge is what is to be done.
 func (s suspect) judge() action {
 	switch {
 	case s.own && !s.claimed:
@@ -143,7 +142,6 @@ func (e *entry) act(ctx context.Context, row *lockrow.Row) (after *lockrow.Row, 
 	return after, err
 }
 
-// actOn does what has to be done about the holder at a place.
 func (e *entry) actOn(ctx context.Context, row *lockrow.Row, place int) (*lockrow.Row, error) {
 	c, h := e.client, row.Holding(place)
 	e.mu.Lock()

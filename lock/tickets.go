@@ -39,14 +39,12 @@ func (t *tickets) set(id string, by claimant) {
 	t.known[id] = by
 }
 
-// drop forgets a ticket: nobody answers for it any more.
 func (t *tickets) drop(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, id)
 }
 
-// find is who answers for a ticket; nil for nobody.
 func (t *tickets) find(id string) claimant {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,13 +82,11 @@ func (c *Client) seen(key keys.Key) *lockrow.Row {
 	return nil
 }
 
-// isOwn reports whether a session is this process's.
 func (c *Client) isOwn(session string) bool {
 	s := c.keeper.Current()
 	return s != nil && s.ID() == session
 }
 
-// asked answers what another process asks of this one.
 func (c *Client) asked(ctx context.Context, q session.Question) bool {
 	if by := c.tickets.find(q.Ticket); by != nil {
 		return by.answer(ctx, q)

@@ -15,7 +15,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// status is how far a lease has come.
 type status struct {
 	mu    sync.Mutex // guards the following; never held across I/O
 	state lease.State
@@ -52,7 +51,6 @@ func (l *Lease) termCause() error {
 	return nil
 }
 
-// termEnded is called when the session, or the lease's own term, has ended.
 func (l *Lease) termEnded(cause error) {
 	state := l.is()
 	doubt := l.inDoubt() || l.turn.taken() || state == lease.Releasing || state == lease.Expired
@@ -183,7 +181,6 @@ func (l *Lease) on(event lease.Event, cause error) {
 	}
 }
 
-// tell logs and counts what has happened to the lease.
 func (l *Lease) tell(event lease.Event, cause error) {
 	c := l.client
 	switch event {
@@ -234,7 +231,6 @@ func (l *Lease) forget() {
 	}
 }
 
-// answer is for questions of others about the lease's ticket.
 func (l *Lease) answer(ctx context.Context, q session.Question) bool {
 	switch q.Kind {
 	case session.Revoke:

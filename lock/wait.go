@@ -16,7 +16,6 @@ var (
 	// errAnew asks for new tickets: a present one is not in its line any more.
 	errAnew = errors.New("the ticket has left the line")
 
-	// errStopped is the error of a wait that Config.Backoff has ended.
 	errStopped = errors.New("Config.Backoff has stopped")
 )
 
@@ -121,7 +120,6 @@ func (a *acquisition) lobby(tries int) time.Duration {
 	return e.Enter(a.client.clk(), tries)
 }
 
-// stand waits until all entries hold.
 func (a *acquisition) stand(ctx context.Context) error {
 	defer func() {
 		for _, e := range a.entries {

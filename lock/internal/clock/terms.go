@@ -86,7 +86,6 @@ func (t *Terms) arm(wait time.Duration) {
 	t.due = due
 }
 
-// look ends the terms that are over, and arms the timer for the others.
 func (t *Terms) look() {
 	var calls, ends []func()
 	t.mu.Lock()
@@ -120,7 +119,6 @@ func (w *Watch) tell(cause error) {
 	}
 }
 
-// left is how long the term goes on unless extended; 0 when it is over.
 func (t *Term) left(now Instant) time.Duration {
 	if t.cause != nil {
 		return 0

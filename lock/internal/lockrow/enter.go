@@ -83,7 +83,6 @@ func (n Names) room() table.Cond {
 	return table.And(line.At(Cap-1).NotExists(), table.Not(line.Contains(param(argTicket))))
 }
 
-// enteringPermits gives the ticket the next number of a stay.
 func (r *Rows) enteringPermits(s shape) table.Op {
 	n := r.names
 	line, stays, next, permits := table.Attr(n.Line), table.Attr(n.Stays), table.Attr(n.Next), table.Attr(n.Permits)
@@ -108,7 +107,6 @@ func list(of ...types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: append([]types.AttributeValue{}, of...)}
 }
 
-// listing puts a row into the index.
 func (r *Rows) listing() []table.Change {
 	if r.index == nil {
 		return nil

@@ -110,7 +110,6 @@ func (n Names) parseStays(item table.Item, r *Row) error {
 	return nil
 }
 
-// numbers reads a list of integers.
 func numbers(av types.AttributeValue) ([]int64, bool) {
 	l, ok := av.(*types.AttributeValueMemberL)
 	if !ok {

@@ -174,7 +174,6 @@ func (s shape) inOrder(n Names) (cond table.Cond) {
 	return cond
 }
 
-// args begins the arguments of an operation under a holding.
 func (h Holding) args() []any {
 	args := make([]any, arguments)
 	args[argID] = &types.AttributeValueMemberS{Value: prefix(h.ID)}

@@ -43,7 +43,6 @@ const maxQuestions = 1000
 // MaxAsked is how many questions one request asks at most.
 const MaxAsked = 100
 
-// answeredAtOnce is how many questions are answered at a time.
 const answeredAtOnce = 16
 
 // ErrBusy is the error of a question to a session whose mailbox is full.

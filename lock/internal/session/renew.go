@@ -12,7 +12,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-// minRetry is the shortest wait between two renewals.
 const minRetry = 10 * time.Millisecond
 
 // keep renews the row every quarter of the term until the session ends. It does not watch the end of
@@ -108,8 +107,6 @@ func (s *Session) renew() (asked []string, left time.Duration, ok bool) {
 //
 // It writes again where the row does not record rightly when the session ends, and the answer has told DynamoDB's time:
 // should the process die before the next renewal, only those who have watched it for a lease could take it for dead.
-//
-// Cost: one conditional write.
 func (s *Session) write(ctx context.Context) (asked []string, err error) {
 	k, n, c := s.keeper, s.keeper.config.Names, s.keeper.repeater.Clock
 	s.beat++

@@ -60,7 +60,6 @@ func (s *Session) Use() { s.count(1) }
 // Unuse takes back one Keeper.Use or Use.
 func (s *Session) Unuse() { s.count(-1) }
 
-// count adds to how many depend on the session, and returns how many do.
 func (s *Session) count(more int) int {
 	s.keeper.mu.Lock()
 	defer s.keeper.mu.Unlock()
@@ -68,7 +67,6 @@ func (s *Session) count(more int) int {
 	return s.uses
 }
 
-// begin begins the session's term with the request that has opened it.
 func (s *Session) begin(start clock.Instant) {
 	k := s.keeper
 	length := k.config.Lease - k.config.Margin

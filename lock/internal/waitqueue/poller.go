@@ -83,7 +83,6 @@ func (p *Poller) Close() {
 	p.work.Wait()
 }
 
-// run is the goroutine.
 func (p *Poller) run() {
 	for {
 		rows, at, open := p.plan()
@@ -142,7 +141,6 @@ func (p *Poller) cost(rows int) time.Duration {
 	return time.Duration(rows) * (time.Second / time.Duration(p.config.Rate))
 }
 
-// read reads rows, and tells the watchers.
 func (p *Poller) read(rows [][]*Watch) {
 	list := make([]keys.Key, len(rows))
 	for i, watches := range rows {
@@ -188,7 +186,6 @@ func (p *Poller) read(rows [][]*Watch) {
 	}
 }
 
-// retry is how long to wait after so many failures.
 func (p *Poller) retry(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -209,7 +206,6 @@ func (p *Poller) missed(watches []*Watch) {
 	}
 }
 
-// tell calls a watcher, and puts it back.
 func (p *Poller) tell(w *Watch, look Look) {
 	p.mu.Lock()
 	over := w.ended || p.ctx.Err() != nil

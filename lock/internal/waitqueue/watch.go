@@ -108,7 +108,6 @@ func (p *Poller) wait(w *Watch, d, least time.Duration) {
 	p.signal()
 }
 
-// signal has the goroutine plan anew.
 func (p *Poller) signal() {
 	select {
 	case p.wake <- struct{}{}:
