@@ -242,7 +242,7 @@ func (a *acquisition) heldBy() error {
 	for i := range a.wanted {
 		w := &a.wanted[i]
 		switch {
-		case w.row.Entered(w.ticket) == lockrow.Granted: // of this very call
+		case w.row.Granted(w.ticket): // of this very call
 		case len(w.row.Line) > 0:
 			held = append(held, a.client.heldError(w.target, &w.row))
 		default:
@@ -370,7 +370,7 @@ func (a *acquisition) withdraw(ctx context.Context, e *entry) {
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 	rows := make([]lockrow.Row, len(a.entries))
 	for i, e := range a.entries {
-		if rows[i] = e.lastRow(); rows[i].Entered(e.ticket.ID) != lockrow.Granted {
+		if rows[i] = e.lastRow(); !rows[i].Granted(e.ticket.ID) {
 			return nil, errAnew
 		}
 	}

@@ -130,15 +130,15 @@ func (l *Lease) setData(ctx context.Context, d lockrow.Data) error {
 		}
 		return err
 	}
-	switch row.Edited(l.holding, t.edits) {
-	case lockrow.Written: // by an attempt whose answer was lost
-		t.data = d
-		return nil
-	case lockrow.Gone:
+	switch {
+	case !row.Holds(l.holding):
 		err = l.gone(ctx, &row)
 		if inDoubt {
 			return fmt.Errorf("%w: the lock is not held any more, and the payload may have been written before", table.ErrUnreachable)
 		}
+	case row.Edits == t.edits: // by an attempt whose answer was lost
+		t.data = d
+		return nil
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 // entered is the meaning of a row that answered or refused an entry.
 func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	switch {
-	case row.Entered(e.ticket.ID) != lockrow.Refused:
+	case row.Place(e.ticket.ID) >= 0:
 		return nil
 	case row.Permits != a.permits:
 		return &PermitsError{Named: int(a.permits), Row: int(row.Permits)}
@@ -111,7 +111,7 @@ func (a *acquisition) joinReaders(ctx context.Context, held error) error {
 	switch {
 	case errors.Is(err, errFull):
 		return held
-	case err == nil && row.Entered(e.ticket.ID) != lockrow.Granted:
+	case err == nil && !row.Granted(e.ticket.ID):
 		return heldBy(a.client.heldError(e.target, &row))
 	}
 	return err
@@ -150,7 +150,7 @@ func (a *acquisition) allFirst() error {
 	for _, e := range a.entries {
 		row := e.lastRow()
 		switch {
-		case row.Entered(e.ticket.ID) == lockrow.Granted:
+		case row.Granted(e.ticket.ID):
 		case len(row.Line) == 0:
 			return ErrStolen
 		default:

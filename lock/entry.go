@@ -151,11 +151,10 @@ func (e *entry) askAgain(q session.Question) {
 func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	for {
 		row, stale, fatal := e.known()
-		place := row.Entered(e.ticket.ID)
 		switch {
 		case fatal != nil:
 			return false, fatal
-		case stale, place == lockrow.Refused:
+		case stale, row.Place(e.ticket.ID) < 0:
 			// Absence in a look that lags behind proves nothing.
 			now, err := e.client.read(ctx, e.key)
 			switch {
@@ -168,7 +167,7 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 			}
 			e.saw(&now)
 			continue
-		case place == lockrow.Granted:
+		case row.Granted(e.ticket.ID):
 			return true, nil
 		}
 		if e.path == pathFree {
@@ -202,7 +201,7 @@ func (c *Client) passes(err error) bool {
 func (e *entry) await() {
 	row := e.lastRow()
 	switch {
-	case row.Entered(e.ticket.ID) == lockrow.Granted:
+	case row.Granted(e.ticket.ID):
 		e.stop()
 	case e.watch == nil, e.patience == nil && e.news:
 		if e.watch == nil {
@@ -306,7 +305,7 @@ func (e *entry) record(look waitqueue.Look) (changed bool) {
 	default:
 		e.at.take(&row, look.At)
 	}
-	return e.at.stale || e.at.fatal != nil || e.at.row.Fence != fence || len(e.at.row.Line) != length || e.at.row.Entered(e.ticket.ID) != lockrow.Waits
+	return e.at.stale || e.at.fatal != nil || e.at.row.Fence != fence || len(e.at.row.Line) != length || e.at.row.Granted(e.ticket.ID) || e.at.row.Place(e.ticket.ID) < 0
 }
 
 func (e *entry) signal() {

@@ -97,14 +97,12 @@ func write(ctx context.Context, leases []*Lease, ops []table.Op) error {
 		written := 0
 		var gone error
 		for i, l := range leases {
-			if rows[i] == nil {
-				continue
-			}
-			switch rows[i].Wrote(l.holding, l.turn.writes) {
-			case lockrow.Written: // by an attempt whose token has been forgotten
-				written++
-			case lockrow.Gone: // others may be, too
+			switch {
+			case rows[i] == nil:
+			case !rows[i].Holds(l.holding): // others may be gone, too
 				gone = cmp.Or(gone, l.gone(ctx, rows[i]))
+			case l.holding.Kind == lockrow.Exclusive && rows[i].Writes == l.turn.writes: // by an attempt whose token has been forgotten
+				written++
 			}
 		}
 		switch {

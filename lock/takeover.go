@@ -80,7 +80,7 @@ func (s suspect) watched() bool {
 // suspect is what is known of the holder at a place, without a request, by a ticket that waits. It is called with mu held.
 func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 	c, holder, place := e.client, row.Line[of], row.Place(e.ticket.ID)
-	if place >= 0 && place < row.Holders() {
+	if row.Granted(e.ticket.ID) {
 		return s
 	}
 	s = suspect{session: holder.Session(), claimed: c.tickets.find(holder.ID) != nil}
@@ -177,7 +177,7 @@ func (e *entry) evict(ctx context.Context, row *lockrow.Row, places []int) (*loc
 	if err != nil {
 		return nil, e.patient(ctx, err)
 	}
-	if !refused && after.Entered(e.ticket.ID) == lockrow.Granted {
+	if !refused && after.Granted(e.ticket.ID) {
 		e.path = pathTakenOver
 	}
 	return &after, nil

@@ -197,7 +197,7 @@ func (a *acquisition) renewFirst(ctx context.Context) (err error) {
 	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
 	for _, e := range a.entries {
 		row := e.lastRow()
-		if row.Entered(e.ticket.ID) != lockrow.Granted { // a look may have shown meanwhile that nobody holds
+		if !row.Granted(e.ticket.ID) { // a look may have shown meanwhile that nobody holds
 			continue
 		}
 		h := row.Holding(row.Place(e.ticket.ID))

@@ -2,31 +2,11 @@ package lockrow
 
 import "slices"
 
-// What the row that a request returned, or was refused with, tells the client whose request it was.
-
-// Entered is what became of a request to enter.
-type Entered uint8
-
-const (
-	// Refused means that the ticket is not in the line: the line is full, or not empty where it has to
-	// be, or the interval has run.
-	Refused Entered = iota
-	// Waits means that the ticket is in the line, behind others.
-	Waits
-	// Granted means that the ticket holds, as Row.Holding has it.
-	Granted
-)
-
-// Entered reports what became of a ticket's request to enter, by the row that answered it or refused
-// it. Only the ticket's own request can have put it there.
-func (r *Row) Entered(id string) Entered {
-	switch place := r.Place(id); {
-	case place < 0:
-		return Refused
-	case place < r.Holders():
-		return Granted
-	}
-	return Waits
+// Granted reports whether a ticket holds, by the row that answered or refused its request to enter. Only that request can
+// have put it there.
+func (r *Row) Granted(id string) bool {
+	place := r.Place(id)
+	return place >= 0 && place < r.Holders()
 }
 
 // Released is what became of a request to give a holding up that was refused.
@@ -79,35 +59,6 @@ func (r *Row) isAfter(h Holding) bool {
 // later one; of permits, since its stay has begun.
 func (r *Row) ForcedSince(h Holding) bool {
 	return r.ForcedFence > h.Fence || r.ForcedFence == h.Fence && h.Kind != Permit
-}
-
-// Wrote is what became of a numbered write whose guard was refused.
-type Wrote uint8
-
-const (
-	// Gone means that the lock is not held any more. The write will not be applied, and the row does not
-	// tell whether an earlier attempt was.
-	Gone Wrote = iota
-	// Written means that this very write was applied.
-	Written
-	// Open means that the guard holds: it was refused for another reason, or a later write was applied.
-	Open
-)
-
-// Wrote reports what the row shows of the write with the given number.
-func (r *Row) Wrote(h Holding, number int64) Wrote { return r.counted(h, r.Writes, number) }
-
-// Edited is Wrote for SetData.
-func (r *Row) Edited(h Holding, number int64) Wrote { return r.counted(h, r.Edits, number) }
-
-func (r *Row) counted(h Holding, count, number int64) Wrote {
-	switch {
-	case !r.Holds(h):
-		return Gone
-	case h.Kind == Exclusive && count == number: // others have no number
-		return Written
-	}
-	return Open
 }
 
 // Of are the places of a session's tickets; nil for none, and for leases of their own.

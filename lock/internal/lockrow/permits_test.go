@@ -48,17 +48,19 @@ func TestPermits_TheFirstInLineHold(t *testing.T) {
 		assert.Equal(t, []int64{1000, 1001, 1002}, row.Stays)
 		assert.Equal(t, int64(1003), row.Fence, "the next stay")
 		assert.Equal(t, 2, row.Holders())
-		for id, want := range map[string]lockrow.Entered{
-			"SESSION/1": lockrow.Granted, "SESSION/2": lockrow.Granted, "SESSION/3": lockrow.Waits, "SESSION/4": lockrow.Refused,
+		for id, want := range map[string]bool{
+			"SESSION/1": true, "SESSION/2": true, "SESSION/3": false, "SESSION/4": false,
 		} {
-			assert.Equal(t, want, row.Entered(id), id)
+			assert.Equal(t, want, row.Granted(id), id)
 		}
+		assert.Equal(t, 2, row.Place("SESSION/3"))
+		assert.Negative(t, row.Place("SESSION/4"))
 		assert.Equal(t, stay(2, 1001), row.Holding(1))
 		b.refused(b.rows.Enter(b.key, permit(4, true)))
 		b.refused(b.rows.Enter(b.key, permit(2, false)))
 		row = b.apply(b.rows.Release(b.key, stay(2, 1001), row.Exit(stay(2, 1001), 0), change))
 		assert.Equal(t, []int64{1000, 1002}, row.Stays)
-		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/3"))
+		assert.True(t, row.Granted("SESSION/3"))
 		assert.Equal(t, change.Since, row.Since)
 		row = b.apply(b.rows.Enter(b.key, permit(2, false)))
 		assert.Equal(t, int64(1003), row.Stays[2], "the same ticket, by a late copy, has another stay")
@@ -75,7 +77,7 @@ func TestPermits_EnterIfOneIsFree(t *testing.T) {
 		b.permits(1)
 		b.refused(b.rows.Enter(b.key, free(1)))
 		row := b.apply(b.rows.Enter(b.key, free(2)))
-		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/2"))
+		assert.True(t, row.Granted("SESSION/2"))
 		b.refused(b.rows.Enter(b.key, free(3)))
 		for i := int64(3); i <= lockrow.Cap; i++ {
 			b.apply(b.rows.Enter(b.key, permit(i, false)))
@@ -114,7 +116,6 @@ func TestPermits_AreGuardedByTheirStay(t *testing.T) {
 		require.NoError(t, write(stay(1, 1000)))
 		require.NoError(t, write(stay(2, 1001)))
 		require.ErrorIs(t, write(stay(2, 999)), table.ErrCondition)
-		assert.Equal(t, lockrow.Open, row.Wrote(stay(1, 1000), 7), "it has no number")
 		b.apply(b.rows.Release(b.key, stay(1, 1000), row.Exit(stay(1, 1000), 0), change))
 		b.apply(b.rows.Enter(b.key, permit(1, false))) // a late copy
 		require.ErrorIs(t, write(stay(1, 1000)), table.ErrCondition, "a permit that was given back writes no more")
@@ -270,7 +271,7 @@ func TestPermits_LeaveTheIndexTogether(t *testing.T) {
 		row := b.apply(b.rows.Enter(b.key, listed(3, false)))
 		b.refused(b.rows.Evict(b.key, &seen, []int{0, 1}, change)) // somebody has come
 		row = b.apply(b.rows.Evict(b.key, &row, []int{0, 1}, change))
-		assert.Equal(t, lockrow.Granted, row.Entered("SESSION/3"))
+		assert.True(t, row.Granted("SESSION/3"))
 		assert.Contains(t, b.item(), "held")
 		row = b.apply(b.rows.Enter(b.key, listed(4, false)))
 		row = b.apply(b.rows.Evict(b.key, &row, []int{0, 1}, change))
