@@ -23,7 +23,7 @@ import (
 //
 // An error that matches [ErrLost] means that the lock was lost before. Release also returns it if its answer was lost and
 // the session ended then: the lock may have been released as usual. After any other error the lock may still be held. The
-// client repeats the release with its renewals, except for a [Fixed] lease. Release can be called again.
+// client repeats the release, with its renewals, or every eighth of a lease if it is [Fixed]. Release can be called again.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
@@ -47,6 +47,9 @@ func (l *Lease) release(ctx context.Context) error {
 	}
 	if err != nil {
 		l.client.metrics.count(ctx, failedReleases, failureOf(ctx, err)...)
+		if l.session == nil && !l.is().Over() {
+			l.repeat() // no renewal does
+		}
 	}
 	return cmp.Or(err, l.released())
 }

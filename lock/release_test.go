@@ -340,3 +340,54 @@ func TestSession_RepeatsFailedReleasesInOneOrder(t *testing.T) {
 		assert.Equal(t, targets, released)
 	})
 }
+
+// A call that passes the lock to a goroutine that has left gives it back within its own context.
+func TestRelease_EndsWithItsContextBehindAPass(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, w *world, c *lock.Client, l *lock.Lease) error{
+		"Release": func(ctx context.Context, _ *world, _ *lock.Client, l *lock.Lease) error { return l.Release(ctx) },
+		"Commit": func(ctx context.Context, w *world, _ *lock.Client, l *lock.Lease) error {
+			return l.Commit(ctx, w.put("x"))
+		},
+		"Close": func(ctx context.Context, _ *world, c *lock.Client, _ *lock.Lease) error { return c.Close(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.unclosed(&line{to: w.engine.HTTPClient()}, quiet)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				waiting, leave := context.WithCancel(ctx)
+				defer leave()
+				acquireAsync(waiting, c, lock.Name("report"))
+				w.engine.Inject(tabletest.Fault{
+					Kind: tabletest.Delay, Key: w.table.KeyItem(l.Key()), After: true, For: 500 * time.Millisecond, Times: 1,
+				})
+				time.AfterFunc(300*time.Millisecond, leave)
+				time.AfterFunc(400*time.Millisecond, func() { w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour}) })
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				start := time.Now()
+				_ = call(short, w, c, l)
+				assert.LessOrEqual(t, time.Since(start), 1100*time.Millisecond)
+				w.engine.ClearFaults()
+				_ = c.Close(ctx)
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// No renewal repeats the release of a lease of its own that has failed, so the client does.
+func TestRelease_OfAFixedLeaseIsRepeated(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
+		require.ErrorIs(t, l.Release(ctx), table.ErrThrottled)
+		w.engine.ClearFaults()
+		time.Sleep(time.Minute)
+		next, err := other.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.NoError(t, next.Release(ctx))
+	})
+}

@@ -16,16 +16,17 @@ import (
 )
 
 type status struct {
-	mu    sync.Mutex // guards the following; never held across I/O
-	state lease.State
-	place *place      // of the process in the line; nil where it has another one there
-	loss  error       // why it has ended by time, or has been found lost; nil while neither
-	got   time.Time   // monotonic: when the caller got it; zero before
-	limit *clock.Term // of MaxHold; nil for none
-	kept  time.Time   // monotonic: when the row's deletion was put off last
-	over  bool        // nothing depends on the session any more
-	gave  bool        // a release has begun while it was held
-	doubt time.Time   // monotonic: when a commit may have been applied last without an answer; zero for never
+	mu      sync.Mutex // guards the following; never held across I/O
+	state   lease.State
+	place   *place      // of the process in the line; nil where it has another one there
+	loss    error       // why it has ended by time, or has been found lost; nil while neither
+	got     time.Time   // monotonic: when the caller got it; zero before
+	limit   *clock.Term // of MaxHold; nil for none
+	kept    time.Time   // monotonic: when the row's deletion was put off last
+	over    bool        // nothing depends on the session any more
+	repeats bool        // giveUp runs, or has run
+	gave    bool        // a release has begun while it was held
+	doubt   time.Time   // monotonic: when a commit may have been applied last without an answer; zero for never
 }
 
 // doubtCommit records that a commit may have been applied, or may yet be.
@@ -177,7 +178,7 @@ func (l *Lease) on(event lease.Event, cause error) {
 		l.tell(event, cause)
 	}
 	if effects.Has(lease.GiveUp) {
-		l.client.work.tryRun(l.giveUp)
+		l.repeat()
 	}
 }
 
@@ -198,8 +199,18 @@ func (l *Lease) tell(event lease.Event, cause error) {
 	}
 }
 
-// giveUp releases in the holder's place, which has held the lock for too long, and tries again until the
-// lease is over.
+// repeat starts giveUp, once.
+func (l *Lease) repeat() {
+	l.status.mu.Lock()
+	begun := l.status.repeats
+	l.status.repeats = true
+	l.status.mu.Unlock()
+	if !begun {
+		l.client.work.tryRun(l.giveUp)
+	}
+}
+
+// giveUp releases in the holder's place, and tries again until the lease is over.
 func (l *Lease) giveUp() {
 	c := l.client
 	for {

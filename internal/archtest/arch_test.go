@@ -41,8 +41,8 @@ var parts = map[string][]string{
 	"lock/internal/attempt":   {"lock/internal/clock", "table"},
 	"lock/internal/clock":     {"internal/inside", "internal/machine", "table"},
 	"lock/internal/lease":     {},
-	"lock/internal/lockrow":   {"internal/inside", "internal/toolkit", "keys", "table"},
-	"lock/internal/session":   {"internal/machine", "internal/toolkit", "keys", "lock/internal/attempt", "lock/internal/clock", "table"},
+	"lock/internal/lockrow":   {"internal/attrvalue", "internal/inside", "internal/toolkit", "keys", "table"},
+	"lock/internal/session":   {"internal/attrvalue", "internal/machine", "internal/toolkit", "keys", "lock/internal/attempt", "lock/internal/clock", "table"},
 	"lock/internal/waitqueue": {"internal/machine", "keys", "table"},
 }
 

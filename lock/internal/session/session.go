@@ -36,8 +36,7 @@ func (k *Keeper) newSession(id string) *Session {
 
 // successor is the session that continues the row of one that has ended idle.
 func (s *Session) successor() *Session {
-	next := s.keeper.newSession(s.id)
-	next.beat, next.answered = s.beat, s.answered
+	next := &Session{keeper: s.keeper, id: s.id, key: s.key, ended: make(chan struct{}), beat: s.beat, answered: s.answered}
 	next.number.Store(s.number.Load())
 	return next
 }
