@@ -106,7 +106,10 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 		if j := slices.IndexFunc(a.wanted[:i], func(w wanted) bool { return w.key == key }); j >= 0 {
 			return nil, invalid("targets %d and %d are the same lock", j, i)
 		}
-		a.wanted[i] = wanted{target: t, key: key, patience: c.patience()}
+		a.wanted[i] = wanted{target: t, key: key}
+		if c.config.Backoff != nil {
+			a.wanted[i].patience = c.config.Backoff()
+		}
 	}
 	return a, nil
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
@@ -271,17 +273,16 @@ func eachLease(list []*Lease, f func(*Lease) error) error {
 
 // each calls f for the elements of a list, a few at a time.
 func each[T any](list []T, f func(T) error) error {
-	slots := make(chan struct{}, atOnce)
 	errs := make([]error, len(list))
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(atOnce)
 	for i, e := range list {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			errs[i] = f(e)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait()
 	return join(errs...)
 }
 

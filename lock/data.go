@@ -79,15 +79,10 @@ func newData(v any) (Data, error) {
 	if size > MaxData {
 		return Data{}, fmt.Errorf("%w: a payload of %d bytes, want at most %d", ErrInvalid, size, MaxData)
 	}
-	return payloadOf(attrvalue.Clone(av)), nil
-}
-
-// payloadOf is the payload that an attribute holds. A null is none: the decoder leaves it out.
-func payloadOf(av types.AttributeValue) Data {
-	if _, null := av.(*types.AttributeValueMemberNULL); null {
-		return Data{}
+	if _, null := av.(*types.AttributeValueMemberNULL); null { // which the decoder leaves out
+		return Data{}, nil
 	}
-	return Data{av}
+	return Data{attrvalue.Clone(av)}, nil
 }
 
 // SetData replaces the lock's payload, only if the lock is still held. The value is encoded as with [WithData]; nil

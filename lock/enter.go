@@ -51,27 +51,20 @@ func (a *acquisition) sendOne(ctx context.Context, ifFree bool, op func(*entry) 
 	entered := false // into a row that is not in order
 	h, err := c.repeater.Do(ctx, attempt.Timeout(a.length(c)), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op(e), table.ReturnNew)
-		var failed *table.ConditionError
-		refused := errors.As(err, &failed)
-		switch {
-		case refused && failed.Item == nil && a.permits > 0 && !a.existing:
+		row, refused, bad := c.rowOf(item, err)
+		switch none := refused && bad == nil && row.Fence == 0; {
+		case none && a.permits > 0 && !a.existing:
 			e.isNew = true
 			return attempt.ErrAgain
-		case refused && failed.Item == nil: // Existing
+		case none: // Existing
 			return table.ErrNotFound
-		case refused:
-			item = failed.Item
-		case errors.Is(err, table.ErrInvalid):
+		case !refused && errors.Is(err, table.ErrInvalid):
 			return a.malformed(ctx, e.key, err)
-		case err != nil:
-			return err
-		}
-		row, err := c.layout.names.Parse(item)
-		if err != nil {
-			if entered = !refused; entered {
+		case bad != nil:
+			if entered = err == nil; entered {
 				e.malformed = item
 			}
-			return err
+			return bad
 		}
 		e.saw(&row)
 		a.wanted[0].row = row
@@ -175,31 +168,27 @@ func (a *acquisition) refusedAll(ctx context.Context, err error, ifFree bool) er
 		return err
 	}
 	var held []*HeldError
-	pending := false
+	a.inDoubt = table.MayBeApplied(err)
 	for _, f := range failed {
 		e := a.entries[f.Index]
-		pending = pending || f.Pending
 		if f.Item == nil {
-			a.inDoubt = pending
 			return table.ErrNotFound // Existing
 		}
 		row, bad := c.layout.names.Parse(f.Item)
 		if bad != nil {
-			a.inDoubt = pending
 			return bad
 		}
 		e.saw(&row)
 		a.wanted[f.Index].row = row
 		if row.Permits > 0 {
-			a.inDoubt = pending
 			return &PermitsError{Row: int(row.Permits)}
 		}
 		if row.Place(e.ticket.ID) >= 0 { // by an attempt whose token has been forgotten
+			a.inDoubt = true
 			return nil
 		}
 		held = append(held, c.heldError(e.target, &row))
 	}
-	a.inDoubt = pending
 	if ifFree {
 		return heldBy(held...)
 	}

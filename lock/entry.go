@@ -269,14 +269,6 @@ const (
 	firstLook = 200 * time.Millisecond
 )
 
-// patience is a new Config.Backoff; nil where there is none.
-func (c *Client) patience() backoff.BackOff {
-	if c.config.Backoff == nil {
-		return nil
-	}
-	return c.config.Backoff()
-}
-
 // seen takes a look, on the poller's goroutine: what is watched does not depend on which of several waiters is faster.
 // What is to be done is left to the goroutine that waits.
 func (e *entry) seen(look waitqueue.Look) time.Duration {

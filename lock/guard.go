@@ -21,12 +21,7 @@ import (
 //
 // Cost: two write units in the transaction.
 func (l *Lease) Guard() table.Op {
-	return l.client.layout.rows.Guard(l.key, l.holding).In(l.client.table).Explain(func(table.Item) error {
-		if l.is().Over() {
-			return l.over()
-		}
-		return ErrStolen
-	})
+	return l.client.layout.rows.Guard(l.key, l.holding).In(l.client.table).Explain(func(table.Item) error { return cmp.Or(l.over(), ErrStolen) })
 }
 
 // Write applies all operations, or none, and only if the lock is still held. DynamoDB decides that in the same

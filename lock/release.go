@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,16 +49,10 @@ func (l *Lease) release(ctx context.Context) error {
 		if l.session == nil && !l.is().Over() {
 			l.repeat() // no renewal does
 		}
+	} else if over := l.over(); !errors.Is(over, ErrReleased) {
+		err = over
 	}
-	return cmp.Or(err, l.released())
-}
-
-// released is the answer to a release of a lease that is over.
-func (l *Lease) released() error {
-	if err := l.over(); !errors.Is(err, ErrReleased) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // releaseWhileHeld is for Close. A lease that has ended is left alone: its lock frees itself.

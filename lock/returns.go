@@ -56,9 +56,7 @@ func (r *returns) next() bool {
 func (r *returns) leave(a *acquisition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := slices.Index(r.list, a); i >= 0 {
-		r.list = slices.Delete(r.list, i, i+1)
-	}
+	r.list = slices.DeleteFunc(r.list, func(other *acquisition) bool { return other == a })
 }
 
 func (a *acquisition) compare(other *acquisition) int {

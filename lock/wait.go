@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -109,13 +110,8 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 
 // lobby is how long to wait until the line may have room.
 func (a *acquisition) lobby(tries int) time.Duration {
-	row := &a.wanted[0].row
-	for i := range a.wanted {
-		if r := &a.wanted[i].row; len(r.Line) > len(row.Line) {
-			row = r
-		}
-	}
-	e := a.client.estimate(row, len(row.Line))
+	w := slices.MaxFunc(a.wanted, func(v, w wanted) int { return len(v.row.Line) - len(w.row.Line) })
+	e := a.client.estimate(&w.row, len(w.row.Line))
 	e.Longest = a.client.config.Lease
 	return e.Enter(a.client.clk(), tries)
 }
@@ -226,7 +222,7 @@ func (c *Client) estimate(row *lockrow.Row, place int) waitqueue.Estimate {
 		began = row.HeldSince(0) // nobody has released it yet
 	}
 	return waitqueue.Estimate{
-		Ahead: row.Turns(place), AtOnce: row.AtOnce(), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
+		Ahead: row.Turns(place), AtOnce: int(row.Permits), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
 		Held: time.Duration(c.now()-began) * time.Millisecond,
 	}
 }

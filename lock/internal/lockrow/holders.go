@@ -88,9 +88,6 @@ func (r *Row) Turns(place int) int {
 	return max(n, 1)
 }
 
-// AtOnce is how many may hold at once, as far as the row says so.
-func (r *Row) AtOnce() int { return int(max(r.Permits, 1)) }
-
 // parseStays reads what a row of permits has in place of a fence.
 func (n Names) parseStays(item table.Item, r *Row) error {
 	bad := fmt.Errorf("%w: %s, %s, %s and %s do not make a row of permits", ErrMalformed, n.Permits, n.Line, n.Stays, n.Next)
