@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,11 +128,8 @@ func (c *Client) acquire(ctx context.Context, targets []Target, opts []Option, h
 		return nil, err
 	}
 	defer leave()
-	if err := c.checkRegion(open); err != nil {
+	if err := cmp.Or(c.checkRegion(open), causeOf(open)); err != nil {
 		return nil, err
-	}
-	if open.Err() != nil {
-		return nil, causeOf(open)
 	}
 	defer func() { a.leave(open) }() // also where a function of Config has panicked
 	return how(a, open)

@@ -111,21 +111,18 @@ func (l *layout) checkNames(schema table.Schema) error {
 // agree refuses settings that another client of the same Table has otherwise: they would not find each other's rows. It makes
 // this client's known if register is set.
 func (c *Config) agree(t *table.Table, register bool) error {
-	for _, x := range [...]struct{ field, mine string }{{"RowKey", c.RowKey}, {"SessionKey", c.SessionKey}, {"AttributePrefix", c.AttributePrefix}} {
-		name := "lock.Config." + x.field
-		var value any
-		if register {
-			value = x.mine
-		}
-		err := t.Inside(inside.Key{}).Register(name, value, func(other string, theirs any) error {
-			if other != name || theirs == any(x.mine) {
-				return nil
-			}
-			return invalid("Config.%s: %q, and another client of this table has %q: all have to have the same", x.field, x.mine, theirs)
-		})
-		if err != nil {
-			return err
-		}
+	mine := [...]string{c.RowKey, c.SessionKey, c.AttributePrefix}
+	var value any
+	if register {
+		value = mine
 	}
-	return nil
+	return t.Inside(inside.Key{}).Register("lock.Config", value, func(_ string, other any) error {
+		theirs, ok := other.([len(mine)]string)
+		for i, field := range [...]string{"RowKey", "SessionKey", "AttributePrefix"} {
+			if ok && theirs[i] != mine[i] {
+				return invalid("Config.%s: %q, and another client of this table has %q: all have to have the same", field, mine[i], theirs[i])
+			}
+		}
+		return nil
+	})
 }

@@ -137,8 +137,6 @@ func (l *Lease) rowAtBegin() *lockrow.Row {
 	return l.row
 }
 
-func (l *Lease) length() time.Duration { return l.request.length(l.client) }
-
 // Context returns a context that ends with the lease, at the latest. [context.Cause] then returns an error that matches
 // [ErrLost] if the lock was lost, [ErrReleased] if it was released, and [ErrRevoked] if somebody asked for it. The
 // context carries the values of the context that the lock was acquired with, but does not end with that context.
@@ -248,7 +246,7 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 // attempt may have been applied without an answer.
 func (l *Lease) update(ctx context.Context, op table.Op) (row lockrow.Row, inDoubt bool, err error) {
 	c := l.client
-	h, err := c.repeater.Do(ctx, attempt.Timeout(l.length()), func(ctx context.Context) error {
+	h, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
 		item, err := c.table.Apply(ctx, op, table.ReturnNone)
 		now, refused, bad := c.rowOf(item, err)
 		if refused && bad != nil {

@@ -14,38 +14,26 @@ import (
 )
 
 // Source selects the locks that [Client.List] returns: [In], [Index] or [WholeTable]. The zero Source is refused.
-type Source struct {
-	kind      sourceKind
-	partition string
-}
-
-type sourceKind int
-
-const (
-	noSource sourceKind = iota
-	inPartition
-	inIndex
-	inTable
-)
+type Source struct{ kind, partition string }
 
 // In selects the locks of one item collection, held or not. partition is the partition key of the rows that the locks
 // belong to, or that of a lock with a name.
 //
 // Cost: half a read unit per 4 KB of lock rows, at least one request.
-func In(partition string) Source { return Source{kind: inPartition, partition: partition} }
+func In(partition string) Source { return Source{kind: "partition", partition: partition} }
 
 // Index selects all locks of the table that somebody holds or waits for. It needs [Config.Index]; without it the error
 // matches [ErrInvalid]. The locks come shard by shard. Within a shard they are ordered by the time at which they began
 // to be held, by the clocks of the holders.
 //
 // Cost: half a read unit per 4 KB of lock rows, at least one request for each of 16 shards.
-func Index() Source { return Source{kind: inIndex} }
+func Index() Source { return Source{kind: "index"} }
 
 // WholeTable selects all locks of the table, held or not, in no order. It needs no index, but reads every row of the
 // table.
 //
 // Cost: half a read unit per 4 KB of the whole table.
-func WholeTable() Source { return Source{kind: inTable} }
+func WholeTable() Source { return Source{kind: "table"} }
 
 // List returns locks without acquiring them. Its reads are eventually consistent: it shows the locks as they were some
 // moments ago. It reads the next page when the loop needs it.
@@ -75,7 +63,7 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 					continue
 				case err != nil:
 					r = c.where(item)
-				case from.kind == inIndex && !r.Held():
+				case from.kind == "index" && !r.Held():
 					continue // released by a client that does not know of the index
 				}
 				if !yield(r, wrap("list", err)) {
@@ -88,7 +76,7 @@ func (c *Client) List(ctx context.Context, from Source) iter.Seq2[Record, error]
 
 func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table.Item, error], err error) {
 	switch from.kind {
-	case inPartition:
+	case "partition":
 		if err := keys.NewKey(from.partition, "-").Validate(); err != nil {
 			return nil, invalid("In: %w", err)
 		}
@@ -97,7 +85,7 @@ func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table
 			return nil, invalid("In: Config.RowKey: %w", err)
 		}
 		return append(list, c.table.Query(ctx, table.Query{PK: from.partition, SK: span})), nil
-	case inIndex:
+	case "index":
 		x := c.layout.index
 		if x == nil {
 			return nil, invalid("Index needs Config.Index")
@@ -106,7 +94,7 @@ func (c *Client) walks(ctx context.Context, from Source) (list []iter.Seq2[table
 			list = append(list, c.table.Query(ctx, table.Query{Index: x.name, PK: x.shard(i)}))
 		}
 		return list, nil
-	case inTable:
+	case "table":
 		return append(list, c.table.Scan(ctx, table.Scan{Filter: table.Attr(c.layout.names.Type).Equal(lockrow.Type)})), nil
 	}
 	return nil, invalid("empty Source: want In, Index or WholeTable")

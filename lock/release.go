@@ -182,7 +182,7 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 	if to != nil || l.holding.Kind == lockrow.Shared {
 		answers = table.ReturnNew // the row that the next lease continues with, or that tells whether others have taken readers out
 	}
-	h, err := c.repeater.Do(ctx, attempt.Timeout(l.length()), func(ctx context.Context) error {
+	h, err := c.repeater.Do(ctx, attempt.Timeout(l.request.length(c)), func(ctx context.Context) error {
 		op, change := l.give(to, false)
 		item, err := c.table.Apply(ctx, op, answers)
 		row, refused, bad := c.rowOf(item, err)

@@ -140,14 +140,7 @@ func (l *Lease) is() lease.State {
 // on takes the lease to its next state, and carries out what follows from that. cause is why, where the
 // event does not tell.
 func (l *Lease) on(event lease.Event, cause error) {
-	switch event {
-	case lease.Ask:
-		cause = ErrRevoked
-	case lease.GivenUp:
-		cause = ErrReleased
-	case lease.Taken:
-		cause = ErrStolen
-	}
+	cause = cmp.Or(cause, [...]error{lease.Ask: ErrRevoked, lease.GivenUp: ErrReleased, lease.Taken: ErrStolen}[event])
 	s := &l.status
 	s.mu.Lock()
 	next, effects := s.state.On(event)

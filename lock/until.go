@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -33,10 +34,7 @@ type untilOthers struct {
 }
 
 func (u *untilOthers) Err() error {
-	if err := u.Context.Err(); err != nil {
-		return err
-	}
-	if err := u.parent.Err(); err != nil {
+	if err := cmp.Or(u.Context.Err(), u.parent.Err()); err != nil {
 		return err
 	}
 	for _, other := range u.others {

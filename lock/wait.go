@@ -217,10 +217,7 @@ func (a *acquisition) renewFirst(ctx context.Context) (err error) {
 
 // estimate is what a row tells about when to look at it again, for a ticket at a place, or one that comes to the end.
 func (c *Client) estimate(row *lockrow.Row, place int) waitqueue.Estimate {
-	began := row.Since
-	if began == 0 {
-		began = row.HeldSince(0) // nobody has released it yet
-	}
+	began := cmp.Or(row.Since, row.HeldSince(0)) // or else nobody has released it yet
 	return waitqueue.Estimate{
 		Ahead: row.Turns(place), AtOnce: int(row.Permits), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
 		Held: time.Duration(c.now()-began) * time.Millisecond,
