@@ -126,15 +126,6 @@ func (e *entry) lastRow() lockrow.Row {
 	return e.at.row
 }
 
-// known is what is known, and whether the row has to be read again.
-func (e *entry) known() (row lockrow.Row, stale bool, fatal error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	stale = e.at.stale
-	e.at.stale = false
-	return e.at.row, stale, e.at.fatal
-}
-
 // askAgain is called where the question could not be put whether a holder's process knows its ticket.
 func (e *entry) askAgain(q session.Question) {
 	e.mu.Lock()
@@ -150,7 +141,10 @@ func (e *entry) askAgain(q session.Question) {
 // where it has left the line.
 func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 	for {
-		row, stale, fatal := e.known()
+		e.mu.Lock()
+		row, stale, fatal := e.at.row, e.at.stale, e.at.fatal
+		e.at.stale = false
+		e.mu.Unlock()
 		switch {
 		case fatal != nil:
 			return false, fatal

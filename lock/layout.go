@@ -76,7 +76,11 @@ func newLayout(t *table.Table, config *Config) (*layout, error) {
 	if l.index, err = newSparse(t.Schema(), l.names, config.Index); err != nil {
 		return nil, fmt.Errorf("Config.Index: %w", err)
 	}
-	l.rows = lockrow.NewRows(l.names, l.index.attributes(), t)
+	var index *lockrow.Index
+	if l.index != nil {
+		index = &l.index.Index
+	}
+	l.rows = lockrow.NewRows(l.names, index, t)
 	return l, config.agree(t, true)
 }
 

@@ -114,8 +114,9 @@ const shards = 16
 
 // sparse is the index of held or awaited locks: rows have its keys only while somebody is in their line.
 type sparse struct {
+	lockrow.Index
+
 	name      string
-	pk, sk    string // attributes
 	prefix    string // of partition keys
 	delimiter string
 }
@@ -150,15 +151,7 @@ func newSparse(schema table.Schema, n lockrow.Names, name string) (*sparse, erro
 		}
 	}
 	delimiter := string(rune(s.Delimiter))
-	return &sparse{name: name, pk: x.PK, sk: x.SK, prefix: s.Prefix + "LOCKS" + delimiter, delimiter: delimiter}, nil
-}
-
-// attributes are the index's for package lockrow; nil for none.
-func (x *sparse) attributes() *lockrow.Index {
-	if x == nil {
-		return nil
-	}
-	return &lockrow.Index{PK: x.pk, SK: x.sk}
+	return &sparse{Index: lockrow.Index{PK: x.PK, SK: x.SK}, name: name, prefix: s.Prefix + "LOCKS" + delimiter, delimiter: delimiter}, nil
 }
 
 func (x *sparse) shard(i int) string { return fmt.Sprintf("%s%02d", x.prefix, i) }

@@ -74,7 +74,10 @@ func (l *Lease) releaseWhileHeld(ctx context.Context) error {
 func (l *Lease) change(commit bool) lockrow.Change {
 	c := l.client
 	change := lockrow.Change{Since: c.now(), TTL: c.ttl(l.request.keep())}
-	if l.had() { // or else it says nothing of how long holders take
+	l.status.mu.Lock()
+	got := l.status.got
+	l.status.mu.Unlock()
+	if !got.IsZero() { // or else it says nothing of how long holders take
 		hold := waitqueue.Smooth(time.Duration(l.turn.row.Hold)*time.Millisecond, c.clk().Ago(l.turn.since))
 		change.Hold = max(hold.Milliseconds(), 1)
 	}

@@ -124,13 +124,6 @@ func (l *Lease) over() error {
 	return ErrStolen
 }
 
-// had reports whether the caller has got the lease.
-func (l *Lease) had() bool {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	return !l.status.got.IsZero()
-}
-
 func (l *Lease) is() lease.State {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
