@@ -64,9 +64,11 @@ func (r *request) checkTogether() error {
 }
 
 // heldAlone makes a call refuse options by which several hold.
-func heldAlone(call string) Option {
+func heldAlone(call string) Option { return set(func(r *request) { r.alone = call }) }
+
+func set(f func(*request)) Option {
 	return func(r *request) error {
-		r.alone = call
+		f(r)
 		return nil
 	}
 }
@@ -138,9 +140,4 @@ func WithData(v any) Option {
 
 // Existing acquires the lock only if its row exists: somebody has acquired the lock within [Config.Retention].
 // Otherwise the error matches [table.ErrNotFound], and nothing is written.
-func Existing() Option {
-	return func(r *request) error {
-		r.existing = true
-		return nil
-	}
-}
+func Existing() Option { return set(func(r *request) { r.existing = true }) }

@@ -102,12 +102,7 @@ func (c *Client) Every(
 	}))
 }
 
-func ofRun(r *run) Option {
-	return func(req *request) error {
-		req.run = r
-		return heldAlone("Every")(req)
-	}
-}
+func ofRun(r *run) Option { return set(func(req *request) { req.run, req.alone = r, "Every" }) }
 
 type schedule struct {
 	*campaign

@@ -21,9 +21,4 @@ package lock
 //
 // Cost: that of a lock. Release costs one more consistent read if others have removed a dead reader meanwhile.
 // TryAcquire costs one more write if other readers hold already.
-func Shared() Option {
-	return func(r *request) error {
-		r.shared = true
-		return nil
-	}
-}
+func Shared() Option { return set(func(r *request) { r.shared = true }) }

@@ -103,17 +103,28 @@ func (c *Client) asked(ctx context.Context, q session.Question) bool {
 //
 // Cost: one conditional write, and one consistent read without a row.
 func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockrow.Row, item table.Item) error {
+	rows := c.layout.rows
 	_, err := c.repeater.Do(ctx, attempt.Timeout(c.config.Lease), func(ctx context.Context) (err error) {
 		if row == nil && item == nil {
 			item, err = c.table.Get(ctx, key, true)
-			if errors.Is(err, table.ErrNotFound) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
 		}
-		op, there := c.removal(key, id, row, item)
+		var now lockrow.Row
+		if row != nil {
+			now = *row
+		} else if err == nil {
+			now, err = c.layout.names.Parse(item)
+		}
+		var op table.Op
+		place := now.Place(id)
+		there := place >= 0
+		switch {
+		case errors.Is(err, ErrMalformed):
+			op, there = rows.Retract(key, item, id)
+		case err != nil && !errors.Is(err, table.ErrNotFound) && !errors.Is(err, ErrNotLock):
+			return err
+		case there:
+			op = rows.Remove(key, &now, []int{place}, c.change(&now))
+		}
 		if !there {
 			return nil
 		}
@@ -128,27 +139,6 @@ func (c *Client) remove(ctx context.Context, key keys.Key, id string, row *lockr
 		return attempt.ErrAgain // the line has moved
 	})
 	return err
-}
-
-// removal is the operation that takes a ticket out of a row, which was seen as row or as item; false where it
-// is not there.
-func (c *Client) removal(key keys.Key, id string, row *lockrow.Row, item table.Item) (op table.Op, there bool) {
-	rows, names := c.layout.rows, c.layout.names
-	if row == nil {
-		now, err := names.Parse(item)
-		switch {
-		case errors.Is(err, ErrMalformed):
-			return rows.Retract(key, item, id)
-		case err != nil:
-			return op, false
-		}
-		row = &now
-	}
-	place := row.Place(id)
-	if place < 0 {
-		return op, false
-	}
-	return rows.Remove(key, row, []int{place}, c.change(row)), true
 }
 
 // change is what a change of the first place writes, by anybody but its holder. row is what was seen
