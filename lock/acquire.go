@@ -328,7 +328,7 @@ func (a *acquisition) leave(ctx context.Context) {
 	gone := &acquisition{client: c, entries: a.entries, session: a.session}
 	a.entries, a.session = nil, nil
 	done := make(chan struct{})
-	c.work.group.Go(func() {
+	c.work.Go(func() {
 		defer close(done)
 		defer gone.drop()
 		_ = each(gone.entries, func(e *entry) error {

@@ -43,9 +43,9 @@ type Client struct {
 
 	closing context.Context // ends when Close begins
 	close   context.CancelCauseFunc
-	work    work
-	closed  sync.Once
-	atClose []*Lease // that Close releases, and another call of it again
+	working sync.Mutex     // what follows does not begin under it once closing has ended
+	work    sync.WaitGroup // what Close waits for: calls under way, and goroutines
+	atClose []*Lease       // that Close releases, and another call of it again
 }
 
 func (c *Client) clk() clock.Clock { return c.repeater.Clock }
@@ -110,48 +110,33 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	return c, nil
 }
 
-// work is what Close waits for: calls under way, and goroutines.
-type work struct {
-	mu     sync.Mutex
-	group  sync.WaitGroup
-	closed bool
-}
-
-func (w *work) enter() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.group.Add(1)
-	}
-	return !w.closed
-}
-
 // tryRun starts a goroutine; false when the client is closed.
-func (w *work) tryRun(f func()) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.group.Go(f)
+func (c *Client) tryRun(f func()) bool {
+	c.working.Lock()
+	defer c.working.Unlock()
+	open := c.closing.Err() == nil
+	if open {
+		c.work.Go(f)
 	}
-	return !w.closed
-}
-
-func (w *work) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
+	return open
 }
 
 // enter begins a call: the client is open, and Close waits for the call until leave. The context that it returns is ctx, ended
 // by Close.
 func (c *Client) enter(ctx context.Context) (open context.Context, leave func(), err error) {
-	if !c.work.enter() {
+	c.working.Lock()
+	closed := c.closing.Err() != nil
+	if !closed {
+		c.work.Add(1)
+	}
+	c.working.Unlock()
+	if closed {
 		return nil, nil, ErrClosed
 	}
 	open, stop := until(ctx, c.closing)
 	return open, func() {
 		stop()
-		c.work.group.Done()
+		c.work.Done()
 	}, nil
 }
 
@@ -186,76 +171,56 @@ func (c *Client) Close(ctx context.Context) error {
 	ctx, cancel := c.clk().Detach(checked(ctx))
 	defer cancel()
 	defer c.metrics.stop()
-	first := false
-	c.closed.Do(func() {
-		first = true
-		c.work.end()
+	c.working.Lock()
+	first := c.closing.Err() == nil
+	if first {
 		c.close(ErrClosed)
 		c.atClose = c.tickets.leases(func(*Lease) bool { return true })
-	})
-	var all releasing
-	err := eachLease(c.atClose, func(l *Lease) error {
-		return all.try(l, func() error {
-			if first {
-				return l.releaseWhileHeld(ctx)
-			}
-			return l.release(ctx)
-		})
-	})
-	err = join(err, all.left())
-	done := make(chan struct{})
-	go func() {
-		c.work.group.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		err = join(err, causeOf(ctx))
 	}
+	c.working.Unlock()
+	err := c.releaseAll(ctx, first)
+	err = join(err, clock.Wait(ctx, c.work.Wait))
 	err = join(err, c.keeper.Close(ctx))
 	c.poller.Close()
 	return wrap("close", err)
 }
 
-// releasing is the releases of a Close. In an outage each is tried for as long as the first: once one was tried in vain,
+// releaseAll releases for Close. In an outage each lease is tried for as long as the first: once one was tried in vain,
 // and none was answered meanwhile, no further one is tried.
-type releasing struct {
-	answered, untried atomic.Int64
-	outage            atomic.Bool
-}
-
-func (r *releasing) try(l *Lease, release func() error) error {
-	switch {
-	case l.is().Over():
-		return nil // released by an earlier Close
-	case r.outage.Load():
-		if l.termCause() == nil {
-			r.untried.Add(1)
+func (c *Client) releaseAll(ctx context.Context, first bool) error {
+	var answered, untried atomic.Int64
+	var outage atomic.Bool
+	err := eachLease(c.atClose, func(l *Lease) error {
+		switch {
+		case l.is().Over(): // by an earlier Close
+			return nil
+		case outage.Load():
+			if l.termCause() == nil {
+				untried.Add(1)
+			}
+			return nil
 		}
-		return nil
-	}
-	before := r.answered.Load()
-	err := release()
-	switch {
-	case err == nil && !l.is().Over(): // its lease has ended
-	case !errors.Is(err, table.ErrUnreachable):
-		r.answered.Add(1)
-	case r.answered.Load() == before:
-		r.outage.Store(true)
-	}
-	if errors.Is(err, ErrLost) {
-		return nil
+		before, release := answered.Load(), l.release
+		if first {
+			release = l.releaseWhileHeld
+		}
+		err := release(ctx)
+		switch {
+		case err == nil && !l.is().Over(): // its lease has ended
+		case !errors.Is(err, table.ErrUnreachable):
+			answered.Add(1)
+		case answered.Load() == before:
+			outage.Store(true)
+		}
+		if errors.Is(err, ErrLost) {
+			return nil
+		}
+		return err
+	})
+	if n := untried.Load(); n > 0 {
+		err = join(err, fmt.Errorf("%w: the releases of %d more locks were not tried", table.ErrUnreachable, n))
 	}
 	return err
-}
-
-// left is the error of those that were not tried.
-func (r *releasing) left() error {
-	if n := r.untried.Load(); n > 0 {
-		return fmt.Errorf("%w: the releases of %d more locks were not tried", table.ErrUnreachable, n)
-	}
-	return nil
 }
 
 // eachLease calls f for leases, a few at a time. Those come last that wait for a write under way, since it may hang.

@@ -253,7 +253,7 @@ func (l *Lease) passed(to *target) {
 			defer close(done)
 			next.giveBack()
 		}
-		if !l.client.work.tryRun(back) {
+		if !l.client.tryRun(back) {
 			back()
 		}
 		l.client.moment(done)

@@ -27,7 +27,7 @@ func (r *returns) turn(ctx context.Context, a *acquisition) error {
 	r.list = slices.Insert(r.list, at, a)
 	if !r.running {
 		r.running = true
-		c.work.group.Go(func() {
+		c.work.Go(func() {
 			for c.clk().Sleep(c.closing, betweenReturns) == nil && r.next() {
 			}
 		})

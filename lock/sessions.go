@@ -123,7 +123,7 @@ func (s *sessions) ask(id string, q question) {
 		return
 	}
 	c := s.client
-	c.work.group.Go(func() {
+	c.work.Go(func() {
 		for wait := askTogether; c.clk().Sleep(c.closing, wait) == nil; {
 			list := s.next(id)
 			if len(list) == 0 {

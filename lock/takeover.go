@@ -282,7 +282,7 @@ func (c *Client) markDead(ctx context.Context, id string) (dead bool, err error)
 	done := make(chan struct{})
 	var isDead bool
 	var failed error
-	c.work.group.Go(func() {
+	c.work.Go(func() {
 		defer close(done)
 		isDead, failed = c.others.MarkDead(ctx, id)
 	})

@@ -62,7 +62,7 @@ func (l *Lease) termEnded(cause error) {
 
 // letGo drops a pass that may have been applied, after a write under way: or nobody would take its ticket for a ghost.
 func (l *Lease) letGo() {
-	l.client.work.tryRun(func() {
+	l.client.tryRun(func() {
 		if l.turn.take(l.client.closing) == nil {
 			l.dropTarget()
 			l.turn.end()
@@ -192,7 +192,7 @@ func (l *Lease) repeat() {
 	l.status.repeats = true
 	l.status.mu.Unlock()
 	if !begun {
-		l.client.work.tryRun(l.giveUp)
+		l.client.tryRun(l.giveUp)
 	}
 }
 

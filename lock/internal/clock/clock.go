@@ -167,6 +167,21 @@ func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Wait runs f, and waits until it has returned. It returns early, with why, when ctx ends.
+func Wait(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return Cause(ctx)
+	}
+}
+
 // DetachedTimeout bounds what is sent although the caller's context has ended.
 const DetachedTimeout = 5 * time.Second
 

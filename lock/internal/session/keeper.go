@@ -226,9 +226,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 	opening := k.opening
 	k.mu.Unlock()
 	k.stop()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	return clock.Wait(ctx, func() {
 		if opening != nil {
 			<-opening.done
 		}
@@ -243,11 +241,5 @@ func (k *Keeper) Close(ctx context.Context) error {
 		if last != nil {
 			last.remove(ctx)
 		}
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return clock.Cause(ctx)
-	}
+	})
 }
