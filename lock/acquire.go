@@ -292,17 +292,6 @@ func (a *acquisition) take(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) newTicket(r *request, s *session.Session) lockrow.Ticket {
-	if s == nil {
-		return lockrow.OwnTicket(c.clk().Text(), c.now(), r.fixed, c.config.Owner)
-	}
-	t := lockrow.SessionTicket(s.ID(), s.Next(), c.now(), c.config.Owner)
-	if r.shared {
-		t = t.AsReader()
-	}
-	return t
-}
-
 // drop forgets the tickets. They are in no line any more, or are ghosts where they come late.
 func (a *acquisition) drop() {
 	for _, e := range a.entries {

@@ -82,7 +82,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 	clk := clock.New(t)
 	clk.Skew, clk.ObservedOnly = config.Skew, config.Expiry == ObservedOnly
 	c.table, c.layout, c.terms, c.repeater = t, l, clock.NewTerms(clk), &attempt.Repeater{Clock: clk, Table: t}
-	sessions := session.Config{
+	shared := session.Config{
 		Names: l.session, Key: l.sessionAt, Owner: config.Owner, Lease: config.Lease, Margin: config.margin(config.Lease),
 		Retention: config.Retention, RiskPart: config.AtRisk,
 		Hooks: session.Hooks{
@@ -93,7 +93,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 			},
 		},
 	}
-	c.keeper, c.others = session.NewKeeper(c.repeater, c.terms, sessions), session.NewOthers(c.repeater, sessions)
+	c.keeper, c.others = session.NewKeeper(c.repeater, c.terms, shared), session.NewOthers(c.repeater, shared)
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
 		Machine: clk.Machine,
@@ -103,7 +103,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		Fatal:   func(err error) bool { return !t.Retryable(err) },
 		Timeout: attempt.Timeout(config.Lease),
 	})
-	c.sessions = newSessions(c)
+	c.sessions = &sessions{client: c, watches: map[string]*sessionWatch{}, looks: map[string]bool{}, questions: map[string][]question{}}
 	if c.metrics, err = newMetrics(c); err != nil {
 		return nil, fmt.Errorf("Config.MeterProvider: %w", err)
 	}

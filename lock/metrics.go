@@ -12,8 +12,6 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-const scope = "github.com/mortise-go/mortise/lock"
-
 // Attributes of measurements. All have few values, none of them the application's.
 const (
 	keyPath     = attribute.Key("mortise.lock.path")
@@ -57,7 +55,7 @@ func newMetrics(c *Client) (*metrics, error) {
 		return nil, nil
 	}
 	const prefix = "mortise.lock."
-	m, meter := &metrics{}, c.config.MeterProvider.Meter(scope)
+	m, meter := &metrics{}, c.config.MeterProvider.Meter("github.com/mortise-go/mortise/lock")
 	var failed, err error
 	for which, x := range [counters]struct{ name, unit, means string }{
 		acquisitions:   {"acquisitions", "{lock}", "Locks acquired"},

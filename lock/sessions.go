@@ -33,10 +33,6 @@ type question struct {
 	of *entry
 }
 
-func newSessions(c *Client) *sessions {
-	return &sessions{client: c, watches: map[string]*sessionWatch{}, looks: map[string]bool{}, questions: map[string][]question{}}
-}
-
 // look has a session looked at, unless it was seen lately.
 func (s *sessions) look(id string, in time.Duration) {
 	key := s.client.others.Key(id)

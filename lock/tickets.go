@@ -32,6 +32,17 @@ type tickets struct {
 
 func newTickets() *tickets { return &tickets{known: map[string]claimant{}} }
 
+func (c *Client) newTicket(r *request, s *session.Session) lockrow.Ticket {
+	if s == nil {
+		return lockrow.OwnTicket(c.clk().Text(), c.now(), r.fixed, c.config.Owner)
+	}
+	t := lockrow.SessionTicket(s.ID(), s.Next(), c.now(), c.config.Owner)
+	if r.shared {
+		t = t.AsReader()
+	}
+	return t
+}
+
 // set records who answers for a ticket. An entry does before the request is sent that enters it.
 func (t *tickets) set(id string, by claimant) {
 	t.mu.Lock()

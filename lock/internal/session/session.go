@@ -44,9 +44,6 @@ func (s *Session) successor() *Session {
 // ID tells the session from those of all other processes, for ever. One that follows an idle session has the same.
 func (s *Session) ID() string { return s.id }
 
-// Key is the key of its row.
-func (s *Session) Key() keys.Key { return s.key }
-
 // Next is the next number of a ticket under this ID, from 1. No number comes twice.
 func (s *Session) Next() int64 { return s.number.Add(1) }
 
