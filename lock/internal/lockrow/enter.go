@@ -60,7 +60,7 @@ func (r *Rows) entering(s shape) table.Op {
 		cond = table.And(cond, n.room())
 	}
 	if s.run == BeginRun {
-		cond = table.And(cond, notRun(n))
+		cond = table.And(cond, below(n.Ran, argRun))
 	}
 	if !s.exists {
 		cond = table.Or(table.Attr(n.PK).NotExists(), cond)

@@ -60,29 +60,25 @@ func (r *Rows) Replace(key keys.Key, seen *Row, by Ticket, c Change, d Data) tab
 	first, _ := seen.First()
 	op := r.Pass(key, seen.Holding(0), by, c, d).If(table.Attr(r.names.Line).At(1).NotExists())
 	if first.Length > 0 {
-		op = op.If(r.notRenewed(seen))
+		op = op.If(still(r.names.Renewed, seen.Renewed))
 	}
 	return op
 }
 
-func (r *Rows) notRenewed(seen *Row) table.Cond {
-	renewed := table.Attr(r.names.Renewed)
-	if seen.Renewed == 0 {
-		return renewed.NotExists()
+// still holds while a number is as it was seen; 0 where there was none.
+func still(attr string, seen int64) table.Cond {
+	if seen == 0 {
+		return table.Attr(attr).NotExists()
 	}
-	return renewed.Equal(seen.Renewed)
+	return table.Attr(attr).Equal(seen)
 }
 
 // SetPermits changes the number of permits of a row, as the next one of such changes: a late copy of an earlier one changes
 // nothing, also where the number is the same again.
 func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
 	permits, edits := table.Attr(r.names.Permits), table.Attr(r.names.Edits)
-	unchanged := edits.NotExists()
-	if seen.Edits > 0 {
-		unchanged = edits.Equal(seen.Edits)
-	}
 	op := table.Update(key, permits.Set(to), edits.Set(seen.Edits+1), table.Attr(r.names.TTL).Set(ttl)).
-		If(table.Attr(r.names.Type).Equal(Type), permits.Equal(seen.Permits), unchanged)
+		If(table.Attr(r.names.Type).Equal(Type), permits.Equal(seen.Permits), still(r.names.Edits, seen.Edits))
 	stays, n := table.Attr(r.names.Stays), seen.Holders()
 	if to >= seen.Permits {
 		return op

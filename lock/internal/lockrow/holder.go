@@ -32,7 +32,7 @@ func (r *Rows) numbered(op, attr string, key keys.Key, h Holding, number int64, 
 	args[argCount], args[argData] = number, d.Value
 	return r.op(s, key, args, func() table.Op {
 		return table.Update(keys.Key{}, append(s.dataChanges(r.names), table.Attr(attr).Set(param(argCount)))...).
-			If(isFirst(r.names), smaller(attr))
+			If(isFirst(r.names), below(attr, argCount))
 	})
 }
 
@@ -42,9 +42,8 @@ func (r *Rows) Renew(key keys.Key, h Holding, at, ttl int64) table.Op {
 	args := h.args()
 	args[argSince], args[argTTL] = at, ttl
 	return r.op(shape{op: "renew"}, key, args, func() table.Op {
-		renewed := table.Attr(r.names.Renewed)
-		return table.Update(keys.Key{}, renewed.Set(param(argSince)), table.Attr(r.names.TTL).Set(param(argTTL))).
-			If(isFirst(r.names), table.Or(renewed.NotExists(), renewed.Less(param(argSince))))
+		return table.Update(keys.Key{}, table.Attr(r.names.Renewed).Set(param(argSince)), table.Attr(r.names.TTL).Set(param(argTTL))).
+			If(isFirst(r.names), below(r.names.Renewed, argSince))
 	})
 }
 
@@ -63,6 +62,6 @@ func (r *Rows) BeginRun(key keys.Key, h Holding, interval int64) table.Op {
 	args := h.args()
 	args[argRun] = interval
 	return r.op(s, key, args, func() table.Op {
-		return table.Update(keys.Key{}, s.runChanges(r.names)...).If(isFirst(r.names), notRun(r.names))
+		return table.Update(keys.Key{}, s.runChanges(r.names)...).If(isFirst(r.names), below(r.names.Ran, argRun))
 	})
 }

@@ -67,7 +67,7 @@ func (r *Rows) remove(op string, key keys.Key, seen *Row, places []int, c Change
 	e := Exit{Place: at, Last: len(places) == len(seen.Line), Reader: h.Kind == Shared && at == 0 && next < len(seen.Line) && seen.Line[next].Shared()}
 	out := r.leave(s, key, h, e, next, c, reason)
 	if at == 0 && seen.Line[0].Length > 0 {
-		out = out.If(r.notRenewed(seen))
+		out = out.If(still(r.names.Renewed, seen.Renewed))
 	}
 	for _, p := range places[1:] {
 		ticket := table.Attr(r.names.Line).At(p)

@@ -154,22 +154,15 @@ func (s shape) runChanges(n Names) []table.Change {
 	return nil
 }
 
-// notRun holds where no run of the interval, nor of a later one, was recorded.
-func notRun(n Names) table.Cond {
-	ran := table.Attr(n.Ran)
-	return table.Or(ran.NotExists(), ran.Less(param(argRun)))
-}
-
-// smaller holds while a number of the row is smaller than that of the operation, which then comes after it.
-func smaller(attr string) table.Cond {
-	count := table.Attr(attr)
-	return table.Or(count.NotExists(), count.Less(param(argCount)))
+// below holds where a number of the row is missing, or less than an argument: the operation comes after it.
+func below(attr string, arg int) table.Cond {
+	return table.Or(table.Attr(attr).NotExists(), table.Attr(attr).Less(param(arg)))
 }
 
 // inOrder holds unless a write was applied that comes after the commit.
 func (s shape) inOrder(n Names) (cond table.Cond) {
 	if s.commit {
-		cond = smaller(n.Writes)
+		cond = below(n.Writes, argCount)
 	}
 	return cond
 }
