@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/lockrow"
@@ -91,10 +90,6 @@ func (g GuardToken) Guard(t *table.Table) table.Op {
 	case here != g.Region:
 		return table.Invalid(invalid("the guard is one of region %q, and the table's client is in %q", g.Region, here))
 	}
-	names := lockrow.NamesOf(g.Scheme, g.AttributePrefix)
-	if err := names.Check(); err != nil {
-		return table.Invalid(fmt.Errorf("%w: guard token: %w", ErrInvalid, err))
-	}
 	h := lockrow.Holding{ID: g.Ticket, Fence: g.Fence, Text: g.Reader}
 	switch {
 	case g.Permit:
@@ -102,6 +97,6 @@ func (g GuardToken) Guard(t *table.Table) table.Op {
 	case g.Reader != "":
 		h.Kind = lockrow.Shared
 	}
-	return lockrow.NewRows(names, nil, t).Guard(g.Key, h).In(t).
+	return lockrow.NewRows(lockrow.NamesOf(g.Scheme, g.AttributePrefix), nil, t).Guard(g.Key, h).In(t).
 		Explain(func(table.Item) error { return ErrLost })
 }

@@ -66,20 +66,6 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 	}
 }
 
-// Check refuses names that do not go together.
-func (n Names) Check() error {
-	all := append(n.Own(), n.PK, n.SK, n.Type, n.TTL)
-	for i, name := range all {
-		switch {
-		case name == "":
-			return fmt.Errorf("%w: an attribute of lock rows without a name", table.ErrInvalid)
-		case slices.Contains(all[:i], name):
-			return fmt.Errorf("%w: two attributes of lock rows are called %q", table.ErrInvalid, name)
-		}
-	}
-	return nil
-}
-
 // Own are the names that the scheme does not give.
 func (n Names) Own() []string {
 	return []string{n.Line, n.Fence, n.Renewed, n.Writes, n.Since, n.Hold, n.Data, n.Edits, n.Ran, n.Running, n.Failed, n.Forced, n.ForcedFence, n.Ousted, n.Permits, n.Stays, n.Next, n.Kept}

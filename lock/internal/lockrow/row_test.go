@@ -96,13 +96,6 @@ func TestParse_TellsARowOfTheFirstEdition(t *testing.T) {
 	assert.ErrorIs(t, err, lockrow.ErrNotLock, "an application's type may have that name")
 }
 
-func TestNames_MustDiffer(t *testing.T) {
-	require.NoError(t, names.Check())
-	scheme := keys.Scheme{PK: "pk", SK: "sk", Type: "type", TTL: "line"}
-	require.ErrorIs(t, lockrow.NamesOf(scheme, "").Check(), table.ErrInvalid)
-	require.NoError(t, lockrow.NamesOf(scheme, "lock_").Check())
-}
-
 func TestEnds_CountsFromWhatIsLatest(t *testing.T) {
 	own := []lockrow.Ticket{lockrow.OwnTicket("OWN", at, time.Minute, "")}
 	for name, row := range map[string]lockrow.Row{
