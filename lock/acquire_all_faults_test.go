@@ -249,3 +249,49 @@ func TestAcquireAll_KeepsNoLockOfALateTransaction(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+// AcquireAll that gives up leaves all lines, over a slow network as well.
+func TestAcquireAll_LeavesAllLinesOverASlowNetwork(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		list := names(lock.MaxTargets)
+		holder, c := w.client(quiet), w.client(quiet)
+		require.NoError(t, errOf(holder.Acquire(ctx, list[0])))
+		require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+		w.latency(60 * time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err := c.AcquireAll(short, list)
+		require.ErrorIs(t, err, lock.ErrHeld)
+		time.Sleep(10 * time.Second)
+		w.free(ctx, list[1:])
+	})
+}
+
+// AcquireAll whose context ends in an outage, while it writes payloads, returns as soon as Acquire does.
+func TestAcquireAll_EndsWhilePayloadsAreWritten(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		holder, c := w.client(quiet), w.clientOver(way, quiet)
+		targets := names(40)
+		l, err := holder.Acquire(ctx, targets[0])
+		require.NoError(t, err)
+		w.latency(10 * time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- errOf(c.AcquireAll(short, targets, lock.WithData("x"))) }()
+		time.Sleep(50 * time.Second)
+		require.NoError(t, l.Release(ctx))
+		for written := false; !written; {
+			r, err := holder.Inspect(ctx, targets[3])
+			require.NoError(t, err)
+			written = !r.Data.IsZero()
+		}
+		way.cut(hung)
+		<-short.Done()
+		start := time.Now()
+		require.Error(t, <-ended)
+		assert.Less(t, time.Since(start), 6*time.Second)
+		way.cut(open)
+	})
+}

@@ -147,3 +147,26 @@ func TestAcquireAll_FindsADeathInTime(t *testing.T) {
 		require.NoError(t, b.Release(ctx))
 	})
 }
+
+// AcquireAll waits between its tries while a line is full, also after it has made room in another one.
+func TestAcquireAll_DoesNotSpinBeforeAFullLine(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.guardian = nil // it would take most of the time
+		list := names(4) // the first is full of the dead, the second of the living
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		way := &line{to: w.engine.HTTPClient()}
+		rarely := lock.Config{Backoff: every(time.Minute), Logger: quiet.Logger}
+		dead := w.clientOver(way, rarely)
+		w.fillLine(waiting, dead, dead, list[0], list[2])
+		way.cut(refused)
+		w.fillLine(waiting, w.client(quiet), w.client(rarely), list[1], list[3])
+		time.Sleep(time.Minute)
+		w.latency(10 * time.Millisecond)
+		c := w.client(quiet)
+		go func() { _, _ = c.AcquireAll(waiting, list[:2]) }()
+		time.Sleep(time.Minute)
+		ops := w.requests(func() { time.Sleep(10 * time.Second) })
+		assert.Less(t, times("TransactWriteItems", ops), 20)
+	})
+}

@@ -137,3 +137,59 @@ func TestOnAtRisk_IsAShareOfTheLease(t *testing.T) {
 		}
 	})
 }
+
+// A lock that is acquired under a session that was idle is not at risk: no renewal has failed, or is late.
+func TestOnAtRisk_IsNotCalledForASessionThatWasIdle(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		alarmed, sick := 0, 0
+		for idle := 9 * time.Second; idle < 11*time.Second; idle += 20 * time.Millisecond {
+			var heard alarms
+			config := quiet
+			config.OnAtRisk = heard.hear
+			c := w.client(config)
+			time.Sleep(idle)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			healthy := true
+			for range 300 {
+				time.Sleep(10 * time.Millisecond)
+				healthy = healthy && c.Healthy(ctx) == nil
+			}
+			require.NoError(t, l.Release(ctx))
+			if len(heard.heard()) > 0 {
+				alarmed++
+			}
+			if !healthy {
+				sick++
+			}
+		}
+		assert.Zero(t, alarmed, "of 100 clients")
+		assert.Zero(t, sick, "of 100 clients")
+	})
+}
+
+// What OnAtRisk was told last is how it is, also where it takes its time.
+func TestOnAtRisk_EndsWithWhatIsSo(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var heard alarms
+		config := quiet
+		config.OnAtRisk = func(atRisk bool) {
+			if atRisk {
+				time.Sleep(2 * time.Second)
+			}
+			heard.hear(atRisk)
+		}
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, config)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		way.cut(refused)
+		for l.Remaining() > 9900*time.Millisecond {
+			time.Sleep(10 * time.Millisecond)
+		}
+		way.cut(open)
+		time.Sleep(time.Hour)
+		assert.Equal(t, []bool{true, false}, heard.heard())
+	})
+}

@@ -233,3 +233,25 @@ func TestClock_SlowAnswersDoNotMakeItOff(t *testing.T) {
 		assert.Empty(t, log.String())
 	})
 }
+
+// A machine that was suspended for less than was left of the lease renews it when it resumes.
+func TestClock_ShortSuspensionLosesNothing(t *testing.T) {
+	for _, lease := range []time.Duration{20 * time.Second, time.Minute, time.Hour} {
+		for part := 60; part <= 90; part += 5 {
+			virtual(t, func(ctx context.Context, w *world) {
+				wall := &wallClock{}
+				config := quiet
+				config.Lease = lease
+				c := w.client(config, table.WithClock(wall.now))
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				time.Sleep(lease / 100)
+				wall.jump(lease * time.Duration(part) / 100)
+				left := l.Remaining()
+				require.Positive(t, left)
+				time.Sleep(lease)
+				assert.NoError(t, context.Cause(l.Context()), "of a lease of %v, %v were left", lease, left)
+			})
+		}
+	}
+}

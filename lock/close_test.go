@@ -362,3 +362,22 @@ func TestClose_EndsWaitersAndReleases(t *testing.T) {
 		})
 	}
 }
+
+// Close writes once to the row of a lock, however many goroutines wait behind the lease.
+func TestClose_CostsOneWritePerLock(t *testing.T) {
+	for _, waiters := range []int{0, 1, 10} {
+		virtual(t, func(ctx context.Context, w *world) {
+			c := w.client(quiet)
+			w.latency(5 * time.Millisecond)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			for range waiters {
+				go func() { _, _ = c.Acquire(ctx, lock.Name("report")) }()
+			}
+			time.Sleep(time.Second)
+			w.engine.ResetRequests()
+			require.NoError(t, c.Close(ctx))
+			assert.Len(t, w.requestsTo(l.Key().PK), 1, "%d waiters", waiters)
+		})
+	}
+}

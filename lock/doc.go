@@ -52,7 +52,7 @@
 //     those behind it once, by up to a lease, or two if it waited for a [Fixed] lease.
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
 //     has reported as given up. A request that arrives late can leave a ticket that nobody uses. While the process of that
-//     ticket lives and somebody waits, the ticket stays first for at most 1.25 leases.
+//     ticket lives and somebody waits, the ticket stays first for at most one and a half leases.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through. ([Shared] describes an exception for readers.)
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.

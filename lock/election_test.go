@@ -388,6 +388,13 @@ func TestLead_EndsWithAnErrorThatLasts(t *testing.T) {
 		require.NoError(t, err)
 		require.Error(t, c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error { return nil }))
 		require.NoError(t, c.Close(ctx))
+
+		c = w.client(quiet)
+		l, err := c.Acquire(ctx, exports, lock.Permits(3))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+		err = c.Lead(bounded, exports, func(context.Context, *lock.Lease) error { return nil })
+		require.ErrorAs(t, err, new(*lock.PermitsError))
 		require.NoError(t, bounded.Err())
 	})
 }

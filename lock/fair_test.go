@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,35 +248,5 @@ func TestHerd(t *testing.T) {
 		const grants = processes * waiters
 		testkit.Check(t, fmt.Sprintf("P4, %d waiters in %d processes", grants, processes), testkit.AtMost(took, "", 14*time.Second),
 			testkit.AtMost(float64(requests)/grants, "requests per grant", 3), testkit.Exactly(len(fences), "different fences", grants))
-	})
-}
-
-// A transaction does not show who waits. Commits pass the lock on within the process no more often in a row than releases.
-func TestHandoffs_ByCommitsLetOthersIn(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c, other := w.client(quiet), w.client(quiet)
-		first, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		var all sync.WaitGroup
-		var served atomic.Int64
-		for range 50 {
-			all.Go(func() {
-				l, err := c.Acquire(ctx, lock.Name("report"))
-				if assert.NoError(t, err) {
-					time.Sleep(keepFor)
-					served.Add(1)
-					assert.NoError(t, l.Commit(ctx, w.count("n")))
-				}
-			})
-		}
-		time.Sleep(time.Second)
-		waiting := acquireAsync(ctx, other, lock.Name("report"))
-		time.Sleep(time.Second)
-		require.NoError(t, first.Commit(ctx, w.count("n")))
-		l := <-waiting
-		require.NotNil(t, l)
-		assert.EqualValues(t, 16, served.Load())
-		require.NoError(t, l.Release(ctx))
-		all.Wait()
 	})
 }

@@ -201,3 +201,44 @@ func TestForceRelease_OfAnEarlierAttemptKeepsTheLease(t *testing.T) {
 		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
 	})
 }
+
+// One holder was forced before. Another one, which releases by itself meanwhile, is not said to have been forced.
+func TestForceRelease_OfOneThatHasLeftIsRefused(t *testing.T) {
+	for name, opt := range map[string]lock.Option{"permits": lock.Permits(3), "readers": lock.Shared()} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				op := w.client(quiet)
+				var list []*lock.Lease
+				for _, c := range w.clients(3) {
+					l, err := c.Acquire(ctx, catalogue, opt)
+					require.NoError(t, err)
+					list = append(list, l)
+				}
+				require.NoError(t, op.ForceRelease(ctx, catalogue, list[0].Ticket()))
+				w.engine.Inject(tabletest.Fault{
+					Kind: tabletest.Delay, For: time.Second, Operation: "UpdateItem", Times: 1, Key: w.table.KeyItem(list[0].Key()),
+				})
+				time.AfterFunc(500*time.Millisecond, func() { _ = list[1].Release(ctx) })
+				require.ErrorIs(t, op.ForceRelease(ctx, catalogue, list[1].Ticket()), lock.ErrHeld)
+			})
+		})
+	}
+}
+
+// A reader whose lease was taken by force, while others read on, is told so, also if a copy of its entry arrives later.
+func TestForceRelease_OfAReaderIsToldThroughALateCopy(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, op := w.client(quiet), w.client(quiet)
+		other, err := w.client(quiet).Acquire(ctx, catalogue, lock.Shared())
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.DuplicateLate, Operation: "UpdateItem", For: time.Second, Times: 1, Key: w.table.KeyItem(other.Key()),
+		})
+		l, err := c.Acquire(ctx, catalogue, lock.Shared())
+		require.NoError(t, err)
+		require.NoError(t, op.ForceRelease(ctx, catalogue, l.Ticket()))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, context.Cause(l.Context()), lock.ErrStolen)
+		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+	})
+}

@@ -167,3 +167,10 @@ func ExampleLease_GuardToken() {
 	// <nil>
 	// true
 }
+
+// The guard of a token for a nil table is an operation that is refused.
+func TestGuardToken_OfANilTableIsRefused(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		require.ErrorIs(t, w.table.Write(ctx, w.put("x"), lock.GuardToken{}.Guard(nil)), lock.ErrInvalid)
+	})
+}

@@ -105,3 +105,36 @@ func TestRemaining_IsZeroForAnOverdueSession(t *testing.T) {
 		<-l.Context().Done()
 	})
 }
+
+// A client that holds nothing is healthy, also while its session runs out.
+func TestHealthy_ClientThatHoldsNothingIsHealthy(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		for range 2000 {
+			require.NoError(t, c.Healthy(ctx))
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+// Whatever the margin, a client whose renewals go through is healthy, and has nothing at risk.
+func TestHealthy_WhateverTheMargin(t *testing.T) {
+	for _, margin := range []time.Duration{5 * time.Second, 8 * time.Second, 10 * time.Second} {
+		t.Run(margin.String(), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				var heard alarms
+				config := quiet
+				config.Margin, config.OnAtRisk = margin, heard.hear
+				c := w.client(config)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				for range 6000 {
+					require.NoError(t, c.Healthy(ctx))
+					time.Sleep(100 * time.Millisecond)
+				}
+				require.NoError(t, context.Cause(l.Context()))
+				assert.Empty(t, heard.heard())
+			})
+		})
+	}
+}

@@ -270,3 +270,38 @@ func TestEvery_ItsOptionsAreRefusedElsewhere(t *testing.T) {
 		assert.Empty(t, ops, "nothing was sent")
 	})
 }
+
+// A panic in the function of RetryFailed, or in its backoff, leaves no lock held.
+func TestRetryFailed_PanicLeavesNoLockHeld(t *testing.T) {
+	for name, retries := range map[string]func() backoff.BackOff{
+		"function": func() backoff.BackOff { panic("of the function") },
+		"backoff":  func() backoff.BackOff { return panicking{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(quiet), w.client(quiet)
+				assert.PanicsWithValue(t, "of the "+name, func() {
+					_ = c.Every(ctx, lock.Name("job"), time.Hour, func(context.Context, *lock.Lease, time.Time) error { return errJob },
+						lock.RetryFailed(retries))
+				})
+				l, err := other.TryAcquire(ctx, lock.Name("job"))
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
+// A wait for the next attempt ends with the interval: the next one is run in its time.
+func TestRetryFailed_WaitsNoLongerThanTheIntervalLasts(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var j diary
+		w.every(ctx, 1, 10*time.Minute-time.Second, time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+			if j.began(at) == 1 {
+				return errJob
+			}
+			return nil
+		}, lock.OnFailed(j.onFailed), lock.RetryFailed(every(5*time.Minute)))
+		assert.Len(t, j.starts, 10, "each interval once")
+	})
+}

@@ -241,3 +241,75 @@ func (t repeating) Do(r *http.Request) (*http.Response, error) {
 	}
 	return t.to.Do(r)
 }
+
+// A ghost is removed also by a process that holds locks for moments: its session is opened again and again, and hardly ever
+// renewed.
+func TestGhost_OfAProcessThatHoldsBrieflyIsRemoved(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.guardian = nil // it would take most of the time
+		c, other := w.client(quiet), w.client(quiet)
+		w.engine.ResetRequests()
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Call: 1, For: time.Minute})
+		for _, c := range []*lock.Client{c, other} { // a row that names the first as released would refuse it
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			require.NoError(t, l.Release(ctx))
+		}
+		work, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			for work.Err() == nil {
+				if l, err := c.Acquire(ctx, lock.Name("other")); assert.NoError(t, err) {
+					time.Sleep(10 * time.Millisecond)
+					assert.NoError(t, l.Release(ctx))
+				}
+				time.Sleep(990 * time.Millisecond)
+			}
+		}()
+		time.Sleep(70 * time.Second)
+		r, err := other.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		require.True(t, r.Held(), "by a ghost")
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		start := time.Now()
+		require.NoError(t, errOf(other.Acquire(bounded, lock.Name("report"))))
+		assert.LessOrEqual(t, time.Since(start), freeOfGhost+5*time.Second, "and a period, in which the session was opened")
+		stop()
+		time.Sleep(time.Second)
+	})
+}
+
+// A commit without an answer that arrives after a later write of the same lease is not applied: it would undo that write.
+func TestCommit_LateOneIsNotAppliedAfterALaterWrite(t *testing.T) {
+	type call = func(context.Context, ...table.Op) error
+	for name, acquire := range map[string]func(ctx context.Context, c *lock.Client) (commit, write call, err error){
+		"of a lease": func(ctx context.Context, c *lock.Client) (commit, write call, err error) {
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			return l.Commit, l.Write, err
+		},
+		"of a bundle": func(ctx context.Context, c *lock.Client) (commit, write call, err error) {
+			b, err := c.AcquireAll(ctx, names(2))
+			return b.Commit, b.Leases()[1].Write, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				commit, write, err := acquire(ctx, w.client(quiet))
+				require.NoError(t, err)
+				set := func(v string) table.Op { return table.Update(w.row("x"), table.Attr("v").Set(v)) }
+				w.engine.Inject(tabletest.Fault{
+					Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 10 * time.Second,
+				})
+				short, cancel := context.WithTimeout(ctx, time.Millisecond)
+				defer cancel()
+				require.ErrorIs(t, commit(short, set("commit")), context.DeadlineExceeded)
+				require.NoError(t, write(ctx, set("write")))
+				time.Sleep(time.Minute)
+				item, err := w.table.Get(ctx, w.row("x"), true)
+				require.NoError(t, err)
+				assert.Equal(t, text("write"), item["v"])
+			})
+		})
+	}
+}

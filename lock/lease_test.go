@@ -174,3 +174,38 @@ func TestLease_EveryCallAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A lock is taken by force while its payload is written. The lease that its caller gets is held, or OnLost is called.
+func TestOnLost_IsCalledForALeaseThatWasLostAtOnce(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		told := make(chan error, 1)
+		config := quiet
+		config.Lease, config.OnLost = 4*time.Second, func(_ *lock.Lease, err error) { told <- err }
+		c := w.client(config)
+		op := w.client(quiet)
+		o, err := op.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(ctx, c, lock.Name("report"), lock.WithData("x"))
+		time.Sleep(3 * time.Second)
+		sent := 0
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.Delay, Operation: "UpdateItem", Key: w.table.KeyItem(o.Key()), After: true, For: 1300 * time.Millisecond,
+			When: func(tabletest.Request) bool { sent++; return sent == 2 }, // the payload
+		})
+		require.NoError(t, o.Release(ctx))
+		for r := (lock.Record{}); r.Data.IsZero(); time.Sleep(time.Millisecond) {
+			r, err = op.Inspect(ctx, lock.Name("report"))
+			require.NoError(t, err)
+		}
+		w.force(ctx, op, lock.Name("report"))
+		l := <-got
+		require.NotNil(t, l)
+		time.Sleep(10 * time.Second)
+		if context.Cause(l.Context()) != nil {
+			assert.Len(t, told, 1)
+			return
+		}
+		assert.Empty(t, told)
+		require.NoError(t, l.Write(ctx, w.put("x")))
+	})
+}

@@ -180,3 +180,36 @@ func TestLine_IsLeftBeforeAWaitReturns(t *testing.T) {
 		})
 	}
 }
+
+// fillLine has 99 callers wait for the first of several locks, behind a holder.
+func (w *world) fillLine(ctx context.Context, holder, waits *lock.Client, targets ...lock.Target) {
+	w.Helper()
+	_, err := holder.Acquire(ctx, targets[0])
+	require.NoError(w, err)
+	for range 99 {
+		go func() { _, _ = waits.AcquireAll(ctx, targets) }()
+	}
+	time.Sleep(5 * time.Second)
+	r, err := holder.Inspect(ctx, targets[0])
+	require.NoError(w, err)
+	require.Equal(w, 99, r.Waiting())
+}
+
+// A goroutine that gives up behind another one of its process, which waits itself, is told who holds the lock.
+func TestLine_OfAnotherProcessIsShownWithinTheProcess(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, err := w.named("holder").Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		c := w.client(quiet)
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		acquireAsync(waiting, c, lock.Name("report"))
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = c.Acquire(short, lock.Name("report"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var held *lock.HeldError
+		require.ErrorAs(t, err, &held)
+		assert.Equal(t, "holder", held.Owner)
+	})
+}

@@ -226,7 +226,7 @@ func TestIndex_BeginsWithTheOldestOfAShard(t *testing.T) {
 func TestIndex_IsChecked(t *testing.T) {
 	all := []string{
 		"type", "ttl", "line", "fence", "renewed", "since", "hold", "data", "edits", "ran", "running", "failed", "forced", "forced_fence", "ousted",
-		"permits", "stays", "next",
+		"permits", "stays", "next", "kept",
 	}
 	good := table.Index{Name: "gsi1", PK: "gsi1pk", SK: "gsi1sk"}
 	change := func(f func(x *table.Index)) table.Index { x := good; f(&x); return x }
@@ -258,4 +258,45 @@ func TestIndex_IsChecked(t *testing.T) {
 		_, err = lock.New(tbl, lock.Config{Index: "gsi1"})
 		require.NoError(t, err)
 	}
+}
+
+// indexing is a client of a process whose locks are in an index.
+func (w *world) indexing() *lock.Client {
+	w.Helper()
+	c, err := lock.New(w.openOver(w.engine.HTTPClient(), table.Schema{Name: "app", Indexes: []table.Index{byTime}}),
+		lock.Config{Index: byTime.Name, Logger: quiet.Logger})
+	require.NoError(w, err)
+	w.Cleanup(func() { assert.NoError(w, c.Close(context.Background())) })
+	return c
+}
+
+// A row that is not in order, and that nobody holds, does not come into the index by those who try to acquire it.
+func TestIndex_HasNoFreeRowThatIsMalformed(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.indexed(byTime)
+		c, row := w.indexing(), w.lineRow("report")
+		row["since"] = text("yesterday")
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		require.ErrorIs(t, errOf(c.Acquire(ctx, lock.Name("report"))), lock.ErrMalformed)
+		require.ErrorIs(t, errOf(c.TryAcquire(ctx, lock.Name("report"), lock.WithData("mine"))), lock.ErrMalformed)
+		item, err := w.table.Get(ctx, w.lockKey("report"), true)
+		require.NoError(t, err)
+		assert.NotContains(t, item, byTime.PK)
+	})
+}
+
+// The error of a commit names operations of the caller, and none that the index needs.
+func TestIndex_CommitNamesNoOperationOfItsOwn(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.indexed(byTime)
+		l, err := w.indexing().Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiting, leave := context.WithCancel(ctx)
+		defer leave()
+		acquireAsync(waiting, w.indexing(), lock.Name("report"))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1})
+		for _, failed := range table.Conditions(l.Commit(ctx, w.put("x"))) {
+			assert.Zero(t, failed.Index)
+		}
+	})
 }

@@ -33,31 +33,35 @@ func logger(handle func(slog.Record)) *slog.Logger {
 // A holder is told of the end of its lease before a log record about it is written.
 func TestLogger_SlowOneDoesNotDelayTheEndOfALease(t *testing.T) {
 	const locks = 50
-	virtual(t, func(ctx context.Context, w *world) {
-		wire := &line{to: w.engine.HTTPClient()}
-		c := w.clientOver(wire, lock.Config{Logger: logger(func(r slog.Record) {
-			if r.Level >= slog.LevelWarn {
-				time.Sleep(10 * time.Second)
-			}
-		})})
-		told := make(chan time.Time, locks)
-		var last *lock.Lease
-		for i := range locks {
-			l, err := c.Acquire(ctx, lock.Name(string(rune('A'+i))))
-			require.NoError(t, err)
-			context.AfterFunc(l.Context(), func() { told <- time.Now() })
-			last = l
-		}
-		wire.cut(refused)
-		end := time.Now().Add(last.Remaining())
-		var late time.Duration
-		for range locks {
-			late = max(late, (<-told).Sub(end))
-		}
-		assert.LessOrEqual(t, late, 10*time.Millisecond, "after the end of the lease")
-		require.ErrorIs(t, context.Cause(last.Context()), lock.ErrExpired)
-		time.Sleep(20 * locks * time.Second) // until all is logged
-	})
+	for kind, opts := range leases() {
+		t.Run(kind, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				c := w.clientOver(wire, lock.Config{Logger: logger(func(r slog.Record) {
+					if r.Level >= slog.LevelWarn {
+						time.Sleep(10 * time.Second)
+					}
+				})})
+				told := make(chan time.Time, locks)
+				var last *lock.Lease
+				for i := range locks {
+					l, err := c.Acquire(ctx, lock.Name(string(rune('A'+i))), opts...)
+					require.NoError(t, err)
+					context.AfterFunc(l.Context(), func() { told <- time.Now() })
+					last = l
+				}
+				wire.cut(refused)
+				end := time.Now().Add(last.Remaining())
+				var late time.Duration
+				for range locks {
+					late = max(late, (<-told).Sub(end))
+				}
+				assert.LessOrEqual(t, late, 10*time.Millisecond, "after the end of the lease")
+				require.ErrorIs(t, context.Cause(last.Context()), lock.ErrExpired)
+				time.Sleep(20 * locks * time.Second) // until all is logged
+			})
+		})
+	}
 }
 
 // A panic of the application's logger reaches the caller. It leaves no lock held, and nobody waits for a goroutine that is

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -228,4 +229,60 @@ func TestLooks_EndWithTheLastWaiter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// panicking is a backoff whose code is broken.
+type panicking struct{}
+
+func (panicking) NextBackOff() time.Duration { panic("of the backoff") }
+func (panicking) Reset()                     {}
+
+// A panic of Config.Backoff reaches the caller, and leaves no ticket in the line.
+func TestBackoff_PanicLeavesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.Backoff = func() backoff.BackOff { return panicking{} }
+		c, holder := w.client(config), w.client(quiet)
+		_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(t, err)
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.PanicsWithValue(t, "of the backoff", func() { _, _ = c.Acquire(ctx, lock.Name("report")) })
+		require.NoError(t, l.Release(ctx))
+		short, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		_, err = holder.Acquire(short, lock.Name("report"))
+		require.NoError(t, err)
+	})
+}
+
+// Waiters that give up while reads fail leave nothing behind in the client.
+func TestWait_GivenUpWhileReadsFailLeavesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.guardian = nil // it would take most of the time
+		_, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		c := w.client(quiet)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "BatchGetItem"})
+		const waiters = 500
+		try := func() {
+			for range waiters {
+				short, cancel := context.WithTimeout(ctx, time.Millisecond)
+				_, err := c.Acquire(short, lock.Name("report"))
+				cancel()
+				require.ErrorIs(t, err, lock.ErrHeld)
+			}
+			time.Sleep(time.Second)
+			w.engine.ResetRequests()
+		}
+		try()
+		try() // buffers have grown
+		before := heap()
+		for range 3 {
+			try()
+		}
+		grown := int64(heap()) - int64(before)
+		assert.Less(t, grown, int64(3*waiters*100), "bytes")
+		w.engine.ClearFaults()
+	})
 }

@@ -212,3 +212,46 @@ func TestMaxHold_CountsFromTheRequest(t *testing.T) {
 		})
 	}
 }
+
+// The time for which the machine was suspended counts, as for the lease.
+func TestMaxHold_CountsASuspension(t *testing.T) {
+	for name, opts := range map[string][]lock.Option{"session": nil, "fixed": {lock.Fixed(time.Hour)}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wall := &wallClock{}
+				c := w.client(lock.Config{Logger: quiet.Logger, Lease: time.Hour}, table.WithClock(wall.now))
+				l, err := c.Acquire(ctx, lock.Name("report"), append(opts, lock.MaxHold(5*time.Minute))...)
+				require.NoError(t, err)
+				wall.jump(20 * time.Minute)
+				time.Sleep(2 * time.Second)
+				assert.ErrorIs(t, context.Cause(l.Context()), lock.ErrMaxHold)
+			})
+		})
+	}
+}
+
+// A release that began in time is no loss, though it is answered later.
+func TestMaxHold_ReleaseThatBeganInTimeIsNoLoss(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.MaxHold(2*time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.Delay, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), For: 300 * time.Millisecond,
+		})
+		time.Sleep(1900 * time.Millisecond)
+		assert.NoError(t, l.Release(ctx))
+	})
+}
+
+// A lock whose release has failed is not held for longer than MaxHold either.
+func TestMaxHold_EndsWhatAFailedReleaseHasLeft(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.MaxHold(time.Minute), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
+		require.ErrorIs(t, l.Release(ctx), table.ErrThrottled)
+		w.engine.ClearFaults()
+		time.Sleep(5 * time.Minute)
+		w.free(ctx, []lock.Target{lock.Name("report")})
+	})
+}

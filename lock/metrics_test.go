@@ -378,3 +378,20 @@ func TestMetrics_TellFailuresApart(t *testing.T) {
 		require.NoError(t, l.Release(ctx))
 	})
 }
+
+// What is recorded as left before a renewal tells of an outage before it.
+func TestMetrics_RenewalRemainingIsLessAfterAnOutage(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		r, way := newRecorder(), &line{to: w.engine.HTTPClient()}
+		l, err := w.clientOver(way, lock.Config{MeterProvider: r, Logger: quiet.Logger}).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		way.cut(refused)
+		time.Sleep(l.Remaining() - 4*time.Second)
+		r.take(ctx)
+		way.cut(open)
+		time.Sleep(2 * time.Second)
+		m := r.take(ctx)
+		require.Len(t, m["renewal.remaining"], 1)
+		assert.LessOrEqual(t, m["renewal.remaining"][0], 4.0)
+	})
+}

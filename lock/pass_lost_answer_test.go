@@ -10,49 +10,57 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
-// After 16 passes in a row another process gets its turn.
+// After 16 passes in a row, by releases or by commits, another process gets its turn.
 func TestHandoffs_OtherProcessesGetTheirTurn(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		c, other := w.client(lock.Config{}), w.client(lock.Config{Backoff: every(20 * time.Millisecond)})
-		first, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		var wait sync.WaitGroup
-		var mu sync.Mutex
-		served, before := 0, -1
-		for range 100 {
-			wait.Go(func() {
-				l, err := c.Acquire(ctx, lock.Name("report"))
-				if !assert.NoError(t, err) {
-					return
+	for name, give := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"Release": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) },
+		"Commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(lock.Config{}), w.client(lock.Config{Backoff: every(20 * time.Millisecond)})
+				first, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				var wait sync.WaitGroup
+				var mu sync.Mutex
+				served, before := 0, -1
+				for range 100 {
+					wait.Go(func() {
+						l, err := c.Acquire(ctx, lock.Name("report"))
+						if !assert.NoError(t, err) {
+							return
+						}
+						time.Sleep(50 * time.Millisecond)
+						mu.Lock()
+						served++
+						mu.Unlock()
+						assert.NoError(t, give(ctx, w, l))
+					})
 				}
-				time.Sleep(50 * time.Millisecond)
-				mu.Lock()
-				served++
-				mu.Unlock()
-				assert.NoError(t, l.Release(ctx))
+				time.Sleep(time.Second)
+				wait.Go(func() {
+					l, err := other.Acquire(ctx, lock.Name("report"))
+					if !assert.NoError(t, err) {
+						return
+					}
+					mu.Lock()
+					before = served
+					mu.Unlock()
+					assert.NoError(t, l.Release(ctx))
+				})
+				time.Sleep(time.Second)
+				require.NoError(t, give(ctx, w, first))
+				wait.Wait()
+				t.Logf("another process got its turn after %d hand-overs (goal 16)", before)
+				assert.Equal(t, 16, before)
+				assert.Equal(t, 100, served)
 			})
-		}
-		time.Sleep(time.Second)
-		wait.Go(func() {
-			l, err := other.Acquire(ctx, lock.Name("report"))
-			if !assert.NoError(t, err) {
-				return
-			}
-			mu.Lock()
-			before = served
-			mu.Unlock()
-			assert.NoError(t, l.Release(ctx))
 		})
-		time.Sleep(time.Second)
-		require.NoError(t, first.Release(ctx))
-		wait.Wait()
-		t.Logf("another process got its turn after %d hand-overs (goal 16)", before)
-		assert.Equal(t, 16, before)
-		assert.Equal(t, 100, served)
-	})
+	}
 }
 
 // A goroutine that finds itself first by a pass whose answer was lost goes on counting: after Config.Handoffs in a row the
@@ -250,5 +258,114 @@ func TestPass_TargetThatRecognisesItselfIsNotTakenForAGhost(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, context.Cause(next.Context()))
 		require.NoError(t, next.Write(ctx, w.put("y")))
+	})
+}
+
+// A commit without an answer may have passed the lock. The goroutine that waits for it gets it also if the lease ends
+// meanwhile.
+func TestPass_ByACommitIsServedAfterTheLeaseEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		c := w.client(quiet)
+		_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(t, err)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(5*time.Second))
+		require.NoError(t, err)
+		got := acquireAsync(waiting, c, lock.Name("report"))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		require.ErrorIs(t, l.Commit(ctx, w.count("n")), table.ErrUnreachable)
+		w.engine.ClearFaults()
+		next := <-got
+		require.NotNil(t, next)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// The same if the lock was passed since MaxHold was over.
+func TestPass_ByMaxHoldIsServedAfterTheLeaseEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		c := w.client(quiet)
+		_, err := c.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(t, err)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(20*time.Second), lock.MaxHold(5*time.Second))
+		require.NoError(t, err)
+		got := acquireAsync(waiting, c, lock.Name("report"))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+		time.Sleep(40 * time.Second)
+		w.engine.ClearFaults()
+		next := <-got
+		require.NotNil(t, next)
+		require.NoError(t, next.Release(ctx))
+	})
+}
+
+// passInVain has a goroutine wait for a lease's lock, to which a commit passes it without effect or answer.
+func (w *world) passInVain(ctx context.Context, c *lock.Client, l *lock.Lease, kind tabletest.FaultKind) (leave func()) {
+	w.Helper()
+	waiting, leave := context.WithCancel(ctx)
+	acquireAsync(waiting, c, l.Target())
+	w.engine.Inject(tabletest.Fault{Kind: kind, Operation: "TransactWriteItems"})
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	require.ErrorIs(w, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+	w.engine.ClearFaults()
+	return leave
+}
+
+// Whatever ends a pass, the session is not renewed once nothing is held.
+func TestPass_ThatIsBrokenOffKeepsNoSession(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, w *world, c *lock.Client, l *lock.Lease){
+		"the lock is taken by force": func(ctx context.Context, w *world, c *lock.Client, l *lock.Lease) {
+			leave := w.passInVain(ctx, c, l, tabletest.DropRequest)
+			w.force(ctx, w.client(quiet), l.Target())
+			leave()
+			<-l.Context().Done()
+		},
+		"the commit panics": func(ctx context.Context, w *world, c *lock.Client, l *lock.Lease) {
+			waiting, leave := context.WithCancel(ctx)
+			acquireAsync(waiting, c, l.Target())
+			check := table.Check(w.row("x"), table.Attr("pk").Exists()).Explain(func(table.Item) error { panic("of Explain") })
+			assert.PanicsWithValue(w, "of Explain", func() { _ = l.Commit(ctx, check) })
+			leave()
+			time.Sleep(time.Second)
+			require.NoError(w, l.Release(ctx))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				end(ctx, w, c, l)
+				time.Sleep(10 * time.Minute)
+				w.engine.ResetRequests()
+				time.Sleep(10 * time.Minute)
+				assert.Empty(t, w.requestsTo(sessionKey(c).PK))
+			})
+		})
+	}
+}
+
+// A goroutine that has left gives a lock back that was passed to it. While that hangs, the session is renewed.
+func TestPass_ThatIsGivenBackDelaysNoRenewal(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.Lease = 3 * time.Second
+		c := w.client(config)
+		other, err := c.Acquire(ctx, lock.Name("other"))
+		require.NoError(t, err)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.passInVain(ctx, c, l, tabletest.DropReply)()
+		sent := 0
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key()), When: func(tabletest.Request) bool { sent++; return sent > 1 },
+		})
+		time.Sleep(10 * time.Second)
+		require.NoError(t, context.Cause(other.Context()))
+		w.engine.ClearFaults()
 	})
 }

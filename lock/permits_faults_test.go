@@ -192,3 +192,66 @@ func TestPermits_OfAMalformedRow(t *testing.T) {
 		require.NoError(p, next.Release(ctx))
 	})
 }
+
+// A call whose answer is lost had its permit before the permits were made fewer. It keeps it.
+func TestSetPermits_KeepsThePermitOfACallWithoutAnAnswer(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, list := w.permits(ctx, 2, 3)
+		op, c := w.client(quiet), w.client(quiet)
+		w.engine.Inject(tabletest.Fault{
+			Kind: tabletest.Delay, After: true, For: time.Hour, Times: 1, Operation: "UpdateItem", Key: w.table.KeyItem(list[0].Key()),
+		})
+		time.AfterFunc(time.Second, func() { assert.NoError(t, op.SetPermits(ctx, exports, 2)) })
+		l, err := c.TryAcquire(ctx, exports, lock.Permits(3))
+		require.NoError(t, err)
+		require.NoError(t, l.Write(ctx, w.put("x")))
+		require.ErrorIs(t, errOf(op.TryAcquire(ctx, exports, lock.Permits(2))), lock.ErrHeld)
+		for _, l := range append(list, l) {
+			require.NoError(t, l.Release(ctx))
+		}
+		for range 2 {
+			require.NoError(t, errOf(op.TryAcquire(ctx, exports, lock.Permits(2))))
+		}
+	})
+}
+
+// If the permits are made fewer than their holders, all of these hold on. Each can be asked for its permit, and forced.
+func TestSetPermits_ReachesHoldersBeyondTheNumber(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, list := w.permits(ctx, 3, 3)
+		op := w.client(quiet)
+		require.NoError(t, op.SetPermits(ctx, exports, 2))
+		require.NoError(t, list[2].Write(ctx, w.put("x")), "it holds on")
+		require.NoError(t, op.Revoke(ctx, exports))
+		time.Sleep(6 * time.Second)
+		for i, l := range list {
+			assert.ErrorIs(t, context.Cause(l.Context()), lock.ErrRevoked, "%d", i)
+		}
+		require.NoError(t, op.ForceRelease(ctx, exports, list[2].Ticket()))
+		require.ErrorIs(t, list[2].Write(ctx, w.put("x")), lock.ErrLost)
+	})
+}
+
+// A commit under a permit that was refused, and is said not to be applied, is not applied later.
+func TestCommit_OfAPermitThatWasRefusedIsNotAppliedLater(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, list := w.permits(ctx, 2, 2)
+		time.Sleep(time.Second)
+		attempts := 0
+		w.engine.Inject(
+			tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 10 * time.Second},
+			tabletest.Fault{
+				Kind: tabletest.Delay, Operation: "TransactWriteItems", For: time.Second,
+				When: func(tabletest.Request) bool { attempts++; return attempts == 3 },
+			},
+		)
+		time.AfterFunc(500*time.Millisecond, func() { assert.NoError(t, w.table.Write(ctx, w.put("blocked"))) })
+		err := list[1].Commit(ctx, w.count("n"), table.Check(w.row("blocked"), table.Attr("pk").NotExists()))
+		require.ErrorIs(t, err, table.ErrCondition)
+		may := table.MayBeApplied(err)
+		require.NoError(t, w.table.Write(ctx, table.Delete(w.row("blocked"))))
+		require.NoError(t, list[0].Release(ctx))
+		time.Sleep(time.Minute)
+		assert.True(t, may || w.counted("n") == 0)
+	})
+}

@@ -221,3 +221,31 @@ func TestRenew_KeepsTheLock(t *testing.T) {
 		assert.Equal(t, l.Fence()+1, next.Fence())
 	})
 }
+
+// A row that is not in order is told apart from a lock that is lost.
+func TestRenew_OfAMalformedRowSaysSo(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.Fixed(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), table.Attr("renewed").Set("x"))))
+		require.ErrorIs(t, l.Renew(ctx), lock.ErrMalformed)
+	})
+}
+
+// The row of a lock whose commit has no answer is not written with each renewal of the session.
+func TestRenew_AfterACommitWithoutAnAnswerWritesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems"})
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Commit(short, w.put("x")), context.DeadlineExceeded)
+		w.engine.ClearFaults()
+		time.Sleep(time.Hour)
+		w.engine.ResetRequests()
+		time.Sleep(time.Hour)
+		assert.LessOrEqual(t, len(w.requestsTo(l.Key().PK)), 1)
+		require.NoError(t, l.Release(ctx))
+	})
+}

@@ -293,3 +293,30 @@ func TestRevoke_ForgedTicketIsNotAsked(t *testing.T) {
 		assert.NotContains(p, own, "ask")
 	})
 }
+
+// A lease that was revoked, and released without an answer, is released: later calls do not say that it was revoked.
+func TestRevoke_ReleaseWithoutAnAnswerIsARelease(t *testing.T) {
+	for name, use := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"Commit":  func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.put("x")) },
+		"Write":   func(ctx context.Context, w *world, l *lock.Lease) error { return l.Write(ctx, w.put("x")) },
+		"SetData": func(ctx context.Context, _ *world, l *lock.Lease) error { return l.SetData(ctx, "x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other := w.client(quiet), w.client(quiet)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				require.NoError(t, other.Revoke(ctx, lock.Name("report")))
+				<-l.Context().Done()
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				require.ErrorIs(t, l.Release(short), context.DeadlineExceeded)
+				w.engine.ClearFaults()
+				err = use(ctx, w, l)
+				require.ErrorIs(t, err, lock.ErrReleased)
+				assert.NotErrorIs(t, err, lock.ErrRevoked)
+			})
+		})
+	}
+}

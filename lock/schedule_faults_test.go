@@ -345,3 +345,33 @@ func TestEvery_SlowReadsAreNotRepeated(t *testing.T) {
 		assert.LessOrEqual(t, times("GetItem", ops), ran+2)
 	})
 }
+
+// A request that fails long after an outage does not cost an interval.
+func TestEvery_ForgetsAnOldOutage(t *testing.T) {
+	const outage, interval = 10 * time.Minute, 5 * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		bounded, cancel := context.WithTimeout(ctx, outage+10*time.Minute)
+		defer cancel()
+		way.cut(refused)
+		time.AfterFunc(outage, func() { way.cut(open) })
+		for i := range 9 { // waits are random
+			time.AfterFunc(outage+time.Duration(i+1)*time.Minute, func() {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.ExpiredCredentials, Operation: "GetItem", Times: 1})
+			})
+		}
+		var last time.Time
+		missed := 0
+		err := c.Every(bounded, lock.Name("report"), interval, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+			if !last.IsZero() {
+				missed += int(at.Sub(last)/interval) - 1
+			}
+			last = at
+			return nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotZero(t, last)
+		assert.Zero(t, missed)
+	})
+}

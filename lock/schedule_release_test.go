@@ -233,3 +233,32 @@ func TestForceRelease_KeepsTheRunInTheRow(t *testing.T) {
 		assert.Greater(t, time.Until(w.deleted(ctx, keys.NewKey("LOCK#report", "LOCK#report"))), 59*24*time.Hour)
 	})
 }
+
+// The same if the job releases the lock without an answer, and the lease ends after that.
+func TestEvery_KnowsOfAReleaseBeforeTheLeaseEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		maxHold, wait time.Duration
+	}{
+		"expired":  {0, 25 * time.Second},
+		"max hold": {5 * time.Second, 6 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				c := w.clientOver(way, lock.Config{Logger: quiet.Logger, MaxHold: tc.maxHold})
+				failsReleased(ctx, t, c, func(_ context.Context, l *lock.Lease) error {
+					way.cut(hung)
+					defer way.cut(open)
+					short, stop := context.WithTimeout(ctx, 2*time.Second)
+					defer stop()
+					assert.ErrorIs(t, l.Release(short), context.DeadlineExceeded)
+					time.Sleep(tc.wait)
+					return nil
+				})
+				r, err := w.client(quiet).Inspect(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Zero(t, r.Ran)
+			})
+		})
+	}
+}

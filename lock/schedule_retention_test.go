@@ -69,3 +69,32 @@ func TestEvery_UnfinishedRunOfALongIntervalIsRunAgain(t *testing.T) {
 		assert.Equal(t, began[0].Add(30*24*time.Hour), began[2])
 	})
 }
+
+// The renewal of a Fixed lease does not bring the deletion of the row of an unfinished run forward.
+func TestEvery_RenewedRunOfALongIntervalIsKept(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	virtual(t, func(ctx context.Context, w *world) {
+		var began []time.Time
+		once := func(f func(ctx context.Context, l *lock.Lease) error) {
+			bounded, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			c := w.client(lock.Config{Retention: day, Logger: quiet.Logger})
+			_ = c.Every(bounded, lock.Name("report"), month, func(ctx context.Context, l *lock.Lease, at time.Time) error {
+				began = append(began, at)
+				return f(ctx, l)
+			}, lock.Fixed(10*time.Minute))
+		}
+		once(func(ctx context.Context, l *lock.Lease) error {
+			assert.NoError(t, l.Renew(ctx))
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest}) // cut off for good: the run is left as it is
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		w.engine.ClearFaults()
+		time.Sleep(month + day)
+		w.engine.Sweep()
+		once(func(context.Context, *lock.Lease) error { return nil })
+		require.Len(t, began, 3)
+		assert.Equal(t, began[0], began[1], "the one that was broken off")
+	})
+}

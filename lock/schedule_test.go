@@ -313,3 +313,30 @@ func TestEvery_LooksAfterASuspension(t *testing.T) {
 		require.ErrorIs(t, <-ended, context.DeadlineExceeded)
 	})
 }
+
+// An interval costs one read, also where it does not begin with a whole second.
+func TestEvery_CostsOneReadPerInterval(t *testing.T) {
+	for name, tc := range map[string]struct{ interval, at time.Duration }{
+		"a whole second":            {10 * time.Second, 0},
+		"half a second":             {10 * time.Second, 500 * time.Millisecond},
+		"almost a second":           {10 * time.Second, 900 * time.Millisecond},
+		"two and a half in between": {2500 * time.Millisecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c := w.client(quiet)
+				bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+				defer cancel()
+				ran := 0
+				ops := w.requests(func() {
+					err := c.Every(bounded, lock.Name("report"), tc.interval, func(context.Context, *lock.Lease, time.Time) error {
+						ran++
+						return nil
+					}, lock.At(tc.at, nil))
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				})
+				assert.LessOrEqual(t, times("GetItem", ops), ran+2)
+			})
+		})
+	}
+}

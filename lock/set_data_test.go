@@ -161,3 +161,43 @@ func TestSetData_AppliedOneIsNotReportedAsLost(t *testing.T) {
 		})
 	}
 }
+
+// A payload without an answer is not passed on with a commit: the next holder reads what the row has.
+func TestSetData_InDoubtIsNotLostByACommit(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(wire, quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.WithData("first"))
+		require.NoError(t, err)
+		got := acquireAsync(ctx, c, lock.Name("report"))
+		wire.cut(unanswered)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.SetData(short, "second"), context.DeadlineExceeded)
+		wire.cut(open)
+		require.NoError(t, l.Commit(ctx, w.put("x")))
+		next := <-got
+		require.NotNil(t, next)
+		r, err := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		assert.Equal(t, "second", decoded(t, r.Data))
+		assert.Equal(t, "second", decoded(t, next.Data()))
+	})
+}
+
+// SetData under the context of a lease that ends before the answer does not say that nothing was written.
+func TestSetData_InDoubtIsNoLossWhenTheLeaseEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(2*time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
+		err = l.SetData(l.Context(), "written")
+		require.Error(t, err)
+		w.engine.ClearFaults()
+		r, problem := c.Inspect(ctx, lock.Name("report"))
+		require.NoError(t, problem)
+		require.Equal(t, "written", decoded(t, r.Data))
+		assert.NotErrorIs(t, err, lock.ErrLost)
+	})
+}

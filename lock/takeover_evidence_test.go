@@ -304,3 +304,45 @@ func TestTakeover_ObservationCountsFromTheFirstAnswer(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(start), 26*time.Second)
 	})
 }
+
+// Calls end with their contexts, also while the sessions of holders do not answer, whether these holders live or not.
+func TestTakeover_EndsWithItsContextWhileSessionsHang(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holders       int
+		holds, called []lock.Option
+	}{
+		"a holder": {1, nil, nil},
+		"readers":  {20, []lock.Option{lock.Shared()}, nil},
+		"permits":  {20, []lock.Option{lock.Permits(20)}, []lock.Option{lock.Permits(20)}},
+	} {
+		for _, dead := range []bool{false, true} {
+			for call, f := range map[string]func(*lock.Client, context.Context, lock.Target, ...lock.Option) (*lock.Lease, error){
+				"Acquire": (*lock.Client).Acquire, "TryAcquire": (*lock.Client).TryAcquire,
+			} {
+				t.Run(fmt.Sprintf("%s of %s, dead %v", call, name, dead), func(t *testing.T) {
+					virtual(t, func(ctx context.Context, w *world) {
+						way := &line{to: w.engine.HTTPClient()}
+						for range tc.holders {
+							require.NoError(t, errOf(w.clientOver(way, quiet).Acquire(ctx, exports, tc.holds...)))
+						}
+						if dead {
+							way.cut(refused)
+						}
+						time.Sleep(time.Minute)
+						c := w.client(quiet)
+						w.engine.Inject(tabletest.Fault{
+							Kind: tabletest.Delay, For: time.Hour, Operation: "UpdateItem",
+							When: func(r tabletest.Request) bool { return !ofLocks(r) },
+						})
+						short, cancel := context.WithTimeout(ctx, time.Second)
+						defer cancel()
+						start := time.Now()
+						require.Error(t, errOf(f(c, short, exports, tc.called...)))
+						assert.LessOrEqual(t, time.Since(start), 1200*time.Millisecond)
+						w.engine.ClearFaults()
+					})
+				})
+			}
+		}
+	}
+}

@@ -153,3 +153,32 @@ func TestTakeover_EachDeadWaiterDelaysByALeaseOrTwo(t *testing.T) {
 		})
 	}
 }
+
+// Who finds the line full writes once per try, and asks the session of the holder seldom.
+func TestWait_BeforeAFullLineCostsOneWritePerTry(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.guardian = nil // it would take most of the time
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		holder := w.client(quiet)
+		w.fillLine(waiting, holder, w.client(lock.Config{Backoff: every(time.Minute), Logger: quiet.Logger}), names(2)...)
+		session := sessionKey(holder).PK
+		tries, others := 0, 0
+		c := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			switch {
+			case operation != "UpdateItem":
+			case strings.Contains(body, `"LOCK#n00"`):
+				tries++
+			case strings.Contains(body, session):
+				others++
+			}
+			return send()
+		}), quiet)
+		short, cancel := context.WithTimeout(ctx, 5*time.Minute)
+		defer cancel()
+		_, err := c.Acquire(short, names(1)[0])
+		require.ErrorIs(t, err, lock.ErrHeld)
+		t.Logf("%d tries, %d writes to the holder's session", tries, others)
+		assert.Less(t, others, tries/3)
+	})
+}

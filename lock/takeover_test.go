@@ -271,3 +271,87 @@ func TestTakeover_SessionThatDiedAtZero(t *testing.T) {
 		require.NoError(t, l.Release(ctx))
 	})
 }
+
+// Readers that died long ago are taken out of the line. Somebody else who has come meanwhile keeps the lock, or the place.
+func TestTryAcquire_FromDeadReadersTakesNothingFromTheLiving(t *testing.T) {
+	for name, late := range map[string]time.Duration{
+		"a writer that holds": 6 * time.Second,
+		"a writer that waits": time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				for range 2 {
+					require.NoError(t, errOf(w.clientOver(wire, quiet).Acquire(ctx, catalogue, lock.Shared())))
+				}
+				wire.cut(refused)
+				time.Sleep(time.Hour)
+				writer, c := w.client(quiet), w.client(quiet)
+				sent := 0
+				w.engine.Inject(tabletest.Fault{
+					Kind: tabletest.Delay, For: late, Times: 1, Operation: "UpdateItem", Key: w.table.KeyItem(w.lockKey("catalogue")),
+					When: func(tabletest.Request) bool { sent++; return sent == 2 }, // the one that takes the dead out
+				})
+				tried := make(chan error, 1)
+				go func() { tried <- errOf(c.TryAcquire(ctx, catalogue)) }()
+				time.Sleep(min(late-time.Millisecond, 2*time.Second))
+				l, err := writer.Acquire(ctx, catalogue)
+				require.NoError(t, err)
+				require.ErrorIs(t, <-tried, lock.ErrHeld)
+				require.NoError(t, l.Write(ctx, w.put("x")))
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
+}
+
+// A call takes a lock from any number of readers that died long ago.
+func TestTryAcquire_TakesFromManyDeadReaders(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		dead := w.clientOver(wire, quiet)
+		for range 60 {
+			require.NoError(t, errOf(dead.Acquire(ctx, catalogue, lock.Shared())))
+		}
+		wire.cut(refused)
+		time.Sleep(time.Hour)
+		l, err := w.client(quiet).TryAcquire(ctx, catalogue)
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+// However many hold a lock and live, a call that is refused asks for one of them at most.
+func TestTryAcquire_OfManyLivingHoldersCostsTwoRequests(t *testing.T) {
+	for name, tc := range map[string]struct{ holders, call []lock.Option }{
+		"readers": {[]lock.Option{lock.Shared()}, nil},
+		"permits": {[]lock.Option{lock.Permits(20)}, []lock.Option{lock.Permits(20)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				for _, c := range w.clients(20) {
+					require.NoError(t, errOf(c.Acquire(ctx, exports, tc.holders...)))
+				}
+				time.Sleep(time.Minute)
+				for call, most := range map[string]int{"TryAcquire": 2, "Acquire": 3} { // which enters the line, and leaves it
+					writes := 0
+					c := w.clientOver(w.passing(func(operation, _ string, send func() (*http.Response, error)) (*http.Response, error) {
+						if operation == "UpdateItem" {
+							writes++
+						}
+						return send()
+					}), quiet)
+					f := c.TryAcquire
+					if call == "Acquire" {
+						f = c.Acquire
+					}
+					short, cancel := context.WithTimeout(ctx, time.Second)
+					writes = 0
+					require.ErrorIs(t, errOf(f(short, exports, tc.call...)), lock.ErrHeld)
+					assert.LessOrEqual(t, writes, most, call)
+					cancel()
+				}
+			})
+		})
+	}
+}

@@ -233,3 +233,23 @@ func TestThrottledRow_OfAcquireAllIsReadAgain(t *testing.T) {
 		require.NoError(t, c.Close(ctx))
 	})
 }
+
+// Close tries to release a lock whose row is throttled for as long as requests are repeated, however short the lease.
+func TestClose_OfAThrottledRowEndsWithTheRetries(t *testing.T) {
+	for _, lease := range []time.Duration{20 * time.Second, 3 * time.Second} {
+		virtual(t, func(ctx context.Context, w *world) {
+			config := quiet
+			config.Lease = lease
+			c := w.client(config)
+			l, err := c.Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key())})
+			bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+			defer cancel()
+			start := time.Now()
+			require.ErrorIs(t, c.Close(bounded), table.ErrThrottled)
+			assert.Less(t, time.Since(start), time.Minute, "lease %v", lease)
+			w.engine.ClearFaults()
+		})
+	}
+}

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -286,4 +287,94 @@ type counting struct {
 func (c *counting) NextBackOff() time.Duration {
 	c.times++
 	return c.BackOff.NextBackOff()
+}
+
+// A waiter that gives up in a short outage leaves the line after it, also if nobody waits who could ask for its place.
+func TestWait_LeavesTheLineAfterAShortOutage(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		holder, c := w.client(quiet), w.clientOver(way, quiet)
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		_, err = c.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		ended := outcome(short, c, lock.Name("report"))
+		time.Sleep(59 * time.Second)
+		way.cut(refused)
+		require.ErrorIs(t, <-ended, context.DeadlineExceeded)
+		time.Sleep(7 * time.Second)
+		way.cut(open) // its session goes on
+		require.NoError(t, l.Release(ctx))
+		time.Sleep(time.Hour)
+		_, err = holder.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+	})
+}
+
+// A goroutine that waits behind another one of its process waits through an outage, also if the other's lease ends in it.
+func TestWait_BehindTheOwnProcessOutlastsAnOutage(t *testing.T) {
+	for name, how := range outages() {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				c := w.clientOver(way, quiet)
+				_, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				const waiters = 3
+				ended := make(chan error, waiters)
+				for range waiters {
+					go func() {
+						l, err := c.Acquire(ctx, lock.Name("report"))
+						if err == nil {
+							err = l.Release(ctx)
+						}
+						ended <- err
+					}()
+				}
+				time.Sleep(10 * time.Second)
+				way.cut(how)
+				time.Sleep(2 * time.Minute)
+				assert.Empty(t, ended)
+				way.cut(open)
+				for range waiters {
+					assert.NoError(t, <-ended)
+				}
+			})
+		})
+	}
+}
+
+// Config.Backoff ends a wait also before a full line, and in an outage.
+func TestWait_EndsWithTheBackoff(t *testing.T) {
+	ends := func(t *testing.T, n uint64, prepare func(ctx context.Context, w *world, c *lock.Client, way *line)) {
+		virtual(t, func(ctx context.Context, w *world) {
+			config := quiet
+			config.Backoff = func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), n) }
+			way := &line{to: w.engine.HTTPClient()}
+			c := w.clientOver(way, config)
+			waiting, stop := context.WithCancel(ctx)
+			defer stop()
+			prepare(waiting, w, c, way)
+			short, cancel := context.WithTimeout(ctx, 10*time.Minute)
+			defer cancel()
+			_, err := c.Acquire(short, names(1)[0])
+			require.ErrorIs(t, err, lock.ErrHeld)
+			assert.NoError(t, short.Err())
+		})
+	}
+	t.Run("a full line", func(t *testing.T) {
+		ends(t, 3, func(ctx context.Context, w *world, _ *lock.Client, _ *line) {
+			w.fillLine(ctx, w.client(quiet), w.client(quiet), names(2)...)
+		})
+	})
+	for _, n := range []uint64{0, 3} {
+		t.Run(fmt.Sprintf("an outage, after %d looks", n), func(t *testing.T) {
+			ends(t, n, func(ctx context.Context, w *world, _ *lock.Client, way *line) {
+				require.NoError(w, errOf(w.client(quiet).Acquire(ctx, names(1)[0])))
+				time.AfterFunc(5*time.Millisecond, func() { way.cut(refused) })
+			})
+		})
+	}
 }

@@ -40,3 +40,17 @@ func TestDown_AFailureHasAWayOut(t *testing.T) {
 		})
 	}
 }
+
+// Nothing comes after a repeatable migration: DownTo refuses to go down to it.
+func TestDownTo_ARepeatableIsRefused(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		seed := migrations.Migration{ID: "seed", Repeatable: true, Up: func(context.Context, *migrations.Run) error { return nil }}
+		m := w.migrator([]migrations.Migration{simple("1_a"), simple("2_b"), seed})
+		_, err := m.Up(ctx)
+		require.NoError(w, err)
+		report, err := m.DownTo(ctx, "seed")
+		require.ErrorIs(w, err, migrations.ErrInvalid)
+		assert.Empty(w, report.Done)
+		assert.Zero(w, w.count("down 1_a"))
+	})
+}

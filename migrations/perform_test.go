@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -131,5 +132,50 @@ func TestPerform_CancellationKeepsProgress(t *testing.T) {
 		for i := range 300 {
 			require.EqualValues(w, 1, integer(w.get(itemKey(i))["m"]), i)
 		}
+	})
+}
+
+// A shutdown comes while the beginning of a migration is being recorded. Its function was not called: the next Up runs it.
+func TestPerform_CancelledBeforeItBeginsIsPending(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		ran := 0
+		m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+			ran++
+			return run.Atomic(ctx, once("1_a"))
+		}}})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: time.Second, After: true, Times: 1})
+		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		_, err := m.Up(short)
+		require.ErrorIs(w, err, context.DeadlineExceeded)
+		assert.Zero(w, ran)
+		st, err := m.Status(ctx)
+		require.NoError(w, err)
+		assert.Equal(w, migrations.Pending, st[0].State)
+		_, err = m.Up(ctx)
+		require.NoError(w, err)
+		assert.EqualValues(w, 1, w.count("1_a"))
+	})
+}
+
+// The last write of a migration was applied without an answer, and its lock is taken by force. It has not failed.
+func TestUp_TheLockIsForcedAfterTheLastAnswer(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		other := w.start(lock.Config{}, nil)
+		m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+			err := run.Atomic(ctx, once("1_a"))
+			require.ErrorIs(w, err, table.ErrUnreachable)
+			w.engine.ClearFaults()
+			require.NoError(w, other.locks.ForceRelease(ctx, run.Lease().Target(), run.Lease().Ticket()))
+			return err
+		}}})
+		report, err := m.Up(ctx)
+		require.NoError(w, err)
+		assert.Len(w, report.Done, 1)
+		assert.EqualValues(w, 1, w.count("1_a"))
+		st, err := m.Status(ctx)
+		require.NoError(w, err)
+		assert.Equal(w, migrations.Applied, st[0].State)
 	})
 }

@@ -3,10 +3,12 @@ package migrations_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 )
 
@@ -52,4 +54,27 @@ func TestRepair_AFailedMigrationHasAWayOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Repair waits for another instance without reading the records again and again.
+func TestRepair_WaitsWithoutReading(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		list := []migrations.Migration{{ID: "1_a", Up: func(context.Context, *migrations.Run) error { return assert.AnError }}}
+		p, other := w.start(lock.Config{}, list), w.start(lock.Config{}, list)
+		_, err := p.m.Up(ctx)
+		require.ErrorIs(w, err, assert.AnError)
+		l, err := p.locks.Acquire(ctx, lock.Beside(migrationsRow))
+		require.NoError(w, err)
+		time.AfterFunc(10*time.Minute, func() { assert.NoError(w, l.Release(ctx)) })
+		w.engine.ResetRequests()
+		_, err = other.m.Repair(ctx, func(migrations.Fix) bool { return true })
+		require.NoError(w, err)
+		reads := 0
+		for _, r := range w.engine.Requests() {
+			if r.Operation == "Query" {
+				reads++
+			}
+		}
+		assert.LessOrEqual(w, reads, 3)
+	})
 }

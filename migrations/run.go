@@ -3,6 +3,7 @@ package migrations
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -62,7 +63,7 @@ func (r *Run) Step(ctx context.Context, name string, f func(ctx context.Context)
 		if err := f(ctx); err != nil {
 			return err
 		}
-		if r.failure != errNoReturn { // a call inside of f was refused
+		if !errors.Is(r.failure, errNoReturn) { // a call inside of f was refused
 			return r.failure
 		}
 		return r.lease.Write(ctx, r.checkpointOp(checkpoint{Step: name, Done: true, Seq: 1}))

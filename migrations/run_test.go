@@ -259,3 +259,73 @@ func TestStep_ThoseOfAnotherRunDoNotCount(t *testing.T) {
 		assert.EqualValues(w, 4, w.count("up"), "all of it runs again, and each step once")
 	})
 }
+
+// An Atomic that failed is not forgotten by the steps after it, whatever the author does about the error.
+func TestAtomic_FailureIsNotForgottenByLaterSteps(t *testing.T) {
+	for name, then := range map[string]func(ctx context.Context, run *migrations.Run) error{
+		"step": func(ctx context.Context, run *migrations.Run) error {
+			return run.Step(ctx, "a", func(context.Context) error { return nil })
+		},
+		"atomic step": func(ctx context.Context, run *migrations.Run) error { return run.AtomicStep(ctx, "a", once("a")) },
+		"backfill": func(ctx context.Context, run *migrations.Run) error {
+			_, err := run.Backfill(ctx, migrations.Backfill{Name: "a", Transform: increment, Filter: only()})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					_ = run.Atomic(ctx, once("x").If(table.Attr("pk").Exists()))
+					_ = then(ctx, run)
+					return nil
+				}}})
+				report, err := m.Up(ctx)
+				require.Error(w, err)
+				assert.Empty(w, report.Done)
+				st, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, migrations.Failed, st[0].State)
+			})
+		})
+	}
+}
+
+// A step that is refused fails the migration, whatever the author does about the error.
+func TestStep_RefusedOneIsNoticed(t *testing.T) {
+	for name, up := range map[string]func(ctx context.Context, run *migrations.Run){
+		"two steps of a name": func(ctx context.Context, run *migrations.Run) {
+			_ = run.AtomicStep(ctx, "s", once("a"))
+			_ = run.AtomicStep(ctx, "s", once("x"))
+		},
+		"backfill": func(ctx context.Context, run *migrations.Run) {
+			_, _ = run.Backfill(ctx, migrations.Backfill{Name: "fill", Transform: increment, Segments: 1001})
+		},
+		"atomic inside of a step": func(ctx context.Context, run *migrations.Run) {
+			_ = run.Step(ctx, "s", func(ctx context.Context) error {
+				_ = run.Atomic(ctx, once("x"))
+				return nil
+			})
+		},
+		"step inside of a step": func(ctx context.Context, run *migrations.Run) {
+			_ = run.Step(ctx, "s", func(ctx context.Context) error {
+				_ = run.AtomicStep(ctx, "t", once("x"))
+				return nil
+			})
+		},
+		"nil function": func(ctx context.Context, run *migrations.Run) { _ = run.Step(ctx, "s", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					up(ctx, run)
+					return nil
+				}}})
+				_, err := m.Up(ctx)
+				require.ErrorIs(w, err, migrations.ErrInvalid)
+				st, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, migrations.Failed, st[0].State)
+			})
+		})
+	}
+}
