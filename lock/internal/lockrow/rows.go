@@ -60,6 +60,7 @@ const (
 // RunChange is what an update records of the run of an interval.
 type RunChange uint8
 
+// What an update records of a run.
 const (
 	NoRun     RunChange = iota // nothing
 	BeginRun                   // it has begun

@@ -189,7 +189,7 @@ func (k *Keeper) open(ctx context.Context, o *opening) {
 	switch {
 	case err == nil:
 		k.current, k.next = s, nil
-		k.work.Go(func() { s.keep(asked) })
+		k.work.Go(func() { s.keep(asked) }) //nolint:contextcheck // it renews for as long as the session goes on
 	case errors.Is(err, ErrDead):
 		k.next = nil
 	case h.Sent > 0:
