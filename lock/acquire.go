@@ -39,7 +39,7 @@ func (c *Client) Acquire(ctx context.Context, target Target, opts ...Option) (*L
 }
 
 // TryAcquire takes the lock if it is free. It does not wait: if somebody holds the lock or waits for it, the error is a
-// *[HeldError].
+// *[HeldError]. (Goroutines of this client that are about to enter the line do not count.)
 //
 // Cost: one conditional write, whether it succeeds or not. One more write if the client has no session yet (none with
 // [Fixed]). Two more to take the lock from a holder that died long ago; from several ([Shared], [Permits]), one per

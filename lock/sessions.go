@@ -69,7 +69,7 @@ func (s *sessions) watch(id string, in time.Duration) {
 		v.wanted = true
 		return
 	}
-	if s.waiting == 0 {
+	if s.waiting == 0 || s.client.others.Key(id).Validate() != nil { // no row has such a key
 		return
 	}
 	c, v := s.client, &sessionWatch{}

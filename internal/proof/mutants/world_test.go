@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mortise-go/mortise/internal/testkit"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mortise-go/mortise/internal/testkit"
 )
 
 // few is the largest number of listed worlds. Each mistake has to be compiled.
