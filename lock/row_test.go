@@ -358,3 +358,25 @@ func TestRow_ThatChangesUnderAWaiter(t *testing.T) {
 		})
 	}
 }
+
+// A row whose ticket names a session that makes no key ends no wait for another lock.
+func TestRow_TicketOfAnImpossibleSessionEndsNoOtherWait(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		config := quiet
+		config.SessionKey = "SESSION#{id:raw}"
+		holder, c := w.client(config), w.client(config)
+		l, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		ticket := fmt.Sprintf("A#B/1@%013d x", time.Now().UnixMilli())
+		require.NoError(t, w.table.Write(ctx, table.Update(keys.NewKey("LOCK#bad", "LOCK#bad"),
+			table.Attr("type").Set("mortise.Lock"), table.Attr("fence").Set(7), table.Attr("line").Set([]string{ticket}))))
+		good := outcome(ctx, c, lock.Name("report"))
+		time.Sleep(time.Second)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		_, err = c.Acquire(short, lock.Name("bad"))
+		require.Error(t, err)
+		require.NoError(t, l.Release(ctx))
+		require.NoError(t, <-good)
+	})
+}
