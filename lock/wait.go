@@ -92,7 +92,7 @@ func (a *acquisition) makeRoom(ctx context.Context) (room bool, err error) {
 			e.mu.Lock()
 			s := e.suspect(&row, of)
 			e.mu.Unlock()
-			if s.since >= s.lease/4 {
+			if s.since >= minLook { // it held with an earlier try, too
 				a.client.sessions.look(s.session, minLook)
 			}
 		}

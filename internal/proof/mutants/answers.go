@@ -4,16 +4,16 @@ package mutants
 func answers() []Mutant {
 	return []Mutant{
 		{
-			Name: "own-place-is-a-refusal", Part: Answers, File: "lock/internal/lockrow/classify.go",
+			Name: "own-place-is-a-refusal", Part: Answers, File: "lock/enter.go",
 			Breaks: "does not recognise the own ticket where it waits behind others",
-			Old:    `return Waits`,
-			New:    `return Refused`,
+			Old:    `case row.Place(e.ticket.ID) >= 0:`,
+			New:    `case row.Granted(e.ticket.ID):`,
 		},
 		{
 			Name: "waiting-is-holding", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a ticket that waits for one that holds",
-			Old:    "\treturn Waits\n",
-			New:    "\treturn Granted\n",
+			Old:    `return place >= 0 && place < r.Holders()`,
+			New:    `return place >= 0`,
 		},
 		{
 			Name: "force-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
@@ -90,8 +90,8 @@ func answers() []Mutant {
 		{
 			Name: "absence-in-a-look", Part: Answers, File: "lock/entry.go",
 			Breaks: "believes a look that lags behind and does not show the own ticket",
-			Old:    `case stale, place == lockrow.Refused:`,
-			New:    "case place == lockrow.Refused:\n\t\t\treturn false, errAnew\n\t\tcase stale:",
+			Old:    `case stale, row.Place(e.ticket.ID) < 0:`,
+			New:    "case row.Place(e.ticket.ID) < 0:\n\t\t\treturn false, errAnew\n\t\tcase stale:",
 		},
 		{
 			Name: "held-is-lost", Part: Answers, File: "lock/internal/lockrow/classify.go",

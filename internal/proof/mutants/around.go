@@ -7,7 +7,7 @@ func around() []Mutant {
 			Name: "several-one-by-one", Part: Around, File: "lock/wait.go",
 			Breaks: "keeps the places in other lines where one was lost, and enters that line alone",
 			Old:    "\t\t\tcase err != nil:\n\t\t\t\treturn err\n\t\t\tcase is:\n",
-			New: `
+			New: `,
 			case errors.Is(err, errAnew) && len(a.entries) > 1:
 				one := &acquisition{client: a.client, request: a.request, wanted: a.wanted[i : i+1]}
 				if err := one.enter(ctx, false); err != nil {
@@ -28,10 +28,10 @@ func around() []Mutant {
 			New:    `case errors.Is(err, ErrLost)`,
 		},
 		{
-			Name: "interval-twice", Part: Around, File: "lock/internal/lockrow/rows.go",
+			Name: "interval-twice", Part: Around, File: "lock/internal/lockrow/enter.go",
 			Breaks: "begins the run of an interval that was recorded",
-			Old:    `ran.Less(param(argRun))`,
-			New:    `ran.AtMost(param(argRun))`,
+			Old:    `cond = table.And(cond, below(n.Ran, argRun))`,
+			New:    `cond = table.And(cond)`,
 		},
 		{
 			Name: "run-is-not-recorded", Part: Around, File: "lock/internal/lockrow/rows.go",
@@ -78,8 +78,8 @@ func around() []Mutant {
 		{
 			Name: "close-forgets-leases", Part: Around, File: "lock/client.go",
 			Breaks: "does not release what is held on Close",
-			Old:    `return l.releaseWhileHeld(ctx)`,
-			New:    `return nil`,
+			Old:    `release = l.releaseWhileHeld`,
+			New:    `release = func(context.Context) error { return nil }`,
 		},
 		{
 			Name: "question-to-the-dead", Part: Around, File: "lock/internal/session/mailbox.go",
@@ -114,8 +114,8 @@ func around() []Mutant {
 		{
 			Name: "run-begins-whoever-holds", Part: Around, File: "lock/internal/lockrow/holder.go",
 			Breaks: "begins the run of an interval although others hold the lock",
-			Old:    `If(isFirst(r.names), notRun(r.names))`,
-			New:    `If(notRun(r.names))`,
+			Old:    `If(isFirst(r.names), below(r.names.Ran, argRun))`,
+			New:    `If(below(r.names.Ran, argRun))`,
 		},
 		{
 			Name: "question-is-dropped-unanswered", Part: Around, File: "lock/internal/session/mailbox.go",

@@ -60,8 +60,8 @@ func death() []Mutant {
 		{
 			Name: "evict-a-renewed-lease", Part: Death, File: "lock/internal/lockrow/first.go",
 			Breaks: "evicts a Fixed lease that was renewed since it was seen",
-			Old:    `return renewed.Equal(seen.Renewed)`,
-			New:    `return renewed.Exists()`,
+			Old:    `return table.Attr(attr).Equal(seen)`,
+			New:    `return table.Attr(attr).Exists()`,
 		},
 		{
 			Name: "evict-others-whoever-stands-there", Part: Death, File: "lock/internal/lockrow/leave.go",

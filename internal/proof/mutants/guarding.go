@@ -4,16 +4,16 @@ package mutants
 func guarding() []Mutant {
 	return []Mutant{
 		{
-			Name: "late-write", Part: Guarding, File: "lock/internal/lockrow/rows.go",
+			Name: "late-write", Part: Guarding, File: "lock/internal/lockrow/holder.go",
 			Breaks: "applies a write that comes late after a later one",
-			Old:    `table.Or(count.NotExists(), count.Less(param(argCount)))`,
-			New:    `table.Or(count.NotExists(), count.Exists())`,
+			Old:    `If(isFirst(r.names), below(attr, argCount))`,
+			New:    `If(isFirst(r.names))`,
 		},
 		{
 			Name: "write-without-guard", Part: Guarding, File: "lock/internal/lockrow/holder.go",
 			Breaks: "applies a numbered write whoever holds the lock",
-			Old:    `If(isFirst(r.names), smaller(attr))`,
-			New:    `If(smaller(attr))`,
+			Old:    `If(isFirst(r.names), below(attr, argCount))`,
+			New:    `If(below(attr, argCount))`,
 			Seen:   []World{{"overslept", 5}, {"lockset", 13}},
 		},
 		{
@@ -29,16 +29,16 @@ func guarding() []Mutant {
 			New:    "\t\t\tl.turn.writes = 1\n",
 		},
 		{
-			Name: "written-is-refused", Part: Guarding, File: "lock/internal/lockrow/classify.go",
+			Name: "written-is-refused", Part: Guarding, File: "lock/guard.go",
 			Breaks: "does not recognise the own write by its number",
-			Old:    "\tcase h.Kind == Exclusive && count == number: // others have no number\n\t\treturn Written\n",
-			New:    ``,
+			Old:    `rows[i].Writes == l.turn.writes`,
+			New:    `rows[i].Writes < 0`,
 		},
 		{
-			Name: "written-under-another-fence", Part: Guarding, File: "lock/internal/lockrow/classify.go",
+			Name: "written-under-another-fence", Part: Guarding, File: "lock/guard.go",
 			Breaks: "recognises the own write although others hold the lock by now",
-			Old:    "\tcase !r.Holds(h):\n\t\treturn Gone\n",
-			New:    ``,
+			Old:    `case !rows[i].Holds(l.holding): // others`,
+			New:    "case !rows[i].Holds(l.holding):\n\t\t\t\twritten++\n\t\t\tcase false: // others",
 		},
 		{
 			Name: "commit-keeps-the-lock", Part: Guarding, File: "lock/guard.go",
@@ -65,10 +65,10 @@ func guarding() []Mutant {
 			New:    `if false {`,
 		},
 		{
-			Name: "later-write-is-this-one", Part: Guarding, File: "lock/internal/lockrow/classify.go",
+			Name: "later-write-is-this-one", Part: Guarding, File: "lock/guard.go",
 			Breaks: "takes a later write for the one that was refused",
-			Old:    `count == number`,
-			New:    `count >= number`,
+			Old:    `rows[i].Writes == l.turn.writes`,
+			New:    `rows[i].Writes >= l.turn.writes`,
 		},
 	}
 }

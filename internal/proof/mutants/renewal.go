@@ -48,8 +48,8 @@ func renewal() []Mutant {
 		{
 			Name: "late-copy-renews-a-fixed-lease", Part: Renewal, File: "lock/internal/lockrow/holder.go",
 			Breaks: "sets a Fixed lease back by a late copy of a renewal",
-			Old:    `table.Or(renewed.NotExists(), renewed.Less(param(argSince)))`,
-			New:    `table.Or(renewed.NotExists(), renewed.Exists())`,
+			Old:    `below(r.names.Renewed, argSince)`,
+			New:    `table.Attr(r.names.Fence).Exists()`,
 		},
 		{
 			Name: "renewal-that-does-not-show", Part: Renewal, File: "lock/renew.go",
@@ -90,8 +90,8 @@ func renewal() []Mutant {
 		{
 			Name: "renew-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",
 			Breaks: "renews a Fixed lease although others hold the lock",
-			Old:    `If(isFirst(r.names), table.Or(renewed.NotExists()`,
-			New:    `If(table.Or(renewed.NotExists()`,
+			Old:    `If(isFirst(r.names), below(r.names.Renewed, argSince))`,
+			New:    `If(below(r.names.Renewed, argSince))`,
 		},
 		{
 			Name: "prolong-whoever-holds", Part: Renewal, File: "lock/internal/lockrow/holder.go",

@@ -60,8 +60,8 @@ func together() []Mutant {
 		{
 			Name: "permits-changed-by-a-late-copy", Part: Together, File: "lock/internal/lockrow/first.go",
 			Breaks: "applies a late copy of an earlier change of the number",
-			Old:    `permits.Equal(seen.Permits), unchanged)`,
-			New:    `permits.Equal(seen.Permits), table.Or(unchanged, permits.Exists()))`,
+			Old:    `permits.Equal(seen.Permits), still(r.names.Edits, seen.Edits))`,
+			New:    `permits.Equal(seen.Permits))`,
 		},
 		{
 			Name: "evict-permits-whoever-has-them", Part: Together, File: "lock/internal/lockrow/leave.go",
