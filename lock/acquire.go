@@ -109,7 +109,9 @@ func (c *Client) acquisition(ctx context.Context, targets []Target, opts []Optio
 		}
 		a.wanted[i] = wanted{target: t, key: key}
 		if c.config.Backoff != nil {
-			a.wanted[i].patience = c.config.Backoff()
+			if b := c.config.Backoff(); b != nil {
+				a.wanted[i].patience = &oneAtATime{b, make(chan struct{}, 1)}
+			}
 		}
 	}
 	return a, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 )
 
 // alarms are the calls of OnAtRisk.
@@ -191,5 +192,29 @@ func TestOnAtRisk_EndsWithWhatIsSo(t *testing.T) {
 		way.cut(open)
 		time.Sleep(time.Hour)
 		assert.Equal(t, []bool{true, false}, heard.heard())
+	})
+}
+
+// A panic of OnAtRisk reaches the caller that opens the next session, which may recover it.
+func TestOnAtRisk_PanicReachesTheCaller(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		config := quiet
+		config.OnAtRisk = func(atRisk bool) {
+			if !atRisk {
+				panic("mine")
+			}
+		}
+		c := w.clientOver(way, config)
+		_, err := c.Acquire(ctx, lock.Name("a"))
+		require.NoError(t, err)
+		way.cut(refused)
+		time.Sleep(time.Minute)
+		way.cut(open)
+		func() {
+			defer func() { assert.Equal(t, "mine", recover()) }()
+			_, _ = c.Acquire(ctx, lock.Name("b"))
+		}()
+		_ = table.ErrNotFound
 	})
 }

@@ -3,6 +3,9 @@ package lock
 import (
 	"context"
 	"errors"
+
+	"github.com/mortise-go/mortise/internal/errs"
+	"github.com/mortise-go/mortise/table"
 )
 
 // Do acquires a lock, runs f, and releases the lock. It waits for the lock as [Client.Acquire] does, and takes the same
@@ -71,10 +74,10 @@ func (l *Lease) finish(ctx context.Context, err error) error {
 	case released == nil && errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost):
 		released = wrap("do", lost)
 	case errors.Is(released, ErrLost) && errors.Is(err, ErrLost):
-		return err // it tells already
+		released = nil // err tells already
 	}
-	if err = join(err, released); l.inDoubt() {
-		return unknown(err)
+	if err = join(err, released); l.inDoubt() && errors.Is(err, ErrLost) {
+		return wrap("do", unknown(errs.Kind(table.ErrUnreachable, err)))
 	}
 	return err
 }

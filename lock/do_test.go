@@ -259,3 +259,48 @@ func TestDo_ReportsALossAfterARevocation(t *testing.T) {
 		})
 	}
 }
+
+// Whatever the function does with the error of its commit.
+func TestDo_CommitWithoutAnAnswerIsInDoubt(t *testing.T) {
+	for name, f := range map[string]func(ctx context.Context, w *world, l *lock.Lease) error{
+		"ctx of f": func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.count("n")) },
+		"short ctx": func(ctx context.Context, w *world, l *lock.Lease) error {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			err := l.Commit(ctx, w.count("n"))
+			<-l.Context().Done()
+			return err
+		},
+		"cause": func(ctx context.Context, w *world, l *lock.Lease) error {
+			if err := l.Commit(ctx, w.count("n")); err == nil {
+				return nil
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
+		"dropped": func(ctx context.Context, w *world, l *lock.Lease) error {
+			_ = l.Commit(ctx, w.count("n"))
+			<-ctx.Done()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+				if name == "ctx of f" {
+					w.engine.ClearFaults()
+					w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, After: true, For: time.Minute, Operation: "TransactWriteItems"})
+				}
+				err := w.client(lock.Config{Lease: 5 * time.Second}).Do(ctx, lock.Name("report"), func(ctx context.Context, l *lock.Lease) error {
+					err := f(ctx, w, l)
+					<-l.Context().Done()
+					w.engine.ClearFaults()
+					return err
+				}, lock.Fixed(5*time.Second))
+				require.ErrorIs(t, err, table.ErrUnreachable)
+				require.NotErrorIs(t, err, lock.ErrLost)
+				assert.EqualValues(t, 1, w.counted("n"))
+			})
+		})
+	}
+}

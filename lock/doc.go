@@ -107,7 +107,7 @@
 //   - [ErrNotHeld], [ErrNoSession]: there is no holder to take the lock from, or none that can be asked.
 //   - [ErrNotLock], [ErrMalformed]: the row at the key is not a lock, or is a malformed one. Perhaps an older version of
 //     this package wrote it, or a client with another [Config.AttributePrefix].
-//   - [ErrClosed], [ErrInvalid]: the client was closed; an argument is not acceptable. Nothing was sent.
+//   - [ErrClosed], [ErrInvalid]: the client was closed; an argument is not acceptable. Nothing was written.
 //   - [*table.ConditionError]: a condition of the caller's own operation was not met. Its Index is that of the operation.
 //   - [table.ErrUnreachable] and other errors of package table: the request failed. A guarded write may have been applied.
 //     Release can be called again.

@@ -242,3 +242,25 @@ func TestForceRelease_OfAReaderIsToldThroughALateCopy(t *testing.T) {
 		require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
 	})
 }
+
+// A client that forces its own lock lets go of a pass that may have been applied.
+func TestForceRelease_OfAnOwnPassLeavesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(way, quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		waiting, leave := context.WithCancel(ctx)
+		go func() { _, _ = c.Acquire(waiting, lock.Name("report")) }()
+		time.Sleep(time.Second)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 100})
+		w.releaseInVain(ctx, l)
+		w.engine.ClearFaults()
+		leave()
+		require.NoError(t, c.ForceRelease(ctx, lock.Name("report"), l.Ticket()))
+		time.Sleep(time.Hour)
+		w.engine.ResetRequests()
+		time.Sleep(time.Hour)
+		assert.Empty(t, w.engine.Requests(), "the client is idle")
+	})
+}

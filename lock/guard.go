@@ -184,7 +184,7 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		return false, gone
 	}
 	again = again && refused == len(table.Conditions(err))
-	if doubt && (!again || leases[0].holding.Kind != lockrow.Permit) { // its stay is still there: no attempt was applied
+	if doubt {
 		for _, l := range leases {
 			l.turn.inDoubt = true
 			l.doubtCommit()

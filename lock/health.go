@@ -67,11 +67,13 @@ func (c *Client) risk(atRisk bool) {
 	if r.is = atRisk; r.telling || c.config.OnAtRisk == nil {
 		return
 	}
+	defer func() { r.telling = false }()
 	for r.telling = true; r.told != r.is; {
 		r.told = r.is
-		r.mu.Unlock()
-		c.config.OnAtRisk(r.told)
-		r.mu.Lock()
+		func() {
+			r.mu.Unlock()
+			defer r.mu.Lock() // also where it panics
+			c.config.OnAtRisk(r.told)
+		}()
 	}
-	r.telling = false
 }

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mortise-go/mortise/lock"
+	"github.com/mortise-go/mortise/table"
 	"github.com/mortise-go/mortise/table/tabletest"
 )
 
@@ -284,5 +286,49 @@ func TestWait_GivenUpWhileReadsFailLeavesNothing(t *testing.T) {
 		grown := int64(heap()) - int64(before)
 		assert.Less(t, grown, int64(3*waiters*100), "bytes")
 		w.engine.ClearFaults()
+	})
+}
+
+type crowded struct {
+	in    *atomic.Int32
+	most  *atomic.Int32
+	calls *atomic.Int32
+}
+
+func (s crowded) Reset() {}
+func (s crowded) NextBackOff() time.Duration {
+	n := s.in.Add(1)
+	defer s.in.Add(-1)
+	if n > s.most.Load() {
+		s.most.Store(n)
+	}
+	s.calls.Add(1)
+	time.Sleep(700 * time.Millisecond)
+	return time.Second
+}
+
+// The functions of a BackOff are not called by two goroutines at once.
+func TestBackoff_IsCalledOneAtATime(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		var most, calls atomic.Int32
+		config := quiet
+		config.Backoff = func() backoff.BackOff { return crowded{new(atomic.Int32), &most, &calls} }
+		holder := w.client(quiet)
+		_, err := holder.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		c := w.client(config)
+		waiting, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { _, err := c.Acquire(waiting, lock.Name("report")); done <- err }()
+		time.Sleep(time.Second)
+		for range 40 { // force takes the waiter's ticket out by hand: its session is marked
+			_ = w.table.Write(ctx, table.Update(sessionKey(c), table.Attr("dead").Set(1)))
+			time.Sleep(2*time.Second + 37*time.Millisecond)
+		}
+		cancel()
+		assert.ErrorIs(t, <-done, lock.ErrHeld)
+		t.Log(calls.Load(), most.Load())
+		assert.LessOrEqual(t, most.Load(), int32(1))
 	})
 }

@@ -160,6 +160,7 @@ func (c *Client) tellForced(ctx context.Context, key keys.Key, first lockrow.Tic
 	switch l, held := by.(*Lease); {
 	case held:
 		l.on(lease.Taken, nil)
+		l.letGo()
 	case by != nil:
 		by.answer(ctx, q)
 	case first.Session() != "":

@@ -255,3 +255,28 @@ func TestCommit_OfAPermitThatWasRefusedIsNotAppliedLater(t *testing.T) {
 		assert.True(t, may || w.counted("n") == 0)
 	})
 }
+
+// A commit is applied late at the place that it has named, after it was refused at that place.
+func TestCommit_OfAPermitThatWasAppliedLateIsNoLoss(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		name := lock.Name("report")
+		get := func() *lock.Lease {
+			l, err := w.client(lock.Config{}).Acquire(ctx, name, lock.Permits(3))
+			require.NoError(t, err)
+			return l
+		}
+		first := get()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, first.Release(ctx))
+		a, _, l := get(), get(), get()
+		time.Sleep(5 * time.Second)
+		n := 0
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "TransactWriteItems", Times: 1, For: 2 * time.Second})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: 3 * time.Second, When: func(tabletest.Request) bool { n++; return n == 3 }})
+		time.AfterFunc(time.Second, func() { assert.NoError(t, a.Release(ctx)) })
+		err := l.Commit(ctx, w.count("n"))
+		require.EqualValues(t, 1, w.counted("n"))
+		require.NotErrorIs(t, err, lock.ErrLost)
+		require.True(t, table.MayBeApplied(err))
+	})
+}

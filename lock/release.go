@@ -34,6 +34,7 @@ func (l *Lease) Release(ctx context.Context) error {
 func (l *Lease) release(ctx context.Context) error {
 	l.on(lease.Release, nil) // also where a write under way outlasts ctx: the session goes on trying
 	if err := l.turn.take(ctx); err != nil {
+		l.repeatOwn()
 		return err
 	}
 	defer l.turn.end()
@@ -46,9 +47,7 @@ func (l *Lease) release(ctx context.Context) error {
 	}
 	if err != nil {
 		l.client.metrics.count(ctx, failedReleases, failureOf(ctx, err)...)
-		if l.session == nil && !l.is().Over() {
-			l.repeat() // no renewal does
-		}
+		l.repeatOwn()
 	} else if over := l.over(); !errors.Is(over, ErrReleased) {
 		err = over
 	}

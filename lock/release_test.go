@@ -391,3 +391,19 @@ func TestRelease_OfAFixedLeaseIsRepeated(t *testing.T) {
 		require.NoError(t, next.Release(ctx))
 	})
 }
+
+// A release that has waited for a write in vain is repeated, too.
+func TestRelease_OfAFixedLeaseBehindAWriteIsRepeated(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(time.Hour))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 3 * time.Second, Operation: "TransactWriteItems", Times: 1})
+		go func() { assert.NoError(t, l.Write(ctx, w.put("x"))) }()
+		time.Sleep(time.Second)
+		w.releaseInVain(ctx, l)
+		time.Sleep(5 * time.Minute)
+		_, err = other.TryAcquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+	})
+}

@@ -100,8 +100,8 @@ func (e *entry) suspect(row *lockrow.Row, of int) (s suspect) {
 		if !look.Known { // it may have been renewed often
 			s.silent = 0
 			// It is marked by its record alone where that costs one write: for each try before a full line, or for each of many
-			// holders, it is looked at before.
-			if place < 0 || row.Holders() > 1 || !c.past(row.HeldSince(of)+s.lease.Milliseconds()) {
+			// holders, it is looked at before; unless its lease is so short that each look is out of date by the next try.
+			if (look.Lease == 0 || look.Lease >= c.config.Lease) && (place < 0 || row.Holders() > 1) || !c.past(row.HeldSince(of)+s.lease.Milliseconds()) {
 				s.wait = c.config.Lease / 4
 			}
 		}
@@ -238,7 +238,7 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 
 // longDead is the places of holders that are dead, and that nobody has watched. It marks their sessions so.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
-	a.client.lookAt(ctx, row.Line[:row.Holders()])
+	a.client.lookAt(ctx, row)
 	for place := range row.Holders() {
 		switch {
 		case ctx.Err() != nil:
@@ -252,16 +252,19 @@ func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []
 	return places
 }
 
-// lookAt reads the sessions of several holders together: those that live cost no write each, then.
+// lookAt reads the sessions of holders that may be dead, if they are several: those that live cost no write each, then.
 //
 // Cost: half a read unit each, in one request.
-func (c *Client) lookAt(ctx context.Context, holders []lockrow.Ticket) {
+func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
 	var ids []string
 	var list []keys.Key
-	for _, t := range holders {
-		if id := t.Session(); id != "" && !c.isOwn(id) && !slices.Contains(ids, id) && c.others.Key(id).Validate() == nil {
-			ids, list = append(ids, id), append(list, c.others.Key(id))
+	for place, t := range row.Line[:row.Holders()] {
+		id := t.Session()
+		if id == "" || c.isOwn(id) || slices.Contains(ids, id) || c.others.Key(id).Validate() != nil ||
+			c.others.Suspect(id).Known || !c.past(row.HeldSince(place)+c.config.Lease.Milliseconds()) {
+			continue
 		}
+		ids, list = append(ids, id), append(list, c.others.Key(id))
 	}
 	if len(ids) < 2 {
 		return

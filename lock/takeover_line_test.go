@@ -182,3 +182,32 @@ func TestWait_BeforeAFullLineCostsOneWritePerTry(t *testing.T) {
 		assert.Less(t, others, tries/3)
 	})
 }
+
+// A full line is taken over also from processes whose leases are shorter than the time between two tries.
+func TestTakeover_OfALineFullOfTheDeadWithShortLeases(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		short := quiet
+		short.Lease = time.Second
+		way, targets := &line{to: w.engine.HTTPClient()}, names(2)
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		_, err := w.clientOver(way, short).Acquire(ctx, targets[0])
+		require.NoError(t, err)
+		dead := w.clientOver(way, short)
+		for range 99 {
+			go func() { _, _ = dead.AcquireAll(waiting, targets) }()
+		}
+		time.Sleep(30 * time.Second)
+		way.cut(refused)
+		item, err := w.table.Get(ctx, w.lockKey(targets[0].Name()), true)
+		require.NoError(t, err)
+		require.Len(t, lineIn(item), 100)
+		start := time.Now()
+		bounded, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		l, err := w.client(quiet).Acquire(bounded, targets[0])
+		t.Log(time.Since(start))
+		require.NoError(t, err)
+		require.NoError(t, l.Release(ctx))
+	})
+}

@@ -355,3 +355,30 @@ func TestTryAcquire_OfManyLivingHoldersCostsTwoRequests(t *testing.T) {
 		})
 	}
 }
+
+// Holders that came just now cannot be dead, and nothing is asked about them.
+func TestTryAcquire_OfPermitsThatAreHeldCostsOneWrite(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		const n = 20
+		for range n {
+			_, err := w.client(quiet).Acquire(ctx, lock.Name("pool"), lock.Permits(n))
+			require.NoError(t, err)
+		}
+		c := w.client(quiet)
+		for range 2 {
+			ops := w.requests(func() {
+				_, err := c.TryAcquire(ctx, lock.Name("pool"), lock.Permits(n))
+				require.ErrorIs(t, err, lock.ErrHeld)
+			})
+			var reads int
+			for _, r := range w.engine.Requests() {
+				if r.Operation == "BatchGetItem" {
+					reads += len(r.Keys)
+				}
+			}
+			t.Log(ops, reads)
+			assert.Equal(t, []string{"UpdateItem"}, ops)
+			time.Sleep(time.Second)
+		}
+	})
+}

@@ -196,6 +196,13 @@ func (l *Lease) repeat() {
 	}
 }
 
+// repeatOwn has the release of a lease of its own repeated, which no renewal does.
+func (l *Lease) repeatOwn() {
+	if l.session == nil && !l.is().Over() {
+		l.repeat()
+	}
+}
+
 // giveUp releases in the holder's place, and tries again until the lease is over.
 func (l *Lease) giveUp() {
 	c := l.client

@@ -223,3 +223,16 @@ func (c *Client) estimate(row *lockrow.Row, place int) waitqueue.Estimate {
 		Held: time.Duration(c.now()-began) * time.Millisecond,
 	}
 }
+
+// oneAtATime is a Config.Backoff that two goroutines may call: the poller may still call it for the ticket before.
+type oneAtATime struct {
+	backoff.BackOff
+
+	slot chan struct{} // of capacity 1
+}
+
+func (o *oneAtATime) NextBackOff() time.Duration {
+	o.slot <- struct{}{}
+	defer func() { <-o.slot }()
+	return o.BackOff.NextBackOff()
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/lock"
@@ -97,13 +98,20 @@ func (r *Run) Atomic(ctx context.Context, ops ...table.Op) error {
 	// Until another call succeeds, the migration counts as failed, even if its function ignores the error.
 	switch {
 	case r.step != "":
-		r.failure = fmt.Errorf("atomic: %w: inside of step %q, or after it failed", ErrInvalid, r.step)
+		return r.refused(fmt.Errorf("atomic: %w: inside of step %q, or after it failed", ErrInvalid, r.step))
 	case len(ops) == 0:
-		r.failure = fmt.Errorf("atomic: %w: no operations", ErrInvalid)
-	default:
-		r.failure = r.conclude(ctx, r.done(), ops...)
+		return r.refused(fmt.Errorf("atomic: %w: no operations", ErrInvalid))
 	}
+	r.failure = r.conclude(ctx, r.done(), ops...)
 	return r.failure
+}
+
+// refused has the migration fail with an error, unless it has failed before.
+func (r *Run) refused(err error) error {
+	if r.failure == nil || errors.Is(r.failure, errNoReturn) {
+		r.failure = err
+	}
+	return err
 }
 
 // once runs f as the step with a name, unless the step is finished. A step that is refused has failed.
@@ -112,8 +120,8 @@ func (r *Run) once(name string, f func() error) error {
 		return ErrRecorded
 	}
 	if err := r.refuses(name); err != nil {
-		r.step, r.failure = cmp.Or(r.step, name), err
-		return err
+		r.step = cmp.Or(r.step, strings.ToValidUTF8(name[:min(len(name), MaxStep)], "?"), "?") // as the record can have it
+		return r.refused(err)
 	}
 	r.used[name] = true
 	if r.steps[name][0].Done {

@@ -329,3 +329,49 @@ func TestStep_RefusedOneIsNoticed(t *testing.T) {
 		})
 	}
 }
+
+// A step that is refused for its name is recorded like one that fails.
+func TestStep_RefusedForItsNameIsRecorded(t *testing.T) {
+	for name, step := range map[string]string{"not UTF-8": "a\xff", "empty": ""} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					_ = run.Step(ctx, step, func(context.Context) error { return nil })
+					_ = run.Atomic(ctx, once("x"))
+					return nil
+				}}})
+				_, err := m.Up(ctx)
+				assert.ErrorIs(w, err, migrations.ErrInvalid)
+				st, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Equal(w, migrations.Failed, st[0].State)
+			})
+		})
+	}
+}
+
+// The first failure is the one that is told.
+func TestStep_FailureIsRecordedWhateverIsRefusedAfterIt(t *testing.T) {
+	boom := errors.New("boom")
+	for name, after := range map[string]func(ctx context.Context, run *migrations.Run){
+		"step": func(ctx context.Context, run *migrations.Run) {
+			_ = run.Step(ctx, "b", func(context.Context) error { return nil })
+		},
+		"atomic": func(ctx context.Context, run *migrations.Run) { _ = run.Atomic(ctx, once("x")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+					_ = run.Step(ctx, "a", func(context.Context) error { return boom })
+					after(ctx, run)
+					return nil
+				}}})
+				_, err := m.Up(ctx)
+				assert.ErrorIs(w, err, boom)
+				st, err := m.Status(ctx)
+				require.NoError(w, err)
+				assert.Contains(w, st[0].Record.Error, "boom")
+			})
+		})
+	}
+}
