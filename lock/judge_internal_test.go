@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/mortise-go/mortise/lock/internal/lockrow"
 )
 
 // What is known of the first ticket decides what is done about it.
@@ -48,4 +50,13 @@ func TestJudge_FollowsFromTheEvidence(t *testing.T) {
 		assert.Equal(t, c.want, c.suspect.judge(), name)
 		assert.Equal(t, c.watched, c.suspect.watched(), name)
 	}
+}
+
+// An interval counts as run also where a later one has run.
+func TestRun_IsRecordedByALaterOne(t *testing.T) {
+	r := &run{at: 60_000}
+	for ran, want := range map[int64]bool{0: false, 30_000: false, 60_000: true, 120_000: true} {
+		assert.Equal(t, want, r.recorded(&lockrow.Row{Ran: ran}), "%d", ran)
+	}
+	assert.False(t, (*run)(nil).recorded(&lockrow.Row{Ran: 60_000}), "no run")
 }

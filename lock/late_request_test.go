@@ -3,8 +3,10 @@ package lock_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -313,3 +315,30 @@ func TestCommit_LateOneIsNotAppliedAfterALaterWrite(t *testing.T) {
 		})
 	}
 }
+
+// DynamoDB has forgotten the token of a write that was applied. Its repetition is refused by the number in the row, which
+// shows that it was applied.
+func TestWrite_IsRecognisedByItsNumber(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		forgets := regexp.MustCompile(`"ClientRequestToken":"[^"]*"`)
+		c := w.clientOver(&line{to: roundTrip(func(r *http.Request) (*http.Response, error) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			body = forgets.ReplaceAll(body, []byte(`"ClientRequestToken":"`+rand.Text()+`"`))
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			return w.engine.HTTPClient().Do(r)
+		})}, quiet)
+		l, err := c.Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems", Times: 1})
+		require.NoError(t, l.Write(ctx, w.count("n")))
+		assert.EqualValues(t, 1, w.counted("n"))
+		require.NoError(t, l.Release(ctx))
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) Do(r *http.Request) (*http.Response, error) { return f(r) }

@@ -7,7 +7,7 @@ func around() []Mutant {
 			Name: "several-one-by-one", Part: Around, File: "lock/wait.go",
 			Breaks: "keeps the places in other lines where one was lost, and enters that line alone",
 			Old:    "\t\t\tcase err != nil:\n\t\t\t\treturn err\n\t\t\tcase is:\n",
-			New: `,
+			New: `
 			case errors.Is(err, errAnew) && len(a.entries) > 1:
 				one := &acquisition{client: a.client, request: a.request, wanted: a.wanted[i : i+1]}
 				if err := one.enter(ctx, false); err != nil {

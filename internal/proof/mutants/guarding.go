@@ -64,11 +64,5 @@ func guarding() []Mutant {
 			Old:    `if commit && l.holding.Kind == lockrow.Exclusive {`,
 			New:    `if false {`,
 		},
-		{
-			Name: "later-write-is-this-one", Part: Guarding, File: "lock/guard.go",
-			Breaks: "takes a later write for the one that was refused",
-			Old:    `rows[i].Writes == l.turn.writes`,
-			New:    `rows[i].Writes >= l.turn.writes`,
-		},
 	}
 }
