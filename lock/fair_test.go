@@ -43,7 +43,7 @@ func TestFairAcrossProcesses(t *testing.T) {
 		{20, 1, 0.99, 0.85, 20 * perTurn * 13 / 10},
 		{100, 1, 0.99, 0.85, 100 * perTurn * 13 / 10},
 		{4, 10, 0.95, 0, 2 * 4 * (1 + handoffs) * perTurn}, // two rounds; no goal for how busy it is
-	}[testkit.IfRace(3, 0):] {
+	}[testkit.IfSmall(3, 0):] {
 		name := fmt.Sprintf("%d processes of %d", tc.processes, tc.goroutines)
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(_ context.Context, w *world) {
@@ -74,7 +74,7 @@ func TestManyProcesses(t *testing.T) {
 	for _, tc := range []struct {
 		processes int
 		goal      float64
-	}{{2, 6}, {10, 6}, {50, 7}, {200, 8}, {1000, 12}}[:testkit.IfRace(3, 5)] {
+	}{{2, 6}, {10, 6}, {50, 7}, {200, 8}, {1000, 12}}[:testkit.IfSmall(3, 5)] {
 		t.Run(fmt.Sprint(tc.processes), func(t *testing.T) {
 			virtual(t, func(_ context.Context, w *world) {
 				list := make([]*contender, tc.processes)
@@ -112,7 +112,7 @@ func TestManyProcesses(t *testing.T) {
 // for each other.
 func TestAcquireAllIsServed(t *testing.T) {
 	const gatherers, singles, patience = 3, 8, 5 * time.Second
-	during := time.Duration(testkit.IfRace(15, 60)) * time.Second
+	during := time.Duration(testkit.IfSmall(15, 60)) * time.Second
 	for name, processes := range map[string]int{"gatherers of one process": 1, "gatherers of three": gatherers} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(_ context.Context, w *world) {

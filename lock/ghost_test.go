@@ -267,7 +267,7 @@ func TestGhostAcquire(t *testing.T) {
 // of them one process has, each is gone within a lease and a period.
 func TestGhost_IsGoneWithinALeaseAndAPeriod(t *testing.T) {
 	const late = 30 * time.Second
-	for _, n := range []int{1, testkit.IfRace(100, 1000)} {
+	for _, n := range []int{1, testkit.IfSmall(100, 1000)} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
 				c, other := w.client(quiet), w.client(quiet)

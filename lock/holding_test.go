@@ -21,7 +21,7 @@ import (
 // P3: for any number of locks, one renewal per period, no goroutine for each, and little memory.
 func TestHoldTenThousand(t *testing.T) {
 	const held, period = 10 * time.Minute, 5 * time.Second
-	locks := testkit.IfRace(2000, 10_000)
+	locks := testkit.IfSmall(2000, 10_000)
 	virtual(t, func(ctx context.Context, w *world) {
 		w.latency(20 * time.Millisecond)
 		wire := &line{to: w.engine.HTTPClient()}
@@ -81,7 +81,7 @@ func TestHoldTenThousand(t *testing.T) {
 
 // F20. Repetitions share the days.
 func TestHoldThirtyDays(t *testing.T) {
-	first, end := testkit.Repetition(t).Share(testkit.IfRace(5, 30))
+	first, end := testkit.Repetition(t).Share(testkit.IfSmall(5, 30))
 	virtual(t, func(ctx context.Context, w *world) {
 		const retention = day // the shortest
 		c := w.client(lock.Config{Lease: time.Hour, Retention: retention})

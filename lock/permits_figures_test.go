@@ -20,7 +20,7 @@ import (
 func TestPermits_AreUsedAndShared(t *testing.T) {
 	const during = 10 * time.Second
 	cases := []struct{ processes, permits int }{{50, 10}, {12, 10}, {20, 2}, {60, 30}}
-	for _, tc := range cases[:testkit.IfRace(1, testkit.IfShort(3, 4))] {
+	for _, tc := range cases[:testkit.IfSmall(1, 4)] {
 		name := fmt.Sprintf("%d processes, %d permits", tc.processes, tc.permits)
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {

@@ -29,14 +29,6 @@ func IfShort(short, all int) int {
 	return all
 }
 
-// IfRace returns less under the race detector, otherwise full. It is for figures, which `make test` measures in full.
-func IfRace(less, full int) int {
-	if RaceEnabled {
-		return less
-	}
-	return full
-}
-
 // Met fails a test whose random draws have not met a case. With -short there are too few draws to expect each case.
 func Met(t testing.TB, times int, what string) {
 	t.Helper()
