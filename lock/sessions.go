@@ -17,8 +17,14 @@ type sessions struct {
 	mu        sync.Mutex // guards the following; never held across I/O
 	waiting   int        // entries
 	watches   map[string]*sessionWatch
-	looks     map[string]bool       // that are under way
-	questions map[string][]question // to be put to a session; those who put them are at work
+	looks     map[string]*sessionLook // to come
+	questions map[string][]question   // to be put to a session; those who put them are at work
+}
+
+type sessionLook struct {
+	*waitqueue.Watch
+
+	due time.Time // monotonic
 }
 
 type sessionWatch struct {
@@ -41,15 +47,23 @@ func (s *sessions) look(id string, in time.Duration) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.looks[id] {
-		return
+	due := s.client.clk().Now().Add(in)
+	before, known := s.looks[id]
+	if known && !due.Before(before.due) {
+		return // whichever of several callers is faster, the earliest of their looks is sent
 	}
-	s.looks[id] = true
-	s.client.poller.Watch(key, in, func(look waitqueue.Look) time.Duration {
-		s.saw(id, look)
+	if known {
+		before.Stop()
+	}
+	look := &sessionLook{due: due}
+	s.looks[id] = look
+	look.Watch = s.client.poller.Watch(key, in, func(seen waitqueue.Look) time.Duration {
+		s.saw(id, seen)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.looks, id)
+		if s.looks[id] == look {
+			delete(s.looks, id)
+		}
 		return -1
 	})
 }
