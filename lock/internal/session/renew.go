@@ -23,7 +23,9 @@ func (s *Session) keep(asked []string) {
 	period := length / 4
 	look := min(max(length/20, minRetry), time.Second) // timers stand still while the machine is suspended
 	s.answerSoon(asked, nil)
-	for due := clk.Jitter(period); ; {
+	// Not at once, also where the request took long: those who opened the session have to count as using it.
+	next := func() time.Duration { return max(clk.Jitter(period), length-s.Remaining()+period/10) }
+	for due := next(); ; {
 		wait := due - (length - s.Remaining()) // since the request of the last renewal, by either clock
 		switch {
 		case wait > 0:
@@ -42,7 +44,7 @@ func (s *Session) keep(asked []string) {
 			return
 		}
 		s.answerSoon(asked, func(ctx context.Context) { k.config.Hooks.Renewed(ctx, left) })
-		due = max(clk.Jitter(period), length-s.Remaining()+period/10)
+		due = next()
 	}
 }
 
