@@ -55,12 +55,7 @@ func TestReplay(t *testing.T) {
 	simtest.Lazily(t)
 	loads := len(sim.Workloads())
 	n := (900 + loads - 1) / loads
-	switch {
-	case testing.Short():
-		n /= 30
-	case testkit.RaceEnabled:
-		n /= 10
-	}
+	n = testkit.IfSmall(n/30, n)
 	twice := worlds(testkit.Repetition(t).Share(n * loads))
 	other := otherBuild{}
 	if !testing.Short() { // building the other command takes a minute

@@ -16,28 +16,20 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, a hundredth of them with -short, and a twentieth under -race")
+	simSeeds = flag.Int("sim.seeds", 0, "seeds of each test of simulations; 0 for as many as each is made for, and a hundredth of them with -short and under -race")
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them: a hundredth, but at least three, with -short; a
-// twentieth, but at least five, under the race detector, which makes each take ten times as long.
-func Seeds(n int) int {
-	if testing.Short() {
-		return seeds(n, 100, 3)
-	}
-	return seeds(n, 20, 5)
-}
+// Seeds returns how many seeds a test plays that is made for n of them: a hundredth, but at least three, where tests are
+// small.
+func Seeds(n int) int { return seeds(n, 100, 3) }
 
-// seeds returns n, or a part of it where there is little time.
+// seeds returns n, or a part of it where tests are small.
 func seeds(n, part, least int) int {
-	switch {
-	case *simSeeds > 0:
+	if *simSeeds > 0 {
 		return *simSeeds
-	case testing.Short(), testkit.RaceEnabled:
-		return min(n, max(n/part, least))
 	}
-	return n
+	return testkit.IfSmall(min(n, max(n/part, least)), n)
 }
 
 // Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:
@@ -61,7 +53,7 @@ func Play(t *testing.T, name string, n int) Sum {
 	return Simulate(t, Seeds(n), Workload(t, name))
 }
 
-// Twinned runs a negative twin of a workload for a test that is made for n seeds. With -short it is a twentieth, since
+// Twinned runs a negative twin of a workload for a test that is made for n seeds. Where tests are small it is a twentieth, since
 // with three seeds a twin may show little. Where there are too few seeds for a share, it ends once the twin has shown all
 // that it is there to show.
 func Twinned(t *testing.T, name, twin string, n int) Sum {
