@@ -21,7 +21,7 @@ func (s *Session) keep(asked []string) {
 	k, clk := s.keeper, s.keeper.repeater.Clock
 	length := k.config.Lease - k.config.Margin
 	period := length / 4
-	look := min(max(length/20, minRetry), time.Second) // timers stand still while the machine is suspended
+	look := max(length/40, minRetry) // timers stand still while the machine is suspended
 	s.answerSoon(asked, nil)
 	// Not at once, also where the request took long: those who opened the session have to count as using it.
 	next := func() time.Duration { return max(clk.Jitter(period), length-s.Remaining()+period/10) }
