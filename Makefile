@@ -74,7 +74,8 @@ faults: # one package, whose tests run one after the other, beside all others
 
 .PHONY: worlds
 worlds:
-	MORTISE_ENGINE=inprocess $(FULL) ./internal/proof/sim ./internal/proof/mutants ./lock/internal/waitqueue ./migrations ./example/app
+	MORTISE_ENGINE=inprocess $(FULL) ./internal/proof/sim ./internal/proof/mutants ./lock/internal/waitqueue ./example/app
+	MORTISE_ENGINE=inprocess $(FULL) ./migrations -run 'Crash|Kill|LosesNoConcurrentWrite'
 	$(FULL) $(addprefix ./lock/proof/,linearizability updates workloads) -sim.seeds 20
 	MORTISE_ENGINE=inprocess $(FULL) ./entity -sim.seeds 20 -run 'VersionsCountOnce|ValuesStayUnique'
 	$(FULL) ./lock/proof/replay
