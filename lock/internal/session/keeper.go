@@ -40,7 +40,8 @@ type Config struct {
 type Hooks struct {
 	// Opened is called for each session that was opened, by the first of those who wait for it.
 	Opened func(s *Session)
-	// Ending and then Ended are called once for each session, with the cause. Ending does what must not wait for anything.
+	// Ending and then Ended are called once for each session, with the cause. Ending tells the holders, and must return at
+	// once. Ended may log.
 	Ending, Ended func(s *Session, cause error)
 	// Risk is called when less than a part of the lease is left, and when the session was renewed. It may be called
 	// again without a change.
