@@ -261,7 +261,7 @@ func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
 	for place, t := range row.Line[:row.Holders()] {
 		id := t.Session()
 		if id == "" || c.isOwn(id) || slices.Contains(ids, id) || c.others.Key(id).Validate() != nil ||
-			c.others.Suspect(id).Known || !c.past(row.HeldSince(place)+c.config.Lease.Milliseconds()) {
+			c.others.Suspect(id).Known || !c.heldLong(row, place) {
 			continue
 		}
 		ids, list = append(ids, id), append(list, c.others.Key(id))
@@ -275,6 +275,11 @@ func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
 			c.others.Saw(ids[i], items[i], c.clk().Now())
 		}
 	}
+}
+
+// heldLong reports whether a holder came so long ago that its lease may have ended, as far as the row tells.
+func (c *Client) heldLong(row *lockrow.Row, place int) bool {
+	return c.past(row.HeldSince(place) + c.config.Lease.Milliseconds())
 }
 
 // markDead marks a session dead, unless it lives. It ends with ctx. The request does not, since others may share it.
@@ -306,7 +311,7 @@ func (a *acquisition) isLongDead(ctx context.Context, row *lockrow.Row, place in
 	if c.isOwn(id) {
 		return c.tickets.find(holder.ID) == nil // a ghost of this process
 	}
-	if look := c.others.Suspect(id); look.Known && look.Wait > 0 || !c.past(row.HeldSince(place)+c.config.Lease.Milliseconds()) {
+	if look := c.others.Suspect(id); look.Known && look.Wait > 0 || !c.heldLong(row, place) {
 		return false
 	}
 	dead, err := c.markDead(ctx, id)
