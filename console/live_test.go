@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -360,6 +362,22 @@ func TestSessions_ShowWhoLives(t *testing.T) {
 	})
 }
 
+func TestSessions_OneThatIsNotInOrderHidesNoOther(t *testing.T) {
+	virtual(t, func(w *world) {
+		w.hold(lock.Name("a"), "first")
+		w.hold(lock.Name("b"), "second")
+		row := w.table.KeyItem(keys.NewKey("SESSION#STRANGER", "SESSION#STRANGER"))
+		row["type"], row["lease"] = &types.AttributeValueMemberS{Value: "mortise.LockSession"}, &types.AttributeValueMemberS{Value: "x"}
+		require.NoError(w, w.table.Write(w.Context(), table.Put(row)))
+		line := table.Attr("line")
+		stranger := line.Append([]string{"STRANGER/1@0946684800000 stranger"})
+		require.NoError(w, w.table.Write(w.Context(), table.Update(keys.NewKey("LOCK#b", "LOCK#b"), line.Set(stranger))))
+		page := w.open("sessions")
+		time.Sleep(time.Minute)
+		assert.Equal(w, 2, strings.Count(page.last(), "alive, its lease ends in"))
+	}, indexed)
+}
+
 func TestLock_HasItsHistorySinceItWasOpened(t *testing.T) {
 	virtual(t, func(w *world) {
 		page := w.open("lock&name=report")
@@ -387,6 +405,28 @@ func TestLock_HasItsHistorySinceItWasOpened(t *testing.T) {
 
 		// The same lock, by the place of its row.
 		assert.Equal(w, []string{"holds second"}, drawn(w.get("lock?pk=LOCK%23report&of=report", http.StatusOK)))
+	})
+}
+
+// The fence of the row is that of none of the permits.
+func TestLock_APermitTakenByForceIsNobodysFence(t *testing.T) {
+	virtual(t, func(w *world) {
+		var list []*lock.Lease
+		for _, owner := range []string{"a", "b", "c"} {
+			l, err := w.client(owner).Acquire(w.Context(), lock.Name("exports"), lock.Permits(3))
+			require.NoError(w, err)
+			list = append(list, l)
+		}
+		page := w.open("lock&name=exports")
+		time.Sleep(5 * time.Second)
+		for _, l := range list[:2] {
+			require.NoError(w, w.config.Locks.ForceRelease(w.Context(), lock.Name("exports"), l.Ticket()))
+			time.Sleep(5 * time.Second)
+		}
+		next, err := w.client("d").Acquire(w.Context(), lock.Name("exports"), lock.Permits(3))
+		require.NoError(w, err)
+		assert.Equal(w, 2, strings.Count(page.last(), "</time> a permit was taken by force"))
+		assert.NotContains(w, page.last(), strconv.FormatInt(next.Fence(), 10), "it was not taken from this one, which holds")
 	})
 }
 

@@ -147,7 +147,10 @@ func changes(was, is *lock.Record, existed, exists bool) (list []string) {
 	if passed := is.Fence - was.Fence; was.Fence > 0 && passed > 1 && is.Holder().Ticket != first.Ticket {
 		say("%s changes of the first place, of which the last one is shown", number(passed))
 	}
-	if is.ForcedFence > was.ForcedFence {
+	switch forced := is.ForcedFence > was.ForcedFence; {
+	case is.Permits > 0 && (forced || is.Forced != "" && is.Changed > was.Changed): // its number is that of nobody
+		say("a permit was taken by force")
+	case forced && is.Permits == 0:
 		say("taken by force from the holder with fence %d", is.ForcedFence)
 	}
 	for _, p := range was.Holders() {

@@ -206,18 +206,17 @@ func (s *census) sessionIDs() []string {
 
 func (s *census) readSessions(ctx context.Context, ids []string) error {
 	list, err := s.client.Sessions(ctx, ids...)
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		s.list.sessions[id] = sighting{}
+		if err == nil {
+			s.list.sessions[id] = sighting{}
+		}
 	}
-	for _, found := range list {
+	for _, found := range list { // also where others cannot be read
 		s.list.sessions[found.ID] = sighting{found, true}
 	}
-	return nil
+	return err
 }
 
 // readAgain reads the locks that are shown first.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
@@ -153,7 +154,7 @@ func (p *plan) resolveChange(c Change) (r resolved, err error) {
 			return r, nil
 		}
 	}
-	return r, fmt.Errorf("%w: %q is %s and cannot be added to, appended to or removed from with a %T", ErrInvalid, c.name, f.typ, c.value)
+	return r, fmt.Errorf("%w: %q is %s, stored as %s: want Add for a number or a set, RemoveFrom for a set, Append for a list", ErrInvalid, c.name, f.typ, strings.TrimPrefix(fmt.Sprintf("%T", r.av), "*types.AttributeValueMember"))
 }
 
 // encodeElements encodes the operand of an addition by the field's own tag, so that a set stays a set. It accepts

@@ -157,6 +157,20 @@ func TestChange_RefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+func TestChange_TellsWhichChangeFits(t *testing.T) {
+	kinds := define(t, offline(t, schema("app")), kindsSpec)
+	for text, change := range map[string]entity.Change{
+		`"set" is []string, stored as SS: want Add`: entity.Append("set", []string{"x"}),
+		`"list" is []int, stored as L: want Add`:    entity.Add("list", []int{1}),
+		`"i8" is int8, stored as N: want Add`:       entity.RemoveFrom("i8", 1),
+		`"s" is string, stored as S: want Add`:      entity.Add("s", "x"),
+	} {
+		err := kinds.UpdateOp(Kinds{ID: "1"}, change).Err()
+		require.ErrorIs(t, err, entity.ErrInvalid, text)
+		assert.ErrorContains(t, err, text+" for a number or a set, RemoveFrom for a set, Append for a list")
+	}
+}
+
 // Secret is a field whose type's errors quote its value, as those of many do.
 type Secret string
 

@@ -14,7 +14,8 @@ import (
 type Sink interface{ sink() sink }
 
 type sink struct {
-	err error // a mistake in the sink, returned before any request
+	err   error  // a mistake in the sink, returned before any request
+	table string // name of the entity's table; empty for a sink that takes any row
 
 	// take returns false for a row that does not belong to this sink. An image is a row from outside of the table: it
 	// is not hidden if it has expired, and it can be incomplete.
@@ -60,7 +61,7 @@ func Each[T any](e *Entity[T], f func(T) error) Sink {
 		}
 		return true, err
 	}
-	return sink{take: take, foreign: e.foreign}
+	return sink{table: e.table.Name(), take: take, foreign: e.foreign}
 }
 
 // Raw appends every row that no earlier sink took to dst, unchanged, including expired rows. It takes the module's own
@@ -102,6 +103,11 @@ func Collect(ctx context.Context, t *table.Table, pk string, sinks ...Sink) erro
 func CollectIn(ctx context.Context, t *table.Table, pk string, sk keys.Range, sinks ...Sink) error {
 	if err := checkSinks(t, sinks); err != nil {
 		return fmt.Errorf("entity: collect: %w", err)
+	}
+	for i, s := range sinks {
+		if name := s.sink().table; name != "" && name != t.Name() {
+			return fmt.Errorf("entity: collect: sink %d: %w: an entity of table %s", i, ErrInvalid, name)
+		}
 	}
 	for item, err := range t.Query(ctx, table.Query{PK: pk, SK: sk, Consistent: true}) {
 		if err != nil {

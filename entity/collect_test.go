@@ -134,6 +134,32 @@ func TestCollect_Policies(t *testing.T) {
 	})
 }
 
+func TestCollect_RefusesAnEntityOfAnotherTable(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		_, stops := parcels(t, f)
+		ctx := t.Context()
+		_, err := stops.Create(ctx, Stop{"1", 1, ""})
+		require.NoError(t, err)
+		f.faults.Script()
+		other := f
+		other.Table = offline(t, schema("other"))
+		_, others := parcels(t, other)
+		pk := stops.Key(Stop{"1", 1, ""}).PK
+		var list []Stop
+		for name, err := range map[string]error{
+			"Collect":   entity.Collect(ctx, f.Table, pk, entity.SkipUnknown(), entity.Into(others, &list)),
+			"CollectIn": entity.CollectIn(ctx, f.Table, pk, keys.PrefixRange("STOP#"), entity.SkipUnknown(), entity.Into(others, &list)),
+		} {
+			require.ErrorIs(t, err, entity.ErrInvalid, name)
+			assert.ErrorContains(t, err, "sink 1", name)
+			assert.ErrorContains(t, err, "an entity of table other", name)
+		}
+		assert.Empty(t, list)
+		assert.Empty(t, f.faults.Sent(), "refused before anything is sent")
+	})
+}
+
 func TestSort_TakesImages(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)

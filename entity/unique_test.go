@@ -221,6 +221,22 @@ func TestUnique_InTransactions(t *testing.T) {
 	})
 }
 
+func TestUnique_TellsWhyTwoOperationsOfATransactionAreOnOneItem(t *testing.T) {
+	users := define(t, offline(t, schema("app")), userSpec())
+	ann := User{Tenant: "acme", ID: "ann", Email: "a@x"}
+	for name, c := range map[string]struct {
+		other User
+		text  string
+	}{
+		"the row":   {User{Tenant: "acme", ID: "ann", Email: "b@x"}, "operations 0 and 1 are on one item"},
+		"the value": {User{Tenant: "acme", ID: "bob", Email: "a@x"}, "operations 0 and 1 are on one item, which one of them changes beside its own, such as the row of a unique value"},
+	} {
+		err := users.Table().Write(t.Context(), users.CreateOp(ann), users.CreateOp(c.other))
+		require.ErrorIs(t, err, entity.ErrInvalid, name)
+		assert.True(t, strings.HasSuffix(err.Error(), c.text), "%s: %v", name, err)
+	}
+}
+
 // What other toolkits were told by their users.
 func TestUnique_ValuesThatOthersGetWrong(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {

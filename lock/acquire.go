@@ -294,69 +294,6 @@ func (a *acquisition) take(ctx context.Context) error {
 	return nil
 }
 
-// drop forgets the tickets. They are in no line any more, or are ghosts where they come late.
-func (a *acquisition) drop() {
-	for _, e := range a.entries {
-		a.client.tickets.drop(e.ticket.ID)
-	}
-	if a.session != nil {
-		a.session.Unuse()
-	}
-	a.entries, a.session = nil, nil
-}
-
-// leaving is how long a call waits for tickets to be out of their lines before it returns.
-const leaving = 100 * time.Millisecond
-
-// leave takes the tickets out of their lines: they may be there, or may yet come. It goes on in the background
-// where DynamoDB does not answer at once, and the session lasts until then.
-func (a *acquisition) leave(ctx context.Context) {
-	if !a.inDoubt || a.entries == nil {
-		a.drop()
-		return
-	}
-	c := a.client
-	gone := &acquisition{client: c, entries: a.entries, session: a.session}
-	a.entries, a.session = nil, nil
-	done := make(chan struct{})
-	c.work.Go(func() {
-		defer close(done)
-		defer gone.drop()
-		_ = each(gone.entries, func(e *entry) error {
-			gone.withdraw(ctx, e)
-			return nil
-		})
-	})
-	c.moment(done)
-}
-
-// moment waits until done is closed, but not for long.
-func (c *Client) moment(done <-chan struct{}) {
-	t := c.clk().NewTimer(leaving)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C():
-	}
-}
-
-// withdraw takes a ticket out of its line, and tries again while its session lasts: others, who do not wait, would not ask for it.
-func (a *acquisition) withdraw(ctx context.Context, e *entry) {
-	c := a.client
-	for {
-		var row *lockrow.Row
-		if r := e.lastRow(); r.Place(e.ticket.ID) >= 0 {
-			row = &r
-		}
-		bounded, cancel := c.clk().Detached(ctx)
-		err := c.remove(bounded, e.key, e.ticket.ID, row, e.malformed)
-		cancel()
-		if err == nil || !c.passes(err) || a.session == nil || a.session.Cause() != nil || c.clk().Sleep(c.closing, c.config.Lease/8) != nil {
-			return
-		}
-	}
-}
-
 // granted makes leases of entries that all hold, and begins them. The error is errAnew where a look has shown meanwhile
 // that one does not hold any more: the row's fence is that of another holder then.
 func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
@@ -383,6 +320,11 @@ func (a *acquisition) granted(ctx context.Context) ([]*Lease, error) {
 			_ = eachLease(list, func(l *Lease) error { return l.release(ctx) })
 		}
 	}()
+	if len(list) > 1 { // several payloads at once: one after the other they may take longer than a lease
+		if err := each(list, func(l *Lease) error { return l.writeFirst(ctx) }); err != nil {
+			return nil, err
+		}
+	}
 	for _, l := range list {
 		if err := l.begin(ctx); err != nil {
 			return nil, err

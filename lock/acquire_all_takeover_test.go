@@ -170,3 +170,19 @@ func TestAcquireAll_DoesNotSpinBeforeAFullLine(t *testing.T) {
 		assert.Less(t, times("TransactWriteItems", ops), 20)
 	})
 }
+
+func TestAcquireAll_TakesManyOverASlowNetwork(t *testing.T) {
+	const lease, latency = 20 * time.Second, 60 * time.Millisecond
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c, targets := w.client(quiet), names(100)
+		require.NoError(t, errOf(w.clientOver(way, quiet).AcquireAll(ctx, targets)))
+		way.cut(refused)
+		w.latency(latency)
+		start := time.Now()
+		b, err := c.AcquireAll(ctx, targets)
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), lease+10*time.Second)
+		require.NoError(t, b.Release(ctx))
+	})
+}

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -141,32 +142,43 @@ func TestOnAtRisk_IsAShareOfTheLease(t *testing.T) {
 
 // A lock that is acquired under a session that was idle is not at risk: no renewal has failed, or is late.
 func TestOnAtRisk_IsNotCalledForASessionThatWasIdle(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		alarmed, sick := 0, 0
-		for idle := 9 * time.Second; idle < 11*time.Second; idle += 20 * time.Millisecond {
-			var heard alarms
-			config := quiet
-			config.OnAtRisk = heard.hear
-			c := w.client(config)
-			time.Sleep(idle)
-			l, err := c.Acquire(ctx, lock.Name("report"))
-			require.NoError(t, err)
-			healthy := true
-			for range 300 {
-				time.Sleep(10 * time.Millisecond)
-				healthy = healthy && c.Healthy(ctx) == nil
-			}
-			require.NoError(t, l.Release(ctx))
-			if len(heard.heard()) > 0 {
-				alarmed++
-			}
-			if !healthy {
-				sick++
-			}
-		}
-		assert.Zero(t, alarmed, "of 100 clients")
-		assert.Zero(t, sick, "of 100 clients")
-	})
+	for _, tc := range []struct{ lease, latency, from time.Duration }{
+		{20 * time.Second, 0, 9 * time.Second},
+		{time.Second, 0, 380 * time.Millisecond},
+		{time.Second, 30 * time.Millisecond, 380 * time.Millisecond},
+		{time.Second, 60 * time.Millisecond, 380 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("leases of %v, latency %v", tc.lease, tc.latency), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.guardian = nil
+				w.latency(tc.latency)
+				step, alarmed, sick := tc.lease/1000, 0, 0
+				for i := range 100 {
+					var heard alarms
+					config := quiet
+					config.OnAtRisk, config.Lease = heard.hear, tc.lease
+					c := w.client(config)
+					time.Sleep(tc.from + time.Duration(i)*step - 2*tc.latency)
+					l, err := c.Acquire(ctx, lock.Name("report"))
+					require.NoError(t, err)
+					healthy := true
+					for range 300 {
+						time.Sleep(step)
+						healthy = healthy && c.Healthy(ctx) == nil
+					}
+					require.NoError(t, l.Release(ctx))
+					if len(heard.heard()) > 0 {
+						alarmed++
+					}
+					if !healthy {
+						sick++
+					}
+				}
+				assert.Zero(t, alarmed, "of 100 clients")
+				assert.Zero(t, sick, "of 100 clients")
+			})
+		})
+	}
 }
 
 // What OnAtRisk was told last is how it is, also where it takes its time.

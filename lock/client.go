@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/lock/internal/attempt"
 	"github.com/mortise-go/mortise/lock/internal/clock"
@@ -37,6 +39,8 @@ type Client struct {
 	sessions *sessions         // that somebody waits behind
 	tickets  *tickets          // that this process answers for
 	returns  returns           // of waiters that have lost their places
+
+	maintained int // counts leases that renewals look after; of the goroutine that renews the session
 
 	risks  risks
 	warned atomic.Bool // that the clock is off
@@ -94,7 +98,7 @@ func newClient(t *table.Table, config Config) (*Client, error) {
 		},
 	}
 	c.keeper, c.others = session.NewKeeper(c.repeater, c.terms, shared), session.NewOthers(c.repeater, shared)
-	c.closing, c.close = context.WithCancelCause(context.Background())
+	c.closing, c.close = context.WithCancelCause(c.within(context.Background()))
 	c.poller = waitqueue.NewPoller(context.Background(), waitqueue.PollerConfig{
 		Machine: clk.Machine,
 		Read: func(ctx context.Context, list []keys.Key) ([]table.Item, error) { // the poller repeats
@@ -121,6 +125,19 @@ func (c *Client) tryRun(f func()) bool {
 	return open
 }
 
+// repeat calls f until it is done or Close begins, at least once, and reports whether it is done. The contexts have the values of
+// ctx, and do not end with it.
+func (c *Client) repeat(ctx context.Context, every time.Duration, f func(ctx context.Context) (done bool)) (done bool) {
+	for {
+		detached, cancel := c.clk().Detached(ctx)
+		done = f(detached)
+		cancel()
+		if done || c.clk().Sleep(c.closing, every) != nil {
+			return done
+		}
+	}
+}
+
 // enter begins a call: the client is open, and Close waits for the call until leave. The context that it returns is ctx, ended
 // by Close.
 func (c *Client) enter(ctx context.Context) (open context.Context, leave func(), err error) {
@@ -133,11 +150,16 @@ func (c *Client) enter(ctx context.Context) (open context.Context, leave func(),
 	if closed {
 		return nil, nil, ErrClosed
 	}
-	open, stop := until(ctx, c.closing)
+	open, stop := until(c.within(ctx), c.closing)
 	return open, func() {
 		stop()
 		c.work.Done()
 	}, nil
+}
+
+// within is ctx for requests of the lock itself, which have a timeout of their own beside that of the table's policy.
+func (c *Client) within(ctx context.Context) context.Context {
+	return inside.Within(checked(ctx), attempt.Timeout(c.config.Lease))
 }
 
 // checkRegion refuses a table in which another region could grant the same locks.
@@ -238,6 +260,9 @@ func eachLease(list []*Lease, f func(*Lease) error) error {
 
 // each calls f for the elements of a list, a few at a time.
 func each[T any](list []T, f func(T) error) error {
+	if len(list) == 1 {
+		return f(list[0])
+	}
 	errs := make([]error, len(list))
 	var all errgroup.Group
 	all.SetLimit(atOnce)
@@ -289,8 +314,17 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 // are tried again, and the deletion of rows that are held for long is put off.
 func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	c.metrics.record(ctx, renewalRemaining, left)
-	_ = eachLease(c.tickets.leases((*Lease).due), func(l *Lease) error { // several at once: a request that hangs keeps no other
-		l.maintain(ctx)
+	ctx = c.within(ctx)
+	list := c.tickets.leases((*Lease).due)
+	if n := len(list); n > 0 {
+		k := c.maintained % n // several at once, and others first each time: requests that fail keep no other
+		c.maintained += atOnce
+		list = slices.Concat(list[k:], list[:k])
+	}
+	_ = eachLease(list, func(l *Lease) error {
+		if ctx.Err() == nil {
+			l.maintain(ctx)
+		}
 		return nil
 	})
 }

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,6 +80,24 @@ func TestHomeRegion_IsNamedToACallerWithoutPermissionToAsk(t *testing.T) {
 		require.Error(t, err)
 		require.ErrorIs(t, err, table.ErrDenied)
 		require.ErrorContains(t, err, "Config.HomeRegion")
+		require.NoError(t, c.Close(ctx))
+	})
+}
+
+// Calls that wait for one answer, which cannot be had, do not ask one after the other.
+func TestHomeRegion_CallsThatAskInAnOutageEndTogether(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		c, err := lock.New(w.openOver(way, table.Schema{Name: "app"}), quiet)
+		require.NoError(t, err)
+		way.cut(refused)
+		start := time.Now()
+		var all sync.WaitGroup
+		for _, target := range names(30) {
+			all.Go(func() { assert.Error(t, errOf(c.TryAcquire(ctx, target))) })
+		}
+		all.Wait()
+		assert.Less(t, time.Since(start), 30*time.Second)
 		require.NoError(t, c.Close(ctx))
 	})
 }

@@ -381,3 +381,19 @@ func TestClose_CostsOneWritePerLock(t *testing.T) {
 		})
 	}
 }
+
+// Close fails in an outage. OnLost hears of nothing that is no loss.
+func TestOnLost_OfACloseInAnOutageHearsOfLossesAlone(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		wire := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(wire, lock.Config{Logger: quiet.Logger, OnLost: func(_ *lock.Lease, cause error) {
+			assert.ErrorIs(t, cause, lock.ErrLost)
+		}})
+		for _, target := range names(40) {
+			require.NoError(t, errOf(c.Acquire(ctx, target)))
+		}
+		wire.cut(refused)
+		require.ErrorIs(t, c.Close(ctx), table.ErrUnreachable)
+		time.Sleep(time.Minute)
+	})
+}

@@ -93,6 +93,9 @@ func newData(v any) (Data, error) {
 // Cost: one conditional write.
 func (l *Lease) SetData(ctx context.Context, v any) error {
 	d, err := newData(v)
+	if err == nil {
+		err = l.valid()
+	}
 	if err != nil {
 		return wrap("set data", err)
 	}

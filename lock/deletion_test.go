@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/cenkalti/backoff/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,6 +31,9 @@ const day = 24 * time.Hour // the shortest retention
 
 // longLease is a lease for locks that are held for days. With -short it is longer, so that fewer renewals are sent.
 func longLease() time.Duration { return time.Duration(testkit.IfSmall(4, 1)) * time.Minute }
+
+// forDays is longer than the shortest retention, at the end of which a row would be deleted.
+func forDays() time.Duration { return time.Duration(testkit.IfSmall(30, 48)) * time.Hour }
 
 // spared holds a lease for a while, and lets time to live delete all rows that it may.
 func (w *world) spared(ctx context.Context, l *lock.Lease, during time.Duration) {
@@ -76,7 +78,7 @@ func TestDeletion_WrongDatesKeepHeldRows(t *testing.T) {
 				time.Sleep(time.Minute)
 				l, err := locks.Acquire(ctx, lock.Name("report"))
 				require.NoError(t, err)
-				w.spared(ctx, l, 2*day)
+				w.spared(ctx, l, forDays())
 				require.NoError(t, l.Release(ctx))
 			})
 		})
@@ -137,15 +139,14 @@ func TestDeletion_LateDuplicateKeepsAHeldRow(t *testing.T) {
 		require.WithinDuration(t, time.Now().Add(day), before, 2*time.Minute)
 		time.Sleep(time.Minute)
 		require.Equal(t, before, w.deleted(ctx, l.Key()), "the duplicate")
-		w.spared(ctx, l, 2*day)
+		w.spared(ctx, l, forDays())
 	})
 }
 
 // The row of a lock stays while its caller waits for the others of AcquireAll.
 func TestDeletion_NotWhileOtherLocksAreWaitedFor(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		seldom := func() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }
-		brief := lock.Config{Retention: day, Lease: 4 * time.Minute, Backoff: seldom}
+		brief := lock.Config{Retention: day, Lease: 4 * time.Minute, Backoff: every(time.Minute)}
 		holder, c := w.client(brief), w.client(brief)
 		list := names(2)
 		first, err := holder.Acquire(ctx, list[1])
@@ -160,7 +161,7 @@ func TestDeletion_NotWhileOtherLocksAreWaitedFor(t *testing.T) {
 		r, err := holder.Inspect(ctx, list[0])
 		require.NoError(t, err)
 		require.True(t, r.Held())
-		w.spared(ctx, first, 2*day)
+		w.spared(ctx, first, forDays())
 		now, err := holder.Inspect(ctx, list[0])
 		require.NoError(t, err)
 		require.Equal(t, r.Fence, now.Fence, "it has been held ever since")
@@ -174,12 +175,12 @@ func TestDeletion_NotWhileOtherLocksAreWaitedFor(t *testing.T) {
 // A row that is not in order by then is told as such.
 func TestDeletion_MalformedRowOfALockThatIsKept(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		list := names(2)
-		first, err := w.client(quiet).Acquire(ctx, list[1])
+		list, rarely := names(2), lock.Config{Lease: 4 * time.Minute, Backoff: every(time.Minute), Logger: quiet.Logger}
+		first, err := w.client(rarely).Acquire(ctx, list[1])
 		require.NoError(t, err)
 		failed := make(chan error, 1)
 		go func() {
-			_, err := w.client(quiet).AcquireAll(ctx, list)
+			_, err := w.client(rarely).AcquireAll(ctx, list)
 			failed <- err
 		}()
 		time.Sleep(time.Minute)
@@ -193,10 +194,10 @@ func TestDeletion_MalformedRowOfALockThatIsKept(t *testing.T) {
 // The row of a lock stays, also if writes under it never end.
 func TestDeletion_NotWhileWritesNeverEnd(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: time.Hour})
+		c := w.client(lock.Config{Retention: day, Lease: time.Hour}, table.WithRetry(table.Retry{Timeout: time.Minute}))
 		l, err := c.Acquire(ctx, lock.Name("report"))
 		require.NoError(t, err)
-		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 4900 * time.Millisecond, Operation: "TransactWriteItems"})
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 59 * time.Second, Operation: "TransactWriteItems"})
 		writing, stop := context.WithCancel(ctx)
 		var all sync.WaitGroup
 		for range 2 {
@@ -206,7 +207,7 @@ func TestDeletion_NotWhileWritesNeverEnd(t *testing.T) {
 				}
 			})
 		}
-		w.spared(ctx, l, 30*time.Hour)
+		w.spared(ctx, l, 26*time.Hour)
 		stop()
 		all.Wait()
 		w.engine.ClearFaults()
@@ -240,7 +241,7 @@ func TestDeletion_RecognisedPassIsKept(t *testing.T) {
 		next := <-waiter
 		w.engine.ClearFaults()
 		require.Equal(t, l.Fence()+1, next.Fence())
-		w.spared(ctx, next, 2*day)
+		w.spared(ctx, next, forDays())
 	})
 }
 
@@ -260,14 +261,14 @@ func TestDeletion_FastClockDoesNotKeepASession(t *testing.T) {
 // With a margin of half the lease, a renewal leaves little more than half of it. What is done between renewals uses the end
 // that the holders use.
 func TestDeletion_IsPutOffWithAnyMargin(t *testing.T) {
-	for _, margin := range []time.Duration{10 * time.Second, 9 * time.Second}[:testkit.IfSmall(1, 2)] {
+	for _, margin := range []time.Duration{longLease() / 2, longLease()/2 - time.Second}[:testkit.IfSmall(1, 2)] {
 		t.Run(margin.String(), func(t *testing.T) {
 			virtual(t, func(ctx context.Context, w *world) {
-				c := w.client(lock.Config{Retention: day, Margin: margin})
+				c := w.client(lock.Config{Retention: day, Lease: longLease(), Margin: margin})
 				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 5 * time.Millisecond})
 				l, err := c.Acquire(ctx, lock.Name("report"))
 				require.NoError(t, err)
-				w.spared(ctx, l, 2*day)
+				w.spared(ctx, l, forDays())
 			})
 		})
 	}
@@ -312,7 +313,7 @@ func TestDeletion_IsPutOffUnderAClockThatStaysBehind(t *testing.T) {
 				locks := w.client(c.config, at(c.clock))
 				l, err := locks.Acquire(ctx, lock.Name("report"))
 				require.NoError(t, err)
-				w.spared(ctx, l, 2*day)
+				w.spared(ctx, l, forDays())
 				require.NoError(t, l.Release(ctx))
 			})
 		})
@@ -351,7 +352,7 @@ func TestDeletion_ClockThatIsSetBackWithoutDates(t *testing.T) {
 		require.NoError(t, err)
 		w.spared(ctx, l, 18*time.Hour)
 		wall.jump(-3 * time.Hour)
-		w.spared(ctx, l, 2*day)
+		w.spared(ctx, l, forDays())
 		require.NoError(t, c.Close(ctx))
 	})
 }
@@ -370,7 +371,7 @@ func (u undated) Do(r *http.Request) (*http.Response, error) {
 // Rows whose writes hang, each time, do not keep the deletion of the others from being put off.
 func TestDeletion_RowsThatHangDelayNoOther(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {
-		c := w.client(lock.Config{Retention: day, Lease: longLease()})
+		c := w.client(lock.Config{Retention: day, Lease: 20 * time.Minute})
 		var last *lock.Lease
 		for i := range 5 {
 			l, err := c.Acquire(ctx, lock.Name(fmt.Sprint("report-", i)))
@@ -379,7 +380,7 @@ func TestDeletion_RowsThatHangDelayNoOther(t *testing.T) {
 				w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: time.Hour, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key())})
 			}
 		}
-		w.spared(ctx, last, 2*day)
+		w.spared(ctx, last, forDays())
 		w.engine.ClearFaults()
 	})
 }

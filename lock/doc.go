@@ -52,7 +52,8 @@
 //     those behind it once, by up to a lease, or two if it waited for a [Fixed] lease.
 //   - A lost answer does no harm: no client waits for itself, loses its own lock, or leaves behind a lock or a place that it
 //     has reported as given up. A request that arrives late can leave a ticket that nobody uses. While the process of that
-//     ticket lives and somebody waits, the ticket stays first for at most one and a half leases.
+//     ticket lives and somebody waits, the ticket stays first for at most one and a half leases, or longer if others wait for
+//     more than 1,000 tickets of that process.
 //   - [Client.AcquireAll] takes several locks without deadlock or starvation, in whatever order they are named.
 //   - After [Client.ForceRelease] no guarded write of the old holder goes through. ([Shared] describes an exception for readers.)
 //   - At most one run of an interval ([Client.Every]) is recorded, together with what it commits.
@@ -74,7 +75,8 @@
 //   - An order among the writes of leases that are held at the same time ([Permits], [Shared]). Under such a lease, a write
 //     whose answer was lost can also be applied after a later write, as long as the lease is held.
 //   - Reentrance. A holder that acquires its own lock again waits for itself. Pass the [*Lease] as an argument instead.
-//   - Order beyond 100 processes. A line has 100 places. If it is full, processes try again to enter it, in no order.
+//   - Order beyond 100 processes. A line has 100 places. If it is full, processes try again to enter it, in no order. With
+//     [Permits] and [Shared] each call has a place of its own, so that this is true of more than 100 calls.
 //   - Progress of others behind AcquireAll. It holds the locks for which it is first while it waits for the rest.
 //   - Tables with replicas in other regions: two regions can both grant a lock. Such a table is refused ([ErrMultiRegion])
 //     unless [Config.HomeRegion] names the one region that acquires.
@@ -107,7 +109,7 @@
 //   - [ErrNotHeld], [ErrNoSession]: there is no holder to take the lock from, or none that can be asked.
 //   - [ErrNotLock], [ErrMalformed]: the row at the key is not a lock, or is a malformed one. Perhaps an older version of
 //     this package wrote it, or a client with another [Config.AttributePrefix].
-//   - [ErrClosed], [ErrInvalid]: the client was closed; an argument is not acceptable. Nothing was written.
+//   - [ErrClosed]: the client was closed. [ErrInvalid]: an argument is not acceptable; nothing was written.
 //   - [*table.ConditionError]: a condition of the caller's own operation was not met. Its Index is that of the operation.
 //   - [table.ErrUnreachable] and other errors of package table: the request failed. A guarded write may have been applied.
 //     Release can be called again.

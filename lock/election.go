@@ -40,7 +40,7 @@ func (c *Client) Lead(ctx context.Context, target Target, f func(ctx context.Con
 		return wrap("lead", invalid("nil function"))
 	}
 	opts = slices.Concat(opts, []Option{heldAlone("Lead")})
-	p := c.campaign(ctx)
+	p := c.campaign(ctx, c.config.Lease/2)
 	return wrap("lead", p.run(func() (over bool, err error) {
 		l, err := one(c.acquire(ctx, []Target{target}, opts, (*acquisition).wait))
 		if err != nil {
@@ -73,12 +73,12 @@ type campaign struct {
 // afterRevoke is how long a campaign pauses whose lock was asked back.
 const afterRevoke = 1500 * time.Millisecond
 
-func (c *Client) campaign(ctx context.Context) *campaign {
+func (c *Client) campaign(ctx context.Context, longest time.Duration) *campaign {
 	p := &campaign{client: c}
 	p.open, p.stop = until(ctx, c.closing)
 	p.waits = machine.Backoff(c.clk(),
 		backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(c.config.Lease/2), // which is spread by half
+		backoff.WithMaxInterval(longest), // which is spread by half
 		backoff.WithMaxElapsedTime(0),
 	)
 	return p

@@ -79,6 +79,9 @@ func (a *acquisition) entered(row *lockrow.Row, e *entry, ifFree bool) error {
 	switch {
 	case row.Place(e.ticket.ID) >= 0:
 		return nil
+	case a.waited && min(a.permits, row.Permits) > 0 && row.Permits != a.permits: // since it has begun to wait
+		a.permits = row.Permits
+		return attempt.ErrAgain
 	case row.Permits != a.permits:
 		return &PermitsError{Named: int(a.permits), Row: int(row.Permits)}
 	case e.isNew: // somebody else has made the row

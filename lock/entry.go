@@ -30,6 +30,7 @@ type entry struct {
 	isNew     bool       // of permits: there is no row, and the ticket is to make one
 	path      string     // how it came to be first
 	begun     bool       // what the holder writes beside its ticket is written
+	left      bool       // it was taken out of its line
 	malformed table.Item // the row in which the ticket stands, where that is not in order
 	watch     *waitqueue.Watch
 	news      bool // it has seen the row by other means than by a look, which tells when the next look is due
@@ -104,7 +105,7 @@ func (l *look) take(row *lockrow.Row, at time.Time) {
 		if was := l.of(s.holding); was != nil && was.renewed == s.renewed {
 			s = *was
 		} else if !slices.ContainsFunc(l.holders, func(was sight) bool {
-			return was.session == s.session && (s.session != "" || was.holding.ID == s.holding.ID)
+			return was.session == s.session && (s.session != "" && s.holding.Kind == lockrow.Exclusive || was.holding.ID == s.holding.ID)
 		}) {
 			l.turn = at
 		}
@@ -146,7 +147,7 @@ func (e *entry) proceed(ctx context.Context) (first bool, err error) {
 		e.at.stale = false
 		e.mu.Unlock()
 		switch {
-		case fatal != nil:
+		case fatal != nil && (stale || !row.Granted(e.ticket.ID)):
 			return false, fatal
 		case stale, row.Place(e.ticket.ID) < 0:
 			// Absence in a look that lags behind proves nothing.

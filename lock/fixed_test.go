@@ -353,3 +353,68 @@ func TestFixed_EndedLeasesAreForgotten(t *testing.T) {
 		assert.Empty(t, w.requests(func() { require.NoError(t, c.Close(ctx)) }))
 	})
 }
+
+// A waiter that gives up in a short outage leaves the line after it. Nobody waits for the lease that it would have had.
+func TestFixed_WaiterThatGaveUpInAnOutageLeavesTheLine(t *testing.T) {
+	for name, after := range map[string]func(ctx context.Context, c *lock.Client, way *line){
+		"by itself": func(_ context.Context, _ *lock.Client, way *line) {
+			time.Sleep(9 * time.Second)
+			way.cut(open)
+			time.Sleep(time.Minute)
+		},
+		"by Close": func(ctx context.Context, c *lock.Client, way *line) {
+			time.Sleep(5500 * time.Millisecond)
+			way.cut(open)
+			require.NoError(t, c.Close(ctx))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				holder, c := w.client(quiet), w.clientOver(way, quiet)
+				l, err := holder.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				short, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- errOf(c.Acquire(short, lock.Name("report"), lock.Fixed(12*time.Hour))) }()
+				time.Sleep(59 * time.Second)
+				way.cut(refused)
+				require.ErrorIs(t, <-ended, context.DeadlineExceeded)
+				after(ctx, c, way)
+				require.NoError(t, l.Release(ctx))
+				require.NoError(t, errOf(holder.TryAcquire(ctx, lock.Name("report"))))
+			})
+		})
+	}
+}
+
+// The answer is lost, and an outage follows: what was acquired is given back after it.
+func TestFixed_TryAcquireThatFailedHoldsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		way := &line{to: w.engine.HTTPClient()}
+		other, c := w.client(quiet), w.clientOver(way, quiet)
+		way.cut(unanswered)
+		time.AfterFunc(5*time.Second, func() { way.cut(refused) })
+		time.AfterFunc(20*time.Second, func() { way.cut(open) })
+		require.Error(t, errOf(c.TryAcquire(ctx, lock.Name("report"), lock.Fixed(12*time.Hour))))
+		time.Sleep(time.Hour)
+		require.NoError(t, errOf(other.TryAcquire(ctx, lock.Name("report"))))
+	})
+}
+
+func TestFixed_WaiterWhoseTurnComesWhileWritesFailDoesNotWaitForItself(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		got := acquireAsync(ctx, w.client(quiet), lock.Name("report"), lock.Fixed(2*time.Hour))
+		time.Sleep(10 * time.Second)
+		require.NoError(t, l.Release(ctx))
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Key: w.table.KeyItem(l.Key()), Operation: "UpdateItem"})
+		time.Sleep(20 * time.Second)
+		w.engine.ClearFaults()
+		start := time.Now()
+		require.NotNil(t, <-got)
+		assert.Less(t, time.Since(start), 2*time.Minute)
+	})
+}

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -262,5 +263,27 @@ func TestForceRelease_OfAnOwnPassLeavesNothing(t *testing.T) {
 		w.engine.ResetRequests()
 		time.Sleep(time.Hour)
 		assert.Empty(t, w.engine.Requests(), "the client is idle")
+	})
+}
+
+// A row is mended while ForceRelease wants to reset it. If the call succeeds, the holder holds no more.
+func TestForceRelease_OfARowThatIsMendedMeanwhile(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		line := table.Attr("line")
+		require.NoError(t, w.table.Write(ctx, table.Update(l.Key(), line.Set(line.Append(listOf(text("a ticket of a later version")))))))
+		var once sync.Once
+		op := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+			if operation == "UpdateItem" && strings.Contains(body, "LOCK#report") {
+				once.Do(func() { assert.NoError(t, w.table.Write(ctx, table.Update(l.Key(), line.At(1).Remove()))) })
+			}
+			return send()
+		}), quiet)
+		if op.ForceRelease(ctx, lock.Name("report"), l.Ticket()) == nil {
+			require.ErrorIs(t, l.Write(ctx, w.put("x")), lock.ErrLost)
+		} else {
+			require.NoError(t, l.Write(ctx, w.put("x")))
+		}
 	})
 }

@@ -362,3 +362,78 @@ func TestGhost_PassesNoLock(t *testing.T) {
 		})
 	}
 }
+
+// ghostOf leaves a ticket of a client's session in the line of a lock that nobody holds, as if a request had come late.
+func (w *world) ghostOf(ctx context.Context, c *lock.Client, target lock.Target) {
+	w.Helper()
+	l, err := c.Acquire(ctx, target)
+	require.NoError(w, err)
+	ghost, err := w.table.Get(ctx, l.Key(), true)
+	require.NoError(w, err)
+	require.NoError(w, l.Release(ctx))
+	ghost["fence"] = numeral(l.Fence() + 2)
+	require.NoError(w, w.table.Write(ctx, table.Put(ghost)))
+}
+
+// A process holds many locks, for each of which another one waits, and is asked for all of them.
+func TestGhost_BesideManyHeldLocksIsFound(t *testing.T) {
+	const n, until = 1050, 40 * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		w.guardian = nil
+		config := quiet
+		config.Backoff = every(5 * time.Second)
+		c, other := w.client(quiet), w.client(config)
+		waiting, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		targets := names(n)
+		for _, target := range targets {
+			require.NoError(t, errOf(c.Acquire(ctx, target)))
+		}
+		w.ghostOf(ctx, c, lock.Name("ghost"))
+		start := time.Now()
+		for _, target := range targets {
+			go func() { _, _ = other.Acquire(waiting, target) }()
+		}
+		time.Sleep(time.Second)
+		bounded, stop := context.WithTimeout(ctx, 10*time.Minute)
+		defer stop()
+		next, err := other.Acquire(bounded, lock.Name("ghost"))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), until)
+		require.NoError(t, next.Release(ctx))
+		cancel()
+		time.Sleep(time.Minute)
+	})
+}
+
+// Ghosts whose rows cannot be read do not keep one from being removed whose question comes after theirs.
+func TestGhost_BesideGhostsThatCannotBeReadIsRemoved(t *testing.T) {
+	for _, n := range []int{4, 90} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.guardian = nil
+				c, other, targets := w.client(quiet), w.client(quiet), names(n+1)
+				require.NoError(t, errOf(c.Acquire(ctx, lock.Name("keeps the session"))))
+				for i, target := range targets {
+					w.ghostOf(ctx, c, target)
+					if i < n {
+						w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "GetItem", Key: w.table.KeyItem(w.lockKey(target.Name()))})
+					}
+				}
+				waiting, stop := context.WithCancel(ctx)
+				defer stop()
+				for _, target := range targets[:n] {
+					go func() { _, _ = other.Acquire(waiting, target) }()
+				}
+				start := time.Now()
+				l := <-acquireFor(ctx, 10*time.Minute, other, targets[n])
+				w.engine.ClearFaults()
+				assert.Less(t, time.Since(start), time.Minute)
+				require.NotNil(t, l)
+				require.NoError(t, l.Release(ctx))
+				stop()
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}

@@ -32,25 +32,30 @@ func (l *Lease) Guard() table.Op {
 // Writes of one lease take turns and are applied in the order of the calls. A write whose answer was lost is never
 // applied after a later one.
 //
-// An error that matches [ErrLost] means that nothing was written. For any other error, [table.MayBeApplied] reports
-// whether the operations may have been applied: no answer came, or ctx ended meanwhile. An operation on the lock's own
-// row is refused before anything is sent.
+// An error that matches [ErrLost] or [ErrReleased] means that nothing was written. For any other error, [table.MayBeApplied]
+// reports whether the operations may have been applied: no answer came, or ctx ended meanwhile. An operation on the lock's own
+// row is refused before anything is sent, and so is a call without operations ([ErrInvalid]).
 //
 // Cost: twice the write units of the operations, and two for the guard.
 func (l *Lease) Write(ctx context.Context, ops ...table.Op) error {
+	if err := l.valid(); err != nil {
+		return wrap("write", err)
+	}
 	return wrap("write", write(ctx, []*Lease{l}, ops))
 }
 
 // Commit does the same as [Lease.Write], and releases the lock in the same transaction. Use it for the last write under
 // a lock: the release then costs no request.
 //
-// If the error matches [ErrLost], nothing was written. After another error the lock is still held, and the call can be
-// repeated, except in the three cases in which it is not known whether the operations were applied (see Write). If the
-// lock is not held any more by then, the second call returns [table.ErrUnreachable]: the first one may have been
-// applied.
+// If the error matches [ErrLost] or [ErrReleased], nothing was written. After another error the lock is still held, and the call
+// can be repeated, except where it is not known whether the operations were applied (see Write). If the lock is not held any
+// more by then, the second call returns [table.ErrUnreachable]: the first one may have been applied.
 //
 // Cost: twice the write units of the operations, and two for the release.
 func (l *Lease) Commit(ctx context.Context, ops ...table.Op) error {
+	if err := l.valid(); err != nil {
+		return wrap("commit", err)
+	}
 	return wrap("commit", commit(ctx, []*Lease{l}, ops))
 }
 
@@ -175,22 +180,33 @@ func commitOnce(ctx context.Context, leases []*Lease, ops []table.Op) (again boo
 		case row.Exit(l.holding, 0) != l.turn.exit:
 			l.turn.saw(row)
 			again = true
-			if l.holding.Kind == lockrow.Shared { // a copy of the request is applied once the row is as it has seen it
-				l.doubtCommit()
-			}
 		}
 	}
 	if gone != nil {
 		return false, gone
 	}
 	again = again && refused == len(table.Conditions(err))
-	if doubt {
-		for _, l := range leases {
-			l.turn.inDoubt = true
+	for _, l := range leases {
+		l.turn.inDoubt = l.turn.inDoubt || doubt
+		if doubt || again && l.holding.Kind == lockrow.Shared { // a copy of the request is applied once the row is as it has seen it
 			l.doubtCommit()
 		}
 	}
-	return again, err
+	return again, ofOperations(err, len(ops))
+}
+
+// ofOperations is an error of a transaction without the conditions of guards, where those of the caller's operations, which come
+// first, were not met either.
+func ofOperations(err error, ops int) error {
+	failed := table.Conditions(err)
+	own := slices.IndexFunc(failed, func(f *table.ConditionError) bool { return f.Index >= ops })
+	switch own {
+	case -1, 0:
+		return err
+	case 1:
+		return failed[0]
+	}
+	return table.ConditionErrors(failed[:own])
 }
 
 // afterCommit is the error of a commit that was refused after an earlier one whose answer was lost. Nothing
@@ -261,12 +277,12 @@ func guardRefusals(leases []*Lease, err error, after int) ([]*lockrow.Row, error
 	return rows, nil
 }
 
-// unknownError is the error of a write that may have been applied. It does not match [ErrLost], which means that nothing
-// was written. Without it, the error would match if ctx is the lease's own: the loss of the lock is the cause of its end.
+// unknownError is the error of a write that may have been applied. It does not match [ErrLost] and [ErrReleased], which mean that
+// nothing was written. Without it, the error would match if ctx is the lease's own: the loss of the lock is the cause of its end.
 type unknownError struct{ err error }
 
 func unknown(err error) error {
-	if errors.Is(err, ErrLost) {
+	if errors.Is(err, ErrLost) || errors.Is(err, ErrReleased) {
 		return &unknownError{err}
 	}
 	return err
@@ -274,9 +290,9 @@ func unknown(err error) error {
 
 func (e *unknownError) Error() string { return e.err.Error() }
 
-// Is matches what the error matches, except for ErrLost and its kinds.
+// Is matches what the error matches, except for ErrReleased, and ErrLost with its kinds.
 func (e *unknownError) Is(target error) bool {
-	return !errors.Is(target, ErrLost) && errors.Is(e.err, target)
+	return !errors.Is(target, ErrLost) && !errors.Is(target, ErrReleased) && errors.Is(e.err, target)
 }
 
 // As finds what the error contains.

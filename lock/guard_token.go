@@ -31,7 +31,7 @@ type GuardToken struct {
 	Ticket          string      `json:"ticket"`                     // [Lease.Ticket]
 	Fence           int64       `json:"fence"`
 	Permit          bool        `json:"permit,omitempty"` // the lease is a permit ([Permits])
-	Reader          string      `json:"reader,omitempty"` // of a reader ([Shared]): the ticket as the line has it
+	Text            string      `json:"text,omitempty"`   // of a permit or a reader ([Shared]): the ticket as the line has it
 }
 
 // GuardToken returns the guard of this lease for another process. See [GuardToken] for what it guarantees.
@@ -39,7 +39,7 @@ func (l *Lease) GuardToken() GuardToken {
 	t := l.client.table
 	return GuardToken{
 		Table: t.Name(), Region: t.Region(), Scheme: t.Scheme(), AttributePrefix: l.client.config.AttributePrefix,
-		Key: l.key, Ticket: l.holding.ID, Fence: l.holding.Fence, Permit: l.holding.Kind == lockrow.Permit, Reader: l.holding.Text,
+		Key: l.key, Ticket: l.holding.ID, Fence: l.holding.Fence, Permit: l.holding.Kind == lockrow.Permit, Text: l.holding.Text,
 	}
 }
 
@@ -69,7 +69,7 @@ func parseGuardToken(text string) (GuardToken, error) {
 	if err := dec.Decode(&g); err != nil || dec.More() {
 		return GuardToken{}, invalid("not a guard token, or one of another version of this package")
 	}
-	if err := g.Key.Validate(); err != nil || g.Table == "" || g.Ticket == "" || g.Fence < 1 || g.String() != text {
+	if err := g.Key.Validate(); err != nil || g.Table == "" || g.Ticket == "" || g.Fence < 1 || g.Permit && g.Text == "" || g.String() != text {
 		return GuardToken{}, invalid("an incomplete guard token")
 	}
 	return g, nil
@@ -90,11 +90,11 @@ func (g GuardToken) Guard(t *table.Table) table.Op {
 	case here != g.Region:
 		return table.Invalid(invalid("the guard is one of region %q, and the table's client is in %q", g.Region, here))
 	}
-	h := lockrow.Holding{ID: g.Ticket, Fence: g.Fence, Text: g.Reader}
+	h := lockrow.Holding{ID: g.Ticket, Fence: g.Fence, Text: g.Text}
 	switch {
 	case g.Permit:
 		h.Kind = lockrow.Permit
-	case g.Reader != "":
+	case g.Text != "":
 		h.Kind = lockrow.Shared
 	}
 	return lockrow.NewRows(lockrow.NamesOf(g.Scheme, g.AttributePrefix), nil, t).Guard(g.Key, h).In(t).

@@ -305,3 +305,25 @@ func TestRetryFailed_WaitsNoLongerThanTheIntervalLasts(t *testing.T) {
 		assert.Len(t, j.starts, 10, "each interval once")
 	})
 }
+
+// An interval fails on all instances, and lasts longer than it should. The next one is run in its time all the same.
+func TestRetryFailed_LeavesNoOtherIntervalOut(t *testing.T) {
+	const takes = 40 * time.Second
+	virtual(t, func(ctx context.Context, w *world) {
+		var j diary
+		begin := time.Now().UTC()
+		var last time.Duration // run of the first interval
+		w.every(ctx, 10, 3*time.Minute-time.Second, time.Minute, func(_ context.Context, _ *lock.Lease, at time.Time) error {
+			j.began(at)
+			if at.Equal(begin) {
+				last = time.Since(begin)
+				time.Sleep(takes)
+				return errJob
+			}
+			time.Sleep(time.Second)
+			return nil
+		}, lock.OnFailed(j.onFailed), lock.RetryFailed(every(time.Second)))
+		assert.Equal(t, []time.Time{begin, begin.Add(time.Minute), begin.Add(2 * time.Minute)}, slices.Compact(slices.Clone(j.starts)))
+		assert.Less(t, last, time.Minute+takes)
+	})
+}

@@ -103,7 +103,7 @@ func (l *layout) checkNames(schema table.Schema) error {
 	s := schema.Keys
 	taken[s.PK], taken[s.SK], taken[s.Type], taken[s.TTL] = "the partition key", "the sort key", "the type", "the time to live"
 	n := l.session
-	for _, name := range append(l.names.Own(), n.Owner, n.Lease, n.Beat, n.Expires, n.Dead, n.Ask) {
+	for _, name := range append(l.names.Own(), l.names.Nonce, n.Owner, n.Lease, n.Beat, n.Expires, n.Dead, n.Ask) {
 		if what, ok := taken[name]; ok {
 			return invalid("attribute %q of lock and session rows is %s of the table: "+
 				"set Config.AttributePrefix, the same for all clients of the table", name, what)

@@ -129,9 +129,16 @@ func (l *Lease) keepPlace(p *place) {
 	}
 }
 
-func (l *Lease) last() *lockrow.Row { return l.rowAtBegin() }
+// valid refuses what no call has returned, such as the lease of an Acquire that has failed.
+func (l *Lease) valid() error {
+	if l == nil || l.client == nil {
+		return invalid("a lease that was not acquired")
+	}
+	return nil
+}
 
-func (l *Lease) rowAtBegin() *lockrow.Row {
+// last is the row as it was when the lease began.
+func (l *Lease) last() *lockrow.Row {
 	l.status.mu.Lock()
 	defer l.status.mu.Unlock()
 	return l.row
@@ -179,7 +186,7 @@ func (l *Lease) Remaining() time.Duration {
 // it back.
 func (l *Lease) begin(ctx context.Context) error {
 	err := l.termCause()
-	if err == nil && !l.begun {
+	if err == nil {
 		err = l.writeFirst(ctx)
 	}
 	if err == nil && ctx.Err() != nil {
@@ -220,6 +227,9 @@ func (l *Lease) begin(ctx context.Context) error {
 
 // writeFirst writes what the holder writes beside its ticket, where that could not be written with it.
 func (l *Lease) writeFirst(ctx context.Context) error {
+	if l.begun {
+		return nil
+	}
 	if err := l.turn.take(ctx); err != nil {
 		return err
 	}
@@ -239,6 +249,7 @@ func (l *Lease) writeFirst(ctx context.Context) error {
 		row.Data, l.row = r.data.Value, &row
 		l.status.mu.Unlock()
 	}
+	l.begun = true
 	return nil
 }
 

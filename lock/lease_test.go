@@ -209,3 +209,18 @@ func TestOnLost_IsCalledForALeaseThatWasLostAtOnce(t *testing.T) {
 		require.NoError(t, l.Write(ctx, w.put("x")))
 	})
 }
+
+// A deferred Release may run before the error of Acquire was looked at.
+func TestLease_ThatWasNotAcquiredIsInvalid(t *testing.T) {
+	ctx := t.Context()
+	op := table.Put(table.Item{})
+	for name, l := range map[string]*lock.Lease{"nil": nil, "zero": {}} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorIs(t, l.Release(ctx), lock.ErrInvalid)
+			require.ErrorIs(t, l.Renew(ctx), lock.ErrInvalid)
+			require.ErrorIs(t, l.Write(ctx, op), lock.ErrInvalid)
+			require.ErrorIs(t, l.Commit(ctx, op), lock.ErrInvalid)
+			require.ErrorIs(t, l.SetData(ctx, "x"), lock.ErrInvalid)
+		})
+	}
+}

@@ -213,3 +213,27 @@ func TestLine_OfAnotherProcessIsShownWithinTheProcess(t *testing.T) {
 		assert.Equal(t, "holder", held.Owner)
 	})
 }
+
+// However long it has waited, and however long the leases are.
+func TestLine_PlaceBehindOneThatGaveUpIsServedSoon(t *testing.T) {
+	for _, lease := range []time.Duration{20 * time.Second, 10 * time.Minute} {
+		virtual(t, func(ctx context.Context, w *world) {
+			w.guardian = nil
+			config := quiet
+			config.Lease = lease
+			l, err := w.client(config).Acquire(ctx, lock.Name("report"))
+			require.NoError(t, err)
+			short, cancel := context.WithCancel(ctx)
+			acquireAsync(short, w.client(config), lock.Name("report"))
+			got := acquireAsync(ctx, w.client(config), lock.Name("report"))
+			time.Sleep(5 * lease)
+			cancel()
+			time.Sleep(time.Second)
+			require.NoError(t, l.Release(ctx))
+			start := time.Now()
+			next := <-got
+			assert.Less(t, time.Since(start), 10*time.Second, "leases of %v", lease)
+			require.NoError(t, next.Release(ctx))
+		})
+	}
+}

@@ -321,23 +321,33 @@ func (brokenMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (m
 	return nil, errBroken
 }
 
-// A lost lock is not counted as held, whether its holder ever releases it or not.
 func TestMetrics_LostLocksAreNotCountedAsHeld(t *testing.T) {
-	r := newRecorder()
-	virtual(t, func(ctx context.Context, w *world) {
-		config := quiet
-		config.MeterProvider = r
-		c := w.client(config)
-		l, err := c.Acquire(ctx, lock.Name("report"))
-		require.NoError(t, err)
-		assert.Equal(t, []float64{1}, r.take(ctx)["held"])
-		require.NoError(t, w.table.Write(ctx, table.Delete(sessionKey(c))))
-		<-l.Context().Done()
-		synctest.Wait()
-		m := r.take(ctx)
-		assert.Equal(t, []float64{1}, m["losses stolen"])
-		assert.Equal(t, []float64{0}, m["held"])
-	})
+	for reason, lose := range map[string]func(ctx context.Context, w *world, c *lock.Client, way *line){
+		"stolen": func(ctx context.Context, w *world, c *lock.Client, _ *line) {
+			require.NoError(w, w.table.Write(ctx, table.Delete(sessionKey(c))))
+		},
+		"max_hold": func(_ context.Context, _ *world, _ *lock.Client, way *line) { way.cut(refused) }, // it cannot be released
+	} {
+		t.Run(reason, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				r, config, way := newRecorder(), quiet, &line{to: w.engine.HTTPClient()}
+				config.MeterProvider = r
+				if reason == "max_hold" {
+					config.MaxHold = time.Second
+				}
+				c := w.clientOver(way, config)
+				l, err := c.Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				assert.Equal(t, []float64{1}, r.take(ctx)["held"])
+				lose(ctx, w, c, way)
+				<-l.Context().Done()
+				synctest.Wait()
+				m := r.take(ctx)
+				assert.Equal(t, []float64{1}, m["losses "+reason])
+				assert.Equal(t, []float64{0}, m["held"])
+			})
+		})
+	}
 }
 
 // A lock that was revoked is held until it is released.

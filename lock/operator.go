@@ -104,7 +104,7 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			op = c.layout.rows.Reset(key, item, c.resetFence(item), lockrow.Change{Since: c.now(), TTL: c.ttl(0)}, why)
 		case bad != nil:
 			return bad
-		case reset, inDoubt && !row.Holds(*taken) && row.ForcedSince(*taken):
+		case reset && place < 0, inDoubt && taken != nil && !row.Holds(*taken) && row.ForcedSince(*taken):
 			return nil // by an attempt whose answer was lost
 		case len(row.Line) == 0:
 			return ErrNotHeld
@@ -114,11 +114,12 @@ func (c *Client) force(ctx context.Context, target Target, key keys.Key, seen, w
 			return c.heldError(target, &row)
 		default:
 			h := row.Holding(place)
-			taken, ticket = &h, row.Line[place]
+			taken, ticket, reset = &h, row.Line[place], false
 			op = c.layout.rows.Force(key, &row, place, c.change(&row), why)
 		}
 		err = c.table.Write(ctx, op)
 		if errors.Is(err, table.ErrCondition) {
+			reset = reset && inDoubt
 			return attempt.ErrAgain // the row has changed
 		}
 		inDoubt = inDoubt || table.RequestMayBeApplied(err)
@@ -190,11 +191,7 @@ func (c *Client) Revoke(ctx context.Context, target Target) error {
 		if len(row.Line) == 0 {
 			return ErrNotHeld
 		}
-		var failed []error
-		for _, holder := range row.Line[:row.Holders()] {
-			failed = append(failed, c.revoke(ctx, key, holder))
-		}
-		return join(failed...)
+		return each(row.Line[:row.Holders()], func(holder lockrow.Ticket) error { return c.revoke(ctx, key, holder) })
 	}))
 }
 

@@ -139,5 +139,5 @@ func WithData(v any) Option {
 }
 
 // Existing acquires the lock only if its row exists: somebody has acquired the lock within [Config.Retention].
-// Otherwise the error matches [table.ErrNotFound], and nothing is written.
+// Otherwise the error matches [table.ErrNotFound], and no row is made for the lock.
 func Existing() Option { return set(func(r *request) { r.existing = true }) }

@@ -369,3 +369,63 @@ func TestPass_ThatIsGivenBackDelaysNoRenewal(t *testing.T) {
 		w.engine.ClearFaults()
 	})
 }
+
+// The holder had a long lease of its own. Nobody waits for its end, neither in its process nor in another one.
+func TestPass_ByACommitIsServedBeforeALongLeaseEnds(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c, other := w.client(quiet), w.client(quiet)
+		keeps, err := c.Acquire(ctx, lock.Name("keeps the session"))
+		require.NoError(t, err)
+		l, err := c.Acquire(ctx, lock.Name("report"), lock.Fixed(10*time.Hour))
+		require.NoError(t, err)
+		waiters := []<-chan *lock.Lease{acquireFor(ctx, 10*time.Minute, c, lock.Name("report"))}
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "TransactWriteItems"})
+		require.ErrorIs(t, l.Commit(ctx, w.put("x")), table.ErrUnreachable)
+		w.engine.ClearFaults()
+		start := time.Now()
+		for _, waiter := range append(waiters, acquireFor(ctx, 10*time.Minute, other, lock.Name("report"))) {
+			next := <-waiter
+			require.NotNil(t, next)
+			require.NoError(t, next.Release(ctx))
+		}
+		assert.Less(t, time.Since(start), time.Minute)
+		require.NoError(t, keeps.Release(ctx))
+	})
+}
+
+// The lock was passed to a goroutine that waits for a Fixed lease. The answer was lost, and the lease of the one that has
+// passed it ends in the outage that follows.
+func TestPass_ToAFixedWaiterIsServedAfterTheLeaseEnds(t *testing.T) {
+	release := func(ctx context.Context, _ *world, l *lock.Lease) error { return l.Release(ctx) }
+	commit := func(ctx context.Context, w *world, l *lock.Lease) error { return l.Commit(ctx, w.put("x")) }
+	for name, tc := range map[string]struct {
+		holder []lock.Option
+		give   func(ctx context.Context, w *world, l *lock.Lease) error
+	}{
+		"released":         {nil, release},
+		"Fixed, released":  {[]lock.Option{lock.Fixed(20 * time.Second)}, release},
+		"Fixed, committed": {[]lock.Option{lock.Fixed(20 * time.Second)}, commit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				wire := &line{to: w.engine.HTTPClient()}
+				c := w.clientOver(wire, quiet)
+				l, err := c.Acquire(ctx, lock.Name("report"), tc.holder...)
+				require.NoError(t, err)
+				got := acquireAsync(ctx, c, lock.Name("report"), lock.Fixed(time.Hour))
+				wire.cut(unanswered)
+				require.Error(t, tc.give(ctx, w, l))
+				wire.cut(refused)
+				time.Sleep(time.Minute)
+				require.Error(t, l.Context().Err())
+				wire.cut(open)
+				start := time.Now()
+				next := <-got
+				require.NotNil(t, next)
+				assert.LessOrEqual(t, time.Since(start), 40*time.Second)
+				require.NoError(t, next.Write(ctx, w.put("y")))
+				require.NoError(t, next.Release(ctx))
+			})
+		})
+	}
+}

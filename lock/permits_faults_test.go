@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -279,4 +280,152 @@ func TestCommit_OfAPermitThatWasAppliedLateIsNoLoss(t *testing.T) {
 		require.NotErrorIs(t, err, lock.ErrLost)
 		require.True(t, table.MayBeApplied(err))
 	})
+}
+
+// A release without an answer, and the row shows that somebody was forced. Unless the fence tells that it was another one,
+// the error says both.
+func TestRelease_WithoutAnAnswerBesideAForceIsInDoubt(t *testing.T) {
+	lost := func(l *lock.Lease, w *world) {
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.DropReply, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1})
+	}
+	never := "permit, under a fence after the forced one"
+	for name, release := range map[string]func(ctx context.Context, w *world, op *lock.Client) error{
+		"permit": func(ctx context.Context, w *world, op *lock.Client) error {
+			_, list := w.permits(ctx, 3, 3)
+			require.NoError(w, op.ForceRelease(ctx, exports, list[2].Ticket()))
+			lost(list[0], w)
+			return list[0].Release(ctx)
+		},
+		"permit, after a write": func(ctx context.Context, w *world, op *lock.Client) error {
+			_, list := w.permits(ctx, 2, 2)
+			require.NoError(w, op.ForceRelease(ctx, exports, list[1].Ticket()))
+			require.NoError(w, list[0].Write(ctx, w.put("x")))
+			lost(list[0], w)
+			return list[0].Release(ctx)
+		},
+		never: func(ctx context.Context, w *world, op *lock.Client) error {
+			_, list := w.permits(ctx, 2, 2)
+			require.NoError(w, op.ForceRelease(ctx, exports, list[0].Ticket()))
+			require.NoError(w, list[1].Write(ctx, w.put("x")))
+			lost(list[1], w)
+			return list[1].Release(ctx)
+		},
+		"lock": func(ctx context.Context, w *world, op *lock.Client) error {
+			l, err := w.client(quiet).Acquire(ctx, exports)
+			require.NoError(w, err)
+			got := acquireAsync(ctx, w.client(quiet), exports)
+			w.engine.Inject(tabletest.Fault{
+				Kind: tabletest.Delay, After: true, For: 2900 * time.Millisecond, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1,
+			})
+			lost(l, w)
+			go func() {
+				next := <-got
+				assert.NoError(w, op.ForceRelease(ctx, exports, next.Ticket()))
+			}()
+			return l.Release(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				err := release(ctx, w, w.client(quiet))
+				if name == never {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, lock.ErrLost)
+				require.NotErrorIs(t, err, lock.ErrStolen)
+				assert.ErrorContains(t, err, "or was released by an attempt whose answer was lost")
+			})
+		})
+	}
+}
+
+// A permit that the restored table does not know is valid no more, although its place is that of another one.
+func TestPermits_GuardOfBeforeARestoreIsRefused(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, b, c := w.client(quiet), w.client(quiet), w.client(quiet)
+		first, err := a.Acquire(ctx, exports, lock.Permits(2))
+		require.NoError(t, err)
+		backup := w.engine.Snapshot()
+		gone, err := b.Acquire(ctx, exports, lock.Permits(2))
+		require.NoError(t, err)
+		w.engine.Restore(backup)
+		next, err := c.Acquire(ctx, exports, lock.Permits(2))
+		require.NoError(t, err)
+		require.NoError(t, first.Write(ctx, w.count("n")))
+		require.NoError(t, next.Write(ctx, w.count("n")))
+		require.ErrorIs(t, w.table.Write(ctx, w.count("n"), gone.GuardToken().Guard(w.table)), lock.ErrLost)
+		require.ErrorIs(t, gone.Write(ctx, w.count("n")), lock.ErrLost)
+	})
+}
+
+func TestPermits_CallAtAMalformedRowLeavesNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, list := w.permits(ctx, 1, 2)
+		c, key := w.client(quiet), list[0].Key()
+		require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("hold").Set("x"))))
+		require.ErrorIs(t, errOf(c.TryAcquire(ctx, exports, lock.Permits(2))), lock.ErrMalformed)
+		time.Sleep(time.Minute)
+		row, err := w.table.Get(ctx, key, true)
+		require.NoError(t, err)
+		assert.Len(t, lineIn(row), 1)
+		assert.Len(t, row["stays"].(*types.AttributeValueMemberL).Value, 1)
+		require.NoError(t, w.table.Write(ctx, table.Update(key, table.Attr("hold").Remove()))) // mended by hand
+		require.NoError(t, errOf(c.TryAcquire(ctx, exports, lock.Permits(2))))
+	})
+}
+
+// No client has written the number in "kept".
+func TestPermits_ForgedNumberOfHoldersGrantsNothing(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, list := w.permits(ctx, 2, 2)
+		require.NoError(t, w.table.Write(ctx, table.Update(list[0].Key(), table.Attr("kept").Set(int64(1)<<62))))
+		bounded, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.Error(t, errOf(w.client(quiet).Acquire(bounded, exports, lock.Permits(2))), "three would hold two permits")
+	})
+}
+
+// An outage does not end a wait, also if the number of permits was changed before it.
+func TestSetPermits_WaiterOutlastsAnOutage(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		_, list := w.permits(ctx, 3, 3)
+		wire := &line{to: w.engine.HTTPClient()}
+		c := w.clientOver(wire, quiet)
+		ended := make(chan error, 1)
+		go func() { ended <- errOf(c.Acquire(ctx, exports, lock.Permits(3))) }()
+		time.Sleep(time.Second)
+		require.NoError(t, w.client(quiet).SetPermits(ctx, exports, 2))
+		time.Sleep(time.Second)
+		wire.cut(refused)
+		time.Sleep(time.Minute)
+		wire.cut(open)
+		time.Sleep(time.Minute)
+		require.Empty(t, ended, "it goes on waiting")
+		for _, l := range list {
+			require.NoError(t, l.Release(ctx))
+		}
+		require.NoError(t, <-ended)
+	})
+}
+
+// The place of a holder has moved up. A condition that fails is the caller's own.
+func TestCommit_BesideOtherHoldersNamesNoOperationOfItsOwn(t *testing.T) {
+	for name, opt := range map[string]lock.Option{"permits": lock.Permits(2), "shared": lock.Shared()} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				require.NoError(t, w.table.Write(ctx, w.put("x")))
+				a, err := w.client(quiet).Acquire(ctx, exports, opt)
+				require.NoError(t, err)
+				b, err := w.client(quiet).Acquire(ctx, exports, opt)
+				require.NoError(t, err)
+				require.NoError(t, a.Release(ctx))
+				err = b.Commit(ctx, w.put("x").If(table.Attr("pk").NotExists()))
+				require.ErrorIs(t, err, table.ErrCondition)
+				for _, failed := range table.Conditions(err) {
+					assert.Zero(t, failed.Index, "%v", err)
+				}
+			})
+		})
+	}
 }

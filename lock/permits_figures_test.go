@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -130,4 +131,81 @@ func TestShared_WriterWaitsOnlyForTheReadersBeforeIt(t *testing.T) {
 			testkit.Exactly(writes, "writes", int(during/time.Second)),
 			testkit.AtMost(longest, " at most until the writer holds", 2*perTurn))
 	})
+}
+
+// Permits can be made fewer while many come and go.
+func TestSetPermits_FewerWhileManyComeAndGo(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		w.guardian = nil
+		clients, op := w.clients(testkit.IfSmall(60, 90)), w.client(quiet)
+		w.latency(40 * time.Millisecond)
+		load, stop := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		for _, c := range clients {
+			all.Go(func() {
+				for n := 50; ; {
+					l, err := c.Acquire(load, exports, lock.Permits(n))
+					var other *lock.PermitsError
+					if errors.As(err, &other) {
+						n = other.Row
+						continue
+					}
+					if err != nil {
+						assert.ErrorIs(t, err, context.Canceled)
+						return
+					}
+					time.Sleep(100 * time.Millisecond)
+					assert.NoError(t, l.Release(ctx))
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		ops := w.requests(func() { assert.NoError(t, op.SetPermits(bounded, exports, 40)) })
+		assert.LessOrEqual(t, times("GetItem", ops), 5, "reads")
+		stop()
+		all.Wait()
+	})
+}
+
+// The goroutines of one process, of which there are more than can hold, do not keep out another process.
+func TestPermits_OneCallerBesideManyGoroutinesIsServed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts   []lock.Option
+		writes int // of goroutines that hold for 50 ms
+	}{"permits": {[]lock.Option{lock.Permits(2)}, 40}, "lock": {nil, 18}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.guardian = nil
+				c, other := w.client(quiet), w.client(quiet)
+				w.latency(2 * time.Millisecond)
+				load, stop := context.WithCancel(ctx)
+				var all sync.WaitGroup
+				for range testkit.IfSmall(50, 90) { // who fit into the line
+					all.Go(func() {
+						for {
+							l, err := c.Acquire(load, exports, tc.opts...)
+							if err != nil {
+								assert.ErrorIs(t, err, context.Canceled)
+								return
+							}
+							time.Sleep(50 * time.Millisecond)
+							assert.NoError(t, l.Release(ctx))
+						}
+					})
+				}
+				time.Sleep(3 * time.Second)
+				ops := w.requests(func() { time.Sleep(time.Second) })
+				assert.GreaterOrEqual(t, times("UpdateItem", ops), tc.writes, "writes in a second")
+				bounded, cancel := context.WithTimeout(ctx, 20*time.Second)
+				defer cancel()
+				l, err := other.Acquire(bounded, exports, tc.opts...)
+				stop()
+				all.Wait()
+				require.NoError(t, err)
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
 }

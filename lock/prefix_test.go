@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -285,4 +286,27 @@ func TestAttributePrefix_IsASetting(t *testing.T) {
 	c, err = lock.ConfigFromEnviron("L", []string{"L_ATTRIBUTE_PREFIX=lock_"})
 	require.NoError(t, err)
 	assert.Equal(t, prefix, c.AttributePrefix)
+}
+
+// An attribute "nonce" is the application's own. With the prefix, it is that of a lock of the first edition, whose row is
+// refused.
+func TestAttributePrefix_TellsLocksOfTheFirstEdition(t *testing.T) {
+	for name, tc := range map[string]struct {
+		row  table.Item
+		want error
+	}{
+		"of the application":   {table.Item{"nonce": text("mine")}, nil},
+		"of the first edition": {table.Item{"lock_nonce": text("ABC"), "lock_owner": text("another"), "lock_lease": numeral(3_600_000)}, lock.ErrMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				row := w.table.KeyItem(w.lockKey("report"))
+				row["type"], row["lock_fence"] = text("mortise.Lock"), numeral(fenceBefore)
+				maps.Copy(row, tc.row)
+				require.NoError(t, w.table.Write(ctx, table.Put(row)))
+				c := w.client(lock.Config{AttributePrefix: prefix, Logger: quiet.Logger})
+				require.ErrorIs(t, errOf(c.TryAcquire(ctx, lock.Name("report"))), tc.want)
+			})
+		})
+	}
 }

@@ -20,12 +20,16 @@ import (
 // writes that are under way. The request is sent even if ctx has ended; it then takes at most 5 s. A second call after
 // success does nothing.
 //
-// An error that matches [ErrLost] means that the lock was lost before. Release also returns it if its answer was lost and
-// the session ended then: the lock may have been released as usual. After any other error the lock may still be held. The
-// client repeats the release, with its renewals, or every eighth of a lease if it is [Fixed]. Release can be called again.
+// An error that matches [ErrLost] means that the lock was lost before. Release also returns it if its answer was lost, and the
+// session ended then, or [Client.ForceRelease] was used meanwhile: the lock may have been released as usual. After any other error
+// the lock may still be held. The client repeats the release, with its renewals, or every eighth of a lease if it is [Fixed].
+// Release can be called again.
 //
 // Cost: one conditional write.
 func (l *Lease) Release(ctx context.Context) error {
+	if err := l.valid(); err != nil {
+		return wrap("release", err)
+	}
 	ctx, cancel := l.client.clk().Detach(checked(ctx))
 	defer cancel()
 	return wrap("release", l.release(ctx))
@@ -171,7 +175,7 @@ func (l *Lease) give(to *target, commit bool) (table.Op, lockrow.Change) {
 func (l *Lease) leftBefore() int {
 	row := l.turn.row
 	before := row.Place(l.holding.ID)
-	if l.holding.Kind == lockrow.Exclusive || before < 1 || row != l.rowAtBegin() {
+	if l.holding.Kind == lockrow.Exclusive || before < 1 || row != l.last() {
 		return 0
 	}
 	part := float64(l.client.clk().Ago(l.turn.since).Milliseconds()) / float64(max(row.Hold, 1))
@@ -202,15 +206,12 @@ func (l *Lease) releaseInTurn(ctx context.Context) error {
 		l.turn.saw(&row)
 		return err
 	})
-	if err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.rowAtBegin().Ousted {
-		return l.refused(ctx, true) // what has left may have been a ghost of a reader that others have taken out
-	}
-	if err == nil {
-		l.given(to)
-		return nil
-	}
-	l.turn.inDoubt = l.turn.inDoubt || h.InDoubt
+	l.turn.inDoubt = l.turn.inDoubt || err != nil && h.InDoubt
 	switch {
+	case err == nil && l.holding.Kind == lockrow.Shared && l.turn.row.Ousted != l.last().Ousted:
+		return l.refused(ctx, true) // what has left may have been a ghost of a reader that others have taken out
+	case err == nil:
+		l.given(to)
 	case errors.Is(err, table.ErrCondition):
 		return l.refused(ctx, l.turn.inDoubt)
 	case !h.InDoubt && to != nil:
@@ -281,6 +282,8 @@ func (l *Lease) refused(ctx context.Context, inDoubt bool) error {
 			l.given(nil)
 			return nil
 		}
+		fallthrough
+	case lockrow.Unclear:
 		l.taken()
 		return fmt.Errorf("%w, or was released by an attempt whose answer was lost", ErrLost)
 	}

@@ -21,10 +21,12 @@ import (
 func (l *Lease) Renew(ctx context.Context) error { return wrap("renew", l.renew(ctx)) }
 
 func (l *Lease) renew(ctx context.Context) error {
-	if err := l.turn.take(ctx); err != nil {
+	if err := l.valid(); err != nil {
 		return err
 	}
-	defer l.turn.end()
+	if ctx = checked(ctx); ctx.Err() != nil {
+		return causeOf(ctx)
+	}
 	if err := cmp.Or(l.over(), l.termCause()); err != nil {
 		return err
 	}
@@ -34,11 +36,19 @@ func (l *Lease) renew(ctx context.Context) error {
 	case l.session != nil:
 		return nil
 	}
-	row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.turn.row, l.request, l.term)
-	if errors.Is(err, ErrStolen) {
-		return l.gone(ctx, &row)
+	// It does not wait for a write under way, which may take longer than the lease.
+	row, err := l.client.renewOwn(ctx, l.key, l.holding, *l.last(), l.request, l.term)
+	if !errors.Is(err, ErrStolen) {
+		return err
 	}
-	return err
+	if err := l.turn.take(ctx); err != nil {
+		return err
+	}
+	defer l.turn.end()
+	if err := l.over(); err != nil { // by the write
+		return err
+	}
+	return l.gone(ctx, &row)
 }
 
 // renewOwn extends a lease of its own, and its term where there is one. seen is the row as it was seen last. The
@@ -105,8 +115,7 @@ func (l *Lease) due() bool {
 	if l.session == nil || l.turn.taken() && kept < 2*prolongEvery {
 		return false
 	}
-	late := !l.status.doubt.IsZero() && l.client.clk().Ago(l.status.doubt) < latest
-	return l.status.state == lease.Releasing || late || kept >= prolongEvery
+	return l.status.state == lease.Releasing || l.mayCommit() || kept >= prolongEvery
 }
 
 // maintain tries a release that has failed again, finds out what became of a commit without an answer, and puts

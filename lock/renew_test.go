@@ -249,3 +249,20 @@ func TestRenew_AfterACommitWithoutAnAnswerWritesNothing(t *testing.T) {
 		require.NoError(t, l.Release(ctx))
 	})
 }
+
+// A write that takes longer than the lease does not keep it from being renewed.
+func TestRenew_OfAFixedLeaseBehindASlowWrite(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"), lock.Fixed(2*time.Second))
+		require.NoError(t, err)
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Operation: "TransactWriteItems", For: 4 * time.Second, Times: 1})
+		done := make(chan error, 1)
+		go func() { done <- l.Write(ctx, w.put("x")) }()
+		for range 5 {
+			time.Sleep(500 * time.Millisecond)
+			assert.NoError(t, l.Renew(ctx))
+		}
+		require.NoError(t, context.Cause(l.Context()))
+		assert.NoError(t, <-done)
+	})
+}

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -316,6 +317,39 @@ func TestRevoke_ReleaseWithoutAnAnswerIsARelease(t *testing.T) {
 				err = use(ctx, w, l)
 				require.ErrorIs(t, err, lock.ErrReleased)
 				assert.NotErrorIs(t, err, lock.ErrRevoked)
+			})
+		})
+	}
+}
+
+// Many holders are asked at a time: a slow network, or one that fails, does not make it long.
+func TestRevoke_AsksManyHoldersAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		slow, atMost time.Duration
+		fails        bool
+	}{
+		"slow":    {200 * time.Millisecond, 2 * time.Second, false},
+		"failing": {3 * time.Second, 2 * time.Minute, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.permits(ctx, 50, 50)
+				var on atomic.Bool
+				op := w.clientOver(w.passing(func(operation, body string, send func() (*http.Response, error)) (*http.Response, error) {
+					if on.Load() && operation == "UpdateItem" && strings.Contains(body, "SESSION#") {
+						time.Sleep(tc.slow)
+						if tc.fails {
+							return nil, errors.New("connection reset")
+						}
+					}
+					return send()
+				}), quiet)
+				on.Store(true)
+				start := time.Now()
+				err := op.Revoke(ctx, exports)
+				on.Store(false)
+				assert.Equal(t, tc.fails, err != nil, "%v", err)
+				assert.Less(t, time.Since(start), tc.atMost)
 			})
 		})
 	}

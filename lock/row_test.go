@@ -380,3 +380,16 @@ func TestRow_TicketOfAnImpossibleSessionEndsNoOtherWait(t *testing.T) {
 		require.NoError(t, <-good)
 	})
 }
+
+func TestRow_RenewedAtZeroIsNotAskedForAgainAndAgain(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		c := w.client(quiet)
+		row := w.lineRow("report", text(fmt.Sprintf("ANOTHER@%013d+1000 another", time.Now().Add(-time.Hour).UnixMilli())))
+		row["renewed"] = numeral(0)
+		require.NoError(t, w.table.Write(ctx, table.Put(row)))
+		w.latency(5 * time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		assert.Less(t, len(w.requests(func() { _, _ = c.Acquire(short, lock.Name("report")) })), 100)
+	})
+}

@@ -87,7 +87,7 @@ func (c *Client) Every(
 	if s.job.onFailed == nil {
 		s.job.onFailed = func(_ time.Time, err error) { c.config.Logger.Warn("lock: a run of Every has failed", "error", err) }
 	}
-	s.campaign = c.campaign(ctx)
+	s.campaign = c.campaign(ctx, min(c.config.Lease, interval)/2)
 	return wrap("every", s.run(func() (over bool, err error) {
 		r, err := s.next()
 		if err != nil {
@@ -221,6 +221,9 @@ func (s *schedule) end(ctx context.Context, l *Lease, r *run, err error) (over b
 		r.ending.Store(uint32(lockrow.FinishRun))
 	case held && !ended:
 		l.orGiveBack(func() { wait = s.retry(r.at) })
+		if s.until(s.begin(r.at)) <= 0 { // its interval is over: or else all that wait repeat the run, one after the other
+			wait = backoff.Stop
+		}
 		ending := lockrow.FailRun
 		if wait != backoff.Stop {
 			ending = lockrow.DropRun

@@ -375,3 +375,28 @@ func TestEvery_ForgetsAnOldOutage(t *testing.T) {
 		assert.Zero(t, missed)
 	})
 }
+
+// However long the lease is.
+func TestEvery_GoesOnSoonAfterAnOutage(t *testing.T) {
+	const before, outage = 5 * time.Minute, 20 * time.Minute
+	for range testkit.IfSmall(2, 10) { // waits are random
+		virtual(t, func(ctx context.Context, w *world) {
+			way := &line{to: w.engine.HTTPClient()}
+			c := w.clientOver(way, lock.Config{Logger: quiet.Logger, Lease: time.Hour})
+			bounded, cancel := context.WithTimeout(ctx, 2*outage)
+			defer cancel()
+			over := time.Now().Add(before + outage)
+			time.AfterFunc(before, func() { way.cut(refused) })
+			time.AfterFunc(before+outage, func() { way.cut(open) })
+			var first time.Duration // run after the outage
+			require.ErrorIs(t, c.Every(bounded, lock.Name("report"), time.Minute, func(context.Context, *lock.Lease, time.Time) error {
+				if d := time.Since(over); d > 0 && first == 0 {
+					first = d
+				}
+				return nil
+			}), context.DeadlineExceeded)
+			assert.NotZero(t, first)
+			assert.Less(t, first, 2*time.Minute)
+		})
+	}
+}

@@ -23,9 +23,11 @@ type Session struct {
 //
 // Cost: half a read unit each, one request per 100.
 func (c *Client) Sessions(ctx context.Context, ids ...string) ([]Session, error) {
-	wanted := make([]sessionRecord, len(ids))
-	for i, id := range ids {
-		wanted[i].ID = id
+	wanted := make([]sessionRecord, 0, len(ids))
+	for _, id := range ids {
+		if id != "" { // of a place with a Fixed lease
+			wanted = append(wanted, sessionRecord{ID: id})
+		}
 	}
 	rows, err := c.layout.sessions.BatchGet(ctx, wanted, entity.WithExpired())
 	list := make([]Session, 0, len(rows))

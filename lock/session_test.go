@@ -311,3 +311,29 @@ func TestSession_FirstEndsAreRecordedTogether(t *testing.T) {
 		}
 	})
 }
+
+// A place without a session, an impossible ID, and a malformed session hide no other session.
+func TestSessions_ReturnsTheOthers(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		a, b := w.client(quiet), w.client(quiet)
+		require.NoError(t, errOf(a.Acquire(ctx, lock.Name("x"))))
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		acquireAsync(waiting, b, lock.Name("x"), lock.Fixed(time.Minute))
+		r, err := a.Inspect(ctx, lock.Name("x"))
+		require.NoError(t, err)
+		require.Len(t, r.Line, 2)
+		ids := []string{r.Line[0].Session, r.Line[1].Session, "A#B"}
+		list, err := a.Sessions(ctx, ids...)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, lock.SessionID(a), list[0].ID)
+
+		require.NoError(t, errOf(b.Acquire(ctx, lock.Name("y"))))
+		require.NoError(t, w.table.Write(ctx, table.Update(sessionKey(b), table.Attr("lease").Set("x"))))
+		list, err = a.Sessions(ctx, append(ids, lock.SessionID(b))...)
+		require.Error(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, lock.SessionID(a), list[0].ID)
+	})
+}

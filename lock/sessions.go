@@ -41,8 +41,8 @@ type question struct {
 
 // look has a session looked at, unless it was seen lately.
 func (s *sessions) look(id string, in time.Duration) {
-	key := s.client.others.Key(id)
-	if id == "" || s.client.isOwn(id) || s.client.others.Suspect(id).Alive || key.Validate() != nil {
+	key, ok := s.client.others.Key(id)
+	if !ok || s.client.isOwn(id) || s.client.others.Suspect(id).Known {
 		return
 	}
 	s.mu.Lock()
@@ -83,12 +83,13 @@ func (s *sessions) watch(id string, in time.Duration) {
 		v.wanted = true
 		return
 	}
-	if s.waiting == 0 || s.client.others.Key(id).Validate() != nil { // no row has such a key
+	key, ok := s.client.others.Key(id)
+	if !ok || s.waiting == 0 {
 		return
 	}
 	c, v := s.client, &sessionWatch{}
 	s.watches[id] = v
-	v.Watch = c.poller.Watch(c.others.Key(id), in, func(look waitqueue.Look) time.Duration {
+	v.Watch = c.poller.Watch(key, in, func(look waitqueue.Look) time.Duration {
 		s.saw(id, look)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -146,12 +147,16 @@ func (s *sessions) ask(id string, q question) {
 			for i, q := range list {
 				texts[i] = q.Question
 			}
-			err := c.others.Ask(c.closing, id, texts...)
-			if err == nil || errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrNobody) {
-				continue // or later; or its row tells soon
-			}
-			for _, q := range list {
-				q.of.askAgain(q.Question)
+			switch err := c.others.Ask(c.closing, id, texts...); {
+			case errors.Is(err, session.ErrBusy): // until its next renewals
+				s.mu.Lock()
+				s.questions[id] = append(list, s.questions[id]...)
+				s.mu.Unlock()
+				wait = c.config.Lease / 4
+			case err != nil && !errors.Is(err, session.ErrNobody): // whose row tells soon
+				for _, q := range list {
+					q.of.askAgain(q.Question)
+				}
 			}
 		}
 	})

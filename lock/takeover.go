@@ -205,11 +205,8 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 	c := a.client
 	for _, e := range a.entries {
 		for row := e.lastRow(); len(row.Line) > 0; { // each row is judged anew: others may have come
-			if len(row.Line) > row.Holders() { // somebody waits
-				return held
-			}
 			dead := a.longDead(ctx, &row)
-			if dead == nil {
+			if dead == nil || len(row.Line) > row.Holders() && len(dead) < len(row.Line) { // somebody waits
 				return held
 			}
 			if len(row.Line) == 1 && row.Permits == 0 { // to be replaced
@@ -239,13 +236,15 @@ func (a *acquisition) replaceDead(ctx context.Context, held error) error {
 // longDead is the places of holders that are dead, and that nobody has watched. It marks their sessions so.
 func (a *acquisition) longDead(ctx context.Context, row *lockrow.Row) (places []int) {
 	a.client.lookAt(ctx, row)
-	for place := range row.Holders() {
+	for place := range row.Line {
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case place > 0 && row.Line[place].Length > 0: // its lease begins when it comes to hold
+			return nil
 		case a.isLongDead(ctx, row, place):
 			places = append(places, place)
-		case row.Permits == 0: // of readers all have to be
+		case row.Permits == 0 || len(row.Line) > row.Holders(): // of readers, and where anybody waits, all have to be
 			return nil
 		}
 	}
@@ -260,11 +259,11 @@ func (c *Client) lookAt(ctx context.Context, row *lockrow.Row) {
 	var list []keys.Key
 	for place, t := range row.Line[:row.Holders()] {
 		id := t.Session()
-		if id == "" || c.isOwn(id) || slices.Contains(ids, id) || c.others.Key(id).Validate() != nil ||
-			c.others.Suspect(id).Known || !c.heldLong(row, place) {
+		key, ok := c.others.Key(id)
+		if !ok || c.isOwn(id) || slices.Contains(ids, id) || c.others.Suspect(id).Known || !c.heldLong(row, place) {
 			continue
 		}
-		ids, list = append(ids, id), append(list, c.others.Key(id))
+		ids, list = append(ids, id), append(list, key)
 	}
 	if len(ids) < 2 {
 		return

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -183,31 +184,30 @@ func TestWait_BeforeAFullLineCostsOneWritePerTry(t *testing.T) {
 	})
 }
 
-// A full line is taken over also from processes whose leases are shorter than the time between two tries.
-func TestTakeover_OfALineFullOfTheDeadWithShortLeases(t *testing.T) {
-	virtual(t, func(ctx context.Context, w *world) {
-		short := quiet
-		short.Lease = time.Second
-		way, targets := &line{to: w.engine.HTTPClient()}, names(2)
-		waiting, stop := context.WithCancel(ctx)
-		defer stop()
-		_, err := w.clientOver(way, short).Acquire(ctx, targets[0])
-		require.NoError(t, err)
-		dead := w.clientOver(way, short)
-		for range 99 {
-			go func() { _, _ = dead.AcquireAll(waiting, targets) }()
-		}
-		time.Sleep(30 * time.Second)
-		way.cut(refused)
-		item, err := w.table.Get(ctx, w.lockKey(targets[0].Name()), true)
-		require.NoError(t, err)
-		require.Len(t, lineIn(item), 100)
-		start := time.Now()
-		bounded, cancel := context.WithTimeout(ctx, time.Hour)
-		defer cancel()
-		l, err := w.client(quiet).Acquire(bounded, targets[0])
-		t.Log(time.Since(start))
-		require.NoError(t, err)
-		require.NoError(t, l.Release(ctx))
-	})
+// Nor does it depend on the leases of the dead, which may be shorter than the time between two tries, or on the skew.
+func TestTakeover_OfALineFullOfTheDeadWithAnyLeaseAndSkew(t *testing.T) {
+	cases := []struct{ lease, skew time.Duration }{{lease: time.Second}, {skew: time.Hour}, {skew: time.Minute}}
+	for _, tc := range cases[:testkit.IfSmall(2, 3)] {
+		t.Run(fmt.Sprintf("leases of %v, a skew of %v", cmp.Or(tc.lease, 20*time.Second), tc.skew), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				w.guardian = nil
+				config := quiet
+				config.Skew = tc.skew
+				died := config
+				died.Lease = tc.lease
+				way, targets := &line{to: w.engine.HTTPClient()}, names(2)
+				waiting, stop := context.WithCancel(ctx)
+				defer stop()
+				w.fillLine(waiting, w.clientOver(way, died), w.clientOver(way, died), targets...)
+				way.cut(refused)
+				start := time.Now()
+				bounded, cancel := context.WithTimeout(ctx, 3*time.Hour)
+				defer cancel()
+				l, err := w.client(config).Acquire(bounded, targets[0])
+				require.NoError(t, err)
+				assert.Less(t, time.Since(start), 5*time.Minute)
+				require.NoError(t, l.Release(ctx))
+			})
+		})
+	}
 }

@@ -382,3 +382,50 @@ func TestTryAcquire_OfPermitsThatAreHeldCostsOneWrite(t *testing.T) {
 		}
 	})
 }
+
+// The request that takes a lock from a dead holder hangs. It is repeated in time, also if the application has set no
+// timeout for requests.
+func TestTakeover_HungRequestIsRepeated(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"default timeout": 0, "no timeout": -1} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				l, err := w.clientOver(way, quiet).Acquire(ctx, lock.Name("report"))
+				require.NoError(t, err)
+				way.cut(refused)
+				start := time.Now()
+				got := acquireFor(ctx, time.Hour, w.client(quiet, table.WithRetry(table.Retry{Timeout: timeout})), lock.Name("report"))
+				w.engine.Inject(tabletest.Fault{
+					Kind: tabletest.Delay, For: 240 * time.Hour, Operation: "UpdateItem", Key: w.table.KeyItem(l.Key()), Times: 1,
+				})
+				require.NotNil(t, <-got)
+				assert.Less(t, time.Since(start), 35*time.Second)
+			})
+		})
+	}
+}
+
+// Holder and waiter have died long ago. TryAcquire takes the lock from both.
+func TestTryAcquire_TakesFromADeadHolderAndItsDeadWaiter(t *testing.T) {
+	for name, wait := range map[string]func(ctx context.Context, holder, other *lock.Client){
+		"of two processes": func(ctx context.Context, _, other *lock.Client) { acquireAsync(ctx, other, names(1)[0]) },
+		"of one": func(ctx context.Context, holder, _ *lock.Client) {
+			go func() { _, _ = holder.AcquireAll(ctx, names(2)) }()
+			time.Sleep(time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way := &line{to: w.engine.HTTPClient()}
+				holder, other, c := w.clientOver(way, quiet), w.clientOver(way, quiet), w.client(quiet)
+				require.NoError(t, errOf(holder.Acquire(ctx, names(1)[0])))
+				waiting, cancel := context.WithCancel(ctx)
+				defer cancel()
+				wait(waiting, holder, other)
+				way.cut(refused)
+				time.Sleep(10 * time.Minute)
+				require.NoError(t, errOf(c.TryAcquire(ctx, names(1)[0])))
+			})
+		})
+	}
+}

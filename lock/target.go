@@ -13,7 +13,8 @@ type Target struct {
 	beside keys.Key
 }
 
-// Name is a lock with a name. Its row has a partition of its own. A name has 1 to 512 bytes of UTF-8.
+// Name is a lock with a name. Its row has a partition of its own. A name has 1 to 512 bytes of UTF-8. (Characters that the key's
+// template escapes count twice: a name of which nearly all are such can be too long for the sort key.)
 func Name(name string) Target { return Target{name: name} }
 
 // Beside is the lock of the row with the given key. The lock's row is in the same item collection, so one query reads

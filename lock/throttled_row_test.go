@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -250,6 +251,71 @@ func TestClose_OfAThrottledRowEndsWithTheRetries(t *testing.T) {
 			require.ErrorIs(t, c.Close(bounded), table.ErrThrottled)
 			assert.Less(t, time.Since(start), time.Minute, "lease %v", lease)
 			w.engine.ClearFaults()
+		})
+	}
+}
+
+// Releases that have failed are repeated together. Those whose rows are throttled delay no other.
+func TestThrottledRow_OfAFailedReleaseDelaysNoOther(t *testing.T) {
+	for _, n := range []int{4, 20} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				way, targets := &line{to: w.engine.HTTPClient()}, names(n+1)
+				c := w.clientOver(way, quiet)
+				var list []*lock.Lease
+				for _, target := range targets {
+					l, err := c.Acquire(ctx, target)
+					require.NoError(t, err)
+					list = append(list, l)
+				}
+				w.throttle(targets[:n])
+				way.cut(refused)
+				for _, l := range list {
+					short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+					require.Error(t, l.Release(short))
+					cancel()
+				}
+				way.cut(open)
+				start := time.Now()
+				next := <-acquireFor(ctx, 10*time.Minute, w.client(quiet), targets[n])
+				w.engine.ClearFaults()
+				require.NotNil(t, next)
+				assert.Less(t, time.Since(start), time.Minute)
+				require.NoError(t, next.Release(ctx))
+			})
+		})
+	}
+}
+
+// throttle throttles all writes to some locks.
+func (w *world) throttle(targets []lock.Target) {
+	for _, target := range targets {
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Throttle, Operation: "UpdateItem", Key: w.table.KeyItem(w.lockKey(target.Name()))})
+	}
+}
+
+// AcquireAll gives up. Lines that it cannot leave for now keep it in no other.
+func TestThrottledRow_OfAcquireAllDelaysNoOtherLine(t *testing.T) {
+	for _, n := range []int{4, 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				c, other, targets := w.client(quiet), w.client(quiet), names(n+2)
+				require.NoError(t, errOf(w.client(quiet).Acquire(ctx, targets[n+1])))
+				waiting, leave := context.WithCancel(ctx)
+				ended := make(chan error, 1)
+				go func() { ended <- errOf(c.AcquireAll(waiting, targets)) }()
+				time.Sleep(time.Second)
+				w.throttle(targets[:n])
+				leave()
+				require.ErrorIs(t, <-ended, context.Canceled)
+				start := time.Now()
+				l := <-acquireFor(ctx, 10*time.Minute, other, targets[n])
+				w.engine.ClearFaults()
+				require.NotNil(t, l)
+				assert.Less(t, time.Since(start), time.Minute)
+				require.NoError(t, l.Release(ctx))
+				time.Sleep(time.Minute)
+			})
 		})
 	}
 }

@@ -99,6 +99,7 @@ func (c *Client) isOwn(session string) bool {
 }
 
 func (c *Client) asked(ctx context.Context, q session.Question) bool {
+	ctx = c.within(ctx)
 	if by := c.tickets.find(q.Ticket); by != nil {
 		return by.answer(ctx, q)
 	}

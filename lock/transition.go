@@ -29,11 +29,30 @@ type status struct {
 	doubt   time.Time   // monotonic: when a commit may have been applied last without an answer; zero for never
 }
 
-// doubtCommit records that a commit may have been applied, or may yet be.
+// doubtCommit records that a commit may have been applied, or may yet be. Renewals find out (see due). For a lease of its own a
+// goroutine does, if somebody waits who may hold the lock by now. The turn is taken.
 func (l *Lease) doubtCommit() {
-	l.status.mu.Lock()
-	defer l.status.mu.Unlock()
-	l.status.doubt = l.client.clk().Now()
+	c, s := l.client, &l.status
+	s.mu.Lock()
+	finds := l.session == nil && l.turn.target != nil && !l.mayCommit()
+	s.doubt = c.clk().Now()
+	s.mu.Unlock()
+	if !finds {
+		return
+	}
+	c.tryRun(func() {
+		c.repeat(c.closing, c.config.Lease/4, func(ctx context.Context) (done bool) {
+			l.maintain(ctx)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.state.Ended() || !l.mayCommit()
+		})
+	})
+}
+
+// mayCommit reports whether a commit without an answer may yet be applied. It is called with status.mu held.
+func (l *Lease) mayCommit() bool {
+	return !l.status.doubt.IsZero() && l.client.clk().Ago(l.status.doubt) < latest
 }
 
 // inDoubt reports whether a commit may have been applied.
@@ -62,10 +81,18 @@ func (l *Lease) termEnded(cause error) {
 
 // letGo drops a pass that may have been applied, after a write under way: or nobody would take its ticket for a ghost.
 func (l *Lease) letGo() {
-	l.client.tryRun(func() {
-		if l.turn.take(l.client.closing) == nil {
-			l.dropTarget()
-			l.turn.end()
+	c := l.client
+	c.tryRun(func() {
+		if l.turn.take(c.closing) != nil {
+			return
+		}
+		to := l.turn.target
+		l.dropTarget()
+		l.turn.end()
+		if to != nil && to.session == nil { // nothing tells later whose ghost it is
+			c.withdraw(c.closing, nil, func(ctx context.Context) (done bool) {
+				return !c.passes(c.remove(ctx, l.key, to.ticket.ID, nil, nil))
+			})
 		}
 	})
 }
@@ -109,10 +136,10 @@ func (l *Lease) cause() error {
 
 // over is why a lease that is over does not hold the lock any more; nil while it may.
 func (l *Lease) over() error {
-	cause := l.cause()
 	l.status.mu.Lock()
 	state, loss := l.status.state, l.status.loss
 	l.status.mu.Unlock()
+	cause := cmp.Or(loss, context.Cause(l.ctx))
 	switch {
 	case !state.Over():
 		return nil
@@ -160,11 +187,11 @@ func (l *Lease) on(event lease.Event, cause error) {
 	if ended {
 		l.client.metrics.record(l.ctx, holdDuration, l.client.clk().Ago(got))
 	}
-	if effects.Has(lease.Tell) {
+	if effects.Has(lease.Tell) && (event != lease.End || errors.Is(cause, ErrLost)) { // or else Close ends it, and says so
 		l.tell(event, cause)
 	}
 	if effects.Has(lease.GiveUp) {
-		l.repeat()
+		l.repeat(0)
 	}
 }
 
@@ -185,35 +212,39 @@ func (l *Lease) tell(event lease.Event, cause error) {
 	}
 }
 
-// repeat starts giveUp, once.
-func (l *Lease) repeat() {
+// repeat starts giveUp after a time, once.
+func (l *Lease) repeat(in time.Duration) {
 	l.status.mu.Lock()
 	begun := l.status.repeats
 	l.status.repeats = true
 	l.status.mu.Unlock()
 	if !begun {
-		l.client.tryRun(l.giveUp)
+		l.client.tryRun(func() {
+			if l.client.clk().Sleep(l.client.closing, in) == nil {
+				l.giveUp()
+			}
+		})
 	}
 }
 
 // repeatOwn has the release of a lease of its own repeated, which no renewal does.
 func (l *Lease) repeatOwn() {
 	if l.session == nil && !l.is().Over() {
-		l.repeat()
+		l.repeat(l.betweenTries())
 	}
+}
+
+// betweenTries is how long it takes until something is tried again for the lease.
+func (l *Lease) betweenTries() time.Duration {
+	return min(l.request.length(l.client), l.client.config.Lease) / 8
 }
 
 // giveUp releases in the holder's place, and tries again until the lease is over.
 func (l *Lease) giveUp() {
-	c := l.client
-	for {
-		ctx, cancel := c.clk().Detached(c.closing)
-		err := l.release(ctx)
-		cancel()
-		if err == nil || l.is().Over() || l.termCause() != nil || c.clk().Sleep(c.closing, c.config.Lease/8) != nil {
-			return // Close releases it
-		}
-	}
+	l.client.repeat(l.client.closing, l.betweenTries(), func(ctx context.Context) (done bool) { // in the end, Close releases it
+		_ = l.release(ctx)
+		return l.is().Over() || l.termCause() != nil
+	})
 }
 
 // forget lets go of what the lease needs while it goes on.

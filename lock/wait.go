@@ -188,13 +188,13 @@ func (a *acquisition) third(first int) (<-chan time.Time, func()) {
 
 // renewFirst renews the tickets that are first after a wait, where they have leases of their own. Those count
 // from there, and so does MaxHold. For others it puts off the deletion of their rows, after a long wait.
-func (a *acquisition) renewFirst(ctx context.Context) (err error) {
+func (a *acquisition) renewFirst(ctx context.Context) error {
 	c := a.client
 	start, long := c.clk().Instant(), len(a.entries) > 1 && c.clk().Ago(a.start.Mono) >= prolongEvery
-	for _, e := range a.entries {
+	err := each(a.entries, func(e *entry) (err error) { // several at once: together they may take longer than a lease
 		row := e.lastRow()
 		if !row.Granted(e.ticket.ID) { // a look may have shown meanwhile that nobody holds
-			continue
+			return nil
 		}
 		h := row.Holding(row.Place(e.ticket.ID))
 		switch {
@@ -207,19 +207,19 @@ func (a *acquisition) renewFirst(ctx context.Context) (err error) {
 		if errors.Is(err, ErrLost) {
 			return errAnew
 		}
-		if err != nil {
-			return err
-		}
+		return err
+	})
+	if err == nil {
+		a.start = start
 	}
-	a.start = start
-	return nil
+	return err
 }
 
 // estimate is what a row tells about when to look at it again, for a ticket at a place, or one that comes to the end.
 func (c *Client) estimate(row *lockrow.Row, place int) waitqueue.Estimate {
 	began := cmp.Or(row.Since, row.HeldSince(0)) // or else nobody has released it yet
 	return waitqueue.Estimate{
-		Ahead: row.Turns(place), AtOnce: int(row.Permits), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: c.config.Lease / 4,
+		Ahead: row.Turns(place), AtOnce: int(row.Permits), Hold: time.Duration(row.Hold) * time.Millisecond, Longest: min(c.config.Lease/4, 5*time.Second),
 		Held: time.Duration(c.now()-began) * time.Millisecond,
 	}
 }

@@ -378,3 +378,20 @@ func TestWait_EndsWithTheBackoff(t *testing.T) {
 		})
 	}
 }
+
+// The look with which a backoff ends finds the lock free, or its holder.
+func TestWait_EndsWithTheLastLookAsTheLockIsReleased(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		l, err := w.client(quiet).Acquire(ctx, lock.Name("report"))
+		require.NoError(t, err)
+		config := quiet
+		config.Backoff = func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 3) }
+		time.AfterFunc(2500*time.Millisecond, func() { assert.NoError(t, l.Release(ctx)) })
+		if got, err := w.client(config).Acquire(ctx, lock.Name("report")); err == nil {
+			require.NoError(t, got.Release(ctx))
+		} else {
+			var held *lock.HeldError
+			require.ErrorAs(t, err, &held)
+		}
+	})
+}

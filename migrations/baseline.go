@@ -2,7 +2,6 @@ package migrations
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/table"
@@ -15,14 +14,10 @@ import (
 // Cost: a lock, one consistent query and a guarded write per 99 migrations.
 func (m *Migrator) Baseline(ctx context.Context, id string) (Report, error) {
 	var report Report
-	until, err := m.find(id)
-	if err == nil && until.Repeatable {
-		err = fmt.Errorf("%w: %q is repeatable", ErrInvalid, id)
-	}
-	if err != nil {
+	if err := m.checkOnce(id); err != nil {
 		return report, wrap("baseline", err)
 	}
-	err = m.exclusively(ctx, nil, func(ctx context.Context, lease *lock.Lease) error {
+	err := m.exclusively(ctx, nil, func(ctx context.Context, lease *lock.Lease) error {
 		s, err := m.read(ctx)
 		if err != nil {
 			return err
@@ -41,7 +36,7 @@ func (m *Migrator) Baseline(ctx context.Context, id string) (Report, error) {
 					Owner: lease.Owner(), Fence: lease.Fence(), Base: lease.Fence(), Started: now, Finished: now,
 				})
 			case Running, Failed:
-				return &UnfinishedError{*st.Record}
+				return &UnfinishedError{*st.Record, st.Resumable && st.Record.Down}
 			}
 		}
 		const most = table.MaxOps - 1

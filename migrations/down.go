@@ -1,25 +1,25 @@
 package migrations
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/lock"
 )
 
-// Down takes the last applied migration back. A migration that was interrupted or has failed counts too. Repeatable
-// migrations are not taken back. A migration whose revision has changed is a *[DriftError], unless [OnDrift] allows it.
+// Down takes back the migration that was applied last. (With [RunAnyway], that is not always the one with the greatest ID.)
+// A migration that was interrupted or has failed counts too. Repeatable migrations are not taken back. A migration whose
+// revision has changed is a *[DriftError], unless [OnDrift] allows it. One that another version of the program has applied
+// later, and that this one does not know, is an *[UnknownError].
 //
 // Cost: as [Migrator.Up].
 func (m *Migrator) Down(ctx context.Context) (Report, error) {
 	report, err := m.down(ctx, func(s *snapshot) []*Migration {
-		for i := len(m.list) - 1; i >= 0; i-- {
-			if m.begun(s, &m.list[i]) {
-				return []*Migration{&m.list[i]}
-			}
-		}
-		return nil
+		list := m.latest(s, "")
+		return list[:min(len(list), 1)]
 	})
 	return report, wrap("down", err)
 }
@@ -30,19 +30,28 @@ func (m *Migrator) Down(ctx context.Context) (Report, error) {
 // Cost: as [Migrator.Up].
 func (m *Migrator) DownTo(ctx context.Context, id string) (Report, error) {
 	if id != "" {
-		if _, err := m.once(id); err != nil {
+		if err := m.checkOnce(id); err != nil {
 			return Report{}, wrap("down to", err)
 		}
 	}
-	report, err := m.down(ctx, func(s *snapshot) (list []*Migration) {
-		for i := len(m.list) - 1; i >= 0; i-- {
-			if m.begun(s, &m.list[i]) && (id == "" || compareIDs(m.list[i].ID, id) > 0) {
-				list = append(list, &m.list[i])
-			}
-		}
-		return list
-	})
+	report, err := m.down(ctx, func(s *snapshot) []*Migration { return m.latest(s, id) })
 	return report, wrap("down to", err)
+}
+
+// latest returns the migrations after id that can be taken back. The one that was applied last comes first.
+func (m *Migrator) latest(s *snapshot, id string) (list []*Migration) {
+	for i := range m.list {
+		if m.begun(s, &m.list[i]) && (id == "" || compareIDs(m.list[i].ID, id) > 0) {
+			list = append(list, &m.list[i])
+		}
+	}
+	slices.SortFunc(list, func(a, b *Migration) int { return s.compare(b.ID, a.ID) })
+	return list
+}
+
+// compare orders recorded migrations as they were applied: by the fences of the runs, and those of one run by their IDs.
+func (s *snapshot) compare(a, b string) int {
+	return cmp.Or(cmp.Compare(s.records[a].Fence, s.records[b].Fence), compareIDs(a, b))
 }
 
 // begun reports whether there is anything of a migration to take back.
@@ -57,8 +66,13 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 		if len(list) == 0 {
 			return nil, nil
 		}
-		if unknown := m.unknown(s); unknown != nil && m.onUnknown == Fail {
-			return nil, unknown
+		if unknown := m.unknown(s); unknown != nil {
+			later := slices.ContainsFunc(unknown.IDs, func(id string) bool {
+				return !s.records[id].Repeating && s.compare(id, list[len(list)-1].ID) > 0
+			})
+			if found := m.judge(nil, m.onUnknown == Fail || later, look == beforeLock, unknown); found != nil {
+				return nil, unknown
+			}
 		}
 		var drift DriftError
 		for _, migration := range list {
@@ -70,7 +84,7 @@ func (m *Migrator) down(ctx context.Context, which func(*snapshot) []*Migration)
 				drift.Drifted = append(drift.Drifted, Drift{ID: st.ID, Applied: st.Record.Revision, Now: migration.Revision})
 			}
 			if !st.Resumable && (st.State == Failed || st.State == Running && look == underLock) {
-				return nil, &UnfinishedError{*st.Record}
+				return nil, &UnfinishedError{*st.Record, false}
 			}
 		}
 		if len(drift.Drifted) > 0 {

@@ -54,3 +54,89 @@ func TestDownTo_ARepeatableIsRefused(t *testing.T) {
 		assert.Zero(w, w.count("down 1_a"))
 	})
 }
+
+// With RunAnyway, the last ID is not always that of the last migration.
+func TestDown_TakesBackTheOneAppliedLast(t *testing.T) {
+	for name, down := range map[string]func(ctx context.Context, m *migrations.Migrator) ([]migrations.Record, error){
+		"one by one": func(ctx context.Context, m *migrations.Migrator) (done []migrations.Record, err error) {
+			for range 3 {
+				report, err := m.Down(ctx)
+				if err != nil {
+					return done, err
+				}
+				done = append(done, report.Done...)
+			}
+			return done, nil
+		},
+		"down to": func(ctx context.Context, m *migrations.Migrator) ([]migrations.Record, error) {
+			report, err := m.DownTo(ctx, "3_c")
+			return report.Done, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				_, err := w.migrator(listOf("1_a", "3_c", "5_e", "6_f")).Up(ctx)
+				require.NoError(w, err)
+				m := w.migrator(listOf("1_a", "3_c", "4_d", "5_e", "6_f"), migrations.OutOfOrder(migrations.RunAnyway))
+				_, err = m.Up(ctx)
+				require.NoError(w, err)
+				done, err := down(ctx, m)
+				require.NoError(w, err)
+				var ids []string
+				for _, r := range done {
+					ids = append(ids, r.ID)
+					assert.EqualValues(w, 1, w.count("down "+r.ID))
+				}
+				assert.Equal(w, []string{"4_d", "6_f", "5_e"}, ids)
+			})
+		})
+	}
+}
+
+// Another version of the program has applied a migration that this one does not know.
+func TestDown_TakesNothingBackUnderAnUnknownOneThatCameLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		runs  [][]string // what programs know that go up, one after the other
+		known []string   // by the program that goes down
+		to    string     // empty for Down
+		want  string     // what it takes back; empty for nothing
+	}{
+		"later in the same run":   {[][]string{{"1_a", "2_b", "3_x"}}, []string{"1_a", "2_b"}, "", ""},
+		"in a later run":          {[][]string{{"1_a", "2_b"}, {"1_a", "2_b", "3_x"}}, []string{"1_a", "2_b"}, "", ""},
+		"later with a lower ID":   {[][]string{{"1_a", "3_c"}, {"1_a", "2_x", "3_c"}}, []string{"1_a", "3_c"}, "", ""},
+		"later than one of them":  {[][]string{{"1_a", "2_b", "3_x", "4_d"}}, []string{"1_a", "2_b", "4_d"}, "1_a", ""},
+		"earlier than all":        {[][]string{{"1_a", "2_b", "3_x", "4_d"}}, []string{"1_a", "2_b", "4_d"}, "2_b", "4_d"},
+		"earlier in the same run": {[][]string{{"1_a", "2_x", "3_c"}}, []string{"1_a", "3_c"}, "", "3_c"},
+		"in an earlier run":       {[][]string{{"1_a", "2_x"}, {"1_a", "2_x", "3_c"}}, []string{"1_a", "3_c"}, "", "3_c"},
+		"earlier, higher ID":      {[][]string{{"1_a", "3_x"}, {"1_a", "2_b", "3_x"}}, []string{"1_a", "2_b"}, "", "2_b"},
+		"later, but repeatable":   {[][]string{{"1_a", "2_b"}, {"1_a", "2_b", "3_seed"}}, []string{"1_a", "2_b"}, "", "2_b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				for _, ids := range c.runs {
+					_, err := w.migrator(listOf(ids...), migrations.OutOfOrder(migrations.RunAnyway)).Up(ctx)
+					require.NoError(w, err)
+				}
+				m := w.migrator(listOf(c.known...), migrations.OnUnknown(migrations.Warn))
+				down := m.Down
+				if c.to != "" {
+					down = func(ctx context.Context) (migrations.Report, error) { return m.DownTo(ctx, c.to) }
+				}
+				report, err := down(ctx)
+				if c.want == "" {
+					var unknown *migrations.UnknownError
+					require.ErrorAs(w, err, &unknown)
+					assert.Len(w, unknown.IDs, 1)
+					assert.Empty(w, report.Done)
+				} else {
+					require.NoError(w, err)
+					require.Len(w, report.Done, 1)
+					assert.Equal(w, c.want, report.Done[0].ID)
+				}
+				for _, id := range c.known {
+					assert.Equal(w, id == c.want, w.count("down "+id) == 1, id)
+				}
+			})
+		})
+	}
+}

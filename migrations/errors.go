@@ -94,7 +94,11 @@ func (e *UnknownError) Is(target error) bool { return target == ErrUnknown }
 
 // UnfinishedError names the migration that needs a decision: [Migrator.Repair] or, if it was being taken back,
 // [Migrator.Down]. It matches [ErrUnfinished].
-type UnfinishedError struct{ Record Record }
+type UnfinishedError struct {
+	Record Record
+
+	resumable bool // Down goes on with it
+}
 
 func (e *UnfinishedError) Error() string {
 	how, next := "was cut off", "Repair decides"
@@ -102,7 +106,10 @@ func (e *UnfinishedError) Error() string {
 		how = "failed"
 	}
 	if e.Record.Down {
-		how, next = how+" while it was taken back", "Down goes on with it, or Repair decides"
+		how += " while it was taken back"
+	}
+	if e.resumable {
+		next = "Down goes on with it, or Repair decides"
 	}
 	return fmt.Sprintf("%v: %s %s: %s", ErrUnfinished, e.Record.ID, how, next)
 }

@@ -48,3 +48,45 @@ func TestError_ACanaryStaysOutOfErrorsAndLogs(t *testing.T) {
 		})
 	}
 }
+
+func TestUnfinishedError_SaysThatDownGoesOnOnlyWhereItDoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		idempotent, down bool // whether it failed while it was taken back
+		want             bool
+	}{
+		"taken back, idempotent": {true, true, true},
+		"taken back":             {false, true, false},
+		"applied, idempotent":    {true, false, false},
+		"applied":                {false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				fails := func(context.Context, *migrations.Run) error { return assert.AnError }
+				a := migrations.Migration{ID: "1_a", Idempotent: c.idempotent, Up: fails}
+				if c.down {
+					a.Up, a.Down = simple("1_a").Up, fails
+				}
+				m := w.migrator([]migrations.Migration{a})
+				_, err := m.Up(ctx)
+				if c.down {
+					require.NoError(w, err)
+					_, err = m.Down(ctx)
+				}
+				require.ErrorIs(w, err, assert.AnError)
+
+				_, baseline := m.Baseline(ctx, "1_a")
+				unfinished := map[string]error{"baseline": baseline}
+				if c.down {
+					_, unfinished["up"] = m.Up(ctx)
+				}
+				if c.down && !c.idempotent {
+					_, unfinished["down"] = m.Down(ctx)
+				}
+				for call, err := range unfinished {
+					require.ErrorIs(w, err, migrations.ErrUnfinished, call)
+					assert.Equal(w, c.want, strings.Contains(err.Error(), "Down goes on with it"), "%s: %v", call, err)
+				}
+			})
+		})
+	}
+}

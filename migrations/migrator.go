@@ -129,8 +129,9 @@ type Migrator struct {
 }
 
 // New returns a Migrator for a list of migrations, in any order. It reports all problems of the list together, and
-// sends no request. locks is a client of the same table. Its [lock.Config.MaxHold] ends migrations too, and its
-// [lock.Config.AttributePrefix] is that of the records.
+// sends no request. locks is a client of the same table. Its [lock.Config.MaxHold] ends migrations too, a
+// [lock.Config.Backoff] that stops ends the wait for another instance ([lock.ErrHeld]), and its [lock.Config.AttributePrefix] is
+// that of the records.
 func New(t *table.Table, locks *lock.Client, list []Migration, opts ...Option) (*Migrator, error) {
 	if t == nil || locks == nil {
 		return nil, wrap("new", fmt.Errorf("%w: nil table or lock client", ErrInvalid))
@@ -183,13 +184,13 @@ func (m *Migrator) find(id string) (*Migration, error) {
 	return nil, fmt.Errorf("%w: no migration %q", ErrInvalid, id)
 }
 
-// once returns the migration with an ID, which is not to be a repeatable one.
-func (m *Migrator) once(id string) (*Migration, error) {
+// checkOnce refuses an ID that is not that of a migration, or that of a repeatable one.
+func (m *Migrator) checkOnce(id string) error {
 	migration, err := m.find(id)
 	if err == nil && migration.Repeatable {
 		err = fmt.Errorf("%w: %q is repeatable", ErrInvalid, id)
 	}
-	return migration, err
+	return err
 }
 
 // snapshot is the state of the migrations in the table.

@@ -33,11 +33,19 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 	}
 	record.Attempts++
 	run := &Run{migrator: m, lease: lease, migration: migration, record: &record, steps: map[string]map[uint32]checkpoint{}, used: map[string]bool{}}
-	fail := func(err error) error { return partial(*report, migration.ID, run.step, err) }
-	if err := run.begin(ctx, before); err != nil {
+	fail := func(err error) error {
+		return &PartialError{Done: report.Done, Failed: migration.ID, Step: run.step, Err: err}
+	}
+	old, err := run.begin(ctx, before)
+	if err != nil {
 		return fail(err)
 	}
-	err := run.call(ctx, down)
+	if err = m.forget(ctx, lease, old); err == nil {
+		err = run.call(ctx, down)
+	} else if before.State == Applied || before.State == Pending { // none of its steps count any more
+		run.undo(ctx, before)
+		return fail(err)
+	}
 	if err == nil && !run.recorded {
 		err = run.finish(ctx)
 	}
@@ -55,9 +63,8 @@ func (m *Migrator) perform(ctx context.Context, lease *lock.Lease, migration *Mi
 
 // begin records that the migration runs, and reads which steps are finished. If it is begun anew, the steps of an
 // earlier run stop counting with that record.
-func (r *Run) begin(ctx context.Context, before Record) error {
+func (r *Run) begin(ctx context.Context, before Record) (old []checkpoint, err error) {
 	m := r.migrator
-	var old []checkpoint
 	if before.ID != "" {
 		for c, err := range m.rows.checkpoints.Query(ctx, keys.Values{"set": m.set, "id": r.migration.ID}, entityConsistent) {
 			if err == nil {
@@ -65,7 +72,7 @@ func (r *Run) begin(ctx context.Context, before Record) error {
 			}
 			switch {
 			case err != nil:
-				return malformed(err)
+				return nil, malformed(err)
 			case c.Base != r.record.Base:
 				old = append(old, c)
 				continue
@@ -75,19 +82,21 @@ func (r *Run) begin(ctx context.Context, before Record) error {
 			r.steps[c.Step][c.Part] = c
 		}
 	}
-	if err := r.lease.Write(ctx, m.rows.records.PutOp(*r.record)); err != nil {
-		if table.MayBeApplied(err) && !errors.Is(err, lock.ErrLost) { // nothing has run: the record is to be as it was
-			ctx, cancel := detach(ctx)
-			defer cancel()
-			undo := m.rows.records.DeleteOp(*r.record)
-			if before.ID != "" {
-				undo = m.rows.records.PutOp(before)
-			}
-			_ = r.lease.Write(ctx, undo)
-		}
-		return err
+	if err = r.lease.Write(ctx, m.rows.records.PutOp(*r.record)); table.MayBeApplied(err) && !errors.Is(err, lock.ErrLost) {
+		r.undo(ctx, before)
 	}
-	return m.forget(ctx, r.lease, old)
+	return old, err
+}
+
+// undo has the record be as it was: nothing has run.
+func (r *Run) undo(ctx context.Context, before Record) {
+	ctx, cancel := detach(ctx)
+	defer cancel()
+	undo := r.migrator.rows.records.DeleteOp(*r.record)
+	if before.ID != "" {
+		undo = r.migrator.rows.records.PutOp(before)
+	}
+	_ = r.lease.Write(ctx, undo)
 }
 
 // forget deletes checkpoints.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -155,6 +156,37 @@ func TestPerform_CancelledBeforeItBeginsIsPending(t *testing.T) {
 		_, err = m.Up(ctx)
 		require.NoError(w, err)
 		assert.EqualValues(w, 1, w.count("1_a"))
+	})
+}
+
+// The same on the way down, while the records of its steps are deleted.
+func TestPerform_CancelledBeforeDownIsCalledStaysApplied(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		ran := 0
+		m := w.migrator([]migrations.Migration{{
+			ID: "1_a",
+			Up: func(ctx context.Context, run *migrations.Run) error { return run.AtomicStep(ctx, "s", once("s")) },
+			Down: func(ctx context.Context, run *migrations.Run) error {
+				ran++
+				return run.Atomic(ctx, once("down"))
+			},
+		}})
+		_, err := m.Up(ctx)
+		require.NoError(w, err)
+		step := map[string]types.AttributeValue{"sk": text("CHECKPOINT#1_a#s#000000")}
+		w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, Key: step, Operation: "TransactWriteItems", For: 10 * time.Second})
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		_, err = m.Down(short)
+		require.ErrorIs(w, err, context.DeadlineExceeded)
+		assert.Zero(w, ran)
+		st, err := m.Status(ctx)
+		require.NoError(w, err)
+		assert.Equal(w, migrations.Applied, st[0].State)
+		w.engine.ClearFaults()
+		_, err = m.Down(ctx)
+		require.NoError(w, err)
+		assert.EqualValues(w, 1, w.count("down"))
 	})
 }
 

@@ -132,6 +132,21 @@ func (m *Migrator) unknown(s *snapshot) *UnknownError {
 	return &UnknownError{ids}
 }
 
+// last returns the ID of the last migration that was begun, also by another version of the program; "" for none.
+func (m *Migrator) last(s *snapshot) (last string) {
+	for i := range m.list {
+		if m.begun(s, &m.list[i]) {
+			last = m.list[i].ID
+		}
+	}
+	for _, id := range m.missing(s) {
+		if r := s.records[id]; r.State != Pending && !r.Repeating && (last == "" || compareIDs(id, last) > 0) {
+			last = id
+		}
+	}
+	return last
+}
+
 // todo lists the migrations to run, up to and including upTo (empty: all), in order. Its error is the reason why none
 // of them should be run.
 func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
@@ -139,12 +154,7 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 	var drift DriftError
 	var late OrderError
 	var found []error
-	last := "" // the last migration that was begun
-	for i := range m.list {
-		if m.begun(s, &m.list[i]) {
-			last = m.list[i].ID
-		}
-	}
+	last := m.last(s)
 	for i := range m.list {
 		migration := &m.list[i]
 		st := migration.status(s)
@@ -156,7 +166,7 @@ func (m *Migrator) todo(s *snapshot, upTo string, look look) ([]Status, error) {
 			continue
 		case Running, Failed:
 			if (st.Record.Down || !st.Resumable) && (st.State == Failed || look == underLock) {
-				found = append(found, &UnfinishedError{*st.Record})
+				found = append(found, &UnfinishedError{*st.Record, st.Resumable})
 				continue
 			}
 		}

@@ -37,6 +37,43 @@ func TestPlan_ALateMigrationIsNotSkippedSilently(t *testing.T) {
 	})
 }
 
+// A program may not know what another version has applied, and still must not run its own before it.
+func TestPlan_ALateMigrationIsNotRunBeforeAnUnknownOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		unknown   string
+		takenBack bool
+		late      bool
+	}{
+		"applied":    {"3_x", false, true},
+		"taken back": {"3_x", true, false},
+		"repeatable": {"3_seed", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				other := w.migrator(listOf("1_a", c.unknown))
+				_, err := other.Up(ctx)
+				require.NoError(w, err)
+				if c.takenBack {
+					_, err = other.Down(ctx)
+					require.NoError(w, err)
+				}
+				report, err := w.migrator(listOf("1_a", "2_b"), migrations.OnUnknown(migrations.Warn)).Up(ctx)
+				if !c.late {
+					require.NoError(w, err)
+					assert.Len(w, report.Done, 1)
+					return
+				}
+				var order *migrations.OrderError
+				require.ErrorAs(w, err, &order)
+				assert.Equal(w, []string{"2_b"}, order.Pending)
+				assert.Equal(w, c.unknown, order.Applied)
+				assert.Empty(w, report.Done)
+				assert.Zero(w, w.count("2_b"))
+			})
+		})
+	}
+}
+
 // A repeatable migration of another revision is done as a whole.
 func TestPlan_ARepeatableBeginsAnewWithItsRevision(t *testing.T) {
 	contract(t, func(ctx context.Context, w *world) {

@@ -127,9 +127,12 @@ func (m *Migrator) fixOp(fix Fix) table.Op {
 	record.Set = m.set
 	switch fix.Kind {
 	case Settle:
+		migration, _ := m.find(fix.ID)
 		record.State, record.Baseline, record.Finished = Applied, true, m.table.Now().UTC()
 		if record.Down {
 			record.State, record.Baseline, record.Down = Pending, false, false
+		} else {
+			record.Revision, record.Name = migration.Revision, migration.Name
 		}
 	case Forget:
 		return m.rows.records.DeleteOp(record)

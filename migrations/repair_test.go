@@ -56,6 +56,28 @@ func TestRepair_AFailedMigrationHasAWayOut(t *testing.T) {
 	}
 }
 
+// A fix of a failed migration often comes with another revision. What is settled counts as applied with that one.
+func TestRepair_SettlesTheRevisionOfTheProgram(t *testing.T) {
+	for name, repeatable := range map[string]bool{"once": false, "repeatable": true} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				fails := func(context.Context, *migrations.Run) error { return assert.AnError }
+				_, err := w.migrator([]migrations.Migration{{ID: "1_a", Repeatable: repeatable, Revision: "a", Up: fails}}).Up(ctx)
+				require.ErrorIs(w, err, assert.AnError)
+				m := w.migrator([]migrations.Migration{{ID: "1_a", Repeatable: repeatable, Revision: "b", Up: simple("1_a").Up}})
+				made, err := m.Repair(ctx, func(f migrations.Fix) bool { return f.Kind == migrations.Settle })
+				require.NoError(w, err)
+				require.Len(w, made, 1)
+				require.NoError(w, m.Validate(ctx))
+				report, err := m.Up(ctx)
+				require.NoError(w, err)
+				assert.Empty(w, report.Done)
+				assert.Zero(w, w.count("1_a"))
+			})
+		})
+	}
+}
+
 // Repair waits for another instance without reading the records again and again.
 func TestRepair_WaitsWithoutReading(t *testing.T) {
 	virtual(t, func(ctx context.Context, w *world) {

@@ -54,9 +54,11 @@ type shape struct {
 	params     int
 }
 
-// maxCompared is the maximum number of attributes in a condition. DynamoDB allows 300 operators and 4 KB per
-// expression.
-const maxCompared = 140
+// The maximum number of attributes in a condition. DynamoDB allows 300 operators and 4 KB per expression.
+const (
+	maxCompared         = 140
+	maxComparedFiltered = 100 // beside a Filter
+)
 
 // newShape returns the shape of the difference between an item and its new state. The condition of the write is that
 // all attributes are unchanged and that the filter holds.
@@ -81,10 +83,14 @@ func newShape(t *table.Table, spec *Backfill, item, next table.Item) (*shape, er
 			conds = append(conds, table.Attr(name).NotExists())
 		}
 	}
+	most := maxCompared
+	if !spec.Filter.IsZero() { // which is a part of the condition
+		most = maxComparedFiltered
+	}
 	switch must := len(conds) + weighty; {
 	case must > maxCompared:
 		return nil, fmt.Errorf("%w: %d attributes to change, or of Reads, at most %d fit into a condition", ErrInvalid, must-1, maxCompared-1)
-	case must+len(s.attributes)-weighty <= maxCompared:
+	case must+len(s.attributes)-weighty <= most:
 		for i := range s.attributes {
 			s.attributes[i].compared = true
 		}

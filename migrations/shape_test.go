@@ -93,3 +93,26 @@ func TestShape_BackfillOfManyShapes(t *testing.T) {
 		assert.EqualValues(w, (items+6)/7, p.Conflicts)
 	})
 }
+
+// An item with many attributes is compared as a whole only if the filter still fits into the condition.
+func TestShape_WideItemsLeaveRoomForTheFilter(t *testing.T) {
+	for _, n := range []int{100, 136, 150} {
+		t.Run(fmt.Sprint(n, " attributes"), func(t *testing.T) {
+			virtual(t, func(ctx context.Context, w *world) {
+				item := w.table.KeyItem(itemKey(1))
+				for i := range n {
+					item[fmt.Sprintf("attribute_%d", i)] = num(int64(i))
+				}
+				require.NoError(w, w.table.Write(ctx, table.Put(item)))
+				var conds []table.Cond
+				for i := range 20 {
+					conds = append(conds, table.Attr(fmt.Sprintf("status_%d", i)).NotExists())
+				}
+				var p migrations.Progress
+				_, err := w.migrator(backfill(migrations.Backfill{Transform: double, Filter: table.And(conds...)}, &p)).Up(ctx)
+				require.NoError(w, err)
+				assert.EqualValues(w, 1, p.Changed)
+			})
+		})
+	}
+}

@@ -2,7 +2,6 @@ package migrations
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/mortise-go/mortise/lock"
 )
@@ -29,11 +28,7 @@ func (m *Migrator) Up(ctx context.Context) (Report, error) {
 
 // UpTo is [Migrator.Up] for the migrations up to and including the one with the given ID. It runs no repeatable ones.
 func (m *Migrator) UpTo(ctx context.Context, id string) (Report, error) {
-	migration, err := m.find(id)
-	if err == nil && migration.Repeatable {
-		err = fmt.Errorf("%w: %q is repeatable", ErrInvalid, id)
-	}
-	if err != nil {
+	if err := m.checkOnce(id); err != nil {
 		return Report{}, wrap("up to", err)
 	}
 	report, err := m.up(ctx, id)
@@ -63,19 +58,11 @@ func (m *Migrator) up(ctx context.Context, upTo string) (report Report, err erro
 			return err
 		}
 		for _, st := range todo {
-			migration, err := m.find(st.ID)
-			if err == nil {
-				err = m.perform(ctx, lease, migration, s, false, &report)
-			}
-			if err != nil {
+			if err := m.perform(ctx, lease, m.byID[st.ID], s, false, &report); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	return report, err
-}
-
-func partial(report Report, id, step string, err error) error {
-	return &PartialError{Done: report.Done, Failed: id, Step: step, Err: err}
 }

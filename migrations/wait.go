@@ -39,7 +39,7 @@ func (m *Migrator) exclusively(ctx context.Context, left func(*snapshot) (bool, 
 	switch {
 	case errors.As(err, &over):
 		return over.err
-	case done && errors.Is(err, lock.ErrLost): // all of f is recorded, so the lock is not needed any more
+	case done: // all of f is recorded, so the lock is not needed any more
 		return nil
 	}
 	return err

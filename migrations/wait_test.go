@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-go/mortise/lock"
 	"github.com/mortise-go/mortise/migrations"
 	"github.com/mortise-go/mortise/table"
+	"github.com/mortise-go/mortise/table/tabletest"
 )
 
 // journal is a log that goroutines write to.
@@ -174,5 +175,20 @@ func TestUp_AStaleLockDoesNotStopDeployments(t *testing.T) {
 		_, err = w.migrator([]migrations.Migration{simple("1_a")}).Up(ctx)
 		require.NoError(w, err)
 		assert.Less(w, time.Since(start), 30*time.Second)
+	})
+}
+
+// All is recorded, and then the lock cannot be released.
+func TestUp_ALockThatCannotBeReleasedIsNoFailure(t *testing.T) {
+	virtual(t, func(ctx context.Context, w *world) {
+		m := w.migrator([]migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+			err := run.Atomic(ctx, once("1_a"))
+			w.engine.Inject(tabletest.Fault{Kind: tabletest.DropRequest, Operation: "UpdateItem"})
+			return err
+		}}})
+		report, err := m.Up(ctx)
+		require.NoError(w, err)
+		assert.Len(w, report.Done, 1)
+		w.engine.ClearFaults()
 	})
 }

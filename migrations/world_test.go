@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -299,6 +300,18 @@ func simple(id string) migrations.Migration {
 	}, Down: func(ctx context.Context, run *migrations.Run) error {
 		return run.Atomic(ctx, once("down "+id))
 	}}
+}
+
+// listOf is a list of simple migrations. Those whose IDs end in "seed" are repeatable.
+func listOf(ids ...string) (list []migrations.Migration) {
+	for _, id := range ids {
+		m := simple(id)
+		if strings.HasSuffix(id, "seed") {
+			m.Repeatable, m.Down = true, nil
+		}
+		list = append(list, m)
+	}
+	return list
 }
 
 var discard = slog.New(slog.DiscardHandler)

@@ -1,5 +1,7 @@
 package table
 
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 // Change is one change of an item by an update. The zero Change is refused.
 type Change struct {
 	verb   changeVerb
@@ -80,7 +82,25 @@ func writeChanges(b *builder, changes []Change) {
 					b.fail("Add and DeleteFrom take values only")
 				}
 				c.value.write(b)
+				b.operandOf(verb)
 			}
 		}
+	}
+}
+
+// operandOf refuses the value that was written last if Add or DeleteFrom does not take its type.
+func (b *builder) operandOf(verb changeVerb) {
+	if b.err != nil {
+		return
+	}
+	switch b.values[holderFor(&valueHolders, ':', len(b.values)-1)].(type) {
+	case nil: // a parameter of a prepared operation
+	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
+	case *types.AttributeValueMemberN:
+		if verb == deleteVerb {
+			b.fail("DeleteFrom takes a set")
+		}
+	default:
+		b.fail("Add takes a number or a set, and DeleteFrom a set")
 	}
 }

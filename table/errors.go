@@ -64,9 +64,12 @@ func (e *Error) Error() string {
 
 // withoutValues removes the values that DynamoDB quotes at the end of two of its messages, since errors appear in logs.
 func withoutValues(text string) string {
-	for _, quote := range []string{"Input collection [", "converted to a numeric value: "} {
-		if before, _, ok := strings.Cut(text, quote); ok {
-			return before + strings.TrimSuffix(quote, "[") + "…"
+	for _, m := range []struct{ quote, without string }{
+		{"Input collection [", "Input collection … contains duplicates"},
+		{"converted to a numeric value: ", "converted to a numeric value: …"},
+	} {
+		if before, _, ok := strings.Cut(text, m.quote); ok {
+			return before + m.without
 		}
 	}
 	return text
@@ -245,7 +248,7 @@ func unsent(err error) bool {
 // Local, since key conditions are made from the schema alone.
 func kindOfRefusal(code, message string) error {
 	kind := kindOfCode(code)
-	if !errors.Is(kind, ErrInvalid) {
+	if !errors.Is(kind, ErrInvalid) || strings.Contains(message, "The provided starting key is invalid") {
 		return kind
 	}
 	for _, text := range []string{

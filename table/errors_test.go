@@ -226,6 +226,7 @@ func TestErrorTextsQuoteNoValues(t *testing.T) {
 			assert.NotContains(t, err.Error(), canary, name)
 			assert.NotContains(t, id.ReplaceAllLiteralString(err.Error(), ""), "7777", name)
 		}
+		assert.ErrorContains(t, errs["duplicates in set"], "contains duplicates", "what is wrong is told all the same")
 		_, err := table.Encode(spilling(canary))
 		require.ErrorIs(t, err, table.ErrInvalid)
 		assert.NotContains(t, err.Error(), canary)

@@ -134,11 +134,15 @@ func (t *Table) actions(ops []Op) ([]action, error) {
 	}
 	if len(list) > 1 {
 		seen := make(map[keys.Key]int, len(list))
-		for _, a := range list {
-			if first, ok := seen[a.key]; ok {
-				return nil, fmt.Errorf("%w: operations %d and %d are on one item", ErrInvalid, first, a.index)
+		for i, a := range list {
+			if j, ok := seen[a.key]; ok {
+				first, how := list[j], ""
+				if first.op != &ops[first.index] || a.op != &ops[a.index] {
+					how = ", which one of them changes beside its own, such as the row of a unique value"
+				}
+				return nil, fmt.Errorf("%w: operations %d and %d are on one item%s", ErrInvalid, first.index, a.index, how)
 			}
-			seen[a.key] = a.index
+			seen[a.key] = i
 		}
 	}
 	return list, nil

@@ -71,6 +71,21 @@ func TestPrepared_DoesWhatItsOperationDoes(t *testing.T) {
 	group.Wait()
 }
 
+// What a parameter is shows only later.
+func TestPrepared_AddAndDeleteFromTakeParameters(t *testing.T) {
+	tbl, ctx := openPrepared(t), t.Context()
+	key := keys.NewKey("a", "b")
+	p, err := tbl.Inside(inside.Key{}).Prepare(table.Update(keys.Key{}, table.Attr("n").Add(param(0)), table.Attr("more").Add(param(1)), table.Attr("less").DeleteFrom(param(2))))
+	require.NoError(t, err)
+	require.NoError(t, tbl.Write(ctx, table.Update(key, table.Attr("less").Set(strs("x", "y")))))
+	require.NoError(t, tbl.Write(ctx, p(key, 2, strs("z"), strs("y"))))
+	got, err := tbl.Get(ctx, key, true)
+	require.NoError(t, err)
+	assert.Equal(t, num("2"), got["n"])
+	assert.Equal(t, strs("z"), got["more"])
+	assert.Equal(t, strs("x"), got["less"])
+}
+
 func TestPrepared_RefusesWhatCannotBeSent(t *testing.T) {
 	tbl, ctx := openPrepared(t), t.Context()
 	key := keys.NewKey("a", "b")

@@ -441,3 +441,25 @@ func TestQuery_ReadsRangesOfNumbers(t *testing.T) {
 		}
 	})
 }
+
+// A page from elsewhere is the caller's fault, not the table's.
+func TestPages_AStartThatDoesNotFitIsInvalid(t *testing.T) {
+	engines.Run(t, func(t *testing.T, e *engines.Engine) {
+		f := newFixture(t, e)
+		for name, start := range map[string]table.Item{
+			"a key is missing": {"PartKey": str("p")},
+			"other keys":       {"other": str("p")},
+			"another type":     {"PartKey": str("p"), "SortKey": num("1")},
+			"too many keys":    f.item("p", "s", "other", "x"),
+		} {
+			for call, read := range map[string]func() error{
+				"query": func() error { _, err := f.QueryPage(t.Context(), table.Query{PK: "p", Start: start}); return err },
+				"scan":  func() error { _, err := f.ScanPage(t.Context(), table.Scan{Start: start}); return err },
+			} {
+				err := read()
+				require.ErrorIs(t, err, table.ErrInvalid, "%s: %s", call, name)
+				assert.NotErrorIs(t, err, table.ErrSchema, "%s: %s", call, name)
+			}
+		}
+	})
+}

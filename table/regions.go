@@ -33,14 +33,17 @@ func (t *Table) Replicated(ctx context.Context) (bool, error) {
 		}
 		asking := t.asking
 		if asking == nil {
-			t.asking = make(chan struct{})
+			t.asking = &question{done: make(chan struct{})}
 		}
 		t.mu.Unlock()
 		if asking == nil {
 			return t.askReplicated(ctx)
 		}
-		select { // another call is asking; concurrent callers share one request
-		case <-asking:
+		select { // another call is asking; concurrent callers share one request, and its error
+		case <-asking.done:
+			if asking.err != nil {
+				return false, asking.err
+			}
 		case <-ctx.Done():
 			return false, ended(ctx)
 		}
@@ -50,7 +53,10 @@ func (t *Table) Replicated(ctx context.Context) (bool, error) {
 func (t *Table) askReplicated(ctx context.Context) (bool, error) {
 	description, err := t.describeTable(ctx)
 	t.mu.Lock()
-	close(t.asking)
+	if ctx.Err() == nil { // or else it is this caller's own
+		t.asking.err = err
+	}
+	close(t.asking.done)
 	t.asking = nil
 	t.mu.Unlock()
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/mortise-go/mortise/internal/inside"
 	"github.com/mortise-go/mortise/internal/machine"
 	"github.com/mortise-go/mortise/internal/nilctx"
 )
@@ -50,14 +51,15 @@ func (r Retry) withDefaults(m machine.Machine) Retry {
 // bounded sends one request within the policy's timeout.
 func (r Retry) bounded(ctx context.Context, request func(context.Context) (answer, error)) (answer, error) {
 	deadline, ok := ctx.Deadline()
-	if r.Timeout < 0 || ok && time.Until(deadline) <= r.Timeout || ctx.Value(onceKey{}) != nil {
+	timeout := inside.Timeout(ctx, r.Timeout)
+	if timeout < 0 || ok && time.Until(deadline) <= timeout || ctx.Value(onceKey{}) != nil {
 		return request(ctx)
 	}
-	inner, cancel := r.machine.WithTimeout(ctx, r.Timeout)
+	inner, cancel := r.machine.WithTimeout(ctx, timeout)
 	defer cancel()
 	ans, err := request(inner)
 	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = &timeoutError{after: r.Timeout}
+		err = &timeoutError{after: timeout}
 	}
 	return ans, err
 }

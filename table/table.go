@@ -41,9 +41,14 @@ type door = inside.Door[Op]
 
 // findings are facts about a table, shared by all views of it.
 type findings struct {
-	mu       sync.Mutex    // guards the fields below; never held across I/O
-	replicas *bool         // whether the table has replicas in other regions; nil while unknown
-	asking   chan struct{} // closed when the call that finds out has ended; nil if there is none
+	mu       sync.Mutex // guards the fields below; never held across I/O
+	replicas *bool      // whether the table has replicas in other regions; nil while unknown
+	asking   *question  // the call that finds out; nil if there is none
+}
+
+type question struct {
+	done chan struct{} // closed when the call has ended
+	err  error         // set before; nil if its own context has ended
 }
 
 // Option changes how [Open] sets up a Table.

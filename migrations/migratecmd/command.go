@@ -88,11 +88,23 @@ func (c Command) Run(ctx context.Context, m *migrations.Migrator, args []string)
 		return c.tell(fmt.Errorf("%w: nil context", migrations.ErrInvalid))
 	}
 	err := c.run(ctx, m, args)
-	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
-		err = fmt.Errorf("%w: %w", ended, err)
+	if ended := ctx.Err(); err != nil && ended != nil {
+		err = &interruptedError{err, ended}
 	}
 	return c.tell(err)
 }
+
+// interruptedError is an error after ctx has ended. Others can match context.Canceled, too: those of a lost lock do.
+type interruptedError struct{ err, ended error }
+
+func (e *interruptedError) Error() string {
+	if errors.Is(e.err, e.ended) {
+		return e.err.Error()
+	}
+	return e.ended.Error() + ": " + e.err.Error()
+}
+
+func (e *interruptedError) Unwrap() []error { return []error{e.err, e.ended} }
 
 // Help handles arguments that need no Migrator. It prints help if args ask for it, and refuses invalid args as Run
 // does. done reports that nothing is left to do. Use it in a program in which creating a Migrator is expensive.
@@ -160,12 +172,13 @@ func (c *call) result(err error, document any, text func(w io.Writer)) error {
 // cancelled (as shells report an interrupt), and 1 for any other error.
 func ExitCode(err error) int {
 	const failure, usage, interrupted = 1, 2, 130
+	var ended *interruptedError
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, ErrUsage):
 		return usage
-	case errors.Is(err, context.Canceled):
+	case errors.As(err, &ended) && errors.Is(ended.ended, context.Canceled):
 		return interrupted
 	}
 	return failure

@@ -379,6 +379,28 @@ func TestInterruptWithCause(t *testing.T) {
 	})
 }
 
+// The context of a lost lock is cancelled, too.
+func TestExitCode_OfALostLockIsNotThatOfAnInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tbl, err := table.Open(tabletest.New(t).Client(), table.Schema{Name: "app"})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Ensure(t.Context()))
+		locks, err := lock.New(tbl, lock.Config{})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, locks.Close(t.Context())) }()
+		m, err := migrations.New(tbl, locks, []migrations.Migration{{ID: "1_a", Up: func(ctx context.Context, run *migrations.Run) error {
+			require.NoError(t, locks.ForceRelease(t.Context(), run.Lease().Target(), run.Lease().Ticket()))
+			<-ctx.Done()
+			return ctx.Err()
+		}}})
+		require.NoError(t, err)
+		err = Command{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}.Run(t.Context(), m, []string{"up"})
+		require.ErrorIs(t, err, lock.ErrLost)
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, 1, ExitCode(err))
+	})
+}
+
 func TestUsage(t *testing.T) {
 	golden(t, "usage", func(s *script) {
 		s.program(shop()...)

@@ -56,12 +56,12 @@
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 //
 // When the context ends, the command cancels the running migration, records the result, releases the lock, and prints the
-// recorded state. It also prints that state after any other failure.
+// recorded state. It also prints that state after a migration has failed.
 //
 // Repair holds no lock while it asks. If a fix has changed by the time of the answer, it is not made ([ErrChanged]).
 //
 // # Cost
 //
-// Each subcommand costs as much as the Migrator's method of the same name. A repair that makes fixes, and a failure of a
-// subcommand that writes, costs one more consistent query.
+// Each subcommand costs as much as the Migrator's method of the same name. A repair that makes fixes, and a migration that fails,
+// cost one more consistent query.
 package migratecmd

@@ -18,8 +18,8 @@ func answers() []Mutant {
 		{
 			Name: "force-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a lock that was taken by force for one that it has released",
-			Old:    ` && !r.ForcedSince(h)`,
-			New:    ``,
+			Old:    `case !r.ForcedSince(h):`,
+			New:    `default:`,
 		},
 		{
 			Name: "own-force-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",
@@ -102,14 +102,14 @@ func answers() []Mutant {
 		{
 			Name: "refusal-is-a-release", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a refused release for applied although no attempt was without an answer",
-			Old:    `if inDoubt && r.isAfter(h) &&`,
-			New:    `if r.isAfter(h) &&`,
+			Old:    `case !inDoubt || !r.isAfter(h):`,
+			New:    `case !r.isAfter(h):`,
 		},
 		{
 			Name: "release-of-a-row-made-anew", Part: Answers, File: "lock/internal/lockrow/classify.go",
 			Breaks: "takes a release for applied to a row that was deleted, and made anew under an old fence",
-			Old:    `if inDoubt && r.isAfter(h) &&`,
-			New:    `if inDoubt &&`,
+			Old:    `case !inDoubt || !r.isAfter(h):`,
+			New:    `case !inDoubt:`,
 		},
 		{
 			Name: "echo-by-the-fence-alone", Part: Answers, File: "lock/internal/lockrow/classify.go",

@@ -96,7 +96,7 @@ func around() []Mutant {
 		{
 			Name: "first-edition-is-taken-over", Part: Around, File: "lock/internal/lockrow/row.go",
 			Breaks: "takes a row of an older format for a lock that is free",
-			Old:    `case item[nonce] != nil:`,
+			Old:    `case item[n.Nonce] != nil:`,
 			New:    `case false:`,
 		},
 		{

@@ -6,8 +6,14 @@ func together() []Mutant {
 		{
 			Name: "permit-guarded-by-anybody", Part: Together, File: "lock/internal/lockrow/rows.go",
 			Breaks: "applies the write of a permit that has left the line",
-			Old:    `return table.Attr(n.Stays).Contains(param(argFence))`,
+			Old:    `return table.And(table.Attr(n.Line).Contains(param(argTicket)), table.Attr(n.Stays).Contains(param(argFence)))`,
 			New:    `return table.Attr(n.Stays).At(0).Exists()`,
+		},
+		{
+			Name: "permit-guarded-by-a-number", Part: Together, File: "lock/internal/lockrow/rows.go",
+			Breaks: "applies the write of a permit whose number was given out again, after the table was restored",
+			Old:    `return table.And(table.Attr(n.Line).Contains(param(argTicket)), table.Attr(n.Stays).Contains(param(argFence)))`,
+			New:    `return table.Attr(n.Stays).Contains(param(argFence))`,
 		},
 		{
 			Name: "permit-left-by-its-ticket", Part: Together, File: "lock/internal/lockrow/leave.go",
@@ -114,8 +120,8 @@ func together() []Mutant {
 		{
 			Name: "ghost-of-a-reader-is-its-lease", Part: Together, File: "lock/release.go",
 			Breaks: "tells a release that may have met a ghost as one",
-			Old:    `l.turn.row.Ousted != l.rowAtBegin().Ousted`,
-			New:    `l.turn.row.Ousted < l.rowAtBegin().Ousted`,
+			Old:    `l.turn.row.Ousted != l.last().Ousted`,
+			New:    `l.turn.row.Ousted < l.last().Ousted`,
 		},
 		{
 			Name: "refused-reader-is-not-in-doubt", Part: Together, File: "lock/internal/lockrow/classify.go",

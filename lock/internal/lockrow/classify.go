@@ -23,6 +23,9 @@ const (
 	// Perhaps means that an earlier attempt was applied, if the holder's session lives: nobody takes a
 	// lock from a session that lives but by force, which the row would tell.
 	Perhaps
+	// Unclear means that an earlier attempt was applied, or else that the lock was taken by force: the row tells of the last
+	// force, which was used on a later holder, or another one.
+	Unclear
 )
 
 // Released reports what a refusal of Release, or of Commit, means. inDoubt means that an earlier attempt
@@ -38,8 +41,13 @@ func (r *Row) Released(h Holding, inDoubt bool, targets ...string) Released {
 	if first, held := r.First(); held && r.Fence == h.Fence+1 && slices.Contains(targets, first.ID) {
 		return Passed
 	}
-	if inDoubt && r.isAfter(h) && !r.ForcedSince(h) {
+	switch {
+	case !inDoubt || !r.isAfter(h):
+		return Lost
+	case !r.ForcedSince(h):
 		return Perhaps
+	case r.ForcedFence > h.Fence:
+		return Unclear
 	}
 	return Lost
 }

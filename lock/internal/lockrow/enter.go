@@ -122,6 +122,10 @@ func (r *Rows) Retract(key keys.Key, seen table.Item, id string) (op table.Op, t
 	place, text := r.names.Find(seen, id)
 	at := line.At(max(place, 0))
 	op = table.Update(key, at.Remove()).If(at.Equal(text))
+	if stays, ok := seen[r.names.Stays].(*types.AttributeValueMemberL); ok && place >= 0 && place < len(stays.Value) {
+		stay := table.Attr(r.names.Stays).At(place)
+		op = op.Changing(stay.Remove()).If(stay.Equal(stays.Value[place]))
+	}
 	if l, ok := seen[r.names.Line].(*types.AttributeValueMemberL); ok && len(l.Value) == 1 && r.index != nil {
 		op = op.Changing(table.Attr(r.index.PK).Remove(), table.Attr(r.index.SK).Remove()).If(line.At(1).NotExists())
 	}

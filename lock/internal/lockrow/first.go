@@ -68,7 +68,7 @@ func (r *Rows) Replace(key keys.Key, seen *Row, by Ticket, c Change, d Data) tab
 // still holds while a number is as it was seen; 0 where there was none.
 func still(attr string, seen int64) table.Cond {
 	if seen == 0 {
-		return table.Attr(attr).NotExists()
+		return table.Or(table.Attr(attr).NotExists(), table.Attr(attr).Equal(0))
 	}
 	return table.Attr(attr).Equal(seen)
 }
@@ -79,18 +79,15 @@ func (r *Rows) SetPermits(key keys.Key, seen *Row, to, ttl int64) table.Op {
 	permits, edits := table.Attr(r.names.Permits), table.Attr(r.names.Edits)
 	op := table.Update(key, permits.Set(to), edits.Set(seen.Edits+1), table.Attr(r.names.TTL).Set(ttl)).
 		If(table.Attr(r.names.Type).Equal(Type), permits.Equal(seen.Permits), still(r.names.Edits, seen.Edits))
-	stays, n := table.Attr(r.names.Stays), seen.Holders()
-	if to >= seen.Permits {
-		return op
-	}
-	if n > 0 {
-		op = op.If(stays.At(n - 1).Equal(seen.Stays[n-1]))
-	}
-	if n == len(seen.Stays) {
-		op = op.If(stays.At(n).NotExists())
-	}
-	if int64(n) > to {
-		op = op.Changing(table.Attr(r.names.Kept).Set(seen.Stays[n-1]))
+	stays, kept, n := table.Attr(r.names.Stays), table.Attr(r.names.Kept), int(seen.Permits)
+	switch {
+	case to >= seen.Permits:
+	case n >= len(seen.Stays): // all in the line hold, whoever comes or goes
+		op = op.Changing(kept.Set(table.Attr(r.names.Next).At(0).Minus(1))).If(stays.At(n).NotExists())
+	case seen.Kept < seen.Stays[n]: // the first n hold: places only become smaller
+		op = op.Changing(kept.Set(stays.At(n - 1))).If(stays.At(n).Exists())
+	default: // those up to kept
+		op = op.If(kept.AtLeast(stays.At(n - 1)))
 	}
 	return op
 }
@@ -103,7 +100,7 @@ func (r *Rows) Reset(key keys.Key, seen table.Item, fence int64, c Change, reaso
 		table.Attr(n.Since).Set(c.Since), table.Attr(n.TTL).Set(c.TTL),
 		table.Attr(n.Forced).Set(reason),
 	}
-	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted, n.Kept, nonce}
+	none := []string{n.Renewed, n.Writes, n.Edits, n.Hold, n.Ran, n.Running, n.Failed, n.Ousted, n.Kept, n.Nonce}
 	if permits, ok := attrvalue.Natural(seen[n.Permits]); ok && permits >= MinPermits && permits <= Cap {
 		changes = append(changes, table.Attr(n.Line).Set(list()), table.Attr(n.Stays).Set(list()), table.Attr(n.Next).Set(list(num(fence))), table.Attr(n.ForcedFence).Set(fence))
 		none = append(none, n.Fence, n.Data)

@@ -31,7 +31,7 @@ type Holding struct {
 	ID    string
 	Fence int64
 	Kind  Kind
-	Text  string // of a reader: its ticket as the row has it
+	Text  string // of a reader, or a permit: its ticket as the row has it
 }
 
 // Holders is how many of the first tickets hold: of permits as many as there are, else all readers before the first ticket
@@ -54,7 +54,7 @@ func (r *Row) Holding(place int) Holding {
 	h := Holding{ID: r.Line[place].ID, Fence: r.Fence}
 	switch {
 	case r.Permits > 0:
-		h.Kind, h.Fence = Permit, r.Stays[place]
+		h.Kind, h.Fence, h.Text = Permit, r.Stays[place], r.Line[place].String()
 	case r.Line[place].Shared():
 		h.Kind, h.Text = Shared, r.Line[place].String()
 	}
@@ -103,7 +103,9 @@ func (n Names) parseStays(item table.Item, r *Row) error {
 		}
 		before = stay
 	}
-	r.Stays, r.Fence = stays, next[0]
+	if r.Stays, r.Fence = stays, next[0]; r.Kept >= r.Fence {
+		return bad
+	}
 	return nil
 }
 

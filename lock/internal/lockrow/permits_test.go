@@ -29,7 +29,7 @@ func permit(n int64, isNew bool) lockrow.Entry {
 }
 
 func stay(n, k int64) lockrow.Holding {
-	return lockrow.Holding{ID: ticket(n).ID, Fence: k, Kind: lockrow.Permit}
+	return lockrow.Holding{ID: ticket(n).ID, Fence: k, Kind: lockrow.Permit, Text: ticket(n).String()}
 }
 
 func numbers(list ...string) types.AttributeValue {
@@ -158,7 +158,7 @@ func TestPermits_LeaveOnlyTheirPlace(t *testing.T) {
 		assert.Equal(t, "by hand", now.Forced)
 		assert.True(t, now.ForcedSince(stay(3, 1002)))
 		assert.False(t, now.ForcedSince(stay(9, 1004)), "whose stay has begun since")
-		assert.Equal(t, lockrow.Lost, now.Released(second, true))
+		assert.Equal(t, lockrow.Unclear, now.Released(second, true))
 		row = b.apply(b.rows.Enter(b.key, permit(9, false)))
 		assert.Equal(t, []int64{1004}, row.Stays)
 	})

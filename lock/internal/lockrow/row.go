@@ -19,9 +19,6 @@ import (
 // Type is the value of the type attribute of lock rows.
 const Type = toolkit.Lock
 
-// nonce is an attribute of the first edition, which kept one holder in place of a line.
-const nonce = "nonce"
-
 const (
 	// Cap is how many tickets a line has at most.
 	Cap = 100
@@ -52,6 +49,8 @@ type Names struct {
 	Data, Edits, Ran, Running, Failed         string
 	Forced, ForcedFence, Ousted               string
 	Permits, Stays, Next, Kept                string
+
+	Nonce string // of the first edition, which kept one holder in place of a line
 }
 
 // NamesOf are the names in a table with the given scheme. Names that the scheme does not give begin
@@ -62,7 +61,7 @@ func NamesOf(s keys.Scheme, prefix string) Names {
 		Line: prefix + "line", Fence: prefix + "fence", Renewed: prefix + "renewed", Writes: prefix + "writes", Since: prefix + "since", Hold: prefix + "hold",
 		Data: prefix + "data", Edits: prefix + "edits", Ran: prefix + "ran", Running: prefix + "running", Failed: prefix + "failed",
 		Forced: prefix + "forced", ForcedFence: prefix + "forced_fence", Ousted: prefix + "ousted",
-		Permits: prefix + "permits", Stays: prefix + "stays", Next: prefix + "next", Kept: prefix + "kept",
+		Permits: prefix + "permits", Stays: prefix + "stays", Next: prefix + "next", Kept: prefix + "kept", Nonce: prefix + "nonce",
 	}
 }
 
@@ -101,7 +100,7 @@ func (n Names) Parse(item table.Item) (Row, error) {
 	switch {
 	case !ok || typ.Value != Type:
 		return r, ErrNotLock
-	case item[nonce] != nil:
+	case item[n.Nonce] != nil:
 		return r, fmt.Errorf("%w: it was written by an older version of this package, which kept one holder in place of a line", ErrMalformed)
 	}
 	if err := n.parseLine(item[n.Line], &r.Line); err != nil {

@@ -171,7 +171,7 @@ func (s shape) inOrder(n Names) (cond table.Cond) {
 func (h Holding) args() []any {
 	args := make([]any, arguments)
 	args[argID] = &types.AttributeValueMemberS{Value: prefix(h.ID)}
-	if args[argFence], args[argNext] = num(h.Fence), num(h.Fence+1); h.Kind == Shared {
+	if args[argFence], args[argNext] = num(h.Fence), num(h.Fence+1); h.Kind != Exclusive {
 		args[argTicket] = &types.AttributeValueMemberS{Value: h.Text}
 	}
 	return args
@@ -194,7 +194,7 @@ func (k Kind) holds(n Names) table.Cond {
 	case Shared:
 		return table.And(table.Attr(n.Line).Contains(param(argTicket)), table.Attr(n.Fence).Equal(param(argFence)))
 	case Permit:
-		return table.Attr(n.Stays).Contains(param(argFence))
+		return table.And(table.Attr(n.Line).Contains(param(argTicket)), table.Attr(n.Stays).Contains(param(argFence)))
 	}
 	return isFirst(n)
 }

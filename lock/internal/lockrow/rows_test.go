@@ -461,7 +461,8 @@ func TestReleased_TellsWhatARefusalMeans(t *testing.T) {
 		{"released by an attempt in doubt, and not passed to its target", lockrow.Row{Fence: 1001, Line: []lockrow.Ticket{ticket(2)}}, true, []string{"SESSION/5"}, lockrow.Perhaps},
 		{"its target is first under a later fence", lockrow.Row{Fence: 1002, Line: []lockrow.Ticket{ticket(5)}}, false, []string{"SESSION/5"}, lockrow.Lost},
 		{"taken by force", lockrow.Row{Fence: 1001, ForcedFence: 1000}, true, nil, lockrow.Lost},
-		{"a later one taken by force", lockrow.Row{Fence: 1005, ForcedFence: 1004}, true, nil, lockrow.Lost},
+		{"a later one taken by force", lockrow.Row{Fence: 1005, ForcedFence: 1004}, true, nil, lockrow.Unclear},
+		{"the same, and no attempt in doubt", lockrow.Row{Fence: 1005, ForcedFence: 1004}, false, nil, lockrow.Lost},
 		{"an earlier one taken by force", lockrow.Row{Fence: 1001, ForcedFence: 999}, true, nil, lockrow.Perhaps},
 		{"the row was deleted and made anew under an old fence", lockrow.Row{Fence: 7}, true, nil, lockrow.Lost},
 	}

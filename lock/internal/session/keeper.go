@@ -200,12 +200,15 @@ func (k *Keeper) open(ctx context.Context, o *opening) {
 	close(o.done)
 }
 
+// renewing is how long a renewal may take of a session that was idle.
+const renewing = 150 * time.Millisecond
+
 // idle reports whether nothing depends on a session. One that nothing has depended on for nearly half a lease ends.
 func (k *Keeper) idle(s *Session) bool {
 	left := s.Remaining()
 	k.mu.Lock()
 	idle := s.uses == 0
-	ends := idle && left < k.config.Lease*11/20 // before it could be taken for one whose renewal is overdue
+	ends := idle && left < k.config.Lease/2+max(k.config.Lease/20, renewing) // before it could be taken for one whose renewal is overdue
 	if ends {
 		k.current, k.next = nil, s.successor()
 	}

@@ -70,7 +70,7 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 	texts = slices.Compact(texts) // several who wait for one lock ask the same
 	n := o.config.Names
 	ask := table.Attr(n.Ask)
-	op := table.Update(o.Key(id), ask.Add(stringSet(texts))).If(
+	op := table.Update(o.config.Key(id), ask.Add(stringSet(texts))).If(
 		table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(),
 		table.Or(ask.NotExists(), ask.Size().AtMost(maxQuestions-len(texts))))
 	var item table.Item
@@ -101,6 +101,11 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 // answer has the questions answered that others ask. Those that were, and what is no question, are taken
 // out of the mailbox with the next renewal.
 func (s *Session) answer(ctx context.Context, asked []string) {
+	if n := len(asked); n > 0 { // others first each time: questions that cannot be answered keep no other
+		k := s.tried % n
+		s.tried += answeredAtOnce
+		asked = slices.Concat(asked[k:], asked[:k])
+	}
 	handled := make([]bool, len(asked))
 	var all errgroup.Group
 	all.SetLimit(answeredAtOnce)

@@ -31,8 +31,11 @@ func NewOthers(r *attempt.Repeater, c Config) *Others {
 	return &Others{config: c, repeater: r, seen: map[string]sighting{}}
 }
 
-// Key is the key of a session's row.
-func (o *Others) Key(id string) keys.Key { return o.config.Key(id) }
+// Key is the key of a session's row. It is false for an ID, from a line, that no session can have.
+func (o *Others) Key(id string) (key keys.Key, ok bool) {
+	key = o.config.Key(id)
+	return key, id != "" && key.Validate() == nil
+}
 
 // sighting is what a session has shown so far. The zero value is a session that was never looked for.
 type sighting struct {
@@ -61,8 +64,6 @@ type Suspicion struct {
 	Known bool
 	// Dead reports that the session is marked dead: its tickets can be removed.
 	Dead bool
-	// Alive reports that the session was seen so lately that its recorded end cannot be past.
-	Alive bool
 	// Wait is how long until it may be marked dead unless it shows life; 0 for now.
 	Wait time.Duration
 	// Silent is for how long it has shown no renewal.
@@ -85,7 +86,6 @@ func (s sighting) suspect(c clock.Clock) Suspicion {
 		return look
 	}
 	look.Known = look.Age <= lease // it may have been renewed often since
-	look.Alive = look.Age < lease+c.Skew
 	look.Wait = max(lease-look.Silent, 0)
 	look.silent, look.beat = look.Wait == 0, s.row.Beat
 	if until, ok := c.UntilPast(s.row.Expires); ok && s.row.Expires > 0 {
@@ -156,7 +156,7 @@ func (o *Others) markDead(ctx context.Context, id string) (dead bool, err error)
 		if len(evidence) > 0 {
 			cond = table.Or(cond, table.And(table.Attr(n.Type).Equal(Type), table.Attr(n.Dead).NotExists(), table.Or(evidence...)))
 		}
-		return o.repeater.Table.Write(ctx, table.Update(o.Key(id),
+		return o.repeater.Table.Write(ctx, table.Update(o.config.Key(id),
 			table.Attr(n.Type).Set(Type),
 			table.Attr(n.Dead).Set(c.Stamp().UnixMilli()),
 			table.Attr(n.TTL).Set(c.Stamp().Add(o.config.Retention).Unix()+1),

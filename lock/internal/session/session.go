@@ -28,6 +28,7 @@ type Session struct {
 	fresh    bool     // its row may have to be made
 	beat     int64    // of the last write
 	answered []string // questions that the next write takes out of the mailbox
+	tried    int      // counts questions that were tried, to begin with others the next time
 }
 
 func (k *Keeper) newSession(id string) *Session {

@@ -403,7 +403,7 @@ func TestMarkDead_NeedsEvidence(t *testing.T) {
 		s := w.use(p)
 		assert.False(t, q.others.Suspect(s.ID()).Known)
 		assert.False(t, w.markDead(q, s.ID()), "it has just been renewed")
-		assert.True(t, q.others.Suspect(s.ID()).Alive)
+		assert.True(t, q.others.Suspect(s.ID()).Known)
 		for range 20 {
 			time.Sleep(period)
 			w.look(q, s.ID())
