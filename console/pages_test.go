@@ -44,7 +44,7 @@ func (w *world) everything() {
 	require.ErrorContains(w, err, marker)
 }
 
-func TestNothingHiddenIsShown(t *testing.T) {
+func TestPages_ShowNothingHidden(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.everything()
 		var open []*reader
@@ -62,7 +62,7 @@ func TestNothingHiddenIsShown(t *testing.T) {
 	}, withMigrations, withOrders)
 }
 
-func TestDataIsShownWhereItIsAskedFor(t *testing.T) {
+func TestPages_ShowDataWhereItIsAskedFor(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.everything()
 		time.Sleep(10 * time.Second)
@@ -78,7 +78,7 @@ func TestDataIsShownWhereItIsAskedFor(t *testing.T) {
 }
 
 // Names come from the application, and owners from anywhere: none of them is code.
-func TestNamesAreText(t *testing.T) {
+func TestNames_AreTextAndNoCode(t *testing.T) {
 	const evil = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
 	virtual(t, func(w *world) {
 		w.hold(lock.Name(evil), evil, evil)
@@ -212,7 +212,7 @@ func TestMethods_OnlyGetAndHead(t *testing.T) {
 }
 
 // It never writes, whatever is looked at.
-func TestNothingIsWritten(t *testing.T) {
+func TestPages_WriteNothing(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.everything()
 		for _, page := range []string{"locks", "sessions", "lock&name=report", "lock&name=nothing", "migrations"} {

@@ -44,7 +44,7 @@ func TestChanges_TellWhatHappenedBetweenTwoReads(t *testing.T) {
 	}
 }
 
-func TestTimesAndNumbersForPeople(t *testing.T) {
+func TestText_WritesTimesAndNumbersForPeople(t *testing.T) {
 	for d, want := range map[time.Duration][2]string{
 		-time.Second:                    {"now", "now"},
 		999 * time.Millisecond:          {"now", "now"},

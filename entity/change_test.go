@@ -43,7 +43,7 @@ type Kinds struct {
 
 var kindsSpec = entity.Spec[Kinds]{Type: "Kinds", PK: "KINDS#{id}", SK: "KINDS"}
 
-func TestChanges(t *testing.T) {
+func TestChange_DoesWhatItsNameSays(t *testing.T) {
 	seven := 7
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
@@ -196,7 +196,7 @@ type Vault struct {
 	Count  int64  `dynamo:"count"`
 }
 
-func TestErrorTextsQuoteNoValues(t *testing.T) {
+func TestErrors_QuoteNoValues(t *testing.T) {
 	const canary = "bad-cAnArY"
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)

@@ -105,7 +105,7 @@ func exported(pkg *doc.Package) (list []string) {
 	return list
 }
 
-func TestEverythingExportedIsShownByAnExample(t *testing.T) {
+func TestExamples_ShowEverythingExported(t *testing.T) {
 	own, tests, fset := sources(t)
 	pkg, err := doc.NewFromFiles(fset, own, "entity")
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestEverythingExportedIsShownByAnExample(t *testing.T) {
 }
 
 // COOKBOOK.md and the examples have the same recipes, and the templates of the text are those of the code.
-func TestCookbookIsCompiled(t *testing.T) {
+func TestCookbook_IsCompiled(t *testing.T) {
 	_, tests, fset := sources(t)
 	text, err := os.ReadFile("COOKBOOK.md")
 	require.NoError(t, err)

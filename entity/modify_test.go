@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestModify(t *testing.T) {
+func TestModify_ChangesTheNewestRow(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders, others := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())
@@ -302,7 +302,7 @@ func TestModify_EndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestUpsert(t *testing.T) {
+func TestUpsert_CreatesOrModifies(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		orders, others := define(t, f.Table, orderSpec()), define(t, f.raw, orderSpec())

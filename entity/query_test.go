@@ -30,7 +30,7 @@ var readingSpec = entity.Spec[Reading]{
 	},
 }
 
-func TestQueries(t *testing.T) {
+func TestQuery_ReadsTheRowsThatMatch(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)

@@ -20,7 +20,7 @@ func simulated(t *testing.T, name string) {
 }
 
 // What was acknowledged counts once, what was refused does not, whatever was lost on the way.
-func TestVersionsCountOnce(t *testing.T) { simulated(t, "versions") }
+func TestSimulation_VersionsCountOnce(t *testing.T) { simulated(t, "versions") }
 
 // A value is never that of two rows, and a row and its sentinel are never without each other.
-func TestUniqueValuesStayUnique(t *testing.T) { simulated(t, "unique") }
+func TestSimulation_UniqueValuesStayUnique(t *testing.T) { simulated(t, "unique") }

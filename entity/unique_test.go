@@ -65,7 +65,7 @@ func (f fixture) expired(t require.TestingT, item table.Item) bool {
 	return n <= f.clock.now().Unix()
 }
 
-func TestUniqueValues(t *testing.T) {
+func TestUnique_ValuesBelongToOneRow(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)
 		users := define(t, f.Table, userSpec())

@@ -77,7 +77,7 @@ func BenchmarkMatches(b *testing.B) {
 
 // The allocations are promised, the nanoseconds are for the benchmarks above. Arguments are variables because the
 // compiler needs no memory for constants.
-func TestAllocations(t *testing.T) {
+func TestTemplate_AllocatesAsPromised(t *testing.T) {
 	tpl := keys.MustTemplate("TENANT#{tenant}#{at:time}#{n:int9}#{f:float}#{id:shard16}#{last}")
 	tenant, at, n, f, id, last := named("a#b"), time.Unix(1, 5), code(4242), 1.5, "e-1", "x"
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {

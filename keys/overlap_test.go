@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/keys"
 )
 
-func TestOverlap(t *testing.T) {
+func TestOverlap_TellsWhetherTemplatesShareAKey(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want bool

@@ -79,7 +79,7 @@ func (w *world) complete(items int, m *migrations.Migrator) {
 }
 
 // F17.
-func TestCrashEverywhere(t *testing.T) {
+func TestCrash_EverywhereMigratesOnce(t *testing.T) {
 	t.Parallel()
 	const items = 24
 	list := everything(5)
@@ -279,7 +279,7 @@ func victim(name string) int {
 }
 
 // F17, with real processes and SIGKILL.
-func TestCrashEverywhereByKilling(t *testing.T) {
+func TestCrash_EverywhereByKillingMigratesOnce(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "other processes do not reach an engine inside this one")

@@ -95,7 +95,7 @@ func TestBuilder_EqualRequestsHaveEqualBytes(t *testing.T) {
 	})
 }
 
-func TestEncode(t *testing.T) {
+func TestEncode_TakesGoValues(t *testing.T) {
 	type named string
 	one := 1
 	for _, c := range []struct {

@@ -178,7 +178,7 @@ func TestErrUnreachable_OfAnAnswerThatDoesNotComeInTime(t *testing.T) {
 	})
 }
 
-func TestErrorTextsQuoteNoValues(t *testing.T) {
+func TestError_QuotesNoValues(t *testing.T) {
 	const canary = "cAnArY"
 	id := regexp.MustCompile(`RequestID: [\w-]+`) // which texts do quote, and which may have any digits
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {

@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestItemFromJSON(t *testing.T) {
+func TestItemFromJSON_ReadsEveryKindOfValue(t *testing.T) {
 	item, err := table.ItemFromJSON([]byte(`{
 		"s":{"S":"ä\u0000\""}, "e":{"S":""}, "n":{"N":"-1.5E+10"}, "b":{"B":"AAH/"}, "t":{"BOOL":true}, "f":{"BOOL":false}, "z":{"NULL":true},
 		"ss":{"SS":["a","b"]}, "ns":{"NS":["1","0.1"]}, "bs":{"BS":["AA==",""]},

@@ -15,7 +15,7 @@ import (
 )
 
 // A caller that paces its requests is asked before every single one, repeated ones included, and nothing is sent that it refuses.
-func TestEveryRequestWaitsForItsPace(t *testing.T) {
+func TestPace_IsAskedBeforeEveryRequest(t *testing.T) {
 	engine := tabletest.New(t)
 	tbl, err := table.Open(engine.Client(), table.Schema{Name: "app"})
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestPageLimit(t *testing.T) {
+func TestPageLimit_AsksForNoMoreThanIsWanted(t *testing.T) {
 	for _, c := range []struct {
 		limit, size     int
 		filter, oneMore bool

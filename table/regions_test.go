@@ -24,7 +24,7 @@ func (d *described) DescribeTable(context.Context, *dynamodb.DescribeTableInput,
 	return &dynamodb.DescribeTableOutput{Table: d.table}, d.err
 }
 
-func TestReplicated(t *testing.T) {
+func TestReplicated_TellsGlobalTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		table *types.TableDescription
 		want  bool

@@ -174,7 +174,7 @@ func TestRetry_AContextThatEndsIsVisibleBesideTheLastError(t *testing.T) {
 	})
 }
 
-func TestATransactionIsNotRepeatedPastItsToken(t *testing.T) {
+func TestTransaction_IsNotRepeatedPastItsToken(t *testing.T) {
 	conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: ptr("TransactionConflict")}}}
 	for name, met := range map[string]error{"conflicts": conflict, "throttles": throttle} {
 		inBubble(t, name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestATransactionIsNotRepeatedPastItsToken(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestRetryable(t *testing.T) {
+func TestRetryable_TellsWhatMayBeRepeated(t *testing.T) {
 	reasons := func(codes ...string) error {
 		e := &types.TransactionCanceledException{}
 		for _, c := range codes {

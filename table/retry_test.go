@@ -76,7 +76,7 @@ func TestTimeout_TheCallersDeadlineAndWithoutRetryComeFirst(t *testing.T) {
 
 // A transaction is not sent again once DynamoDB may have forgotten its token, whatever
 // happens to either clock meanwhile.
-func TestATransactionIsNotRepeatedPastItsToken(t *testing.T) {
+func TestTransaction_IsNotRepeatedPastItsToken(t *testing.T) {
 	for name, tc := range map[string]struct{ clock, repeated time.Duration }{
 		"steady":                      {0, 9 * time.Minute},
 		"set back in between":         {-time.Hour, 9 * time.Minute},

@@ -286,7 +286,7 @@ func TestApply_ReturnsWhatIsAsked(t *testing.T) {
 	})
 }
 
-func TestLostAnswers(t *testing.T) {
+func TestWrite_SurvivesLostAnswers(t *testing.T) {
 	absent := table.Attr("PartKey").NotExists()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		f := newFixture(t, e)

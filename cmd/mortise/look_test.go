@@ -353,7 +353,7 @@ func TestHelp_ExplainsEachCommand(t *testing.T) {
 }
 
 // What became of a transaction decides what a script may do next.
-func TestJudge(t *testing.T) {
+func TestJudge_GoesByWhatBecameOfTheTransaction(t *testing.T) {
 	refused := func(pending bool, indexes ...int) error {
 		var all table.ConditionErrors
 		for _, i := range indexes {

@@ -112,7 +112,7 @@ func listen(t *testing.T) (*tabletest.Engine, string) {
 	return e, url
 }
 
-func TestSettlesTheSample(t *testing.T) {
+func TestRun_SettlesTheSample(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	in := sampleInput(t)
 	out := start(t.Context(), t, "-json", nil)
@@ -142,7 +142,7 @@ func TestSettlesTheSample(t *testing.T) {
 }
 
 // In virtual time: the leases of the frozen workers end at once.
-func TestFrozenWorkersAreRefused(t *testing.T) {
+func TestFreeze_LateWritesAreRefused(t *testing.T) {
 	for _, args := range []string{"-workers 4 -stall 4", "-workers 1 -stall 1", "-workers 16 -stall 3"} {
 		t.Run(args, func(t *testing.T) {
 			in := sampleInput(t)
@@ -159,7 +159,7 @@ func TestFrozenWorkersAreRefused(t *testing.T) {
 }
 
 // There may be fewer orders than workers that are to freeze.
-func TestMoreFrozenWorkersThanOrders(t *testing.T) {
+func TestFreeze_MayHaveMoreWorkersThanOrders(t *testing.T) {
 	file, total := writeOrders(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		out := start(t.Context(), t, "-json -workers 5 -stall 5 -orders "+file, nil)
@@ -168,7 +168,7 @@ func TestMoreFrozenWorkersThanOrders(t *testing.T) {
 	})
 }
 
-func TestProcessesWithFrozenWorkers(t *testing.T) {
+func TestProcesses_SettleWithFrozenWorkers(t *testing.T) {
 	t.Parallel()
 	in := sampleInput(t)
 	out := start(t.Context(), t, "-json -processes 4 -stall 2", nil)
@@ -180,7 +180,7 @@ func TestProcessesWithFrozenWorkers(t *testing.T) {
 	}
 }
 
-func TestNamingOfAnExistingTable(t *testing.T) {
+func TestNaming_IsThatOfAnExistingTable(t *testing.T) {
 	t.Parallel()
 	e, url := listen(t)
 	in := sampleInput(t)
@@ -204,7 +204,7 @@ func TestNamingOfAnExistingTable(t *testing.T) {
 	assert.Greater(t, rows, 3*len(in.Orders))
 }
 
-func TestRefusedInputWritesNothing(t *testing.T) {
+func TestInput_ThatIsRefusedWritesNothing(t *testing.T) {
 	e, url := listen(t)
 	file := filepath.Join(t.TempDir(), "orders.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(goodOrder+"\n\n"+with("10248", "1")+"\n"+with("14.00", "-1")+"\n"), 0o600))
@@ -215,19 +215,19 @@ func TestRefusedInputWritesNothing(t *testing.T) {
 	assert.Empty(t, e.Requests())
 }
 
-func TestOrdersFromStandardInput(t *testing.T) {
+func TestRun_SettlesOrdersFromStandardInput(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"-json", "-stall", "0", "-orders", "-"}, strings.NewReader(goodOrder), &stdout, &stderr)
 	requireSound(t, finished(t, code, &stdout, &stderr), 1, money(t, "168"))
 }
 
-func TestMissingFile(t *testing.T) {
+func TestRun_NamesAMissingFile(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, exitFailure, run(t.Context(), []string{"-orders", "/no/such/file"}, nil, &stdout, &stderr))
 	assert.Equal(t, "open /no/such/file: no such file or directory\n", stderr.String())
 }
 
-func TestTableWithOtherKeysIsRefused(t *testing.T) {
+func TestTable_WithOtherKeysIsRefused(t *testing.T) {
 	e, url := listen(t)
 	file, total := writeOrders(t, 3)
 	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
@@ -256,14 +256,14 @@ func TestTableWithOtherKeysIsRefused(t *testing.T) {
 }
 
 // A key attribute that is an attribute of the application too.
-func TestNameThatIsTakenIsRefused(t *testing.T) {
+func TestNaming_RefusesANameThatIsTaken(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, exitFailure, run(t.Context(), []string{"-pk", "order"}, nil, &stdout, &stderr))
 	assert.Contains(t, stderr.String(), `attribute "order" is the table's partition key`)
 	assert.Equal(t, 1, strings.Count(stderr.String(), "\n"))
 }
 
-func TestUnreachableEndpoint(t *testing.T) {
+func TestRun_TellsThatAnEndpointIsUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
@@ -275,7 +275,7 @@ func TestUnreachableEndpoint(t *testing.T) {
 	assert.Empty(t, stdout.String())
 }
 
-func TestMissingCredentials(t *testing.T) {
+func TestRun_TellsThatCredentialsAreMissing(t *testing.T) {
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
@@ -311,7 +311,7 @@ func kill(t *testing.T, from tally) {
 }
 
 // A process is killed at work: it may hold locks, and its last commits go unreported.
-func TestKilledWorkerLosesNothing(t *testing.T) {
+func TestWorker_ThatIsKilledLosesNothing(t *testing.T) {
 	for _, args := range []string{"-processes 2", "-processes 3 -stall 1"} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -330,7 +330,7 @@ func TestKilledWorkerLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAllWorkersKilled(t *testing.T) {
+func TestRun_FailsWhenAllWorkersAreKilled(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	killed := map[int]bool{}
@@ -348,7 +348,7 @@ func TestAllWorkersKilled(t *testing.T) {
 }
 
 // A worker process whose parent is gone reads the end of its input.
-func TestOrphanedWorkerEnds(t *testing.T) {
+func TestWorker_EndsWithItsParent(t *testing.T) {
 	_, url := listen(t)
 	target := engines.Target{Endpoint: url, Own: true}
 	client, err := target.Client(t.Context())
@@ -367,7 +367,7 @@ func TestOrphanedWorkerEnds(t *testing.T) {
 	assert.Contains(t, stderr.String(), "invalid character")
 }
 
-func TestInterruptedRunIsResumed(t *testing.T) {
+func TestRun_IsResumedAfterAnInterrupt(t *testing.T) {
 	for _, args := range []string{"", "-processes 2 "} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -394,7 +394,7 @@ func TestInterruptedRunIsResumed(t *testing.T) {
 }
 
 // Two programs that start at once with the same input share one batch.
-func TestTwoProgramsShareABatch(t *testing.T) {
+func TestBatch_IsSharedByTwoPrograms(t *testing.T) {
 	t.Parallel()
 	_, url := listen(t)
 	file, total := writeOrders(t, 40)
@@ -421,7 +421,7 @@ func TestTwoProgramsShareABatch(t *testing.T) {
 }
 
 // A write past the locks is found out.
-func TestBrokenInvariantIsReported(t *testing.T) {
+func TestAudit_ReportsABrokenInvariant(t *testing.T) {
 	e, url := listen(t)
 	in := sampleInput(t)
 	var once sync.Once

@@ -17,7 +17,7 @@ import (
 
 const goodOrder = `{"id":"10248","customer":"VINET","placed":"1996-07-04","lines":[{"product":"11","price":"14.00","quantity":12,"discount":"0"}]}`
 
-func TestInputReads(t *testing.T) {
+func TestReadInput_ReadsOrders(t *testing.T) {
 	in, err := readInput("x", strings.NewReader("\n"+goodOrder+"\r\n  \n"+
 		`{ "lines":[{"discount":0.05,"quantity":10,"price":7.7,"product":"#1"}, {"discount":"1","quantity":1,"price":"9","product":"é"}],"placed":"2024-02-29","customer":"a#ORDER#1","id":"1"}`))
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func with(old, replacement string) string {
 	return strings.Replace(goodOrder, old, replacement, 1)
 }
 
-func TestInputRefuses(t *testing.T) {
+func TestReadInput_RefusesWhatIsNoOrder(t *testing.T) {
 	line := `{"product":"11","price":"14.00","quantity":12,"discount":"0"}`
 	nines := strings.Repeat("9", 38)
 	for name, c := range map[string]struct{ line, reason string }{
@@ -117,7 +117,7 @@ func TestInputRefuses(t *testing.T) {
 	}
 }
 
-func TestInputRefusesATotalThatDoesNotFit(t *testing.T) {
+func TestReadInput_RefusesATotalThatDoesNotFit(t *testing.T) {
 	half := `"` + strings.Repeat("9", 38) + `"`
 	one := strings.Replace(with(`"14.00"`, half), `"quantity":12`, `"quantity":1`, 1)
 	two := strings.Replace(one, "10248", "10249", 1)
@@ -126,14 +126,14 @@ func TestInputRefusesATotalThatDoesNotFit(t *testing.T) {
 	assert.Contains(t, err.Error(), "f:2: total of all orders so far")
 }
 
-func TestInputRefusesAnEmptyFile(t *testing.T) {
+func TestReadInput_RefusesAnEmptyFile(t *testing.T) {
 	for _, text := range []string{"", "\n\n", " \r\n"} {
 		_, err := readInput("f", strings.NewReader(text))
 		assert.EqualError(t, err, "f: no orders")
 	}
 }
 
-func TestInputReportsReadErrors(t *testing.T) {
+func TestInput_ReportsReadErrors(t *testing.T) {
 	_, err := openInput(filepath.Join(t.TempDir(), "none"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = openInput(t.TempDir(), nil)
@@ -142,7 +142,7 @@ func TestInputReportsReadErrors(t *testing.T) {
 	require.EqualError(t, err, "f:2: unexpected EOF")
 }
 
-func TestInputOfStandardInput(t *testing.T) {
+func TestOpenInput_ReadsStandardInput(t *testing.T) {
 	in, err := openInput("-", strings.NewReader(goodOrder))
 	require.NoError(t, err)
 	assert.Len(t, in.Orders, 1)
@@ -152,7 +152,7 @@ func TestInputOfStandardInput(t *testing.T) {
 
 // The sample's total is computed once more, in integers of a ten-thousandth,
 // by code that shares nothing with the application.
-func TestSampleTotal(t *testing.T) {
+func TestSample_HasTheTotalOfOtherArithmetic(t *testing.T) {
 	cents := func(s string) int64 {
 		n, err := strconv.ParseInt(strings.Replace(s, ".", "", 1), 10, 64)
 		require.NoError(t, err)

@@ -47,7 +47,7 @@ func (b bench) rows(t *testing.T) map[string]table.Item {
 }
 
 // What the backfill writes is what the entity writes, and down takes it back.
-func TestContractOrdersGetTheirCustomersKeys(t *testing.T) {
+func TestIndexOrders_WritesWhatTheEntityWrites(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		before := b.rows(t)
@@ -94,7 +94,7 @@ func TestContractOrdersGetTheirCustomersKeys(t *testing.T) {
 
 // A table of the program before there were migrations: one index, orders
 // without the keys of the other, a batch that is not finished.
-func TestContractTableOfBeforeIsTakenOver(t *testing.T) {
+func TestMigrations_TakeOverATableOfBefore(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		file, total := writeOrders(t, 30)
 		o, err := parseOptions(strings.Fields("-json -stall 0 -table "+e.TableName(t)+" -orders "+file+" "+at(t, e)), nil)
@@ -128,7 +128,7 @@ func TestContractTableOfBeforeIsTakenOver(t *testing.T) {
 }
 
 // The catalogue follows the entities' definitions.
-func TestContractCatalogueIsRepeated(t *testing.T) {
+func TestCatalogue_FollowsTheDefinitions(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		s, err := openStore(e.Client(), e.TableName(t), keys.Scheme{})
 		require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestContractCatalogueIsRepeated(t *testing.T) {
 }
 
 // Migrations that are recorded do not tell what somebody has done by hand since.
-func TestIndexDroppedByHandIsReported(t *testing.T) {
+func TestMigrations_ReportAnIndexDroppedByHand(t *testing.T) {
 	e, url := listen(t)
 	file, total := writeOrders(t, 3)
 	requireSound(t, start(t.Context(), t, "-json -orders "+file+" -endpoint "+url, nil), 3, total)
@@ -184,7 +184,7 @@ func migrate(t *testing.T, args string) outcome {
 	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-func TestMigrateCommand(t *testing.T) {
+func TestMigrate_RunsItsSubcommands(t *testing.T) {
 	_, url := listen(t)
 	file, _ := writeOrders(t, 5)
 	at := "-table shop -pk PartKey -prefix shop/ -endpoint " + url
@@ -212,7 +212,7 @@ func TestMigrateCommand(t *testing.T) {
 }
 
 // Help and mistakes need no table.
-func TestMigrateNeedsNoTableToExplain(t *testing.T) {
+func TestMigrate_NeedsNoTableToExplain(t *testing.T) {
 	for args, want := range map[string]struct {
 		code int
 		text string
@@ -236,7 +236,7 @@ func TestMigrateNeedsNoTableToExplain(t *testing.T) {
 	}
 }
 
-func TestSplitArgs(t *testing.T) {
+func TestSplitArgs_LeavesTheSubcommandItsOwn(t *testing.T) {
 	o, err := parseOptions(strings.Fields("-prefix a/ migrate --to -aws=false -x -table=shop 1_a --json -pk p -- -sk s"), nil)
 	require.NoError(t, err)
 	assert.Equal(t, strings.Fields("--to -x 1_a --json -- -sk s"), o.command)
@@ -253,7 +253,7 @@ func TestSplitArgs(t *testing.T) {
 }
 
 // What one start of the program leaves behind the next one finds.
-func TestContractKeptTable(t *testing.T) {
+func TestKeptTable_IsFoundByTheNextStart(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, _ *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "the in-process engine keeps nothing")

@@ -20,7 +20,7 @@ func money(t testing.TB, text string) Money {
 	return m
 }
 
-func TestMoneyParse(t *testing.T) {
+func TestParseMoney_ReadsPlainNumbersExactly(t *testing.T) {
 	nines := strings.Repeat("9", 38)
 	for text, want := range map[string]string{
 		"0": "0", "-0": "0", "0.000": "0", "0e5": "0", "14.00": "14", "14.10": "14.1", "-3.5": "-3.5",
@@ -52,7 +52,7 @@ func TestMoneyParse(t *testing.T) {
 }
 
 // The same arithmetic by math/big's floats of a precision that holds all digits.
-func TestMoneyIsExact(t *testing.T) {
+func TestMoney_IsExact(t *testing.T) {
 	gen := rapid.Custom(func(t *rapid.T) string {
 		return rapid.StringMatching(`-?(0|[1-9][0-9]{0,25})`).Draw(t, "whole") + rapid.StringMatching(`(\.[0-9]{1,12})?`).Draw(t, "fraction")
 	})
@@ -91,7 +91,7 @@ func plain(s string) string {
 	return s
 }
 
-func TestMoneyRoundTrips(t *testing.T) {
+func TestMoney_RoundTrips(t *testing.T) {
 	type row struct {
 		Price Money `dynamo:"price" json:"price"`
 	}
@@ -125,7 +125,7 @@ func TestMoneyRoundTrips(t *testing.T) {
 	})
 }
 
-func TestMoneyRefusesOtherTypes(t *testing.T) {
+func TestMoney_RefusesOtherTypes(t *testing.T) {
 	var x Money
 	assert.ErrorIs(t, x.UnmarshalDynamo(&types.AttributeValueMemberS{Value: "1"}), errNotNumber)
 	assert.ErrorIs(t, x.UnmarshalDynamo(&types.AttributeValueMemberN{Value: "1e40"}), errDigits)
@@ -134,7 +134,7 @@ func TestMoneyRefusesOtherTypes(t *testing.T) {
 	}
 }
 
-func TestAmount(t *testing.T) {
+func TestAmount_IsPriceTimesQuantityLessDiscount(t *testing.T) {
 	for _, c := range []struct {
 		price, discount string
 		quantity        int64

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOptionsDefaults(t *testing.T) {
+func TestParseOptions_HasDefaults(t *testing.T) {
 	o, err := parseOptions(nil, nil)
 	require.NoError(t, err)
 	assert.Equal(t, options{workers: 4, stall: 1, tableName: "mortise-example", scheme: o.scheme}, o)
@@ -19,7 +19,7 @@ func TestOptionsDefaults(t *testing.T) {
 	assert.Equal(t, "inprocess", o.target.String())
 }
 
-func TestOptionsAll(t *testing.T) {
+func TestParseOptions_ReadsEveryFlag(t *testing.T) {
 	o, err := parseOptions(strings.Fields("-orders f -workers 2 -processes 4 -stall 8 -endpoint http://localhost:8000 -table shop -pk PartKey -sk SortKey -prefix shop/ -json"), nil)
 	require.NoError(t, err)
 	assert.Equal(t, "f", o.file)
@@ -32,7 +32,7 @@ func TestOptionsAll(t *testing.T) {
 	assert.Equal(t, "aws", o.target.String())
 }
 
-func TestOptionsRefused(t *testing.T) {
+func TestParseOptions_RefusesWhatDoesNotFit(t *testing.T) {
 	for args, reason := range map[string]string{
 		"-bogus":                               "not defined: -bogus",
 		"-workers x":                           "-workers",
@@ -78,7 +78,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestHelp_NamesEveryFlag(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Zero(t, run(t.Context(), []string{"-h"}, nil, &stdout, &stderr))
 	assert.Empty(t, stderr.String())

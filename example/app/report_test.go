@@ -19,7 +19,7 @@ func books(t *testing.T) (Money, []*Order, []LedgerEntry, []Customer) {
 		[]Customer{{Customer: "A", Balance: m("30")}, {Customer: "VINET", Balance: m("168")}}
 }
 
-func TestAuditOfSoundBooks(t *testing.T) {
+func TestAudit_PassesSoundBooks(t *testing.T) {
 	total, orders, entries, accounts := books(t)
 	a := &audit{orders: len(orders), by: map[string]int{}}
 	a.compare(total, orders, entries, accounts)
@@ -30,7 +30,7 @@ func TestAuditOfSoundBooks(t *testing.T) {
 	assert.Equal(t, map[string]int{"w1": 1, "w2": 1}, a.by)
 }
 
-func TestAuditFindsWhatIsBroken(t *testing.T) {
+func TestAudit_FindsWhatIsBroken(t *testing.T) {
 	for want, breakIt := range map[string]func(orders []*Order, entries *[]LedgerEntry, accounts []Customer){
 		"1 orders are not settled\n":               func(o []*Order, _ *[]LedgerEntry, _ []Customer) { o[0].Status = Pending },
 		"1 orders are not settled\nthe orders'":    func(o []*Order, _ *[]LedgerEntry, _ []Customer) { o[0] = nil },

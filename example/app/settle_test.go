@@ -60,7 +60,7 @@ func at(t *testing.T, e *engines.Engine) string {
 	return "-aws"
 }
 
-func TestContractSettlesWithFrozenWorkers(t *testing.T) {
+func TestRun_SettlesWithFrozenWorkers(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		out := on(t, e, sampleFile(t), "-stall 2")
@@ -68,7 +68,7 @@ func TestContractSettlesWithFrozenWorkers(t *testing.T) {
 	})
 }
 
-func TestContractSettlesUnderOtherNames(t *testing.T) {
+func TestRun_SettlesUnderOtherNames(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		out := on(t, e, sampleFile(t), "-pk PartKey -sk SortKey -prefix shop/")
@@ -76,7 +76,7 @@ func TestContractSettlesUnderOtherNames(t *testing.T) {
 	})
 }
 
-func TestContractProcessesSettle(t *testing.T) {
+func TestProcesses_SettleOnEachEngine(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		out := on(t, e, sampleFile(t), "-processes 4 -stall 2")
@@ -134,7 +134,7 @@ func (b bench) audit(t *testing.T) *audit {
 	return a
 }
 
-func TestContractStaleWriteIsRefused(t *testing.T) {
+func TestCommit_RefusesAStaleWrite(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
@@ -151,7 +151,7 @@ func TestContractStaleWriteIsRefused(t *testing.T) {
 // The control: the same stale write without the lock's guard, by a program
 // that reads the version right before it writes, settles the order again and
 // is found by the audit. If it were not, the tests above would test nothing.
-func TestContractUnguardedStaleWriteSettlesTwice(t *testing.T) {
+func TestCommit_WithoutTheGuardSettlesTwice(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
@@ -170,7 +170,7 @@ func TestContractUnguardedStaleWriteSettlesTwice(t *testing.T) {
 }
 
 // The lock's guard holds alone, without the version's help.
-func TestContractGuardRefusesACurrentVersionToo(t *testing.T) {
+func TestGuard_RefusesACurrentVersionToo(t *testing.T) {
 	t.Parallel()
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
@@ -187,7 +187,7 @@ func TestContractGuardRefusesACurrentVersionToo(t *testing.T) {
 
 // Orders and their lines are written together; if lines are gone, somebody has
 // meddled, and the order is not settled with less.
-func TestContractIncompleteOrderIsNotSettled(t *testing.T) {
+func TestPrepare_RefusesAnIncompleteOrder(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		require.NoError(t, b.lines.Delete(t.Context(), OrderLine{Batch: b.batch.ID, Order: "10248", No: 1}))
@@ -200,7 +200,7 @@ func TestContractIncompleteOrderIsNotSettled(t *testing.T) {
 }
 
 // Loading again changes nothing, settled orders included.
-func TestContractLoadIsIdempotent(t *testing.T) {
+func TestLoad_IsIdempotent(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		b := newBench(t, e)
 		b.settled(t, "10248")
@@ -211,7 +211,7 @@ func TestContractLoadIsIdempotent(t *testing.T) {
 }
 
 // The longest order that is accepted is written in one transaction.
-func TestContractLongestOrderIsSettled(t *testing.T) {
+func TestRun_SettlesTheLongestOrder(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		line := `{"product":"11","price":"14.00","quantity":12,"discount":"0"}`
 		file := filepath.Join(t.TempDir(), "orders.jsonl")
@@ -224,7 +224,7 @@ func TestContractLongestOrderIsSettled(t *testing.T) {
 }
 
 // The lines that a newcomer reads, before the summary and apart from it.
-func TestLateWriteIsExplainedInThreeLines(t *testing.T) {
+func TestFreeze_LateWriteIsExplainedInThreeLines(t *testing.T) {
 	file, total := writeOrders(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		var stdout, stderr bytes.Buffer

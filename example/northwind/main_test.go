@@ -43,7 +43,7 @@ func text(av types.AttributeValue) string {
 }
 
 // The program changes the attributes that it was asked to change, and adds the rows that docs/how-to/adopt.md names.
-func TestTheOtherProgramsRowsStay(t *testing.T) {
+func TestProgram_LeavesTheOtherProgramsRows(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		ctx, client := t.Context(), e.Client()
 		require.NoError(t, loader.Load(ctx, client))
@@ -92,7 +92,7 @@ func TestTheOtherProgramsRowsStay(t *testing.T) {
 }
 
 // A row without the Match that tells it apart could be another's: Define says so, and what to do.
-func TestWithoutMatchTheTableIsAmbiguous(t *testing.T) {
+func TestDefine_AsksForMatchWhereRowsAreAmbiguous(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t)})
 		require.NoError(t, err)

@@ -214,7 +214,7 @@ func adopt(t *testing.T, e *engines.Engine) adopted {
 
 func (a adopted) rows(t *testing.T) map[string]table.Item { return snapshot(t, a.client, a.Name()) }
 
-func TestPlanSaysWhatAnAdoptedTableLacks(t *testing.T) {
+func TestPlan_SaysWhatAnAdoptedTableLacks(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		before := a.rows(t)
@@ -233,7 +233,7 @@ func TestPlanSaysWhatAnAdoptedTableLacks(t *testing.T) {
 	})
 }
 
-func TestReadingChangesNothing(t *testing.T) {
+func TestReading_ChangesNothing(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		before := a.rows(t)
@@ -281,7 +281,7 @@ func withUTC(o Order) Order {
 	return o
 }
 
-func TestUpdatesWriteWhatTheyWereAskedFor(t *testing.T) {
+func TestUpdate_WritesWhatItWasAskedFor(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		want := a.rows(t)
@@ -318,7 +318,7 @@ func TestUpdatesWriteWhatTheyWereAskedFor(t *testing.T) {
 	})
 }
 
-func TestNewRowsAreTheOtherProgramsOwn(t *testing.T) {
+func TestCreate_MakesTheOtherProgramsOwnRows(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		want := a.rows(t)
@@ -348,7 +348,7 @@ func TestNewRowsAreTheOtherProgramsOwn(t *testing.T) {
 }
 
 // An index whose keys are attributes of the rows is followed by whatever changes them.
-func TestIndexesOnAttributesOfTheRows(t *testing.T) {
+func TestIndex_FollowsAttributesOfTheRows(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		want := a.rows(t)
@@ -398,7 +398,7 @@ func TestIndexesOnAttributesOfTheRows(t *testing.T) {
 }
 
 // What concatenation by hand could not have told apart is refused, before anything is sent.
-func TestValuesThatWouldForgeKeysAreRefused(t *testing.T) {
+func TestKeys_RefuseValuesThatWouldForgeThem(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		before := a.rows(t)
@@ -420,7 +420,7 @@ func TestValuesThatWouldForgeKeysAreRefused(t *testing.T) {
 }
 
 // A lock stands beside a row of the other program's, which keeps every attribute it had.
-func TestALockBesideAnAdoptedRow(t *testing.T) {
+func TestLock_LeavesTheAdoptedRowAsItIs(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		want := a.rows(t)
@@ -458,7 +458,7 @@ func TestALockBesideAnAdoptedRow(t *testing.T) {
 
 // What reads an adopted table reads the same when locks, migrations and unique values have rows of their own in it, also in a
 // program that knows of none of them. Only a sink that asks for what is left gets those rows.
-func TestAdoptedTableWithRowsOfTheToolkit(t *testing.T) {
+func TestAdoptedTable_ReadsTheSameWithRowsOfTheToolkit(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		a := adopt(t, e)
 		ctx := t.Context()

@@ -117,7 +117,7 @@ func layer(name string) int {
 	return -1
 }
 
-func TestImportsPointDown(t *testing.T) {
+func TestImports_PointDown(t *testing.T) {
 	packages := ours(load(t))
 	require.Contains(t, packages, "lock", "the packages were not found")
 	for name, p := range packages {
@@ -140,7 +140,7 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-func TestPartsKnowOfLittle(t *testing.T) {
+func TestParts_KnowOfLittle(t *testing.T) {
 	packages := ours(load(t))
 	for name := range packages {
 		if within(name, []string{"lock/internal"}) {
@@ -160,7 +160,7 @@ func TestPartsKnowOfLittle(t *testing.T) {
 // longest is how many lines a file of package lock, and of the packages below it, has at most, tests aside.
 const longest = 400
 
-func TestFilesOfLockAreShort(t *testing.T) {
+func TestLock_HasShortFiles(t *testing.T) {
 	found := 0
 	require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", "lock"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -174,7 +174,7 @@ func TestFilesOfLockAreShort(t *testing.T) {
 	assert.Positive(t, found, "the files were not found")
 }
 
-func TestEngineStandsOnTableAtMost(t *testing.T) {
+func TestEngine_StandsOnTableAtMost(t *testing.T) {
 	for name, p := range ours(load(t)) {
 		if !within(name, []string{"table/tabletest"}) {
 			continue
@@ -187,14 +187,14 @@ func TestEngineStandsOnTableAtMost(t *testing.T) {
 	}
 }
 
-func TestKeysIsPure(t *testing.T) {
+func TestKeys_IsPure(t *testing.T) {
 	packages := load(t)
 	for _, dep := range packages[module+"/keys"].Deps {
 		assert.True(t, packages[dep].Standard, "keys depends on %s", dep)
 	}
 }
 
-func TestTestingStaysInTests(t *testing.T) {
+func TestTesting_StaysInTests(t *testing.T) {
 	for name, p := range ours(load(t)) {
 		if within(name, testSupport) {
 			continue
@@ -205,7 +205,7 @@ func TestTestingStaysInTests(t *testing.T) {
 	}
 }
 
-func TestModulesHaveOwners(t *testing.T) {
+func TestModules_HaveOwners(t *testing.T) {
 	for name, p := range ours(load(t)) {
 		if within(name, testSupport) {
 			continue

@@ -28,7 +28,7 @@ var guardedPackages = []string{"lock", "lock/internal/clock", "lock/internal/ses
 
 // While a mutex is held nothing is sent, logged, waited for or handed to the application:
 // whatever takes long there, or calls back, stops everybody else.
-func TestNothingSlowUnderAMutex(t *testing.T) {
+func TestMutex_IsHeldForNothingSlow(t *testing.T) {
 	export := exports(t, "lock/...")
 	for _, name := range guardedPackages {
 		p, ok := export[module+"/"+name]
@@ -50,7 +50,7 @@ func TestNothingSlowUnderAMutex(t *testing.T) {
 }
 
 // The audit finds what it is for: each line that says want is reported, and no other.
-func TestMutexAuditFindsWhatItIsFor(t *testing.T) {
+func TestMutexAudit_FindsWhatItIsFor(t *testing.T) {
 	const file = "audited.go"
 	source, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)

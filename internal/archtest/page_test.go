@@ -19,7 +19,7 @@ func read(t *testing.T, path ...string) string {
 }
 
 // A package's page is read in one sitting. What it leaves out is in files beside it, which it names.
-func TestPackagePagesAreShort(t *testing.T) {
+func TestPackagePages_AreShort(t *testing.T) {
 	named := regexp.MustCompile(`[A-Z]+\.md`)
 	for _, dir := range []string{"keys", "table", "table/tabletest", "entity", "lock", "migrations", "migrations/migratecmd", "console"} {
 		page := read(t, dir, "doc.go")

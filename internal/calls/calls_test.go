@@ -307,7 +307,7 @@ func succeeds(name, fault string) bool {
 }
 
 // The list above is complete.
-func TestEveryCallIsListed(t *testing.T) {
+func TestCalls_ListEveryCall(t *testing.T) {
 	var found []string
 	for _, dir := range []string{"table", "entity", "lock", "migrations", "migrations/migratecmd"} {
 		found = append(found, takingContexts(t, dir)...)

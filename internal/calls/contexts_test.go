@@ -12,7 +12,7 @@ import (
 
 // A nil context is a mistake like others: it is refused, and nothing is sent. What gives something
 // back does so all the same, as with a context that has ended.
-func TestNilContextsAreRefused(t *testing.T) {
+func TestCalls_RefuseNilContexts(t *testing.T) {
 	for name, make := range calls() {
 		virtual(t, name, func(w *world) {
 			var none context.Context

@@ -32,7 +32,7 @@ func says(t *testing.T, text, of string) {
 	}
 }
 
-func TestErrorsOfFailingRequestsSayNothingTwice(t *testing.T) {
+func TestErrors_OfFailingRequestsSayNothingTwice(t *testing.T) {
 	broken := faults()
 	for name, make := range calls() {
 		for _, how := range slices.Sorted(maps.Keys(broken)) {
@@ -50,7 +50,7 @@ func TestErrorsOfFailingRequestsSayNothingTwice(t *testing.T) {
 	}
 }
 
-func TestErrorsOfEndedContextsSayNothingTwice(t *testing.T) {
+func TestErrors_OfEndedContextsSayNothingTwice(t *testing.T) {
 	for name, make := range calls() {
 		virtual(t, name, func(w *world) {
 			ctx, cancel := context.WithCancelCause(w.Context())
@@ -68,7 +68,7 @@ func TestErrorsOfEndedContextsSayNothingTwice(t *testing.T) {
 	}
 }
 
-func TestErrorsOfBadInputSayNothingTwice(t *testing.T) {
+func TestErrors_OfBadInputSayNothingTwice(t *testing.T) {
 	failed := 0
 	for name, make := range inputs() {
 		virtual(t, name, func(w *world) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/internal/cli"
 )
 
-func TestSeeds(t *testing.T) {
+func TestSeeds_AreTheFirstToTheLast(t *testing.T) {
 	for text, want := range map[string][]uint64{
 		"0-0": {0}, "3-5": {3, 4, 5}, "18446744073709551614-18446744073709551615": {math.MaxUint64 - 1, math.MaxUint64},
 	} {
@@ -30,7 +30,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParse_RefusesWhatIsNoFlag(t *testing.T) {
 	f := flag.NewFlagSet("test", flag.ContinueOnError)
 	f.Bool("a", false, "")
 	f.Bool("b", false, "")

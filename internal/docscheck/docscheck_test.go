@@ -35,14 +35,14 @@ func tree(t *testing.T, files map[string]string) *Repository {
 }
 
 // The pages of this repository have no problems.
-func TestPages(t *testing.T) {
+func TestPages_HaveNoProblems(t *testing.T) {
 	for _, p := range open(t).Check() {
 		assert.Fail(t, p.String())
 	}
 }
 
 // The page for troubleshooting explains every text that users can meet.
-func TestTroubleshootingIsComplete(t *testing.T) {
+func TestTroubleshooting_IsComplete(t *testing.T) {
 	r := open(t)
 	missing, stale := r.Unexplained("docs/troubleshooting.md")
 	for _, m := range missing {
@@ -55,7 +55,7 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 }
 
 // The commands of the pages that can run here do, and print what the pages show.
-func TestCommandsRun(t *testing.T) {
+func TestCommands_PrintWhatThePagesShow(t *testing.T) {
 	if testkit.Small() {
 		t.Skip("compiles what the pages run: make docs-check runs it")
 	}
@@ -157,14 +157,14 @@ func TestUnexplained_FindsBoth(t *testing.T) {
 }
 
 // The links in the comments of the public packages lead somewhere.
-func TestCommentsLink(t *testing.T) {
+func TestComments_LinkSomewhere(t *testing.T) {
 	for _, p := range open(t).Comments() {
 		assert.Fail(t, p.String())
 	}
 }
 
 // The workflow for a hosted CI calls targets that the Makefile has.
-func TestWorkflowCallsTargets(t *testing.T) {
+func TestWorkflow_CallsTargets(t *testing.T) {
 	r := open(t)
 	text, err := r.read(".github/workflows/ci.yml")
 	require.NoError(t, err)

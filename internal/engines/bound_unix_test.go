@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBoundProcessTellsHowItEnded(t *testing.T) {
+func TestStartBound_TellsHowTheProcessEnded(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read line; exit 3")
 	ApartFromTerminal(cmd)
 	in, err := cmd.StdinPipe()
@@ -30,7 +30,7 @@ func TestBoundProcessTellsHowItEnded(t *testing.T) {
 	}
 }
 
-func TestBoundProcessThatDoesNotExist(t *testing.T) {
+func TestStartBound_RefusesAProgramThatDoesNotExist(t *testing.T) {
 	_, err := StartBound(exec.CommandContext(t.Context(), filepath.Join(t.TempDir(), "none")))
 	require.Error(t, err)
 }

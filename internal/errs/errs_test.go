@@ -13,7 +13,7 @@ import (
 
 var errInvalid = errors.New("invalid request")
 
-func TestAKindIsNamedOnce(t *testing.T) {
+func TestKind_IsNamedOnce(t *testing.T) {
 	once := errs.Kind(errInvalid, io.EOF)
 	assert.EqualError(t, once, "invalid request: EOF")
 	assert.ErrorIs(t, once, errInvalid)
@@ -23,13 +23,13 @@ func TestAKindIsNamedOnce(t *testing.T) {
 	assert.Equal(t, deep, errs.Kind(errInvalid, deep))
 }
 
-func TestAPackageIsNamedOnce(t *testing.T) {
+func TestWithin_NamesAPackageOnce(t *testing.T) {
 	assert.Equal(t, "get: EOF", errs.Within("table", errors.New("table: get: EOF")))
 	assert.Equal(t, "lock: get: EOF", errs.Within("table", errors.New("lock: get: EOF")))
 	assert.Equal(t, "tables: EOF", errs.Within("table", errors.New("tables: EOF")))
 }
 
-func TestJoinedErrorsAreOneLine(t *testing.T) {
+func TestJoin_MakesOneLine(t *testing.T) {
 	list := func(texts ...string) (all []error) {
 		for _, text := range texts {
 			all = append(all, errors.New(text))

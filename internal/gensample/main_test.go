@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSampleIsWhatTheGeneratorWrites(t *testing.T) {
+func TestSample_IsWhatTheGeneratorWrites(t *testing.T) {
 	want, err := os.ReadFile("../../example/app/sample.jsonl")
 	require.NoError(t, err)
 	var got bytes.Buffer

@@ -13,7 +13,7 @@ import (
 
 var errInvalid = errors.New("invalid")
 
-func TestANilContextHasEnded(t *testing.T) {
+func TestChecked_ANilContextHasEnded(t *testing.T) {
 	var none context.Context
 	ctx := nilctx.Checked(none, errInvalid)
 	assert.EqualError(t, ctx.Err(), "invalid: nil context")
@@ -27,7 +27,7 @@ func TestANilContextHasEnded(t *testing.T) {
 	assert.False(t, bounded)
 }
 
-func TestContextsThatAreMadeOfItHaveEnded(t *testing.T) {
+func TestChecked_ContextsThatAreMadeOfItHaveEnded(t *testing.T) {
 	var none context.Context
 	ctx := nilctx.Checked(none, errInvalid)
 	inner, cancel := context.WithCancelCause(ctx)
@@ -40,6 +40,6 @@ func TestContextsThatAreMadeOfItHaveEnded(t *testing.T) {
 	assert.NoError(t, context.WithoutCancel(ctx).Err(), "what is detached goes on")
 }
 
-func TestOtherContextsStayAsTheyAre(t *testing.T) {
+func TestChecked_OtherContextsStayAsTheyAre(t *testing.T) {
 	assert.Equal(t, t.Context(), nilctx.Checked(t.Context(), errInvalid))
 }

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
 
-func TestCandidatesAreLocks(t *testing.T) {
+func TestCandidates_AreLocks(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		for _, c := range []Candidate{Minimal(), Guregu(), Cirello(), CirelloRefreshing(time.Millisecond), Mortise()} {
 			t.Run(c.Name, func(t *testing.T) {

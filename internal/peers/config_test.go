@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestConfigIsChecked(t *testing.T) {
+func TestConfig_IsChecked(t *testing.T) {
 	require.NoError(t, Defaults().Check())
 	for _, tc := range []struct {
 		flag   string

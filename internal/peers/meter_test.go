@@ -40,7 +40,7 @@ func send(t *testing.T, m *Meter, op, body string) error {
 	return err
 }
 
-func TestMeterCountsRequestsAndBytes(t *testing.T) {
+func TestMeter_CountsRequestsAndBytes(t *testing.T) {
 	m := &Meter{next: &server{status: http.StatusOK}}
 	assert.Zero(t, m.Take().Requests)
 	require.NoError(t, send(t, m, "GetItem", "1234"))
@@ -56,7 +56,7 @@ func TestMeterCountsRequestsAndBytes(t *testing.T) {
 	assert.Equal(t, 3, first.Requests, "a sum changes nothing")
 }
 
-func TestMeterLosesTheAnswerOfAnAppliedRequest(t *testing.T) {
+func TestMeter_LosesTheAnswerOfAnAppliedRequest(t *testing.T) {
 	engine := &server{status: http.StatusBadRequest}
 	m := &Meter{next: engine}
 	loss := m.Lose(2, writesOf("mine"))
@@ -75,7 +75,7 @@ func TestMeterLosesTheAnswerOfAnAppliedRequest(t *testing.T) {
 	assert.Equal(t, 6, m.Take().Requests)
 }
 
-func TestMeterDelaysRequests(t *testing.T) {
+func TestMeter_DelaysRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &Meter{next: &server{status: http.StatusOK}}
 		m.SetLatency(5 * time.Millisecond)
@@ -89,7 +89,7 @@ func TestMeterDelaysRequests(t *testing.T) {
 	})
 }
 
-func TestMeterPassesErrorsOn(t *testing.T) {
+func TestMeter_PassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
 	m := &Meter{next: roundTrip(func(*http.Request) (*http.Response, error) { return nil, broken })}
 	loss := m.Lose(1, func(string, []byte) bool { return true })

@@ -26,7 +26,7 @@ func measured() *PairResult {
 	return r
 }
 
-func TestVerdicts(t *testing.T) {
+func TestVerdicts_TellWhichGoalsWereMissed(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*PairResult)
@@ -59,7 +59,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestReportIsMarkdown(t *testing.T) {
+func TestReport_IsMarkdown(t *testing.T) {
 	report := &Report{
 		Config: Defaults(), Engine: "DynamoDB Local 3.3.0", Took: 5 * time.Minute,
 		Begun:   time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC),
@@ -112,7 +112,7 @@ func TestReportIsMarkdown(t *testing.T) {
 	}
 }
 
-func TestReportOfNothing(t *testing.T) {
+func TestReport_OfNothingHasNoSections(t *testing.T) {
 	var text strings.Builder
 	_, err := (&Report{}).WriteTo(&text)
 	require.NoError(t, err)
@@ -120,13 +120,13 @@ func TestReportOfNothing(t *testing.T) {
 	assert.NotContains(t, text.String(), "The run took", "it did not get to its end")
 }
 
-func TestThousands(t *testing.T) {
+func TestThousands_HaveCommas(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
 		assert.Equal(t, want, thousands(n))
 	}
 }
 
-func TestEngineNameHasTheVersion(t *testing.T) {
+func TestEngineName_HasTheVersion(t *testing.T) {
 	assert.Equal(t, "DynamoDB Local 3.3.0", engineName("Initializing DynamoDB Local with the following configuration:\nPort:\t8000\nVersion:\t3.3.0\n"))
 	assert.Equal(t, "DynamoDB Local", engineName("something else"))
 }

@@ -32,7 +32,7 @@ func virtual(t *testing.T, change func(*Config), scene func(t *testing.T, b *ben
 	})
 }
 
-func TestPairsCountRequests(t *testing.T) {
+func TestPairs_CountRequests(t *testing.T) {
 	virtual(t, func(c *Config) { c.Rounds, c.Pairs, c.Blocks, c.Warm = 2, 8, 8, 2 }, func(t *testing.T, b *bench, r *Report) {
 		require.NoError(t, b.pairs(t.Context(), r))
 		p := r.Pairs
@@ -54,7 +54,7 @@ func TestPairsCountRequests(t *testing.T) {
 	})
 }
 
-func TestHerdServesEverybody(t *testing.T) {
+func TestHerd_ServesEverybody(t *testing.T) {
 	virtual(t, func(c *Config) { c.Clients, c.Goroutines, c.Limit = 3, 4, 10*time.Minute }, func(t *testing.T, b *bench, r *Report) {
 		require.NoError(t, b.herds(t.Context(), r))
 		require.Len(t, r.Herds, 4)
@@ -70,7 +70,7 @@ func TestHerdServesEverybody(t *testing.T) {
 	})
 }
 
-func TestHerdIsGivenUp(t *testing.T) {
+func TestHerd_IsGivenUp(t *testing.T) {
 	virtual(t, func(c *Config) {
 		c.Clients, c.Goroutines, c.Hold, c.Limit = 2, 2, 20*time.Second, 30*time.Second
 	}, func(t *testing.T, b *bench, r *Report) {
@@ -83,7 +83,7 @@ func TestHerdIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestContentionCountsWithinItsWindow(t *testing.T) {
+func TestContention_CountsWithinItsWindow(t *testing.T) {
 	virtual(t, func(c *Config) { c.Clients, c.Goroutines, c.Window = 2, 3, time.Second }, func(t *testing.T, b *bench, r *Report) {
 		require.NoError(t, b.contentions(t.Context(), r))
 		require.Len(t, r.Contentions, 2)
@@ -110,7 +110,7 @@ type failing struct{ broken }
 
 func (failing) Release(context.Context, Held) error { return errors.New("out of order") }
 
-func TestCrowdCountsErrors(t *testing.T) {
+func TestCrowd_CountsErrors(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, b *bench, _ *Report) {
 		got, err := b.herd(t.Context(), []*process{{Locker: failing{}, meter: &Meter{}}})
 		require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestCrowdCountsErrors(t *testing.T) {
 	})
 }
 
-func TestCrowdSeesALockThatIsNone(t *testing.T) {
+func TestCrowd_SeesALockThatIsNone(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, b *bench, _ *Report) {
 		got, err := b.herd(t.Context(), []*process{{Locker: broken{}, meter: &Meter{}}, {Locker: broken{}, meter: &Meter{}}})
 		require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestCrowdSeesALockThatIsNone(t *testing.T) {
 }
 
 // The results of these versions of the peers do not change.
-func TestLostAnswers(t *testing.T) {
+func TestLosses_AreThoseOfTheseVersions(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, b *bench, r *Report) {
 		// Its renewals wait for the network while they hold a mutex, which stops virtual time.
 		cirello := Cirello()
@@ -172,7 +172,7 @@ func (r *renewing) Acquire(ctx context.Context, name string) (Held, error) {
 
 func (r *renewing) Lost(Held) bool { return time.Since(r.begun) > r.after }
 
-func TestLostRenewalIsWatched(t *testing.T) {
+func TestLosses_WatchALostRenewal(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, b *bench, _ *Report) {
 		crew, err := b.start(t.Context(), Minimal(), 1, b.config.Renewed)
 		require.NoError(t, err)
@@ -203,7 +203,7 @@ func (l leaving) Release(ctx context.Context, _ Held) error {
 	return err
 }
 
-func TestLostReleaseLooksAtTheLock(t *testing.T) {
+func TestLosses_LookAtTheLockAfterALostRelease(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, b *bench, _ *Report) {
 		crew, err := b.start(t.Context(), Minimal(), 2, b.config.Lease)
 		require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestLostReleaseLooksAtTheLock(t *testing.T) {
 	})
 }
 
-func TestHeldLocksAreCounted(t *testing.T) {
+func TestHolds_CountHeldLocks(t *testing.T) {
 	virtual(t, func(c *Config) { c.Locks, c.Leases, c.Latency = 100, 4, 0 }, func(t *testing.T, b *bench, r *Report) {
 		require.NoError(t, b.holds(t.Context(), r))
 		require.Len(t, r.Held, 2)
@@ -240,6 +240,6 @@ type losing struct{ Locker }
 
 func (losing) Lost(held Held) bool { return held.(int)%2 == 0 }
 
-func TestLostLocksAreCounted(t *testing.T) {
+func TestLostOf_CountsLostLocks(t *testing.T) {
 	assert.Equal(t, 2, lostOf(&process{Locker: losing{}}, []Held{1, 2, 3, 4, 5}))
 }

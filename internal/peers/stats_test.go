@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestQuantileIsTheNearestRank(t *testing.T) {
+func TestQuantile_IsTheNearestRank(t *testing.T) {
 	values := []time.Duration{40, 10, 30, 20, 50}
 	for _, tc := range []struct {
 		q    float64
@@ -21,7 +21,7 @@ func TestQuantileIsTheNearestRank(t *testing.T) {
 	assert.Zero(t, median([]time.Duration(nil)))
 }
 
-func TestJainsIndex(t *testing.T) {
+func TestJain_IsOneWhereAllGetTheSame(t *testing.T) {
 	for _, tc := range []struct {
 		got  []int
 		want float64

@@ -47,7 +47,7 @@ func unless(ok bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-func TestSettingsAreTheSameFromEverywhere(t *testing.T) {
+func TestSettings_AreTheSameFromEverywhere(t *testing.T) {
 	const text = `{"lease":"1m30s","owner":"a \"b\" ü","count":-3,"at_risk":0.25}`
 	want := config{Lease: 90 * time.Second, Owner: `a "b" ü`, Count: -3, AtRisk: .25}
 
@@ -71,7 +71,7 @@ func TestSettingsAreTheSameFromEverywhere(t *testing.T) {
 	assert.Equal(t, "AtRisk", settings.FieldName("at_risk"))
 }
 
-func TestWhatIsNotSetStays(t *testing.T) {
+func TestSettings_LeaveWhatIsNotSet(t *testing.T) {
 	before := config{Owner: "before", Count: 7, hidden: func() {}}
 	for _, text := range []string{"null", " null\n", "{}", `{"owner": null, "lease": null, "count": null, "at_risk": null}`} {
 		after, err := set().FromJSON(before, []byte(text))
@@ -90,7 +90,7 @@ func TestWhatIsNotSetStays(t *testing.T) {
 	assert.Equal(t, config{}, read, "an empty variable is not set")
 }
 
-func TestWrongSettingsAreNamed(t *testing.T) {
+func TestSettings_NameWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"lease": 20}`:                    `"lease": want a duration with its unit, such as "20s"`,
 		`{"lease": "20"}`:                  `"lease": want a duration with its unit`,
@@ -140,7 +140,7 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	}
 }
 
-func TestCheckNamesTheFields(t *testing.T) {
+func TestCheck_NamesTheFields(t *testing.T) {
 	require.NoError(t, set().Check(config{Lease: 1}))
 	err := set().Check(config{AtRisk: 1, Count: 100})
 	require.ErrorIs(t, err, errInvalid)

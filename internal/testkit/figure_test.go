@@ -9,7 +9,7 @@ import (
 )
 
 // A figure that misses its goal fails its test.
-func TestFigureFailsWhenMissed(t *testing.T) {
+func TestCheck_FailsWhenAGoalIsMissed(t *testing.T) {
 	for _, tc := range []struct {
 		m    Measure
 		text string

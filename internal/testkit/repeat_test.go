@@ -9,7 +9,7 @@ import (
 )
 
 // All repetitions together play every seed once, and hardly more.
-func TestRepetitionsShareTheSeeds(t *testing.T) {
+func TestRepetition_SharesTheSeeds(t *testing.T) {
 	for _, c := range []struct{ n, all, first, total int }{
 		{1000, 1, 1000, 1000},
 		{1000, 20, 50, 1000},
@@ -36,7 +36,7 @@ func TestRepetitionsShareTheSeeds(t *testing.T) {
 }
 
 // Repetitions of a test are counted.
-func TestRepetitionIsCounted(t *testing.T) {
+func TestRepetition_IsCounted(t *testing.T) {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	count, cpu := set.Uint("count", 1, ""), set.String("cpu", "", "")
 	assert.Equal(t, 1, times(set.Lookup("count"), set.Lookup("cpu")))

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/internal/toolkit"
 )
 
-func TestTypesAreClaimedPerTable(t *testing.T) {
+func TestClaim_IsPerTable(t *testing.T) {
 	mine, other := &inside.Names{}, &inside.Names{}
 	assert.False(t, toolkit.Claimed(mine, toolkit.Lock))
 	require.NoError(t, toolkit.Claim(mine, toolkit.Lock, toolkit.Session))

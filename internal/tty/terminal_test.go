@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/internal/tty"
 )
 
-func TestCutAndClean(t *testing.T) {
+func TestCut_LeavesCleanTextThatFits(t *testing.T) {
 	assert.Equal(t, "a b \uFFFD[0m", tty.Clean("a\nb\t\x1b[0m"))
 	assert.Equal(t, "abcdef", tty.Cut("abcdef", 6))
 	assert.Equal(t, "abcd…", tty.Cut("abcdef", 5))
@@ -21,7 +21,7 @@ func TestCutAndClean(t *testing.T) {
 	assert.Equal(t, "日…", tty.Cut("日本語", 4))
 }
 
-func TestTerminalIsAskedOfFiles(t *testing.T) {
+func TestWidth_IsThatOfATerminalAlone(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, null.Close()) }()

@@ -120,7 +120,7 @@ func shop() []migrations.Migration {
 	}
 }
 
-func TestUpAndDown(t *testing.T) {
+func TestCommand_GoesUpAndDown(t *testing.T) {
 	golden(t, "up_and_down", func(s *script) {
 		s.program(shop()...)
 		require.NoError(t, s.run("status"))
@@ -145,7 +145,7 @@ func TestUpAndDown(t *testing.T) {
 }
 
 // A long name takes no more of a terminal than it should.
-func TestLongName(t *testing.T) {
+func TestStatus_CutsALongName(t *testing.T) {
 	golden(t, "long_name", func(s *script) {
 		s.program(
 			migrations.Migration{ID: "1_a", Name: strings.Repeat("long 名前 ", 20), Up: takes(time.Second)},
@@ -158,7 +158,7 @@ func TestLongName(t *testing.T) {
 	})
 }
 
-func TestTrouble(t *testing.T) {
+func TestCommand_TellsOfTrouble(t *testing.T) {
 	golden(t, "trouble", func(s *script) {
 		list := shop()
 		list[1].Up = fails("out of\n\x1b[31mbreath")
@@ -185,7 +185,7 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-func TestRepairAsks(t *testing.T) {
+func TestRepair_Asks(t *testing.T) {
 	golden(t, "repair", func(s *script) {
 		list := shop()
 		s.program(append(list, migrations.Migration{ID: "11_gone", Up: takes(0)})...)
@@ -206,7 +206,7 @@ func TestRepairAsks(t *testing.T) {
 	})
 }
 
-func TestBaseline(t *testing.T) {
+func TestBaseline_RecordsWhatWasDoneBefore(t *testing.T) {
 	golden(t, "baseline", func(s *script) {
 		s.program(shop()...)
 		require.NoError(t, s.run("baseline 2_totals"))
@@ -218,7 +218,7 @@ func TestBaseline(t *testing.T) {
 	})
 }
 
-func TestJSON(t *testing.T) {
+func TestJSON_IsWrittenByEachSubcommand(t *testing.T) {
 	golden(t, "json", func(s *script) {
 		list := shop()
 		list[1].Up = fails("no")
@@ -241,7 +241,7 @@ func TestJSON(t *testing.T) {
 }
 
 // Each document is JSON for itself.
-func TestJSONIsOneDocument(t *testing.T) {
+func TestJSON_IsOneDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		golden := &script{t: t, engine: tabletest.New(t)}
 		tbl, err := table.Open(golden.engine.Client(), table.Schema{Name: "app"})
@@ -264,7 +264,7 @@ func TestJSONIsOneDocument(t *testing.T) {
 }
 
 // A table that cannot be read is one too.
-func TestJSONOfAFailure(t *testing.T) {
+func TestJSON_OfAFailureIsADocumentToo(t *testing.T) {
 	golden(t, "json_failure", func(s *script) {
 		s.program(shop()...)
 		ctx, cancel := context.WithCancel(s.t.Context())
@@ -302,7 +302,7 @@ func (s *script) items(n int) {
 	}
 }
 
-func TestProgress(t *testing.T) {
+func TestProgress_FitsWhereItIsShown(t *testing.T) {
 	for name, width := range map[string]int{"progress_plain": 0, "progress_bar": 100, "progress_narrow": 40} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name, func(s *script) {
@@ -316,7 +316,7 @@ func TestProgress(t *testing.T) {
 }
 
 // Somebody looks while another process runs a backfill.
-func TestStatusOfABackfillUnderWay(t *testing.T) {
+func TestStatus_ShowsABackfillUnderWay(t *testing.T) {
 	golden(t, "status_running", func(s *script) {
 		s.items(40)
 		running := fill(true, func(context.Context, int) error { return nil })
@@ -344,7 +344,7 @@ func TestStatusOfABackfillUnderWay(t *testing.T) {
 }
 
 // What was done stays, and the command says what that is.
-func TestInterrupt(t *testing.T) {
+func TestInterrupt_KeepsWhatWasDone(t *testing.T) {
 	for name, idempotent := range map[string]bool{"interrupt": false, "interrupt_idempotent": true} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name, func(s *script) {
@@ -370,7 +370,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // The cause of a context is an error of its own where the signal package cancels it.
-func TestInterruptWithCause(t *testing.T) {
+func TestInterrupt_MayHaveACause(t *testing.T) {
 	golden(t, "interrupt_cause", func(s *script) {
 		ctx, cancel := context.WithCancelCause(s.t.Context())
 		cancel(errors.New("interrupt signal received"))
@@ -401,7 +401,7 @@ func TestExitCode_OfALostLockIsNotThatOfAnInterrupt(t *testing.T) {
 	})
 }
 
-func TestUsage(t *testing.T) {
+func TestUsage_IsToldForAWrongCall(t *testing.T) {
 	golden(t, "usage", func(s *script) {
 		s.program(shop()...)
 		s.engine.ResetRequests()
@@ -419,7 +419,7 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-func TestHelp(t *testing.T) {
+func TestHelp_ExplainsEachSubcommand(t *testing.T) {
 	golden(t, "help", func(s *script) { // needs no Migrator
 		for _, args := range []string{"help", "-h", "--help", "help help", "up -h"} {
 			require.NoError(t, s.run(args))
@@ -433,7 +433,7 @@ func TestHelp(t *testing.T) {
 }
 
 // Where there are two ways the second is asked for if the first is not wanted.
-func TestRepairAsksForTheOtherWay(t *testing.T) {
+func TestRepair_AsksForTheOtherWay(t *testing.T) {
 	golden(t, "repair_settle", func(s *script) {
 		list := shop()
 		list[0].Up = fails("once")
@@ -447,7 +447,7 @@ func TestRepairAsksForTheOtherWay(t *testing.T) {
 }
 
 // A fix that is not what was shown any more when the answer comes is not made.
-func TestRepairMakesOnlyWhatWasShown(t *testing.T) {
+func TestRepair_MakesOnlyWhatWasShown(t *testing.T) {
 	golden(t, "repair_changed", func(s *script) {
 		list := shop()
 		list[0].Up = fails("once")
@@ -487,7 +487,7 @@ func ignoreChanged(err error) error {
 }
 
 // An interrupt ends a question that nobody answers.
-func TestInterruptedQuestion(t *testing.T) {
+func TestInterrupt_EndsAQuestion(t *testing.T) {
 	golden(t, "repair_interrupted", func(s *script) {
 		list := shop()
 		list[0].Up = fails("once")
@@ -509,7 +509,7 @@ func TestInterruptedQuestion(t *testing.T) {
 }
 
 // A result that cannot be written is an error.
-func TestBrokenOutput(t *testing.T) {
+func TestCommand_OutputThatBreaksIsAnError(t *testing.T) {
 	golden(t, "broken_output", func(s *script) {
 		s.program(shop()...)
 		r, w := io.Pipe()
@@ -523,7 +523,7 @@ func TestBrokenOutput(t *testing.T) {
 	})
 }
 
-func TestLoggedLines(t *testing.T) {
+func TestLogger_WritesOneLineEach(t *testing.T) {
 	var out bytes.Buffer
 	c := newConsole(&out, func() int { return 0 })
 	l := c.logger()
@@ -536,7 +536,7 @@ func TestLoggedLines(t *testing.T) {
 }
 
 // On every engine: what a migrator says of a table reaches people, and what they say reaches it.
-func TestContractCommand(t *testing.T) {
+func TestCommand_RunsOnEveryEngine(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		tbl, err := table.Open(e.Client(), table.Schema{Name: e.TableName(t)})
 		require.NoError(t, err)

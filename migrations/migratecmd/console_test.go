@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/migrations"
 )
 
-func TestABarFitsItsTerminal(t *testing.T) {
+func TestBar_FitsItsTerminal(t *testing.T) {
 	p := &migrations.Progress{
 		Migration: "3_orders_by_customer", Step: "customers", Seen: 360, Changed: 359, Total: 1440, Rate: 120, Left: 9 * time.Second,
 	}

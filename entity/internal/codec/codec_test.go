@@ -139,7 +139,7 @@ func compare(t *rapid.T, s *codec.Struct, typ reflect.Type, o outcomes) {
 	decode(t, s, typ, hostile, o)
 }
 
-func TestNamedTypesAreWrittenAndReadLikeGuregus(t *testing.T) {
+func TestStruct_WritesAndReadsNamedTypesLikeGuregus(t *testing.T) {
 	for _, typ := range named {
 		t.Run(typ.Name(), func(t *testing.T) {
 			s, err := codec.Compile(typ)
@@ -153,7 +153,7 @@ func TestNamedTypesAreWrittenAndReadLikeGuregus(t *testing.T) {
 	}
 }
 
-func TestGeneratedTypesAreWrittenAndReadLikeGuregus(t *testing.T) {
+func TestStruct_WritesAndReadsGeneratedTypesLikeGuregus(t *testing.T) {
 	o := outcomes{}
 	one := func(t *rapid.T) {
 		typ := drawStruct(t, 3)

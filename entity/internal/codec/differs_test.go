@@ -50,7 +50,7 @@ type Deep3 struct {
 type Deep4 struct{ A4, B4, C4, Z4 string }
 
 // The differences in the package comment to guregu/dynamo.
-func TestNothingIsLostWhereGuregusLoses(t *testing.T) {
+func TestStruct_LosesNothingWhereGuregusLoses(t *testing.T) {
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	t.Run("embedded four deep", func(t *testing.T) {
 		type deep struct{ Deep1 }
@@ -148,14 +148,14 @@ type (
 	}
 )
 
-func TestStructsThatEmbedThemselvesAreRefused(t *testing.T) {
+func TestCompile_RefusesStructsThatEmbedThemselves(t *testing.T) {
 	_, err := codec.Compile(reflect.TypeFor[loop]())
 	require.ErrorContains(t, err, "embeds itself")
 	_, err = codec.Compile(reflect.TypeFor[struct{ L *loop }]())
 	require.Error(t, err)
 }
 
-func TestDepthIsBoundedAsByDynamoDB(t *testing.T) {
+func TestDepth_IsBoundedAsByDynamoDB(t *testing.T) {
 	type row struct {
 		Any   any     `dynamo:"any"`
 		Node  *node   `dynamo:"node,omitempty"`
@@ -250,11 +250,11 @@ func hostile(t *rapid.T) {
 	_, _ = s.Encode(p.Elem(), 0)
 }
 
-func TestHostileRowsDoNotPanic(t *testing.T) { rapid.Check(t, hostile) }
+func TestDecode_DoesNotPanicOnHostileRows(t *testing.T) { rapid.Check(t, hostile) }
 
 func FuzzHostileRows(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostile)) }
 
-func TestStructsAreSafeForConcurrentUse(t *testing.T) {
+func TestStruct_IsSafeForConcurrentUse(t *testing.T) {
 	s := compile[collections](t)
 	o := collections{Strings: []string{"a", ""}, Any: map[string]any{"x": 1.5}, Map: map[string]string{"k": "v"}, Struct: base{By: "b"}}
 	var wg sync.WaitGroup
@@ -274,7 +274,7 @@ func TestStructsAreSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-func TestFieldOfAnyAttributeValueIsReadAsItWasWritten(t *testing.T) {
+func TestField_OfAnyAttributeValueIsReadAsItWasWritten(t *testing.T) {
 	type row struct{ AV types.AttributeValue }
 	roundTrip(t, row{&types.AttributeValueMemberS{Value: "a"}})
 	roundTrip(t, row{&types.AttributeValueMemberM{Value: codec.Item{"n": &types.AttributeValueMemberN{Value: "1"}}}})
@@ -283,7 +283,7 @@ func TestFieldOfAnyAttributeValueIsReadAsItWasWritten(t *testing.T) {
 	assert.ErrorIs(t, err, codec.ErrKind)
 }
 
-func TestPointersThatLeadBackToThemselvesAreErrors(t *testing.T) {
+func TestEncode_RefusesPointersThatLeadBackToThemselves(t *testing.T) {
 	type row struct{ Any any }
 	var loop any
 	loop = &loop
@@ -305,7 +305,7 @@ func TestPointersThatLeadBackToThemselvesAreErrors(t *testing.T) {
 	assert.Equal(t, &types.AttributeValueMemberN{Value: "1"}, item["Any"])
 }
 
-func TestEveryTypeThatCannotBeEncodedIsNamed(t *testing.T) {
+func TestCompile_NamesEveryTypeThatCannotBeEncoded(t *testing.T) {
 	_, err := codec.Compile(reflect.TypeFor[struct {
 		A, B chan int
 		C    struct {

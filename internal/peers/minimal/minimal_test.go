@@ -39,7 +39,7 @@ func newTable(t *testing.T, e *engines.Engine) (*dynamodb.Client, string) {
 	return client, name
 }
 
-func TestOneHoldsTheLockAtATime(t *testing.T) {
+func TestTry_OneHoldsTheLockAtATime(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		locks := minimal.New(newTable(t, e))
 		first, err := locks.Try(t.Context(), "a")
@@ -62,7 +62,7 @@ func TestOneHoldsTheLockAtATime(t *testing.T) {
 	})
 }
 
-func TestPollTriesAgainUntilTheLockIsFree(t *testing.T) {
+func TestPoll_TriesAgainUntilTheLockIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries, begun := 0, time.Now()
 		got, err := minimal.Poll(t.Context(), func(context.Context) (string, error) {
@@ -78,7 +78,7 @@ func TestPollTriesAgainUntilTheLockIsFree(t *testing.T) {
 	})
 }
 
-func TestPollEndsWithItsContextAndWithOtherErrors(t *testing.T) {
+func TestPoll_EndsWithItsContextAndWithOtherErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

@@ -18,14 +18,14 @@ func requests(seed, stream uint64, n int) []string {
 	return out
 }
 
-func TestSameSeedMakesTheSameRequests(t *testing.T) {
+func TestGenerator_SameSeedMakesTheSameRequests(t *testing.T) {
 	first := requests(1, 2, 500)
 	assert.Equal(t, first, requests(1, 2, 500))
 	assert.NotEqual(t, first, requests(2, 2, 500), "another seed")
 	assert.NotEqual(t, first, requests(1, 3, 500), "another stream")
 }
 
-func TestEveryOperationIsGenerated(t *testing.T) {
+func TestGenerator_MakesEveryOperation(t *testing.T) {
 	g := New(1, 1, "t")
 	kinds := map[string]int{}
 	for range 10 {
@@ -42,7 +42,7 @@ func TestEveryOperationIsGenerated(t *testing.T) {
 	}
 }
 
-func TestAnswersDifferInWhatTheySay(t *testing.T) {
+func TestAnswers_DifferInWhatTheySay(t *testing.T) {
 	item := func(v string) Answer {
 		return Answer{Output: map[string]any{"Item": map[string]any{"x": map[string]any{"N": v}}}}
 	}
@@ -54,7 +54,7 @@ func TestAnswersDifferInWhatTheySay(t *testing.T) {
 	assert.False(t, normal(get, Answer{Code: "A", Message: "x"}).Equal(normal(get, Answer{Code: "A", Message: "y"})))
 }
 
-func TestScansCompareWithoutOrderAndQueriesWithIt(t *testing.T) {
+func TestAnswers_OfScansCompareWithoutOrderAndOfQueriesWithIt(t *testing.T) {
 	answer := func(values ...string) Answer {
 		var items []any
 		for _, v := range values {
@@ -67,7 +67,7 @@ func TestScansCompareWithoutOrderAndQueriesWithIt(t *testing.T) {
 	assert.False(t, normal(&dynamodb.QueryInput{}, ab).Equal(normal(&dynamodb.QueryInput{}, ba)))
 }
 
-func TestSpellMakesEqualNumbersEqual(t *testing.T) {
+func TestSpell_MakesEqualNumbersEqual(t *testing.T) {
 	spell := func(v types.AttributeValue) any {
 		tree := Canonical(v)
 		Spell(tree)
@@ -81,7 +81,7 @@ func TestSpellMakesEqualNumbersEqual(t *testing.T) {
 	assert.Equal(t, map[string]any{"S": "1.0"}, spell(str("1.0")), "a string is no number")
 }
 
-func TestDifferencesWithOneCauseHaveOnePlace(t *testing.T) {
+func TestDifferences_WithOneCauseHaveOnePlace(t *testing.T) {
 	d := func(v string) Difference {
 		return Difference{
 			Request: &dynamodb.GetItemInput{},
@@ -96,7 +96,7 @@ func TestDifferencesWithOneCauseHaveOnePlace(t *testing.T) {
 	assert.Contains(t, d("a").Place(), "CapacityUnits")
 }
 
-func TestIndexesOfSeveralKeyAttributesAreQueried(t *testing.T) {
+func TestGenerator_QueriesIndexesOfSeveralKeyAttributes(t *testing.T) {
 	g := New(1, 1, "t")
 	expressions, legacy := 0, 0
 	for range 20 {

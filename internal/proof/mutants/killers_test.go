@@ -13,7 +13,7 @@ import (
 
 // The test that has killed a mutant before runs first, if there is one with that name. If it kills the mutant again,
 // no other test runs, in whichever package.
-func TestKillersRunFirst(t *testing.T) {
+func TestKillers_RunFirst(t *testing.T) {
 	off := Mutant{Name: "off", File: "sum/sum.go", Old: "n += list[i]\n\t}\n", New: "n += list[i]\n\t}\n\tn++\n", Part: Around, Breaks: "some promise"}
 	unused := Mutant{Name: "unused", File: "sum/sum.go", Old: "return 1", New: "return 0", Part: Around, Breaks: "some promise"}
 	dir := write(t, files())
@@ -43,7 +43,7 @@ func TestKillersRunFirst(t *testing.T) {
 }
 
 // Each mutant has a test that is known to kill it. Without that, make mutants takes hours.
-func TestEveryMutantHasAKiller(t *testing.T) {
+func TestKillers_HaveOneForEveryMutant(t *testing.T) {
 	known := Killers()
 	tests := map[string]*regexp.Regexp{}
 	for _, m := range All() {
@@ -66,7 +66,7 @@ func TestEveryMutantHasAKiller(t *testing.T) {
 }
 
 // Killers are recorded for the mutants of the list. What is known of mutants that were not run stays.
-func TestKillersAreRecorded(t *testing.T) {
+func TestKillers_AreRecorded(t *testing.T) {
 	list := All()
 	known := Killers()
 	file := filepath.Join(t.TempDir(), "killers")

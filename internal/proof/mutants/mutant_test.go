@@ -27,7 +27,7 @@ const module = "github.com/mortise-go/mortise"
 var root = filepath.Join("..", "..", "..")
 
 // Each mutation fits the source, and the result compiles.
-func TestEveryMutationFitsTheSource(t *testing.T) {
+func TestMutation_FitsTheSource(t *testing.T) {
 	packages := map[string]*source{}
 	for _, m := range All() {
 		dir := path.Dir(m.File)
@@ -45,7 +45,7 @@ func TestEveryMutationFitsTheSource(t *testing.T) {
 	assert.GreaterOrEqual(t, len(All()), goal)
 }
 
-func TestMutationsAreDescribed(t *testing.T) {
+func TestMutation_IsDescribed(t *testing.T) {
 	names, changes := map[string]bool{}, map[[3]string]string{}
 	for _, m := range All() {
 		assert.Regexp(t, `^[a-z]+(-[a-z]+)+$`, m.Name)
@@ -60,7 +60,7 @@ func TestMutationsAreDescribed(t *testing.T) {
 	}
 }
 
-func TestMutationThatDoesNotFitIsRefused(t *testing.T) {
+func TestMutation_ThatDoesNotFitIsRefused(t *testing.T) {
 	m := Mutant{Name: "some", File: "lock/x.go", Old: "a", New: "b"}
 	got, err := m.Apply([]byte("xay"))
 	require.NoError(t, err)

@@ -77,7 +77,7 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestRunJudgesMutants(t *testing.T) {
+func TestRun_JudgesMutants(t *testing.T) {
 	if testkit.Small() {
 		t.Skip("compiles each mutant: make proof runs it")
 	}
@@ -136,7 +136,7 @@ func TestRunJudgesMutants(t *testing.T) {
 }
 
 // Programs that the tests build have the mistake, too.
-func TestProgramsOfTestsHaveTheMistake(t *testing.T) {
+func TestRun_ProgramsOfTestsHaveTheMistake(t *testing.T) {
 	module := files()
 	module["cmd/main.go"] = "package main\n\nimport \"example.com/m/sum\"\n\nfunc main() { println(sum.Unused()) }\n"
 	module["cmd/main_test.go"] = `package main
@@ -161,7 +161,7 @@ func TestProgram(t *testing.T) {
 	assert.Equal(t, "TestProgram", results[0].Test)
 }
 
-func TestRunNeedsTestsThatPass(t *testing.T) {
+func TestRun_NeedsTestsThatPass(t *testing.T) {
 	for name, tc := range map[string]struct{ file, text, err string }{ // err is a pattern
 		"failing":   {"sum/bad_test.go", "package sum\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fatal(\"so bad\") }\n", `TestBad of sum failed without any mistake:\n(.*\n)* +bad_test.go:5: so bad\n--- FAIL: TestBad`},
 		"no tests":  {"sum/sum_test.go", "package sum\n", "sum has no tests"},
@@ -180,7 +180,7 @@ func TestRunNeedsTestsThatPass(t *testing.T) {
 
 // If only some tests run, a mutant that only others would notice survives. Packages without a selected test do not
 // matter.
-func TestRunOfSomeTests(t *testing.T) {
+func TestRun_OfSomeTestsSparesWhatOnlyOthersNotice(t *testing.T) {
 	module := files()
 	module["sum/bad_test.go"] = "package sum\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Fatal(\"so bad\") }\n\nfunc BenchmarkTwo(b *testing.B) {}\n"
 	config := Config{
@@ -209,7 +209,7 @@ func TestRunOfSomeTests(t *testing.T) {
 }
 
 // A flaky test kills nothing.
-func TestUnsteadyTestKillsNothing(t *testing.T) {
+func TestRun_UnsteadyTestKillsNothing(t *testing.T) {
 	module := files()
 	module["sum/flaky_test.go"] = `package sum
 
@@ -241,7 +241,7 @@ func TestFailsOnce(t *testing.T) {
 
 // Workers share the measurement of a suite without a mistake. If one of them cannot measure it, no other may take it
 // for measured, and its mutant for a survivor.
-func TestSuiteThatCannotRunIsMeasuredByNobody(t *testing.T) {
+func TestSuite_ThatCannotRunIsMeasuredByNobody(t *testing.T) {
 	r := &runner{fail: func(error) {}}
 	s := &suite{control: &binary{path: filepath.Join(t.TempDir(), "missing"), dir: t.TempDir()}, tests: []string{"TestOne"}}
 	for range 2 {
@@ -249,7 +249,7 @@ func TestSuiteThatCannotRunIsMeasuredByNobody(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
+func TestRun_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	module := files()
 	done := 0
@@ -265,7 +265,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	assert.Equal(t, 1, done)
 }
 
-func TestOutcomeOfAPanicThatWasMeant(t *testing.T) {
+func TestOutcome_PassesOverAPanicThatWasMeant(t *testing.T) {
 	var o outcome
 	o.took = map[string]time.Duration{}
 	running := o.read(strings.NewReader(strings.Join([]string{

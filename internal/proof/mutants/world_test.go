@@ -20,7 +20,7 @@ const few = 6
 
 // Mistakes show in the worlds in which they were seen once. Without a mistake, nothing is wrong there. After a change
 // of the source, a seed is another world: then this test fails if the mistake does not show any more.
-func TestMistakesShowInTheirWorlds(t *testing.T) {
+func TestWorlds_ShowTheirMistakes(t *testing.T) {
 	if testkit.Small() {
 		t.Skip("compiles the library once for each mistake: make proof does")
 	}
@@ -107,7 +107,7 @@ func main() {
 // late is a mistake that shows in the worlds of odd seeds.
 var late = Mutant{Name: "begins-late", File: "sum/sum.go", Old: "i := 0", New: "i := 1"}
 
-func TestPlayTellsViolations(t *testing.T) {
+func TestPlay_TellsViolations(t *testing.T) {
 	dir := write(t, simulated())
 	without, err := NewPlayer(t.Context(), dir, t.TempDir(), nil)
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestPlayTellsViolations(t *testing.T) {
 	require.ErrorAs(t, list[3].Err, &broken)
 }
 
-func TestPlayerNeedsAMistakeThatFits(t *testing.T) {
+func TestPlayer_NeedsAMistakeThatFits(t *testing.T) {
 	dir := write(t, simulated())
 	misfit, wrong := late, late
 	misfit.Old, wrong.New = "nonsense", "i := nonsense"
@@ -160,7 +160,7 @@ func TestPlayerNeedsAMistakeThatFits(t *testing.T) {
 }
 
 // The worlds of a mutant are reported with its verdict, and do not change it.
-func TestRunLooksAtWorlds(t *testing.T) {
+func TestRun_LooksAtWorlds(t *testing.T) {
 	m := late
 	m.Seen = []World{{"w", 1}, {"w", 2}}
 	var out strings.Builder
@@ -176,7 +176,7 @@ func TestRunLooksAtWorlds(t *testing.T) {
 	assert.Contains(t, out.String(), "it shows in 1 of 2\n")
 }
 
-func TestSearchFindsWorlds(t *testing.T) {
+func TestSearch_FindsWorlds(t *testing.T) {
 	never := Mutant{Name: "seen-by-none", File: "sum/sum.go", Old: "return 1", New: "return 2"}
 	var found, done []string
 	s := Search{

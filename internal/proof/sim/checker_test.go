@@ -42,7 +42,7 @@ func there(w *World, key keys.Key, name string, value any) {
 }
 
 // A write is judged by what its client was told and by how often it is there.
-func TestWritesAreSettled(t *testing.T) {
+func TestTally_SettlesWrites(t *testing.T) {
 	for name, c := range map[string]struct {
 		known state
 		times int
@@ -62,7 +62,7 @@ func TestWritesAreSettled(t *testing.T) {
 }
 
 // A fence belongs to one holder, or to readers alone. Only a restored table may give it out again.
-func TestGrantsDoNotShareAFence(t *testing.T) {
+func TestGrants_DoNotShareAFence(t *testing.T) {
 	type grant struct {
 		lock   string
 		fence  int64
@@ -91,7 +91,7 @@ func TestGrantsDoNotShareAFence(t *testing.T) {
 }
 
 // Fences continue from those of a restored backup, and from those of earlier holders.
-func TestFencesAreChecked(t *testing.T) {
+func TestDeletion_ChecksFences(t *testing.T) {
 	begin := time.Now()
 	given := func(fence int64, from, epoch, came int) *grant {
 		return &grant{fence: fence, from: from, epoch: epoch, came: begin.Add(time.Duration(came) * time.Minute), entered: begin.Add(time.Duration(came)*time.Minute + time.Second)}
@@ -116,7 +116,7 @@ func TestFencesAreChecked(t *testing.T) {
 }
 
 // A call of Lead has one term at a time.
-func TestTermsAreCounted(t *testing.T) {
+func TestLeader_HasOneTermAtATime(t *testing.T) {
 	x, other := &Worker{Process: &Process{Name: "candidate"}}, &Worker{Process: &Process{Name: "another"}}
 	assert.Equal(t, []string{"candidate leads twice at once"}, found(t, func(w *World) {
 		l := &leader{world: w, leading: map[*Worker]bool{}}
@@ -129,7 +129,7 @@ func TestTermsAreCounted(t *testing.T) {
 }
 
 // There is one line for each applied write, in the order of fences.
-func TestLogIsChecked(t *testing.T) {
+func TestLeader_ChecksItsLog(t *testing.T) {
 	both := []attempt{{acknowledged, 1}, {unknown, 1}}
 	for name, c := range map[string]struct {
 		attempts []attempt
@@ -155,7 +155,7 @@ func TestLogIsChecked(t *testing.T) {
 }
 
 // A leader whose fence the resource outside has to refuse has lost the lock.
-func TestOutsideTellsWhoIsPast(t *testing.T) {
+func TestOutside_TellsWhoIsPast(t *testing.T) {
 	for _, careless := range []bool{false, true} {
 		var past []bool
 		found(t, func(w *World) {
@@ -172,7 +172,7 @@ func TestOutsideTellsWhoIsPast(t *testing.T) {
 
 // The counter agrees with what was applied and with what its clients were told. Each client sets it to what it has
 // read plus its own addition.
-func TestCounterIsChecked(t *testing.T) {
+func TestCounter_IsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		attempts []attempt
 		n        int
@@ -204,7 +204,7 @@ func TestCounterIsChecked(t *testing.T) {
 }
 
 // A transfer is complete: its mark, its entry in the journal, and both balances.
-func TestJournalIsChecked(t *testing.T) {
+func TestBank_ChecksItsJournal(t *testing.T) {
 	moved := []int{opening - 100, opening + 100, opening}
 	for name, c := range map[string]struct {
 		transfer attempt // of 100, from the first account to the second
@@ -244,7 +244,7 @@ func TestJournalIsChecked(t *testing.T) {
 }
 
 // There is one record for each committed run, in the order of the intervals.
-func TestRunsAreChecked(t *testing.T) {
+func TestEvery_ChecksItsRuns(t *testing.T) {
 	both := []attempt{{acknowledged, 1}, {unknown, 1}}
 	for name, c := range map[string]struct {
 		attempts []attempt
@@ -271,7 +271,7 @@ func TestRunsAreChecked(t *testing.T) {
 
 // An interval may be left out if a run of it has failed, or if no process was up during it and the next one. An
 // interval near the end, for which that is not known, is not judged.
-func TestForgottenIntervalsAreChecked(t *testing.T) {
+func TestEvery_ChecksForgottenIntervals(t *testing.T) {
 	always := [][]int{{1}, {1}, {1}, {1}, {1}} // from 100 on, every 20 seconds
 	left := []string{"the interval at 120 was forgotten"}
 	for name, c := range map[string]struct {
@@ -313,7 +313,7 @@ func TestForgottenIntervalsAreChecked(t *testing.T) {
 
 // Faults that can prevent a process from running its intervals make a world in which some may be left out. Crashes,
 // wrong clocks and single requests that fail do not.
-func TestGentleWorlds(t *testing.T) {
+func TestGentleFor_IsAWorldThatPreventsNoRuns(t *testing.T) {
 	gentle := EveryProfile(1)
 	assert.True(t, gentleFor(gentle))
 	for name, worsen := range map[string]func(p *Profile){
@@ -332,7 +332,7 @@ func TestGentleWorlds(t *testing.T) {
 
 // What is written under each lock is in the order of its fences. It agrees with what was applied, unless a restore
 // has undone some of it.
-func TestWrittenFencesAreChecked(t *testing.T) {
+func TestDeletion_ChecksWrittenFences(t *testing.T) {
 	three := []attempt{{acknowledged, 1}, {acknowledged, 1}, {unknown, 1}}
 	for name, c := range map[string]struct {
 		attempts []attempt
@@ -366,7 +366,7 @@ func TestWrittenFencesAreChecked(t *testing.T) {
 
 // A history that a model cannot decide within its patience does not pass, and neither does one that is illegal. It
 // counts once, whatever the other models find.
-func TestHistoriesAreJudged(t *testing.T) {
+func TestRegisters_JudgeHistories(t *testing.T) {
 	acquire := func(fence, call int64) *operation {
 		return &operation{kind: acquires, outcome: succeeded, fence: fence, call: call, ret: call + 1}
 	}

@@ -14,7 +14,7 @@ import (
 
 // Late requests excuse only what they can explain. Only a write that is applied late, and was not applied before, can
 // explain anything.
-func TestStragglersAreCounted(t *testing.T) {
+func TestStragglers_AreCounted(t *testing.T) {
 	key := keys.NewKey("ROW", "ROW")
 	write := func(ctx context.Context, x *Worker) {
 		_ = x.Process.Table().Write(table.WithoutRetry(ctx), table.Update(key, table.Attr("n").Set(1))) // may fail
@@ -48,7 +48,7 @@ func TestStragglersAreCounted(t *testing.T) {
 }
 
 // Each row with a value has a sentinel that names it, and there are no other sentinels.
-func TestSentinelsAreChecked(t *testing.T) {
+func TestUniques_CheckSentinels(t *testing.T) {
 	row, sentinel := keys.NewKey("ACCOUNT#A1", "ACCOUNT"), keys.NewKey("UNIQUE#Account#email#e1", "UNIQUE")
 	owner := table.Attr("uniqueowner")
 	for name, c := range map[string]struct {
@@ -80,7 +80,7 @@ func TestSentinelsAreChecked(t *testing.T) {
 
 // A row counts what it lists. A mark may be there twice, or although its write was refused, only as often as a
 // request was applied late that had been refused at first and named the row.
-func TestCountedRowsAreChecked(t *testing.T) {
+func TestVersions_CheckCountedRows(t *testing.T) {
 	told := map[int64]state{1001: acknowledged, 1002: unknown, 1003: refused}
 	counted := func(marks ...int64) Counted { return Counted{ID: "C1", Count: int64(len(marks)), Marks: marks} }
 	for name, c := range map[string]struct {
@@ -121,7 +121,7 @@ func TestCountedRowsAreChecked(t *testing.T) {
 
 // A refused mark is never seen, unless a request arrived late that named its row. If an acknowledged mark is not
 // seen, that shows nothing, since rows are overwritten and deleted.
-func TestSeenMarksAreChecked(t *testing.T) {
+func TestUniques_CheckSeenMarks(t *testing.T) {
 	row := map[int64]string{1001: "ACCOUNT#A1|ACCOUNT", 1002: "ACCOUNT#A2|ACCOUNT"}
 	for name, c := range map[string]struct {
 		known      state // of both

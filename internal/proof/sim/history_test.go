@@ -11,7 +11,7 @@ import (
 )
 
 // Events of one instant are put in an order that does not depend on which goroutine was first.
-func TestHistoryOrdersWhatHappensAtOnce(t *testing.T) {
+func TestHistory_OrdersWhatHappensAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHistory(true)
 		time.Sleep(time.Second)
@@ -39,21 +39,21 @@ func TestHistoryOrdersWhatHappensAtOnce(t *testing.T) {
 	})
 }
 
-func TestHistoryIsKeptOnlyWhereAskedFor(t *testing.T) {
+func TestHistory_IsKeptOnlyWhereAskedFor(t *testing.T) {
 	h := newHistory(false)
 	h.add(Event{Text: "something"})
 	assert.Empty(t, h.events())
 }
 
 // Random texts get names in the order in which they appear.
-func TestAliases(t *testing.T) {
+func TestAliases_FollowTheOrderOfAppearance(t *testing.T) {
 	h := newHistory(true)
 	list := []string{"SESSION#" + strings.Repeat("A", 26), strings.Repeat("B", 26), strings.Repeat("A", 26) + "|x", "LOCK#a"}
 	h.aliases(list)
 	assert.Equal(t, []string{"SESSION#r1", "r2", "r1|x", "LOCK#a"}, list)
 }
 
-func TestDifference(t *testing.T) {
+func TestDifference_BeginsWhereHistoriesDiffer(t *testing.T) {
 	assert.Empty(t, Difference("a\nb\n", "a\nb\n"))
 	assert.Equal(t, "the histories differ from line 2 on:\na\nb\n\n\na\nc\n", Difference("a\nb\n", "a\nc\n"))
 	assert.Contains(t, Difference("a\n", "a\nb\n"), "from line 2 on")

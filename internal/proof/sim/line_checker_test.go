@@ -9,7 +9,7 @@ import (
 )
 
 // Each check of a line is tested by itself, since a twin that breaks one promise mostly breaks others, too.
-func TestQueueChecks(t *testing.T) {
+func TestQueue_ChecksItsVisits(t *testing.T) {
 	p, other := &Process{id: 1, Name: "process1"}, &Process{id: 2, Name: "process2"}
 	begin := time.Now()
 	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
@@ -70,7 +70,7 @@ func TestQueueChecks(t *testing.T) {
 }
 
 // Two holders at once are allowed only with wrong clocks or stopped processes.
-func TestExclusionIsCheckedWhereItHolds(t *testing.T) {
+func TestExclusion_IsCheckedWhereItHolds(t *testing.T) {
 	p, begin := &Process{id: 1}, time.Now()
 	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
 	inside := []string{"fence 2 was let in while fence 1 was inside"}
@@ -120,7 +120,7 @@ func logged(states ...string) *lineLog {
 }
 
 // A new ticket stands behind all others. Only the next ticket of the same process may come in before them.
-func TestLinesAreChecked(t *testing.T) {
+func TestLineLog_ChecksTheOrder(t *testing.T) {
 	const overtakes = "somebody overtakes in the line: "
 	for name, c := range map[string]struct {
 		line *lineLog
@@ -152,7 +152,7 @@ func TestLinesAreChecked(t *testing.T) {
 
 // Passes count while others wait. The count begins again when another process gets the lock, or when nobody else
 // waits for a moment.
-func TestPassesAreCounted(t *testing.T) {
+func TestLineLog_CountsPasses(t *testing.T) {
 	for name, c := range map[string]struct {
 		states string
 		passes int

@@ -34,7 +34,7 @@ func newAlarm(t *testing.T, m *simulated, d time.Duration) *alarm {
 	return a
 }
 
-func TestClocksRunAtTheirRates(t *testing.T) {
+func TestClocks_RunAtTheirRates(t *testing.T) {
 	bubble(t, "rates", func(t *testing.T) {
 		begin := time.Now()
 		m := newMachine(1, Clock{Offset: time.Hour, Wall: .5, Rate: 2})
@@ -67,7 +67,7 @@ func TestClocksRunAtTheirRates(t *testing.T) {
 }
 
 // A simulated timer behaves like a time.Timer.
-func TestTimersAreTimers(t *testing.T) {
+func TestTimers_BehaveLikeThoseOfTime(t *testing.T) {
 	bubble(t, "stopped", func(t *testing.T) {
 		a := newAlarm(t, newMachine(1, Clock{}), time.Second)
 		assert.True(t, a.Stop(), "it was active")
@@ -110,7 +110,7 @@ func TestTimersAreTimers(t *testing.T) {
 
 // While a process is paused, its clocks go on and everything else stops. In a suspended machine the monotonic clock
 // stops, too, and timers keep the time that they had left.
-func TestStoppedMachines(t *testing.T) {
+func TestMachine_StopsTimersAndKeepsClocks(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		suspend bool
@@ -160,7 +160,7 @@ func TestStoppedMachines(t *testing.T) {
 
 // Timers that were due while the machine was stopped fire in an order that the seed decides, and always in the same
 // one.
-func TestOrderAfterAPause(t *testing.T) {
+func TestMachine_HasOneOrderAfterAPause(t *testing.T) {
 	order := func(seed uint64) (list []int) {
 		synctest.Test(t, func(*testing.T) {
 			m := newMachine(seed, Clock{})
@@ -192,7 +192,7 @@ func TestOrderAfterAPause(t *testing.T) {
 }
 
 // Random values depend only on the seed and the instant, however often they are drawn.
-func TestChance(t *testing.T) {
+func TestMachine_DrawsBySeedAndInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, other := newMachine(1, Clock{}), newMachine(1, Clock{}), newMachine(2, Clock{})
 		assert.Equal(t, a.N(time.Hour), b.N(time.Hour))
@@ -213,7 +213,7 @@ func TestChance(t *testing.T) {
 	})
 }
 
-func TestClockInWords(t *testing.T) {
+func TestClock_IsToldInWords(t *testing.T) {
 	assert.Equal(t, "wall clock right, at 1 times the rate; timers at 1", Clock{}.String())
 	assert.Equal(t, "wall clock 1.5s fast, at 0.9 times the rate; timers at 1.1", Clock{Offset: 1500 * time.Millisecond, Wall: .9, Rate: 1.1}.String())
 	assert.Equal(t, "wall clock 1h0m0s slow, at 1 times the rate; timers at 1", Clock{Offset: -time.Hour}.String())

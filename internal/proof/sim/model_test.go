@@ -7,7 +7,7 @@ import (
 )
 
 // Hand-made histories that are legal, and ones that are not.
-func TestModels(t *testing.T) {
+func TestModels_TellLegalHistoriesFromOthers(t *testing.T) {
 	op := func(kind kind, outcome outcome, fence int64, call, ret int64) *operation {
 		return &operation{kind: kind, outcome: outcome, fence: fence, call: call, ret: ret}
 	}
@@ -122,7 +122,7 @@ func TestModels(t *testing.T) {
 }
 
 // A search that takes too long reports that, and not that the history is illegal.
-func TestHistoryThatCannotBeDecided(t *testing.T) {
+func TestModels_ReportAHistoryThatCannotBeDecided(t *testing.T) {
 	var history []*operation
 	for i := range int64(40) { // all at once, and one that fits nowhere
 		history = append(history, &operation{kind: writes, outcome: succeeded, wrote: i + 1, call: 1, ret: 2})

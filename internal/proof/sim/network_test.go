@@ -88,7 +88,7 @@ func TestFaultsDoWhatTheySay(t *testing.T) {
 }
 
 // A late duplicate of a write undoes later writes.
-func TestDuplicatesArriveLate(t *testing.T) {
+func TestDuplicates_ArriveLate(t *testing.T) {
 	alone(t, sim.Profile{Duplicated: 1, LateBy: sim.Range{Least: 20 * time.Second, Most: 30 * time.Second}}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		assert.NoError(t, x.Process.Table().Write(ctx, set(5)))
 		assert.NoError(t, w.Table().Write(ctx, set(6)), "the test's own hand meets no faults")
@@ -100,7 +100,7 @@ func TestDuplicatesArriveLate(t *testing.T) {
 }
 
 // Reads miss writes, unless they are consistent.
-func TestStaleReads(t *testing.T) {
+func TestStaleReads_MissWrites(t *testing.T) {
 	r := alone(t, sim.Profile{Stale: 1}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		assert.NoError(t, w.Table().Write(ctx, set(5)))
 		assert.Equal(t, "0", reads(ctx, t, x.Process.Table(), false))
@@ -115,7 +115,7 @@ func TestStaleReads(t *testing.T) {
 
 // Only faults that have really happened to a request are counted and named in the history, and not faults that
 // another fault has prevented.
-func TestFaultsAreCountedWhereTheyHappen(t *testing.T) {
+func TestFaults_AreCountedWhereTheyHappen(t *testing.T) {
 	all := sim.Profile{LostReply: 1, Duplicated: 1, Throttled: 1, Internal: 1, InternalAfter: 1, Conflict: 1, Stale: 1, SkewedDate: 1, Expired: 1}
 	lost, late, early := all, all, all
 	lost.Lost, lost.LostLate = 1, 1
@@ -151,7 +151,7 @@ func TestFaultsAreCountedWhereTheyHappen(t *testing.T) {
 }
 
 // Transactions have a share of conflicts of their own, and some meet none.
-func TestConflictsOfTransactions(t *testing.T) {
+func TestConflicts_MeetOnlySomeTransactions(t *testing.T) {
 	other := keys.NewKey("OTHER", "OTHER")
 	write := func(ctx context.Context, x *sim.Worker) {
 		once := table.WithoutRetry(ctx)
@@ -166,7 +166,7 @@ func TestConflictsOfTransactions(t *testing.T) {
 }
 
 // While a storm lasts, it throttles nine of ten requests. Then it is over.
-func TestStorm(t *testing.T) {
+func TestStorm_ThrottlesUntilItIsOver(t *testing.T) {
 	r := sim.Run(t, sim.Options{Profile: sim.Profile{
 		Storms: 10 * time.Minute, StopFor: sim.Range{Least: time.Minute, Most: 2 * time.Minute},
 	}, History: true}, func(w *sim.World) {
@@ -203,7 +203,7 @@ func TestStorm(t *testing.T) {
 }
 
 // A process that is cut off reaches nothing until it is connected again.
-func TestCut(t *testing.T) {
+func TestCut_ReachesNothingUntilConnectedAgain(t *testing.T) {
 	r := alone(t, sim.Profile{}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		x.Process.Cut(true)
 		bounded, cancel := x.Within(ctx, 5*time.Second)
@@ -218,7 +218,7 @@ func TestCut(t *testing.T) {
 }
 
 // Requests of a process arrive while it is paused. It gets the answers when it continues.
-func TestAnswersWaitForThePaused(t *testing.T) {
+func TestAnswers_WaitForThePaused(t *testing.T) {
 	alone(t, sim.Profile{Latency: sim.Range{Least: time.Second, Most: time.Second}}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		p, begin := x.Process, time.Now()
 		w.At(begin.Add(500*time.Millisecond), func() { p.Stop(false) })
@@ -230,7 +230,7 @@ func TestAnswersWaitForThePaused(t *testing.T) {
 }
 
 // A supervised process that crashes has a successor within seconds. Its requests still arrive. It gets no answer.
-func TestCrash(t *testing.T) {
+func TestCrash_HasASuccessorAndGetsNoAnswer(t *testing.T) {
 	sim.Run(t, sim.Options{Profile: sim.Profile{Latency: sim.Range{Least: time.Second, Most: time.Second}}}, func(w *sim.World) {
 		var lives int
 		begin := time.Now()
@@ -255,7 +255,7 @@ func TestCrash(t *testing.T) {
 }
 
 // After Calm there are no faults.
-func TestCalm(t *testing.T) {
+func TestCalm_EndsTheFaults(t *testing.T) {
 	alone(t, sim.Profile{Lost: 1, Pauses: time.Second}, func(ctx context.Context, w *sim.World, x *sim.Worker) {
 		w.Calm()
 		assert.NoError(t, x.Process.Table().Write(ctx, set(5)))

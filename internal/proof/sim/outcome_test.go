@@ -9,7 +9,7 @@ import (
 )
 
 // A fault of the engine is reported if the answer shows that it happened.
-func TestHappened(t *testing.T) {
+func TestHappened_GoesByTheAnswer(t *testing.T) {
 	both := []tabletest.FaultKind{tabletest.TransactionConflict, tabletest.SkewDate}
 	assert.Equal(t, []string{"skewed date"}, happened(both, ""), "repeated under its token")
 	assert.Equal(t, []string{"conflict", "skewed date"}, happened(both, "TransactionCanceledException"))

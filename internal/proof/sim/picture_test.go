@@ -82,7 +82,7 @@ func smallWorld(t *testing.T) sim.Result {
 	})
 }
 
-func TestPicture(t *testing.T) {
+func TestPicture_ShowsEverySign(t *testing.T) {
 	r := smallWorld(t)
 	p := sim.Picture{Events: r.Events, Width: 100}
 	golden(t, "picture", p.Legend()+p.String())
@@ -109,7 +109,7 @@ func by(client string, at time.Duration, kind sim.Kind, lockName string, fence i
 }
 
 // If nothing is drawn, the picture tells why, and explains no signs.
-func TestNothingToDraw(t *testing.T) {
+func TestPicture_TellsWhyNothingIsDrawn(t *testing.T) {
 	p := sim.Picture{Events: []sim.Event{boot("c"), by("c", time.Second, sim.Noted, "", 0)}}
 	assert.Contains(t, p.String(), "this workload tells of no locks, and nothing happens")
 	assert.Empty(t, p.Legend())
@@ -123,7 +123,7 @@ func TestNothingToDraw(t *testing.T) {
 }
 
 // The fences of each lock are counted from a number of its own, since locks may begin far apart.
-func TestFencesAreCountedByLock(t *testing.T) {
+func TestPicture_CountsFencesByLock(t *testing.T) {
 	p := sim.Picture{Events: []sim.Event{
 		boot("c"), by("c", time.Second, sim.Holding, "gate", 947_000_000_012), by("c", 2*time.Second, sim.Holding, "door", 946_684_800_003),
 		by("c", 3*time.Second, sim.Holding, "gate", 947_000_001_013),
@@ -138,7 +138,7 @@ func TestFencesAreCountedByLock(t *testing.T) {
 }
 
 // Violations of one moment share one mark.
-func TestViolationsOfOneMomentAreOneMark(t *testing.T) {
+func TestPicture_ViolationsOfOneMomentAreOneMark(t *testing.T) {
 	events := []sim.Event{boot("c")}
 	for _, at := range []int{1, 2, 2, 2, 3} {
 		events = append(events, sim.Event{At: time.Duration(at) * time.Second, Kind: sim.Violation})
@@ -150,7 +150,7 @@ func TestViolationsOfOneMomentAreOneMark(t *testing.T) {
 }
 
 // The world has a line only in panels in which something happens to it.
-func TestQuietWorldHasNoLine(t *testing.T) {
+func TestPicture_QuietWorldHasNoLine(t *testing.T) {
 	var events []sim.Event
 	for i, client := range []string{"a", "b"} {
 		events = append(events, boot(client), by(client, time.Duration(i)*time.Minute, sim.Waiting, "door", 0))
@@ -168,7 +168,7 @@ func TestQuietWorldHasNoLine(t *testing.T) {
 
 // The line of a worker that has nothing more to do ends, whatever happens to its process. The line of a worker that
 // still waits continues.
-func TestLinesEndWithTheirWork(t *testing.T) {
+func TestPicture_LinesEndWithTheirWork(t *testing.T) {
 	of := func(client string, at int, kind sim.Kind) sim.Event {
 		return sim.Event{Process: 1, Client: client, At: time.Duration(at) * time.Millisecond, Kind: kind}
 	}
@@ -199,7 +199,7 @@ func signs(events ...sim.Event) string {
 }
 
 // Every sign has one meaning.
-func TestSigns(t *testing.T) {
+func TestSigns_HaveOneMeaningEach(t *testing.T) {
 	boots, waits := sim.Event{Kind: sim.Booted}, sim.Event{Kind: sim.Waiting, Lock: "a"}
 	holds, loses := sim.Event{Kind: sim.Holding, Lock: "a", Fence: 7}, sim.Event{Kind: sim.Lost, Lock: "a", Fence: 7}
 	next := sim.Event{Kind: sim.Holding, Lock: "a", Fence: 8}
@@ -225,7 +225,7 @@ func TestSigns(t *testing.T) {
 }
 
 // Each report of a worker becomes an event of its kind.
-func TestWorkersTell(t *testing.T) {
+func TestWorker_TellsEvents(t *testing.T) {
 	boom := errors.New("boom")
 	r := sim.Run(t, sim.Options{History: true}, func(w *sim.World) {
 		w.Boot("c").Go("w", func(_ context.Context, x *sim.Worker) {
@@ -254,7 +254,7 @@ func TestWorkersTell(t *testing.T) {
 	}, texts)
 }
 
-func TestProfileInWords(t *testing.T) {
+func TestProfile_IsToldInWords(t *testing.T) {
 	assert.Equal(t, []string{"every way takes 1ms to 10ms"}, sim.Profile{}.Words())
 	words := strings.Join(sim.Profile{Lost: .021, Crashes: 90 * time.Second, Rate: .2, Offset: time.Hour}.Words(), "\n")
 	assert.Equal(t, strings.Join([]string{

@@ -15,7 +15,7 @@ import (
 )
 
 // The same seed gives the same history, for each workload.
-func TestSameSeedSameHistory(t *testing.T) {
+func TestWorkload_SameSeedGivesTheSameHistory(t *testing.T) {
 	for _, load := range sim.Workloads() {
 		t.Run(load.Name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +36,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 
 // Several workers of a process may send requests at one instant, since they waited for the same thing. The requests
 // are applied in one order, also if only the workers' names differ.
-func TestSameInstantSameOrder(t *testing.T) {
+func TestRequests_OfOneInstantHaveOneOrder(t *testing.T) {
 	play := func() string {
 		return sim.Run(t, sim.Options{Seed: 3, History: true}, func(w *sim.World) {
 			p, gate := w.Boot("client"), make(chan struct{})
@@ -62,7 +62,7 @@ func TestSameInstantSameOrder(t *testing.T) {
 }
 
 // Keeping a history changes nothing.
-func TestHistoryChangesNothing(t *testing.T) {
+func TestHistory_ChangesNothing(t *testing.T) {
 	load := sim.Workloads()[0]
 	for seed := range uint64(5) {
 		kept := load.Play(t, sim.Options{Seed: seed, Rounds: .2, History: true})
@@ -74,7 +74,7 @@ func TestHistoryChangesNothing(t *testing.T) {
 }
 
 // A workload plays the given share of its rounds, and another seed is another world.
-func TestRoundsAndSeeds(t *testing.T) {
+func TestWorkload_PlaysItsRoundsAndItsSeed(t *testing.T) {
 	load := sim.Workloads()[0]
 	all := load.Play(t, sim.Options{Seed: 1, Rounds: .5, History: true})
 	some := load.Play(t, sim.Options{Seed: 1, Rounds: .1, History: true})
@@ -89,7 +89,7 @@ func TestRoundsAndSeeds(t *testing.T) {
 }
 
 // A twin that is named is played instead of the workload. Without a name, it is the first twin.
-func TestTwins(t *testing.T) {
+func TestTwin_IsPlayedInsteadOfTheWorkload(t *testing.T) {
 	histories, played := map[string]string{}, 0
 	for i, load := range sim.Workloads() {
 		if i%testkit.IfSmall(3, 1) != 0 {
@@ -122,7 +122,7 @@ func TestTwins(t *testing.T) {
 	assert.Len(t, histories, played, "each is another world")
 }
 
-func TestWorkloadNamed(t *testing.T) {
+func TestWorkloadNamed_KnowsEachWorkload(t *testing.T) {
 	for _, l := range sim.Workloads() {
 		got, err := sim.WorkloadNamed(l.Name)
 		require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 
 // Worlds that last seconds have repeated events, too: over 20 seeds, each kind occurs about as often as there are
 // worlds.
-func TestShortWorldsMeetTheirWeather(t *testing.T) {
+func TestWeather_MeetsShortWorlds(t *testing.T) {
 	if testkit.Small() {
 		t.Skip("make proof plays them")
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // A world comes to its end while processes crash, boot and are stopped in it.
-func TestWorldsEndInBadWeather(t *testing.T) {
+func TestWorld_EndsInBadWeather(t *testing.T) {
 	for seed := range uint64(20) {
 		short := sim.Range{Least: time.Millisecond, Most: 2 * time.Second}
 		p := sim.Profile{Pauses: time.Second, Suspends: time.Second, Cuts: time.Second, Crashes: 5 * time.Second, StopFor: short, Slow: .2, SlowBy: short}
@@ -49,7 +49,7 @@ func TestWorldsEndInBadWeather(t *testing.T) {
 }
 
 // Violations are counted, and are in the history.
-func TestViolations(t *testing.T) {
+func TestViolation_IsCountedAndInTheHistory(t *testing.T) {
 	r := sim.Run(t, sim.Options{History: true}, func(w *sim.World) { w.Violation("%d too many", 1) })
 	assert.Equal(t, []string{"1 too many"}, r.Violations)
 	require.Len(t, r.Events, 1)
@@ -58,7 +58,7 @@ func TestViolations(t *testing.T) {
 }
 
 // A worker that does not end after all faults have ended is stuck.
-func TestStuck(t *testing.T) {
+func TestWorker_ThatDoesNotEndIsStuck(t *testing.T) {
 	r := sim.Run(t, sim.Options{}, func(w *sim.World) {
 		w.Boot("a").Go("w", func(ctx context.Context, _ *sim.Worker) { <-ctx.Done() })
 		w.Settle()
@@ -68,7 +68,7 @@ func TestStuck(t *testing.T) {
 }
 
 // When a world has settled, everything has arrived that was late, also requests from its very end.
-func TestSettleWaitsForWhatIsLate(t *testing.T) {
+func TestSettle_WaitsForWhatIsLate(t *testing.T) {
 	late := sim.Range{Least: time.Minute, Most: 2 * time.Minute}
 	for name, profile := range map[string]sim.Profile{
 		"duplicated": {Duplicated: 1, LateBy: late}, "lost, arrives late": {LostLate: 1, LateBy: late}, "slow": {Slow: 1, SlowBy: late},
@@ -101,7 +101,7 @@ func TestSettleWaitsForWhatIsLate(t *testing.T) {
 }
 
 // A world has not settled while the successor of a crashed process is about to boot.
-func TestSettleWaitsForWhoBoots(t *testing.T) {
+func TestSettle_WaitsForWhoBoots(t *testing.T) {
 	sim.Run(t, sim.Options{}, func(w *sim.World) {
 		lives := 0
 		w.Supervise("a", func(p *sim.Process) {
@@ -123,7 +123,7 @@ func TestSettleWaitsForWhoBoots(t *testing.T) {
 
 // A process that was stopped twice continues when both stops have ended, in whichever order. The end of a stop has no
 // effect after Resume has ended all stops.
-func TestStopsAddUp(t *testing.T) {
+func TestStops_AddUp(t *testing.T) {
 	sim.Run(t, sim.Options{}, func(w *sim.World) {
 		p := w.Boot("a")
 		var slept time.Duration
@@ -164,7 +164,7 @@ func TestStopsAddUp(t *testing.T) {
 
 // In a world with deletion by time to live there are old rows at the beginning. They are deleted while the locks are
 // acquired again. Worlds without it have no such rows, and the history does not show them.
-func TestRelics(t *testing.T) {
+func TestRelics_AreDeletedWhileLocksAreAcquiredAgain(t *testing.T) {
 	load, err := sim.WorkloadNamed("bank")
 	require.NoError(t, err)
 	deleted, between := 0, 0
@@ -191,7 +191,7 @@ func TestRelics(t *testing.T) {
 }
 
 // A panic breaks its own world and no other. It is a violation, which tells where it began.
-func TestBreakdowns(t *testing.T) {
+func TestPanic_BreaksItsOwnWorldAlone(t *testing.T) {
 	forever := func(w *sim.World) {
 		w.Boot("b").Go("w", func(ctx context.Context, _ *sim.Worker) { <-ctx.Done() })
 		w.Settle()
@@ -230,7 +230,7 @@ func TestBreakdowns(t *testing.T) {
 func explode() { panic("exploded") }
 
 // An error of the world itself breaks it as well: here a process makes a lock client with invalid settings.
-func TestWorldsThatAreNotInOrder(t *testing.T) {
+func TestWorld_BreaksOnAnErrorOfItsOwn(t *testing.T) {
 	r := sim.Run(t, sim.Options{Seed: 4}, func(w *sim.World) {
 		w.Supervise("a", func(p *sim.Process) {
 			p.Go("w", func(context.Context, *sim.Worker) { p.Locks(lock.Config{Lease: -1}) })
@@ -242,7 +242,7 @@ func TestWorldsThatAreNotInOrder(t *testing.T) {
 	assert.Contains(t, r.Violations[0], "a, w broke down: sim: seed 4: lock: ")
 }
 
-// If a profile has wrong clocks, all processes have them, wall clocks and monotonic clocks. TestClocksRunAtTheirRates
+// If a profile has wrong clocks, all processes have them, wall clocks and monotonic clocks. TestClocks_RunAtTheirRates
 // checks that they are as wrong as the history tells.
 func TestClocksAreWrong(t *testing.T) {
 	load, err := sim.WorkloadNamed("clocks")

@@ -51,7 +51,7 @@ func (b *books) write(ops ...table.Op) {
 }
 
 // Each checker accepts correct rows, and finds each kind of mistake.
-func TestCheckers(t *testing.T) {
+func TestCheckers_FindEachKindOfMistake(t *testing.T) {
 	set := func(b *books, elements ...string) {
 		b.write(setRow{Elements: elements[:len(elements)-1]}.with(setName(0), elements[len(elements)-1])...)
 	}
@@ -219,7 +219,7 @@ func TestCheckers(t *testing.T) {
 	}
 }
 
-func TestHeldLockIsFound(t *testing.T) {
+func TestCheckLocks_FindsAHeldLock(t *testing.T) {
 	b := newBooks(t)
 	other, err := lock.New(b.table, lock.Config{})
 	require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestHeldLockIsFound(t *testing.T) {
 	assert.Contains(t, b.found()[0].Text, `"counter" is still held when all is over`)
 }
 
-func TestRowsThatAreNotAsWritten(t *testing.T) {
+func TestAudit_RefusesRowsThatAreNotAsWritten(t *testing.T) {
 	for name, op := range map[string]table.Op{
 		"list":  table.Update(headKey(setName(0)), table.Attr("elements").Set(1)),
 		"entry": table.Update(headKey(fencesName(0)), table.Attr("n").Set(1), table.Attr("entries").Set([]string{"x y"})),

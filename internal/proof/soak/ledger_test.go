@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/table"
 )
 
-func TestLedgerRefusesWhatNoWorkerSays(t *testing.T) {
+func TestLedger_RefusesWhatNoWorkerSays(t *testing.T) {
 	g := newLedger()
 	for op, want := range map[string]string{`"op":"a"`: "", `"op":"c","long":true`: "c"} {
 		long, err := g.take([]byte(`{"kind":"begun","operation":{"workload":"set",` + op + `}}`))
@@ -32,7 +32,7 @@ func TestLedgerRefusesWhatNoWorkerSays(t *testing.T) {
 }
 
 // The control depends on writes that ended after a write of another holder.
-func TestOverlapsAreCounted(t *testing.T) {
+func TestLedger_CountsOverlaps(t *testing.T) {
 	g := newLedger()
 	say := func(format string, args ...any) {
 		_, err := g.take(fmt.Appendf(nil, format, args...))
@@ -57,7 +57,7 @@ func TestOverlapsAreCounted(t *testing.T) {
 }
 
 // A line of a worker arrives in one piece, however long an error is.
-func TestJournalLinesFitIntoAPipe(t *testing.T) {
+func TestJournal_LinesFitIntoAPipe(t *testing.T) {
 	var text strings.Builder
 	j := &journal{to: &text}
 	long := strings.Repeat("ä", 3000)
@@ -70,7 +70,7 @@ func TestJournalLinesFitIntoAPipe(t *testing.T) {
 	assert.True(t, strings.HasPrefix(long, strings.TrimSuffix(g.found()[0].Text, "…")))
 }
 
-func TestJournalEndsWithItsReader(t *testing.T) {
+func TestJournal_EndsWithItsReader(t *testing.T) {
 	broken, told := errors.New("broken pipe"), []error(nil)
 	j := &journal{to: failing{broken}, fail: func(err error) { told = append(told, err) }}
 	j.write(record{Kind: idle})
@@ -84,7 +84,7 @@ type failing struct{ error }
 func (f failing) Write([]byte) (int, error) { return 0, f.error }
 
 // Only the guard's refusal proves that nothing was applied.
-func TestOutcomes(t *testing.T) {
+func TestOutcomeOf_TrustsOnlyTheGuardsRefusal(t *testing.T) {
 	for _, tc := range []struct {
 		err  error
 		want outcome
@@ -107,7 +107,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestScheduleRepeats(t *testing.T) {
+func TestSchedule_Repeats(t *testing.T) {
 	with := func() *schedule {
 		return &schedule{rand: rand.New(rand.NewPCG(1, 2)), calm: time.Second}
 	}
@@ -126,7 +126,7 @@ func TestScheduleRepeats(t *testing.T) {
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestReport_TellsWhatWasCounted(t *testing.T) {
 	r := &Report{
 		Seed: 7, Unguarded: true, Elapsed: 61 * time.Second, Duration: time.Hour, Lost: 2,
 		Workloads: []Tally{{"set", 10, 7, 2, 1, 3, 0}, {"bank", 1, 1, 0, 0, 0, 0}}, Requests: 90,

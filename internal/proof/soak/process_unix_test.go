@@ -19,7 +19,7 @@ import (
 )
 
 // A supervisor that is killed leaves no worker behind, stopped or not.
-func TestNothingIsLeftBehind(t *testing.T) {
+func TestProcess_EndsWithItsSupervisor(t *testing.T) {
 	endpoint, err := tabletest.New(t).Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	alive, held, err := os.Pipe() // it ends when no process has it open any more
@@ -50,7 +50,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 }
 
 // The output of a process is read to its end, also if the process was killed.
-func TestWhatAKilledProcessWroteIsRead(t *testing.T) {
+func TestProcess_IsReadToItsEndThoughKilled(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "worker")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nread config\necho \"$config\"\necho trouble >&2\necho b\nkill -9 $$\n"), 0o700))
 	var lines []string
@@ -64,7 +64,7 @@ func TestWhatAKilledProcessWroteIsRead(t *testing.T) {
 	p.kill()
 }
 
-func TestAProcessThatCannotBeStarted(t *testing.T) {
+func TestStartProcess_RefusesAProgramThatIsNotThere(t *testing.T) {
 	_, err := startProcess(t.Context(), filepath.Join(t.TempDir(), "none"), workerConfig{}, func([]byte) {})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

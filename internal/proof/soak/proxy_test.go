@@ -16,7 +16,7 @@ import (
 )
 
 // Each fault does what its name says.
-func TestProxyFaults(t *testing.T) {
+func TestProxy_FaultsDoWhatTheySay(t *testing.T) {
 	key := keys.NewKey("a", "b")
 	one := table.Update(key, table.Attr("n").Set(1))
 	write := func(ctx context.Context, tbl *table.Table) error { return tbl.Write(ctx, one) }
@@ -74,7 +74,7 @@ func TestProxyFaults(t *testing.T) {
 	}
 }
 
-func TestProxyServerErrors(t *testing.T) {
+func TestProxy_ServerErrorsComeBeforeOrAfter(t *testing.T) {
 	for f, arrived := range map[fault]int{errorBefore: 0, errorAfter: 1} {
 		p := newProxied(t, decision{fault: f})
 		err := p.table.Write(table.WithoutRetry(t.Context()), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1)))
@@ -86,7 +86,7 @@ func TestProxyServerErrors(t *testing.T) {
 }
 
 // An answer that is cut anywhere is an error.
-func TestProxyCutsAnswers(t *testing.T) {
+func TestProxy_CutsAnswers(t *testing.T) {
 	for _, pick := range []float64{0, 0.1, 0.49, 0.6, 0.9, 0.999} {
 		p := newProxied(t, decision{fault: cutAfter, pick: pick})
 		require.Error(t, p.table.Write(table.WithoutRetry(t.Context()), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))))
@@ -95,7 +95,7 @@ func TestProxyCutsAnswers(t *testing.T) {
 	}
 }
 
-func TestProxySkewsDate(t *testing.T) {
+func TestProxy_SkewsDate(t *testing.T) {
 	const off = -4 * time.Second
 	p := newProxied(t, decision{skew: off})
 	require.NoError(t, p.table.Write(t.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))))
@@ -107,7 +107,7 @@ func TestProxySkewsDate(t *testing.T) {
 }
 
 // Requests that hang in a closed proxy are given up.
-func TestProxyCloseIsBounded(t *testing.T) {
+func TestProxy_CloseIsBounded(t *testing.T) {
 	p := newProxied(t, decision{fault: duplicate, after: time.Hour})
 	require.NoError(t, p.table.Write(t.Context(), table.Update(keys.NewKey("a", "b"), table.Attr("n").Set(1))))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,7 +115,7 @@ func TestProxyCloseIsBounded(t *testing.T) {
 	require.ErrorIs(t, p.proxy.close(ctx), context.Canceled)
 }
 
-func TestPlanRepeats(t *testing.T) {
+func TestPlan_Repeats(t *testing.T) {
 	const n = 20000
 	a, b, other := newPlan(1, 2, 0.1), newPlan(1, 2, 0.1), newPlan(1, 3, 0.1)
 	met, skewed, same := map[fault]int{}, 0, 0

@@ -67,7 +67,7 @@ func busy(r *Report) bool {
 }
 
 // Guarded writes survive what is done to processes and their network, and unguarded writes do not.
-func TestSoak(t *testing.T) {
+func TestSoak_LosesNoGuardedWrites(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "processes of their own on an engine of its own are what this is about")
 		if testing.Short() {
@@ -113,7 +113,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-func TestConfigIsChecked(t *testing.T) {
+func TestConfig_IsChecked(t *testing.T) {
 	for field, c := range map[string]Config{
 		"Endpoint": {Duration: time.Second},
 		"Duration": {Endpoint: "x"},

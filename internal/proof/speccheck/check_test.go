@@ -44,7 +44,7 @@ func check(t *testing.T, c Config, r Run) (Result, string) {
 	return results[0], out.String()
 }
 
-func TestARunThatHoldsIsReported(t *testing.T) {
+func TestCheck_ReportsARunThatHolds(t *testing.T) {
 	c := programs(t, print(searched), "")
 	got, said := check(t, c, Run{Name: "three clients", Model: oneLock})
 	require.NoError(t, got.Err)
@@ -52,7 +52,7 @@ func TestARunThatHoldsIsReported(t *testing.T) {
 	require.Contains(t, said, "holds in 1,091,947 states")
 }
 
-func TestATwinBreaksThePromiseThatTheReplayNames(t *testing.T) {
+func TestCheck_TwinBreaksThePromiseThatTheReplayNames(t *testing.T) {
 	c := programs(t, print("pan:1: assertion violated 0 (at depth 41)\n"+strings.Replace(searched, "errors: 0", "errors: 1", 1)), "BROKEN: one holder per fence\n")
 	got, said := check(t, c, Run{Name: "twin", Model: oneLock, Breaks: "one holder per fence"})
 	require.NoError(t, got.Err)
@@ -62,7 +62,7 @@ func TestATwinBreaksThePromiseThatTheReplayNames(t *testing.T) {
 	require.Contains(t, said, "1 runs are not as expected")
 }
 
-func TestARunThatTakesTooLongSaysNothing(t *testing.T) {
+func TestCheck_RunThatTakesTooLongSaysNothing(t *testing.T) {
 	c := programs(t, "exec sleep 60", "")
 	c.Limit = 50 * time.Millisecond
 	got, said := check(t, c, Run{Model: oneLock})
@@ -70,7 +70,7 @@ func TestARunThatTakesTooLongSaysNothing(t *testing.T) {
 	require.Contains(t, said, "FAIL")
 }
 
-func TestAProgramThatFailsIsAnError(t *testing.T) {
+func TestCheck_ProgramThatFailsIsAnError(t *testing.T) {
 	c := programs(t, print(searched)+"exit 1", "")
 	got, said := check(t, c, Run{Model: oneLock})
 	require.ErrorContains(t, got.Err, "the verifier")
@@ -79,7 +79,7 @@ func TestAProgramThatFailsIsAnError(t *testing.T) {
 	require.ErrorIs(t, got.Err, os.ErrNotExist)
 }
 
-func TestChecksEndWithTheirContext(t *testing.T) {
+func TestCheck_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c := programs(t, print(searched), "")
@@ -88,7 +88,7 @@ func TestChecksEndWithTheirContext(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotInstalledIsAnErrorThatSaysHowToInstallIt(t *testing.T) {
+func TestInstalled_SaysHowToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := Installed()
 	require.ErrorIs(t, err, ErrNotInstalled)

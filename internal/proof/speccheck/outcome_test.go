@@ -27,18 +27,18 @@ Stats on memory usage (in Megabytes):
 
 `
 
-func TestACompleteSearchIsRead(t *testing.T) {
+func TestParseSearch_ReadsACompleteSearch(t *testing.T) {
 	require.Equal(t, Outcome{States: 1091947, Depth: 4180, MB: 178.125}, parseSearch(searched, true))
 }
 
-func TestLargeNumbersOfStatesAreRead(t *testing.T) {
+func TestParseSearch_ReadsLargeNumbersOfStates(t *testing.T) {
 	o := parseSearch(strings.Replace(searched, "1091947 states, stored", "1.1913416e+07 states, stored", 1), true)
 	require.EqualValues(t, 11913416, o.States)
 	require.Empty(t, o.Incomplete)
 }
 
 // A search that has not seen all states is no proof, whatever else it prints.
-func TestATruncatedSearchIsIncomplete(t *testing.T) {
+func TestParseSearch_TruncatedSearchIsIncomplete(t *testing.T) {
 	_, last, _ := strings.Cut(searched, "State-vector")
 	for name, c := range map[string]struct{ was, is string }{
 		"depth":              {"\nFull", "error: max search depth too small\n\nFull"},
@@ -66,12 +66,12 @@ func TestATruncatedSearchIsIncomplete(t *testing.T) {
 	}
 }
 
-func TestASearchForStuckProcessesHasToBeOneWhereItIsAskedFor(t *testing.T) {
+func TestParseSearch_WantsASearchForStuckProcessesWhereItIsAskedFor(t *testing.T) {
 	require.Empty(t, parseSearch(searched, true).Incomplete)
 	require.NotEmpty(t, parseSearch(searched, false).Incomplete)
 }
 
-func TestErrorsHaveTheVerifiersNames(t *testing.T) {
+func TestParseSearch_ErrorsHaveTheVerifiersNames(t *testing.T) {
 	for said, broken := range map[string]string{
 		"pan:1: invalid end state (at depth 17)":    Stuck,
 		"pan:1: assertion violated 0 (at depth 41)": "assertion violated 0 (at depth 41)",
@@ -82,7 +82,7 @@ func TestErrorsHaveTheVerifiersNames(t *testing.T) {
 	}
 }
 
-func TestTheReplayNamesThePromiseAndTheSteps(t *testing.T) {
+func TestParseReplay_NamesThePromiseAndTheSteps(t *testing.T) {
 	promise, steps := parseReplay(`ENTER of ticket 1 (fence 0, x 0): applied 1; line 1 0 0, fence 1, writes 0
 late: BROKEN: only the dead are evicted
 spin: run.pml:2, Error: assertion violated
@@ -100,7 +100,7 @@ spin: trail ends after 12 steps
 	require.Empty(t, promise)
 }
 
-func TestARunIsJudgedByWhatItHasToShow(t *testing.T) {
+func TestRun_IsJudgedByWhatItHasToShow(t *testing.T) {
 	const promise, other = "one holder per fence", "only the dead are evicted"
 	for name, c := range map[string]struct {
 		breaks, broken string

@@ -11,7 +11,7 @@ import (
 )
 
 // The functions that the README names as the place of a rule are in the files that it names.
-func TestReadmeNamesFunctionsThatExist(t *testing.T) {
+func TestReadme_NamesFunctionsThatExist(t *testing.T) {
 	text, err := os.ReadFile("../../../lock/spec/README.md")
 	require.NoError(t, err)
 	named := 0

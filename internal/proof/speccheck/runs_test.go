@@ -40,7 +40,7 @@ func name(definition string) string {
 	return name
 }
 
-func TestRunsAreTold(t *testing.T) {
+func TestRuns_HaveNamesOfTheirOwn(t *testing.T) {
 	names := map[string]bool{}
 	for _, r := range Runs() {
 		require.NotEmpty(t, r.Name)
@@ -50,7 +50,7 @@ func TestRunsAreTold(t *testing.T) {
 }
 
 // A run replaces only macros that its model has. Otherwise it would silently be another run.
-func TestRunsReplaceWhatModelsHave(t *testing.T) {
+func TestRuns_ReplaceWhatModelsHave(t *testing.T) {
 	for _, r := range Runs() {
 		text := model(t, r.Model)
 		for _, bound := range r.Bounds {
@@ -65,7 +65,7 @@ func TestRunsReplaceWhatModelsHave(t *testing.T) {
 }
 
 // A run that has to hold replaces no rule. A twin breaks a promise that its model makes.
-func TestEveryRunHasAnExpectation(t *testing.T) {
+func TestRuns_HaveAnExpectationEach(t *testing.T) {
 	for _, r := range Runs() {
 		if !r.Twin() {
 			require.Empty(t, r.Rules, r.Name)
@@ -81,7 +81,7 @@ func TestEveryRunHasAnExpectation(t *testing.T) {
 }
 
 // Each rule of each model has a twin without it. A rule that nobody misses is not tested.
-func TestEveryRuleHasATwin(t *testing.T) {
+func TestRules_HaveATwinEach(t *testing.T) {
 	replaced := map[string]bool{}
 	for _, r := range Runs() {
 		for _, rule := range r.Rules {
@@ -98,7 +98,7 @@ func TestEveryRuleHasATwin(t *testing.T) {
 }
 
 // Each promise is broken by a twin of some model. A promise that cannot break checks nothing.
-func TestEveryPromiseHasATwin(t *testing.T) {
+func TestPromises_HaveATwinEach(t *testing.T) {
 	broken := map[string]bool{
 		Stuck:                              true,
 		"the bounds of the model are kept": true, // of the model, and not of the protocol
@@ -113,7 +113,7 @@ func TestEveryPromiseHasATwin(t *testing.T) {
 	}
 }
 
-func TestEveryModelHasARunThatHolds(t *testing.T) {
+func TestModels_HaveARunThatHolds(t *testing.T) {
 	held := map[string]bool{}
 	for _, r := range Runs() {
 		held[r.Model] = held[r.Model] || !r.Twin() && !r.Deep

@@ -27,7 +27,7 @@ func (w *weighed) Do(r *http.Request) (*http.Response, error) {
 }
 
 // P15: no request that acquires or releases without a payload has more than 1,000 bytes of body.
-func TestRequestSize(t *testing.T) {
+func TestRequests_HaveAThousandBytesAtMost(t *testing.T) {
 	engine := tabletest.New(t)
 	wire := &weighed{to: engine.HTTPClient()}
 	tbl, err := table.Open(engine.Client(func(o *dynamodb.Options) { o.HTTPClient = wire }), table.Schema{Name: "orders-production"})

@@ -26,7 +26,7 @@ func (e extreme) N(d time.Duration) time.Duration {
 	return 0
 }
 
-func TestEstimate(t *testing.T) {
+func TestEstimate_SaysWhenToLook(t *testing.T) {
 	const s, us = time.Second, time.Microsecond
 	type estimate = waitqueue.Estimate
 	for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func TestEstimate(t *testing.T) {
 }
 
 // Whatever a row says, there is a time between two looks, and it is bounded.
-func TestEstimateOfAnything(t *testing.T) {
+func TestEstimate_IsBoundedWhateverARowSays(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	rapid.Check(t, func(t *rapid.T) {
 		duration := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.Int64().Draw(t, "d")) })
@@ -115,7 +115,7 @@ func TestEstimateOfAnything(t *testing.T) {
 	})
 }
 
-func TestSmooth(t *testing.T) {
+func TestSmooth_RisesSlowlyAndFallsFast(t *testing.T) {
 	assert.Equal(t, 40*ms, waitqueue.Smooth(0, 40*ms))
 	assert.Equal(t, 40*ms, waitqueue.Smooth(-1, 40*ms))
 	assert.Equal(t, ms, waitqueue.Smooth(0, 0))
@@ -134,7 +134,7 @@ func TestSmooth(t *testing.T) {
 }
 
 // A holder that keeps the lock for an hour, where others have kept it for 5 ms, is not asked about 200 times a second.
-func TestLooksBecomeFewer(t *testing.T) {
+func TestEstimate_LooksBecomeFewer(t *testing.T) {
 	for ahead, most := range map[int]int{1: 3600*3/2 + 50, 2: 3600/20 + 100, 50: 3600/20 + 100} {
 		looks, held := 0, time.Duration(0)
 		for ; held < time.Hour; looks++ {

@@ -48,7 +48,7 @@ func without(key keys.Key, why error) func(context.Context, []keys.Key) error {
 
 // Waiting goes on through an outage of hours, at the cost of a request every 5 s. What has piled up is read within the
 // bound on the rate.
-func TestOutage(t *testing.T) {
+func TestPoller_GoesOnThroughAnOutage(t *testing.T) {
 	for name, err := range map[string]error{
 		"error":              errOutage,
 		"of a batch, no key": &table.UnprocessedError{Err: errOutage},
@@ -92,7 +92,7 @@ func TestOutage(t *testing.T) {
 }
 
 // A short interruption delays a look by little more than itself.
-func TestShortOutage(t *testing.T) {
+func TestPoller_ShortOutageDelaysLittle(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		r.answers(always(errOutage))
 		l := newLog(t, key(1))
@@ -108,7 +108,7 @@ func TestShortOutage(t *testing.T) {
 	})
 }
 
-func TestFatalErrorIsTold(t *testing.T) {
+func TestPoller_TellsAFatalError(t *testing.T) {
 	for name, err := range map[string]error{
 		"error":      errDenied,
 		"of a batch": &table.UnprocessedError{Keys: []keys.Key{key(1), key(2)}, Err: errDenied},
@@ -137,7 +137,7 @@ func TestFatalErrorIsTold(t *testing.T) {
 }
 
 // What came with an error for other rows is not lost.
-func TestFatalErrorOfSomeRows(t *testing.T) {
+func TestPoller_FatalErrorOfSomeRowsLosesNoOthers(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		a, b := newLog(t, key(1)), newLog(t, key(2))
 		r.answers(without(key(1), errDenied))
@@ -152,7 +152,7 @@ func TestFatalErrorOfSomeRows(t *testing.T) {
 }
 
 // Rows that DynamoDB leaves out are asked for again, less and less often. The others do not notice.
-func TestUnprocessedRows(t *testing.T) {
+func TestPoller_AsksAgainForUnprocessedRows(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		throttled, other := newLog(t, key(1)), newLog(t, key(2))
 		r.answers(without(key(1), table.ErrThrottled))
@@ -178,7 +178,7 @@ func TestUnprocessedRows(t *testing.T) {
 }
 
 // A row whose reads hang soon hangs alone, wherever it is in the order. The others are read meanwhile.
-func TestReadsThatHang(t *testing.T) {
+func TestPoller_RowThatHangsHangsAlone(t *testing.T) {
 	const duration = 3 * time.Minute
 	for _, n := range []int{2, 10, 120} {
 		for _, bad := range []int{0, n - 1} {
@@ -214,7 +214,7 @@ func TestReadsThatHang(t *testing.T) {
 }
 
 // A read that ran into its timeout is repeated, whatever Fatal says of such errors.
-func TestTimeoutIsNotFatal(t *testing.T) {
+func TestPoller_TimeoutIsNotFatal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{t: t, latency: time.Hour}
 		p := waitqueue.NewPoller(t.Context(), waitqueue.PollerConfig{
@@ -235,7 +235,7 @@ func TestTimeoutIsNotFatal(t *testing.T) {
 }
 
 // An answer that is too short is no answer for the rows that are missing, and no reason to panic.
-func TestShortAnswer(t *testing.T) {
+func TestPoller_ShortAnswerIsNoneForWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []int
 		p := waitqueue.NewPoller(t.Context(), waitqueue.PollerConfig{

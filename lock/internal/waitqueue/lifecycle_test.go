@@ -26,7 +26,7 @@ func runs() bool {
 }
 
 // The goroutine runs while somebody watches, also when that begins anew.
-func TestGoroutineRunsWhileSomebodyWatches(t *testing.T) {
+func TestPoller_RunsWhileSomebodyWatches(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		for range 3 {
 			a, b := newLog(t, key(1)), newLog(t, key(2))
@@ -45,7 +45,7 @@ func TestGoroutineRunsWhileSomebodyWatches(t *testing.T) {
 }
 
 // A read that nobody waits for any more is not told, and is bounded by its timeout.
-func TestStopWhileARowIsRead(t *testing.T) {
+func TestStop_EndsAReadThatNobodyWaitsFor(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{Timeout: 2 * time.Second}, func(r *reader, p *waitqueue.Poller) {
 		r.answers(hangs(key(1)))
 		w := p.Watch(key(1), 0, newLog(t, key(1)).each(0))
@@ -57,7 +57,7 @@ func TestStopWhileARowIsRead(t *testing.T) {
 	})
 }
 
-func TestClose(t *testing.T) {
+func TestClose_EndsThePoller(t *testing.T) {
 	for name, end := range map[string]func(p *waitqueue.Poller, cancel func()){
 		"Close":   func(p *waitqueue.Poller, _ func()) { p.Close() },
 		"context": func(_ *waitqueue.Poller, cancel func()) { cancel(); synctest.Wait() },
@@ -89,7 +89,7 @@ func TestClose(t *testing.T) {
 }
 
 // A poller that is closed while it tells watchers tells no more of them.
-func TestCloseWhileLooksAreDelivered(t *testing.T) {
+func TestClose_TellsNoMoreWhileLooksAreDelivered(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
 		told := 0
 		for i := range 10 {
@@ -109,7 +109,7 @@ func TestCloseWhileLooksAreDelivered(t *testing.T) {
 
 // Whatever many goroutines do at once: each watcher is called by one goroutine at a time, not after its Stop, but for
 // the call that was running, and looks go on coming. The race detector sees the rest.
-func TestPollerAmongGoroutines(t *testing.T) {
+func TestPoller_CallsAWatcherOnceAtATime(t *testing.T) {
 	for seed := range uint64(testkit.Fewer(50)) {
 		inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
 			var wg sync.WaitGroup

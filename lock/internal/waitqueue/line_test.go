@@ -213,7 +213,7 @@ func always50() time.Duration { return 50 * ms }
 
 // The queues, the poller and the estimates together: what a line costs, how much of the time somebody works, and that all
 // processes get the same.
-func TestLine(t *testing.T) {
+func TestLine_ServesAllProcessesTheSame(t *testing.T) {
 	for _, tc := range []struct {
 		name                  string
 		processes, goroutines int
@@ -254,7 +254,7 @@ func TestLine(t *testing.T) {
 
 // What Smooth says of its second argument: the twin that counts the time until the holder notices leaves the lock unused
 // for half of the time.
-func TestHoldsBeginWhenTheyAreNoticed(t *testing.T) {
+func TestSmooth_HoldsBeginWhenTheyAreNoticed(t *testing.T) {
 	var busy [2]float64
 	for i, naive := range []bool{false, true} {
 		g := &lineGame{processes: 100, goroutines: 1, work: always50, duration: time.Minute, naive: naive}

@@ -32,7 +32,7 @@ func next(m machine.Machine, p *waitqueue.Poller, key keys.Key, told func(waitqu
 }
 
 // The poller's part of P17: 4,000 waiters on 4,000 rows in which nothing changes.
-func TestThousandsOfWatchers(t *testing.T) {
+func TestPoller_WatchesThousandsOfRows(t *testing.T) {
 	const n, seconds = 4000, 60
 	for name, watch := range map[string]func(p *waitqueue.Poller, key keys.Key, told func(waitqueue.Look)){
 		"next in line": func(p *waitqueue.Poller, key keys.Key, told func(waitqueue.Look)) {
@@ -81,7 +81,7 @@ func jittered(low, high time.Duration) func(p *waitqueue.Poller, key keys.Key, t
 
 // Where more is asked for than the rate allows, all wait longer by the same share: a lock that changes hands quickly is
 // not as slow as thousands in which nothing happens.
-func TestBusyRowAmongThousands(t *testing.T) {
+func TestPoller_BusyRowAmongThousandsWaitsByTheSameShare(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
 		quiet := newLog(t, key(0))
 		p.Watch(key(0), 0, quiet.each(750*ms))
@@ -110,7 +110,7 @@ func TestBusyRowAmongThousands(t *testing.T) {
 }
 
 // First looks of many that start at once are spread by the bound on the rate, in the order in which they began.
-func TestManyStartAtOnce(t *testing.T) {
+func TestPoller_SpreadsManyFirstLooks(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		const n = 3000
 		var order []int
@@ -130,7 +130,7 @@ func TestManyStartAtOnce(t *testing.T) {
 }
 
 // A burst after a quiet time is read at once, although it is more than the rate allows for long.
-func TestBurstIsNotSlowedDown(t *testing.T) {
+func TestPoller_BurstIsNotSlowedDown(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(_ *reader, p *waitqueue.Poller) {
 		logs := make([]*log, 250)
 		for i := range logs {
@@ -146,7 +146,7 @@ func TestBurstIsNotSlowedDown(t *testing.T) {
 }
 
 // As many watchers of one row, such as the session row of a process that holds thousands of locks.
-func TestThousandsOfWatchersOfOneRow(t *testing.T) {
+func TestPoller_TellsThousandsOfWatchersOfOneRow(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		const n, seconds = 4000, 60
 		told := 0
@@ -162,7 +162,7 @@ func TestThousandsOfWatchersOfOneRow(t *testing.T) {
 	})
 }
 
-func TestRateIsConfigurable(t *testing.T) {
+func TestPoller_RateIsConfigurable(t *testing.T) {
 	for _, rate := range []int{1, 7, 50, 300, 20_000} {
 		inTime(t, waitqueue.PollerConfig{Rate: rate}, func(r *reader, p *waitqueue.Poller) {
 			for i := range 500 {

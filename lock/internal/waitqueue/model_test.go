@@ -12,7 +12,7 @@ import (
 
 // The queues do what a list in its plainest form does, whatever is called, in whatever order, and by owners of the
 // past.
-func TestQueuesModel(t *testing.T) {
+func TestQueues_DoWhatAPlainListDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &queueWorld{}
 		t.Repeat(map[string]func(*rapid.T){

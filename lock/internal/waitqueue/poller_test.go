@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-func TestOneWatcherLooksAsOftenAsItAsks(t *testing.T) {
+func TestPoller_LooksAsOftenAsAWatcherAsks(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		l := newLog(t, key(1))
 		start := time.Now()
@@ -28,7 +28,7 @@ func TestOneWatcherLooksAsOftenAsItAsks(t *testing.T) {
 	})
 }
 
-func TestRowsThatAreDueShareARequest(t *testing.T) {
+func TestPoller_RowsThatAreDueShareARequest(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		for i := range 250 {
 			p.Watch(key(i), time.Second, newLog(t, key(i)).each(time.Second))
@@ -43,7 +43,7 @@ func TestRowsThatAreDueShareARequest(t *testing.T) {
 }
 
 // A row that is past half of its interval comes along. One that is not does not, and nothing is read for its sake.
-func TestRowsComeAlongFromHalfOfTheirInterval(t *testing.T) {
+func TestPoller_RowsComeAlongFromHalfOfTheirInterval(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		a, b, c := newLog(t, key(1)), newLog(t, key(2)), newLog(t, key(3))
 		p.Watch(key(1), 100*ms, a.each(time.Hour))
@@ -58,7 +58,7 @@ func TestRowsComeAlongFromHalfOfTheirInterval(t *testing.T) {
 }
 
 // The watchers of one row share its reads, and none is told more often than twice per interval of its own.
-func TestWatchersOfOneRowShareItsReads(t *testing.T) {
+func TestPoller_WatchersOfOneRowShareItsReads(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		often, seldom := newLog(t, key(1)), newLog(t, key(1))
 		p.Watch(key(1), 100*ms, often.each(100*ms))
@@ -73,7 +73,7 @@ func TestWatchersOfOneRowShareItsReads(t *testing.T) {
 	})
 }
 
-func TestWatcherEndsItsWatch(t *testing.T) {
+func TestWatch_EndsWhenItsWatcherSaysSo(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		n := 0
 		p.Watch(key(1), 0, func(waitqueue.Look) time.Duration {
@@ -87,7 +87,7 @@ func TestWatcherEndsItsWatch(t *testing.T) {
 }
 
 // A look that had begun before the watch did may lack what the watcher has written.
-func TestNewWatcherIsNotToldOfTheReadUnderWay(t *testing.T) {
+func TestWatch_IsNotToldOfAReadUnderWay(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		r.latency = 100 * ms
 		first, second := newLog(t, key(1)), newLog(t, key(1))
@@ -101,7 +101,7 @@ func TestNewWatcherIsNotToldOfTheReadUnderWay(t *testing.T) {
 	})
 }
 
-func TestWatchersMayWatchAndStop(t *testing.T) {
+func TestWatch_MayWatchAndStop(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		inner, other, third := newLog(t, key(1)), newLog(t, key(2)), newLog(t, key(1))
 		var own, otherWatch *waitqueue.Watch
@@ -123,7 +123,7 @@ func TestWatchersMayWatchAndStop(t *testing.T) {
 }
 
 // When Stop returns, at most the call that was running goes on.
-func TestStopWhileLooksAreDelivered(t *testing.T) {
+func TestStop_LeavesTheRunningCallAtMost(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{}, func(r *reader, p *waitqueue.Poller) {
 		var running, stopped atomic.Bool
 		var after atomic.Int64
@@ -156,7 +156,7 @@ func TestStopWhileLooksAreDelivered(t *testing.T) {
 }
 
 // A watcher that was told and has not acted yet is not told a second time at one instant, however little it asks to wait.
-func TestTwoLooksAreNotAtOneInstant(t *testing.T) {
+func TestPoller_TwoLooksAreNotAtOneInstant(t *testing.T) {
 	inTime(t, waitqueue.PollerConfig{Rate: 100_000}, func(r *reader, p *waitqueue.Poller) {
 		r.latency = 0
 		l := newLog(t, key(1))

@@ -38,7 +38,7 @@ func turn(t *testing.T, w *waiter) *place {
 	return got.Place
 }
 
-func TestFirstComeFirstServed(t *testing.T) {
+func TestQueues_FirstComeFirstServed(t *testing.T) {
 	var q queues
 	a, b, c, other := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c"), q.Join(key(2), "other")
 	assert.Equal(t, 2, q.Waiting(key(1)))
@@ -55,7 +55,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	turn(t, q.Join(key(1), "d")).Over()
 }
 
-func TestPlaceIsPassedOn(t *testing.T) {
+func TestPlace_IsPassedOn(t *testing.T) {
 	var q queues
 	a, b, c := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c")
 	p := turn(t, a)
@@ -80,7 +80,7 @@ func TestPlaceIsPassedOn(t *testing.T) {
 }
 
 // A waiter that leaves may have the turn, or a grant, without knowing it.
-func TestLeaveLosesNothing(t *testing.T) {
+func TestLeave_LosesNothing(t *testing.T) {
 	var q queues
 	a, b, c, d := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c"), q.Join(key(1), "d")
 	got, came := a.Leave()
@@ -110,7 +110,7 @@ func TestLeaveLosesNothing(t *testing.T) {
 }
 
 // What ends a place may do so more than once: its release, its loss, the end of its session.
-func TestPlaceEndsOnce(t *testing.T) {
+func TestPlace_EndsOnce(t *testing.T) {
 	var q queues
 	a, b, c := q.Join(key(1), "a"), q.Join(key(1), "b"), q.Join(key(1), "c")
 	p := turn(t, a)
@@ -133,7 +133,7 @@ func TestPlaceEndsOnce(t *testing.T) {
 
 // Many goroutines wait for few locks, give up, pass on and release at random. Each lock has one owner at any time, who
 // are served in the order in which they joined, and nobody waits for ever: that would be a deadlock of the bubble.
-func TestQueuesAmongGoroutines(t *testing.T) {
+func TestQueues_ServeInOrderAmongGoroutines(t *testing.T) {
 	for seed := range uint64(testkit.Fewer(200)) {
 		synctest.Test(t, func(t *testing.T) { amongGoroutines(t, seed) })
 	}
@@ -206,7 +206,7 @@ func amongGoroutines(t *testing.T, seed uint64) {
 }
 
 // So many waiters that looking through the others whenever one leaves would take hours.
-func TestManyLeaveAtOnce(t *testing.T) {
+func TestLeave_IsQuickForMany(t *testing.T) {
 	var q queues
 	p := turn(t, q.Join(key(1), ""))
 	n := testkit.Fewer(1_000_000)
@@ -224,7 +224,7 @@ func TestManyLeaveAtOnce(t *testing.T) {
 }
 
 // A key for which nobody waits takes no memory of its own: the map grows to what was needed at once, and no further.
-func TestKeysWithoutEntriesTakeNoMemory(t *testing.T) {
+func TestQueues_KeysWithoutEntriesTakeNoMemory(t *testing.T) {
 	var q queues
 	heap := func() uint64 {
 		runtime.GC()
@@ -253,7 +253,7 @@ func TestKeysWithoutEntriesTakeNoMemory(t *testing.T) {
 	runtime.KeepAlive(places)
 }
 
-func TestHandoffs(t *testing.T) {
+func TestHandoffs_AreLimitedWhileOthersWait(t *testing.T) {
 	var h waitqueue.Handoffs
 	for range 100 {
 		require.True(t, h.May(2, false), "without limit while nobody else stands in the line")

@@ -20,7 +20,7 @@ import (
 // Whatever is watched, and ended: every request has a row that is due. Nobody is told before half of its
 // interval, or later than its interval and what the rate and the requests' own time make necessary, or after its Stop.
 // And the rate is kept.
-func TestSchedule(t *testing.T) {
+func TestPoller_TellsInTimeAndKeepsTheRate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSchedule(rt)
 		synctest.Test(t, s.play)

@@ -79,7 +79,7 @@ func TestReplay(t *testing.T) {
 }
 
 // Whole histories are the same with the race detector and without.
-func TestHistoriesOfOtherBuilds(t *testing.T) {
+func TestHistories_AreTheSameInOtherBuilds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the simulation anew, with the race detector: make race compares the builds")
 	}
@@ -162,7 +162,7 @@ func (o otherBuild) compare(t *testing.T, here map[string]string) {
 
 // In these worlds, something once depended on chance, and the history differed in one of five runs or fewer. So each
 // is played several times. Under -race, which makes each ten times as long, it is twice.
-func TestHistoriesThatDifferedOnce(t *testing.T) {
+func TestHistories_ThatDifferedOnceAreTheSame(t *testing.T) {
 	simtest.Lazily(t)
 	more := 5
 	if testkit.RaceEnabled {

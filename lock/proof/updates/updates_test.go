@@ -27,7 +27,7 @@ func TestLockSetUnguarded(t *testing.T) {
 }
 
 // The same as F1, under all other faults.
-func TestFaultsAroundALockSet(t *testing.T) {
+func TestFaults_AroundALockSetLoseNothing(t *testing.T) {
 	s := simtest.Play(t, "lockset", 100)
 	testkit.Check(t, "F1, under faults", s.Played(), testkit.Exactly(s.Lost, "acknowledged updates lost", 0), testkit.AtLeast(s.AllFaults(), "faults", s.Runs))
 	twin := simtest.Twinned(t, "lockset", "unguarded", 20)
@@ -36,7 +36,7 @@ func TestFaultsAroundALockSet(t *testing.T) {
 
 // F15: an addition under a lock counts once, also if transactions meet conflicts again and again. A transaction is
 // sent as often as necessary.
-func TestCounterAddsOnce(t *testing.T) {
+func TestCounter_AddsOnce(t *testing.T) {
 	o := simtest.Play(t, "counter", 18)
 	testkit.Check(t, "F15", o.Each(o.All(), "transactions", 560).InFull(560*o.Runs, 10_000),
 		testkit.AtLeast(100*float64(o.Conflicts)/float64(o.Transactions), fmt.Sprintf("%% of the %d transactions sent met a conflict", o.Transactions), 30),

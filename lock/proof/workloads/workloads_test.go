@@ -10,7 +10,7 @@ import (
 )
 
 // Money is neither made nor lost, at any time.
-func TestBankKeepsItsMoney(t *testing.T) {
+func TestBank_KeepsItsMoney(t *testing.T) {
 	o := simtest.Play(t, "bank", 20)
 	testkit.Check(t, "bank", o.Each(o.Acknowledged, "transfers", 40), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "audits", 2), o.Each(o.Views, "views", 2), o.None())
 	twin := simtest.Twinned(t, "bank", "unguarded", 20)
@@ -22,7 +22,7 @@ func TestBankKeepsItsMoney(t *testing.T) {
 }
 
 // The fences of leaders only grow, in the table and in any resource that compares them.
-func TestLeadersFencesGrow(t *testing.T) {
+func TestLeader_FencesGrow(t *testing.T) {
 	o := simtest.Play(t, "leader", 24)
 	testkit.Check(t, "leaders", o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), o.None())
 	twin := simtest.Twinned(t, "leader", "uncompared", 24)
@@ -32,7 +32,7 @@ func TestLeadersFencesGrow(t *testing.T) {
 }
 
 // What the runs of intervals commit is applied once each, and no interval is left out.
-func TestEveryIntervalOnceWhateverFails(t *testing.T) {
+func TestEvery_RunsIntervalsOnceWhateverFails(t *testing.T) {
 	o := simtest.Play(t, "every", 32)
 	testkit.Check(t, "every", o.Each(o.Acknowledged, "intervals", 10), o.Each(o.Audits, "that had to be run", 3), o.None())
 	twin := simtest.Twinned(t, "every", "apart", 32)
@@ -42,7 +42,7 @@ func TestEveryIntervalOnceWhateverFails(t *testing.T) {
 }
 
 // Waiters of a process are served in their order, and there is one holder at a time.
-func TestQueueIsServedInOrder(t *testing.T) {
+func TestQueue_IsServedInOrder(t *testing.T) {
 	o := simtest.Play(t, "queue", 24)
 	testkit.Check(t, "queue", o.Each(o.Acknowledged, "served of 216", 200), o.Each(o.Handed, "handed over", 100), o.Each(o.Audits, "alone inside", 50), o.None())
 	twin := simtest.Twinned(t, "queue", "apart", 24)
@@ -55,7 +55,7 @@ func TestQueueIsServedInOrder(t *testing.T) {
 }
 
 // A lease that is shorter than some reads is taken from nobody who is inside.
-func TestBriefLeasesAreTakenFromNobody(t *testing.T) {
+func TestBrief_LeasesAreTakenFromNobody(t *testing.T) {
 	o := simtest.Play(t, "brief", 12)
 	testkit.Check(t, "brief", o.Each(o.Acknowledged, "served of 216", 200), o.Each(o.Audits, "alone inside", 200), o.None())
 	twin := simtest.Twinned(t, "brief", "apart", 12)
@@ -64,7 +64,7 @@ func TestBriefLeasesAreTakenFromNobody(t *testing.T) {
 
 // Clients are served in the order in which they came, in whichever process. A process passes the lock to its own
 // goroutines only so many times in a row. A dead process delays the others by one lease, once.
-func TestLineIsFair(t *testing.T) {
+func TestLine_IsFair(t *testing.T) {
 	o := simtest.Play(t, "fair", 24)
 	testkit.Check(t, "fair", o.Each(o.Acknowledged, "turns of 300", 200), o.Each(o.Handed, "passed on", 50), o.Each(o.Audits, "first places looked at", 50), o.None())
 	twin := simtest.Twinned(t, "fair", "overtakes", 12)
@@ -76,7 +76,7 @@ func TestLineIsFair(t *testing.T) {
 }
 
 // Locks that are acquired together cause no deadlock, in whatever order they are named, and every caller is served.
-func TestPairsAreGathered(t *testing.T) {
+func TestGather_PairsAreServedWithoutDeadlock(t *testing.T) {
 	o := simtest.Play(t, "gather", 24)
 	testkit.Check(t, "gather", o.Each(o.Acquired, "pairs of 96", 60), o.Each(o.Acknowledged, "writes", 90), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "gather", "one-by-one", 12)
@@ -86,7 +86,7 @@ func TestPairsAreGathered(t *testing.T) {
 }
 
 // No more permits are used at once than there are, whatever happens to their holders and to their number.
-func TestPermitsAreNeverTooMany(t *testing.T) {
+func TestPermits_AreNeverTooMany(t *testing.T) {
 	o := simtest.Play(t, "permits", 24)
 	testkit.Check(t, "permits", o.Each(o.Acquired, "permits of 96", 50), o.Each(o.Acknowledged, "lines", 100), o.Each(o.Refused, "refused", 1), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "permits", "unguarded", 24)
@@ -96,7 +96,7 @@ func TestPermitsAreNeverTooMany(t *testing.T) {
 }
 
 // No reader sees a half-written pair.
-func TestSharedReadersSeeWholePairs(t *testing.T) {
+func TestReaders_SeeWholePairs(t *testing.T) {
 	o := simtest.Play(t, "readers", 24)
 	testkit.Check(t, "readers", o.Each(o.Acknowledged, "writes and readings", 80), o.Each(o.Refused, "refused", 1), o.Each(o.Audits, "whole pairs", 30), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None())
 	twin := simtest.Twinned(t, "readers", "unguarded", 24)
@@ -108,7 +108,7 @@ func TestSharedReadersSeeWholePairs(t *testing.T) {
 }
 
 // Guarded writes are exclusive, whatever the clocks show.
-func TestWrongClocks(t *testing.T) {
+func TestWrongClocks_LoseNoGuardedWrites(t *testing.T) {
 	o := simtest.Play(t, "clocks", 20)
 	testkit.Check(t, "F11", o.Played().InFull(o.Wanted, 1000), o.Each(o.All(), "guarded writes", 100), testkit.Exactly(o.Lost, "lost", 0), testkit.Exactly(o.Twice, "applied twice", 0), o.None(),
 		o.Each(o.Faults["clock jumped"], "times a clock was set", 10), o.Each(o.Faults["skewed date"], "wrong dates", 10))
@@ -117,7 +117,7 @@ func TestWrongClocks(t *testing.T) {
 }
 
 // Fences do not decrease if rows of locks disappear, and time to live spares the rows of held locks.
-func TestRowsDisappear(t *testing.T) {
+func TestRowsDisappear_FencesDoNotDecrease(t *testing.T) {
 	o := simtest.Play(t, "deletion", 24)
 	testkit.Check(t, "F12", o.Each(o.Acquired, "acquisitions", 20), o.Each(o.Acknowledged, "writes", 30), testkit.Exactly(o.Lost, "lost", 0), o.Each(o.Audits, "rows held and spared", 8), o.None(),
 		o.Met("deleted by time to live", "row deleted by hand", "table restored"))

@@ -23,7 +23,7 @@ func (tb table) batchWrite(reqs ...types.WriteRequest) error {
 	return err
 }
 
-func TestBatchWritePutsAndDeletes(t *testing.T) {
+func TestBatchWrite_PutsAndDeletes(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("old", document{"x": 1})
 		tb.put("gone", nil)
@@ -34,7 +34,7 @@ func TestBatchWritePutsAndDeletes(t *testing.T) {
 	})
 }
 
-func TestBatchWriteIsRefused(t *testing.T) {
+func TestBatchWrite_RefusesBadRequests(t *testing.T) {
 	many := make([]types.WriteRequest, 26)
 	for i := range many {
 		many[i] = putRequest(fmt.Sprint(i), nil)
@@ -56,7 +56,7 @@ func TestBatchWriteIsRefused(t *testing.T) {
 	}
 }
 
-func TestBatchGetReturnsWhatIsThere(t *testing.T) {
+func TestBatchGet_ReturnsWhatIsThere(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"x": 1, "y": 2})
 		tb.put("b", document{"x": 3})
@@ -75,7 +75,7 @@ func TestBatchGetReturnsWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestBatchGetIsRefused(t *testing.T) {
+func TestBatchGet_RefusesBadRequests(t *testing.T) {
 	many := make([]map[string]types.AttributeValue, 101)
 	for i := range many {
 		many[i] = key(fmt.Sprint(i))
@@ -101,7 +101,7 @@ func TestBatchGetIsRefused(t *testing.T) {
 	}
 }
 
-func TestBatchOnAMissingTable(t *testing.T) {
+func TestBatchGet_FailsOnAMissingTable(t *testing.T) {
 	onTable(t, func(tb table) {
 		_, err := tb.BatchGetItem(tb.ctx(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 			*tb.name + "-missing": {Keys: []map[string]types.AttributeValue{key("a")}},

@@ -20,7 +20,7 @@ func (tb table) exists(sk string) bool {
 
 // An update that only removes makes no item where none is. DynamoDB Local
 // makes one, and refuses to remove what is inside of something.
-func TestRemovingFromAMissingItemMakesNone(t *testing.T) {
+func TestUpdate_RemovingFromAMissingItemMakesNone(t *testing.T) {
 	type in = dynamodb.UpdateItemInput
 	remove := map[string]types.AttributeValueUpdate{"a": {Action: types.AttributeActionDelete}}
 	for _, tc := range []struct {
@@ -65,7 +65,7 @@ func TestRemovingFromAMissingItemMakesNone(t *testing.T) {
 // UPDATED_NEW reads the paths of the update in the new item, those that were
 // removed as well. In a list that is what moved there. DynamoDB Local returns
 // whole attributes.
-func TestUpdatedNewReturnsWhatMovedToARemovedPlace(t *testing.T) {
+func TestUpdatedNew_ReturnsWhatMovedToARemovedPlace(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("i", document{"a": document{"c": list{1, 2, 3}}})
 		update := func(expression string, v document) map[string]types.AttributeValue {
@@ -87,7 +87,7 @@ func TestUpdatedNewReturnsWhatMovedToARemovedPlace(t *testing.T) {
 }
 
 // A condition of an older form that takes no value is no condition on a key.
-func TestKeyConditionsWithoutAValueAreRefused(t *testing.T) {
+func TestKeyConditions_WithoutAValueAreRefused(t *testing.T) {
 	for _, op := range []types.ComparisonOperator{types.ComparisonOperatorNull, types.ComparisonOperatorNotNull} {
 		for _, at := range []string{"pk", "sk"} {
 			t.Run(string(op)+" "+at, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestKeyConditionsWithoutAValueAreRefused(t *testing.T) {
 
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
-func TestOlderConditionsAreRefused(t *testing.T) {
+func TestExpected_RefusesBadConditions(t *testing.T) {
 	str, num := value("a"), value(1)
 	for _, tc := range []struct {
 		name           string
@@ -156,7 +156,7 @@ func TestOlderConditionsAreRefused(t *testing.T) {
 
 // The first action that does not fit its table cancels the transaction; the
 // others are not judged any more. DynamoDB Local goes on.
-func TestTransactionStopsAtTheFirstInvalidAction(t *testing.T) {
+func TestTransaction_StopsAtTheFirstInvalidAction(t *testing.T) {
 	onTable(t, func(tb table) {
 		put := func(it map[string]types.AttributeValue, condition *string) types.TransactWriteItem {
 			return types.TransactWriteItem{Put: &types.Put{TableName: tb.name, Item: it, ConditionExpression: condition}}
@@ -181,7 +181,7 @@ func TestTransactionStopsAtTheFirstInvalidAction(t *testing.T) {
 
 // What cannot be a key of a global index is left out when the index is made
 // from the items that are there. DynamoDB Local puts it in.
-func TestBackfillLeavesOutWhatIsNoKey(t *testing.T) {
+func TestBackfill_LeavesOutWhatIsNoKey(t *testing.T) {
 	onTable(t, func(tb table) {
 		for sk, v := range map[string]any{"good": "red", "empty": "", "long": strings.Repeat("x", 2049), "number": 1, "longest": strings.Repeat("x", 2048)} {
 			tb.put(sk, document{"color": v})
@@ -209,7 +209,7 @@ func TestBackfillLeavesOutWhatIsNoKey(t *testing.T) {
 
 // A scan reads every physical partition, and rounds up in each. A new table
 // on demand has four. DynamoDB Local has one.
-func TestScanOfATinyTableCostsFourPartitions(t *testing.T) {
+func TestScan_OfATinyTableCostsFourPartitions(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("i", document{"a": 1})
 		scan := func(in dynamodb.ScanInput) float64 {
@@ -235,7 +235,7 @@ func TestScanOfATinyTableCostsFourPartitions(t *testing.T) {
 }
 
 // A request may have 16 MB. DynamoDB Local has no limit of that kind.
-func TestRequestOver16MBIsTooLarge(t *testing.T) {
+func TestRequest_Over16MBIsTooLarge(t *testing.T) {
 	onTable(t, func(tb table) {
 		if tb.local() {
 			return

@@ -12,7 +12,7 @@ import (
 )
 
 // Most changes of a table have to be made one at a time.
-func TestChangesOfATableThatGoTogether(t *testing.T) {
+func TestUpdateTable_MakesMostChangesOneAtATime(t *testing.T) {
 	type input = dynamodb.UpdateTableInput
 	parts := map[string]func(in *input){
 		"SSE":         func(in *input) { in.SSESpecification = &types.SSESpecification{Enabled: aws.Bool(true)} },
@@ -104,7 +104,7 @@ func TestChangesOfATableThatGoTogether(t *testing.T) {
 }
 
 // The service fails on these requests, each time.
-func TestUpdateWithNothingInIt(t *testing.T) {
+func TestUpdateTable_FailsWithNothingInIt(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, noLimits)
 		for _, in := range []*dynamodb.UpdateTableInput{

@@ -17,7 +17,7 @@ var conditionItem = document{
 	"m": document{"k": 1, "in": document{"deep": "yes"}, "a.b": "dotted"},
 }
 
-func TestCondition(t *testing.T) {
+func TestCondition_DecidesWhetherAWriteIsMade(t *testing.T) {
 	type d = document
 	for _, tc := range []struct {
 		name, condition string
@@ -97,7 +97,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-func TestFailedConditionReturnsTheItemWhenAsked(t *testing.T) {
+func TestCondition_ThatFailsReturnsTheItemWhenAsked(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("i", document{"holder": "a"})
 		in := &dynamodb.UpdateItemInput{
@@ -119,7 +119,7 @@ func TestFailedConditionReturnsTheItemWhenAsked(t *testing.T) {
 	})
 }
 
-func TestExpressionIsRefused(t *testing.T) {
+func TestCondition_RefusesBadExpressions(t *testing.T) {
 	type d = document
 	for _, tc := range []struct {
 		name, condition string

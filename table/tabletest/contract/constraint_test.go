@@ -8,7 +8,7 @@ import (
 // What a request may hold is checked before anything else, and all that is
 // wrong is named in one error. DynamoDB Local checks little of it, and mostly
 // in other words.
-func TestConstraintsAreNamedTogether(t *testing.T) {
+func TestConstraints_AreNamedTogether(t *testing.T) {
 	const (
 		metrics  = "Value 'INVALID' at 'returnItemCollectionMetrics' failed to satisfy constraint: Member must satisfy enum value set: [SIZE, NONE]"
 		capacity = "Value 'INVALID' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]"
@@ -148,7 +148,7 @@ func TestConstraintsAreNamedTogether(t *testing.T) {
 // A value of another JSON type than the parameter's is refused before the
 // constraints are looked at. DynamoDB Local crashes on some of these and
 // converts others.
-func TestWrongTypesAreASerializationError(t *testing.T) {
+func TestWrongTypes_AreASerializationError(t *testing.T) {
 	for _, tc := range []struct{ name, op, body, text string }{
 		{"number for a string", "PutItem", `{"TableName":1,"ReturnValues":"INVALID"}`, "NUMBER_VALUE cannot be converted to String"},
 		{"fraction for a string", "PutItem", `{"TableName":1.5}`, "DECIMAL_VALUE cannot be converted to String"},

@@ -13,7 +13,7 @@ import (
 
 const invalidParameter = "One or more parameter values were invalid: "
 
-func TestCreateTableIsRefused(t *testing.T) {
+func TestCreateTable_RefusesBadRequests(t *testing.T) {
 	const (
 		a, ab   = `{"AttributeName":"a","AttributeType":"S"}`, `{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}`
 		hashA   = `{"AttributeName":"a","KeyType":"HASH"}`
@@ -72,7 +72,7 @@ func TestCreateTableIsRefused(t *testing.T) {
 	})
 }
 
-func TestUpdateTableIsRefused(t *testing.T) {
+func TestUpdateTable_RefusesBadRequests(t *testing.T) {
 	const oneOf = "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"
 	for _, tc := range []struct{ name, body, service, local string }{
 		{"nothing to do", ``, "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required", "Nothing to update"},
@@ -106,7 +106,7 @@ func TestUpdateTableIsRefused(t *testing.T) {
 
 // An update to the throughput that a table has is refused. DynamoDB Local
 // takes it.
-func TestThroughputThatDoesNotChangeIsRefused(t *testing.T) {
+func TestThroughput_ThatDoesNotChangeIsRefused(t *testing.T) {
 	onTable(t, func(tb table) {
 		update := func(read, write int64) error {
 			_, err := tb.UpdateTable(tb.ctx(), &dynamodb.UpdateTableInput{TableName: tb.name, BillingMode: types.BillingModeProvisioned, ProvisionedThroughput: &types.ProvisionedThroughput{ReadCapacityUnits: &read, WriteCapacityUnits: &write}})
@@ -137,7 +137,7 @@ func indexUnits(name string) types.GlobalSecondaryIndexUpdate {
 
 // A table has an identity of its own, which one made later under its name
 // does not share. DynamoDB Local gives none.
-func TestTableHasAnID(t *testing.T) {
+func TestTableID_StaysWhileTheTableIsThere(t *testing.T) {
 	onTable(t, func(tb table) {
 		if tb.local() {
 			return
@@ -164,7 +164,7 @@ func TestTableHasAnID(t *testing.T) {
 
 // Of a table that is being deleted the service describes only what is left.
 // DynamoDB Local describes all of it.
-func TestDeletedTableIsDescribedInShort(t *testing.T) {
+func TestDeletedTable_IsDescribedInShort(t *testing.T) {
 	onTable(t, func(tb table) {
 		out, err := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: tb.name})
 		require.NoError(tb, err)

@@ -137,7 +137,7 @@ func wholeDescription(d *types.TableDescription) *types.TableDescription {
 	return want
 }
 
-func TestDescriptionOfAnOnDemandTable(t *testing.T) {
+func TestDescription_ShowsAnOnDemandTable(t *testing.T) {
 	inProcess(t, fewerDescriptions, func(*dynamodb.CreateTableInput) {}, func(c created) {
 		d := c.describe()
 		want := wholeDescription(d)
@@ -154,7 +154,7 @@ func TestDescriptionOfAnOnDemandTable(t *testing.T) {
 	})
 }
 
-func TestDescriptionOfAProvisionedTable(t *testing.T) {
+func TestDescription_ShowsAProvisionedTable(t *testing.T) {
 	inProcess(t, fewerDescriptions, provisionedIndexes, func(c created) {
 		d := c.describe()
 		want := wholeDescription(d)
@@ -167,7 +167,7 @@ func TestDescriptionOfAProvisionedTable(t *testing.T) {
 	})
 }
 
-func TestDescriptionOfADeletedTable(t *testing.T) {
+func TestDescription_ShowsLittleOfADeletedTable(t *testing.T) {
 	inProcess(t, "DynamoDB Local describes the whole table", func(*dynamodb.CreateTableInput) {}, func(c created) {
 		whole := wholeDescription(c.describe())
 		out, err := c.DeleteTable(c.ctx(), &dynamodb.DeleteTableInput{TableName: c.name})
@@ -180,7 +180,7 @@ func TestDescriptionOfADeletedTable(t *testing.T) {
 	})
 }
 
-func TestDescriptionsSortNames(t *testing.T) {
+func TestDescription_SortsNames(t *testing.T) {
 	change := func(in *dynamodb.CreateTableInput) {
 		in.LocalSecondaryIndexes[0].Projection.NonKeyAttributes = []string{"zz", "aa", "mm"}
 		slices.Reverse(in.GlobalSecondaryIndexes)
@@ -201,7 +201,7 @@ func TestDescriptionsSortNames(t *testing.T) {
 	})
 }
 
-func TestEachTableHasItsOwnId(t *testing.T) {
+func TestTableID_IsEachTablesOwn(t *testing.T) {
 	inProcess(t, fewerDescriptions, func(*dynamodb.CreateTableInput) {}, func(c created) {
 		d := c.describe()
 		assert.Regexp(c, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, *d.TableId)
@@ -219,7 +219,7 @@ func TestEachTableHasItsOwnId(t *testing.T) {
 	})
 }
 
-func TestItemsAreCounted(t *testing.T) {
+func TestDescription_CountsItems(t *testing.T) {
 	inProcess(t, "DynamoDB Local counts the bytes of an index differently, the service counts every few hours", func(*dynamodb.CreateTableInput) {}, func(c created) {
 		c.put("a", document{"gpk": "g", "gsk": 1})
 		c.put("b", document{"lsk": "l"})
@@ -232,7 +232,7 @@ func TestItemsAreCounted(t *testing.T) {
 	})
 }
 
-func TestStreamsLeaveTheirLabel(t *testing.T) {
+func TestStreams_LeaveTheirLabel(t *testing.T) {
 	creating(t, func(*dynamodb.CreateTableInput) {}, func(c created) {
 		d := c.describe()
 		assert.Nil(c, d.StreamSpecification)
@@ -255,7 +255,7 @@ func TestStreamsLeaveTheirLabel(t *testing.T) {
 	})
 }
 
-func TestTableClassIsDescribedOnceItWasSet(t *testing.T) {
+func TestTableClass_IsDescribedOnceItWasSet(t *testing.T) {
 	inProcess(t, "DynamoDB Local has no table classes", func(*dynamodb.CreateTableInput) {}, func(c created) {
 		c.update(&dynamodb.UpdateTableInput{TableClass: types.TableClassStandard})
 		assert.Nil(c, c.describe().TableClassSummary, "what it is anyway")
@@ -271,7 +271,7 @@ func TestTableClassIsDescribedOnceItWasSet(t *testing.T) {
 	})
 }
 
-func TestEncryptionIsDescribedByTheARNOfItsKey(t *testing.T) {
+func TestEncryption_IsDescribedByTheARNOfItsKey(t *testing.T) {
 	inProcess(t, "DynamoDB Local has no encryption", func(*dynamodb.CreateTableInput) {}, func(c created) {
 		assert.Nil(c, c.describe().SSEDescription)
 		arn := func(key string) string {
@@ -299,7 +299,7 @@ func TestEncryptionIsDescribedByTheARNOfItsKey(t *testing.T) {
 	})
 }
 
-func TestAnswersToUpdateTableTellWhatIsUnderWay(t *testing.T) {
+func TestUpdateTable_TellsWhatIsUnderWay(t *testing.T) {
 	status := func(d *types.TableDescription, name string) (types.IndexStatus, *bool) {
 		for _, g := range d.GlobalSecondaryIndexes {
 			if *g.IndexName == name {
@@ -332,7 +332,7 @@ func TestAnswersToUpdateTableTellWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestTableIsUpdatingInTheAnswer(t *testing.T) {
+func TestUpdateTable_AnswersThatTheTableIsUpdating(t *testing.T) {
 	inProcess(t, "DynamoDB Local answers that the table is active", func(*dynamodb.CreateTableInput) {}, func(c created) {
 		assert.Equal(c, types.TableStatusUpdating, c.update(&dynamodb.UpdateTableInput{BillingMode: types.BillingModePayPerRequest}).TableStatus)
 		assert.Equal(c, types.TableStatusActive, c.update(&dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(false)}).TableStatus)

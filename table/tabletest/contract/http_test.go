@@ -61,7 +61,7 @@ func checked(tb table, answers int) (client *dynamodb.Client, quiet func()) {
 	}
 }
 
-func TestAnswersCarryTheirChecksum(t *testing.T) {
+func TestAnswers_CarryTheirChecksum(t *testing.T) {
 	onTable(t, func(tb table) {
 		client, quiet := checked(tb, 3)
 		_, err := client.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: keyed("a", document{"x": "é"})})
@@ -74,7 +74,7 @@ func TestAnswersCarryTheirChecksum(t *testing.T) {
 	})
 }
 
-func TestErrorsCarryTheirChecksum(t *testing.T) {
+func TestErrors_CarryTheirChecksum(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, "DynamoDB Local sends no checksum with an error, the service does")
 		client, quiet := checked(tb, 3)

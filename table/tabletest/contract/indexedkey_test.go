@@ -11,7 +11,7 @@ import (
 
 // A partition key that is the sort key of an index has the limit of a sort
 // key, also where an update without expression makes the item.
-func TestUpdateWithoutExpressionChecksTheKeysOfIndexes(t *testing.T) {
+func TestUpdate_WithoutExpressionChecksTheKeysOfIndexes(t *testing.T) {
 	onTable(t, func(tb table) {
 		name := *tb.name + "-turned"
 		element := func(name string, kind types.KeyType) types.KeySchemaElement {

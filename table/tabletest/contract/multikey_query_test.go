@@ -33,7 +33,7 @@ func fillSeveral(tb table) {
 	}
 }
 
-func TestQueryConditionsOnSeveralAttributes(t *testing.T) {
+func TestQuery_TakesConditionsOnSeveralAttributes(t *testing.T) {
 	type d = document
 	cases := []struct {
 		condition string
@@ -92,7 +92,7 @@ func condition(op types.ComparisonOperator, operands ...any) types.Condition {
 	return c
 }
 
-func TestLegacyKeyConditionsOnSeveralAttributes(t *testing.T) {
+func TestQuery_TakesLegacyConditionsOnSeveralAttributes(t *testing.T) {
 	const eq = types.ComparisonOperatorEq
 	cases := []struct {
 		name string
@@ -122,7 +122,7 @@ func TestLegacyKeyConditionsOnSeveralAttributes(t *testing.T) {
 	})
 }
 
-func TestQueryOnSeveralAttributesIsRefused(t *testing.T) {
+func TestQuery_RefusesBadConditionsOnSeveralAttributes(t *testing.T) {
 	type d = document
 	const hash = "HASH key attributes %s must have equality conditions specified in the query"
 	const gap = "RANGE key attributes %s must have equality conditions specified in the query because a condition is present on key attribute %s"
@@ -166,7 +166,7 @@ func TestQueryOnSeveralAttributesIsRefused(t *testing.T) {
 	})
 }
 
-func TestFilterMayNotUseKeyAttributesOfTheIndex(t *testing.T) {
+func TestFilter_MayNotUseKeyAttributesOfTheIndex(t *testing.T) {
 	onSeveral(t, func(tb table) {
 		fillSeveral(tb)
 		in := &dynamodb.QueryInput{TableName: tb.name, IndexName: ptr("several"), KeyConditionExpression: ptr("h1 = :h AND h2 = :g")}
@@ -183,7 +183,7 @@ func TestFilterMayNotUseKeyAttributesOfTheIndex(t *testing.T) {
 	})
 }
 
-func TestPagesOfAnIndexOfSeveralAttributes(t *testing.T) {
+func TestQuery_PagesAnIndexOfSeveralAttributes(t *testing.T) {
 	onSeveral(t, func(tb table) {
 		fillSeveral(tb)
 		for _, limit := range []int32{1, 3, 8} {
@@ -216,7 +216,7 @@ func TestPagesOfAnIndexOfSeveralAttributes(t *testing.T) {
 	})
 }
 
-func TestStartKeyOfAnIndexOfSeveralAttributes(t *testing.T) {
+func TestStartKey_HasEveryAttributeOfTheIndex(t *testing.T) {
 	cases := []struct {
 		name   string
 		change document
@@ -258,7 +258,7 @@ func TestStartKeyOfAnIndexOfSeveralAttributes(t *testing.T) {
 	})
 }
 
-func TestScanOfAnIndexOfSeveralAttributes(t *testing.T) {
+func TestScan_ReadsAnIndexOfSeveralAttributes(t *testing.T) {
 	onSeveral(t, func(tb table) {
 		fillSeveral(tb)
 		require.NoError(tb, tb.putIndexed("sparse", document{"h2": nil}))

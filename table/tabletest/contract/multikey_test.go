@@ -82,7 +82,7 @@ func (tb table) inIndex() []string {
 	return sortKeys(out.Items)
 }
 
-func TestGlobalIndexTakesFourAttributesInEachRole(t *testing.T) {
+func TestGlobalIndex_TakesFourAttributesInEachRole(t *testing.T) {
 	for _, schema := range []string{"a b", "a b; c", "a; b c", "a b c d; e f g h", "a sk; b c"} {
 		t.Run(schema, func(t *testing.T) {
 			engines.Run(t, func(t *testing.T, e *engines.Engine) {
@@ -107,7 +107,7 @@ func TestGlobalIndexTakesFourAttributesInEachRole(t *testing.T) {
 	}
 }
 
-func TestKeySchemaOfAnIndexIsRefused(t *testing.T) {
+func TestKeySchema_RefusesWhatNoIndexMayHave(t *testing.T) {
 	hash, sort := types.KeyTypeHash, types.KeyTypeRange
 	element := func(name string, role types.KeyType) types.KeySchemaElement {
 		return types.KeySchemaElement{AttributeName: &name, KeyType: role}
@@ -167,7 +167,7 @@ func TestKeySchemaOfAnIndexIsRefused(t *testing.T) {
 	}
 }
 
-func TestTablesAndLocalIndexesHaveOneAttributeInEachRole(t *testing.T) {
+func TestKeySchema_OfTablesAndLocalIndexesHasOneAttributeInEachRole(t *testing.T) {
 	const second, local = "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type", " | ey schema too big | ey Schema too big | length less than or equal to 2 | Too many hash keys specified"
 	const long = "failed to satisfy constraint: Member must have length less than or equal to 2"
 	for schema, text := range map[string]string{"a b": second + local, "a b; c": long + local, "a; b c": long + local} {
@@ -190,7 +190,7 @@ func TestTablesAndLocalIndexesHaveOneAttributeInEachRole(t *testing.T) {
 	}
 }
 
-func TestIndexOfSeveralAttributesIsSparse(t *testing.T) {
+func TestIndex_OfSeveralAttributesIsSparse(t *testing.T) {
 	onSeveral(t, func(tb table) {
 		for _, missing := range []string{"h1", "h2", "r1", "r2", "r3"} {
 			require.NoError(tb, tb.putIndexed(missing, document{missing: nil}))
@@ -229,7 +229,7 @@ func TestIndexOfSeveralAttributesIsSparse(t *testing.T) {
 	})
 }
 
-func TestKeyAttributesOfAnIndexAreChecked(t *testing.T) {
+func TestKeyAttributes_OfAnIndexAreChecked(t *testing.T) {
 	cases := []struct {
 		name string
 		d    document
@@ -269,7 +269,7 @@ func TestKeyAttributesOfAnIndexAreChecked(t *testing.T) {
 	})
 }
 
-func TestKeyAttributesMayBeAsLongAsTheirRoleAllows(t *testing.T) {
+func TestKeyAttributes_MayBeAsLongAsTheirRoleAllows(t *testing.T) {
 	onSeveral(t, func(tb table) {
 		// A number of one digit has two bytes.
 		require.NoError(tb, tb.putIndexed("a", document{"h1": strings.Repeat("x", 2046), "r1": strings.Repeat("x", 1021)}))
@@ -278,7 +278,7 @@ func TestKeyAttributesMayBeAsLongAsTheirRoleAllows(t *testing.T) {
 	})
 }
 
-func TestUpdateMakesKeyAttributesTooLongTogether(t *testing.T) {
+func TestUpdate_MayNotMakeKeyAttributesTooLongTogether(t *testing.T) {
 	onSeveral(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, "DynamoDB Local looks at the sum of sizes only where an item is put")
 		require.NoError(tb, tb.putIndexed("a", nil))
@@ -289,7 +289,7 @@ func TestUpdateMakesKeyAttributesTooLongTogether(t *testing.T) {
 	})
 }
 
-func TestAddedIndexOfSeveralAttributes(t *testing.T) {
+func TestAddedIndex_MayHaveSeveralAttributes(t *testing.T) {
 	onTable(t, func(tb table) {
 		for i, d := range []document{{"x": "p", "y": 2, "z": "q"}, {"x": "p", "y": 10, "z": "q"}, {"x": "p", "y": 1}} {
 			tb.put(fmt.Sprint(i), d)
@@ -321,7 +321,7 @@ func TestAddedIndexOfSeveralAttributes(t *testing.T) {
 	})
 }
 
-func TestAddedIndexLeavesOutWhatViolatesItsKey(t *testing.T) {
+func TestAddedIndex_LeavesOutWhatViolatesItsKey(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, "DynamoDB Local puts items into an added index whose key attributes have another type or are too long")
 		tb.put("good", document{"x": "p", "y": 1, "z": "q"})
@@ -342,7 +342,7 @@ func TestAddedIndexLeavesOutWhatViolatesItsKey(t *testing.T) {
 }
 
 // An index with one attribute in each role is refused in the words for a table's own key.
-func TestKeySchemaOfAnIndexNamesAnAttributeInBothRoles(t *testing.T) {
+func TestKeySchema_MayNotNameAnAttributeInBothRoles(t *testing.T) {
 	onTable(t, func(tb table) {
 		err := tb.raw("CreateTable", `{"TableName":"TABLE-2","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}],`+
 			`"KeySchema":[{"AttributeName":"a","KeyType":"HASH"}],"GlobalSecondaryIndexes":[{"IndexName":"one","Projection":{"ProjectionType":"ALL"},`+

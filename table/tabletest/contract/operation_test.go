@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines"
 )
 
-func TestOperationsOutsideTheScopeAreUnknown(t *testing.T) {
+func TestOperations_OutsideTheScopeAreUnknown(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, "other engines know these operations")
 		_, statement := tb.ExecuteStatement(tb.ctx(), &dynamodb.ExecuteStatementInput{Statement: aws.String(`SELECT * FROM "` + *tb.name + `"`)})
@@ -31,7 +31,7 @@ func TestOperationsOutsideTheScopeAreUnknown(t *testing.T) {
 
 // The service answers an operation that it does not have with a type and no
 // message.
-func TestAnswerToAnUnknownOperation(t *testing.T) {
+func TestOperations_AnswerToAnUnknownOneHasNoMessage(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, "other engines know some of these operations and word the answer differently")
 		for _, target := range []string{

@@ -30,7 +30,7 @@ func (tb table) partition() *dynamodb.QueryInput {
 	}
 }
 
-func TestQueryKeyCondition(t *testing.T) {
+func TestQuery_ReadsWhatTheKeyConditionSelects(t *testing.T) {
 	type d = document
 	for _, tc := range []struct {
 		name, condition string
@@ -63,7 +63,7 @@ func TestQueryKeyCondition(t *testing.T) {
 	}
 }
 
-func TestQueryBackwards(t *testing.T) {
+func TestQuery_ReadsBackwards(t *testing.T) {
 	onTable(t, func(tb table) {
 		for _, sk := range []string{"a", "b", "c"} {
 			tb.put(sk, nil)
@@ -76,7 +76,7 @@ func TestQueryBackwards(t *testing.T) {
 	})
 }
 
-func TestQueryWithLegacyConditionsAndAFilterExpression(t *testing.T) {
+func TestQuery_TakesLegacyConditionsAndAFilterExpression(t *testing.T) {
 	// The combination that guregu/dynamo sends.
 	onTable(t, func(tb table) {
 		tb.put("a1", document{"x": 1})
@@ -96,7 +96,7 @@ func TestQueryWithLegacyConditionsAndAFilterExpression(t *testing.T) {
 	})
 }
 
-func TestQueryPagesByLimit(t *testing.T) {
+func TestQuery_PagesByLimit(t *testing.T) {
 	for _, forward := range []bool{true, false} {
 		t.Run(fmt.Sprint("forward ", forward), func(t *testing.T) {
 			onTable(t, func(tb table) {
@@ -128,7 +128,7 @@ func TestQueryPagesByLimit(t *testing.T) {
 	}
 }
 
-func TestQueryLimitCountsBeforeTheFilter(t *testing.T) {
+func TestQuery_LimitCountsBeforeTheFilter(t *testing.T) {
 	onTable(t, func(tb table) {
 		for i := range 4 {
 			tb.put(fmt.Sprint(i), document{"x": i})
@@ -145,7 +145,7 @@ func TestQueryLimitCountsBeforeTheFilter(t *testing.T) {
 	})
 }
 
-func TestQueryLimitThatIsReachedExactlyStillHasALastKey(t *testing.T) {
+func TestQuery_LimitThatIsReachedExactlyStillHasALastKey(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", nil)
 		in := tb.partition()
@@ -161,7 +161,7 @@ func TestQueryLimitThatIsReachedExactlyStillHasALastKey(t *testing.T) {
 	})
 }
 
-func TestQueryGoesOnAfterAKeyThatIsGone(t *testing.T) {
+func TestQuery_GoesOnAfterAKeyThatIsGone(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", nil)
 		tb.put("c", nil)
@@ -173,7 +173,7 @@ func TestQueryGoesOnAfterAKeyThatIsGone(t *testing.T) {
 	})
 }
 
-func TestQueryPagesByOneMegabyte(t *testing.T) {
+func TestQuery_PagesByOneMegabyte(t *testing.T) {
 	onTable(t, func(tb table) {
 		for i := range 4 {
 			tb.put(fmt.Sprint(i), document{"x": strings.Repeat("x", 350_000)})
@@ -190,7 +190,7 @@ func TestQueryPagesByOneMegabyte(t *testing.T) {
 	})
 }
 
-func TestQueryCountsWithoutItems(t *testing.T) {
+func TestQuery_CountsWithoutItems(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"x": 1})
 		tb.put("b", nil)
@@ -204,7 +204,7 @@ func TestQueryCountsWithoutItems(t *testing.T) {
 	})
 }
 
-func TestProjectionKeepsTheShape(t *testing.T) {
+func TestProjection_KeepsTheShape(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("i", document{"a": 1, "m": document{"k": 1, "q": 2, "l": list{"x", "y", "z"}}, "l": list{0, document{"v": 1, "w": 2}}})
 		out, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{
@@ -215,7 +215,7 @@ func TestProjectionKeepsTheShape(t *testing.T) {
 	})
 }
 
-func TestGetOfNothing(t *testing.T) {
+func TestGet_OfNothingReturnsNothing(t *testing.T) {
 	onTable(t, func(tb table) {
 		out, err := tb.GetItem(tb.ctx(), &dynamodb.GetItemInput{TableName: tb.name, Key: key("i"), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
 		require.NoError(tb, err)
@@ -223,7 +223,7 @@ func TestGetOfNothing(t *testing.T) {
 	})
 }
 
-func TestGlobalIndexIsSparseAndSorted(t *testing.T) {
+func TestGlobalIndex_IsSparseAndSorted(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"gpk": "g", "gsk": 10})
 		tb.put("b", document{"gpk": "g", "gsk": 9})
@@ -257,7 +257,7 @@ func TestGlobalIndexIsSparseAndSorted(t *testing.T) {
 	})
 }
 
-func TestIndexSortsNumbersOfAnySize(t *testing.T) {
+func TestIndex_SortsNumbersOfAnySize(t *testing.T) {
 	onTable(t, func(tb table) {
 		want := []string{"-9e125", "-1e125", "-5", "-1e-130", "0", "1e-130", "5", "1e125", "9e125"}
 		for _, i := range []int{3, 8, 0, 5, 1, 7, 2, 6, 4} {
@@ -269,7 +269,7 @@ func TestIndexSortsNumbersOfAnySize(t *testing.T) {
 	})
 }
 
-func TestIndexProjections(t *testing.T) {
+func TestIndex_HasWhatItProjects(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"gpk": "g", "gsk": 1, "lsk": "l", "inc": 1, "x": 2})
 		for _, tc := range []struct {
@@ -295,7 +295,7 @@ func TestIndexProjections(t *testing.T) {
 	})
 }
 
-func TestIndexPagesCarryBothKeys(t *testing.T) {
+func TestIndex_PagesCarryBothKeys(t *testing.T) {
 	onTable(t, func(tb table) {
 		for i := range 3 {
 			tb.put(fmt.Sprint(i), document{"gpk": "g", "gsk": i})
@@ -311,7 +311,7 @@ func TestIndexPagesCarryBothKeys(t *testing.T) {
 	})
 }
 
-func TestQueryIsRefused(t *testing.T) {
+func TestQuery_RefusesBadRequests(t *testing.T) {
 	type d = document
 	for _, tc := range []struct {
 		name string
@@ -343,7 +343,7 @@ func TestQueryIsRefused(t *testing.T) {
 	}
 }
 
-func TestScanSegmentsCoverTheTableOnce(t *testing.T) {
+func TestScan_SegmentsCoverTheTableOnce(t *testing.T) {
 	onTable(t, func(tb table) {
 		const rows, segments = 40, 4
 		for i := range rows {
@@ -371,7 +371,7 @@ func TestScanSegmentsCoverTheTableOnce(t *testing.T) {
 	})
 }
 
-func TestScanFilterMaySeeKeys(t *testing.T) {
+func TestScan_FilterMaySeeKeys(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", nil)
 		tb.put("b", nil)

@@ -13,7 +13,7 @@ import (
 
 // Operations on items say that something is missing, those on tables say
 // which table.
-func TestMissingTable(t *testing.T) {
+func TestMissingTable_IsNamedByOperationsOnTables(t *testing.T) {
 	const (
 		code  = "ResourceNotFoundException"
 		items = "Requested resource not found"
@@ -50,7 +50,7 @@ func TestMissingTable(t *testing.T) {
 
 // What is wrong with values and expressions is reported before the table is
 // looked for. DynamoDB Local looks for it first.
-func TestValuesAreJudgedBeforeTheTable(t *testing.T) {
+func TestValues_AreJudgedBeforeTheTable(t *testing.T) {
 	for _, tc := range []struct{ name, op, body, text string }{
 		{"put", "PutItem", `{"TableName":"no-such","Item":{"pk":{"SS":[]}}}`, "One or more parameter values were invalid: An string set  may not be empty"},
 		{"size of a put", "PutItem", `{"TableName":"no-such","Item":{"pk":{"S":"` + strings.Repeat("x", 400<<10) + `"}}}`, "Item size has exceeded the maximum allowed size"},
@@ -77,7 +77,7 @@ func TestValuesAreJudgedBeforeTheTable(t *testing.T) {
 	}
 }
 
-func TestKeyThatDoesNotFitTheSchema(t *testing.T) {
+func TestKey_ThatDoesNotFitTheSchemaIsRefused(t *testing.T) {
 	const (
 		mismatch = "The provided key element does not match the schema"
 		empty    = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: pk"
@@ -128,7 +128,7 @@ func TestKeyThatDoesNotFitTheSchema(t *testing.T) {
 	}
 }
 
-func TestItemThatDoesNotFitTheSchema(t *testing.T) {
+func TestItem_ThatDoesNotFitTheSchemaIsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		item           document
@@ -154,7 +154,7 @@ func TestItemThatDoesNotFitTheSchema(t *testing.T) {
 	}
 }
 
-func TestAttributeNamesHaveLimits(t *testing.T) {
+func TestAttributeNames_HaveLimits(t *testing.T) {
 	long := strings.Repeat("n", 1<<16)
 	const tooLong = "Attribute name is too large, must be less than 65536 bytes"
 	onTable(t, func(tb table) {
@@ -174,7 +174,7 @@ func TestAttributeNamesHaveLimits(t *testing.T) {
 	})
 }
 
-func TestNumbersAreRefusedInTheServicesWords(t *testing.T) {
+func TestNumbers_AreRefusedInTheServicesWords(t *testing.T) {
 	for _, tc := range []struct{ number, service, local string }{
 		{"", "The parameter cannot be converted to a numeric value", "cannot be converted into a number"},
 		{"abc", "The parameter cannot be converted to a numeric value: abc", "cannot be converted into a number"},

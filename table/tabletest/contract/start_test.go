@@ -9,7 +9,7 @@ import (
 )
 
 // Where a query or a scan goes on has to be a key of the table and the index.
-func TestStartThatIsNoKeyIsRefused(t *testing.T) {
+func TestStartKey_ThatIsNoKeyIsRefused(t *testing.T) {
 	type d = document
 	in := "The provided starting key is invalid"
 	schema := in + ": The provided key element does not match the schema"
@@ -38,7 +38,7 @@ func TestStartThatIsNoKeyIsRefused(t *testing.T) {
 
 // There is nothing to go on to in a partition of one item. DynamoDB Local
 // answers that nothing follows.
-func TestStartInATableWithoutSortKeyIsRefused(t *testing.T) {
+func TestStartKey_InATableWithoutSortKeyIsRefused(t *testing.T) {
 	onTable(t, func(tb table) {
 		name := *tb.name + "-hash"
 		_, err := tb.CreateTable(tb.ctx(), &dynamodb.CreateTableInput{
@@ -61,7 +61,7 @@ func TestStartInATableWithoutSortKeyIsRefused(t *testing.T) {
 	})
 }
 
-func TestQueryConditionNamesTheMissingKey(t *testing.T) {
+func TestQuery_ConditionNamesTheMissingKey(t *testing.T) {
 	for _, tc := range []struct{ name, condition, service, local string }{
 		{"no partition key", "sk = :v", "Query condition missed key schema element: pk", "Query condition missed key schema element"},
 		{"no key", "x = :v", "Query condition missed key schema element: pk", "Query condition missed key schema element"},

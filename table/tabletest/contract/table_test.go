@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines"
 )
 
-func TestDescribeTableRepeatsWhatCreateTableSaid(t *testing.T) {
+func TestDescribeTable_RepeatsWhatCreateTableSaid(t *testing.T) {
 	onTable(t, func(tb table) {
 		out, err := tb.DescribeTable(tb.ctx(), &dynamodb.DescribeTableInput{TableName: tb.name})
 		require.NoError(tb, err)
@@ -33,7 +33,7 @@ func TestDescribeTableRepeatsWhatCreateTableSaid(t *testing.T) {
 	})
 }
 
-func TestCreateTableTwice(t *testing.T) {
+func TestCreateTable_TwiceIsRefused(t *testing.T) {
 	onTable(t, func(tb table) {
 		_, err := tb.CreateTable(tb.ctx(), createInput(*tb.name))
 		var inUse *types.ResourceInUseException
@@ -41,7 +41,7 @@ func TestCreateTableTwice(t *testing.T) {
 	})
 }
 
-func TestDeletedTableIsGone(t *testing.T) {
+func TestDeletedTable_IsGone(t *testing.T) {
 	onTable(t, func(tb table) {
 		_, err := tb.DeleteTable(tb.ctx(), &dynamodb.DeleteTableInput{TableName: tb.name})
 		require.NoError(tb, err)
@@ -52,7 +52,7 @@ func TestDeletedTableIsGone(t *testing.T) {
 	})
 }
 
-func TestTableListIsSortedAndPages(t *testing.T) {
+func TestListTables_IsSortedAndPages(t *testing.T) {
 	engines.Run(t, func(t *testing.T, e *engines.Engine) {
 		base := e.TableName(t)
 		c := e.Client()
@@ -75,7 +75,7 @@ func TestTableListIsSortedAndPages(t *testing.T) {
 	})
 }
 
-func TestAddedIndexHoldsTheRowsThatWereThere(t *testing.T) {
+func TestAddedIndex_HoldsTheRowsThatWereThere(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"color": "red"})
 		tb.put("b", nil)
@@ -118,7 +118,7 @@ func (tb table) awaitIndex(name string, present bool) {
 	}, time.Minute, 20*time.Millisecond)
 }
 
-func TestTimeToLiveIsDescribed(t *testing.T) {
+func TestTimeToLive_IsDescribed(t *testing.T) {
 	onTable(t, func(tb table) {
 		out, err := tb.DescribeTimeToLive(tb.ctx(), &dynamodb.DescribeTimeToLiveInput{TableName: tb.name})
 		require.NoError(tb, err)
@@ -135,7 +135,7 @@ func TestTimeToLiveIsDescribed(t *testing.T) {
 	})
 }
 
-func TestCapacityOfWritesIsCountedByTheKilobyte(t *testing.T) {
+func TestCapacity_OfWritesIsCountedByTheKilobyte(t *testing.T) {
 	onTable(t, func(tb table) {
 		put := func(sk string, d document, condition *string) (*types.ConsumedCapacity, error) {
 			out, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: keyed(sk, d), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes, ConditionExpression: condition})
@@ -159,7 +159,7 @@ func TestCapacityOfWritesIsCountedByTheKilobyte(t *testing.T) {
 	})
 }
 
-func TestCapacityOfReadsIsCountedByFourKilobytes(t *testing.T) {
+func TestCapacity_OfReadsIsCountedByFourKilobytes(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"x": string(make([]byte, 5000))})
 		for consistent, want := range map[bool]float64{true: 2, false: 1} {
@@ -175,7 +175,7 @@ func TestCapacityOfReadsIsCountedByFourKilobytes(t *testing.T) {
 	})
 }
 
-func TestNumbersReturnInOneForm(t *testing.T) {
+func TestNumbers_ReturnInOneForm(t *testing.T) {
 	for sent, want := range map[string]string{
 		"1.0": "1", "-0": "0", "0.00": "0", "007": "7", "+5": "5", "1e2": "100", ".5": "0.5", "12E-1": "1.2", "1.10": "1.1",
 		"12345678901234567890123456789012345678": "12345678901234567890123456789012345678",

@@ -64,7 +64,7 @@ func (tb table) untag(arn *string, keys ...string) error {
 	return err
 }
 
-func TestTagsAreAddedReplacedAndRemoved(t *testing.T) {
+func TestTags_AreAddedReplacedAndRemoved(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		tb.tagged(arn, nil)
 		require.NoError(tb, tb.tag(arn, tags("a", "1", "b", "2")))
@@ -78,7 +78,7 @@ func TestTagsAreAddedReplacedAndRemoved(t *testing.T) {
 	})
 }
 
-func TestWritesOfTagsAreAnsweredWithoutABody(t *testing.T) {
+func TestTags_WritesAreAnsweredWithoutABody(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		for op, members := range map[string]string{"TagResource": `"Tags":[{"Key":"k","Value":"v"}]`, "UntagResource": `"TagKeys":["k"]`} {
 			resp, body := tb.post("DynamoDB_20120810."+op, `{"ResourceArn":"`+*arn+`",`+members+`}`)
@@ -88,7 +88,7 @@ func TestWritesOfTagsAreAnsweredWithoutABody(t *testing.T) {
 	})
 }
 
-func TestTagsOfEveryScriptAndTheLongestAreStored(t *testing.T) {
+func TestTags_OfEveryScriptAndTheLongestAreStored(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		want := tags(
 			"ключ", "значение", "表", "café", "a b\u00a0c", "a+b-c=d.e_f:g/h@i",
@@ -99,7 +99,7 @@ func TestTagsOfEveryScriptAndTheLongestAreStored(t *testing.T) {
 	})
 }
 
-func TestAllTagsAreInOnePage(t *testing.T) {
+func TestTags_AreAllInOnePage(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		want := numbered("k", 50)
 		require.NoError(tb, tb.tag(arn, want))
@@ -113,7 +113,7 @@ func TestAllTagsAreInOnePage(t *testing.T) {
 
 const tooManyTags = "Number of Tags exceed the current limit for the provided ResourceArn"
 
-func TestTagsAreLimitedAfterTheyAreMerged(t *testing.T) {
+func TestTags_AreLimitedAfterTheyAreMerged(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		want := numbered("k", 50)
 		require.NoError(tb, tb.tag(arn, want))
@@ -147,7 +147,7 @@ func wrongTags() map[string][]types.Tag {
 	return wrong
 }
 
-func TestWrongTagsAreRefusedAsAWhole(t *testing.T) {
+func TestTags_WrongOnesAreRefusedAsAWhole(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		for text, wrong := range wrongTags() {
 			_, err := tb.TagResource(tb.ctx(), &dynamodb.TagResourceInput{ResourceArn: arn, Tags: slices.Concat(tags("good", "v"), wrong)}, loosely)
@@ -164,7 +164,7 @@ func TestWrongTagsAreRefusedAsAWhole(t *testing.T) {
 	})
 }
 
-func TestWrongTagKeysAreRefusedAsAWhole(t *testing.T) {
+func TestTagKeys_WrongOnesAreRefusedAsAWhole(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		require.NoError(tb, tb.tag(arn, tags("good", "v")))
 		many := make([]string, 51)
@@ -186,7 +186,7 @@ func TestWrongTagKeysAreRefusedAsAWhole(t *testing.T) {
 	})
 }
 
-func TestTagsNeedTheARNOfATable(t *testing.T) {
+func TestTags_NeedTheARNOfATable(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		calls := map[string]func(arn *string) error{
 			"TagResource":   func(arn *string) error { return tb.tag(arn, tags("k", "v")) },
@@ -218,7 +218,7 @@ func TestTagsNeedTheARNOfATable(t *testing.T) {
 	})
 }
 
-func TestTableIsCreatedWithItsTags(t *testing.T) {
+func TestTags_AreCreatedWithTheTable(t *testing.T) {
 	onTagged(t, func(tb table, arn *string) {
 		other := *tb.name + "-tagged"
 		in := createInput(other)

@@ -34,7 +34,7 @@ func changeIndex(name string, p *types.ProvisionedThroughput) types.GlobalSecond
 	return types.GlobalSecondaryIndexUpdate{Update: &types.UpdateGlobalSecondaryIndexAction{IndexName: &name, ProvisionedThroughput: p}}
 }
 
-func TestBillingModeIsDescribedOnceATableWasOnDemand(t *testing.T) {
+func TestBillingMode_IsDescribedOnceATableWasOnDemand(t *testing.T) {
 	creating(t, provisioned, func(c created) {
 		assert.Nil(c, c.describe().BillingModeSummary)
 		c.update(&dynamodb.UpdateTableInput{BillingMode: types.BillingModePayPerRequest})
@@ -51,7 +51,7 @@ func TestBillingModeIsDescribedOnceATableWasOnDemand(t *testing.T) {
 	})
 }
 
-func TestChangesOfThroughputAreDated(t *testing.T) {
+func TestThroughput_ChangesAreDated(t *testing.T) {
 	inProcess(t, "DynamoDB Local notes no changes", provisioned, func(c created) {
 		var increased, decreased *time.Time
 		for _, change := range []struct {
@@ -84,7 +84,7 @@ func TestChangesOfThroughputAreDated(t *testing.T) {
 	})
 }
 
-func TestChangesOfAnIndexsThroughputAreDated(t *testing.T) {
+func TestThroughput_ChangesOfAnIndexAreDated(t *testing.T) {
 	inProcess(t, "DynamoDB Local notes no changes", provisionedIndexes, func(c created) {
 		c.update(&dynamodb.UpdateTableInput{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{changeIndex("gsi", units(3, 3))}})
 		g := c.describe().GlobalSecondaryIndexes
@@ -99,7 +99,7 @@ func TestChangesOfAnIndexsThroughputAreDated(t *testing.T) {
 	})
 }
 
-func TestWarmThroughputNeverFalls(t *testing.T) {
+func TestWarmThroughput_NeverFalls(t *testing.T) {
 	inProcess(t, noWarmth, provisionedIndexes, func(c created) {
 		c.update(&dynamodb.UpdateTableInput{ProvisionedThroughput: units(9, 1), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{changeIndex("gsi", units(1, 8))}})
 		d := c.describe()
@@ -127,7 +127,7 @@ func TestWarmThroughputNeverFalls(t *testing.T) {
 	})
 }
 
-func TestWarmThroughputOfANewTable(t *testing.T) {
+func TestWarmThroughput_OfANewTableIsNoLowerThanTheInitial(t *testing.T) {
 	ask := func(read, write int64) *types.WarmThroughput {
 		return &types.WarmThroughput{ReadUnitsPerSecond: &read, WriteUnitsPerSecond: &write}
 	}
@@ -182,7 +182,7 @@ func limit(read, write int64) *types.OnDemandThroughput {
 	return o
 }
 
-func TestLimitsOfOnDemandThroughputAreMerged(t *testing.T) {
+func TestOnDemandThroughput_LimitsAreMerged(t *testing.T) {
 	change := func(in *dynamodb.CreateTableInput) {
 		in.OnDemandThroughput, in.GlobalSecondaryIndexes[0].OnDemandThroughput = limit(100, 0), limit(10, 20)
 	}
@@ -217,7 +217,7 @@ func TestLimitsOfOnDemandThroughputAreMerged(t *testing.T) {
 	})
 }
 
-func TestWrongLimitsOfOnDemandThroughput(t *testing.T) {
+func TestOnDemandThroughput_WrongLimitsAreRefused(t *testing.T) {
 	const prefix = "One or more parameter values were invalid: "
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, noLimits)
@@ -250,7 +250,7 @@ func TestWrongLimitsOfOnDemandThroughput(t *testing.T) {
 	})
 }
 
-func TestIndexesHaveAThroughputIfTheirTableHas(t *testing.T) {
+func TestThroughput_IsOfIndexesIfOfTheirTable(t *testing.T) {
 	const prefix = "One or more parameter values were invalid: "
 	add := func(p *types.ProvisionedThroughput) *dynamodb.UpdateTableInput {
 		return &dynamodb.UpdateTableInput{

@@ -46,7 +46,7 @@ func (tb table) transact(token string, actions ...action) (*dynamodb.TransactWri
 	return tb.TransactWriteItems(tb.ctx(), in)
 }
 
-func TestTransactionAppliesEverything(t *testing.T) {
+func TestTransaction_AppliesEverything(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("u", document{"x": 1})
 		tb.put("d", nil)
@@ -60,7 +60,7 @@ func TestTransactionAppliesEverything(t *testing.T) {
 	})
 }
 
-func TestTransactionAppliesNothingWhenOneConditionFails(t *testing.T) {
+func TestTransaction_AppliesNothingWhenOneConditionFails(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("u", document{"x": 1})
 		_, err := tb.transact("", tb.txPut("p", nil, ""), tb.txSet("u", 2, "attribute_not_exists(pk)"), tb.txDelete("d"))
@@ -73,7 +73,7 @@ func TestTransactionAppliesNothingWhenOneConditionFails(t *testing.T) {
 	})
 }
 
-func TestTransactionReasonsCarryTheItemsWhenAsked(t *testing.T) {
+func TestTransaction_ReasonsCarryTheItemsWhenAsked(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"x": 1})
 		tb.put("b", document{"x": 2})
@@ -90,7 +90,7 @@ func TestTransactionReasonsCarryTheItemsWhenAsked(t *testing.T) {
 	})
 }
 
-func TestTransactionIsRefused(t *testing.T) {
+func TestTransaction_RefusesBadRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		actions func(tb table) []action
 		text    string
@@ -122,7 +122,7 @@ func TestTransactionIsRefused(t *testing.T) {
 	}
 }
 
-func TestTransactionIsCancelledByAnUpdateOfAKey(t *testing.T) {
+func TestTransaction_IsCancelledByAnUpdateOfAKey(t *testing.T) {
 	onTable(t, func(tb table) {
 		u := tb.txSet("b", 1, "")
 		u.Update.UpdateExpression = ptr("SET sk = :x")
@@ -135,7 +135,7 @@ func TestTransactionIsCancelledByAnUpdateOfAKey(t *testing.T) {
 	})
 }
 
-func TestTransactionOfAHundredActions(t *testing.T) {
+func TestTransaction_TakesAHundredActions(t *testing.T) {
 	onTable(t, func(tb table) {
 		var all []action
 		for i := range 100 {
@@ -149,7 +149,7 @@ func TestTransactionOfAHundredActions(t *testing.T) {
 	})
 }
 
-func TestTransactionTokenAppliesOnce(t *testing.T) {
+func TestTransactionToken_AppliesOnce(t *testing.T) {
 	onTable(t, func(tb table) {
 		add := action{Update: &types.Update{TableName: tb.name, Key: key("a"), UpdateExpression: ptr("ADD x :x"), ExpressionAttributeValues: values(document{"x": 1})}}
 		for range 3 {
@@ -163,7 +163,7 @@ func TestTransactionTokenAppliesOnce(t *testing.T) {
 	})
 }
 
-func TestTransactionTokenWithAnotherRequestIsRefused(t *testing.T) {
+func TestTransactionToken_WithAnotherRequestIsRefused(t *testing.T) {
 	onTable(t, func(tb table) {
 		_, err := tb.transact("t", tb.txSet("a", 1, ""))
 		require.NoError(tb, err)
@@ -174,7 +174,7 @@ func TestTransactionTokenWithAnotherRequestIsRefused(t *testing.T) {
 	})
 }
 
-func TestTransactionTokenOfACancelledTransactionMayBeUsedAgain(t *testing.T) {
+func TestTransactionToken_OfACancelledTransactionMayBeUsedAgain(t *testing.T) {
 	onTable(t, func(tb table) {
 		_, err := tb.transact("t", tb.txSet("a", 1, "attribute_exists(pk)"))
 		cancelled(tb, err)
@@ -185,7 +185,7 @@ func TestTransactionTokenOfACancelledTransactionMayBeUsedAgain(t *testing.T) {
 	})
 }
 
-func TestTransactionReadsInOrder(t *testing.T) {
+func TestTransaction_ReadsInOrder(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("a", document{"x": 1, "y": 2})
 		tb.put("b", document{"x": 2})
@@ -201,7 +201,7 @@ func TestTransactionReadsInOrder(t *testing.T) {
 	})
 }
 
-func TestTransactionOnAMissingTable(t *testing.T) {
+func TestTransaction_FailsOnAMissingTable(t *testing.T) {
 	onTable(t, func(tb table) {
 		a := tb.txPut("a", nil, "")
 		b := tb.txPut("b", nil, "")

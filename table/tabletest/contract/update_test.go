@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/internal/engines"
 )
 
-func TestUpdate(t *testing.T) {
+func TestUpdate_DoesWhatItsExpressionSays(t *testing.T) {
 	type d = document
 	for _, tc := range []struct {
 		name   string
@@ -67,7 +67,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-func TestUpdateIsRefused(t *testing.T) {
+func TestUpdate_RefusesBadRequests(t *testing.T) {
 	type d = document
 	for _, tc := range []struct {
 		name, update string
@@ -105,7 +105,7 @@ func TestUpdateIsRefused(t *testing.T) {
 	}
 }
 
-func TestUpdateReturnsValues(t *testing.T) {
+func TestUpdate_ReturnsValues(t *testing.T) {
 	type d = document
 	before := d{"a": 1, "b": 2, "m": d{"k": 1}}
 	for _, tc := range []struct {
@@ -137,7 +137,7 @@ func TestUpdateReturnsValues(t *testing.T) {
 	}
 }
 
-func TestUpdatedValuesHoldNoMoreThanTheUpdatedPaths(t *testing.T) {
+func TestUpdatedValues_HoldNoMoreThanTheUpdatedPaths(t *testing.T) {
 	onTable(t, func(tb table) {
 		engines.Only(tb.T, engines.InProcess, "DynamoDB Local returns the whole attribute around an updated path, the service does not")
 		tb.put("i", document{"m": document{"k": 1, "q": 2}, "l": list{1, 2}})
@@ -150,7 +150,7 @@ func TestUpdatedValuesHoldNoMoreThanTheUpdatedPaths(t *testing.T) {
 	})
 }
 
-func TestPutReplacesTheWholeItemAndReturnsTheOld(t *testing.T) {
+func TestPut_ReplacesTheWholeItemAndReturnsTheOld(t *testing.T) {
 	onTable(t, func(tb table) {
 		tb.put("i", document{"a": 1, "b": 2})
 		out, err := tb.PutItem(tb.ctx(), &dynamodb.PutItemInput{TableName: tb.name, Item: keyed("i", document{"c": 3}), ReturnValues: types.ReturnValueAllOld})
@@ -160,7 +160,7 @@ func TestPutReplacesTheWholeItemAndReturnsTheOld(t *testing.T) {
 	})
 }
 
-func TestDeleteOfNothingSucceedsAndReturnsNothing(t *testing.T) {
+func TestDelete_OfNothingSucceedsAndReturnsNothing(t *testing.T) {
 	onTable(t, func(tb table) {
 		out, err := tb.DeleteItem(tb.ctx(), &dynamodb.DeleteItemInput{TableName: tb.name, Key: key("i"), ReturnValues: types.ReturnValueAllOld})
 		require.NoError(tb, err)
@@ -168,7 +168,7 @@ func TestDeleteOfNothingSucceedsAndReturnsNothing(t *testing.T) {
 	})
 }
 
-func TestUpdateWithoutExpressionMakesTheKeysOnly(t *testing.T) {
+func TestUpdate_WithoutExpressionMakesTheKeysOnly(t *testing.T) {
 	onTable(t, func(tb table) {
 		_, err := tb.UpdateItem(tb.ctx(), &dynamodb.UpdateItemInput{TableName: tb.name, Key: key("i")})
 		require.NoError(tb, err)
@@ -176,7 +176,7 @@ func TestUpdateWithoutExpressionMakesTheKeysOnly(t *testing.T) {
 	})
 }
 
-func TestItemIsRefused(t *testing.T) {
+func TestItem_BeyondTheLimitsIsRefused(t *testing.T) {
 	type d = document
 	deep := any(1)
 	for range 33 {
@@ -216,7 +216,7 @@ func TestItemIsRefused(t *testing.T) {
 	}
 }
 
-func TestItemAtTheLimitsIsAccepted(t *testing.T) {
+func TestItem_AtTheLimitsIsAccepted(t *testing.T) {
 	type d = document
 	pk, sk := strings.Repeat("p", 2048), strings.Repeat("s", 1024)
 	nested := any(1)

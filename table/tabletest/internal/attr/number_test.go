@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/attr"
 )
 
-func TestParseNumber(t *testing.T) {
+func TestParseNumber_ReadsDecimals(t *testing.T) {
 	nines := strings.Repeat("9", 38)
 	for _, tt := range []struct{ in, want string }{
 		{"0", "0"},
@@ -39,7 +39,7 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
-func TestParseNumberRefuses(t *testing.T) {
+func TestParseNumber_RefusesWhatIsNoNumber(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"", "cannot be converted"},
 		{"abc", "cannot be converted"},
@@ -65,7 +65,7 @@ func TestParseNumberRefuses(t *testing.T) {
 	}
 }
 
-func TestSortableOrdersNumbersAtTheEdgesOfTheirRange(t *testing.T) {
+func TestSortable_OrdersNumbersAtTheEdgesOfTheirRange(t *testing.T) {
 	inOrder := []string{"-9.9e125", "-1e125", "-1e124", "-5", "-1e-129", "-1e-130", "0", "1e-130", "1e-129", "5", "1e124", "1e125", "9.9e125"}
 	for i, text := range inOrder[1:] {
 		below, err := attr.ParseNumber(inOrder[i])
@@ -82,7 +82,7 @@ func literal(t *rapid.T, label string) string {
 }
 
 // Sums, order, equality and the sortable encoding agree with exact decimal arithmetic.
-func TestNumbersAgreeWithDecimals(t *testing.T) {
+func TestNumbers_AgreeWithDecimals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		as, bs := literal(t, "a"), literal(t, "b")
 		a, err := attr.ParseNumber(as)

@@ -19,7 +19,7 @@ func decode(t *testing.T, src string) (*attr.Value, error) {
 	return attr.Decode(n)
 }
 
-func TestValuesReadBack(t *testing.T) {
+func TestValues_ReadBack(t *testing.T) {
 	for _, src := range []string{
 		`{"S":""}`,
 		`{"S":"a\"\\\nü😀"}`,
@@ -42,7 +42,7 @@ func TestValuesReadBack(t *testing.T) {
 	}
 }
 
-func TestSetsHaveOneOrder(t *testing.T) {
+func TestSets_HaveOneOrder(t *testing.T) {
 	a, err := decode(t, `{"NS":["10","2","1"]}`)
 	require.NoError(t, err)
 	b, err := decode(t, `{"NS":["2","1.0","10"]}`)
@@ -51,7 +51,7 @@ func TestSetsHaveOneOrder(t *testing.T) {
 	assert.JSONEq(t, `{"NS":["1","2","10"]}`, string(b.Append(nil)))
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecode_RefusesWhatIsNoValue(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
 		{`{}`, "is empty"},
 		{`{"S":null}`, "is empty"},
@@ -75,7 +75,7 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 // The sizes were measured on DynamoDB Local, where one more byte costs one more write unit.
-func TestSizes(t *testing.T) {
+func TestSize_IsAsMeasured(t *testing.T) {
 	for _, tt := range []struct {
 		src  string
 		size int
@@ -104,7 +104,7 @@ func TestSizes(t *testing.T) {
 }
 
 // The order in which DynamoDB Local writes these attributes, and the same with enough of them for a larger table.
-func TestAttributesComeInTheOrderOfAJavaMap(t *testing.T) {
+func TestAttributes_ComeInTheOrderOfAJavaMap(t *testing.T) {
 	item := attr.Item{}
 	for _, name := range []string{"pk", "sk", "prop1", "prop2", "prop3", "prop4", "prop5", "__edb_e__", "__edb_v__", "gsi1pk", "gsi1sk"} {
 		item[name] = &attr.Value{Kind: attr.NULL}

@@ -28,7 +28,7 @@ const sample = `{"n":{"N":"5"},"s":{"S":"hello"},"b":{"BOOL":true},"nil":{"NULL"
 const values = `{":5":{"N":"5.0"},":6":{"N":"6"},":h":{"S":"he"},":a":{"S":"a"},":S":{"S":"S"},":t":{"BOOL":true},
 	":l":{"L":[{"N":"1"}]},":ss":{"SS":["b","c"]},":1":{"N":"1"}}`
 
-func TestConditions(t *testing.T) {
+func TestCondition_IsEvaluated(t *testing.T) {
 	it := item(t, sample)
 	for _, tt := range []struct {
 		src  string
@@ -71,7 +71,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-func TestConditionErrors(t *testing.T) {
+func TestParseCondition_RefusesWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
 		{"", "The expression can not be empty;"},
 		{"n =", `Syntax error; token: "<EOF>", near: "="`},
@@ -98,7 +98,7 @@ func TestConditionErrors(t *testing.T) {
 	}
 }
 
-func TestUpdates(t *testing.T) {
+func TestUpdate_ChangesTheItem(t *testing.T) {
 	for _, tt := range []struct{ src, attrs string }{
 		{"SET n = n + :1", `{"n":{"N":"6"}}`},
 		{"SET n = (n - :6)", `{"n":{"N":"-1"}}`},
@@ -127,7 +127,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-func TestUpdateErrors(t *testing.T) {
+func TestUpdate_RefusesWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct{ src, want string }{
 		{"SET n = :1 SET s = :1", `The "SET" section can only be used once in an update expression;`},
 		{"SET m.a = :1, m = :1", "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [m, a], path two: [m]"},
@@ -149,14 +149,14 @@ func TestUpdateErrors(t *testing.T) {
 	}
 }
 
-func TestProjection(t *testing.T) {
+func TestProjection_KeepsWhatItNames(t *testing.T) {
 	p, err := expr.ParseProjection("s, m.d.e, l[2].z, l[0], gone", &expr.Env{})
 	require.NoError(t, err)
 	got := p.Apply(item(t, sample))
 	assert.JSONEq(t, `{"s":{"S":"hello"},"m":{"M":{"d":{"M":{"e":{"N":"0.5"}}}}},"l":{"L":[{"N":"1"},{"M":{"z":{"N":"9"}}}]}}`, string(got.Append(nil)))
 }
 
-func TestUnusedPlaceholders(t *testing.T) {
+func TestUnused_NamesPlaceholders(t *testing.T) {
 	env := &expr.Env{Names: map[string]string{"#n": "n"}, Values: item(t, `{":5":{"N":"5"},":6":{"N":"6"}}`)}
 	_, err := expr.ParseCondition("#n = :5", env)
 	require.NoError(t, err)

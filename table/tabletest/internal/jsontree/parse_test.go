@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/table/tabletest/internal/jsontree"
 )
 
-func TestParseKeepsOrder(t *testing.T) {
+func TestParse_KeepsOrder(t *testing.T) {
 	n, err := jsontree.Parse([]byte(` {"b":[1,true,null,"\u00e9\ud83d\ude00\n"],"a":{}} `))
 	require.NoError(t, err)
 	got := []string{string(n.Append(nil)), string(n.AppendSorted(nil))} // texts: JSON equality has no order

@@ -34,7 +34,7 @@ func request() *shape.Shape {
 		shape.May("Key", shape.Item()))
 }
 
-func TestBrokenConstraintsAreNamed(t *testing.T) {
+func TestBroken_NamesConstraints(t *testing.T) {
 	for src, want := range map[string]string{
 		`{}`:                                 "The parameter 'Id' is required but was not present in the request",
 		`{"Id":"x","Table":"abc"}`:           "",
@@ -74,14 +74,14 @@ func printed(member, value string) string {
 	return "AttributeValue(" + strings.Join(members, ", ") + ")"
 }
 
-func TestAtMostTenConstraintsAreNamed(t *testing.T) {
+func TestBroken_NamesTenConstraintsAtMost(t *testing.T) {
 	parts := strings.Repeat(`{},`, 11) + `{}`
 	text := request().Broken(parse(t, fmt.Sprintf(`{"Id":"x","Table":"abc","Parts":[%s]}`, parts)))
 	assert.True(t, strings.HasPrefix(text, "10 validation errors detected: "))
 	assert.Equal(t, 9, strings.Count(text, "Member must not be null"))
 }
 
-func TestNullsAreAsGoodAsMissing(t *testing.T) {
+func TestNulls_AreAsGoodAsMissing(t *testing.T) {
 	n := parse(t, `{"Id":"x","Table":"abc","Limit":null,"Color":null,"Parts":null,"Key":{"k":{"S":null}},"Lists":null}`)
 	require.NoError(t, request().Types(n))
 	assert.Empty(t, request().Broken(n))

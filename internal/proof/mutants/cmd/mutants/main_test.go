@@ -22,7 +22,7 @@ func parsed(args ...string) (settings, error) {
 	return parse(f, args)
 }
 
-func TestArguments(t *testing.T) {
+func TestParse_ReadsArguments(t *testing.T) {
 	s, err := parsed()
 	require.NoError(t, err)
 	assert.Len(t, s.mutants, len(mutants.All()))
@@ -42,7 +42,7 @@ func TestArguments(t *testing.T) {
 	assert.Equal(t, cli.Seeds{Last: 99}, s.seeds)
 }
 
-func TestWrongArguments(t *testing.T) {
+func TestParse_RefusesWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"nonsense": `"nonsense"`, "-nonsense": "-nonsense", "-run (": "-run", "-run nonsense": `matches "nonsense"`, "-tests (": "-tests",
 		"-parallel 0": "-parallel", "-search nonsense": `"nonsense"`, "-search queue,": `""`, "-seeds 1": "first-last", "-list -seeds 1-2": "-list", "-search queue -seeds 2-1": "first-last",
@@ -55,7 +55,7 @@ func TestWrongArguments(t *testing.T) {
 
 // Among the packages with tests of locks, those of the protocol come first. Those that play seeds get flags that
 // select them.
-func TestSuites(t *testing.T) {
+func TestSuites_BeginWithThoseOfTheProtocol(t *testing.T) {
 	t.Chdir("../../../../..")
 	packages, err := suites(t.Context())
 	require.NoError(t, err)
@@ -69,11 +69,11 @@ func TestSuites(t *testing.T) {
 	}, s.flags(packages))
 }
 
-func TestCommand(t *testing.T) {
+func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
 	clitest.Calls(t, clitest.Build(t), "mutants", "-search workloads")
 }
 
-func TestList(t *testing.T) {
+func TestList_HasTheSelectedMutants(t *testing.T) {
 	s, err := parsed("-list", "-run", "^commit-|^force-is-")
 	require.NoError(t, err)
 	var out bytes.Buffer

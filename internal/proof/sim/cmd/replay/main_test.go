@@ -23,7 +23,7 @@ func parsed(t *testing.T, args string) settings {
 }
 
 // Show prints the world, its processes, the picture, the events and the result.
-func TestShow(t *testing.T) {
+func TestShow_PrintsTheWorld(t *testing.T) {
 	var out bytes.Buffer
 	assert.Equal(t, 0, parsed(t, "-seed 4 -rounds .1 -width 100").show(t, &out))
 	got := out.String()
@@ -48,7 +48,7 @@ func TestShow(t *testing.T) {
 }
 
 // Processes are stopped by the world, by the workload, or by both. Each is reported.
-func TestShowWhoStopsProcesses(t *testing.T) {
+func TestShow_TellsWhoStopsProcesses(t *testing.T) {
 	const seed = "-seed 6 -width 100 -workload " // a world that pauses processes
 	for load, itself := range map[string]bool{"lockset": true, "versions": false} {
 		var out bytes.Buffer
@@ -59,7 +59,7 @@ func TestShowWhoStopsProcesses(t *testing.T) {
 }
 
 // If nothing happens in the window, the output tells when the world has ended.
-func TestShowBeyondTheEnd(t *testing.T) {
+func TestShow_TellsWhenTheWorldHasEnded(t *testing.T) {
 	var out bytes.Buffer
 	parsed(t, "-seed 4 -rounds .1 -from 100h").show(t, &out)
 	assert.Contains(t, out.String(), "Nothing to draw: what happened last was at ")
@@ -67,7 +67,7 @@ func TestShowBeyondTheEnd(t *testing.T) {
 }
 
 // The twin's violations are shown, and the exit code is 1.
-func TestShowViolations(t *testing.T) {
+func TestShow_PrintsTheTwinsViolations(t *testing.T) {
 	var out bytes.Buffer
 	assert.Equal(t, 1, parsed(t, "-seed 2 -twin -rounds .5").show(t, &out))
 	assert.Contains(t, out.String(), "was acknowledged and is lost")
@@ -79,7 +79,7 @@ func TestShowViolations(t *testing.T) {
 	assert.Contains(t, parsed(t, "-twin=1 -workload queue").loads[0].Replay(3), "-workload queue -twin=apart -seed 3")
 }
 
-func TestDigests(t *testing.T) {
+func TestDigests_HaveALineForEachSeed(t *testing.T) {
 	var out bytes.Buffer
 	parsed(t, "-digest -seeds 3-4 -rounds .1 -workload lockset").digests(t, &out)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -90,7 +90,7 @@ func TestDigests(t *testing.T) {
 }
 
 // The error for a wrong call is one line, and help is not a failure.
-func TestCommand(t *testing.T) {
+func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
 	run := clitest.Build(t)
 	out, complaints, code := run("-workload unique -seed 3 -rounds .2")
 	assert.Equal(t, []any{0, ""}, []any{code, complaints})
@@ -101,7 +101,7 @@ func TestCommand(t *testing.T) {
 	clitest.Calls(t, run, "replay", "-workload name")
 }
 
-func TestWrongArguments(t *testing.T) {
+func TestParse_RefusesWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"-digest -from 1s": "-from", "-digest -to 1s": "-to", "-digest -requests": "-requests", "-digest -width 90": "-width",
 		"-digest -seed 1 -seeds 2-3": "-seed ", "-nonsense": "-nonsense",

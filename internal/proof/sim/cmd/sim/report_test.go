@@ -22,7 +22,7 @@ func played(seed uint64, violations ...string) sim.Result {
 }
 
 // Progress tells how much is left. A violation comes once, with the command that shows it.
-func TestReport(t *testing.T) {
+func TestReport_TellsProgressAndViolations(t *testing.T) {
 	var out bytes.Buffer
 	load := sim.Workloads()[0]
 	r := newReport(&out, plan{loads: []sim.Workload{load}, from: 5, seeds: 8, rounds: .5}, false)
@@ -45,7 +45,7 @@ func TestReport(t *testing.T) {
 }
 
 // On a terminal a line of progress replaces the one before.
-func TestProgressOnATerminal(t *testing.T) {
+func TestReport_ReplacesItsLineOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(&out, plan{loads: sim.Workloads(), seeds: 1, rounds: 1}, true)
 	r.print("a line")
@@ -53,7 +53,7 @@ func TestProgressOnATerminal(t *testing.T) {
 }
 
 // A world that breaks down is a violation, and others continue.
-func TestBrokenWorlds(t *testing.T) {
+func TestPlan_GoesOnAfterABrokenWorld(t *testing.T) {
 	broken := sim.Workload{Name: "broken", Run: func(*sim.World) sim.Tally { return sim.Tally{} }}
 	p := plan{rounds: 1}
 	assert.Empty(t, p.one(t, broken, 1).Violations)
@@ -71,7 +71,7 @@ func TestBrokenWorlds(t *testing.T) {
 }
 
 // The error for a wrong call is one line, and help is not a failure.
-func TestCommand(t *testing.T) {
+func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
 	run := clitest.Build(t)
 	out, complaints, code := run("-workload unique -seeds 2 -from 3 -rounds .2")
 	assert.Equal(t, []any{0, ""}, []any{code, complaints})
@@ -79,7 +79,7 @@ func TestCommand(t *testing.T) {
 	clitest.Calls(t, run, "sim", "-workload name")
 }
 
-func TestWrongArguments(t *testing.T) {
+func TestParse_RefusesWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"-seeds 0": "-seeds", "-seeds 1000000000001": "-seeds", "-from 18446744073709551610 -seeds 7": "-from", "-rounds 101": "-rounds", "-rounds NaN": "-rounds", "-rounds 0": "-rounds", "-workload nonsense": `"nonsense"`, "nonsense": `"nonsense"`,
 	} {

@@ -17,7 +17,7 @@ func parsed(args string) (soak.Config, error) {
 	return parse(flag.NewFlagSet("soak", flag.ContinueOnError), strings.Fields(args))
 }
 
-func TestArguments(t *testing.T) {
+func TestParse_ReadsArguments(t *testing.T) {
 	config, err := parsed("-minutes .5 -seed 7 -workers 2 -faults 0 -calm 1s")
 	require.NoError(t, err)
 	assert.Equal(t, soak.Config{Duration: 30 * time.Second, Seed: 7, Workers: 2, Faults: -1, Calm: time.Second}, config)
@@ -39,6 +39,6 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestCommand(t *testing.T) {
+func TestCommand_TellsOfAWrongCallInOneLine(t *testing.T) {
 	clitest.Calls(t, clitest.Build(t), "soak", "-unguarded")
 }

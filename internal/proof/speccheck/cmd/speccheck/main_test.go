@@ -18,7 +18,7 @@ func parsed(args ...string) (settings, error) {
 	return parse(f, args)
 }
 
-func TestArguments(t *testing.T) {
+func TestParse_ReadsArguments(t *testing.T) {
 	s, err := parsed()
 	require.NoError(t, err)
 	usual := len(s.runs)
