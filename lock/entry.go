@@ -187,9 +187,9 @@ func (e *entry) patient(ctx context.Context, err error) error {
 	return err
 }
 
-// passes reports whether an error is that of an outage, which passes. The context of the call goes on.
+// passes reports whether an error is that of an outage, which passes. The context of the call goes on. nil is none.
 func (c *Client) passes(err error) bool {
-	return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded) // of a single request
+	return err != nil && (c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)) // of a single request
 }
 
 // await has the row looked at until the ticket holds.
