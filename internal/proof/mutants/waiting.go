@@ -73,7 +73,7 @@ func waiting() []Mutant {
 		{
 			Name: "outage-ends-the-wait", Part: Waiting, File: "lock/entry.go",
 			Breaks: "ends a wait with an outage",
-			Old:    `return c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded)`,
+			Old:    `return err != nil && (c.table.Retryable(err) || errors.Is(err, context.DeadlineExceeded))`,
 			New:    `return errors.Is(err, context.DeadlineExceeded)`,
 		},
 	}
