@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -315,12 +314,7 @@ func (c *Client) sessionEnded(s *session.Session, cause error) {
 func (c *Client) renewed(ctx context.Context, left time.Duration) {
 	c.metrics.record(ctx, renewalRemaining, left)
 	ctx = c.within(ctx)
-	list := c.tickets.leases((*Lease).due)
-	if n := len(list); n > 0 {
-		k := c.maintained % n // several at once, and others first each time: requests that fail keep no other
-		c.maintained += atOnce
-		list = slices.Concat(list[k:], list[:k])
-	}
+	list := attempt.OthersFirst(c.tickets.leases((*Lease).due), atOnce, &c.maintained)
 	_ = eachLease(list, func(l *Lease) error {
 		if ctx.Err() == nil {
 			l.maintain(ctx)

@@ -74,7 +74,8 @@ func (e *PermitsError) Error() string {
 // [table.ErrNotFound]; if it is a lock, it is a [*PermitsError]. Of two calls at the same time, the later one counts.
 //
 // Cost: one consistent read and one conditional write; both again if the number gets smaller, and meanwhile the first one comes who
-// has to wait, or the last one of those goes; only the read if the number is n already. The first call of a client without [Config.HomeRegion] sends one DescribeTable, as [Client.Acquire] does.
+// has to wait, or the last one of those goes; only the read if the number is n already. The first call of a client without
+// [Config.HomeRegion] sends one DescribeTable, as [Client.Acquire] does.
 func (c *Client) SetPermits(ctx context.Context, target Target, n int) error {
 	return wrap("set permits", c.operate(ctx, target, func(ctx context.Context, key keys.Key) error {
 		if err := Permits(n)(&request{}); err != nil {

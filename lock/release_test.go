@@ -137,7 +137,12 @@ func TestRelease_AfterACommitWithoutAnAnswerSucceeds(t *testing.T) {
 // releaseInVain tries to release for a second, and fails.
 func (w *world) releaseInVain(ctx context.Context, l *lock.Lease) {
 	w.Helper()
-	short, cancel := context.WithTimeout(ctx, time.Second)
+	w.releaseInVainFor(ctx, time.Second, l)
+}
+
+func (w *world) releaseInVainFor(ctx context.Context, d time.Duration, l *lock.Lease) {
+	w.Helper()
+	short, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	require.Error(w, l.Release(short))
 }
@@ -172,9 +177,7 @@ func TestRelease_HangingOneDoesNotStarveRenewals(t *testing.T) {
 			l, err := c.Acquire(ctx, lock.Name(fmt.Sprint("hung", i)))
 			require.NoError(t, err)
 			w.engine.Inject(tabletest.Fault{Kind: tabletest.Delay, For: 1000 * time.Hour, Key: w.table.KeyItem(l.Key())})
-			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-			require.Error(t, l.Release(short))
-			cancel()
+			w.releaseInVainFor(ctx, 100*time.Millisecond, l)
 		}
 		time.Sleep(time.Minute)
 		require.NoError(t, context.Cause(keep.Context()))
@@ -324,9 +327,7 @@ func TestSession_RepeatsFailedReleasesInOneOrder(t *testing.T) {
 		}
 		way.cut(refused)
 		for _, l := range leases {
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-			require.Error(t, l.Release(short))
-			cancel()
+			w.releaseInVainFor(ctx, 50*time.Millisecond, l)
 		}
 		way.cut(open)
 		require.NoError(t, context.Cause(leases[0].Context()))

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,17 @@ const MaxTimeout = 3 * time.Second
 
 // Timeout bounds a single request under a lease of the given length.
 func Timeout(lease time.Duration) time.Duration { return min(lease/3, MaxTimeout) }
+
+// OthersFirst returns the list, and begins it with others each time: of a list that is tried again and again, n at a time, those
+// that fail keep no other from its turn. tried counts over the calls.
+func OthersFirst[T any](list []T, n int, tried *int) []T {
+	if len(list) == 0 {
+		return list
+	}
+	k := *tried % len(list)
+	*tried += n
+	return slices.Concat(list[k:], list[:k])
+}
 
 // ErrAgain asks Do for another attempt at once.
 var ErrAgain = errors.New("again")

@@ -101,11 +101,7 @@ func (o *Others) Ask(ctx context.Context, id string, questions ...Question) erro
 // answer has the questions answered that others ask. Those that were, and what is no question, are taken
 // out of the mailbox with the next renewal.
 func (s *Session) answer(ctx context.Context, asked []string) {
-	if n := len(asked); n > 0 { // others first each time: questions that cannot be answered keep no other
-		k := s.tried % n
-		s.tried += answeredAtOnce
-		asked = slices.Concat(asked[k:], asked[:k])
-	}
+	asked = attempt.OthersFirst(asked, answeredAtOnce, &s.tried)
 	handled := make([]bool, len(asked))
 	var all errgroup.Group
 	all.SetLimit(answeredAtOnce)
