@@ -14,8 +14,8 @@ import (
 )
 
 // basis is the state from which a write of an existing row starts.
-type basis[T any] struct {
-	row     T
+type basis struct {
+	row     reflect.Value
 	item    table.Item // the row as just read; nil if row is the caller's value
 	guarded bool       // the row must have the version of row or, if that is 0, the same attributes
 
@@ -23,7 +23,7 @@ type basis[T any] struct {
 	// outcome is returned without being read again, or the caller's code has looked at the row.
 	whole bool
 
-	after *T // row after the update, if it is known already
+	after reflect.Value // row after the update, if it is known already
 }
 
 // expectation is the value of one attribute that a write relies on.
@@ -59,15 +59,15 @@ func (x *expectation) holds(item table.Item) bool {
 // expect returns the expected value of a field according to the basis. It is a condition even if a version is checked:
 // the caller's value may not be the row as it was read, and a row that was deleted and created again can have the
 // version of its predecessor.
-func (from *basis[T]) expect(p *plan, f *field) (x expectation, err error) {
+func (from *basis) expect(p *plan, f *field) (x expectation, err error) {
 	x.attr = p.attrOf(f)
-	v := f.of(reflect.ValueOf(&from.row).Elem())
+	v := f.of(from.row)
 	switch {
 	case from.item != nil:
 		x.want = from.item[x.attr] // in the form that an older program may have written
 		return x, nil
 	case f.home != nil:
-		x.want, err = f.home.kept(reflect.ValueOf(&from.row).Elem())
+		x.want, err = f.home.kept(from.row)
 		x.empty = x.want == nil
 		return x, err
 	case v.IsZero():
@@ -87,13 +87,13 @@ func (from *basis[T]) expect(p *plan, f *field) (x expectation, err error) {
 }
 
 // identified reports whether the version and the time of creation together identify the row that was read.
-func (from *basis[T]) identified(p *plan) bool {
+func (from *basis) identified(p *plan) bool {
 	return from.guarded && from.item != nil && p.created != nil && !p.created.unix &&
-		p.version.of(reflect.ValueOf(&from.row).Elem()).Int() > 0
+		p.version.of(from.row).Int() > 0
 }
 
 // all returns the fields that identify the whole row as it was read, without those that the update supplies.
-func (from *basis[T]) all(p *plan, u *update) []*field {
+func (from *basis) all(p *plan, u *update) []*field {
 	switch {
 	case from.identified(p):
 		return []*field{p.created}
@@ -139,7 +139,7 @@ func (p *plan) touches(x *indexPlan, u *update) bool {
 }
 
 // needsRow reports whether computing the keys takes more than the update and the row's key.
-func (e *Entity[T]) needsRow(u *update) bool {
+func (e *core) needsRow(u *update) bool {
 	p := e.plan
 	for i := range p.indexes {
 		if x := &p.indexes[i]; p.touches(x, u) && (x.when || len(p.unsupplied(x, u)) > 0) {
@@ -162,16 +162,16 @@ func (p *plan) unsupplied(x *indexPlan, u *update) (list []*field) {
 }
 
 // consequences are the changes that an update entails beyond those requested.
-type consequences[T any] struct {
-	after     *T      // the row after the update; nil if nothing depends on it
-	update    *update // the requested changes
+type consequences struct {
+	after     reflect.Value // the row after the update; no value if nothing depends on it
+	update    *update       // the requested changes
 	changes   []table.Change
 	seen      []expectation // conditions under which the above holds
 	sentinels []table.Op
 }
 
 // consequences computes index keys, sentinels and, for a row of an older schema, all other differences.
-func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c consequences[T], err error) {
+func (e *core) consequences(from *basis, u *update, s settlement) (c consequences, err error) {
 	p := e.plan
 	c.update = u
 	old := from.item != nil && e.outdated(from.item)
@@ -209,14 +209,14 @@ func (e *Entity[T]) consequences(from *basis[T], u *update, s settlement) (c con
 		if err := e.applied(from, u, &c); err != nil {
 			return c, err
 		}
-		if c.sentinels, err = e.sentinels(e.Key(from.row), &from.row, c.after, s); err != nil {
+		if c.sentinels, err = e.sentinels(e.keyOf(from.row), from.row, c.after, s); err != nil {
 			return c, err
 		}
 		if err := from.dependsUnique(p, &depends); err != nil {
 			return c, err
 		}
 	}
-	if e.byAttributes(from) || from.whole && (len(c.sentinels) > 0 || from.after != nil) {
+	if e.byAttributes(from) || from.whole && (len(c.sentinels) > 0 || from.after.IsValid()) {
 		depends.add(from.all(p, nil)...)
 		if !from.identified(p) {
 			if c.seen, err = e.nameless(from, u); err != nil {
@@ -249,24 +249,24 @@ func also(list []expectation, x expectation) []expectation {
 }
 
 // applied computes the row after the update, once.
-func (e *Entity[T]) applied(from *basis[T], u *update, c *consequences[T]) error {
+func (e *core) applied(from *basis, u *update, c *consequences) error {
 	switch {
-	case c.after != nil:
-	case from.after != nil:
+	case c.after.IsValid():
+	case from.after.IsValid():
 		c.after = from.after
 	default:
-		after := from.row
-		if err := u.applyTo(reflect.ValueOf(&after).Elem()); err != nil {
+		after := copyOf(from.row)
+		if err := u.applyTo(after); err != nil {
 			return err
 		}
-		c.after = &after
+		c.after = after
 	}
 	return nil
 }
 
 // renew adds the changes that bring a row of an older schema to the current one. If T has no version they require that
 // no attribute of the row has changed, since an upgrade may have looked at any of them.
-func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
+func (e *core) renew(from *basis, u *update, c *consequences) error {
 	p := e.plan
 	up, err := e.upgraded(from.item)
 	if err != nil {
@@ -301,7 +301,7 @@ func (e *Entity[T]) renew(from *basis[T], u *update, c *consequences[T]) error {
 		}
 	}
 	// The row still has the number or list of the old schema, so write the result instead of adding to it.
-	c.update, err = u.settled(reflect.ValueOf(c.after).Elem())
+	c.update, err = u.settled(c.after)
 	return err
 }
 

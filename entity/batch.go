@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/mortise-go/mortise/internal/attrvalue"
 
@@ -56,7 +57,7 @@ func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
 	if len(failed.Failed) == 0 {
 		return nil
 	}
-	return e.fail(operation, failed)
+	return e.core.fail(operation, failed)
 }
 
 // BatchGet reads the rows of many values with as few requests as possible. Only the key fields of the values count. The
@@ -71,35 +72,45 @@ func (e *Entity[T]) outcome(operation string, list []T, errs []error) error {
 //
 // Cost: one request per 100 rows; units as for [Entity.Get].
 func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) ([]*T, error) {
+	got, errs, err := e.core.batchGet(ctx, reflect.ValueOf(list), opts)
+	if err != nil {
+		return nil, e.core.fail("batch get", err)
+	}
+	rows := make([]*T, len(list))
+	for i, v := range got {
+		if v.IsValid() {
+			rows[i] = v.Addr().Interface().(*T)
+		}
+	}
+	return rows, e.outcome("batch get", list, errs)
+}
+
+// batchGet returns the row, or the error, of each value of a list: neither if the row is missing or expired.
+func (e *core) batchGet(ctx context.Context, list reflect.Value, opts []ReadOption) (rows []reflect.Value, errs []error, err error) {
 	r, err := newReading(opts, getOptions)
 	if err != nil {
-		return nil, e.fail("batch get", err)
+		return nil, nil, err
 	}
 	at, err := e.batchKeys(list)
 	if err != nil {
-		return nil, e.fail("batch get", err)
+		return nil, nil, err
 	}
 	items, err := e.table.BatchGet(ctx, at, r.consistent)
 	var undone *table.UnprocessedError
 	if err != nil && !errors.As(err, &undone) {
-		return nil, e.fail("batch get", err)
+		return nil, nil, err
 	}
-	rows, errs := make([]*T, len(list)), make([]error, len(list))
-	met := make(map[keys.Key]bool, len(list))
+	rows, errs = make([]reflect.Value, len(at)), make([]error, len(at))
+	met := make(map[keys.Key]bool, len(at))
 	for i, item := range items {
-		if item == nil || e.Owns(item) && e.hidden(item, r.expired) {
+		if item == nil || e.owns(item) && e.hidden(item, r.expired) {
 			continue
 		}
 		if met[at[i]] {
 			item = attrvalue.CloneItem(item) // decoding does not copy bytes and documents
 		}
 		met[at[i]] = true
-		o, err := e.Decode(item)
-		if err != nil {
-			errs[i] = err
-			continue
-		}
-		rows[i] = &o
+		rows[i], errs[i] = e.decode(item)
 	}
 	if undone != nil {
 		unread := make(map[keys.Key]bool, len(undone.Keys))
@@ -112,7 +123,7 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 			}
 		}
 	}
-	return rows, e.outcome("batch get", list, errs)
+	return rows, errs, nil
 }
 
 // PutAll puts many values as [Entity.Put] does, in no order, and returns them as written, in the order of list. Values
@@ -124,36 +135,47 @@ func (e *Entity[T]) BatchGet(ctx context.Context, list []T, opts ...ReadOption) 
 //
 // Cost: that of Put for each value.
 func (e *Entity[T]) PutAll(ctx context.Context, list []T) ([]T, error) {
+	written, errs, err := e.core.putAll(ctx, reflect.ValueOf(list))
+	if err != nil {
+		return nil, e.core.fail("put all", err)
+	}
+	return written.Interface().([]T), e.outcome("put all", list, errs)
+}
+
+// putAll returns the values as written, or as they were given, and the error of each.
+func (e *core) putAll(ctx context.Context, list reflect.Value) (written reflect.Value, errs []error, err error) {
 	at, err := e.batchKeys(list)
 	if err != nil {
-		return nil, e.fail("put all", err)
+		return written, nil, err
 	}
 	first := make(map[keys.Key]int, len(at))
 	for i, key := range at {
 		if j, ok := first[key]; ok {
-			return nil, e.fail("put all", fmt.Errorf("%w: values %d and %d have the same key", ErrInvalid, j, i))
+			return written, nil, fmt.Errorf("%w: values %d and %d have the same key", ErrInvalid, j, i)
 		}
 		first[key] = i
 	}
-	written, errs := make([]T, len(list)), make([]error, len(list))
+	written, errs = reflect.MakeSlice(list.Type(), len(at), len(at)), make([]error, len(at))
 	var group errgroup.Group
 	group.SetLimit(parallel)
-	for i := range list {
+	for i := range at {
 		group.Go(func() error {
-			written[i], errs[i] = e.Put(ctx, list[i])
+			o := copyOf(list.Index(i)) // its own methods may change it
+			put, err := e.put(ctx, o)
+			if err != nil {
+				put, errs[i] = o, err
+			}
+			written.Index(i).Set(put)
 			return nil // a failure does not stop the others
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, e.fail("put all", err)
-	}
-	return written, e.outcome("put all", list, errs)
+	return written, errs, group.Wait()
 }
 
-func (e *Entity[T]) batchKeys(list []T) ([]keys.Key, error) {
-	at := make([]keys.Key, len(list))
-	for i := range list {
-		at[i] = e.Key(list[i])
+func (e *core) batchKeys(list reflect.Value) ([]keys.Key, error) {
+	at := make([]keys.Key, list.Len())
+	for i := range at {
+		at[i] = e.keyOf(copyOf(list.Index(i)))
 		if err := at[i].Validate(); err != nil {
 			return nil, fmt.Errorf("value %d: %w", i, errs.Kind(ErrInvalid, bare(err)))
 		}

@@ -77,7 +77,7 @@ func (u *update) find(f *field) *resolved {
 }
 
 // resolveChanges checks the changes, and adds the one for the field Updated.
-func (e *Entity[T]) resolveChanges(changes []Change) (*update, error) {
+func (e *core) resolveChanges(changes []Change) (*update, error) {
 	u := &update{list: make([]resolved, 0, len(changes)+1)}
 	for _, c := range changes {
 		r, err := e.plan.resolveChange(c)
@@ -93,7 +93,7 @@ func (e *Entity[T]) resolveChanges(changes []Change) (*update, error) {
 }
 
 // stampUpdate adds the change of the field Updated.
-func (e *Entity[T]) stampUpdate(u *update) (err error) {
+func (e *core) stampUpdate(u *update) (err error) {
 	f := e.plan.updated
 	if f == nil {
 		return nil

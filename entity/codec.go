@@ -14,9 +14,9 @@ import (
 
 // Key returns the key of o's row. Only the fields in the templates of PK and SK count. A key that cannot be built
 // carries its error ([keys.Key.Err]); every call that uses the key returns it.
-func (e *Entity[T]) Key(o T) keys.Key { return e.keyOf(reflect.ValueOf(&o).Elem()) }
+func (e *Entity[T]) Key(o T) keys.Key { return e.core.keyOf(valueOf(&o)) }
 
-func (e *Entity[T]) keyOf(v reflect.Value) keys.Key {
+func (e *core) keyOf(v reflect.Value) keys.Key {
 	pk, err := e.plan.pk.format(v)
 	if err != nil {
 		return keys.InvalidKey(e.fail("key of", err))
@@ -72,9 +72,8 @@ func (k keyPlan) restore(v reflect.Value, key string) error {
 	return nil
 }
 
-// encode returns o as a row: T's attributes, the keys, the type, and the attributes that the entity maintains.
-func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
-	v := reflect.ValueOf(o).Elem()
+// encode returns v as a row: T's attributes, the keys, the type, and the attributes that the entity maintains.
+func (e *core) encode(v reflect.Value, version int64) (table.Item, error) {
 	item, err := e.plan.marshal(v)
 	if err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func (e *Entity[T]) encode(o *T, version int64) (table.Item, error) {
 		item[p.scheme.Type] = &types.AttributeValueMemberS{Value: e.typ}
 	}
 	for i := range p.indexes {
-		values, err := e.indexKeys(i, o)
+		values, err := e.indexKeys(i, v)
 		if err != nil {
 			return nil, err
 		}
@@ -144,11 +143,10 @@ func (p *plan) ttlAttribute(v reflect.Value) types.AttributeValue {
 
 type keyAttr struct{ attr, value string }
 
-// indexKeys returns the key attributes of one index for o. Their values are empty if o is not in the index.
-func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
+// indexKeys returns the key attributes of one index for v. Their values are empty if v is not in the index.
+func (e *core) indexKeys(i int, v reflect.Value) ([]keyAttr, error) {
 	x := &e.plan.indexes[i]
-	v := reflect.ValueOf(o).Elem()
-	in := x.pk.complete(v) && x.sk.complete(v) && (e.when[i] == nil || e.when[i](*o))
+	in := x.pk.complete(v) && x.sk.complete(v) && (e.when[i] == nil || e.when[i](v))
 	list := make([]keyAttr, 0, 2)
 	for _, k := range []*keyPlan{&x.pk, &x.sk} {
 		if k.tpl == nil || k.inherited {
@@ -172,7 +170,9 @@ func (e *Entity[T]) indexKeys(i int, o *T) ([]keyAttr, error) {
 
 // Owns reports whether a row belongs to the entity. The type attribute decides or, if there is none, the key and
 // [Spec.Match].
-func (e *Entity[T]) Owns(item table.Item) bool {
+func (e *Entity[T]) Owns(item table.Item) bool { return e.core.owns(item) }
+
+func (e *core) owns(item table.Item) bool {
 	switch typ := item[e.plan.scheme.Type].(type) {
 	case *types.AttributeValueMemberS:
 		return typ != nil && typ.Value == e.typ
@@ -184,24 +184,30 @@ func (e *Entity[T]) Owns(item table.Item) bool {
 
 // Decode turns a row into a T. It refuses rows of other types with [ErrType], and does not check expiry. Errors are
 // *[DecodeError].
-func (e *Entity[T]) Decode(item table.Item) (o T, err error) {
-	if attribute, err := e.decode(item, &o); err != nil {
-		var zero T
-		key, _ := e.table.KeyOf(item)
-		return zero, &DecodeError{Type: e.typ, Key: key, Attribute: attribute, Err: err}
-	}
-	return o, nil
+func (e *Entity[T]) Decode(item table.Item) (T, error) {
+	v, err := e.core.decode(item)
+	return typed[T](v), err
 }
 
-// decodeAt is Decode for a row that will be written back. It refuses a row of another program whose attributes give
-// another key than the one at which the row stands: the write would go to another row.
-func (e *Entity[T]) decodeAt(key keys.Key, item table.Item) (o T, err error) {
-	if o, err = e.Decode(item); err != nil {
-		return o, err
+func (e *core) decode(item table.Item) (reflect.Value, error) {
+	v := e.zero()
+	if attribute, err := e.decodeInto(v, item); err != nil {
+		key, _ := e.table.KeyOf(item)
+		return reflect.Value{}, &DecodeError{Type: e.typ, Key: key, Attribute: attribute, Err: err}
 	}
-	have := e.Key(o)
+	return v, nil
+}
+
+// decodeAt is decode for a row that will be written back. It refuses a row of another program whose attributes give
+// another key than the one at which the row stands: the write would go to another row.
+func (e *core) decodeAt(key keys.Key, item table.Item) (reflect.Value, error) {
+	v, err := e.decode(item)
+	if err != nil {
+		return v, err
+	}
+	have := e.keyOf(v)
 	if have == key {
-		return o, nil
+		return v, nil
 	}
 	at := &DecodeError{Type: e.typ, Key: key, Attribute: e.plan.scheme.PK, Err: have.Err()}
 	if have.PK == key.PK {
@@ -210,22 +216,18 @@ func (e *Entity[T]) decodeAt(key keys.Key, item table.Item) (o T, err error) {
 	if at.Err == nil {
 		at.Err = fmt.Errorf("%w: the row's attributes make another key than it has", ErrInvalid)
 	}
-	var zero T
-	return zero, at
+	return reflect.Value{}, at
 }
 
-// decode also returns the attribute that caused the error, if it is known.
-func (e *Entity[T]) decode(item table.Item, o *T) (attribute string, err error) {
-	if !e.Owns(item) {
+// decodeInto sets v, a zero value, from a row. It also returns the attribute that caused the error, if it is known.
+func (e *core) decodeInto(v reflect.Value, item table.Item) (attribute string, err error) {
+	if !e.owns(item) {
 		return "", e.otherType(item)
 	}
 	p := e.plan
 	if item, err = e.upgraded(item); err != nil {
 		return p.schema, err
 	}
-	var zero T
-	*o = zero // drop values that the row does not have
-	v := reflect.ValueOf(o).Elem()
 	if attribute, err := p.unmarshal(item, v); err != nil {
 		return attribute, err
 	}

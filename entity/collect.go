@@ -3,6 +3,7 @@ package entity
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/mortise-go/mortise/internal/toolkit"
 	"github.com/mortise-go/mortise/keys"
@@ -46,16 +47,20 @@ func Each[T any](e *Entity[T], f func(T) error) Sink {
 	if e == nil || f == nil {
 		return badSink("Each or Into: nil entity or function")
 	}
+	return e.core.sink(untyped(f))
+}
+
+func (e *core) sink(f func(reflect.Value) error) Sink {
 	take := func(item table.Item, image bool) (bool, error) {
 		switch {
 		case image && e.plan.undecided(item):
 			return false, nil
-		case !e.Owns(item):
+		case !e.owns(item):
 			return e.isSentinel(item), nil // an image of keys alone has no type attribute
 		case e.hidden(item, image):
 			return true, nil
 		}
-		o, err := e.Decode(item)
+		o, err := e.decode(item)
 		if err == nil {
 			err = f(o)
 		}

@@ -115,7 +115,7 @@ func FuzzCursor(f *testing.F) {
 		q := &queries[int(n)%len(queries)]
 		c := Cursor(data)
 		if forge {
-			s, err := secrets.search(q.match, q.opts, 0)
+			s, err := secrets.core.search(q.match, q.opts, 0)
 			require.NoError(t, err)
 			c = s.binding.pack(data)
 		}
@@ -141,7 +141,7 @@ func FuzzCursor(f *testing.F) {
 
 func canonical(t *testing.T, e *Entity[secret], match keys.Values, opts []ReadOption, c Cursor) Cursor {
 	t.Helper()
-	s, err := e.search(match, opts, 0)
+	s, err := e.core.search(match, opts, 0)
 	require.NoError(t, err)
 	shard, start, err := s.binding.open(c)
 	require.NoError(t, err)

@@ -108,6 +108,14 @@ func (p *plan) definition(goType reflect.Type, typ string) definition {
 // Types must be unique within one *[table.Table]. The templates of two types must not be able to produce the same key,
 // unless [Spec.Match] distinguishes their rows. Defining the same entity again is allowed.
 func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
+	c, err := define(t, reflect.TypeFor[T](), spec.untyped())
+	if err != nil {
+		return nil, err
+	}
+	return &Entity[T]{*c}, nil
+}
+
+func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, error) {
 	if t == nil {
 		return nil, &SpecError{Type: spec.Type, Problems: []error{errors.New("nil table")}}
 	}
@@ -115,8 +123,8 @@ func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
 		table: t, schema: t.Schema(), prefix: spec.AttributePrefix,
 		plan: &plan{scheme: t.Scheme(), readOnly: spec.ReadOnly, untyped: spec.Untyped},
 	}
-	e := &Entity[T]{table: t, typ: spec.Type, plan: c.plan}
-	if rt := reflect.TypeFor[T](); rt.Kind() != reflect.Struct {
+	e := &core{table: t, typ: spec.Type, goType: rt, plan: c.plan}
+	if rt.Kind() != reflect.Struct {
 		c.problem("%s is not a struct", rt)
 	} else {
 		var problems []string

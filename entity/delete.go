@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -17,6 +18,10 @@ import (
 // Cost: one delete. With unique values, a transaction, with a consistent read before it unless o has a version and is
 // the whole row as it was read. If T has a version and o has version 0, a consistent read before it.
 func (e *Entity[T]) Delete(ctx context.Context, o T) error {
+	return e.core.delete(ctx, valueOf(&o))
+}
+
+func (e *core) delete(ctx context.Context, o reflect.Value) error {
 	from := e.given(o)
 	unique := len(e.plan.uniques) > 0
 	stale := ErrStale
@@ -35,18 +40,18 @@ func (e *Entity[T]) Delete(ctx context.Context, o T) error {
 		case err != nil:
 			return err
 		}
-		row, err := e.decodeAt(e.Key(o), item)
+		row, err := e.decodeAt(e.keyOf(o), item)
 		if err != nil {
 			return err
 		}
-		now := &basis[T]{row: row, item: item, guarded: e.plan.version != nil}
+		now := &basis{row: row, item: item, guarded: e.plan.version != nil}
 		if !from.guarded {
 			if err = e.deleteNow(ctx, now); errors.Is(err, ErrNotFound) {
 				return nil
 			}
 			return err
 		}
-		if err = e.checkRead(&o, &row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
+		if err = e.checkRead(o, row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
 			err = stale
 		}
 		if err == nil {
@@ -56,7 +61,7 @@ func (e *Entity[T]) Delete(ctx context.Context, o T) error {
 	}))
 }
 
-func (e *Entity[T]) deleteNow(ctx context.Context, from *basis[T]) error {
+func (e *core) deleteNow(ctx context.Context, from *basis) error {
 	return e.settled(ctx, func(s settlement) error {
 		op := e.deleteOp(from, s)
 		if err := op.Err(); err != nil {
@@ -70,7 +75,7 @@ func (e *Entity[T]) deleteNow(ctx context.Context, from *basis[T]) error {
 		if failed == nil || !failed.Repeated || errors.Is(err, ErrType) {
 			return err
 		}
-		version := e.versionOf(&from.row)
+		version := e.versionOf(from.row)
 		if n, bad := integer(failed.Item[e.plan.scheme.Version]); version == 0 || bad == nil && n < version {
 			return errUnclear // deleted by this or another program, and created again
 		}
@@ -80,15 +85,15 @@ func (e *Entity[T]) deleteNow(ctx context.Context, from *basis[T]) error {
 
 // DeleteOp is [Entity.Delete] as part of a transaction. It cannot read. With unique values, o has to be the whole row
 // as it was read, and each unique value is one more action.
-func (e *Entity[T]) DeleteOp(o T) table.Op { return e.deleteOp(e.given(o), nil) }
+func (e *Entity[T]) DeleteOp(o T) table.Op { return e.core.deleteOp(e.core.given(valueOf(&o)), nil) }
 
-func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
-	key := e.Key(from.row)
+func (e *core) deleteOp(from *basis, s settlement) table.Op {
+	key := e.keyOf(from.row)
 	if err := key.Validate(); err != nil {
 		return table.Invalid(e.fail("delete", err))
 	}
 	g := &guard{version: anyVersion, match: e.plan.match.at(key)}
-	switch version := e.versionOf(&from.row); {
+	switch version := e.versionOf(from.row); {
 	case version < 0:
 		return table.Invalid(e.fail("delete", fmt.Errorf("%w: negative version", ErrInvalid)))
 	case version > 0:
@@ -100,7 +105,7 @@ func (e *Entity[T]) deleteOp(from *basis[T], s settlement) table.Op {
 	var err error
 	if g.seen, err = e.expectations(from); err == nil && len(e.plan.uniques) > 0 {
 		var sentinels []table.Op
-		sentinels, err = e.sentinels(key, &from.row, nil, s)
+		sentinels, err = e.sentinels(key, from.row, reflect.Value{}, s)
 		op = op.With(sentinels...)
 	}
 	if err != nil {

@@ -111,7 +111,7 @@ func (e *ForeignTypeError) Error() string {
 // Is reports whether target is [ErrType].
 func (e *ForeignTypeError) Is(target error) bool { return target == ErrType }
 
-func (e *Entity[T]) fail(operation string, err error) error {
+func (e *core) fail(operation string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -14,7 +14,9 @@ import (
 // Facet returns the entity as a facet of a NoSQL Workbench model, for [table.Schema.Workbench]: its key templates, and
 // its other attributes by name, including those that the entity adds. The type of an attribute is that of an encoded
 // sample value. It is S if a type with its own encoding encodes nothing.
-func (e *Entity[T]) Facet() table.Facet {
+func (e *Entity[T]) Facet() table.Facet { return e.core.facet() }
+
+func (e *core) facet() table.Facet {
 	p := e.plan
 	f := table.Facet{Name: e.typ, PK: p.pk.tpl.String(), SK: p.sk.tpl.String()}
 	kinds := map[string]string{}

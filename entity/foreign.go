@@ -12,7 +12,7 @@ import (
 // foreign returns an error for a row that would belong to the entity if its type attribute were not unknown, and nil
 // for any other row. A row whose type is defined never has such a key, since Define refuses two entities with the same
 // keys.
-func (e *Entity[T]) foreign(item table.Item) error {
+func (e *core) foreign(item table.Item) error {
 	value := item[e.plan.scheme.Type]
 	if value == nil || !e.plan.fits(item) {
 		return nil
@@ -26,7 +26,7 @@ func (e *Entity[T]) foreign(item table.Item) error {
 }
 
 // otherType returns the error for a row that is not the entity's.
-func (e *Entity[T]) otherType(item table.Item) error {
+func (e *core) otherType(item table.Item) error {
 	if err := e.foreign(item); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func definedTypes(t *table.Table) (list []any) {
 
 // scanned returns the condition for rows that a scan has to return: the entity's own rows, rows without a type, and
 // rows that foreign can report.
-func (e *Entity[T]) scanned() table.Cond {
+func (e *core) scanned() table.Cond {
 	p := e.plan
 	typ := table.Attr(p.scheme.Type)
 	strange := []table.Cond{table.Not(typ.HasPrefix(toolkit.Prefix)), table.Not(typ.In(definedTypes(e.table)...))}

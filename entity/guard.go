@@ -23,7 +23,7 @@ const (
 )
 
 // guarded adds a guard, and the entity's own condition, to an operation.
-func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
+func (e *core) guarded(op table.Op, g *guard) table.Op {
 	p := e.plan
 	conds := make([]table.Cond, 0, 5+len(g.seen))
 	if g.exists && g.version <= 0 { // the version implies that the row exists
@@ -53,7 +53,7 @@ func (e *Entity[T]) guarded(op table.Op, g *guard) table.Op {
 
 // explain returns why a guard failed, given the row that was found. It returns nil if the guard holds, so another
 // condition of the operation failed.
-func (e *Entity[T]) explain(g *guard, item table.Item) error {
+func (e *core) explain(g *guard, item table.Item) error {
 	p := e.plan
 	switch {
 	case len(item) == 0:
@@ -61,7 +61,7 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 			return ErrNotFound
 		}
 		return nil
-	case !e.Owns(item):
+	case !e.owns(item):
 		return e.otherType(item)
 	case p.expired(item, e.table.Now()):
 		if g.exists || g.live || g.version != anyVersion {
@@ -92,7 +92,7 @@ func (e *Entity[T]) explain(g *guard, item table.Item) error {
 }
 
 // bind makes an operation fail if it is written to another table, or if the entity is read-only.
-func (e *Entity[T]) bind(op table.Op) table.Op {
+func (e *core) bind(op table.Op) table.Op {
 	if e.plan.readOnly {
 		return table.Invalid(e.fail("write", errReadOnly))
 	}
@@ -101,7 +101,7 @@ func (e *Entity[T]) bind(op table.Op) table.Op {
 
 // isOursOrNone prevents a put from replacing a row of another type. It allows rows without a type attribute that match,
 // since only their key tells their type.
-func (e *Entity[T]) isOursOrNone(m verdict) table.Cond {
+func (e *core) isOursOrNone(m verdict) table.Cond {
 	typ, none := table.Attr(e.plan.scheme.Type), table.Attr(e.plan.scheme.PK).NotExists()
 	switch {
 	case m.never:
@@ -112,6 +112,6 @@ func (e *Entity[T]) isOursOrNone(m verdict) table.Cond {
 	return table.Or(table.And(typ.NotExists(), table.Or(none, m.cond)), typ.Equal(e.typ))
 }
 
-func (e *Entity[T]) hasExpired() table.Cond {
+func (e *core) hasExpired() table.Cond {
 	return table.Attr(e.plan.scheme.TTL).Between(1, e.table.Now().Unix())
 }

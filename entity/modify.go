@@ -28,29 +28,31 @@ import (
 //
 // Cost: a consistent read and a conditional update for each call of f; a transaction if a unique value changes.
 func (e *Entity[T]) Modify(ctx context.Context, o T, f func(*T) error) (T, error) {
-	modified, err := e.modify(ctx, o, f, false)
-	if err != nil {
-		return o, e.fail("modify", err)
-	}
-	return modified, nil
+	return e.modify(ctx, o, f, "modify", false)
 }
 
 // Upsert is [Entity.Modify] that creates a missing row: it calls f with o and creates the result.
 //
 // Cost: that of Modify; for a missing row, a consistent read and a conditional put.
 func (e *Entity[T]) Upsert(ctx context.Context, o T, f func(*T) error) (T, error) {
-	modified, err := e.modify(ctx, o, f, true)
-	if err != nil {
-		return o, e.fail("upsert", err)
-	}
-	return modified, nil
+	return e.modify(ctx, o, f, "upsert", true)
 }
 
-func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bool) (out T, err error) {
+func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, operation string, create bool) (T, error) {
 	if f == nil {
-		return out, fmt.Errorf("%w: nil function", ErrInvalid)
+		return o, e.core.fail(operation, fmt.Errorf("%w: nil function", ErrInvalid))
 	}
-	key := e.Key(o)
+	change := func(v reflect.Value) error { return f(v.Addr().Interface().(*T)) }
+	modified, err := e.core.modify(ctx, valueOf(&o), change, create)
+	if err != nil {
+		return o, e.core.fail(operation, err)
+	}
+	return typed[T](modified), nil
+}
+
+// modify is Modify or, with create, Upsert. change changes its argument.
+func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.Value) error, create bool) (out reflect.Value, err error) {
+	key := e.keyOf(o)
 	if err := key.Validate(); err != nil {
 		return out, err
 	}
@@ -59,19 +61,19 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 		if err != nil {
 			return err
 		}
-		before, after := &from.row, o
+		before, after := from.row, reflect.Value{}
 		if from.absent() {
-			before = &o
-		} else if after, err = e.Decode(attrvalue.CloneItem(from.item)); err != nil { // must not share memory with the row, since f can write into slices and maps
+			before, after = o, copyOf(o)
+		} else if after, err = e.decode(attrvalue.CloneItem(from.item)); err != nil { // must not share memory with the row, since f can write into slices and maps
 			return err
 		}
-		if err := f(&after); err != nil {
+		if err := change(after); err != nil {
 			return final(err)
 		}
-		if err := e.checkModified(before, &after); err != nil {
+		if err := e.checkModified(before, after); err != nil {
 			return err
 		}
-		if e.Key(after) != key { // changed through a pointer that before shares
+		if e.keyOf(after) != key { // changed through a pointer that before shares
 			return fmt.Errorf("%w: a field that is part of the key", ErrInvalid)
 		}
 		if from.absent() {
@@ -82,7 +84,7 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 			}
 			return err
 		}
-		u, err := e.difference(&from.row, &after)
+		u, err := e.difference(from.row, after)
 		if err != nil {
 			return err
 		}
@@ -90,10 +92,10 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 			out = from.row
 			return nil
 		}
-		if err := e.stampModified(u, &after); err != nil {
+		if err := e.stampModified(u, after); err != nil {
 			return err
 		}
-		from.after = &after
+		from.after = after
 		out, err = e.apply(ctx, from, u)
 		if create {
 			return raced(err)
@@ -107,34 +109,38 @@ func (e *Entity[T]) modify(ctx context.Context, o T, f func(*T) error, create bo
 // the version of was. If that is 0, or T has no version, the row must have the attributes of was. No difference is
 // [ErrInvalid]; a row of an older schema is [ErrOlder].
 func (e *Entity[T]) ModifyOp(was, is T) table.Op {
-	err := e.checkModified(&was, &is)
+	return e.core.modifyOp(valueOf(&was), copyOf(valueOf(&is)))
+}
+
+// modifyOp sets the fields of is that the entity maintains.
+func (e *core) modifyOp(was, is reflect.Value) table.Op {
+	err := e.checkModified(was, is)
 	var u *update
 	if err == nil {
-		u, err = e.difference(&was, &is)
+		u, err = e.difference(was, is)
 	}
 	switch {
 	case err != nil:
 	case len(u.list) == 0:
 		err = fmt.Errorf("%w: nothing differs", ErrInvalid)
 	default:
-		err = e.stampModified(u, &is)
+		err = e.stampModified(u, is)
 	}
 	if err != nil {
 		return table.Invalid(e.fail("modify", err))
 	}
 	from := e.given(was)
-	from.whole, from.after = !from.guarded, &is
+	from.whole, from.after = !from.guarded, is
 	op, _ := e.updateOp(from, u, nil)
 	return op
 }
 
 // checkModified refuses changes of fields that the caller must not change.
-func (e *Entity[T]) checkModified(was, is *T) error {
+func (e *core) checkModified(was, is reflect.Value) error {
 	p := e.plan
-	v, w := reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem()
 	for _, k := range []*keyPlan{&p.pk, &p.sk} {
 		for _, f := range k.refs {
-			if !sameKeyValue(f.of(v), f.of(w)) {
+			if !sameKeyValue(f.of(was), f.of(is)) {
 				return fmt.Errorf("%w: %q is part of the key", ErrInvalid, f.goName)
 			}
 		}
@@ -143,7 +149,7 @@ func (e *Entity[T]) checkModified(was, is *T) error {
 		return fmt.Errorf("%w: %q is maintained by the entity", ErrInvalid, p.version.goName)
 	}
 	for _, f := range []*field{p.created, p.updated} {
-		if f != nil && !sameKeyValue(f.of(v), f.of(w)) {
+		if f != nil && !sameKeyValue(f.of(was), f.of(is)) {
 			return fmt.Errorf("%w: %q is maintained by the entity", ErrInvalid, f.goName)
 		}
 	}
@@ -165,7 +171,7 @@ func sameKeyValue(v, w reflect.Value) bool {
 }
 
 // difference returns the update that turns was into is, by their attributes.
-func (e *Entity[T]) difference(was, is *T) (*update, error) {
+func (e *core) difference(was, is reflect.Value) (*update, error) {
 	p := e.plan
 	have, err := e.encode(was, 0)
 	if err != nil {
@@ -185,7 +191,6 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 		skip[p.schema] = true
 	}
 	u := &update{}
-	v := reflect.ValueOf(is).Elem()
 	differs := func(attr string, f *field) {
 		a, b := have[attr], want[attr]
 		if skip[attr] || (a == nil) == (b == nil) && (a == nil || attrvalue.Same(a, b)) {
@@ -193,15 +198,14 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 		}
 		r := resolved{field: f, verb: setVerb, av: b, attr: attr}
 		if f != nil {
-			r.value = f.of(v)
+			r.value = f.of(is)
 		}
 		u.list = append(u.list, r)
 	}
-	before := reflect.ValueOf(was).Elem()
 	for _, f := range p.fields {
 		if f.home != nil {
-			if !sameKeyValue(f.of(before), f.of(v)) {
-				u.list = append(u.list, resolved{field: f, verb: setVerb, value: f.of(v), attr: f.home.attr})
+			if !sameKeyValue(f.of(was), f.of(is)) {
+				u.list = append(u.list, resolved{field: f, verb: setVerb, value: f.of(is), attr: f.home.attr})
 			}
 			continue
 		}
@@ -219,18 +223,17 @@ func (e *Entity[T]) difference(was, is *T) (*update, error) {
 }
 
 // stampModified adds the time of the write to an update and to its result.
-func (e *Entity[T]) stampModified(u *update, after *T) error {
+func (e *core) stampModified(u *update, after reflect.Value) error {
 	if err := e.stampUpdate(u); err != nil {
 		return err
 	}
-	v := reflect.ValueOf(after).Elem()
 	for i := range u.list {
 		if r := &u.list[i]; r.field != nil && r.field == e.plan.updated {
-			r.field.of(v).Set(r.value)
+			r.field.of(after).Set(r.value)
 		}
 	}
-	if f := e.plan.ttl; f != nil && !f.of(v).IsZero() {
-		f.of(v).Set(reflect.ValueOf(ttlTime(f.of(v).Interface().(time.Time))))
+	if f := e.plan.ttl; f != nil && !f.of(after).IsZero() {
+		f.of(after).Set(reflect.ValueOf(ttlTime(f.of(after).Interface().(time.Time))))
 	}
 	return nil
 }

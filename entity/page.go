@@ -2,6 +2,7 @@ package entity
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/mortise-go/mortise/keys"
 	"github.com/mortise-go/mortise/table"
@@ -28,31 +29,35 @@ type Page[T any] struct {
 //
 // Cost: as Query, for one row more than the page has.
 func (e *Entity[T]) Page(ctx context.Context, match keys.Values, opts ...ReadOption) (Page[T], error) {
-	page, err := e.page(ctx, match, opts)
+	list, next, err := e.core.page(ctx, match, opts)
 	if err != nil {
-		return Page[T]{}, e.fail("page", err)
+		return Page[T]{}, e.core.fail("page", err)
+	}
+	page := Page[T]{Next: next}
+	for _, o := range list {
+		page.Items = append(page.Items, typed[T](o))
 	}
 	return page, nil
 }
 
-func (e *Entity[T]) page(ctx context.Context, match keys.Values, opts []ReadOption) (page Page[T], err error) {
+func (e *core) page(ctx context.Context, match keys.Values, opts []ReadOption) (list []reflect.Value, next Cursor, err error) {
 	s, err := e.search(match, append([]ReadOption{Limit(defaultPage)}, opts...), 1)
 	if err != nil {
-		return page, err
+		return nil, "", err
 	}
 	var last table.Item
-	for len(page.Items) < s.limit {
+	for len(list) < s.limit {
 		if last, err = s.next(ctx); last == nil || err != nil {
-			return page, err
+			return list, "", err
 		}
-		o, err := e.Decode(last)
+		o, err := e.decode(last)
 		if err != nil {
-			return page, err
+			return nil, "", err
 		}
-		page.Items = append(page.Items, o)
+		list = append(list, o)
 	}
 	if s.rows.pending(s.visible) {
-		page.Next = s.binding.seal(s.rows.last, last)
+		next = s.binding.seal(s.rows.last, last)
 	}
-	return page, nil
+	return list, next, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 
 	"github.com/mortise-go/mortise/internal/errs"
 	"github.com/mortise-go/mortise/keys"
@@ -17,28 +18,24 @@ import (
 //
 // Cost: one read: half a unit per 4 KB, one if consistent.
 func (e *Entity[T]) Get(ctx context.Context, o T, opts ...ReadOption) (T, error) {
-	var zero T
-	r, err := newReading(opts, getOptions)
-	if err != nil {
-		return zero, e.fail("get", err)
-	}
-	row, err := e.read(ctx, o, r)
-	if err != nil {
-		return zero, e.fail("get", err)
-	}
-	return row, nil
+	row, err := e.core.get(ctx, valueOf(&o), opts)
+	return typed[T](row), e.core.fail("get", err)
 }
 
-func (e *Entity[T]) read(ctx context.Context, o T, r reading) (row T, err error) {
+func (e *core) get(ctx context.Context, o reflect.Value, opts []ReadOption) (row reflect.Value, err error) {
+	r, err := newReading(opts, getOptions)
+	if err != nil {
+		return row, err
+	}
 	item, err := e.readItem(ctx, o, r)
 	if err != nil {
 		return row, err
 	}
-	return e.Decode(item)
+	return e.decode(item)
 }
 
-func (e *Entity[T]) readItem(ctx context.Context, o T, r reading) (table.Item, error) {
-	key := e.Key(o)
+func (e *core) readItem(ctx context.Context, o reflect.Value, r reading) (table.Item, error) {
+	key := e.keyOf(o)
 	if err := key.Validate(); err != nil {
 		return nil, err
 	}
@@ -46,20 +43,20 @@ func (e *Entity[T]) readItem(ctx context.Context, o T, r reading) (table.Item, e
 	if err != nil {
 		return nil, err
 	}
-	if e.Owns(item) && e.hidden(item, r.expired) {
+	if e.owns(item) && e.hidden(item, r.expired) {
 		return nil, ErrNotFound
 	}
 	return item, nil
 }
 
 // hidden reports whether a row is invisible because it has expired.
-func (e *Entity[T]) hidden(item table.Item, expired bool) bool {
+func (e *core) hidden(item table.Item, expired bool) bool {
 	return !expired && e.plan.expired(item, e.table.Now())
 }
 
 // visible reports whether a reader of e sees a row that was found among others.
-func (e *Entity[T]) visible(item table.Item, r *reading) bool {
-	return e.Owns(item) && !e.hidden(item, r.expired)
+func (e *core) visible(item table.Item, r *reading) bool {
+	return e.owns(item) && !e.hidden(item, r.expired)
 }
 
 // Query yields the rows of one partition key in the order of their sort keys, until the end, the limit, or the first
@@ -78,26 +75,27 @@ func (e *Entity[T]) visible(item table.Item, r *reading) bool {
 // Cost: per request, half a read unit per 4 KB examined, one if consistent. Each shard costs at least one request, and
 // can read up to [Limit] rows that are not needed.
 func (e *Entity[T]) Query(ctx context.Context, match keys.Values, opts ...ReadOption) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var zero T
-		s, err := e.search(match, opts, 0)
+	return func(yield func(T, error) bool) { e.core.query(ctx, match, opts, yielding(yield)) }
+}
+
+func (e *core) query(ctx context.Context, match keys.Values, opts []ReadOption, yield func(reflect.Value, error) bool) {
+	s, err := e.search(match, opts, 0)
+	if err != nil {
+		yield(reflect.Value{}, e.fail("query", err))
+		return
+	}
+	for n := 0; s.limit == 0 || n < s.limit; n++ {
+		item, err := s.next(ctx)
 		if err != nil {
-			yield(zero, e.fail("query", err))
+			yield(reflect.Value{}, e.fail("query", err))
 			return
 		}
-		for n := 0; s.limit == 0 || n < s.limit; n++ {
-			item, err := s.next(ctx)
-			if err != nil {
-				yield(zero, e.fail("query", err))
-				return
-			}
-			if item == nil {
-				return
-			}
-			o, err := e.Decode(item)
-			if !yield(o, err) || err != nil {
-				return
-			}
+		if item == nil {
+			return
+		}
+		o, err := e.decode(item)
+		if !yield(o, err) || err != nil {
+			return
 		}
 	}
 }
@@ -112,7 +110,7 @@ type search struct {
 }
 
 // search translates names and values into keys. Without a page size, requests examine the limit plus more rows.
-func (e *Entity[T]) search(match keys.Values, opts []ReadOption, more int) (*search, error) {
+func (e *core) search(match keys.Values, opts []ReadOption, more int) (*search, error) {
 	r, err := newReading(opts, queryOptions)
 	if err != nil {
 		return nil, err
@@ -202,7 +200,7 @@ func (k *keyPlan) shards(values keys.Values) ([]string, error) {
 	return []string{one}, nil
 }
 
-func (e *Entity[T]) keysOf(index string) (pk, sk *keyPlan, err error) {
+func (e *core) keysOf(index string) (pk, sk *keyPlan, err error) {
 	p := e.plan
 	if index == "" {
 		return &p.pk, &p.sk, nil

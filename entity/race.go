@@ -13,7 +13,7 @@ import (
 // racing repeats attempts that end with ErrStale, by the table's retry policy. It is for callers that name no version,
 // so a lost race is not an error to them. Each attempt begins with a read, so it finds an impossible write before
 // sending it.
-func (e *Entity[T]) racing(ctx context.Context, attempt func() error) error {
+func (e *core) racing(ctx context.Context, attempt func() error) error {
 	ctx = nilctx.Checked(ctx, ErrInvalid)
 	if e.plan.readOnly {
 		return errReadOnly

@@ -3,6 +3,7 @@ package entity
 import (
 	"context"
 	"iter"
+	"reflect"
 	"sync"
 
 	"github.com/mortise-go/mortise/internal/nilctx"
@@ -28,40 +29,41 @@ const MaxSegments = 256
 // Cost: rows of all types count: half a read unit per 4 KB of the whole table or index, one if consistent. No
 // DescribeTable is sent.
 func (e *Entity[T]) Scan(ctx context.Context, opts ...ReadOption) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var zero T
-		r, err := newReading(opts, scanOptions)
-		if err == nil && r.index != "" {
-			_, _, err = e.keysOf(r.index)
-		}
+	return func(yield func(T, error) bool) { e.core.scan(ctx, opts, yielding(yield)) }
+}
+
+func (e *core) scan(ctx context.Context, opts []ReadOption, yield func(reflect.Value, error) bool) {
+	r, err := newReading(opts, scanOptions)
+	if err == nil && r.index != "" {
+		_, _, err = e.keysOf(r.index)
+	}
+	if err != nil {
+		yield(reflect.Value{}, e.fail("scan", err))
+		return
+	}
+	s := table.Scan{
+		Index: r.index, Consistent: r.consistent, PageSize: r.pageSize, Filter: table.And(e.scanned(), r.filter),
+	}
+	n := 0
+	for items, err := range segments(ctx, e.table, s, max(r.segments, 1)) {
 		if err != nil {
-			yield(zero, e.fail("scan", err))
+			yield(reflect.Value{}, e.fail("scan", err))
 			return
 		}
-		s := table.Scan{
-			Index: r.index, Consistent: r.consistent, PageSize: r.pageSize, Filter: table.And(e.scanned(), r.filter),
-		}
-		n := 0
-		for items, err := range segments(ctx, e.table, s, max(r.segments, 1)) {
-			if err != nil {
-				yield(zero, e.fail("scan", err))
+		for _, item := range items {
+			if !e.visible(item, &r) {
+				if err := e.foreign(item); err != nil {
+					yield(reflect.Value{}, e.fail("scan", err))
+					return
+				}
+				continue
+			}
+			o, err := e.decode(item)
+			if !yield(o, err) || err != nil {
 				return
 			}
-			for _, item := range items {
-				if !e.visible(item, &r) {
-					if err := e.foreign(item); err != nil {
-						yield(zero, e.fail("scan", err))
-						return
-					}
-					continue
-				}
-				o, err := e.Decode(item)
-				if !yield(o, err) || err != nil {
-					return
-				}
-				if n++; n == r.limit {
-					return
-				}
+			if n++; n == r.limit {
+				return
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package entity
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/mortise-go/mortise/table"
 )
@@ -97,32 +98,37 @@ type Index[T any] struct {
 	When func(T) bool
 }
 
-// Entity reads and writes values of T in a table. It is safe for concurrent use.
-type Entity[T any] struct {
-	table *table.Table
-	typ   string
-	plan  *plan
-	when  []func(T) bool // by index
-	only  []func(T) bool // by unique constraint
-
-	upgrades []func(table.Item) (table.Item, error)
-	cond     table.Cond // condition of every write
-
-	anyVersion bool // writes do not check versions
+// untyped returns the specification for core.
+func (s *Spec[T]) untyped() Spec[reflect.Value] {
+	u := Spec[reflect.Value]{
+		Type: s.Type, PK: s.PK, SK: s.SK, Match: s.Match, Version: s.Version, TTL: s.TTL, Untyped: s.Untyped,
+		AttributePrefix: s.AttributePrefix, ReadOnly: s.ReadOnly, Created: s.Created, Updated: s.Updated,
+		Upgrades: s.Upgrades, Schema: s.Schema,
+	}
+	for _, x := range s.Indexes {
+		u.Indexes = append(u.Indexes, Index[reflect.Value]{Name: x.Name, PK: x.PK, SK: x.SK, When: untyped(x.When)})
+	}
+	for _, x := range s.Unique {
+		u.Unique = append(u.Unique, Unique[reflect.Value]{Name: x.Name, Key: x.Key, When: untyped(x.When)})
+	}
+	return u
 }
 
+// Entity reads and writes values of T in a table. It is safe for concurrent use.
+type Entity[T any] struct{ core core }
+
 // Table returns the entity's table.
-func (e *Entity[T]) Table() *table.Table { return e.table }
+func (e *Entity[T]) Table() *table.Table { return e.core.table }
 
 // Type returns the value of the type attribute.
-func (e *Entity[T]) Type() string { return e.typ }
+func (e *Entity[T]) Type() string { return e.core.typ }
 
 // If returns the entity with an additional condition on the row of every write:
 // orders.If(orders.Field("status").Equal("open")).Delete(ctx, o). If the condition does not hold, the error is
 // [table.ErrCondition]. If the write fails for another reason too, the error is that one. Reads are not affected.
 func (e *Entity[T]) If(conds ...table.Cond) *Entity[T] {
 	conditional := *e
-	conditional.cond = table.And(append([]table.Cond{e.cond}, conds...)...)
+	conditional.core.cond = table.And(append([]table.Cond{e.core.cond}, conds...)...)
 	return &conditional
 }
 
@@ -131,7 +137,9 @@ func (e *Entity[T]) If(conds ...table.Cond) *Entity[T] {
 //
 // Operands are encoded by their own type, not by the field's tag: compare a time that is stored as a number with a
 // number.
-func (e *Entity[T]) Field(name string) table.Operand {
+func (e *Entity[T]) Field(name string) table.Operand { return e.core.field(name) }
+
+func (e *core) field(name string) table.Operand {
 	f := resolve(e.plan.fields, name)
 	switch {
 	case f == nil:

@@ -144,7 +144,7 @@ func (p *plan) touchesUnique(u *update) bool {
 }
 
 // dependsUnique adds the fields from which a row's sentinels are made.
-func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
+func (from *basis) dependsUnique(p *plan, depends *fieldSet) error {
 	for i := range p.uniques {
 		x := &p.uniques[i]
 		if x.when {
@@ -165,14 +165,10 @@ func (from *basis[T]) dependsUnique(p *plan, depends *fieldSet) error {
 	return nil
 }
 
-// sentinelKey returns the key of o's sentinel for a constraint, or false if it has none.
-func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) {
+// sentinelKey returns the key of v's sentinel for a constraint, or false if it has none.
+func (e *core) sentinelKey(i int, v reflect.Value) (key keys.Key, ok bool, err error) {
 	x := &e.plan.uniques[i]
-	if o == nil {
-		return key, false, nil
-	}
-	v := reflect.ValueOf(o).Elem()
-	if !x.key.complete(v) || e.only[i] != nil && !e.only[i](*o) {
+	if !v.IsValid() || !x.key.complete(v) || e.only[i] != nil && !e.only[i](v) {
 		return key, false, nil
 	}
 	pk, err := x.key.format(v)
@@ -184,7 +180,7 @@ func (e *Entity[T]) sentinelKey(i int, o *T) (key keys.Key, ok bool, err error) 
 
 // isSentinel reports whether a row is a sentinel of this entity. The type attribute decides or, if there is none, the
 // key.
-func (e *Entity[T]) isSentinel(item table.Item) bool {
+func (e *core) isSentinel(item table.Item) bool {
 	p := e.plan
 	for i := range p.uniques {
 		x := &p.uniques[i]
@@ -211,13 +207,13 @@ type ruling struct {
 }
 
 // sentinels returns the operations on sentinels for a change of the row at owner from before to after. Either can be
-// nil, for no row.
-func (e *Entity[T]) sentinels(owner keys.Key, before, after *T, s settlement) (ops []table.Op, err error) {
+// no value, for no row.
+func (e *core) sentinels(owner keys.Key, before, after reflect.Value, s settlement) (ops []table.Op, err error) {
 	p := e.plan
 	var gone []keys.Key // owners whose absence the transaction checks, without repetitions
 	lifetime := false   // whether the time to live changes
-	if p.ttl != nil && before != nil && after != nil {
-		was, will := p.ttlAttribute(p.ttl.of(reflect.ValueOf(before).Elem())), p.ttlAttribute(p.ttl.of(reflect.ValueOf(after).Elem()))
+	if p.ttl != nil && before.IsValid() && after.IsValid() {
+		was, will := p.ttlAttribute(p.ttl.of(before)), p.ttlAttribute(p.ttl.of(after))
 		lifetime = (was == nil) != (will == nil) || was != nil && !attrvalue.Same(was, will)
 	}
 	for i := range p.uniques {
@@ -246,7 +242,7 @@ func (e *Entity[T]) sentinels(owner keys.Key, before, after *T, s settlement) (o
 }
 
 // claim writes a sentinel if no other one is valid.
-func (e *Entity[T]) claim(i int, sentinel, owner keys.Key, after *T, r ruling) table.Op {
+func (e *core) claim(i int, sentinel, owner keys.Key, after reflect.Value, r ruling) table.Op {
 	p := e.plan
 	x := &p.uniques[i]
 	item := e.table.KeyItem(sentinel)
@@ -254,7 +250,7 @@ func (e *Entity[T]) claim(i int, sentinel, owner keys.Key, after *T, r ruling) t
 	item[ownerAttr] = &types.AttributeValueMemberM{Value: e.table.KeyItem(owner)}
 	owners := []table.Cond{x.ownedBy(e.table, owner)}
 	if p.ttl != nil {
-		if av := p.ttlAttribute(p.ttl.of(reflect.ValueOf(after).Elem())); av != nil {
+		if av := p.ttlAttribute(p.ttl.of(after)); av != nil {
 			item[p.scheme.TTL] = av
 		}
 		owners = append(owners, e.hasExpired())
@@ -267,7 +263,7 @@ func (e *Entity[T]) claim(i int, sentinel, owner keys.Key, after *T, r ruling) t
 }
 
 // isGone makes taking over a sentinel depend on its owner still being absent.
-func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
+func (e *core) isGone(i int, sentinel, owner keys.Key) table.Op {
 	p := e.plan
 	gone := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
@@ -279,7 +275,7 @@ func (e *Entity[T]) isGone(i int, sentinel, owner keys.Key) table.Op {
 }
 
 // release deletes a sentinel of the row at owner. A missing sentinel is not an error.
-func (e *Entity[T]) release(i int, sentinel, owner keys.Key) table.Op {
+func (e *core) release(i int, sentinel, owner keys.Key) table.Op {
 	x := &e.plan.uniques[i]
 	own := table.And(x.isType(e.plan), x.ownedBy(e.table, owner))
 	return table.Delete(sentinel).If(table.Or(table.Attr(e.plan.scheme.PK).NotExists(), own)).Explain(e.explainSentinel(i, sentinel, true))
@@ -292,7 +288,7 @@ func (x *uniquePlan) ownedBy(t *table.Table, owner keys.Key) table.Cond {
 }
 
 // explainSentinel returns the error for a sentinel that blocks a write.
-func (e *Entity[T]) explainSentinel(i int, sentinel keys.Key, release bool) func(table.Item) error {
+func (e *core) explainSentinel(i int, sentinel keys.Key, release bool) func(table.Item) error {
 	x := &e.plan.uniques[i]
 	return func(item table.Item) error {
 		typ, _ := item[e.plan.scheme.Type].(*types.AttributeValueMemberS)
@@ -314,7 +310,7 @@ func (e *Entity[T]) explainSentinel(i int, sentinel keys.Key, release bool) func
 // sentinel to be deleted belongs to another row, because the rows are older than their constraint.
 //
 // Cost: nothing, unless a sentinel blocks the write; then a consistent read of its owner.
-func (e *Entity[T]) settled(ctx context.Context, write func(settlement) error) error {
+func (e *core) settled(ctx context.Context, write func(settlement) error) error {
 	var s settlement
 	for {
 		err := write(s)
@@ -350,7 +346,7 @@ func (e *Entity[T]) settled(ctx context.Context, write func(settlement) error) e
 }
 
 // isOrphan reports whether a sentinel's owner does not exist.
-func (e *Entity[T]) isOrphan(ctx context.Context, owner keys.Key) (bool, error) {
+func (e *core) isOrphan(ctx context.Context, owner keys.Key) (bool, error) {
 	item, err := e.table.Get(ctx, owner, true)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -358,5 +354,5 @@ func (e *Entity[T]) isOrphan(ctx context.Context, owner keys.Key) (bool, error) 
 	case err != nil:
 		return false, err
 	}
-	return e.Owns(item) && e.plan.expired(item, e.table.Now()), nil
+	return e.owns(item) && e.plan.expired(item, e.table.Now()), nil
 }

@@ -28,14 +28,14 @@ import (
 // Cost: one conditional update, with a consistent read before it in the cases above; a transaction if a unique value
 // changes.
 func (e *Entity[T]) Update(ctx context.Context, o T, changes ...Change) (T, error) {
-	updated, err := e.update(ctx, o, changes)
+	updated, err := e.core.update(ctx, valueOf(&o), changes)
 	if err != nil {
-		return o, e.fail("update", err)
+		return o, e.core.fail("update", err)
 	}
-	return updated, nil
+	return typed[T](updated), nil
 }
 
-func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated T, err error) {
+func (e *core) update(ctx context.Context, o reflect.Value, changes []Change) (updated reflect.Value, err error) {
 	u, err := e.resolveChanges(changes)
 	if err != nil {
 		return o, err
@@ -64,7 +64,7 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 		}
 		// The version fits, but o may still differ from the row: the caller changed o, or another program encoded the
 		// row differently. Compare with the row that was read.
-		if err = e.checkRead(&o, &now.row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
+		if err = e.checkRead(o, now.row); err == ErrStale { //nolint:errorlint // checkRead returns it unwrapped
 			err = stale
 		}
 		if err == nil {
@@ -76,7 +76,7 @@ func (e *Entity[T]) update(ctx context.Context, o T, changes []Change) (updated 
 }
 
 // apply writes an update and returns the row as written.
-func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, err error) {
+func (e *core) apply(ctx context.Context, from *basis, u *update) (o reflect.Value, err error) {
 	err = e.settled(ctx, func(s settlement) error {
 		op, c := e.updateOp(from, u, s)
 		if err := op.Err(); err != nil {
@@ -94,17 +94,17 @@ func (e *Entity[T]) apply(ctx context.Context, from *basis[T], u *update) (o T, 
 				o = row
 				return nil
 			}
-			return e.decided(err, e.versionOf(&from.row))
+			return e.decided(err, e.versionOf(from.row))
 		}
-		o, err = e.Decode(item)
+		o, err = e.decode(item)
 		return err
 	})
 	return o, err
 }
 
 // updated returns the row after an update as a reader will see it.
-func (e *Entity[T]) updated(from *basis[T], after *T) (row T, err error) {
-	version := e.versionOf(&from.row)
+func (e *core) updated(from *basis, after reflect.Value) (row reflect.Value, err error) {
+	version := e.versionOf(from.row)
 	if e.plan.version != nil {
 		version++
 	}
@@ -112,24 +112,24 @@ func (e *Entity[T]) updated(from *basis[T], after *T) (row T, err error) {
 	if err != nil {
 		return row, err
 	}
-	return e.Decode(item)
+	return e.decode(item)
 }
 
 // ownUpdate recognises the row that an update has made, as ownEffect does for a put: it has the next version and every
 // value of the update.
-func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok bool) {
+func (e *core) ownUpdate(err error, from *basis, u *update) (row reflect.Value, ok bool) {
 	p := e.plan
 	var failed *table.ConditionError
 	if !errors.As(err, &failed) || !failed.Repeated || len(failed.Item) == 0 {
 		return row, false
 	}
 	switch n, err := integer(failed.Item[p.scheme.Version]); {
-	case from.guarded && err == nil && n == e.versionOf(&from.row)+1:
-	case p.version == nil && (p.updated != nil || from.after != nil): // the best evidence without a version
+	case from.guarded && err == nil && n == e.versionOf(from.row)+1:
+	case p.version == nil && (p.updated != nil || from.after.IsValid()): // the best evidence without a version
 	default:
 		return row, false
 	}
-	var c consequences[T]
+	var c consequences
 	if e.applied(from, u, &c) != nil {
 		return row, false
 	}
@@ -137,11 +137,11 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 		want := r.av
 		switch {
 		case r.field != nil && r.field.home != nil:
-			if want, err = r.field.home.kept(reflect.ValueOf(c.after).Elem()); err != nil {
+			if want, err = r.field.home.kept(c.after); err != nil {
 				return row, false
 			}
 		case r.verb != setVerb && r.verb != removeVerb:
-			if want, err = r.field.encode(r.field.of(reflect.ValueOf(c.after).Elem())); err != nil {
+			if want, err = r.field.encode(r.field.of(c.after)); err != nil {
 				return row, false
 			}
 		}
@@ -150,7 +150,7 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 			return row, false
 		}
 	}
-	_, err = e.decode(failed.Item, &row)
+	row, err = e.decode(failed.Item)
 	return row, err == nil
 }
 
@@ -158,6 +158,10 @@ func (e *Entity[T]) ownUpdate(err error, from *basis[T], u *update) (row T, ok b
 // the form in which T writes it, if index keys or unique values depend on the changes, or if o has version 0. A row of
 // an older schema is [ErrOlder]. A unique value that changes takes up to two more actions.
 func (e *Entity[T]) UpdateOp(o T, changes ...Change) table.Op {
+	return e.core.updateGiven(valueOf(&o), changes)
+}
+
+func (e *core) updateGiven(o reflect.Value, changes []Change) table.Op {
 	u, err := e.resolveChanges(changes)
 	if err != nil {
 		return table.Invalid(e.fail("update", err))
@@ -166,15 +170,15 @@ func (e *Entity[T]) UpdateOp(o T, changes ...Change) table.Op {
 	return op
 }
 
-func (e *Entity[T]) updateOp(from *basis[T], u *update, s settlement) (table.Op, consequences[T]) {
+func (e *core) updateOp(from *basis, u *update, s settlement) (table.Op, consequences) {
 	p := e.plan
-	key := e.Key(from.row)
+	key := e.keyOf(from.row)
 	err := key.Validate()
-	var c consequences[T]
+	var c consequences
 	if err == nil {
 		c, err = e.consequences(from, u, s)
 	}
-	version := e.versionOf(&from.row)
+	version := e.versionOf(from.row)
 	if err == nil && version < 0 {
 		err = fmt.Errorf("%w: negative version", ErrInvalid)
 	}

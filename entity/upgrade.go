@@ -63,7 +63,7 @@ func (p *plan) knows(item table.Item) error {
 }
 
 // outdated reports whether a row is of an older schema than the current one.
-func (e *Entity[T]) outdated(item table.Item) bool {
+func (e *core) outdated(item table.Item) bool {
 	p := e.plan
 	if p.schema == "" {
 		return false
@@ -73,7 +73,7 @@ func (e *Entity[T]) outdated(item table.Item) bool {
 }
 
 // upgraded returns a row in the current schema. If the row is current, it is the same item.
-func (e *Entity[T]) upgraded(item table.Item) (table.Item, error) {
+func (e *core) upgraded(item table.Item) (table.Item, error) {
 	p := e.plan
 	if p.schema == "" {
 		return item, nil

@@ -22,38 +22,39 @@ import (
 //   - Create, Modify, Upsert and reads are not affected.
 func (e *Entity[T]) AnyVersion() *Entity[T] {
 	blind := *e
-	blind.anyVersion = true
+	blind.core.anyVersion = true
 	return &blind
 }
 
 // depends reports whether a write requires the row from which its value was read.
-func (e *Entity[T]) depends() bool { return e.plan.version != nil && !e.anyVersion }
+func (e *core) depends() bool { return e.plan.version != nil && !e.anyVersion }
 
 // given returns the basis of a write that starts from the caller's value.
-func (e *Entity[T]) given(o T) *basis[T] {
-	from := &basis[T]{row: o, guarded: e.depends()}
+func (e *core) given(o reflect.Value) *basis {
+	from := &basis{row: o, guarded: e.depends()}
 	if f := e.plan.version; f != nil && e.anyVersion {
-		f.of(reflect.ValueOf(&from.row).Elem()).SetInt(0)
+		from.row = copyOf(o)
+		f.of(from.row).SetInt(0)
 	}
 	return from
 }
 
-func (e *Entity[T]) versionOf(o *T) int64 {
+func (e *core) versionOf(o reflect.Value) int64 {
 	if e.plan.version == nil {
 		return 0
 	}
-	return e.plan.version.of(reflect.ValueOf(o).Elem()).Int()
+	return e.plan.version.of(o).Int()
 }
 
 // byAttributes reports whether the row has no version that identifies it. Then all of T's attributes have to be
 // unchanged, so that a write of a program without versions is detected too.
-func (e *Entity[T]) byAttributes(from *basis[T]) bool {
-	return from.guarded && e.versionOf(&from.row) == 0
+func (e *core) byAttributes(from *basis) bool {
+	return from.guarded && e.versionOf(from.row) == 0
 }
 
 // checkRead returns ErrStale unless o is the current row: of the same version or, if the row has none, with the same
 // attributes.
-func (e *Entity[T]) checkRead(o, row *T) error {
+func (e *core) checkRead(o, row reflect.Value) error {
 	version, have := e.versionOf(o), e.versionOf(row)
 	switch {
 	case version == 0 && have > 0:
@@ -112,12 +113,12 @@ func (p *plan) unseen(item table.Item) error {
 
 // nameless returns expectations on the attributes of T whose fields cannot be named: those of embedded pointers, and
 // those that T writes as its own ItemMarshaler.
-func (e *Entity[T]) nameless(from *basis[T], u *update) (list []expectation, err error) {
+func (e *core) nameless(from *basis, u *update) (list []expectation, err error) {
 	p := e.plan
 	names := slices.Clone(p.nameless)
 	made := table.Item{}
 	if len(names) > 0 || p.rows.marshals {
-		if made, err = p.marshal(reflect.ValueOf(&from.row).Elem()); err != nil {
+		if made, err = p.marshal(from.row); err != nil {
 			return nil, err
 		}
 	}

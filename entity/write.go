@@ -19,11 +19,11 @@ var errReadOnly = fmt.Errorf("%w: the entity is read-only", ErrInvalid)
 //
 // Cost: one conditional put; with unique values, a transaction of the row and a sentinel for each value.
 func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
-	stamped := e.stamp(o, true)
-	if err := e.putNow(ctx, stamped, nil, true); err != nil {
-		return o, e.fail("create", err)
+	created := e.core.stamp(valueOf(&o), true)
+	if err := e.core.putNow(ctx, created, nil, true); err != nil {
+		return o, e.core.fail("create", err)
 	}
-	return stamped, nil
+	return typed[T](created), nil
 }
 
 // Put writes a whole row, replaces the one at the key with all of its attributes, and returns it as written.
@@ -35,21 +35,26 @@ func (e *Entity[T]) Create(ctx context.Context, o T) (T, error) {
 // Cost: one put. A consistent read before it with unique values, and with AnyVersion. A transaction if a unique value
 // changes.
 func (e *Entity[T]) Put(ctx context.Context, o T) (T, error) {
-	stamped := e.stamp(o, false)
-	var err error
+	put, err := e.core.put(ctx, valueOf(&o))
+	if err != nil {
+		return o, err
+	}
+	return typed[T](put), nil
+}
+
+func (e *core) put(ctx context.Context, o reflect.Value) (stamped reflect.Value, err error) {
+	stamped = e.stamp(o, false)
 	if len(e.plan.uniques) > 0 || e.plan.version != nil && e.anyVersion {
-		err = e.replace(ctx, o, &stamped)
+		err = e.replace(ctx, o, stamped)
 	} else {
 		err = e.putNow(ctx, stamped, nil, false)
 	}
-	if err != nil {
-		return o, e.fail("put", err)
-	}
-	return stamped, nil
+	return stamped, e.fail("put", err)
 }
 
-// replace is Put if it depends on the old row, because of unique values or a version that the caller does not know.
-func (e *Entity[T]) replace(ctx context.Context, o T, stamped *T) error {
+// replace is put if it depends on the old row, because of unique values or a version that the caller does not know. Then it
+// sets the version of stamped.
+func (e *core) replace(ctx context.Context, o, stamped reflect.Value) error {
 	return e.racing(ctx, func() error {
 		from, err := e.basis(ctx, o, true)
 		if err != nil {
@@ -57,15 +62,15 @@ func (e *Entity[T]) replace(ctx context.Context, o T, stamped *T) error {
 		}
 		var have int64
 		if !from.absent() {
-			have = e.versionOf(&from.row)
+			have = e.versionOf(from.row)
 		}
 		if !e.depends() {
 			if f := e.plan.version; f != nil {
-				f.of(reflect.ValueOf(stamped).Elem()).SetInt(have + 1)
+				f.of(stamped).SetInt(have + 1)
 			}
-			return raced(e.putNow(ctx, *stamped, from, false))
+			return raced(e.putNow(ctx, stamped, from, false))
 		}
-		switch version := e.versionOf(&o); {
+		switch version := e.versionOf(o); {
 		case version > 0 && from.absent():
 			err = ErrNotFound
 		case version == 0 && !from.absent():
@@ -73,32 +78,32 @@ func (e *Entity[T]) replace(ctx context.Context, o T, stamped *T) error {
 		case version != have && version > 0:
 			err = ErrStale
 		default:
-			err = e.putNow(ctx, *stamped, from, false)
+			err = e.putNow(ctx, stamped, from, false)
 		}
 		return final(err) // the caller names a version, so the caller handles a lost race
 	})
 }
 
 // basis reads the row of o as the start of a write. If absent is set, the row may be missing.
-func (e *Entity[T]) basis(ctx context.Context, o T, absent bool) (*basis[T], error) {
+func (e *core) basis(ctx context.Context, o reflect.Value, absent bool) (*basis, error) {
 	item, err := e.readItem(ctx, o, reading{consistent: true, expired: absent})
-	if absent && (errors.Is(err, ErrNotFound) || err == nil && e.Owns(item) && e.plan.expired(item, e.table.Now())) {
-		return &basis[T]{item: table.Item{}}, nil
+	if absent && (errors.Is(err, ErrNotFound) || err == nil && e.owns(item) && e.plan.expired(item, e.table.Now())) {
+		return &basis{item: table.Item{}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	row, err := e.decodeAt(e.Key(o), item)
+	row, err := e.decodeAt(e.keyOf(o), item)
 	if err != nil {
 		return nil, err
 	}
-	return &basis[T]{row: row, item: item, guarded: e.plan.version != nil, whole: true}, nil
+	return &basis{row: row, item: item, guarded: e.plan.version != nil, whole: true}, nil
 }
 
 // absent reports that there was no row, or an expired one.
-func (from *basis[T]) absent() bool { return from.item != nil && len(from.item) == 0 }
+func (from *basis) absent() bool { return from.item != nil && len(from.item) == 0 }
 
-func (e *Entity[T]) putNow(ctx context.Context, stamped T, from *basis[T], create bool) error {
+func (e *core) putNow(ctx context.Context, stamped reflect.Value, from *basis, create bool) error {
 	return e.settled(ctx, func(s settlement) error {
 		op := e.putOp(stamped, from, create, s)
 		if err := op.Err(); err != nil {
@@ -108,7 +113,7 @@ func (e *Entity[T]) putNow(ctx context.Context, stamped T, from *basis[T], creat
 		if ownEffect(err, op.Item()) {
 			return nil
 		}
-		return e.decided(err, e.versionOf(&stamped)-1)
+		return e.decided(err, e.versionOf(stamped)-1)
 	})
 }
 
@@ -120,23 +125,27 @@ func ownEffect(err error, wrote table.Item) bool {
 }
 
 // CreateOp is [Entity.Create] as part of a transaction. Each unique value is one more action.
-func (e *Entity[T]) CreateOp(o T) table.Op { return e.putOp(e.stamp(o, true), nil, true, nil) }
+func (e *Entity[T]) CreateOp(o T) table.Op {
+	return e.core.putOp(e.core.stamp(valueOf(&o), true), nil, true, nil)
+}
 
 // PutOp is [Entity.Put] as part of a transaction. It cannot read. With unique values it is for new rows only, of
 // version 0; use [Entity.ModifyOp] to replace a row that was read. With [Entity.AnyVersion] it is refused.
-func (e *Entity[T]) PutOp(o T) table.Op {
+func (e *Entity[T]) PutOp(o T) table.Op { return e.core.putGiven(valueOf(&o)) }
+
+func (e *core) putGiven(o reflect.Value) table.Op {
 	switch version := e.plan.version; {
 	case version != nil && e.anyVersion:
 		return table.Invalid(e.fail("put", fmt.Errorf("%w: AnyVersion: the version to count on is not known: use Put, or UpdateOp", ErrInvalid)))
-	case len(e.plan.uniques) > 0 && (version == nil || e.versionOf(&o) > 0):
+	case len(e.plan.uniques) > 0 && (version == nil || e.versionOf(o) > 0):
 		return table.Invalid(e.fail("put", fmt.Errorf("%w: the unique values that the row had are not known: use ModifyOp", ErrInvalid)))
 	}
 	return e.putOp(e.stamp(o, false), nil, false, nil)
 }
 
-// stamp returns o with the fields that the entity sets.
-func (e *Entity[T]) stamp(o T, create bool) T {
-	v := reflect.ValueOf(&o).Elem()
+// stamp returns a copy of o with the fields that the entity sets.
+func (e *core) stamp(o reflect.Value, create bool) reflect.Value {
+	v := copyOf(o)
 	p := e.plan
 	now := e.table.Now()
 	if p.created != nil && (create || p.created.of(v).IsZero()) {
@@ -157,20 +166,20 @@ func (e *Entity[T]) stamp(o T, create bool) T {
 		}
 		version.SetInt(version.Int() + 1)
 	}
-	return o
+	return v
 }
 
 // putOp writes a row over the one that from describes. If from is nil, the version of the value decides.
-func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) table.Op {
+func (e *core) putOp(stamped reflect.Value, from *basis, create bool, s settlement) table.Op {
 	p := e.plan
 	var version int64
 	if p.version != nil {
-		version = p.version.of(reflect.ValueOf(&stamped).Elem()).Int()
+		version = p.version.of(stamped).Int()
 		if version < 1 {
 			return table.Invalid(e.fail("put", fmt.Errorf("%w: negative version", ErrInvalid)))
 		}
 	}
-	item, err := e.encode(&stamped, version)
+	item, err := e.encode(stamped, version)
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
@@ -179,13 +188,13 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 		if err := p.checkMatch(item); err != nil {
 			return table.Invalid(e.fail("put", err))
 		}
-		m = p.match.at(e.Key(stamped))
+		m = p.match.at(e.keyOf(stamped))
 	}
-	var before *T
+	var before reflect.Value
 	if from != nil && !from.absent() {
-		before = &from.row
+		before = from.row
 	}
-	sentinels, err := e.sentinels(e.Key(stamped), before, &stamped, s)
+	sentinels, err := e.sentinels(e.keyOf(stamped), before, stamped, s)
 	if err != nil {
 		return table.Invalid(e.fail("put", err))
 	}
@@ -193,11 +202,11 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 	if create || from != nil && from.absent() || from == nil && version == 1 {
 		return e.createOp(op, create, m)
 	}
-	g := &guard{version: anyVersion, exists: before != nil, match: m}
+	g := &guard{version: anyVersion, exists: before.IsValid(), match: m}
 	if p.version != nil {
 		g.version = version - 1
 	}
-	if before != nil {
+	if before.IsValid() {
 		if g.seen, err = e.expectations(from); err != nil {
 			return table.Invalid(e.fail("put", err))
 		}
@@ -206,7 +215,7 @@ func (e *Entity[T]) putOp(stamped T, from *basis[T], create bool, s settlement) 
 }
 
 // createOp makes a put depend on there being no row, or one that is invisible.
-func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
+func (e *core) createOp(op table.Op, create bool, m verdict) table.Op {
 	p := e.plan
 	free := table.Attr(p.scheme.PK).NotExists()
 	if p.ttl != nil {
@@ -214,11 +223,11 @@ func (e *Entity[T]) createOp(op table.Op, create bool, m verdict) table.Op {
 	}
 	op = op.If(free).Explain(func(item table.Item) error {
 		switch {
-		case len(item) == 0 || e.Owns(item) && p.expired(item, e.table.Now()):
+		case len(item) == 0 || e.owns(item) && p.expired(item, e.table.Now()):
 			return nil // another condition failed
 		case create:
 			return ErrExists
-		case !e.Owns(item):
+		case !e.owns(item):
 			return e.otherType(item)
 		case p.version == nil: // the row was deleted and created again since it was read
 			return ErrStale
@@ -241,7 +250,7 @@ var errUnclear = fmt.Errorf("%w: an answer was lost, and the row has changed sin
 // nothing: an attempt without an answer may have been applied, and the row may have changed since. The refusal proves
 // something if the row is one version further than the write expected: then another write took its place. Without a
 // version nothing is proven, since the row may have been created after the write's own row was deleted.
-func (e *Entity[T]) decided(err error, version int64) error {
+func (e *core) decided(err error, version int64) error {
 	var failed *table.ConditionError
 	if !errors.As(err, &failed) || !failed.Repeated || errors.Is(err, ErrType) {
 		return err
@@ -256,7 +265,7 @@ func (e *Entity[T]) decided(err error, version int64) error {
 
 // expectations returns those on the fields of the sentinels and, if no version identifies the row, on all of T's
 // fields.
-func (e *Entity[T]) expectations(from *basis[T]) (list []expectation, err error) {
+func (e *core) expectations(from *basis) (list []expectation, err error) {
 	var fields fieldSet
 	if err := from.dependsUnique(e.plan, &fields); err != nil {
 		return nil, err
