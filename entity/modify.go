@@ -61,7 +61,8 @@ func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.
 		if err != nil {
 			return err
 		}
-		before, after := from.row, reflect.Value{}
+		before := from.row
+		var after reflect.Value
 		if from.absent() {
 			before, after = o, copyOf(o)
 		} else if after, err = e.decode(attrvalue.CloneItem(from.item)); err != nil { // must not share memory with the row, since f can write into slices and maps
