@@ -92,7 +92,7 @@ func TestCrash_EverywhereMigratesOnce(t *testing.T) {
 		}
 		t.Run("killed at some calls", func(t *testing.T) {
 			var group sync.WaitGroup
-			runs := testkit.IfSmall(4, 12)
+			runs := testkit.IfShort(2, testkit.IfSmall(4, 12))
 			for i := range runs {
 				group.Go(func() {
 					w := newWorld(t, table.Schema{Name: e.TableName(t)}, e.Client)
@@ -113,8 +113,11 @@ func TestCrash_EverywhereMigratesOnce(t *testing.T) {
 	})
 }
 
+// someCalls is the distance of the calls that are tried: 1 for all.
+func someCalls() int { return testkit.IfShort(83, testkit.IfSmall(31, 1)) }
+
 func killedAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
-	runs, checkpoints, step := 0, 0, testkit.IfSmall(31, 1)
+	runs, checkpoints, step := 0, 0, someCalls()
 	for _, after := range []bool{false, true} {
 		for at := int64(1); ; at += int64(step) {
 			ended := false
@@ -148,7 +151,7 @@ func killedAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 }
 
 func cancelledAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
-	runs, step := 0, testkit.IfSmall(31, 1)
+	runs, step := 0, someCalls()
 	for at := int64(1); ; at += int64(step) {
 		ended := false
 		virtual(t, func(ctx context.Context, w *world) {
@@ -196,7 +199,7 @@ func faultsAtEveryCall(t *testing.T, list []migrations.Migration, items int) {
 		{Kind: tabletest.Delay, For: time.Minute}, // beyond the lease
 		{Kind: tabletest.Delay, For: time.Minute, After: true},
 	}
-	runs, again, step := 0, 0, testkit.IfSmall(31, 1)
+	runs, again, step := 0, 0, someCalls()
 	for i, fault := range faults {
 		for at := 1 + i%step; ; at += step {
 			ended := false

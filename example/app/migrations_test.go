@@ -255,6 +255,9 @@ func TestSplitArgs_LeavesTheSubcommandItsOwn(t *testing.T) {
 // What one start of the program leaves behind the next one finds.
 func TestKeptTable_IsFoundByTheNextStart(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts DynamoDB Local four times: without -short")
+	}
 	engines.Run(t, func(t *testing.T, _ *engines.Engine) {
 		engines.Only(t, engines.DynamoDBLocal, "the in-process engine keeps nothing")
 		at := " -data " + filepath.Join(t.TempDir(), "kept")
