@@ -372,9 +372,10 @@ func TestSessions_OneThatIsNotInOrderHidesNoOther(t *testing.T) {
 		line := table.Attr("line")
 		stranger := line.Append([]string{"STRANGER/1@0946684800000 stranger"})
 		require.NoError(w, w.table.Write(w.Context(), table.Update(keys.NewKey("LOCK#b", "LOCK#b"), line.Set(stranger))))
-		page := w.open("sessions")
+		page, one := w.open("sessions"), w.open("lock&name=b")
 		time.Sleep(time.Minute)
 		assert.Equal(w, 2, strings.Count(page.last(), "alive, its lease ends in"))
+		assert.Equal(w, 2, strings.Count(one.last(), "alive, its lease ends in"), "in the line, and beside it")
 	}, indexed)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -91,7 +92,7 @@ func (c *Console) readLock(ctx context.Context, target lock.Target, publish func
 	}
 }
 
-// readSessions replaces the sessions by those in the line, as they are now.
+// readSessions replaces the sessions by those in the line, as they are now. Those that cannot be read stay as they were.
 func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) error {
 	var ids []string
 	for _, p := range h.record.Line {
@@ -102,18 +103,29 @@ func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) erro
 	if len(ids) == 0 {
 		return nil
 	}
-	list, err := locks.Sessions(ctx, ids...)
+	seen, err := look(ctx, locks, ids)
 	if err != nil {
-		return err
+		all := maps.Clone(h.sessions) // which a page may be reading
+		maps.Copy(all, seen)
+		seen = all
 	}
-	h.sessions = map[string]sighting{}
-	for _, id := range ids {
-		h.sessions[id] = sighting{}
+	h.sessions = seen
+	return err
+}
+
+// look reads sessions. An error is of some of them: those that could be read are returned beside it.
+func look(ctx context.Context, locks *lock.Client, ids []string) (map[string]sighting, error) {
+	list, err := locks.Sessions(ctx, ids...)
+	seen := make(map[string]sighting, len(ids))
+	if err == nil { // or else it is not known which are missing
+		for _, id := range ids {
+			seen[id] = sighting{}
+		}
 	}
 	for _, s := range list {
-		h.sessions[s.ID] = sighting{s, true}
+		seen[s.ID] = sighting{s, true}
 	}
-	return nil
+	return seen, err
 }
 
 // compare records what has changed since the last read.

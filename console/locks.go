@@ -205,17 +205,10 @@ func (s *census) sessionIDs() []string {
 }
 
 func (s *census) readSessions(ctx context.Context, ids []string) error {
-	list, err := s.client.Sessions(ctx, ids...)
+	seen, err := look(ctx, s.client, ids)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, id := range ids {
-		if err == nil {
-			s.list.sessions[id] = sighting{}
-		}
-	}
-	for _, found := range list { // also where others cannot be read
-		s.list.sessions[found.ID] = sighting{found, true}
-	}
+	maps.Copy(s.list.sessions, seen)
 	return err
 }
 

@@ -110,7 +110,7 @@ func (e *core) modify(ctx context.Context, o reflect.Value, change func(reflect.
 // the version of was. If that is 0, or T has no version, the row must have the attributes of was. No difference is
 // [ErrInvalid]; a row of an older schema is [ErrOlder].
 func (e *Entity[T]) ModifyOp(was, is T) table.Op {
-	return e.core.modifyOp(valueOf(&was), copyOf(valueOf(&is)))
+	return e.core.modifyOp(valueOf(&was), valueOf(&is))
 }
 
 // modifyOp sets the fields of is that the entity maintains.
