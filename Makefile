@@ -19,10 +19,12 @@ help: ## list the commands
 test: tools compiled ## what has to pass before a change is sent: format, vet, lint, all tests on both engines
 	@$(MAKE) --no-print-directory -j2 lint unit
 
+# COMPILE compiles everything, with fewer garbage collections than go test would: a quarter less time, for some memory.
+COMPILE := GOGC=400 $(GO) list -export -test -deps
+
 .PHONY: compiled
-compiled: export GOGC = 400 # a quarter less time, for some memory
 compiled: # lint and unit run side by side, and would each compile everything
-	$(GO) list -export -test -deps ./... > /dev/null
+	$(COMPILE) ./... > /dev/null
 
 .PHONY: tools
 tools: $(LINT) engine ## install the pinned engine (npm) and linter (Go)
@@ -60,6 +62,7 @@ RACED = ./lock $(filter-out %/internal/docscheck %/internal/archtest,$(shell $(G
 
 .PHONY: race
 race: engine ## all tests on both engines with -race, with few of the repetitions
+	$(COMPILE) -race ./... > /dev/null
 	$(BOTH) -race -vet=off $(RACED)
 	@$(TOLD)
 
