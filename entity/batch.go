@@ -160,7 +160,7 @@ func (e *core) putAll(ctx context.Context, list reflect.Value) (written reflect.
 	group.SetLimit(parallel)
 	for i := range at {
 		group.Go(func() error {
-			o := copyOf(list.Index(i)) // its own methods may change it
+			o := list.Index(i)
 			put, err := e.put(ctx, o)
 			if err != nil {
 				put, errs[i] = o, err
@@ -175,7 +175,7 @@ func (e *core) putAll(ctx context.Context, list reflect.Value) (written reflect.
 func (e *core) batchKeys(list reflect.Value) ([]keys.Key, error) {
 	at := make([]keys.Key, list.Len())
 	for i := range at {
-		at[i] = e.keyOf(copyOf(list.Index(i)))
+		at[i] = e.keyOf(list.Index(i))
 		if err := at[i].Validate(); err != nil {
 			return nil, fmt.Errorf("value %d: %w", i, errs.Kind(ErrInvalid, bare(err)))
 		}

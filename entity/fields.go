@@ -233,12 +233,8 @@ func keyValue(v reflect.Value) (any, bool, error) {
 		return t, !t.IsZero(), nil
 	}
 	if reflect.PointerTo(v.Type()).Implements(textMarshalerType) {
-		if !v.CanAddr() {
-			p := reflect.New(v.Type()).Elem()
-			p.Set(v)
-			v = p
-		}
-		text, err := v.Addr().Interface().(encoding.TextMarshaler).MarshalText()
+		// The method may have a pointer receiver, and change it.
+		text, err := copyOf(v).Addr().Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
 			return nil, false, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
 		}

@@ -66,7 +66,7 @@ func (c *compiler) rows(t reflect.Type) {
 func (p *plan) marshal(v reflect.Value) (table.Item, error) {
 	r := &p.rows
 	if r.marshals {
-		item, err := dynamo.MarshalItem(v.Addr().Interface())
+		item, err := dynamo.MarshalItem(copyOf(v).Addr().Interface()) // its method may change it
 		if err != nil {
 			return nil, &table.EncodeError{What: "a " + v.Type().String(), Err: err}
 		}

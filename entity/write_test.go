@@ -3,6 +3,7 @@ package entity_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -575,5 +576,48 @@ func TestUpdate_EndsWithItsContextWhereItReadsFirst(t *testing.T) {
 		_, err = plain.Update(ctx, Plain{ID: "1"}, entity.Set("group", "h"))
 		require.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, f.faults.Sent())
+	})
+}
+
+// folded changes its receiver when it is written into a key.
+type folded string
+
+func (f *folded) MarshalText() ([]byte, error) {
+	*f = folded(strings.ToLower(string(*f)))
+	return []byte(*f), nil
+}
+
+func (f *folded) UnmarshalText(b []byte) error {
+	*f = folded(b)
+	return nil
+}
+
+func TestWrite_MethodsOfAValueDoNotChangeIt(t *testing.T) {
+	type member struct {
+		ID      string `dynamo:"id"`
+		Name    folded `dynamo:"name"`
+		Version int64  `dynamo:"version"`
+	}
+	engines.Run(t, func(t *testing.T, on *engines.Engine) {
+		ctx, tbl := t.Context(), newFixture(t, on).Table
+		e := define(t, tbl, entity.Spec[member]{
+			Type: "Member", PK: "MEMBER#{id}", SK: "MEMBER", Version: "version", Unique: []entity.Unique[member]{{Name: "name", Key: "{name}"}},
+		})
+		created, err := e.Create(ctx, member{ID: "1", Name: "ANN"})
+		require.NoError(t, err)
+		got, err := e.Get(ctx, created)
+		require.NoError(t, err)
+		assert.Equal(t, got, created)
+		require.NoError(t, tbl.Write(ctx, e.DeleteOp(created)))
+
+		made, err := e.Create(ctx, member{ID: "2", Name: "BEN"})
+		require.NoError(t, err)
+		require.NoError(t, tbl.Write(ctx, table.Delete(e.Key(made)))) // which leaves its sentinel, so that the next write is made twice
+		made, err = e.Create(ctx, member{ID: "3", Name: "BEN"})
+		require.NoError(t, err)
+		got, err = e.Get(ctx, made)
+		require.NoError(t, err)
+		assert.Equal(t, made, got)
+		assert.NoError(t, tbl.Write(ctx, e.UpdateOp(made, entity.Set("name", folded("CID")))))
 	})
 }
