@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -104,10 +103,11 @@ func (h *lockHistory) readSessions(ctx context.Context, locks *lock.Client) erro
 		return nil
 	}
 	seen, err := look(ctx, locks, ids)
-	if err != nil {
-		all := maps.Clone(h.sessions) // which a page may be reading
-		maps.Copy(all, seen)
-		seen = all
+	for _, id := range ids {
+		before, known := h.sessions[id]
+		if _, again := seen[id]; known && !again {
+			seen[id] = before
+		}
 	}
 	h.sessions = seen
 	return err
