@@ -47,7 +47,7 @@ func Each[T any](e *Entity[T], f func(T) error) Sink {
 	if e == nil || f == nil {
 		return badSink("Each or Into: nil entity or function")
 	}
-	return e.core.sink(untyped(f))
+	return e.core.sink(erased(f))
 }
 
 func (e *core) sink(f func(reflect.Value) error) Sink {

@@ -46,8 +46,8 @@ func typed[T any](o reflect.Value) T {
 	return *o.Addr().Interface().(*T)
 }
 
-// untyped returns a function of the caller's in the form in which core calls it; nil for nil.
-func untyped[T, R any](f func(T) R) func(reflect.Value) R {
+// erased returns a function of the caller's in the form in which core calls it; nil for nil.
+func erased[T, R any](f func(T) R) func(reflect.Value) R {
 	if f == nil {
 		return nil
 	}

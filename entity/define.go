@@ -108,7 +108,7 @@ func (p *plan) definition(goType reflect.Type, typ string) definition {
 // Types must be unique within one *[table.Table]. The templates of two types must not be able to produce the same key,
 // unless [Spec.Match] distinguishes their rows. Defining the same entity again is allowed.
 func Define[T any](t *table.Table, spec Spec[T]) (*Entity[T], error) {
-	c, err := define(t, reflect.TypeFor[T](), spec.untyped())
+	c, err := define(t, reflect.TypeFor[T](), spec.erased())
 	if err != nil {
 		return nil, err
 	}
@@ -139,15 +139,15 @@ func define(t *table.Table, rt reflect.Type, spec Spec[reflect.Value]) (*core, e
 		c.plan.created = c.special("Created", spec.Created, timeType)
 		c.plan.updated = c.special("Updated", spec.Updated, timeType)
 		for i, x := range spec.Indexes {
-			c.index(i, x.Name, x.PK, x.SK, x.When != nil)
+			c.index(i, x)
 			e.when = append(e.when, x.When)
 		}
 		for i, x := range spec.Unique {
-			c.unique(i, spec.Type, x.Name, x.Key, x.When != nil)
+			c.unique(i, spec.Type, x)
 			e.only = append(e.only, x.When)
 		}
 		e.upgrades = slices.Clone(spec.Upgrades)
-		c.upgrades(spec.Schema, len(spec.Upgrades), func(i int) bool { return spec.Upgrades[i] == nil })
+		c.upgrades(spec.Schema, spec.Upgrades)
 		c.specials()
 		c.match(spec.Match, spec.Type)
 		c.attributes()
@@ -372,7 +372,8 @@ func (c *compiler) special(where, name string, want reflect.Type) *field {
 	return nil
 }
 
-func (c *compiler) index(i int, name, pk, sk string, when bool) {
+func (c *compiler) index(i int, spec Index[reflect.Value]) {
+	name, pk, sk, when := spec.Name, spec.PK, spec.SK, spec.When != nil
 	where := fmt.Sprintf("Indexes[%d]", i)
 	x, ok := c.schema.Index(name)
 	if !ok {

@@ -29,35 +29,34 @@ type Page[T any] struct {
 //
 // Cost: as Query, for one row more than the page has.
 func (e *Entity[T]) Page(ctx context.Context, match keys.Values, opts ...ReadOption) (Page[T], error) {
-	list, next, err := e.core.page(ctx, match, opts)
+	var page Page[T]
+	next, err := e.core.page(ctx, match, opts, func(o reflect.Value) { page.Items = append(page.Items, typed[T](o)) })
 	if err != nil {
 		return Page[T]{}, e.core.fail("page", err)
 	}
-	page := Page[T]{Next: next}
-	for _, o := range list {
-		page.Items = append(page.Items, typed[T](o))
-	}
+	page.Next = next
 	return page, nil
 }
 
-func (e *core) page(ctx context.Context, match keys.Values, opts []ReadOption) (list []reflect.Value, next Cursor, err error) {
+// page calls add with each row.
+func (e *core) page(ctx context.Context, match keys.Values, opts []ReadOption, add func(reflect.Value)) (next Cursor, err error) {
 	s, err := e.search(match, append([]ReadOption{Limit(defaultPage)}, opts...), 1)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	var last table.Item
-	for len(list) < s.limit {
+	for range s.limit {
 		if last, err = s.next(ctx); last == nil || err != nil {
-			return list, "", err
+			return "", err
 		}
 		o, err := e.decode(last)
 		if err != nil {
-			return nil, "", err
+			return "", err
 		}
-		list = append(list, o)
+		add(o)
 	}
 	if s.rows.pending(s.visible) {
 		next = s.binding.seal(s.rows.last, last)
 	}
-	return list, next, nil
+	return next, nil
 }

@@ -98,20 +98,20 @@ type Index[T any] struct {
 	When func(T) bool
 }
 
-// untyped returns the specification for core.
-func (s *Spec[T]) untyped() Spec[reflect.Value] {
-	u := Spec[reflect.Value]{
+// erased returns the specification for core.
+func (s *Spec[T]) erased() Spec[reflect.Value] {
+	e := Spec[reflect.Value]{
 		Type: s.Type, PK: s.PK, SK: s.SK, Match: s.Match, Version: s.Version, TTL: s.TTL, Untyped: s.Untyped,
 		AttributePrefix: s.AttributePrefix, ReadOnly: s.ReadOnly, Created: s.Created, Updated: s.Updated,
 		Upgrades: s.Upgrades, Schema: s.Schema,
 	}
 	for _, x := range s.Indexes {
-		u.Indexes = append(u.Indexes, Index[reflect.Value]{Name: x.Name, PK: x.PK, SK: x.SK, When: untyped(x.When)})
+		e.Indexes = append(e.Indexes, Index[reflect.Value]{Name: x.Name, PK: x.PK, SK: x.SK, When: erased(x.When)})
 	}
 	for _, x := range s.Unique {
-		u.Unique = append(u.Unique, Unique[reflect.Value]{Name: x.Name, Key: x.Key, When: untyped(x.When)})
+		e.Unique = append(e.Unique, Unique[reflect.Value]{Name: x.Name, Key: x.Key, When: erased(x.When)})
 	}
-	return u
+	return e
 }
 
 // Entity reads and writes values of T in a table. It is safe for concurrent use.

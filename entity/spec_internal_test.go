@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestSpec_UntypedLeavesNothingOut(t *testing.T) {
+func TestSpec_ErasedLeavesNothingOut(t *testing.T) {
 	spec := Spec[struct{ ID string }]{Indexes: make([]Index[struct{ ID string }], 1), Unique: make([]Unique[struct{ ID string }], 1)}
 	fillAll(t, reflect.ValueOf(&spec).Elem())
-	assertFull(t, reflect.ValueOf(spec.untyped()))
+	assertFull(t, reflect.ValueOf(spec.erased()))
 }
 
 // fillAll gives every exported field below v a value.

@@ -76,7 +76,8 @@ type uniquePlan struct {
 }
 
 // unique compiles one constraint.
-func (c *compiler) unique(i int, typ, name, key string, when bool) {
+func (c *compiler) unique(i int, typ string, spec Unique[reflect.Value]) {
+	name, key, when := spec.Name, spec.Key, spec.When != nil
 	where := fmt.Sprintf("Unique[%d]", i)
 	if name == "" {
 		c.problem("%s.Name: empty", where)

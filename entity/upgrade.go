@@ -13,16 +13,16 @@ import (
 const defaultSchema = "schema"
 
 // upgrades compiles Spec.Upgrades and Spec.Schema.
-func (c *compiler) upgrades(attr string, n int, missing func(int) bool) {
+func (c *compiler) upgrades(attr string, list []func(table.Item) (table.Item, error)) {
 	p := c.plan
-	if attr == "" && n == 0 {
+	if attr == "" && len(list) == 0 {
 		return
 	}
-	if p.schema, p.current = attr, n; attr == "" {
+	if p.schema, p.current = attr, len(list); attr == "" {
 		p.schema = defaultSchema
 	}
-	for i := range n {
-		if missing(i) {
+	for i, f := range list {
+		if f == nil {
 			c.problem("Upgrades[%d]: nil function", i)
 		}
 	}
