@@ -142,7 +142,7 @@ bench: ## run the benchmarks
 FLAGS ?=
 
 .PHONY: peers
-peers: engine ## measure the lock beside other locks, in 5 minutes (FLAGS='-only pairs' for a part of it, FLAGS=-help for all flags)
+peers: engine ## measure the lock beside other locks, in 6 minutes (FLAGS='-only pairs' for a part of it, FLAGS=-help for all flags)
 	@mkdir -p $(BIN)
 	@cd internal/peers && $(GO) build -buildvcs=auto -o $(BIN)/peers ./cmd/peers
 	@$(BIN)/peers $(FLAGS)

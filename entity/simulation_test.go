@@ -14,8 +14,7 @@ func simulated(t *testing.T, name string) {
 	o := simtest.Play(t, name, 8)
 	testkit.Check(t, name, o.Played(), testkit.AtLeast(o.Acknowledged, "acknowledged", 1), testkit.AtLeast(o.Refused, "refused since somebody was in the way", 1), o.None())
 	for _, twin := range simtest.Workload(t, name).Twins {
-		o := simtest.Twinned(t, name, twin.Name, 2)
-		testkit.Check(t, name+", "+twin.About, o.Found(.5))
+		simtest.Twinned(t, name, twin.Name, 2, simtest.Finds(name+", "+twin.About, .5))
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // however long the holder had the lock, and however slow the network is.
 func TestTakeover_CostsTwoWrites(t *testing.T) {
 	const processes, lease, slow = 20, 20 * time.Second, 500 * time.Millisecond
-	goroutines := testkit.IfShort(10, 50)
+	goroutines := testkit.IfShort(4, 50)
 	for kind, opts := range leases() {
 		for _, held := range []time.Duration{lease / 2, 2 * lease, 50 * lease} {
 			t.Run(fmt.Sprintf("%s, held for %v", kind, held), func(t *testing.T) {

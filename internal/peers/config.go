@@ -40,7 +40,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Scenes: Scenes(),
-		Rounds: 5, Pairs: 400, Blocks: 100,
+		Rounds: 5, Pairs: 1000, Blocks: 100,
 		Warm: 1500, // with fewer, DynamoDB Local's JIT compiler is still at work during the rounds
 
 		Clients: 10, Goroutines: 20, Hold: 10 * time.Millisecond, Limit: 30 * time.Second,

@@ -230,7 +230,7 @@ func TestSeedsThatFoundMistakes(t *testing.T) {
 		}
 	}
 	first, end := testkit.Repetition(t).Share(len(list)) // of an endless list
-	if testkit.RaceEnabled {                             // it makes each take ten times as long
+	if testkit.Small() {                                 // the race detector makes each take ten times as long
 		end = min(end, first+3)
 	}
 	side(t, list[min(first, len(list)):min(end, len(list))], func(t *testing.T, w seeded) { w.play(t, 1) })

@@ -1,7 +1,7 @@
 // Command peers measures package lock beside other locks on DynamoDB Local, and prints a report in Markdown: see
 // package peers.
 //
-//	peers [-only pairs,herd,contention,lost,held] [-rounds 5] [-pairs 400] … [-endpoint URL]
+//	peers [-only pairs,herd,contention,lost,held] [-rounds 5] [-pairs 1000] … [-endpoint URL]
 //
 // It starts DynamoDB Local itself, unless -endpoint names a running one. The exit code is 0 whatever was measured,
 // and 2 if something could not be measured.

@@ -20,9 +20,9 @@ var (
 	simFrom  = flag.Uint64("sim.from", 0, "the first seed")
 )
 
-// Seeds returns how many seeds a test plays that is made for n of them: a hundredth, but at least three, where tests are
-// small.
-func Seeds(n int) int { return seeds(n, 100, 3) }
+// Seeds returns how many seeds a test plays that is made for n of them. Where tests are small it is a hundredth: at least two
+// with -short, and at least three under the race detector.
+func Seeds(n int) int { return seeds(n, 100, testkit.IfShort(2, 3)) }
 
 // seeds returns n, or a part of it where tests are small.
 func seeds(n, part, least int) int {
@@ -53,14 +53,30 @@ func Play(t *testing.T, name string, n int) Sum {
 	return Simulate(t, Seeds(n), Workload(t, name))
 }
 
-// Twinned runs a negative twin of a workload for a test that is made for n seeds. Where tests are small it is a twentieth, since
-// with three seeds a twin may show little. Where there are too few seeds for a share, it ends once the twin has shown all
-// that it is there to show.
-func Twinned(t *testing.T, name, twin string, n int) Sum {
+// WithoutTwins is why twins are skipped with -short.
+const WithoutTwins = "negative twins show that a test can fail: make race and make proof play them"
+
+// Twinned runs a negative twin of a workload, in a subtest, for a test that is made for n seeds, and has check look at the
+// result. Under the race detector it is a twentieth of the seeds, since with three a twin may show little. Where there are
+// too few seeds for a share, it ends once the twin has shown all that it is there to show. With -short it is skipped.
+func Twinned(t *testing.T, name, twin string, n int, check func(*testing.T, Sum)) {
 	t.Helper()
-	load, with, err := Workload(t, name).Twin(twin)
-	require.NoError(t, err)
-	return Simulate(t, seeds(n, 20, 5), load, with.Shows...)
+	t.Run(twin, func(t *testing.T) {
+		if testing.Short() {
+			t.Skip(WithoutTwins)
+		}
+		load, with, err := Workload(t, name).Twin(twin)
+		require.NoError(t, err)
+		check(t, Simulate(t, seeds(n, 20, 5), load, with.Shows...))
+	})
+}
+
+// Finds checks that what a twin is there to show was found in a share of its runs. about names the twin in the figure.
+func Finds(about string, share float64) func(*testing.T, Sum) {
+	return func(t *testing.T, s Sum) {
+		t.Helper()
+		testkit.Check(t, about, s.Found(share))
+	}
 }
 
 // Simulate runs a workload once for each seed, a few at a time. It reports each violation with the command that shows
