@@ -35,7 +35,7 @@ func TestLinearizableApart(t *testing.T) {
 // linearizable. If rows of held locks are deleted, the histories of the lock are not linearizable, since holders lose
 // it although nobody else has acquired it. Those of the register still are, since the guard holds.
 func TestLinearizableTwins(t *testing.T) {
-	if testing.Short() {
+	if testkit.Small() {
 		t.Skip(simtest.WithoutTwins)
 	}
 	for name, goals := range map[string]struct {

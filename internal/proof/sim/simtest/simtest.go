@@ -22,14 +22,11 @@ var (
 
 // Seeds returns how many seeds a test plays that is made for n of them. Where tests are small it is a hundredth: at least two
 // with -short, and at least three under the race detector.
-func Seeds(n int) int { return seeds(n, 100, testkit.IfShort(2, 3)) }
-
-// seeds returns n, or a part of it where tests are small.
-func seeds(n, part, least int) int {
+func Seeds(n int) int {
 	if *simSeeds > 0 {
 		return *simSeeds
 	}
-	return testkit.IfSmall(min(n, max(n/part, least)), n)
+	return testkit.IfSmall(min(n, max(n/100, testkit.IfShort(2, 3))), n)
 }
 
 // Lazily makes garbage collection less frequent for the rest of a test. Worlds are small, and there are thousands:
@@ -53,21 +50,21 @@ func Play(t *testing.T, name string, n int) Sum {
 	return Simulate(t, Seeds(n), Workload(t, name))
 }
 
-// WithoutTwins is why twins are skipped with -short.
-const WithoutTwins = "negative twins show that a test can fail: make race and make proof play them"
+// WithoutTwins is why twins are skipped where tests are small.
+const WithoutTwins = "negative twins show that a test can fail: make proof plays them"
 
 // Twinned runs a negative twin of a workload, in a subtest, for a test that is made for n seeds, and has check look at the
-// result. Under the race detector it is a twentieth of the seeds, since with three a twin may show little. Where there are
-// too few seeds for a share, it ends once the twin has shown all that it is there to show. With -short it is skipped.
+// result. Where -sim.seeds says too few for a share, it ends once the twin has shown all that it is there to show. Where tests
+// are small it is skipped.
 func Twinned(t *testing.T, name, twin string, n int, check func(*testing.T, Sum)) {
 	t.Helper()
 	t.Run(twin, func(t *testing.T) {
-		if testing.Short() {
+		if testkit.Small() && *simSeeds == 0 {
 			t.Skip(WithoutTwins)
 		}
 		load, with, err := Workload(t, name).Twin(twin)
 		require.NoError(t, err)
-		check(t, Simulate(t, seeds(n, 20, 5), load, with.Shows...))
+		check(t, Simulate(t, Seeds(n), load, with.Shows...))
 	})
 }
 
